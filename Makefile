@@ -1,0 +1,57 @@
+# Everything installs itself into .venv; nothing is installed twice unless its list changes.
+PYTHON ?= python3
+PIP := .venv/bin/python -m pip --disable-pip-version-check
+SOURCES := src tests benchmarks examples docs
+
+.PHONY: demo test check lint format docs bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    calibrate a classifier under shift, on data that ships with scikit-learn"
+	@echo "make test    run the tests"
+	@echo "make check   format, lint, types, import contract, docs, tests"
+	@echo "make bench   speed against other packages, in an environment of its own"
+
+demo: .venv/core.stamp
+	.venv/bin/python examples/digits.py
+
+test: .venv/dev.stamp
+	.venv/bin/pytest -n auto --dist loadgroup
+
+check: lint docs test
+
+lint: .venv/dev.stamp
+	.venv/bin/ruff format --check $(SOURCES)
+	.venv/bin/ruff check $(SOURCES)
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+format: .venv/dev.stamp
+	.venv/bin/ruff format $(SOURCES)
+	.venv/bin/ruff check --fix $(SOURCES)
+
+docs: .venv/dev.stamp
+	.venv/bin/zensical build --clean --strict
+
+bench: .venv-bench/bench.stamp
+	.venv-bench/bin/python benchmarks/speed/temperature.py
+	.venv-bench/bin/python benchmarks/speed/ece.py
+
+clean:
+	rm -rf .venv .venv-bench site build dist
+
+.venv/core.stamp: pyproject.toml constraints.txt
+	test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	$(PIP) install --quiet -c constraints.txt -e .
+	touch $@
+
+.venv/dev.stamp: pyproject.toml constraints.txt
+	test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	$(PIP) install --quiet -c constraints.txt -e '.[dev]'
+	touch .venv/core.stamp $@
+
+.venv-bench/bench.stamp: pyproject.toml constraints.txt benchmarks/speed/requirements.txt
+	test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt \
+	  -r benchmarks/speed/requirements.txt -e .
+	touch $@

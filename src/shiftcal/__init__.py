@@ -1,0 +1,123 @@
+"""Classifier confidences that hold when the data shifts, without labels.
+
+The names below stand in the order of the data: sets of labelled logits, the methods that learn
+from them and adapt to an unlabelled target, the metrics that judge the result. Nothing heavy is
+imported until it is used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shiftcal import errors, maps, methods, metrics
+    from shiftcal._persistence import load
+    from shiftcal.methods.cpcs import CPCS
+    from shiftcal.methods.sac import SAC
+    from shiftcal.methods.sts import STS
+    from shiftcal.methods.transcal import TransCal
+    from shiftcal.methods.ts import TS
+    from shiftcal.methods.vanilla import Vanilla
+    from shiftcal.metrics import (
+        MetricSketch,
+        accuracy,
+        aurc,
+        bin_table,
+        bootstrap,
+        brier,
+        classwise_ece,
+        debiased_ece,
+        ece,
+        ks_error,
+        mce,
+        nll,
+        smooth_ece,
+        top1_brier,
+    )
+    from shiftcal.scores import Scores, read_scores, write_scores
+    from shiftcal.surrogates import SurrogateBank, SurrogateSet
+    from shiftcal.weighting import ImportanceWeights
+
+# Public name -> the module it is taken from, when it is first asked for.
+_WHERE = {
+    "Scores": "scores",
+    "read_scores": "scores",
+    "write_scores": "scores",
+    "SurrogateBank": "surrogates",
+    "SurrogateSet": "surrogates",
+    "ImportanceWeights": "weighting",
+    "Vanilla": "methods.vanilla",
+    "TS": "methods.ts",
+    "STS": "methods.sts",
+    "SAC": "methods.sac",
+    "CPCS": "methods.cpcs",
+    "TransCal": "methods.transcal",
+    "load": "_persistence",
+    "accuracy": "metrics",
+    "aurc": "metrics",
+    "bin_table": "metrics",
+    "bootstrap": "metrics",
+    "brier": "metrics",
+    "classwise_ece": "metrics",
+    "debiased_ece": "metrics",
+    "ece": "metrics",
+    "ks_error": "metrics",
+    "mce": "metrics",
+    "nll": "metrics",
+    "smooth_ece": "metrics",
+    "top1_brier": "metrics",
+    "MetricSketch": "metrics",
+}
+_MODULES = ("errors", "maps", "methods", "metrics")
+
+__all__ = [
+    "CPCS",
+    "SAC",
+    "STS",
+    "TS",
+    "ImportanceWeights",
+    "MetricSketch",
+    "Scores",
+    "SurrogateBank",
+    "SurrogateSet",
+    "TransCal",
+    "Vanilla",
+    "__version__",
+    "accuracy",
+    "aurc",
+    "bin_table",
+    "bootstrap",
+    "brier",
+    "classwise_ece",
+    "debiased_ece",
+    "ece",
+    "errors",
+    "ks_error",
+    "load",
+    "maps",
+    "mce",
+    "methods",
+    "metrics",
+    "nll",
+    "read_scores",
+    "smooth_ece",
+    "top1_brier",
+    "write_scores",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("shiftcal")
+    if name in _WHERE:
+        return getattr(importlib.import_module(f"shiftcal.{_WHERE[name]}"), name)
+    if name in _MODULES:
+        return importlib.import_module(f"shiftcal.{name}")
+    raise AttributeError(f"module 'shiftcal' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

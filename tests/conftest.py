@@ -1,0 +1,50 @@
+"""Fixtures shared by all tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("fast", max_examples=30, deadline=None, derandomize=True)
+settings.register_profile(
+    "night", max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+def find_shared_data() -> Path | None:
+    """The folder of real data: $SHIFTCAL_DATA, else ../shared/data beside the project."""
+    named = os.environ.get("SHIFTCAL_DATA")
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    for folder in (Path(named) if named else None, beside):
+        if folder is not None and folder.is_dir():
+            return folder
+    return None
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    folder = find_shared_data()
+    if folder is None:
+        pytest.skip("real data not found: set SHIFTCAL_DATA to its folder")
+    return folder
+
+
+def draw_logits(n: int, k: int, *, temperature: float, seed: int, spread: float = 2.5):
+    """Logits whose true temperature is known: labels are drawn from softmax(z / temperature)."""
+    rng = np.random.default_rng(seed)
+    calibrated = spread * rng.standard_normal((n, k))
+    probs = np.exp(calibrated - calibrated.max(axis=1, keepdims=True))
+    probs /= probs.sum(axis=1, keepdims=True)
+    labels = (probs.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(max=k - 1)
+    return calibrated * temperature, labels
+
+
+@pytest.fixture(scope="session")
+def overconfident():
+    """2,000 rows of 5 classes, over-confident by a factor of two."""
+    return draw_logits(2000, 5, temperature=2.0, seed=7)

@@ -1,0 +1,105 @@
+"""The parts below everything else: registry, optional packages, atomic files, error classes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import sklearn.exceptions
+
+from shiftcal import errors, maps
+from shiftcal._files import atomic_write
+from shiftcal._optional import require
+from shiftcal._registry import Registry
+
+
+def test_names_are_files_and_dashes_mean_underscores():
+    assert "brier-temperature" in maps.names()
+    assert maps.get("brier_temperature") is maps.get("brier-temperature")
+    assert "base" not in maps.names()
+
+
+def test_a_mistyped_name_is_answered_with_the_nearest():
+    with pytest.raises(errors.UnknownName, match="Did you mean 'temperature'"):
+        maps.get("temprature")
+    with pytest.raises(errors.UnknownName, match="There are: "):
+        maps.get("zzz")
+
+
+def test_a_plug_in_is_one_file(tmp_path, monkeypatch):
+    package = tmp_path / "plugins_for_test"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "base.py").write_text("class Thing: ...\n")
+    (package / "_private.py").write_text("raise RuntimeError\n")
+    (package / "first_thing.py").write_text(
+        "from plugins_for_test.base import Thing\nclass FirstThing(Thing): ...\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    from plugins_for_test.base import Thing
+
+    registry = Registry("plugins_for_test", "thing", Thing)
+    assert registry.names() == ["first-thing"]
+    assert registry.get("first-thing").__name__ == "FirstThing"
+
+
+def test_a_missing_package_names_the_extra():
+    with pytest.raises(errors.MissingExtra, match=r"reading x needs nosuchpackage.*\[parquet\]"):
+        require("nosuchpackage.part", extra="parquet", needed_by="reading x")
+
+
+def test_a_broken_package_raises_its_own_error(tmp_path, monkeypatch):
+    (tmp_path / "broken_for_test.py").write_text("import nosuchdependency\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="nosuchdependency"):
+        require("broken_for_test", extra="x", needed_by="y")
+
+
+def test_not_fitted_is_scikit_learns_too():
+    assert issubclass(errors.NotFittedError, sklearn.exceptions.NotFittedError)
+    assert issubclass(errors.NotFittedError, errors.ShiftcalError)
+    with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
+        _ = errors.Nonsense
+
+
+def test_a_file_is_written_whole(tmp_path):
+    path = tmp_path / "out.txt"
+    with atomic_write(path) as temporary:
+        temporary.write_text("new")
+        assert not path.exists()
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("failure", [RuntimeError, KeyboardInterrupt])
+def test_a_failure_leaves_the_old_file_and_no_other(tmp_path, failure):
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    with pytest.raises(failure), atomic_write(path) as temporary:
+        temporary.write_text("half")
+        raise failure
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_is_a_file_error_that_loses_nothing(tmp_path):
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    full = OSError(28, "No space left on device")
+    with pytest.raises(errors.FileError, match="No space left.*unchanged"), atomic_write(path):
+        raise full
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_does_not_exist_is_a_file_error(tmp_path):
+    with pytest.raises(errors.FileError, match="could not be written"):
+        with atomic_write(tmp_path / "none" / "out.txt"):
+            pass
+
+
+def test_new_files_get_the_usual_permissions(tmp_path):
+    with atomic_write(tmp_path / "a") as temporary:
+        temporary.write_text("x")
+    Path(tmp_path / "b").write_text("x")
+    assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
