@@ -1,0 +1,209 @@
+"""The contract of a method."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from abc import ABC, abstractmethod
+from typing import ClassVar, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from shiftcal import _persistence, maps
+from shiftcal._checks import check_choice, check_features, check_scores
+from shiftcal._estimator import Estimator
+from shiftcal._types import Floats, Labels, Logits, Probs
+from shiftcal.errors import FitWarning, InputError, NotFittedError
+from shiftcal.maps import Map
+from shiftcal.methods._selection import Selection
+from shiftcal.surrogates import SurrogateBank
+
+# Elements of probabilities held at once while only the confidence is asked for.
+_BLOCK = 1 << 20
+
+
+class Method(Estimator, ABC):
+    """A calibration method: ``fit`` on a bank, ``adapt`` to a target, then row by row.
+
+    A new method is one file in this package: a final subclass with a keyword-only ``__init__``
+    that takes at least ``input``, with ``_fit``, ``_adapt`` and ``_apply``, and with every learnt
+    attribute annotated in the class body. Predicting a subset of rows gives the same rows,
+    because all that depends on the target as a whole happens in ``adapt``.
+
+    Attributes:
+        uses_target: Whether ``adapt`` has to see a target before anything can be predicted.
+        uses_features: Whether features are needed (of source-train, calibration and target).
+        n_classes_: Number of classes, from the columns of the bank.
+        class_names_: Their names, if the bank has them.
+        selection_: What the last ``adapt`` chose; ``None`` before it.
+    """
+
+    kind: ClassVar[str] = "method"
+    uses_target: ClassVar[bool] = False
+    uses_features: ClassVar[bool] = False
+
+    input: str
+    n_classes_: int
+    class_names_: tuple[str, ...] | None
+    selection_: Selection | None
+
+    @final
+    def fit(self, bank: object, labels: object = None, *, source_features: object = None) -> Self:
+        """Learn what can be learnt before the target is seen.
+
+        Args:
+            bank: A :class:`SurrogateBank`; or logits ``(n, k)`` of a calibration set, with
+                ``labels``, which make a bank of one set.
+            labels: ``(n,)``, only with logits.
+            source_features: ``(m, d)`` features of the training samples, for methods that
+                weigh by features.
+
+        Raises:
+            InputError: If the input cannot be used, or is of another kind than ``input`` says.
+        """
+        checked = self._check_bank(bank, labels)
+        features = self._check_source_features(checked, source_features)
+        self.__dict__.pop("n_classes_", None)  # a failed fit leaves it unfitted, not half fitted
+        self.selection_ = None
+        self._fit(checked, features)
+        self.class_names_ = checked.classes
+        self.n_classes_ = checked.n_classes
+        return self
+
+    @final
+    def adapt(self, logits: object, features: object = None) -> Selection:
+        """Look at an unlabelled target and decide how it will be calibrated.
+
+        Args:
+            logits: ``(n, k)``, of the kind ``input`` says.
+            features: ``(n, d)``, for methods that weigh by features.
+
+        Returns:
+            What was chosen and how sure it is; also kept as ``selection_``.
+        """
+        self._require_fitted()
+        z = check_scores(logits, input=self.input, k=self.n_classes_)
+        f = None
+        if self.uses_features:
+            if features is None:
+                raise InputError(self._needs_features("features= of the target in adapt"))
+            f = check_features(features, name="features", n=len(z))
+        self.selection_ = self._adapt(z, f)
+        return self.selection_
+
+    @final
+    def predict_proba(self, logits: object) -> Probs:
+        """Calibrated probabilities ``(n, k)``, float64, row by row."""
+        return self._apply(self._check_target(logits))
+
+    @final
+    def confidence(self, logits: object) -> NDArray[np.float64]:
+        """Calibrated probability of the most probable class ``(n,)``, in little memory."""
+        z = self._check_target(logits)
+        confidence = np.empty(len(z), dtype=np.float64)
+        rows = max(1, _BLOCK // z.shape[1])
+        for start in range(0, len(z), rows):
+            confidence[start : start + rows] = self._apply(z[start : start + rows]).max(axis=1)
+        return confidence
+
+    @final
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted method to versioned JSON; ``shiftcal.load`` reads it back."""
+        self._require_fitted()
+        _persistence.save(self, path)
+
+    @abstractmethod
+    def _fit(self, bank: SurrogateBank, source_features: Floats | None) -> None:
+        """Learn from a checked bank; set every declared attribute."""
+
+    @abstractmethod
+    def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
+        """Decide for a checked target."""
+
+    @abstractmethod
+    def _apply(self, logits: Logits) -> Probs:
+        """Probabilities for checked logits."""
+
+    def _check_target(self, logits: object) -> Logits:
+        self._require_fitted()
+        if self.uses_target and self.selection_ is None:
+            raise NotFittedError(
+                f"{self.name()} has not seen a target yet; call adapt with unlabelled logits "
+                "of the data to be calibrated first."
+            )
+        return check_scores(logits, input=self.input, k=self.n_classes_)
+
+    def _check_bank(self, bank: object, labels: object) -> SurrogateBank:
+        check_choice(self.input, ("logits", "probabilities"), name="input")
+        if not isinstance(bank, SurrogateBank):
+            if labels is None:
+                raise InputError(
+                    f"{self.name()} is fitted on a SurrogateBank, or on logits and labels; got "
+                    f"{type(bank).__name__} and no labels. See SurrogateBank.from_arrays."
+                )
+            return SurrogateBank.from_arrays([bank], labels, input=self.input)
+        if labels is not None:
+            raise InputError("labels go with logits; a SurrogateBank has its own. Leave them out.")
+        if bank.input != self.input:
+            raise InputError(
+                f"the bank was made of {bank.input} and this {self.name()} expects {self.input}. "
+                f'Make it with input="{bank.input}".'
+            )
+        return bank
+
+    def _check_source_features(
+        self, bank: SurrogateBank, source_features: object
+    ) -> Floats | None:
+        if not self.uses_features:
+            return None
+        if source_features is None:
+            raise InputError(self._needs_features("source_features= in fit"))
+        if bank.clean.features is None:
+            raise InputError(self._needs_features("features of the bank's first set"))
+        return check_features(source_features, name="source_features")
+
+    def _needs_features(self, missing: str) -> str:
+        return (
+            f"{self.name()} needs features of three sets: source-train (source_features= in fit), "
+            "calibration (features of the bank's first set) and target (features= in adapt). "
+            f"Missing: {missing}. SAC, STS and TS need no features."
+        )
+
+
+def fit_map(template: str | Map, logits: Logits, labels: Labels, *, where: str) -> Map:
+    """A fresh map of the kind ``template`` says, fitted; its warnings name the set.
+
+    Args:
+        template: Name of a map, or an unfitted map with the settings wanted.
+        logits: ``(n, k)``, checked.
+        labels: ``(n,)``, checked.
+        where: What is being calibrated, for messages.
+    """
+    fresh = _fresh(template).fit_checked(logits, labels, None)
+    if not fresh.status_.converged:
+        # 1 here, 2 _fit, 3 Method.fit, 4 the caller's line
+        warnings.warn(f"{where}: {fresh.status_.message}", FitWarning, stacklevel=4)
+    return fresh
+
+
+def _fresh(template: str | Map) -> Map:
+    if isinstance(template, str):
+        return maps.get(template)()
+    if not isinstance(template, Map):
+        raise InputError(
+            "map must be the name of a calibration map or an unfitted one; "
+            f"got {type(template).__name__}. Names: {', '.join(maps.names())}."
+        )
+    if template.input != "logits":
+        raise InputError(
+            'a map inside a method is always given logits; make it with input="logits" '
+            "and say what the model gives with the method's own input=."
+        )
+    return clone(template)
+
+
+def temperature_of(fitted: Map) -> float | None:
+    """The one temperature a map applies, or ``None`` if it is not of that kind."""
+    return getattr(fitted, "temperature_", None) if fitted.is_temperature else None

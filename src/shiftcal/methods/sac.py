@@ -1,0 +1,129 @@
+"""Surrogate adaptive calibration: the map of the surrogate set that the target resembles."""
+
+from __future__ import annotations
+
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftcal._checks import check_choice, check_count
+from shiftcal._types import Flag, Floats, Logits, Probs
+from shiftcal.maps import Map
+from shiftcal.methods._ladder import TargetSummary, ladder_flags
+from shiftcal.methods._selection import Selection
+from shiftcal.methods.base import Method, fit_map, temperature_of
+from shiftcal.numerics.distances import ks_distance, wasserstein_distance
+from shiftcal.numerics.softmax import p_max
+from shiftcal.surrogates import SetSummary, SurrogateBank
+
+DISTANCES = ("mean", "ks", "wasserstein")
+
+
+@final
+class SAC(Method):
+    """One map per surrogate set; the target gets that of the set nearest in confidence.
+
+    With ``μ_j`` the mean raw p_max of set ``j`` and ``μ`` that of the target,
+    ``i = argmin_j |μ − μ_j|`` and the output is map ``i`` of the logits. Ties go to the least
+    corrupted set. One choice per target, never per row.
+
+    Args:
+        map: Name of the calibration map, or an unfitted one with its settings.
+        distance: Between raw p_max of target and set: ``"mean"`` (``|μ − μ_j|``), ``"ks"``
+            (Kolmogorov-Smirnov) or ``"wasserstein"``.
+        peek: Look at this many randomly drawn target rows only; ``None`` looks at all.
+        seed: Of that draw.
+        input: What the model gives: ``"logits"`` or ``"probabilities"``.
+
+    Attributes:
+        maps_: The fitted map of every set.
+        ladder_: Every set in numbers.
+        samples_: Sorted raw p_max of every set, if the distance needs them.
+    """
+
+    uses_target = True
+
+    maps_: tuple[Map, ...]
+    ladder_: tuple[SetSummary, ...]
+    samples_: tuple[NDArray[np.float64], ...] | None
+
+    def __init__(
+        self,
+        *,
+        map: str | Map = "temperature",
+        distance: str = "mean",
+        peek: int | None = None,
+        seed: int = 0,
+        input: str = "logits",
+    ) -> None:
+        self.map = map
+        self.distance = distance
+        self.peek = peek
+        self.seed = seed
+        self.input = input
+
+    def _fit(self, bank: SurrogateBank, source_features: Floats | None) -> None:
+        check_choice(self.distance, DISTANCES, name="distance")
+        if self.peek is not None:
+            check_count(self.peek, name="peek")
+        check_count(self.seed, name="seed", least=0)
+        self.ladder_ = bank.summaries()
+        fitted = []
+        for j, s in enumerate(bank, start=1):  # a loop, so that warnings point at the caller
+            where = f"set {j} of {len(bank)} ({s.name})"
+            fitted.append(fit_map(self.map, s.logits, s.labels, where=where))
+        self.maps_ = tuple(fitted)
+        self.samples_ = (
+            None if self.distance == "mean" else tuple(np.sort(s.confidence()) for s in bank)
+        )
+
+    def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
+        confidence = np.sort(p_max(self._peek_at(logits)))
+        target = TargetSummary.of(confidence)
+        distances = self._distances(confidence)
+        order = np.argsort(distances, kind="stable")  # stable: ties go to the least corrupted
+        chosen = int(order[0])
+        summary = self.ladder_[chosen]
+        return Selection(
+            self.name(),
+            temperature=temperature_of(self.maps_[chosen]),
+            n_target=target.n,
+            mean_confidence=target.mean_confidence,
+            index=chosen,
+            n_sets=len(self.ladder_),
+            set_name=summary.name,
+            corruption=summary.corruption,
+            severity=summary.severity,
+            distance=self.distance,
+            distances=tuple(distances),
+            margin=distances[int(order[1])] - distances[chosen] if len(order) > 1 else None,
+            flags=(
+                *ladder_flags(self.ladder_, target, distances, distance=self.distance),
+                *self._map_flags(chosen),
+            ),
+        )
+
+    def _apply(self, logits: Logits) -> Probs:
+        assert self.selection_ is not None
+        assert self.selection_.index is not None
+        return self.maps_[self.selection_.index].apply_checked(logits)
+
+    def _peek_at(self, logits: Logits) -> Logits:
+        if self.peek is None or self.peek >= len(logits):
+            return logits
+        rows = np.random.default_rng(self.seed).choice(len(logits), self.peek, replace=False)
+        return logits[rows]
+
+    def _distances(self, confidence: NDArray[np.float64]) -> list[float]:
+        if self.samples_ is None:
+            mean = float(confidence.mean())
+            return [abs(mean - s.mean_confidence) for s in self.ladder_]
+        measure = ks_distance if self.distance == "ks" else wasserstein_distance
+        return [measure(confidence, sample) for sample in self.samples_]
+
+    def _map_flags(self, chosen: int) -> tuple[Flag, ...]:
+        status = self.maps_[chosen].status_
+        if status.converged:
+            return ()
+        return (Flag("map-not-converged", f"the chosen set's map: {status.message}"),)

@@ -1,0 +1,194 @@
+"""A bank on disk: a folder with ``bank.json`` and one scores file per set, in order."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from shiftcal._checks import check_features, check_labels, check_scores
+from shiftcal.errors import FileError, InputError
+from shiftcal.scores import Scores, read_scores, write_scores
+from shiftcal.surrogates.bank import SurrogateBank, SurrogateSet, set_name
+
+FORMAT = "shiftcal-bank"
+VERSION = 1
+
+
+def bank_from_files(paths: Sequence[str | os.PathLike[str]]) -> SurrogateBank:
+    """A bank from scores files with labels, the clean set first.
+
+    Raises:
+        InputError: If they differ in kind, in classes or in their order, or lack labels.
+    """
+    if not paths:
+        raise InputError("a surrogate bank needs at least one scores file: the clean set.")
+    files = [Path(path) for path in paths]
+    scores = [read_scores(file) for file in files]
+    for file, other in zip(files[1:], scores[1:], strict=True):
+        _check_alike(files[0], scores[0], file, other)
+    sets = [
+        _surrogate_set(
+            file,
+            s,
+            name=set_name(0, None, 0) if j == 0 else file.stem,
+            corruption=None,
+            severity=None if j else 0,
+        )
+        for j, (file, s) in enumerate(zip(files, scores, strict=True))
+    ]
+    return SurrogateBank(sets, classes=scores[0].classes, input=scores[0].input)
+
+
+def save_bank(bank: SurrogateBank, folder: str | os.PathLike[str]) -> None:
+    """Write a bank to a new folder, whole or not at all.
+
+    Raises:
+        FileError: If the folder exists and holds something, or cannot be written.
+    """
+    target = Path(folder)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise FileError(f"{target} exists already. Remove it, or name a new folder for the bank.")
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        temporary.mkdir(parents=True)
+        entries = [_save_set(s, j, temporary) for j, s in enumerate(bank)]
+        document = {
+            "format": FORMAT,
+            "version": VERSION,
+            "written_by": f"shiftcal {version('shiftcal')}",
+            "input": bank.input,
+            "classes": bank.classes,
+            "sets": entries,
+        }
+        text = json.dumps(document, indent=1, ensure_ascii=False)
+        (temporary / "bank.json").write_text(text + "\n", "utf-8")
+        if target.exists():
+            target.rmdir()
+        temporary.replace(target)
+    except OSError as error:
+        raise FileError(f"{target} could not be written: {error.strerror or error}.") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def load_bank(folder: str | os.PathLike[str]) -> SurrogateBank:
+    """Read a bank back.
+
+    Raises:
+        FileError: If a file is missing, damaged or from a newer version.
+    """
+    source = Path(folder)
+    document = _read_document(source)
+    try:
+        sets = [_load_set(entry, source) for entry in document["sets"]]
+        return SurrogateBank(sets, classes=document["classes"], input=document["input"])
+    except FileError:
+        raise
+    except InputError as error:
+        raise FileError(f"{source} cannot be used: {error}") from error
+    except (KeyError, TypeError, AttributeError) as error:
+        raise FileError(f"{source / 'bank.json'} is damaged: {error!r}. Make the bank again.") from (
+            error
+        )
+
+
+def _read_document(source: Path) -> dict[str, Any]:
+    file = source / "bank.json"
+    try:
+        document = json.loads(file.read_text("utf-8"))
+    except OSError as error:
+        raise FileError(
+            f"{source} is not a bank folder: {file} could not be read "
+            f"({error.strerror or error}). A bank is a folder with bank.json and its scores files."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{file} is damaged: not JSON ({error}). Make the bank again.") from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise FileError(f"{file} does not describe a bank: it has no format {FORMAT!r}.")
+    written = document.get("version")
+    if not isinstance(written, int) or written > VERSION:
+        raise FileError(
+            f"{file} has format version {written!r}, written by {document.get('written_by')}; this "
+            f"is shiftcal {version('shiftcal')}, which reads up to version {VERSION}. Upgrade "
+            "shiftcal to read it."
+        )
+    return document
+
+
+def _save_set(surrogate: SurrogateSet, position: int, folder: Path) -> dict[str, Any]:
+    name = f"set-{position:02d}.npz"
+    scores = Scores(
+        values=surrogate.logits,
+        input="logits",
+        labels=surrogate.labels,
+        features=surrogate.features,
+    )
+    write_scores(folder / name, scores)
+    return {
+        "file": name,
+        "name": surrogate.name,
+        "corruption": surrogate.corruption,
+        "severity": surrogate.severity,
+        "sha256": _digest(folder / name),
+    }
+
+
+def _load_set(entry: dict[str, Any], folder: Path) -> SurrogateSet:
+    name = entry["file"]
+    if Path(name).name != name:
+        raise FileError(f"{folder / 'bank.json'} names {name!r}, which is not a file beside it.")
+    file = folder / name
+    scores = read_scores(file)
+    if _digest(file) != entry["sha256"]:
+        raise FileError(f"{file} is damaged or was replaced: its checksum is not the bank's.")
+    return _surrogate_set(
+        file,
+        scores,
+        name=str(entry["name"]),
+        corruption=None if entry["corruption"] is None else str(entry["corruption"]),
+        severity=None if entry["severity"] is None else int(entry["severity"]),
+    )
+
+
+def _surrogate_set(
+    file: Path, scores: Scores, *, name: str, corruption: str | None, severity: int | None
+) -> SurrogateSet:
+    if scores.labels is None:
+        raise InputError(
+            f"{file} has no labels, and a surrogate set needs them: they are the calibration "
+            "samples' own, which corruption does not change."
+        )
+    try:
+        logits = check_scores(scores.values, input=scores.input)
+        labels = check_labels(scores.labels, n=logits.shape[0], k=logits.shape[1])
+        features = scores.features
+        if features is not None:
+            features = check_features(features, name="features", n=len(logits))
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from error
+    return SurrogateSet(logits, labels, name, corruption, severity, features)
+
+
+def _check_alike(first: Path, a: Scores, second: Path, b: Scores) -> None:
+    if a.input != b.input:
+        raise InputError(
+            f"the sets of a bank must be of one kind: {first} holds {a.input}, {second} holds "
+            f"{b.input}."
+        )
+    if a.classes is not None and b.classes is not None and a.classes != b.classes:
+        raise InputError(
+            f"the sets of a bank must have the same classes in the same order; {second} differs "
+            f"from {first}."
+        )
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,240 @@
+"""SAC: what it chooses, and what it says about the choice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ladder_data import STEPS, draw, make_bank
+from scipy.special import softmax as scipy_softmax
+
+from shiftcal import SAC, STS, TS, SurrogateBank, maps
+from shiftcal.errors import FitWarning, InputError, NotFittedError, UnknownName
+
+BANK = make_bank(4000)
+
+
+@pytest.mark.parametrize("distance", ["mean", "ks", "wasserstein"])
+def test_the_clean_set_as_target_picks_the_first_set_and_equals_ts(distance):
+    sac = SAC(distance=distance).fit(BANK)
+    selection = sac.adapt(BANK.clean.logits)
+    assert selection.index == 0
+    assert selection.severity == 0
+    np.testing.assert_array_equal(
+        sac.predict_proba(BANK.clean.logits),
+        TS().fit(BANK).predict_proba(BANK.clean.logits),
+    )
+
+
+@pytest.mark.parametrize("distance", ["mean", "ks", "wasserstein"])
+@pytest.mark.parametrize("j", range(len(STEPS)))
+def test_a_surrogate_set_as_target_picks_itself_at_distance_zero(distance, j):
+    sac = SAC(distance=distance).fit(BANK)
+    selection = sac.adapt(BANK[j].logits)
+    assert selection.index == j
+    assert selection.severity == j
+    assert selection.distances[j] == pytest.approx(0.0, abs=1e-15)
+    assert selection.temperature == sac.maps_[j].temperature_
+
+
+@pytest.mark.parametrize("j", range(len(STEPS)))
+def test_fresh_samples_of_a_step_pick_that_step(j):
+    logits, _ = draw(6000, STEPS[j], seed=99)
+    assert SAC().fit(BANK).adapt(logits).index == j
+
+
+def test_the_choice_is_the_argmin_of_the_papers_formula():
+    target, _ = draw(700, 0.5, seed=5)
+    mu = scipy_softmax(target, axis=1).max(axis=1).mean()
+    means = [scipy_softmax(s.logits, axis=1).max(axis=1).mean() for s in BANK]
+    selection = SAC().fit(BANK).adapt(target)
+    assert selection.index == int(np.argmin(np.abs(mu - np.array(means))))
+    np.testing.assert_allclose(selection.distances, np.abs(mu - np.array(means)), rtol=1e-9)
+    assert selection.mean_confidence == pytest.approx(mu, rel=1e-12)
+
+
+def test_a_tie_goes_to_the_least_corrupted_set():
+    z, y = draw(300, 1.0, seed=3)
+    bank = SurrogateBank.from_arrays([z, z, z], y)
+    assert SAC().fit(bank).adapt(z).index == 0
+
+
+def test_a_bank_of_one_set_is_ts():
+    one = SurrogateBank([BANK.clean])
+    target, _ = draw(400, 0.3, seed=8)
+    sac = SAC().fit(one)
+    sac.adapt(target)
+    expected = TS().fit(BANK).predict_proba(target)
+    np.testing.assert_array_equal(sac.predict_proba(target), expected)
+
+
+def test_peek_looks_at_that_many_seeded_target_rows():
+    target, _ = draw(4000, 0.5, seed=21)
+    first = SAC(peek=100, seed=3).fit(BANK).adapt(target)
+    again = SAC(peek=100, seed=3).fit(BANK).adapt(target)
+    other = SAC(peek=100, seed=4).fit(BANK).adapt(target)
+    assert first == again
+    assert first.n_target == 100
+    assert first.mean_confidence != other.mean_confidence
+
+
+def test_peek_at_more_rows_than_there_are_looks_at_all():
+    target, _ = draw(60, 0.5, seed=22)
+    assert SAC(peek=100).fit(BANK).adapt(target) == SAC().fit(BANK).adapt(target)
+
+
+def test_a_target_beyond_the_ladder_is_flagged_outside():
+    target, _ = draw(2000, 0.0, seed=31)
+    selection = SAC().fit(make_bank_of_first(3)).adapt(target)
+    assert selection.has("outside-range")
+    assert "outside what was calibrated" in str(selection.flags[0])
+    assert "OUTSIDE" in str(selection)
+
+
+def make_bank_of_first(j: int) -> SurrogateBank:
+    return SurrogateBank(BANK.sets[:j])
+
+
+def test_a_more_confident_target_is_flagged_above():
+    selection = SAC().fit(BANK).adapt(BANK.clean.logits * 3.0)
+    assert selection.has("outside-range")
+    assert "above" in selection.flags[0].message
+
+
+def test_fresh_clean_targets_are_hardly_ever_flagged_outside():
+    sac = SAC().fit(BANK)
+    flagged = [
+        sac.adapt(draw(500, 1.0, seed=1000 + i)[0]).has("outside-range") for i in range(100)
+    ]
+    assert sum(flagged) <= 3  # three standard errors: one in 740 expected
+
+
+def test_a_ladder_that_rises_is_flagged_not_monotone():
+    z, y = draw(800, 0.6, seed=41)
+    easier, _ = draw(800, 1.0, seed=41)
+    bank = SurrogateBank.from_arrays([z, easier], y, corruption="polish")
+    selection = SAC().fit(bank).adapt(z)
+    assert selection.has("not-monotone")
+
+
+def test_each_corruption_is_a_ladder_of_its_own():
+    # fading 1, 2 then fading of another name 1, 2: confidence rises between the two ladders only
+    sets = [BANK[0], BANK[1], BANK[3]]
+    other = [
+        type(s)(s.logits, s.labels, f"mist, severity {i}", "mist", i)
+        for i, s in enumerate((BANK[1], BANK[2]), start=1)
+    ]
+    selection = SAC().fit(SurrogateBank([*sets, *other])).adapt(BANK.clean.logits)
+    assert not selection.has("not-monotone")
+
+
+@pytest.mark.parametrize("distance", ["mean", "ks", "wasserstein"])
+def test_two_equal_sets_are_flagged_indistinguishable(distance):
+    z, y = draw(500, 0.6, seed=51)
+    again, _ = draw(500, 0.6, seed=52)
+    clean, _ = draw(500, 1.0, seed=51)
+    _, labels_again = draw(500, 0.6, seed=52)
+    bank = SurrogateBank.from_arrays([clean, z, again], [y, y, labels_again])
+    target, _ = draw(500, 0.6, seed=53)
+    selection = SAC(distance=distance).fit(bank).adapt(target)
+    assert selection.has("indistinguishable")
+
+
+@pytest.mark.parametrize("distance", ["mean", "ks", "wasserstein"])
+def test_well_separated_sets_are_not_flagged(distance):
+    bank = SurrogateBank([BANK[0], BANK[3], BANK[5]])
+    selection = SAC(distance=distance).fit(bank).adapt(draw(1500, STEPS[3], seed=61)[0])
+    assert selection.flags == ()
+
+
+def test_the_selection_reads_as_a_sentence():
+    selection = SAC().fit(BANK).adapt(BANK[3].logits)
+    assert str(selection).startswith("set 4 of 6 (fading, severity 3), T = ")
+    assert str(selection).endswith("inside the bank's range")
+    assert selection.margin == pytest.approx(sorted(selection.distances)[1], abs=1e-12)
+
+
+def test_the_temperatures_are_the_ones_the_ladder_was_drawn_with():
+    sac = SAC().fit(make_bank(20_000))
+    found = [fitted.temperature_ for fitted in sac.maps_]
+    # 20,000 rows tell a temperature to about 2 %
+    np.testing.assert_allclose(found, [3 / (2.5 * s) for s in STEPS], rtol=0.06)
+
+
+def test_predicting_a_subset_gives_the_same_rows():
+    target, _ = draw(500, 0.5, seed=71)
+    sac = SAC().fit(BANK)
+    sac.adapt(target)
+    np.testing.assert_array_equal(
+        sac.predict_proba(target)[100:110], sac.predict_proba(target[100:110])
+    )
+
+
+@pytest.mark.parametrize("map_name", ["isotonic", "ensemble-temperature", "spline", "vector"])
+def test_any_map_can_stand_in_the_place_of_temperature(map_name):
+    sac = SAC(map=map_name).fit(BANK)
+    selection = sac.adapt(BANK[2].logits)
+    assert selection.temperature is None
+    expected = maps.get(map_name)().fit(BANK[2].logits, BANK[2].labels)
+    np.testing.assert_allclose(
+        sac.predict_proba(BANK[2].logits), expected.predict_proba(BANK[2].logits), atol=1e-12
+    )
+
+
+def test_a_map_with_settings_can_be_given():
+    sac = SAC(map=maps.get("temperature")(t_range=(0.5, 50.0))).fit(BANK)
+    assert all(fitted.t_range == (0.5, 50.0) for fitted in sac.maps_)
+
+
+def test_a_map_at_its_bound_is_named_with_its_set_and_flagged():
+    template = maps.get("temperature")(t_range=(0.5, 3.2))
+    with pytest.warns(FitWarning, match=r"set 6 of 6 \(fading, severity 5\)"):
+        sac = SAC(map=template).fit(BANK)
+    assert sac.adapt(BANK[5].logits).has("map-not-converged")
+
+
+def test_predicting_before_adapting_says_what_to_call():
+    with pytest.raises(NotFittedError, match="call adapt"):
+        SAC().fit(BANK).predict_proba(BANK.clean.logits)
+
+
+def test_adapting_before_fitting_says_what_to_call():
+    with pytest.raises(NotFittedError, match="call fit"):
+        SAC().adapt(BANK.clean.logits)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"distance": "means"}, UnknownName, "Did you mean 'mean'"),
+        ({"peek": 0}, InputError, "peek must be a whole number of at least 1; got 0"),
+        ({"peek": 2.5}, InputError, "peek must be a whole number"),
+        ({"seed": -1}, InputError, "seed must be a whole number of at least 0"),
+        ({"map": "temprature"}, UnknownName, "Did you mean 'temperature'"),
+        ({"map": 3}, InputError, "map must be the name of a calibration map"),
+        ({"input": "probs"}, UnknownName, "input must be one of"),
+    ],
+)
+def test_wrong_settings_are_named(options, error, words):
+    with pytest.raises(error, match=words):
+        SAC(**options).fit(BANK)
+
+
+def test_a_map_that_expects_probabilities_is_refused():
+    with pytest.raises(InputError, match="always given logits"):
+        SAC(map=maps.get("temperature")(input="probabilities")).fit(BANK)
+
+
+def test_sts_with_one_set_equals_ts():
+    one = SurrogateBank([BANK.clean])
+    target, _ = draw(400, 0.3, seed=8)
+    np.testing.assert_array_equal(
+        STS().fit(one).predict_proba(target), TS().fit(BANK).predict_proba(target)
+    )
+
+
+def test_sts_is_the_map_of_the_union():
+    logits = np.concatenate([s.logits for s in BANK])
+    labels = np.concatenate([s.labels for s in BANK])
+    alone = maps.get("temperature")().fit(logits, labels)
+    assert STS().fit(BANK).map_.temperature_ == alone.temperature_
+    assert STS().fit(BANK).adapt(logits).temperature == alone.temperature_

@@ -1,0 +1,199 @@
+"""Surrogate banks: from arrays, from files, to a folder and back."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from ladder_data import STEPS, draw, make_bank
+from scipy.special import softmax
+
+from shiftcal import SurrogateBank
+from shiftcal.errors import FileError, InputError
+
+Z, Y = draw(50, 1.0, seed=1)
+HARD, _ = draw(50, 0.4, seed=1)
+
+
+def test_one_array_of_labels_serves_all_sets():
+    bank = SurrogateBank.from_arrays([Z, HARD], Y)
+    np.testing.assert_array_equal(bank[0].labels, bank[1].labels)
+    assert [s.name for s in bank] == ["clean", "set 2"]
+
+
+def test_labels_may_be_a_plain_list_or_differ_by_set():
+    as_list = SurrogateBank.from_arrays([Z, HARD], Y.tolist())
+    np.testing.assert_array_equal(as_list[1].labels, Y)
+    own = SurrogateBank.from_arrays([Z, HARD[:20]], [Y, Y[:20]])
+    assert [len(s) for s in own] == [50, 20]
+
+
+def test_a_named_corruption_numbers_its_severities():
+    bank = SurrogateBank.from_arrays([Z, HARD, HARD], Y, corruption="pixelate")
+    assert [s.severity for s in bank] == [0, 1, 2]
+    assert bank[2].name == "pixelate, severity 2"
+    chosen = SurrogateBank.from_arrays([Z, HARD, HARD], Y, corruption="fog", severities=(2, 5))
+    assert [s.name for s in chosen] == ["clean", "fog, severity 2", "fog, severity 5"]
+
+
+def test_the_summary_is_what_numpy_says():
+    summary = SurrogateBank.from_arrays([Z], Y).summaries()[0]
+    confidence = softmax(Z, axis=1).max(axis=1)
+    assert summary.mean_confidence == pytest.approx(confidence.mean(), rel=1e-12)
+    assert summary.standard_error == pytest.approx(confidence.std() / np.sqrt(50), rel=1e-9)
+    assert summary.accuracy == (Z.argmax(axis=1) == Y).mean()
+
+
+def test_the_union_stacks_the_sets_in_order():
+    logits, labels = SurrogateBank.from_arrays([Z, HARD], Y).union()
+    np.testing.assert_array_equal(logits, np.concatenate([Z, HARD]))
+    np.testing.assert_array_equal(labels, np.concatenate([Y, Y]))
+
+
+def test_it_prints_as_a_table():
+    text = repr(make_bank(100))
+    assert "6 sets, 6 classes" in text
+    assert text.count("\n") == len(STEPS)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: SurrogateBank([]), "at least one set"),
+        (lambda: SurrogateBank.from_arrays([], Y), "at least one set"),
+        (lambda: SurrogateBank.from_arrays(Z, Y), r"pass \[scores\]"),
+        (lambda: SurrogateBank.from_arrays([Z, HARD[:, :4]], Y % 4), "same number of classes"),
+        (lambda: SurrogateBank.from_arrays([Z, HARD], [Y, Y, Y]), "2 sets, 3 arrays of labels"),
+        (lambda: SurrogateBank.from_arrays([Z, HARD], Y, severities=[1, 2]), "1 sets, 2 sever"),
+        (lambda: SurrogateBank.from_arrays([Z], Y, classes=["a"]), "6 columns, 1 names"),
+        (lambda: SurrogateBank.from_arrays([Z], Y, features=Z[:4]), "50 samples, 4 rows"),
+        (lambda: SurrogateBank.from_arrays([Z], Y, input="scores"), "input must be one of"),
+        (lambda: SurrogateBank.from_files([]), "at least one scores file"),
+    ],
+)
+def test_what_cannot_be_a_bank_is_refused(make, words):
+    with pytest.raises(InputError, match=words):
+        make()
+
+
+@pytest.mark.parametrize("kind", ["logits", "probabilities"])
+def test_a_bank_survives_the_folder(tmp_path, kind):
+    scores = [Z, HARD] if kind == "logits" else [softmax(Z, axis=1), softmax(HARD, axis=1)]
+    bank = SurrogateBank.from_arrays(
+        scores,
+        Y,
+        corruption="fog",
+        features=Z[:, :3],
+        classes=["a", "b", "ç", "d", "e", "f"],
+        input=kind,
+    )
+    bank.save(tmp_path / "bank")
+    again = SurrogateBank.load(tmp_path / "bank")
+    assert again.classes == bank.classes
+    assert again.input == kind
+    np.testing.assert_array_equal(again.clean.features, bank.clean.features)
+    for ours, theirs in zip(again, bank, strict=True):
+        np.testing.assert_array_equal(ours.logits, theirs.logits)
+        np.testing.assert_array_equal(ours.labels, theirs.labels)
+        assert (ours.name, ours.corruption, ours.severity) == (
+            theirs.name,
+            theirs.corruption,
+            theirs.severity,
+        )
+
+
+def test_a_folder_that_holds_something_is_not_overwritten(tmp_path):
+    (tmp_path / "bank").mkdir()
+    (tmp_path / "bank" / "thesis.txt").write_text("years of work")
+    with pytest.raises(FileError, match="exists already"):
+        make_bank(20).save(tmp_path / "bank")
+    assert (tmp_path / "bank" / "thesis.txt").exists()
+
+
+def test_a_failed_save_leaves_nothing_behind(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("shiftcal.surrogates.folder.write_scores", fail)
+    with pytest.raises(FileError, match="No space left"):
+        make_bank(20).save(tmp_path / "bank")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def folder(tmp_path):
+    make_bank(30).save(tmp_path / "bank")
+    return tmp_path / "bank"
+
+
+def edit(folder, change):
+    document = json.loads((folder / "bank.json").read_text())
+    change(document)
+    (folder / "bank.json").write_text(json.dumps(document))
+
+
+def test_a_missing_set_is_named(folder):
+    (folder / "set-03.npz").unlink()
+    with pytest.raises(FileError, match=r"set-03\.npz"):
+        SurrogateBank.load(folder)
+
+
+def test_a_replaced_set_is_noticed(folder):
+    (folder / "set-03.npz").write_bytes((folder / "set-02.npz").read_bytes())
+    with pytest.raises(FileError, match="its checksum is not the bank's"):
+        SurrogateBank.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda d: d.update(version=7, written_by="shiftcal 8"), r"version 7.*Upgrade"),
+        (lambda d: d.update(format="zip"), "does not describe a bank"),
+        (lambda d: d.pop("sets"), "is damaged"),
+        (lambda d: d.update(sets=[]), "cannot be used"),
+        (lambda d: d["sets"][0].update(file="../x.npz"), "not a file beside it"),
+        (lambda d: d["sets"][0].pop("sha256"), "is damaged"),
+    ],
+)
+def test_a_document_that_is_off_is_refused(folder, change, words):
+    edit(folder, change)
+    with pytest.raises(FileError, match=words):
+        SurrogateBank.load(folder)
+
+
+def test_no_bank_is_said_plainly(tmp_path):
+    with pytest.raises(FileError, match="is not a bank folder"):
+        SurrogateBank.load(tmp_path)
+    (tmp_path / "bank.json").write_text("{")
+    with pytest.raises(FileError, match="not JSON"):
+        SurrogateBank.load(tmp_path)
+
+
+def save_npz(path, **arrays):
+    np.savez(path, **arrays)
+    return path
+
+
+def test_files_make_a_bank_with_their_names(tmp_path):
+    clean = save_npz(tmp_path / "cal.npz", logits=Z, labels=Y)
+    hard = save_npz(tmp_path / "blur3.npz", logits=HARD, labels=Y)
+    bank = SurrogateBank.from_files([clean, hard])
+    assert [s.name for s in bank] == ["clean", "blur3"]
+    np.testing.assert_array_equal(bank[1].logits, HARD)
+
+
+def test_files_that_do_not_go_together_are_refused(tmp_path):
+    clean = save_npz(tmp_path / "clean.npz", logits=Z, labels=Y, classes=list("abcdef"))
+    bare = save_npz(tmp_path / "bare.npz", logits=HARD)
+    probs = save_npz(tmp_path / "probs.npz", probabilities=softmax(HARD, axis=1), labels=Y)
+    other = save_npz(tmp_path / "other.npz", logits=HARD, labels=Y, classes=list("fedcba"))
+    wrong = save_npz(tmp_path / "wrong.npz", logits=HARD, labels=Y + 1)
+    for second, words in [
+        (bare, r"bare\.npz has no labels"),
+        (probs, "must be of one kind"),
+        (other, "same classes in the same order"),
+        (wrong, r"wrong\.npz: labels must lie in 0\.\.5"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            SurrogateBank.from_files([clean, second])

@@ -1,0 +1,156 @@
+"""Saved methods: nothing lost, nothing trusted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ladder_data import make_bank
+
+from shiftcal import SAC, STS, TS, load, maps
+from shiftcal._persistence.document import _checksum
+from shiftcal.errors import FileError
+
+BANK = make_bank(300)
+
+
+@pytest.fixture
+def saved(tmp_path) -> Path:
+    path = tmp_path / "sac.json"
+    SAC(distance="ks").fit(BANK).save(path)
+    return path
+
+
+def rewrite(path: Path, change) -> None:
+    """Change the document and put a fitting checksum, as a hostile writer would."""
+    document = json.loads(path.read_text())
+    document.pop("checksum")
+    change(document)
+    document["checksum"] = _checksum(document)
+    path.write_text(json.dumps(document))
+
+
+def test_a_method_of_temperatures_is_one_file_of_json(tmp_path):
+    SAC().fit(BANK).save(tmp_path / "sac.json")
+    assert [file.name for file in tmp_path.iterdir()] == ["sac.json"]
+    document = json.loads((tmp_path / "sac.json").read_text())
+    assert document["version"] == 1
+    assert document["written_by"].startswith("shiftcal ")
+    assert document["object"]["settings"]["input"] == "logits"
+
+
+def test_class_names_are_kept_in_order(tmp_path):
+    names = [f"class {i}" for i in range(6)]
+    TS().fit(make_bank(300, classes=names)).save(tmp_path / "ts.json")
+    assert load(tmp_path / "ts.json").class_names_ == tuple(names)
+
+
+def test_a_large_map_keeps_its_arrays_beside_the_json(tmp_path):
+    method = STS(map=maps.get("isotonic")()).fit(make_bank(2000))
+    method.save(tmp_path / "sts.json")
+    assert len(list(tmp_path.glob("sts.*.safetensors"))) == 1
+    target = BANK[2].logits
+    np.testing.assert_array_equal(
+        load(tmp_path / "sts.json").predict_proba(target), method.predict_proba(target)
+    )
+
+
+def test_saving_again_replaces_both_files_and_leaves_no_others(saved):
+    SAC(distance="wasserstein").fit(make_bank(301)).save(saved)
+    assert load(saved).distance == "wasserstein"
+    assert len(list(saved.parent.iterdir())) == 2
+
+
+def test_an_interrupted_save_leaves_the_old_method(saved, monkeypatch):
+    before = saved.read_bytes()
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        SAC(distance="ks").fit(make_bank(301)).save(saved)
+    monkeypatch.undo()
+    assert saved.read_bytes() == before
+    assert load(saved).distance == "ks"
+    assert not list(saved.parent.glob("*.tmp"))
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(FileError, match=r"nowhere.*could not be written"):
+        TS().fit(BANK).save(tmp_path / "nowhere" / "ts.json")
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileError, match=r"none\.json could not be read: No such file"):
+        load(tmp_path / "none.json")
+
+
+def test_every_truncation_is_a_clear_error(saved):
+    content = saved.read_bytes()
+    for length in range(0, len(content) - 2, max(1, len(content) // 40)):
+        saved.write_bytes(content[:length])
+        with pytest.raises(FileError, match=r"is damaged|is not a saved shiftcal method"):
+            load(saved)
+
+
+def test_a_changed_number_is_noticed(saved):
+    saved.write_text(saved.read_text().replace('"n_classes_": 6', '"n_classes_": 7'))
+    with pytest.raises(FileError, match="checksum does not fit"):
+        load(saved)
+
+
+def test_a_file_from_the_future_asks_for_an_upgrade(saved):
+    rewrite(saved, lambda d: d.update(version=2, written_by="shiftcal 9.0"))
+    with pytest.raises(FileError, match=r"version 2, written by shiftcal 9\.0.*Upgrade"):
+        load(saved)
+
+
+def test_some_other_json_is_not_a_method(tmp_path):
+    path = tmp_path / "other.json"
+    path.write_text('{"temperature": 2}')
+    with pytest.raises(FileError, match="is not a saved shiftcal method"):
+        load(path)
+
+
+def test_deep_nesting_does_not_crash_the_reader(tmp_path):
+    path = tmp_path / "deep.json"
+    path.write_text("[" * 100_000)
+    with pytest.raises(FileError, match="is damaged"):
+        load(path)
+
+
+def test_damaged_or_missing_arrays_are_noticed(saved):
+    (arrays,) = saved.parent.glob("*.safetensors")
+    content = arrays.read_bytes()
+    arrays.write_bytes(content[:-8] + bytes(8))
+    with pytest.raises(FileError, match="is damaged or belongs to another"):
+        load(saved)
+    arrays.unlink()
+    with pytest.raises(FileError, match="the two files belong together"):
+        load(saved)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda d: d["object"].update(name="os"), "no method is called 'os'"),
+        (lambda d: d["object"].update(kind="module"), "unknown kind 'module'"),
+        (lambda d: d["object"]["settings"].update(evil=1), "evil"),
+        (lambda d: d["object"]["fitted"].update(evil_=1), "has no attribute 'evil_'"),
+        (lambda d: d["object"]["fitted"].pop("maps_"), "lacks its attribute 'maps_'"),
+        (lambda d: d["object"]["fitted"].update(n_classes_="six"), "'six' where"),
+        (lambda d: d["object"]["fitted"].update(maps_=3), "3 where"),
+        (lambda d: d["object"]["fitted"].update(ladder_=[{"name": 1}]), "1 where"),
+        (lambda d: d["arrays"].update(file="../../etc/passwd"), "must lie beside it"),
+        (lambda d: d["arrays"].update(file=None), "must lie beside it"),
+        (lambda d: d.pop("object"), "is damaged"),
+        (lambda d: d.update(object=[]), "is damaged"),
+    ],
+)
+def test_a_hostile_file_is_refused(saved, change, words):
+    rewrite(saved, change)
+    with pytest.raises(FileError, match=words):
+        load(saved)
