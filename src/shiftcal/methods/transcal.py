@@ -49,8 +49,8 @@ class TransCal(Method):
 
     Args:
         reading: ``"official"``: T >= 1 as in the published code, which can never sharpen.
-            ``"free"``: T >= 0.01. Numbers published by others for TransCal on natural shift
-            are out of reach with T >= 1.
+            ``"free"``: T >= 0.01, which can; what the SAC paper prints for TransCal on
+            ImageNet-Sketch is out of reach with T >= 1.
         bias: Whether λ is sought (bias control); λ = 1 otherwise.
         variance: Whether control variates are used (variance control).
         clip: Largest weight allowed; ``None``, as published, sets no limit.

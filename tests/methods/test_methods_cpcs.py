@@ -1,0 +1,249 @@
+"""CPCS: its identities, its two readings, and a shift whose truth is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from scipy.special import softmax
+from shifted_data import bank_of, draw_domain, true_log_ratio
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from shiftcal import CPCS, ImportanceWeights, load, maps
+from shiftcal.errors import InputError, NotFittedError, UnknownName
+
+TRAIN = draw_domain(3000, 0.0, seed=21)
+CALIBRATION = draw_domain(2000, 0.0, seed=22)
+TARGET = draw_domain(3000, 1.0, seed=23)
+BANK = bank_of(CALIBRATION)
+
+
+def fitted(**settings):
+    return CPCS(**settings).fit(BANK, source_features=TRAIN.features)
+
+
+def brier_temperature(sample, weights=None):
+    return maps.get("brier-temperature")().fit(sample.logits, sample.labels, weights).temperature_
+
+
+def searched_temperature(sample, weights):
+    """Least weighted Brier score by scipy's bounded search, from the definition."""
+    hot = np.eye(sample.logits.shape[1])[sample.labels]
+
+    def score(log_t):
+        p = softmax(sample.logits / np.exp(log_t), axis=1)
+        return weights @ ((p - hot) ** 2).sum(axis=1)
+
+    found = minimize_scalar(score, bounds=(-1.0, 3.0), method="bounded", options={"xatol": 1e-9})
+    return np.exp(found.x)
+
+
+@pytest.mark.parametrize("reading", ["transcal-port", "original"])
+def test_a_target_like_source_train_has_unit_weights_and_equals_brier_temperature(reading):
+    method = fitted(reading=reading)
+    selection = method.adapt(TARGET.logits, TRAIN.features)
+    expected = {"transcal-port": 1.0, "original": 1.5}[reading]
+    assert selection.details["mean_weight"] == pytest.approx(expected)
+    assert selection.temperature == pytest.approx(brier_temperature(CALIBRATION), rel=1e-6)
+    np.testing.assert_allclose(
+        method.predict_proba(TARGET.logits),
+        softmax(TARGET.logits / brier_temperature(CALIBRATION), axis=1),
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("constant", [1.0, 1e-90, 1e90])
+def test_weights_that_are_all_the_same_equal_brier_temperature(constant, monkeypatch):
+    monkeypatch.setattr(
+        ImportanceWeights, "weights", lambda _, features: np.full(len(features), constant)
+    )
+    temperature = fitted().adapt(TARGET.logits, TARGET.features).temperature
+    assert temperature == pytest.approx(brier_temperature(CALIBRATION), rel=1e-6)
+
+
+@pytest.mark.parametrize("factor", [1e-6, 7.0, 1e6])
+def test_the_scale_of_the_weights_does_not_matter(factor, monkeypatch):
+    before = fitted().adapt(TARGET.logits, TARGET.features).temperature
+    own = ImportanceWeights.weights
+    monkeypatch.setattr(
+        ImportanceWeights, "weights", lambda self, features: factor * own(self, features)
+    )
+    after = fitted().adapt(TARGET.logits, TARGET.features).temperature
+    assert after == pytest.approx(before, rel=1e-6)
+
+
+def test_the_port_is_the_published_code_with_another_search():
+    discriminator = LogisticRegression().fit(
+        np.concatenate([TRAIN.features, TARGET.features]), np.repeat([1, 0], 3000)
+    )
+    p = discriminator.predict_proba(CALIBRATION.features)
+    temperature = fitted().adapt(TARGET.logits, TARGET.features).temperature
+    # The regression stops at a gradient of 1e-4.
+    assert temperature == pytest.approx(
+        searched_temperature(CALIBRATION, p[:, 0] / p[:, 1]), rel=1e-4
+    )
+
+
+@pytest.mark.parametrize(("spread", "beyond"), [(1.0, False), (3.0, True)])
+def test_the_original_reading_has_its_published_weights(spread, beyond):
+    calibration = CALIBRATION._replace(features=spread * CALIBRATION.features)
+    model = ImportanceWeights().fit(TRAIN.features, TARGET.features + 1.0)
+    p_source = 1 / (1 + model.weights(calibration.features))
+    weights = 1 / np.maximum(p_source, 1 / 1001) - 0.5
+    method = CPCS(reading="original").fit(bank_of(calibration), source_features=TRAIN.features)
+    selection = method.adapt(TARGET.logits, TARGET.features + 1.0)
+    assert selection.temperature == pytest.approx(
+        searched_temperature(calibration, weights), rel=1e-5
+    )
+    assert selection.details["largest_weight"] == pytest.approx(weights.max())
+    assert selection.details["share_clipped"] == pytest.approx((p_source < 1 / 1001).mean())
+    assert (selection.details["share_clipped"] > 0) == beyond
+
+
+def test_clip_bounds_the_ratio_in_both_readings():
+    port = fitted(clip=2.0).adapt(TARGET.logits, TARGET.features)
+    original = fitted(clip=2.0, reading="original").adapt(TARGET.logits, TARGET.features)
+    assert port.details["largest_weight"] == pytest.approx(2.0)
+    assert original.details["largest_weight"] == pytest.approx(2.5)
+    assert port.details["share_clipped"] == original.details["share_clipped"] > 0
+
+
+@pytest.mark.parametrize("reading", ["transcal-port", "original"])
+@pytest.mark.parametrize("shift", [-1.0, 1.0])
+def test_the_temperature_moves_from_the_sources_towards_the_targets(reading, shift):
+    target = draw_domain(3000, shift, seed=25)
+    source_t, target_t = brier_temperature(CALIBRATION), brier_temperature(target)
+    found = fitted(reading=reading).adapt(target.logits, target.features).temperature
+    # The original's + 1/2 pulls towards the source; the port gets most of the way.
+    share = {"transcal-port": (0.6, 1.4), "original": (0.3, 1.0)}[reading]
+    assert share[0] < np.log(found / source_t) / np.log(target_t / source_t) < share[1]
+
+
+def test_estimated_weights_do_what_the_true_ratio_does():
+    truth = np.exp(true_log_ratio(CALIBRATION.features, 1.0))
+    found = fitted().adapt(TARGET.logits, TARGET.features).temperature
+    # 3,000 rows a domain determine the log-ratio to a few hundredths.
+    assert found == pytest.approx(brier_temperature(CALIBRATION, truth), rel=0.08)
+
+
+def test_separable_domains_are_flagged_and_give_a_finite_temperature():
+    far = TARGET.features + 30.0
+    selection = fitted().adapt(TARGET.logits, far)
+    assert selection.has("domains-separable")
+    assert 0.01 <= selection.temperature <= 100
+    assert "domains-separable" in str(selection)
+
+
+def test_a_temperature_at_its_bound_is_flagged():
+    right = CALIBRATION.rows(CALIBRATION.logits.argmax(axis=1) == CALIBRATION.labels)
+    method = CPCS().fit(bank_of(right), source_features=TRAIN.features)
+    selection = method.adapt(TARGET.logits, TARGET.features)
+    assert selection.has("map-not-converged")
+    assert selection.temperature == pytest.approx(0.01)
+
+
+def test_a_regression_that_stopped_early_is_flagged():
+    selection = fitted(max_iter=1).adapt(TARGET.logits, TARGET.features)
+    assert selection.has("weights-not-converged")
+
+
+def test_a_mild_shift_has_no_flags_and_all_its_numbers():
+    selection = fitted().adapt(TARGET.logits, TARGET.features)
+    assert selection.flags == ()
+    assert selection.n_target == 3000
+    assert selection.mean_confidence == pytest.approx(softmax(TARGET.logits, axis=1).max(1).mean())
+    assert set(selection.details) == {
+        "effective_sample_size",
+        "mean_weight",
+        "largest_weight",
+        "share_clipped",
+        "domain_auc",
+    }
+    assert 100 < selection.details["effective_sample_size"] < 2000
+
+
+def test_the_targets_logits_do_not_enter():
+    method = fitted()
+    first = method.adapt(TARGET.logits, TARGET.features).temperature
+    assert method.adapt(0.1 * TARGET.logits, TARGET.features).temperature == first
+
+
+def test_the_order_of_target_rows_does_not_matter_when_nothing_is_drawn():
+    rows = np.random.default_rng(5).permutation(3000)
+    shuffled = TARGET.rows(rows)
+    method = fitted()
+    first = method.adapt(TARGET.logits, TARGET.features).temperature
+    second = method.adapt(shuffled.logits, shuffled.features).temperature
+    assert second == pytest.approx(first, rel=1e-6)
+
+
+def test_the_seed_fixes_what_is_drawn():
+    few = TARGET.rows(slice(0, 300))
+    first, again, other = (
+        fitted(seed=seed).adapt(few.logits, few.features).temperature for seed in (1, 1, 2)
+    )
+    assert first == again
+    assert first != other
+
+
+def test_adapting_again_forgets_the_target_before():
+    method = fitted()
+    method.adapt(TARGET.logits, TARGET.features - 2.0)
+    again = method.adapt(TARGET.logits, TARGET.features)
+    assert again == fitted().adapt(TARGET.logits, TARGET.features)
+
+
+def test_what_is_missing_is_named_with_the_three_sets():
+    three = r"source-train .* calibration .* target"
+    with pytest.raises(InputError, match=three):
+        CPCS().fit(BANK)
+    with pytest.raises(InputError, match=three):
+        CPCS().fit(CALIBRATION.logits, CALIBRATION.labels, source_features=TRAIN.features)
+    with pytest.raises(InputError, match=three):
+        fitted().adapt(TARGET.logits)
+
+
+def test_features_of_another_layer_are_refused_as_soon_as_they_are_seen():
+    with pytest.raises(InputError, match=r"features of the bank must have 2 columns.*got 3"):
+        CPCS().fit(BANK, source_features=TRAIN.features[:, :2])
+    with pytest.raises(InputError, match=r"target_features must have 3 columns.*got 2"):
+        fitted().adapt(TARGET.logits, TARGET.features[:, :2])
+
+
+def test_settings_are_checked_at_fit():
+    with pytest.raises(UnknownName, match="reading must be one of 'transcal-port', 'original'"):
+        fitted(reading="orginal")
+    with pytest.raises(InputError, match="clip must be a positive number"):
+        fitted(clip=-1.0)
+    with pytest.raises(InputError, match="max_iter must be a whole number"):
+        fitted(max_iter=0)
+
+
+def test_a_target_has_to_be_seen_first():
+    with pytest.raises(NotFittedError, match="call adapt"):
+        fitted().predict_proba(TARGET.logits)
+
+
+def test_saved_and_loaded_it_predicts_and_adapts_the_same(tmp_path):
+    method = fitted(reading="original", seed=4)
+    method.adapt(TARGET.logits, TARGET.features)
+    method.save(tmp_path / "cpcs.json")
+    again = load(tmp_path / "cpcs.json")
+    np.testing.assert_array_equal(
+        again.predict_proba(TARGET.logits), method.predict_proba(TARGET.logits)
+    )
+    few = TARGET.rows(slice(0, 500))
+    assert again.adapt(few.logits, few.features) == method.adapt(few.logits, few.features)
+
+
+def test_clone_keeps_every_setting():
+    method = CPCS(reading="original", clip=5.0, standardize=True, max_iter=9, seed=3)
+    assert clone(method).get_params() == {
+        "reading": "original",
+        "clip": 5.0,
+        "standardize": True,
+        "max_iter": 9,
+        "seed": 3,
+        "input": "logits",
+    }

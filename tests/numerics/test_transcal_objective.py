@@ -1,0 +1,197 @@
+"""TransCal's objective against the published formulas, written out here with numpy's own cov."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from shiftcal.numerics.transcal import estimated_accuracy, solve_transcal
+
+
+def published_accuracy(weights, wrong, exponent, source_confidence, *, variance=True):
+    """Steps 2 and 4 of the published method; 0/0 where it is 0/0."""
+    w = weights**exponent
+    error = wrong.astype(float)
+    a = w * error
+    if not variance:
+        return 1 - a.mean()
+    eta_1 = -np.cov(a, w)[0, 1] / np.var(w, ddof=1)
+    right = 1 - error
+    eta_2 = -np.cov(a + eta_1 * (w - 1), right)[0, 1] / np.var(right, ddof=1)
+    risk = a.mean() + eta_1 * (w.mean() - 1) + eta_2 * (right.mean() - source_confidence)
+    return 1 - risk
+
+
+def mean_confidence(logits, temperature):
+    p = np.exp((logits - logits.max(axis=1, keepdims=True)) / temperature)
+    return (p.max(axis=1) / p.sum(axis=1)).mean()
+
+
+def problem(seed, *, scale=3.0, spread=0.3, n=400, m=600):
+    """Target logits, source log-weights and source errors that grow with the weights."""
+    rng = np.random.default_rng(seed)
+    log_weights = spread * rng.standard_normal(n)
+    wrong = rng.random(n) < 1 / (1 + np.exp(1.0 - log_weights))
+    return scale * rng.standard_normal((m, 5)), log_weights, wrong
+
+
+@pytest.mark.parametrize("variance", [True, False])
+@pytest.mark.parametrize("exponent", [1e-3, 0.2, 0.5, 1.0])
+@pytest.mark.parametrize("spread", [0.1, 1.0, 3.0])
+def test_the_estimate_is_the_published_one(variance, exponent, spread):
+    _, log_weights, wrong = problem(3, spread=spread)
+    ours = estimated_accuracy(
+        log_weights, wrong, exponent, source_confidence=0.8, variance=variance
+    )
+    theirs = published_accuracy(np.exp(log_weights), wrong, exponent, 0.8, variance=variance)
+    # At exponent 1e-3 the published w - 1 has lost three to four digits.
+    assert ours == pytest.approx(theirs, abs=1e-9)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    exponent=st.floats(0.05, 1.0),
+    source_confidence=st.floats(0.0, 1.0),
+)
+def test_the_estimate_is_the_published_one_for_any_problem(seed, exponent, source_confidence):
+    _, log_weights, wrong = problem(seed, spread=1.0, n=50)
+    ours = estimated_accuracy(log_weights, wrong, exponent, source_confidence=source_confidence)
+    theirs = published_accuracy(np.exp(log_weights), wrong, exponent, source_confidence)
+    # Fifty samples make the factors large now and then, and rounding with them.
+    assert ours == pytest.approx(theirs, abs=1e-8)
+
+
+def test_exponent_zero_is_the_limit_and_not_a_nan():
+    _, log_weights, wrong = problem(4, spread=1.0)
+    at_zero = estimated_accuracy(log_weights, wrong, 0.0, source_confidence=0.8)
+    near_zero = estimated_accuracy(log_weights, wrong, 1e-7, source_confidence=0.8)
+    # The estimate is smooth in the exponent with a slope of order one.
+    assert at_zero == pytest.approx(near_zero, abs=1e-6)
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(published_accuracy(np.exp(log_weights), wrong, 0.0, 0.8))
+
+
+@pytest.mark.parametrize("constant", [1.0, 0.37, 12.5])
+def test_weights_that_do_not_vary_leave_their_control_variate_out(constant):
+    _, _, wrong = problem(5)
+    log_weights = np.full(len(wrong), np.log(constant))
+    plain = estimated_accuracy(log_weights, wrong, 1.0, source_confidence=0.8, variance=False)
+    assert plain == pytest.approx(1 - constant * wrong.mean())
+    # Errors explain the weighted errors wholly then: what is left is the source's confidence.
+    both = estimated_accuracy(log_weights, wrong, 1.0, source_confidence=0.8)
+    assert both == pytest.approx(1 - constant * (1 - 0.8))
+
+
+@pytest.mark.parametrize("variance", [True, False])
+@pytest.mark.parametrize(("wrong", "accuracy"), [(False, 1.0), (True, 0.0)])
+def test_a_source_all_right_or_all_wrong_gives_one_or_zero(variance, wrong, accuracy):
+    rng = np.random.default_rng(6)
+    log_weights = rng.standard_normal(300)
+    # Weights of mean one, as the estimator supposes; only then are weighted errors a fraction.
+    log_weights -= np.log(np.exp(log_weights).mean())
+    found = estimated_accuracy(
+        log_weights, np.full(300, wrong), 1.0, source_confidence=0.7, variance=variance
+    )
+    assert found == pytest.approx(accuracy, abs=1e-12)
+
+
+def test_one_source_sample_is_enough_for_a_number():
+    found = estimated_accuracy(np.array([0.4]), np.array([True]), 0.5, source_confidence=0.6)
+    assert np.isfinite(found)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 5, 8])
+@pytest.mark.parametrize("lower", [1.0, 0.01])
+def test_the_search_ends_where_scipy_does_on_the_published_objective(seed, lower):
+    logits, log_weights, wrong = problem(seed)
+    weights = np.exp(log_weights)
+
+    def objective(x):
+        return abs(mean_confidence(logits, x[0]) - published_accuracy(weights, wrong, x[1], 0.75))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # 0/0 at exponent zero
+        found = minimize(
+            objective, np.array([2.0, 0.5]), method="SLSQP", bounds=((lower, None), (0.0, 1.0))
+        )
+    ours = solve_transcal(logits, log_weights, wrong, source_confidence=0.75, lower=lower)
+    # Differences over 1.5e-8 steer the search: rounding of 1e-16 is 1e-8 in its slopes.
+    assert ours.temperature == pytest.approx(found.x[0], rel=1e-4)
+    assert ours.exponent == pytest.approx(found.x[1], abs=1e-3)
+    assert ours.gap == pytest.approx(found.fun, abs=1e-5)
+
+
+def test_confidence_meets_the_estimate_where_it_can():
+    logits, log_weights, wrong = problem(1)
+    found = solve_transcal(logits, log_weights, wrong, source_confidence=0.75, lower=1.0)
+    assert found.converged
+    assert found.gap < 1e-5
+    assert found.confidence == pytest.approx(mean_confidence(logits, found.temperature))
+    assert found.accuracy == pytest.approx(
+        published_accuracy(np.exp(log_weights), wrong, found.exponent, 0.75)
+    )
+
+
+def test_without_the_bias_term_the_exponent_is_one():
+    logits, log_weights, wrong = problem(1)
+    found = solve_transcal(
+        logits, log_weights, wrong, source_confidence=0.75, lower=1.0, bias=False
+    )
+    assert found.exponent == 1.0
+    assert found.accuracy == pytest.approx(
+        published_accuracy(np.exp(log_weights), wrong, 1.0, 0.75)
+    )
+    assert found.gap < 1e-5
+
+
+def test_without_the_variance_term_errors_are_only_weighted():
+    logits, log_weights, wrong = problem(1)
+    found = solve_transcal(
+        logits, log_weights, wrong, source_confidence=0.75, lower=1.0, variance=False
+    )
+    weighted = np.exp(found.exponent * log_weights) * wrong
+    assert found.accuracy == pytest.approx(1 - weighted.mean())
+    assert found.gap < 1e-5
+
+
+def test_the_equation_has_many_solutions_and_the_start_picks_one():
+    logits, log_weights, wrong = problem(1, spread=1.0)
+    found = [
+        solve_transcal(logits, log_weights, wrong, source_confidence=0.75, lower=1.0, start=start)
+        for start in ((2.0, 0.5), (5.0, 0.05), (5.0, 0.95))
+    ]
+    assert all(solution.gap < 1e-5 for solution in found)
+    temperatures = [solution.temperature for solution in found]
+    assert max(temperatures) - min(temperatures) > 0.1
+
+
+@pytest.mark.parametrize(("lower", "expected"), [(1.0, 1.0), (0.01, 0.01)])
+def test_an_accuracy_above_every_confidence_drives_t_to_its_bound(lower, expected):
+    logits, log_weights, _ = problem(1)
+    found = solve_transcal(
+        logits, log_weights, np.zeros(400, dtype=bool), source_confidence=0.999, lower=lower
+    )
+    assert found.temperature == pytest.approx(expected)
+    assert found.accuracy == pytest.approx(1.0)
+
+
+def test_an_accuracy_below_every_confidence_ends_with_the_gap_open():
+    logits, log_weights, _ = problem(1)
+    found = solve_transcal(
+        logits, log_weights, np.ones(400, dtype=bool), source_confidence=0.2, lower=1.0
+    )
+    assert found.temperature > 100
+    assert found.gap == pytest.approx(1 / 5, abs=1e-2)  # five classes
+
+
+@pytest.mark.parametrize("extreme", [-230.0, 230.0])
+def test_weights_at_the_ends_of_their_range_give_finite_numbers(extreme):
+    logits, log_weights, wrong = problem(1)
+    log_weights[:3] = extreme
+    found = solve_transcal(logits, log_weights, wrong, source_confidence=0.75, lower=1.0)
+    assert np.isfinite([found.temperature, found.exponent, found.accuracy, found.gap]).all()
