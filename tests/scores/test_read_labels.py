@@ -1,0 +1,100 @@
+"""Labels in a file of their own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from shiftcal.errors import FileError
+from shiftcal.scores import Scores, read_labels, write_scores
+
+LOGITS = np.arange(12.0).reshape(4, 3) - 20
+PLAIN = Scores(LOGITS)
+NAMED = Scores(LOGITS, classes=("ant", "bee", "cat"), ids=np.array(["a", "b", "c", "d"]))
+TRUTH = [2, 0, 1, 1]
+
+
+def test_an_npy_file_is_one_array(tmp_path):
+    np.save(tmp_path / "y.npy", np.array(TRUTH, dtype=np.int8))
+    labels = read_labels(tmp_path / "y.npy", PLAIN)
+    assert labels.tolist() == TRUTH
+    assert labels.dtype == np.intp
+
+
+def test_names_are_looked_up_among_the_classes_of_the_scores(tmp_path):
+    np.save(tmp_path / "y.npy", np.array(["cat", "ant", "bee", "bee"]))
+    assert read_labels(tmp_path / "y.npy", NAMED).tolist() == TRUTH
+
+
+def test_rows_are_joined_by_ids(tmp_path):
+    (tmp_path / "y.csv").write_text("id,label\nd,bee\nz,ant\nc,bee\na,cat\nb,ant\n")
+    assert read_labels(tmp_path / "y.csv", NAMED).tolist() == TRUTH
+
+
+def test_a_table_without_ids_goes_by_order(tmp_path):
+    (tmp_path / "y.csv").write_text("label\n2\n0\n1\n1\n")
+    assert read_labels(tmp_path / "y.csv", NAMED).tolist() == TRUTH
+
+
+def test_classes_in_another_order_are_matched_by_name(tmp_path):
+    np.savez(tmp_path / "y.npz", labels=[0, 2, 1, 1], classes=np.array(["cat", "bee", "ant"]))
+    assert read_labels(tmp_path / "y.npz", NAMED).tolist() == TRUTH
+
+
+def test_names_can_be_resolved_by_the_classes_beside_them(tmp_path):
+    labels, classes = np.array(["cat", "ant", "bee", "bee"]), np.array(["ant", "bee", "cat"])
+    np.savez(tmp_path / "y.npz", labels=labels, classes=classes)
+    assert read_labels(tmp_path / "y.npz", PLAIN).tolist() == TRUTH
+
+
+def test_a_scores_file_with_labels_will_do(tmp_path):
+    write_scores(tmp_path / "y.safetensors", Scores(LOGITS, labels=np.array(TRUTH)))
+    assert read_labels(tmp_path / "y.safetensors", PLAIN).tolist() == TRUTH
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("id,label\na,cat\nb,ant\nc,bee\n", "a label for every id of the scores; 'd' has none"),
+        ("id,label\na,cat\na,ant\nc,bee\nd,ant\n", "ids must differ from one another"),
+        ("id,label\na,cat\nb\nc,bee\nd,ant\n", "1 of 4 are missing"),
+        ("id,label\na,dog\nb,ant\nc,bee\nd,ant\n", "'dog' is not"),
+        ("id,truth\na,cat\n", "there are no labels"),
+        ("label\n", "there are no labels"),
+        ("label\n1\n", "one entry per row"),
+        ("label\n5\n5\n5\n5\n", "labels must lie in 0..2"),
+    ],
+)
+def test_tables_that_cannot_be_used_are_refused(tmp_path, text, reason):
+    (tmp_path / "y.csv").write_text(text)
+    with pytest.raises(FileError, match=reason) as caught:
+        read_labels(tmp_path / "y.csv", NAMED)
+    assert str(caught.value).startswith(str(tmp_path / "y.csv"))
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ({"labels": np.zeros((4, 1), int)}, r"labels must have shape \(n,\)"),
+        ({"labels": [0, 1], "ids": ["a", "b", "c"]}, "an id per label; 3 ids, 2 labels"),
+        ({"truth": [0, 1]}, "there are no labels"),
+        ({"labels": [0, 1, 2, 3], "classes": ["ant", "bee", "cat"]}, "labels must lie in 0..2"),
+        ({"labels": np.array([None] * 4)}, "pickled Python objects"),
+    ],
+)
+def test_archives_that_cannot_be_used_are_refused(tmp_path, parts, reason):
+    np.savez(tmp_path / "y.npz", **parts)
+    with pytest.raises(FileError, match=reason):
+        read_labels(tmp_path / "y.npz", NAMED)
+
+
+@pytest.mark.parametrize("name", ["y.npy", "y.npz", "y.csv"])
+def test_damaged_files_are_refused(tmp_path, name):
+    (tmp_path / name).write_bytes(b"\xff\xfe\x00damaged")
+    with pytest.raises(FileError, match=name):
+        read_labels(tmp_path / name, PLAIN)
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(FileError, match="does not exist"):
+        read_labels(tmp_path / "y.npy", PLAIN)
