@@ -73,7 +73,10 @@ def check_probs(probs: object, *, k: int | None = None) -> Probs:
             f"every row of probabilities must sum to 1; row {worst} sums to {sums[worst]:.4g}. "
             "Divide each row by its sum if the classes are exclusive."
         )
-    p /= sums[:, None]
+    # What is right up to rounding stays: equal probabilities in two rows must still tie.
+    off = np.abs(sums - 1) > 1e-12
+    p[off] /= sums[off, None]
+    np.minimum(p, 1.0, out=p)
     return p
 
 
@@ -104,7 +107,7 @@ def check_labels(labels: object, *, n: int, k: int) -> Labels:
             "Check that both come from the same samples in the same order."
         )
     _refuse_fractions(y)
-    out = y.astype(np.intp)
+    out = y.astype(np.intp, copy=False)
     low, high = int(out.min()), int(out.max())
     if low < 0 or high >= k:
         hint = " If yours start at 1, pass labels - 1." if low == 1 and high == k else ""
@@ -119,7 +122,8 @@ def check_weights(sample_weight: object, *, n: int) -> Weights | None:
     """Weights ``(n,)``, finite, non-negative and not all zero; ``None`` stays ``None``."""
     if sample_weight is None:
         return None
-    w = _vector(sample_weight, name="sample_weight", n=n).astype(np.float64)
+    w = _finite(_vector(sample_weight, name="sample_weight", n=n), "sample_weight")
+    w = w.astype(np.float64)
     if w.min() < 0:
         raise InputError(
             f"sample_weight must not be negative; row {int(w.argmin())} has {w.min():.4g}."
@@ -132,8 +136,11 @@ def check_weights(sample_weight: object, *, n: int) -> Weights | None:
 def check_confidence(confidence: object, *, name: str = "confidence") -> Confidence:
     """Confidences ``(n,)`` in [0, 1], in float32 or float64."""
     c = _vector(confidence, name=name)
-    low, high = float(c.min()), float(c.max())
-    if low < 0 or high > 1:
+    # One look, block by block, decides everything: a NaN makes both ends NaN.
+    ends = np.array([(block.min(), block.max()) for _, block in _blocks(c)])
+    low, high = float(ends[:, 0].min()), float(ends[:, 1].max())
+    if not (low >= 0 and high <= 1):
+        _finite(c, name)
         raise InputError(
             f"{name} must lie in [0, 1]; these go from {low:.4g} to {high:.4g}. "
             "Pass the probability of the predicted class, as a fraction."
@@ -150,7 +157,7 @@ def check_correct(correct: object, *, n: int) -> Correct:
         )
     if r.dtype == np.bool_:
         return r
-    if r.dtype.kind not in "iuf" or not np.isin(r, (0, 1)).all():
+    if r.dtype.kind not in "iuf" or not ((r == 0) | (r == 1)).all():
         raise InputError(
             "correct must hold True and False (or 1 and 0), whether the predicted class was "
             "right. From labels: correct = probs.argmax(axis=1) == labels."
@@ -190,6 +197,14 @@ def check_fraction(value: object, *, name: str) -> float:
     if isinstance(value, (int, float, np.number)) and 0 < float(value) < 1:
         return float(value)
     raise InputError(f"{name} must lie strictly between 0 and 1; got {value!r}.")
+
+
+def check_not_negative(value: object, *, name: str) -> float:
+    """``value`` as a finite float of at least 0."""
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if number and 0 <= float(value) < np.inf:  # type: ignore[arg-type]
+        return float(value)  # type: ignore[arg-type]
+    raise InputError(f"{name} must be a number of at least 0; got {value!r}.")
 
 
 def check_range(value: object, *, name: str) -> tuple[float, float]:
@@ -249,7 +264,7 @@ def _vector(values: object, *, name: str, n: int | None = None) -> Floats:
         raise InputError(f"{name} must have shape {wanted}; got shape {x.shape}.")
     if len(x) == 0:
         raise InputError(f"{name} must have at least one entry; this set is empty.")
-    return _finite(_as_float(x, name), name)
+    return _as_float(x, name)
 
 
 def _as_float(x: NDArray[Any], name: str) -> Floats:
@@ -258,10 +273,8 @@ def _as_float(x: NDArray[Any], name: str) -> Floats:
         raise InputError(f"{name} must be real numbers; got dtype {x.dtype}.")
     if x.dtype == np.float16:
         return x.astype(np.float32)
-    if x.dtype in (np.float32, np.float64):
-        # Byte order other than the machine's (files from elsewhere) is put right here.
-        return np.ascontiguousarray(x, dtype=x.dtype.newbyteorder("="))
-    return x.astype(np.float64)
+    # The plain type, even over an equal one: numpy's fast paths compare types by identity.
+    return np.ascontiguousarray(x, dtype=np.float32 if x.dtype == np.float32 else np.float64)
 
 
 def _finite(x: Floats, name: str) -> Floats:
@@ -295,4 +308,3 @@ def _refuse_fractions(y: NDArray[Any]) -> None:
     if y.dtype.kind == "f" and not (np.isfinite(y).all() and (y == np.floor(y)).all()):
         bad = int(np.argmax(~np.isfinite(y) | (y != np.floor(y))))
         raise InputError(f"labels must be whole numbers; entry {bad} is {y[bad]}.")
-

@@ -1,0 +1,58 @@
+"""Options that several commands have, so that each is described once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON document on stdout, and nothing else there."),
+]
+Surrogates = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--surrogate",
+        metavar="FILE",
+        help="Scores file of a labelled surrogate set. Once for every set in order of difficulty, "
+        "the clean calibration set first.",
+    ),
+]
+Bank = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Folder of a saved surrogate bank, instead of --surrogate."),
+]
+SourceTrain = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Scores file of training samples with features, for methods that weigh by features "
+        "(cpcs, transcal). Only its features are used.",
+    ),
+]
+Bins = Annotated[int, typer.Option(metavar="N", min=1, help="Number of bins of binned metrics.")]
+Binning = Annotated[
+    str,
+    typer.Option(
+        metavar="size|width",
+        help="Bins of equally many rows (size) or of equally much confidence (width).",
+    ),
+]
+Level = Annotated[
+    float,
+    typer.Option(metavar="FRACTION", help="Coverage of the intervals, strictly between 0 and 1."),
+]
+Resamples = Annotated[
+    int,
+    typer.Option(
+        metavar="N", min=0, help="Bootstrap draws behind an interval; 0 for no intervals."
+    ),
+]
+BootstrapSeed = Annotated[
+    int,
+    typer.Option(
+        metavar="N", min=0, help="Seed of the bootstrap; the same seed gives the same intervals."
+    ),
+]

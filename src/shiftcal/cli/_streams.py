@@ -1,0 +1,91 @@
+"""The only writing to stdout and stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from shiftcal.errors import FileError, FitWarning
+
+
+def say(text: str) -> None:
+    """Write a result to stdout.
+
+    Raises:
+        FileError: If the disk behind it is full, or the like. A reader that has seen enough
+            (``| head``) is no error.
+    """
+    _write(sys.stdout, f"{text}\n")
+
+
+def complain(kind: str, text: str) -> None:
+    """Write one line such as ``warning: ...`` to stderr."""
+    _write(sys.stderr, f"{kind}: {one_line(text)}\n")
+
+
+def complain_at_length(text: str) -> None:
+    """Write text of several lines to stderr."""
+    _write(sys.stderr, text)
+
+
+def one_line(text: str) -> str:
+    """``text`` without line ends; what is not printable, as in odd file names, is escaped."""
+    joined = " ".join(text.split())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in joined)
+
+
+def _write(stream: TextIO | None, text: str) -> None:
+    if stream is None:  # closed by the caller: >&-
+        return
+    # A narrow encoding, as LANG=C brings, must not turn a name into a crash.
+    encoding = stream.encoding or "utf-8"
+    try:
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        stream.flush()
+    except BrokenPipeError:
+        _discard_the_rest(stream)
+    except OSError as error:
+        _discard_the_rest(stream)
+        raise FileError(
+            f"the output could not be written: {error.strerror or error}. Files named by -o are "
+            "not concerned; only what was to be printed is lost."
+        ) from error
+
+
+def _discard_the_rest(stream: TextIO) -> None:
+    """Let what is still buffered vanish, or Python would fail on it again when it exits."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+@contextmanager
+def warnings_as_lines() -> Iterator[list[str]]:
+    """Print Python warnings as single lines, as they come; yields the list that collects them."""
+    seen: list[str] = []
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        seen.append(one_line(str(message)))
+        complain("warning", str(message))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", FitWarning)
+        warnings.showwarning = show
+        yield seen
+
+
+@contextmanager
+def progress(doing: str) -> Iterator[None]:
+    """Show what is being done while it is done, on a terminal only."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    with Console(stderr=True).status(Text(doing)):
+        yield

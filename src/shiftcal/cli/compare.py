@@ -1,0 +1,184 @@
+"""``shiftcal compare``: every method that the files allow, side by side on one target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shiftcal.cli import _tables
+from shiftcal.cli._inputs import (
+    adapt_to,
+    lacking_features,
+    read_bank,
+    read_source_features,
+    read_target,
+)
+from shiftcal.cli._judging import Judge
+from shiftcal.cli._listing import method_names
+from shiftcal.cli._options import (
+    Bank,
+    Binning,
+    Bins,
+    BootstrapSeed,
+    Json,
+    Level,
+    Resamples,
+    SourceTrain,
+    Surrogates,
+)
+from shiftcal.cli._report import Report
+from shiftcal.cli._streams import progress
+from shiftcal.errors import InputError, ShiftcalError
+
+if TYPE_CHECKING:
+    from shiftcal._types import Floats
+    from shiftcal.methods import Method
+    from shiftcal.scores import Scores
+    from shiftcal.surrogates import SurrogateBank
+
+_WITHOUT_INTERVAL = ("nll", "brier", "accuracy")
+
+
+def compare(
+    target: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="Scores file of the target. Labels, if it has any, judge the methods; no method "
+            "sees them.",
+        ),
+    ],
+    surrogate: Surrogates = None,
+    bank: Bank = None,
+    source_train: SourceTrain = None,
+    bins: Bins = 15,
+    binning: Binning = "size",
+    level: Level = 0.95,
+    resamples: Resamples = 1000,
+    seed: BootstrapSeed = 0,
+    as_json: Json = False,
+) -> Report:
+    """Put every method that the given files allow into one table."""
+    judge = Judge(n_bins=bins, binning=binning, level=level, n_resamples=resamples, seed=seed)
+    judge.check()
+    sets = read_bank(bank, surrogate)
+    scores = read_target(target, n_classes=sets.n_classes, classes=sets.classes)
+    scores.logits()  # a target that cannot be used is an error, not a reason to skip a method
+    features = None if source_train is None else read_source_features(source_train)
+    results: list[dict[str, Any]] = []
+    missing: dict[str, str] = {}
+    for name in method_names():
+        try:
+            with progress(f"{name} ..."):
+                results.append(_try_method(name, sets, features, scores, judge))
+        except ShiftcalError as error:
+            missing[name] = str(error)
+    document = {
+        "target": target,
+        "n": scores.n,
+        "labelled": scores.labels is not None,
+        "n_sets": len(sets),
+        "n_bins": bins,
+        "binning": binning,
+        "level": level,
+        "n_resamples": resamples,
+        "seed": seed,
+        "methods": results,
+        "missing": missing,
+    }
+    return Report("compare", document, _text(document, judge), as_json)
+
+
+def _try_method(
+    name: str, sets: SurrogateBank, source: Floats | None, target: Scores, judge: Judge
+) -> dict[str, Any]:
+    from shiftcal import methods
+
+    method: Method = methods.get(name)(input=sets.input)
+    lacking = lacking_features(source=source, clean=sets.clean.features, target=target.features)
+    if method.uses_features and lacking:
+        raise InputError(f"needs {lacking}.")
+    method.fit(sets, source_features=source)
+    _, values = adapt_to(method, target)
+    probs = method.predict_proba(values)
+    assert method.selection_ is not None
+    result = {
+        "method": name,
+        "mean_confidence": probs.max(axis=1).mean(),
+        "selection": method.selection_.to_dict(),
+        "metrics": None,
+    }
+    if target.labels is not None:
+        labels = target.labels
+        rest = {name: {"value": judge.value(name, probs, labels)} for name in _WITHOUT_INTERVAL}
+        result["metrics"] = {"ece": judge.interval("ece", probs, labels), **rest}
+    return result
+
+
+def _text(document: dict[str, Any], judge: Judge) -> str:
+    labelled = document["labelled"]
+    header = ["method", "set", "T", "confidence"]
+    if labelled:
+        interval = f"{100 * judge.level:g}% interval"
+        header += ["accuracy", "ECE", interval, "NLL", "Brier"]
+    rows = [_row(result, labelled=labelled) for result in document["methods"]]
+    grid = _tables.table(header, rows, right=header[2:])
+    lines = [
+        f"{document['target']}: {document['n']:,} rows. Confidence is the mean over them.",
+        "",
+        grid,
+        "",
+        *_remarks(document["methods"]),
+        *_missing(document["missing"]),
+    ]
+    if labelled:
+        lines.append(judge.describe())
+    else:
+        lines.append(
+            f"{document['target']} has no labels: only what needs none is shown. "
+            "Mean confidence, where it can be trusted, estimates accuracy."
+        )
+    return "\n".join(lines)
+
+
+def _remarks(results: list[dict[str, Any]]) -> Iterator[str]:
+    """Which set was chosen, and every flag, by method."""
+    for result in results:
+        selection = result["selection"]
+        if selection["index"] is not None:
+            chosen = f"set {selection['index'] + 1} ({selection['set_name']})"
+            yield f"{result['method']} chose {chosen}"
+        for flag in selection["flags"]:
+            yield f"{result['method']} is flagged, {flag['code']}: {flag['message']}"
+
+
+def _missing(reasons: dict[str, str]) -> Iterator[str]:
+    """One line a reason, however many methods it keeps away."""
+    for reason in dict.fromkeys(reasons.values()):
+        names = [name for name, its in reasons.items() if its == reason]
+        yield f"missing: {', '.join(names)} ({reason.rstrip('.')})"
+
+
+def _row(result: dict[str, Any], *, labelled: bool) -> list[str]:
+    selection = result["selection"]
+    index = selection["index"]
+    row = [
+        result["method"],
+        "-" if index is None else f"{index + 1} of {selection['n_sets']}",
+        _tables.temperature(selection["temperature"]),
+        _tables.fraction(result["mean_confidence"]),
+    ]
+    if labelled:
+        values = result["metrics"]
+        low, high = values["ece"]["low"], values["ece"]["high"]
+        row += [
+            _tables.fraction(values["accuracy"]["value"]),
+            _tables.fraction(values["ece"]["value"]),
+            "-" if low is None else f"{low:.4f} to {high:.4f}",
+            _tables.fraction(values["nll"]["value"]),
+            _tables.fraction(values["brier"]["value"]),
+        ]
+    return row

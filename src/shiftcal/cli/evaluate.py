@@ -1,0 +1,136 @@
+"""``shiftcal evaluate``: scores and labels in, numbers out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shiftcal.cli import _tables
+from shiftcal.cli._inputs import probabilities_of
+from shiftcal.cli._judging import Judge
+from shiftcal.cli._options import Binning, Bins, BootstrapSeed, Json, Level, Resamples
+from shiftcal.cli._report import Report
+from shiftcal.cli._streams import progress
+from shiftcal.errors import InputError
+
+if TYPE_CHECKING:
+    from shiftcal._types import Labels
+    from shiftcal.scores import Scores
+
+ALWAYS = ("accuracy", "ece", "nll", "brier")
+
+
+def evaluate(
+    scores: Annotated[
+        Path, typer.Argument(metavar="SCORES", help="Any scores file; logits get a softmax.")
+    ],
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Labels if the scores file has none, or others than its own: .npy, .npz "
+            "(labels, ids), .csv (label, id), or a scores file with labels. Joined by ids where "
+            "both files have them.",
+        ),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Another metric to show, or all; `shiftcal methods` lists them. Repeatable.",
+        ),
+    ] = None,
+    bins: Bins = 15,
+    binning: Binning = "size",
+    table: Annotated[
+        bool, typer.Option("--table", help="Show the bins behind ECE one by one.")
+    ] = False,
+    level: Level = 0.95,
+    resamples: Resamples = 1000,
+    seed: BootstrapSeed = 0,
+    max_ece: Annotated[
+        float | None,
+        typer.Option(
+            metavar="FRACTION", help="Gate: exit with status 1 if ECE is larger than this."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> Report:
+    """Judge scores by labels: accuracy, ECE, NLL and Brier score."""
+    judge = Judge(n_bins=bins, binning=binning, level=level, n_resamples=resamples, seed=seed)
+    judge.check()
+    names = _metric_names(metric or [])
+    _check_gate(max_ece)
+    from shiftcal.scores import read_scores
+
+    given = read_scores(scores)
+    truth = _labels(scores, given, labels)
+    probs = probabilities_of(given)
+    with progress(f"judging {given.n:,} rows"):
+        values = {name: judge.interval(name, probs, truth) for name in names}
+    ece = values["ece"]["value"]
+    assert ece is not None
+    bin_table = judge.bin_table(probs, truth) if table else None
+    document = {
+        "scores": scores,
+        "labels": labels or scores,
+        "n": given.n,
+        "n_classes": given.k,
+        "input": given.input,
+        "n_bins": bins,
+        "binning": binning,
+        "level": level,
+        "n_resamples": resamples,
+        "seed": seed,
+        "mean_confidence": probs.max(axis=1).mean(),
+        "metrics": values,
+        "bins": None if bin_table is None else bin_table.to_dict(),
+        "gate": None if max_ece is None else {"max_ece": max_ece, "passed": ece <= max_ece},
+    }
+    text = "\n\n".join([_text(document, judge), *([str(bin_table)] if bin_table else [])])
+    failed = max_ece is not None and ece > max_ece
+    gate = f"ECE {ece:.4g} is larger than --max-ece {max_ece:g}." if failed else ""
+    return Report("evaluate", document, text, as_json, failed_gate=gate)
+
+
+def _metric_names(asked: list[str]) -> list[str]:
+    from shiftcal import metrics
+
+    wanted = metrics.names() if "all" in asked else asked
+    for name in wanted:
+        metrics.get(name)  # a mistyped name is told before files are read
+    return list(dict.fromkeys([*ALWAYS, *(name.replace("_", "-") for name in wanted)]))
+
+
+def _check_gate(max_ece: float | None) -> None:
+    if max_ece is not None and not 0 <= max_ece <= 1:
+        raise InputError(
+            f"--max-ece must be a fraction from 0 to 1; got {max_ece:g}. For five percent say 0.05."
+        )
+
+
+def _labels(path: Path, scores: Scores, labels: Path | None) -> Labels:
+    if labels is not None:
+        from shiftcal.scores import read_labels
+
+        return read_labels(labels, scores)
+    if scores.labels is None:
+        raise InputError(
+            f"{path} has no labels, and without them nothing can be judged. Name a file that has "
+            "them with --labels."
+        )
+    return scores.labels
+
+
+def _text(document: dict[str, Any], judge: Judge) -> str:
+    interval = f"{100 * judge.level:g}% interval"
+    rows = []
+    for name, v in document["metrics"].items():
+        ends = "-" if v["low"] is None else f"{v['low']:.4f} to {v['high']:.4f}"
+        rows.append([name, _tables.fraction(v["value"]), ends])
+    rows.insert(1, ["mean confidence", _tables.fraction(document["mean_confidence"]), "-"])
+    head = f"{document['scores']}: {document['n']:,} rows, {document['n_classes']} classes"
+    grid = _tables.table(["metric", "value", interval], rows, right=["value"])
+    return f"{head}\n\n{grid}\n\n{judge.describe()}"

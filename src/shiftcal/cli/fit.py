@@ -1,0 +1,143 @@
+"""``shiftcal fit``: surrogate sets in, a fitted method out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shiftcal.cli import _tables
+from shiftcal.cli._inputs import (
+    check_output,
+    lacking_features,
+    read_bank,
+    read_source_features,
+)
+from shiftcal.cli._options import Bank, Json, SourceTrain, Surrogates
+from shiftcal.cli._report import Report
+from shiftcal.cli._settings import choose_settings
+from shiftcal.cli._streams import progress
+from shiftcal.errors import InputError
+
+if TYPE_CHECKING:
+    from shiftcal.methods import Method
+    from shiftcal.surrogates import SurrogateBank
+
+
+def fit(
+    method: Annotated[
+        str, typer.Option(metavar="NAME", help="Method to fit; `shiftcal methods` lists them.")
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to write the fitted method."),
+    ],
+    surrogate: Surrogates = None,
+    bank: Bank = None,
+    source_train: SourceTrain = None,
+    map_: Annotated[
+        str | None,
+        typer.Option("--map", metavar="NAME", help="Calibration map inside sts and sac, by name."),
+    ] = None,
+    distance: Annotated[
+        str | None,
+        typer.Option(
+            metavar="mean|ks|wasserstein", help="How sac compares target and surrogate sets."
+        ),
+    ] = None,
+    peek: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Let sac look at N random target rows only."),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="Seed of whatever the method draws at random."),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Any other setting of the method, such as reading=free (transcal). Repeatable.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> Report:
+    """Fit a method on labelled surrogate sets and save it."""
+    from shiftcal import methods
+
+    cls = methods.get(method)
+    options = {"map": map_, "distance": distance, "peek": peek, "seed": seed}
+    settings = choose_settings(cls, options, set_ or [])
+    if source_train is not None and not cls.uses_features:
+        raise InputError(f"{cls.name()} uses no features. Leave --source-train out.")
+    check_output(output, inputs=_inputs(bank, surrogate, source_train))
+    sets = read_bank(bank, surrogate)
+    features = None if source_train is None else read_source_features(source_train)
+    lacking = lacking_features(source=features, clean=sets.clean.features)
+    if cls.uses_features and lacking:
+        raise InputError(f"{cls.name()} needs {lacking}. Later it needs those of the target too.")
+    fitted: Method = cls(input=sets.input, **settings)
+    with progress(f"fitting {method}"):
+        fitted.fit(sets, source_features=features)
+    fitted.save(output)
+    document = _document(fitted, sets, output)
+    return Report("fit", document, _text(document), as_json)
+
+
+def _inputs(bank: Path | None, surrogates: list[Path] | None, *others: Path | None) -> list[Path]:
+    in_bank = list(bank.iterdir()) if bank is not None and bank.is_dir() else []
+    return [*in_bank, *(surrogates or []), *(file for file in others if file is not None)]
+
+
+def _document(fitted: Method, sets: SurrogateBank, output: Path) -> dict[str, Any]:
+    from shiftcal.methods.base import temperature_of
+
+    maps = getattr(fitted, "maps_", None) or [None] * len(sets)
+    own = getattr(fitted, "map_", None)
+    return {
+        "method": fitted.name(),
+        "output": output,
+        "input": fitted.input,
+        "n_classes": fitted.n_classes_,
+        "classes": fitted.class_names_,
+        "settings": fitted.get_params(deep=False),
+        "temperature": None if own is None else temperature_of(own),
+        "sets": [
+            {
+                "name": s.name,
+                "corruption": s.corruption,
+                "severity": s.severity,
+                "n": s.n,
+                "mean_confidence": s.mean_confidence,
+                "accuracy": s.accuracy,
+                "temperature": None if m is None else temperature_of(m),
+            }
+            for s, m in zip(sets.summaries(), maps, strict=True)
+        ],
+    }
+
+
+def _text(document: dict[str, Any]) -> str:
+    rows = [
+        [
+            str(position),
+            s["name"],
+            f"{s['n']:,}",
+            _tables.fraction(s["mean_confidence"]),
+            _tables.fraction(s["accuracy"]),
+            _tables.temperature(s["temperature"]),
+        ]
+        for position, s in enumerate(document["sets"], start=1)
+    ]
+    header = ["set", "name", "rows", "mean confidence", "accuracy", "T"]
+    lines = [
+        _tables.table(header, rows, right=[h for h in header if h != "name"]),
+        "",
+        f"{document['method']} fitted on {len(rows)} set{'s' * (len(rows) > 1)} of "
+        f"{document['n_classes']} classes ({document['input']}), written to {document['output']}",
+    ]
+    if document["temperature"] is not None:
+        lines.insert(-1, f"T = {_tables.temperature(document['temperature'])}")
+    return "\n".join(lines)

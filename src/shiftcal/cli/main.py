@@ -1,0 +1,93 @@
+"""The program ``shiftcal``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib.metadata import version as installed_version
+from typing import Annotated
+
+import typer
+
+from shiftcal.cli._errors import DONE, GATE_FAILED, INTERRUPTED, interrupted, status_of
+from shiftcal.cli._report import Report, to_json
+from shiftcal.cli._streams import complain, complain_at_length, say, warnings_as_lines
+from shiftcal.cli.apply import apply
+from shiftcal.cli.compare import compare
+from shiftcal.cli.evaluate import evaluate
+from shiftcal.cli.fit import fit
+from shiftcal.cli.methods import methods
+from shiftcal.errors import InputError
+
+# In the order of the work: name, function, example.
+_COMMANDS: dict[str, tuple[Callable[..., Report], str]] = {
+    "fit": (
+        fit,
+        "shiftcal fit --method sac -o sac.json \\\n"
+        "    --surrogate clean.npz --surrogate s1.npz --surrogate s2.npz",
+    ),
+    "apply": (apply, "shiftcal apply sac.json target.npz -o out.npz"),
+    "evaluate": (evaluate, "shiftcal evaluate out.npz --max-ece 0.05"),
+    "compare": (
+        compare,
+        "shiftcal compare --target target.npz \\\n"
+        "    --surrogate clean.npz --surrogate s1.npz --surrogate s2.npz",
+    ),
+    "methods": (methods, "shiftcal methods --json"),
+}
+# The mark that keeps the lines of a paragraph apart in a help text.
+_AS_IT_STANDS = "\b"
+
+app = typer.Typer(
+    name="shiftcal",
+    add_completion=False,
+    # Plain help can be searched, piped and pasted.
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=f"""{_AS_IT_STANDS}
+Exit status:
+  0    done
+  1    done, and a gate such as --max-ece failed
+  2    not done: the input cannot be used
+  3    not done: a mistake in shiftcal
+  130  interrupted""",
+)
+for name, (command, example) in _COMMANDS.items():
+    app.command(name, epilog=f"{_AS_IT_STANDS}\nExample:\n{example}")(command)
+
+
+@app.callback(invoke_without_command=True)
+def shiftcal(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Classifier confidences that hold when the data shifts, without labels."""
+    if version:
+        say(f"shiftcal {installed_version('shiftcal')}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        complain_at_length(f"{context.get_help()}\n")
+        raise InputError("no command was given. Choose one of those above.")
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit status; nothing is raised.
+
+    Args:
+        arguments: What stands after the program's name; ``None`` takes it from ``sys.argv``.
+    """
+    try:
+        with warnings_as_lines() as warned:
+            outcome = typer.main.get_command(app).main(
+                None if arguments is None else list(arguments),
+                prog_name="shiftcal",
+                standalone_mode=False,
+            )
+        if not isinstance(outcome, Report):  # --help, --version, or Ctrl-C as typer tells it
+            return interrupted() if outcome == INTERRUPTED else DONE
+        say(to_json(outcome, warnings=warned) if outcome.as_json else outcome.text)
+        if outcome.failed_gate:
+            complain("gate failed", outcome.failed_gate)
+            return GATE_FAILED
+        return DONE
+    except BaseException as error:
+        return status_of(error)

@@ -1,0 +1,82 @@
+"""Bootstrap intervals for any metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftcal._checks import check_count, check_fraction
+from shiftcal._types import Interval
+from shiftcal.errors import InputError
+from shiftcal.metrics.base import Facts, check_full, check_top1
+from shiftcal.numerics.bootstrap import draws, reflected_interval
+
+
+def bootstrap(
+    metric: Callable[..., float],
+    first: object,
+    second: object,
+    *,
+    n_resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+    **options: Any,
+) -> Interval:
+    """A metric with its bootstrap interval: ``bootstrap(ece, confidence, correct)``.
+
+    Rows are drawn with replacement ``n_resamples`` times. The interval is the reflected (basic)
+    one, ``[2v - q_hi, 2v - q_lo]`` for the value ``v`` and the quantiles ``q`` of the draws. A
+    binned calibration error is too high on a finite sample, and a resample is too high once more;
+    reflection takes that off where percentiles would count it twice. What falls outside the
+    metric's range is cut, and the interval always holds ``v``.
+
+    Measured for ECE at ``level=0.95`` with 300 to 5,000 rows: the true error was covered in 83 to
+    95 % of samples when it was at least half the noise (the ECE a calibrated predictor gets), but
+    in 35 to 50 % when it was exactly 0: the lower end is then near 0 (the median 10 % of ``v``)
+    rather than at it; percentiles never covered that case. Beside it,
+    :func:`shiftcal.metrics.debiased_ece` tells noise from error.
+
+    Args:
+        metric: A metric of this package.
+        first: Its first array: confidence ``(n,)`` or probs ``(n, k)``.
+        second: Its second array: correct or labels ``(n,)``.
+        n_resamples: Number of draws.
+        level: Coverage aimed at, strictly between 0 and 1.
+        seed: Fixes the draws: the same seed gives the same interval.
+        **options: Passed on to the metric, such as ``n_bins``.
+
+    Raises:
+        InputError: If the arrays or options cannot be used.
+    """
+    facts = getattr(metric, "facts", None)
+    if not isinstance(facts, Facts):
+        raise InputError(
+            f"metric must be one of shiftcal's metric functions, such as shiftcal.ece; "
+            f"got {metric!r}. A metric known by name is shiftcal.metrics.get(name)."
+        )
+    check_count(n_resamples, name="n_resamples", least=2)
+    check_count(seed, name="seed", least=0)
+    check_fraction(level, name="level")
+    a, b = check_top1(first, second) if facts.reads == "top1" else check_full(first, second)
+    value = metric(a, b, **options)
+    drawn = draws(
+        _statistic(metric, facts, (a, b), options), n=len(b), n_resamples=n_resamples, seed=seed
+    )
+    low, high = reflected_interval(value, drawn, level=level, lower=facts.lower, upper=facts.upper)
+    return Interval(value=value, low=low, high=high, level=float(level))
+
+
+def _statistic(
+    metric: Callable[..., float],
+    facts: Facts,
+    arrays: tuple[NDArray[Any], NDArray[Any]],
+    options: dict[str, Any],
+) -> Callable[[NDArray[np.int64]], float]:
+    first, second = arrays
+    if facts.rows is not None:
+        losses = facts.rows(first, second)
+        return lambda drawn: float(losses[drawn].mean())
+    return lambda drawn: metric(first[drawn], second[drawn], **options)

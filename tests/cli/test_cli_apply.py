@@ -1,0 +1,199 @@
+"""``shiftcal apply``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from shiftcal import load, maps, read_scores
+from shiftcal.numerics.softmax import p_max
+
+KEYS = {
+    "shiftcal",
+    "command",
+    "method",
+    "method_file",
+    "target",
+    "output",
+    "n",
+    "mean_confidence",
+    "raw_mean_confidence",
+    "n_predictions_changed",
+    "selection",
+    "warnings",
+}
+
+
+def expected(path="sac.json", target="target.npz"):
+    method, scores = load(path), read_scores(target)
+    selection = method.adapt(scores.values, scores.features)
+    return method.predict_proba(scores.values), selection
+
+
+def test_it_writes_what_the_python_interface_predicts(fitted, shiftcal):
+    done = shiftcal("apply sac.json target.npz -o out.npz")
+    assert (done.status, done.err) == (0, "")
+    probs, _ = expected()
+    with np.load("out.npz") as out:
+        np.testing.assert_array_equal(out["probabilities"], probs)
+        np.testing.assert_array_equal(out["confidence"], probs.max(axis=1))
+        np.testing.assert_array_equal(out["predicted"], probs.argmax(axis=1))
+        assert out["classes"][0] == "ant"
+        assert out["ids"][7] == "row 7"
+        np.testing.assert_array_equal(out["labels"], read_scores("target.npz").labels)
+        assert "features" not in out
+
+
+def test_it_says_what_was_chosen(fitted, shiftcal):
+    probs, selection = expected()
+    out = shiftcal("apply sac.json target.npz -o out.npz").out
+    assert f"{selection.index + 1} of 3 ({selection.set_name})" in out
+    assert f"{selection.temperature:.3f}" in out
+    before = p_max(read_scores("target.npz").values).mean()
+    assert f"{probs.max(axis=1).mean():.4f} (before: {before:.4f})" in out
+    assert "500 rows written to out.npz" in out
+
+
+def test_the_json_document(fitted, shiftcal_json):
+    document = shiftcal_json("apply sac.json target.npz -o out.npz")
+    assert set(document) == KEYS
+    probs, selection = expected()
+    assert document["mean_confidence"] == pytest.approx(probs.max(axis=1).mean(), rel=1e-12)
+    assert document["selection"]["index"] == selection.index
+    assert document["selection"]["distances"] == list(selection.distances)
+    assert document["n_predictions_changed"] == 0
+
+
+def test_flags_are_printed_with_their_sentence(fitted, shiftcal, shiftcal_json):
+    np.savez("flat.npz", logits=np.random.default_rng(0).standard_normal((300, 6)) / 100)
+    out = shiftcal("apply sac.json flat.npz -o out.npz").out
+    assert "outside-range" in out
+    assert "the shift is outside what was calibrated" in out
+    document = shiftcal_json("apply sac.json flat.npz -o out.npz")
+    assert document["selection"]["flags"][0]["code"] == "outside-range"
+
+
+def test_a_target_needs_neither_labels_nor_class_names(fitted, shiftcal):
+    assert shiftcal("apply sac.json unlabelled.npz -o out.npz").status == 0
+    out = read_scores("out.npz")
+    assert out.labels is None
+    assert out.classes == load("sac.json").class_names_
+
+
+def test_a_target_of_probabilities_gives_the_same_as_its_logits(fitted, shiftcal_json):
+    target = read_scores("target.npz")
+    np.savez("p.npz", probabilities=target.as_kind("probabilities").values)
+    a = shiftcal_json("apply sac.json target.npz -o a.npz")
+    b = shiftcal_json("apply sac.json p.npz -o b.npz")
+    # logarithms of probabilities are logits up to a constant a row, and rounding
+    np.testing.assert_allclose(
+        read_scores("a.npz").values, read_scores("b.npz").values, rtol=0, atol=1e-12
+    )
+    assert a["selection"]["index"] == b["selection"]["index"]
+
+
+def test_a_method_on_probabilities_takes_a_target_of_logits(files, shiftcal):
+    clean, target = read_scores("clean.npz"), read_scores("target.npz")
+    np.savez("p.npz", probabilities=clean.as_kind("probabilities").values, labels=clean.labels)
+    assert shiftcal("fit --method ts --surrogate p.npz -o p.json").status == 0
+    assert shiftcal("fit --method ts --surrogate clean.npz -o z.json").status == 0
+    assert shiftcal("apply p.json target.npz -o p-out.npz").status == 0
+    assert shiftcal("apply z.json target.npz -o z-out.npz").status == 0
+    np.testing.assert_allclose(
+        read_scores("p-out.npz").values, read_scores("z-out.npz").values, rtol=0, atol=1e-9
+    )
+    assert target.input == "logits"
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "safetensors"])
+def test_other_formats_can_be_written(fitted, shiftcal, suffix):
+    assert shiftcal(f"apply sac.json target.npz -o out.{suffix}").status == 0
+    np.testing.assert_array_equal(read_scores(f"out.{suffix}").values, expected()[0])
+
+
+def test_a_method_with_features_reads_them_from_the_target(files, shiftcal, bank):
+    words = "fit --method cpcs -o cpcs.json --source-train train.npz"
+    assert shiftcal(words, bank).status == 0
+    done = shiftcal("apply cpcs.json target.npz -o out.npz")
+    assert done.status == 0
+    assert "effective sample size" in done.out
+    np.testing.assert_array_equal(read_scores("out.npz").values, expected("cpcs.json")[0])
+
+
+def test_it_says_how_many_predictions_changed(fitted, shiftcal, monkeypatch):
+    method = type(load("sac.json"))
+    real = method._apply
+    monkeypatch.setattr(method, "_apply", lambda self, z: real(self, z)[:, ::-1])
+    out = shiftcal("apply sac.json target.npz -o out.npz").out
+    assert "predicted class changed  500 of 500" in out
+
+
+def scores_file(name, *, k=6, classes=None, **others):
+    logits = np.random.default_rng(1).standard_normal((30, k)) * 3
+    extra = {} if classes is None else {"classes": np.array(classes)}
+    np.savez(name, **{"logits": logits, **extra, **others})
+
+
+def test_classes_in_another_order_are_refused(fitted, refused):
+    scores_file("t.npz", classes=["ant", "cat", "bee", "dog", "elk", "fox"])
+    reason = refused("apply sac.json t.npz -o out.npz")
+    assert "the same in another order: column 1 is 'cat' here and 'bee' there" in reason
+
+
+def test_other_classes_are_refused(fitted, refused):
+    scores_file("t.npz", classes=["ant", "bee", "cat", "dog", "elk", "gnu"])
+    reason = refused("apply sac.json t.npz -o out.npz")
+    assert "others: column 5 is 'gnu' here and 'fox' there" in reason
+
+
+def test_another_number_of_classes_is_refused(fitted, refused):
+    scores_file("t.npz", k=5)
+    assert "they have 6, and this one has 5" in refused("apply sac.json t.npz -o out.npz")
+
+
+def test_a_target_without_features_is_refused_where_they_are_needed(files, shiftcal, refused, bank):
+    shiftcal("fit --method cpcs -o cpcs.json --source-train train.npz", bank)
+    reason = refused("apply cpcs.json unlabelled.npz -o out.npz")
+    assert "cpcs needs features of the target (in its scores file)" in reason
+
+
+def test_features_of_another_width_are_refused_with_the_file(files, shiftcal, refused, bank):
+    shiftcal("fit --method cpcs -o cpcs.json --source-train train.npz", bank)
+    scores_file("t.npz", features=np.ones((30, 7)))
+    assert "t.npz: " in refused("apply cpcs.json t.npz -o out.npz")
+
+
+def test_logits_that_are_not_finite_are_refused_with_the_file(fitted, refused):
+    scores_file("t.npz", logits=np.full((3, 6), np.nan))
+    assert "t.npz: logits must be finite" in refused("apply sac.json t.npz -o out.npz")
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("sac.json target.npz -o target.npz", "target.npz is read by this command"),
+        ("sac.json target.npz -o sac.json", "sac.json is read by this command"),
+        ("sac.json target.npz -o none/out.npz", "there is no folder none"),
+        ("sac.json target.npz -o out.txt", "must end in the suffix of its format"),
+        ("sac.json target.npz -o out.npy", "a .npy file holds one array"),
+        ("sac.json tarrget.npz -o out.npz", "Did you mean 'target.npz'?"),
+        ("none.json target.npz -o out.npz", "none.json could not be read"),
+        ("target.npz target.npz -o out.npz", "target.npz is damaged"),
+        ("sac.json target.npz", "missing option '--output'"),
+        ("sac.json", "missing argument 'TARGET'"),
+    ],
+)
+def test_files_that_cannot_be_used_are_refused(fitted, files, refused, words, reason):
+    before = {file: file.read_bytes() for file in files.iterdir()}
+    assert reason in refused("apply", words)
+    assert {file: file.read_bytes() for file in files.iterdir()} == before
+
+
+def test_a_saved_map_is_no_method(files, refused):
+    from shiftcal import _persistence
+
+    clean = read_scores("clean.npz")
+    fitted = maps.get("temperature")().fit(clean.values, clean.labels)
+    _persistence.save(fitted, "map.json")
+    reason = refused("apply map.json target.npz -o out.npz")
+    assert "map.json holds the map 'temperature', not a method" in reason

@@ -1,0 +1,148 @@
+"""``shiftcal compare``."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import shiftcal as sc
+from shiftcal import methods
+from shiftcal.errors import FitError
+
+KEYS = {
+    "shiftcal",
+    "command",
+    "target",
+    "n",
+    "labelled",
+    "n_sets",
+    "n_bins",
+    "binning",
+    "level",
+    "n_resamples",
+    "seed",
+    "methods",
+    "missing",
+    "warnings",
+}
+QUICK = "--resamples 20"
+PAPER_ORDER = ["vanilla", "ts", "cpcs", "transcal", "sts", "sac"]
+
+
+def test_all_methods_are_compared_where_files_allow_it(files, shiftcal_json, bank):
+    words = "compare --target target.npz --source-train train.npz"
+    document = shiftcal_json(words, bank, QUICK)
+    assert set(document) == KEYS
+    assert document["missing"] == {}
+    names = [m["method"] for m in document["methods"]]
+    assert set(names) == set(methods.names())
+    assert names[:6] == PAPER_ORDER
+
+
+def test_the_numbers_are_those_of_the_python_interface(files, shiftcal_json, bank):
+    document = shiftcal_json("compare --target target.npz", bank, QUICK)
+    sets = sc.SurrogateBank.from_files(["clean.npz", "s1.npz", "s2.npz"])
+    target = sc.read_scores("target.npz")
+    for result in document["methods"]:
+        method = methods.get(result["method"])().fit(sets)
+        selection = method.adapt(target.values)
+        probs = method.predict_proba(target.values)
+        confidence, correct = probs.max(axis=1), probs.argmax(axis=1) == target.labels
+        values = result["metrics"]
+        assert result["selection"]["temperature"] == selection.temperature
+        # probabilities are divided by their sum once more on the way into a metric
+        assert values["ece"]["value"] == pytest.approx(sc.ece(confidence, correct), rel=1e-9)
+        assert values["nll"]["value"] == pytest.approx(sc.nll(probs, target.labels), rel=1e-9)
+        assert values["brier"]["value"] == pytest.approx(sc.brier(probs, target.labels), rel=1e-9)
+        assert values["accuracy"]["value"] == pytest.approx(correct.mean(), rel=1e-9)
+        assert result["mean_confidence"] == pytest.approx(confidence.mean(), rel=1e-9)
+
+
+def test_the_table_names_its_units_and_what_is_missing(files, shiftcal, bank):
+    done = shiftcal("compare --target target.npz", bank, QUICK)
+    assert (done.status, done.err) == (0, "")
+    assert "not percent" in done.out
+    assert "95% interval" in done.out
+    assert "missing: cpcs, transcal (needs features of the training samples (--source-" in done.out
+    assert re.search(r"^sac +[123] of 3 ", done.out, re.MULTILINE)
+    assert re.search(r"^sac chose set [123] \((clean|s1|s2)\)$", done.out, re.MULTILINE)
+
+
+def test_without_labels_only_what_needs_none_is_shown(files, shiftcal, shiftcal_json, bank):
+    done = shiftcal("compare --target unlabelled.npz", bank)
+    assert done.status == 0
+    assert "unlabelled.npz has no labels: only what needs none is shown" in done.out
+    assert "ECE" not in done.out
+    assert "and the target (in its scores file))" in done.out
+    document = shiftcal_json("compare --target unlabelled.npz", bank)
+    assert document["labelled"] is False
+    assert all(m["metrics"] is None for m in document["methods"])
+
+
+def test_missing_features_of_the_clean_set_are_named(files, shiftcal_json):
+    words = "compare --target target.npz --source-train train.npz --surrogate s1.npz"
+    missing = shiftcal_json(words, QUICK)["missing"]
+    assert missing["cpcs"] == "needs features of the clean set (in its scores file)."
+
+
+def test_a_method_that_cannot_be_fitted_is_missing_with_its_reason(
+    files, shiftcal_json, bank, monkeypatch
+):
+    def fail(*_):
+        raise FitError("the data cannot support it.")
+
+    monkeypatch.setattr(methods.get("sts"), "_fit", fail)
+    document = shiftcal_json("compare --target target.npz", bank, QUICK)
+    assert document["missing"]["sts"] == "the data cannot support it."
+    assert "sac" in [m["method"] for m in document["methods"]]
+
+
+def test_flags_are_told_in_a_sentence(files, shiftcal, bank):
+    np.savez("flat.npz", logits=np.random.default_rng(0).standard_normal((300, 6)) / 100)
+    out = shiftcal("compare --target flat.npz", bank).out
+    assert "sac is flagged, outside-range: the target's mean confidence" in out
+
+
+def test_options_of_the_judge_are_used(files, shiftcal_json, bank):
+    words = "compare --target target.npz --bins 4 --binning width --level 0.5 --seed 3"
+    document = shiftcal_json(words, bank, QUICK)
+    target = sc.read_scores("target.npz")
+    probs = target.as_kind("probabilities").values
+    correct = probs.argmax(axis=1) == target.labels
+    expected = sc.bootstrap(
+        sc.ece, probs.max(axis=1), correct, n_bins=4, binning="width", level=0.5, seed=3,
+        n_resamples=20,
+    )  # fmt: skip
+    vanilla = document["methods"][0]["metrics"]["ece"]
+    assert vanilla["value"] == pytest.approx(expected.value, rel=1e-9)
+    assert vanilla["high"] == pytest.approx(expected.high, rel=1e-9)
+
+
+def test_a_bank_of_probabilities_is_compared_too(files, shiftcal_json):
+    clean = sc.read_scores("clean.npz")
+    np.savez("p.npz", probabilities=clean.as_kind("probabilities").values, labels=clean.labels)
+    document = shiftcal_json("compare --target target.npz --surrogate p.npz", QUICK)
+    assert [m["method"] for m in document["methods"]] == ["vanilla", "ts", "sts", "sac"]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("--surrogate clean.npz", "missing option '--target'"),
+        ("--target target.npz", "surrogate sets are missing"),
+        ("--target nan.npz --surrogate clean.npz", "nan.npz: logits must be finite"),
+        ("--target order.npz --surrogate clean.npz", "the same in another order: column 0"),
+        ("--target target.npz --surrogate clean.npz --binning both", "--binning must be one of"),
+        (
+            "--target target.npz --surrogate clean.npz --source-train s1.npz",
+            "s1.npz has no features",
+        ),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(files, refused, words, reason):
+    np.savez("nan.npz", logits=np.full((3, 6), np.nan))
+    classes = np.array(["fox", "elk", "dog", "cat", "bee", "ant"])
+    np.savez("order.npz", logits=np.eye(6) * 3 - 1, classes=classes)
+    assert reason in refused("compare", words)

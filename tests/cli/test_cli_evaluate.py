@@ -1,0 +1,182 @@
+"""``shiftcal evaluate``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import shiftcal as sc
+from shiftcal import metrics
+
+KEYS = {
+    "shiftcal",
+    "command",
+    "scores",
+    "labels",
+    "n",
+    "n_classes",
+    "input",
+    "n_bins",
+    "binning",
+    "level",
+    "n_resamples",
+    "seed",
+    "mean_confidence",
+    "metrics",
+    "bins",
+    "gate",
+    "warnings",
+}
+QUICK = "--resamples 20"
+
+
+def of(path="target.npz"):
+    scores = sc.read_scores(path)
+    probs = scores.as_kind("probabilities").values
+    return probs, scores.labels, probs.max(axis=1), probs.argmax(axis=1) == scores.labels
+
+
+def test_fit_apply_evaluate_gives_what_the_python_interface_gives(fitted, shiftcal, shiftcal_json):
+    assert shiftcal("apply sac.json target.npz -o out.npz").status == 0
+    values = shiftcal_json("evaluate out.npz --resamples 50 --seed 4")["metrics"]
+    bank = sc.SurrogateBank.from_files(["clean.npz", "s1.npz", "s2.npz"])
+    target = sc.read_scores("target.npz")
+    sac = sc.SAC().fit(bank)
+    sac.adapt(target.values)
+    probs = sac.predict_proba(target.values)
+    confidence, correct = probs.max(axis=1), probs.argmax(axis=1) == target.labels
+    ece = sc.bootstrap(sc.ece, confidence, correct, n_resamples=50, seed=4)
+    # a row of the file is divided by its sum once more when it is read
+    close = {"rel": 1e-12, "abs": 1e-12}
+    assert values["ece"] == pytest.approx(
+        {"value": ece.value, "low": ece.low, "high": ece.high}, **close
+    )
+    assert values["nll"]["value"] == pytest.approx(sc.nll(probs, target.labels), **close)
+    assert values["brier"]["value"] == pytest.approx(sc.brier(probs, target.labels), **close)
+    assert values["accuracy"]["value"] == pytest.approx(correct.mean(), **close)
+
+
+def test_the_json_document(files, shiftcal_json):
+    document = shiftcal_json("evaluate target.npz", QUICK)
+    assert set(document) == KEYS
+    assert list(document["metrics"]) == ["accuracy", "ece", "nll", "brier"]
+    assert set(document["metrics"]["ece"]) == {"value", "low", "high"}
+    assert document["mean_confidence"] == pytest.approx(of()[2].mean(), rel=1e-12)
+    assert document["gate"] is None
+
+
+def test_logits_get_a_softmax(files, shiftcal):
+    done = shiftcal("evaluate target.npz", QUICK)
+    assert (done.status, done.err) == (0, "")
+    _, _, confidence, correct = of()
+    assert f"ece              {sc.ece(confidence, correct):.4f}" in done.out
+    assert "15 bins of equal size" in done.out
+    assert "not percent" in done.out
+
+
+def test_bins_and_binning_reach_the_metrics(files, shiftcal_json):
+    _, _, confidence, correct = of()
+    document = shiftcal_json("evaluate target.npz --bins 7 --binning width", QUICK)
+    expected = sc.ece(confidence, correct, n_bins=7, binning="width")
+    assert document["metrics"]["ece"]["value"] == pytest.approx(expected, rel=1e-12)
+
+
+def test_level_and_seed_reach_the_interval(files, shiftcal_json):
+    probs, labels, *_ = of()
+    document = shiftcal_json("evaluate target.npz --level 0.5 --seed 9 --resamples 40")
+    expected = sc.bootstrap(sc.nll, probs, labels, level=0.5, seed=9, n_resamples=40)
+    assert document["metrics"]["nll"]["low"] == pytest.approx(expected.low, rel=1e-12)
+
+
+def test_no_resamples_means_no_intervals(files, shiftcal, shiftcal_json):
+    document = shiftcal_json("evaluate target.npz --resamples 0")
+    assert document["metrics"]["ece"]["low"] is None
+    assert "draws" not in shiftcal("evaluate target.npz --resamples 0").out
+
+
+def test_every_metric_can_be_asked_for(files, shiftcal_json):
+    document = shiftcal_json("evaluate target.npz --resamples 0 --metric all")
+    assert set(document["metrics"]) == set(metrics.names())
+    _, _, confidence, correct = of()
+    assert document["metrics"]["mce"]["value"] == pytest.approx(sc.mce(confidence, correct))
+
+
+def test_one_more_metric_can_be_asked_for(files, shiftcal):
+    out = shiftcal("evaluate target.npz --metric smooth_ece --metric aurc", QUICK).out
+    assert "smooth-ece" in out
+    assert "aurc" in out
+
+
+def test_the_table_of_bins(files, shiftcal, shiftcal_json):
+    document = shiftcal_json("evaluate target.npz --table --bins 4 --resamples 0")
+    assert set(document["bins"]) == {"lower", "upper", "count", "confidence", "accuracy", "gap"}
+    assert sum(document["bins"]["count"]) == 500
+    assert " bin " in shiftcal("evaluate target.npz --table --resamples 0").out
+
+
+def test_empty_bins_are_null_in_json(files, shiftcal_json):
+    document = shiftcal_json("evaluate target.npz --table --binning width --resamples 0")
+    assert document["bins"]["accuracy"][0] is None
+
+
+def test_a_gate_that_holds(files, shiftcal, shiftcal_json):
+    assert shiftcal("evaluate target.npz --max-ece 0.9", QUICK).status == 0
+    gate = shiftcal_json("evaluate target.npz --max-ece 0.9", QUICK)["gate"]
+    assert gate == {"max_ece": 0.9, "passed": True}
+
+
+def test_a_gate_that_fails(files, shiftcal, shiftcal_json):
+    done = shiftcal("evaluate target.npz --max-ece 0.001", QUICK)
+    assert done.status == 1
+    assert "ece" in done.out
+    assert done.err.startswith("gate failed: ECE ")
+    assert "is larger than --max-ece 0.001" in done.err
+    document = shiftcal_json("evaluate target.npz --max-ece 0.001", QUICK, status=1)
+    assert document["gate"]["passed"] is False
+
+
+def test_a_gate_at_the_very_value_holds(files, shiftcal, shiftcal_json):
+    ece = shiftcal_json("evaluate target.npz", QUICK)["metrics"]["ece"]["value"]
+    assert shiftcal(f"evaluate target.npz --max-ece {ece!r}", QUICK).status == 0
+
+
+def test_labels_can_come_from_another_file(files, shiftcal_json):
+    scores = sc.read_scores("target.npz")
+    np.save("truth.npy", scores.labels)
+    a = shiftcal_json("evaluate target.npz --resamples 0")
+    b = shiftcal_json("evaluate unlabelled.npz --labels truth.npy --resamples 0")
+    assert a["metrics"] == b["metrics"]
+    assert b["labels"] == "truth.npy"
+
+
+def test_other_labels_take_the_place_of_those_in_the_file(files, shiftcal_json):
+    predicted = of()[0].argmax(axis=1)
+    np.save("truth.npy", predicted)
+    document = shiftcal_json("evaluate target.npz --labels truth.npy --resamples 0")
+    assert document["metrics"]["accuracy"]["value"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("unlabelled.npz", "unlabelled.npz has no labels"),
+        ("none.npz", "none.npz does not exist"),
+        ("target.npz --bins 0", "--bins"),
+        ("target.npz --bins many", "--bins"),
+        ("target.npz --binning sise", "Did you mean 'size'?"),
+        ("target.npz --level 1", "--level must lie strictly between 0 and 1"),
+        ("target.npz --resamples 1", "--resamples must be 0 (no intervals) or at least 2"),
+        ("target.npz --metric ecce", "Did you mean 'ece'?"),
+        ("target.npz --max-ece 5", "For five percent say 0.05."),
+        ("target.npz --max-ece nan", "--max-ece must be a fraction from 0 to 1; got nan"),
+        ("target.npz --labels s1.npz", "s1.npz: labels must have one entry per row"),
+        ("target.npz --labels unlabelled.npz", "there are no labels"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(files, refused, words, reason):
+    assert reason in refused("evaluate", words)
+
+
+def test_probabilities_that_are_none_are_refused_with_the_file(files, refused):
+    np.savez("bad.npz", probabilities=np.full((4, 3), 2.0), labels=np.arange(4) % 3)
+    assert "bad.npz: probabilities must lie in [0, 1]" in refused("evaluate bad.npz")

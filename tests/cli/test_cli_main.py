@@ -1,0 +1,259 @@
+"""Streams, exit statuses and help of the program as a whole."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import typer
+
+from shiftcal.cli import _report, _streams, _tables
+from shiftcal.cli.main import app, run
+from shiftcal.errors import FileError
+
+PROGRAM = [sys.executable, "-c", "import sys; from shiftcal.cli.main import run; sys.exit(run())"]
+
+
+def process(*words, **options):
+    return subprocess.run(
+        [*PROGRAM, *words], capture_output=True, text=True, check=False, **options
+    )
+
+
+def replaced(monkeypatch, outcome):
+    """Make ``shiftcal methods`` do ``outcome`` instead."""
+    for info in app.registered_commands:
+        if info.name == "methods":
+            monkeypatch.setattr(info, "callback", outcome)
+
+
+def test_the_program_from_end_to_end(files):
+    words = ["fit", "--method", "ts", "--surrogate", "clean.npz", "-o", "ts.json", "--json"]
+    fitted = process(*words)
+    assert (fitted.returncode, fitted.stderr) == (0, "")
+    assert json.loads(fitted.stdout)["method"] == "ts"
+    gate = process("evaluate", "target.npz", "--resamples", "0", "--max-ece", "0", "--json")
+    assert gate.returncode == 1
+    assert json.loads(gate.stdout)["gate"]["passed"] is False
+    assert gate.stderr.startswith("gate failed: ")
+    missing = process("apply", "ts.json", "none.npz", "-o", "out.npz", "--json")
+    assert (missing.returncode, missing.stdout) == (2, "")
+    assert missing.stderr.startswith("error: none.npz does not exist")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    for words in (["--help"], ["methods"]):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run(
+            [*PROGRAM, *words], stdout=writer, stderr=subprocess.PIPE, text=True, check=False
+        )
+        os.close(writer)
+        assert (done.returncode, done.stderr) == (0, ""), words
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_behind_stdout_is_told():
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*PROGRAM, "--version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: the output could not be written: No space left")
+
+
+def test_a_closed_stdout_is_no_error():
+    done = subprocess.run(
+        ["sh", "-c", '"$@" >&-', "sh", *PROGRAM, "--version"],
+        stderr=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_narrow_encoding_is_no_error():
+    done = process("methods", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0
+    assert "\\u0142" in done.stdout or done.stdout.isascii()
+
+
+def test_an_interrupt_ends_with_130_and_leaves_no_file(files):
+    code = (
+        "import sys, time\n"
+        "from shiftcal.methods.ts import TS\n"
+        "def wait(*_): print('waiting', flush=True); time.sleep(60)\n"
+        "TS._fit = wait\n"
+        "from shiftcal.cli.main import run\n"
+        "sys.exit(run())"
+    )
+    words = ["fit", "--method", "ts", "--surrogate", "clean.npz", "-o", "ts.json"]
+    before = sorted(files.iterdir())
+    program = subprocess.Popen(
+        [sys.executable, "-c", code, *words], stdout=-1, stderr=-1, text=True
+    )
+    assert program.stdout.readline() == "waiting\n"
+    time.sleep(0.1)
+    program.send_signal(signal.SIGINT)
+    _, err = program.communicate(timeout=30)
+    assert program.returncode == 130
+    assert err == "error: interrupted. An output file is there whole, or as it was before.\n"
+    assert sorted(files.iterdir()) == before
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, typer.Abort])
+def test_an_interrupt_in_any_form_is_130(shiftcal, monkeypatch, interrupt):
+    def stop():
+        raise interrupt
+
+    replaced(monkeypatch, stop)
+    assert shiftcal("methods").status == 130
+
+
+def test_our_own_mistake_is_status_3_with_a_traceback(shiftcal, monkeypatch):
+    def fail():
+        raise RuntimeError("this cannot happen")
+
+    replaced(monkeypatch, fail)
+    done = shiftcal("methods")
+    assert (done.status, done.out) == (3, "")
+    assert "Traceback (most recent call last)" in done.err
+    assert "RuntimeError: this cannot happen" in done.err
+    last = done.err.splitlines()[-1]
+    assert last.startswith("error: this is a mistake in shiftcal, not in your input. Please report")
+    assert version("shiftcal") in last
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (MemoryError(), "error: there is not enough memory for this."),
+        (PermissionError(13, "Permission denied", "x.npz"), "error: x.npz: Permission denied."),
+        (FileError("a\nb \x1b[31m\udc80"), "error: a b \\x1b[31m\\udc80"),
+    ],
+)
+def test_what_is_not_our_mistake_is_status_2_in_one_line(shiftcal, monkeypatch, error, reason):
+    def fail():
+        raise error
+
+    replaced(monkeypatch, fail)
+    done = shiftcal("methods")
+    assert done.status == 2
+    assert done.err.startswith(reason)
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("fti", "no such command 'fti'. Did you mean 'fit'? See: shiftcal --help"),
+        ("fit --mehtod sac", "--method"),
+        ("methods --jsn", "--json"),
+        ("methods extra", "See: shiftcal methods --help"),
+    ],
+)
+def test_mistyped_words_are_refused_with_a_hint(refused, words, reason):
+    assert reason in refused(words)
+
+
+def test_without_a_command_the_help_is_shown_as_an_error(shiftcal):
+    done = shiftcal()
+    assert (done.status, done.out) == (2, "")
+    assert "Usage: shiftcal" in done.err
+    assert done.err.endswith("error: no command was given. Choose one of those above.\n")
+
+
+def test_the_version(shiftcal):
+    done = shiftcal("--version")
+    assert (done.status, done.out, done.err) == (0, f"shiftcal {version('shiftcal')}\n", "")
+
+
+def test_json_is_valid_whatever_the_numbers():
+    import numpy as np
+
+    document = {"a": float("nan"), "b": [np.float32("inf"), np.int64(3)], "c": Path("x")}
+    report = _report.Report("fit", {**document, "d": (np.bool_(True), None)}, "", True)
+    read = json.loads(_report.to_json(report, warnings=["ż"]), parse_constant=pytest.fail)
+    assert read["a"] is None
+    assert read["b"] == [None, 3]
+    assert read["c"] == "x"
+    assert read["d"] == [True, None]
+    assert read["warnings"] == ["ż"]
+    assert _report.to_json(report, warnings=["ż"]).isascii()
+
+
+class Terminal(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self):
+        return True
+
+
+LONG = [["name", "x" * 300], ["[bold]kept[/bold]", "y"]]
+
+
+def test_a_table_that_is_piped_is_plain_and_nothing_is_cut(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "40")
+    text = _tables.table(["a", "b"], LONG)
+    assert "\x1b" not in text
+    assert len(text.splitlines()) == 3
+    assert "x" * 300 in text
+    assert "[bold]kept[/bold]" in text
+
+
+def test_a_table_on_a_terminal_folds_and_has_a_bold_header(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    text = _tables.table(["a", "b"], LONG)
+    assert "\x1b[1m" in text
+    assert text.count("x") == 300
+    assert max(len(re.sub(r"\x1b\[\d*m", "", line)) for line in text.splitlines()) <= 60
+
+
+def test_columns_move_together_before_anything_is_folded(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    monkeypatch.setenv("NO_COLOR", "1")
+    row = ["word"] * 4
+    for columns, expected in ((22, "word  word  word  word"), (21, "word word word word")):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        assert _tables.table(row, [row]).splitlines() == [expected, expected]
+
+
+def test_no_color_is_honoured(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in _tables.table(["a", "b"], LONG)
+
+
+def test_progress_is_shown_on_a_terminal_only(monkeypatch):
+    for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with _streams.progress("fitting"):
+            pass
+        assert ("fitting" in stream.getvalue()) is shown
+
+
+def test_nothing_of_python_is_changed_by_a_run(shiftcal):
+    import warnings
+
+    before = sys.excepthook, warnings.showwarning, list(warnings.filters)
+    shiftcal("methods")
+    assert (sys.excepthook, warnings.showwarning, list(warnings.filters)) == before
+
+
+def test_the_arguments_come_from_the_command_line_by_default(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["shiftcal", "--version"])
+    assert run() == 0
+    assert capsys.readouterr().out.startswith("shiftcal ")

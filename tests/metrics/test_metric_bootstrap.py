@@ -1,0 +1,148 @@
+"""Bootstrap intervals: what they cover, counted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from shiftcal.errors import InputError
+from shiftcal.metrics import accuracy, bootstrap, brier, classwise_ece, ece, nll, top1_brier
+from shiftcal.metrics.base import facts_of
+from shiftcal.numerics.bootstrap import reflected_interval
+
+
+def overconfident(n, rng, offset=0.1):
+    """Confidence is ``offset`` too high everywhere, so that the true ECE is known."""
+    c = rng.uniform(0.5, 1.0, n)
+    return c, rng.random(n) < c - offset
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(3), 300)
+    labels = (probs.cumsum(axis=1) < rng.random((300, 1))).sum(axis=1)
+    return probs, labels
+
+
+def test_the_same_seed_gives_the_same_interval_and_another_seed_another():
+    c, r = overconfident(400, np.random.default_rng(1))
+    first = bootstrap(ece, c, r, n_resamples=100, seed=3)
+    assert bootstrap(ece, c, r, n_resamples=100, seed=3) == first
+    assert bootstrap(ece, c, r, n_resamples=100, seed=4) != first
+
+
+def test_the_value_is_the_metric_and_lies_inside():
+    c, r = overconfident(400, np.random.default_rng(1))
+    interval = bootstrap(ece, c, r, n_resamples=100, n_bins=10, binning="width")
+    assert interval.value == ece(c, r, n_bins=10, binning="width")
+    assert interval.low < interval.value < interval.high
+    assert interval.level == 0.95
+
+
+def test_a_higher_level_is_wider():
+    c, r = overconfident(400, np.random.default_rng(1))
+    narrow, wide = (bootstrap(top1_brier, c, r, level=level) for level in (0.5, 0.99))
+    assert wide.low < narrow.low < narrow.high < wide.high
+
+
+@pytest.mark.parametrize("metric", [nll, brier, accuracy])
+def test_means_over_rows_are_resampled_like_any_metric(rows, metric):
+    # The short way through the losses of rows must be the long way through the rows.
+    quick = bootstrap(metric, *rows, n_resamples=50, seed=1)
+    rng = np.random.default_rng(1)
+    probs, labels = rows
+    values = []
+    for _ in range(50):
+        drawn = rng.integers(0, 300, size=300)
+        values.append(metric(probs[drawn], labels[drawn]))
+    facts = facts_of(metric)
+    low, high = reflected_interval(
+        metric(*rows), np.array(values), level=0.95, lower=facts.lower, upper=facts.upper
+    )
+    assert (quick.low, quick.high) == pytest.approx((low, high), rel=1e-12)
+
+
+def test_metrics_of_whole_rows_work(rows):
+    interval = bootstrap(classwise_ece, *rows, n_resamples=50, n_bins=5)
+    assert 0 <= interval.low <= interval.value <= interval.high <= 1
+
+
+def test_the_interval_of_the_accuracy_is_the_normal_one():
+    rng = np.random.default_rng(2)
+    labels = (rng.random(5000) < 0.2).astype(int)
+    probs = np.tile([0.9, 0.1], (5000, 1))
+    interval = bootstrap(accuracy, probs, labels)
+    p = interval.value
+    half = 1.96 * np.sqrt(p * (1 - p) / 5000)
+    # 1,000 draws give a quantile to about 5 % of the half width.
+    assert interval.high - p == pytest.approx(half, rel=0.12)
+    assert p - interval.low == pytest.approx(half, rel=0.12)
+
+
+def test_it_covers_the_truth_as_often_as_it_says_for_an_unbiased_metric():
+    rng = np.random.default_rng(3)
+    # E (c - r)^2 = E c (1 - c) for calibrated c, uniform on [1/2, 1].
+    truth = 0.75 - (1 / 48 + 9 / 16)
+    covered = 0
+    for seed in range(200):
+        c = rng.uniform(0.5, 1.0, 300)
+        r = rng.random(300) < c
+        interval = bootstrap(top1_brier, c, r, n_resamples=200, level=0.9, seed=seed)
+        covered += interval.low <= truth <= interval.high
+    # 180 expected, a standard deviation of 4.2; three of them, and the bootstrap is a little short.
+    assert 164 <= covered <= 193
+
+
+def test_it_covers_the_ece_of_a_miscalibrated_predictor():
+    rng = np.random.default_rng(4)
+    covered = 0
+    for seed in range(60):
+        c, r = overconfident(1000, rng)
+        interval = bootstrap(ece, c, r, n_resamples=150, level=0.9, seed=seed)
+        covered += interval.low <= 0.1 <= interval.high
+    # 54 expected, a standard deviation of 2.3; the bootstrap is a little short.
+    assert 46 <= covered <= 60
+
+
+def test_it_reaches_down_near_zero_for_a_calibrated_predictor():
+    rng = np.random.default_rng(5)
+    lows, percentiles = [], []
+    for seed in range(40):
+        c, r = overconfident(1000, rng, offset=0.0)
+        interval = bootstrap(ece, c, r, n_resamples=150, seed=seed)
+        lows.append(interval.low / interval.value)
+        percentiles.append((2 * interval.value - interval.high) / interval.value)
+    # As the docstring says; percentiles of the draws never come near zero.
+    assert np.median(lows) < 0.2
+    assert np.max(lows) < 0.7
+    assert np.min(percentiles) > 0.7
+
+
+def test_the_interval_is_cut_to_the_range_and_widened_to_hold_the_value():
+    draws = np.linspace(0.3, 0.5, 101)
+    assert reflected_interval(0.2, draws, level=0.9, lower=0.0, upper=1.0) == (0.0, 0.2)
+    assert reflected_interval(0.9, draws, level=0.9, lower=0.0, upper=1.0) == (0.9, 1.0)
+    low, high = reflected_interval(0.4, draws, level=0.9, lower=0.0, upper=1.0)
+    assert (low, high) == pytest.approx((0.31, 0.49))
+
+
+def test_one_row_has_an_interval_of_no_width():
+    interval = bootstrap(ece, [0.7], [True], n_resamples=10)
+    assert (interval.low, interval.value, interval.high) == pytest.approx((0.3, 0.3, 0.3))
+
+
+def test_what_is_wrong_is_said():
+    c, r = [0.5, 0.9], [True, False]
+    with pytest.raises(InputError, match=r"metric must be one of shiftcal's .*; got <built-in"):
+        bootstrap(max, c, r)
+    with pytest.raises(InputError, match=r"shiftcal\.metrics\.get\(name\)"):
+        bootstrap("ece", c, r)
+    with pytest.raises(InputError, match="n_resamples must be a whole number of at least 2"):
+        bootstrap(ece, c, r, n_resamples=1)
+    with pytest.raises(InputError, match="level must lie strictly between 0 and 1; got 95"):
+        bootstrap(ece, c, r, level=95)
+    with pytest.raises(InputError, match="seed must be a whole number"):
+        bootstrap(ece, c, r, seed=-1)
+    with pytest.raises(InputError, match="correct must have one entry per confidence"):
+        bootstrap(ece, c, [True])

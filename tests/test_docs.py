@@ -1,0 +1,214 @@
+"""The docs say what is there: code runs, names are on their pages, tables equal the results."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+import shiftcal as sc
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(path.name for path in DOCS.glob("*.md"))
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"(?<!\\)!?\[[^\]]*\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
+_FLAG = re.compile(r"\bFlag\(\s*\"([a-z0-9-]+)\"")
+
+
+def text_of(page):
+    return (DOCS / page).read_text("utf-8")
+
+
+def prose_of(page):
+    """A page without its blocks of code, in which brackets mean other things."""
+    return _FENCE.sub("", text_of(page))
+
+
+def slug(heading):
+    words = re.sub(r"[^\w\s-]", "", heading.strip().lower())
+    return re.sub(r"[\s-]+", "-", words).strip("-")
+
+
+def anchors_of(page):
+    return {slug(heading) for heading in _HEADING.findall(prose_of(page))}
+
+
+def script(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@functools.cache
+def results(name):
+    path = ROOT / "benchmarks" / "accuracy" / "results" / f"{name}.json"
+    return json.loads(path.read_text("utf-8"))
+
+
+@functools.cache
+def site():
+    return yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if "```python" in text_of(p)])
+def test_the_python_blocks_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "__docs__"}
+    for language, block in _FENCE.findall(text_of(page)):
+        if language == "python":
+            exec(compile(block, f"docs/{page}", "exec"), namespace)
+
+
+def test_the_navigation_lists_every_page_once():
+    listed = [next(iter(entry.values())) for entry in site()["nav"]]
+    assert sorted(listed) == PAGES
+
+
+def test_the_site_asks_for_no_font_from_elsewhere():
+    assert site()["theme"]["font"] is False
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_inside_the_docs_lead_somewhere(page):
+    for target in _LINK.findall(prose_of(page)):
+        if target.startswith(("http://", "https://")):
+            continue
+        name, _, anchor = target.partition("#")
+        other = name or page
+        assert (DOCS / other).is_file(), f"{page} links to {target}, which does not exist"
+        if anchor and other != "reference.md":  # its anchors are made from docstrings
+            assert anchor in anchors_of(other), f"{page} links to {target}: no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_has_one_title_and_no_line_of_prose_over_110(page):
+    assert len(re.findall(r"^# ", prose_of(page), re.MULTILINE)) == 1
+    for line in prose_of(page).splitlines():
+        assert len(line) <= 110 or line.startswith(("|", "![", "- [")), line
+
+
+@pytest.mark.parametrize(
+    ("page", "name"),
+    [("methods.md", name) for name in sc.methods.names()]
+    + [("maps.md", name) for name in sc.maps.names()],
+)
+def test_every_method_and_map_has_a_section_on_its_page(page, name):
+    assert slug(name) in anchors_of(page)
+
+
+@pytest.mark.parametrize("name", sc.metrics.names())
+def test_every_metric_has_a_section_and_a_row_in_the_table(name):
+    function = name.replace("-", "_")
+    assert function in anchors_of("metrics.md")
+    assert f"| [`{name}`](#{function})" in text_of("metrics.md")
+
+
+@pytest.mark.parametrize("name", sc.methods.names())
+def test_every_method_has_a_row_in_the_table_of_needs(name):
+    assert f"| `{sc.methods.get(name).__name__}` |" in text_of("choose.md")
+
+
+@pytest.mark.parametrize("name", sc.maps.names())
+def test_the_maps_page_says_truly_whether_a_map_keeps_the_predicted_class(name):
+    row = next(r for r in text_of("maps.md").splitlines() if r.startswith(f"| [`{name}`]"))
+    keeps = row.split("|")[3].strip()
+    assert keeps == ("yes" if sc.maps.get(name).preserves_accuracy else "no")
+
+
+def test_every_flag_of_the_source_is_explained():
+    source = "\n".join(p.read_text("utf-8") for p in (ROOT / "src").rglob("*.py"))
+    raised = set(_FLAG.findall(source))
+    explained = set(re.findall(r"^\| `([a-z0-9-]+)` \|", text_of("methods.md"), re.MULTILINE))
+    assert len(raised) >= 10
+    assert raised <= explained
+
+
+@pytest.mark.parametrize("name", sc.methods.names())
+def test_every_setting_of_a_method_is_on_the_methods_page(name):
+    page = text_of("methods.md")
+    for setting in sc.methods.get(name)().get_params():
+        if setting != "input":
+            assert f"`{setting}`" in page
+
+
+def test_every_public_name_is_in_the_reference():
+    shown = set(re.findall(r"^::: shiftcal\.([\w.]+)$", text_of("reference.md"), re.MULTILINE))
+    last = {name.rpartition(".")[2] for name in shown}
+    packages = {"maps", "methods", "metrics", "__version__"}
+    assert set(sc.__all__) - packages <= last
+    for name in sc.maps.names():
+        assert sc.maps.get(name).__name__ in last
+
+
+@pytest.mark.parametrize("page", ["choose.md", "metrics.md"])
+def test_tables_equal_the_committed_results(page):
+    tables = script(DOCS / "figures" / "tables.py")
+    message = "run docs/figures/tables.py"
+    assert tables.renewed(text_of(page)) == text_of(page), message
+
+
+def test_the_results_are_of_the_example_as_it_is():
+    digits = script(ROOT / "benchmarks" / "accuracy" / "digits.py")
+    message = "examples/digits.py has changed: run benchmarks/accuracy/digits.py again"
+    assert results("digits")["example_sha256"] == digits.fingerprint(), message
+
+
+def test_the_results_cover_every_method_and_map():
+    first = results("digits")["results"][0]
+    assert sorted(first["methods"]) == sc.methods.names()
+    for method in ("sts", "sac"):
+        assert sorted(first["maps"][method]) == sc.maps.names()
+
+
+def mean_ece(method, shift):
+    found = [
+        r["methods"][method]["ece"] for r in results("digits")["results"] if r["shift"] == shift
+    ]
+    return sum(found) / len(found)
+
+
+def test_what_the_choose_page_says_of_sac_holds_in_the_results():
+    in_step = ("dead-pixels-05", "dead-pixels-15", "dead-pixels-30", "brighter", "column-black")
+    for shift in in_step:
+        best = min(mean_ece(m, shift) for m in sc.methods.names())
+        assert mean_ece("sac", shift) <= best + 0.02, shift
+    for shift in ("blur", "faded"):
+        assert mean_ece("sac", shift) > mean_ece("vanilla", shift), shift
+    assert mean_ece("sac", "none") <= mean_ece("ts", "none") + 0.005
+    assert mean_ece("sac", "moved") < mean_ece("vanilla", "moved")
+
+
+def test_what_the_choose_page_says_of_sts_holds_in_the_results():
+    assert mean_ece("sts", "none") == max(mean_ece(m, "none") for m in sc.methods.names())
+
+
+def test_what_the_choose_page_says_of_flags_holds_in_the_results():
+    blurred = [r["methods"] for r in results("digits")["results"] if r["shift"] == "blur"]
+    assert {code for r in blurred for code in r["sac"]["flags"]} <= {"indistinguishable"}
+    assert any("few-effective-samples" in r["cpcs"]["flags"] for r in blurred)
+    assert any("domains-separable" in r["cpcs"]["flags"] for r in blurred)
+
+
+def test_what_the_choose_page_says_of_maps_holds_in_the_results():
+    rows = results("digits")["results"]
+    for method in ("sts", "sac"):
+        overall = [
+            sum(r["maps"][method][name]["ece"] for r in rows) / len(rows)
+            for name in sc.maps.names()
+        ]
+        assert max(overall) - min(overall) <= 0.0205  # "within two points"
+
+
+def test_every_figure_of_the_docs_and_the_readme_exists():
+    assert (DOCS / "figures" / "overview.svg").is_file()
+    for target in _LINK.findall((ROOT / "README.md").read_text("utf-8")):
+        if not target.startswith(("http://", "https://")):
+            assert (ROOT / target.partition("#")[0]).exists(), f"README links to {target}"

@@ -1,0 +1,51 @@
+"""The README does what it says."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ladder_data import STEPS, draw
+
+from shiftcal.cli.main import run
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+
+
+def test_the_python_example_runs_and_prints_what_its_comments_say(capsys):
+    (code,) = blocks("python")
+    exec(compile(code, "README.md", "exec"), {})
+    selection, ece = capsys.readouterr().out.splitlines()
+    assert selection.startswith("set 2 of 3 (fading, severity 1), T = ")
+    assert float(ece) < 0.05
+
+
+def test_the_commands_run_on_files_as_described(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name, step in (("clean", 0), ("s1", 2), ("s2", 4), ("target", 3)):
+        logits, labels = draw(400, STEPS[step], seed=step)
+        np.savez(f"{name}.npz", logits=logits, **({} if name == "target" else {"labels": labels}))
+    np.save("labels.npy", labels)
+    (commands,) = (block for block in blocks("sh") if "shiftcal" in block)
+    for line in commands.splitlines():
+        program, *arguments = shlex.split(line, comments=True)
+        assert program == "shiftcal"
+        assert run(arguments) == 0, capsys.readouterr().err
+
+
+@pytest.mark.parametrize("target", re.findall(r"make (\w+) ", README))
+def test_every_make_target_named_exists(target):
+    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("link", re.findall(r"\]\((?!http)([^)#]+)", README))
+def test_every_link_leads_somewhere(link):
+    assert (ROOT / link).exists()
