@@ -108,7 +108,7 @@ def test_a_warning_is_one_line_on_stderr_and_in_the_document(files, shiftcal, sh
             "--method transcal --source-train train.npz --set bias=perhaps",
             "the setting 'bias' must be true or false; got 'perhaps'.",
         ),
-        ("--method cpcs --source-train s1.npz", "s1.npz has no features, and --source-train"),
+        ("--method cpcs --source-train s1.npz", "s1.npz has no features. Save them under"),
         ("--method sac --bank bank", "--bank and --surrogate exclude one another."),
     ],
 )

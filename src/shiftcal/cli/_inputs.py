@@ -43,25 +43,6 @@ def read_bank(bank: Path | None, surrogates: Sequence[Path] | None) -> Surrogate
     return SurrogateBank.from_files(surrogates)
 
 
-def read_source_features(path: Path) -> Floats:
-    """The features in the file that ``--source-train`` names.
-
-    Raises:
-        FileError: If there are none.
-    """
-    from shiftcal._checks import check_features
-    from shiftcal.scores import read_scores
-
-    features = read_scores(path).features
-    if features is None:
-        raise FileError(
-            f"{path} has no features, and --source-train is read for nothing else. "
-            "Save them beside the scores under the name 'features'."
-        )
-    with naming(path):
-        return check_features(features, name="features")
-
-
 def lacking_features(**features: Floats | None) -> str:
     """Whose features a method would need and does not have, in words; empty if none are lacking.
 

@@ -28,8 +28,8 @@ SourceTrain = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Scores file of training samples with features, for methods that weigh by features "
-        "(cpcs, transcal). Only its features are used.",
+        help="File with features of training samples, for methods that weigh by features "
+        "(cpcs, transcal): an .npz with 'features', x_features.npy, or a scores file.",
     ),
 ]
 Bins = Annotated[int, typer.Option(metavar="N", min=1, help="Number of bins of binned metrics.")]

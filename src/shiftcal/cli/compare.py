@@ -13,7 +13,6 @@ from shiftcal.cli._inputs import (
     adapt_to,
     lacking_features,
     read_bank,
-    read_source_features,
     read_target,
 )
 from shiftcal.cli._judging import Judge
@@ -64,10 +63,12 @@ def compare(
     """Put every method that the given files allow into one table."""
     judge = Judge(n_bins=bins, binning=binning, level=level, n_resamples=resamples, seed=seed)
     judge.check()
+    from shiftcal.scores import read_features
+
     sets = read_bank(bank, surrogate)
     scores = read_target(target, n_classes=sets.n_classes, classes=sets.classes)
     scores.logits()  # a target that cannot be used is an error, not a reason to skip a method
-    features = None if source_train is None else read_source_features(source_train)
+    features = None if source_train is None else read_features(source_train)
     results: list[dict[str, Any]] = []
     missing: dict[str, str] = {}
     for name in method_names():

@@ -12,7 +12,6 @@ from shiftcal.cli._inputs import (
     check_output,
     lacking_features,
     read_bank,
-    read_source_features,
 )
 from shiftcal.cli._options import Bank, Json, SourceTrain, Surrogates
 from shiftcal.cli._report import Report
@@ -73,8 +72,10 @@ def fit(
     if source_train is not None and not cls.uses_features:
         raise InputError(f"{cls.name()} uses no features. Leave --source-train out.")
     check_output(output, inputs=_inputs(bank, surrogate, source_train))
+    from shiftcal.scores import read_features
+
     sets = read_bank(bank, surrogate)
-    features = None if source_train is None else read_source_features(source_train)
+    features = None if source_train is None else read_features(source_train)
     lacking = lacking_features(source=features, clean=sets.clean.features)
     if cls.uses_features and lacking:
         raise InputError(f"{cls.name()} needs {lacking}. Later it needs those of the target too.")

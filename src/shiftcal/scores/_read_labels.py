@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from shiftcal._checks import check_labels
 from shiftcal._types import Labels
 from shiftcal.errors import FileError, InputError
+from shiftcal.scores import npy, npz
 from shiftcal.scores._labels import label_indices, present
-from shiftcal.scores._opening import find, parsing, require_magic
+from shiftcal.scores._opening import find, parsing
 from shiftcal.scores._read import read_scores
 from shiftcal.scores._scores import Scores, as_text
 
@@ -86,18 +87,13 @@ def _rows(ids: NDArray[np.str_], wanted: NDArray[np.str_]) -> NDArray[np.intp]:
 
 
 def _from_npy(path: Path) -> _Given:
-    require_magic(path, (b"\x93NUMPY",), "a .npy array")
-    with parsing(path, "a .npy array"):
-        return _Given(np.load(path, allow_pickle=False))
+    return _Given(npy.read_array(path))
 
 
 def _from_npz(path: Path) -> _Given:
-    require_magic(path, (b"PK",), "an .npz archive")
-    with parsing(path, "an .npz archive"), np.load(path, allow_pickle=False) as archive:
-        parts = {name: archive[name] for name in ("labels", "ids", "classes") if name in archive}
-    ids, classes = parts.get("ids"), parts.get("classes")
+    ids, classes = npz.read_member(path, "ids"), npz.read_member(path, "classes")
     return _Given(
-        parts.get("labels"),
+        npz.read_member(path, "labels"),
         None if ids is None else as_text(ids, "ids"),
         None if classes is None else tuple(as_text(classes, "classes").tolist()),
     )

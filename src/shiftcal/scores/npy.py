@@ -35,7 +35,7 @@ def read(path: Path) -> Scores:
         found = _sibling(path, stem, name)
         if found is not None:
             files[name] = found
-    return from_arrays(path, files, lambda name: _load(files[name]))
+    return from_arrays(path, files, lambda name: read_array(files[name]))
 
 
 def _part(path: Path) -> tuple[str, str]:
@@ -64,7 +64,13 @@ def _sibling(path: Path, stem: str, part: str) -> Path | None:
     return found[0] if found else None
 
 
-def _load(path: Path) -> NDArray[Any]:
+def holds_features(path: Path) -> bool:
+    """Whether the file's name says that it holds features."""
+    return path.stem.rpartition("_")[2] in _ENDINGS["features"]
+
+
+def read_array(path: Path) -> NDArray[Any]:
+    """The array, on disk if it is large."""
     require_magic(path, (b"\x93NUMPY",), _KIND)
     with parsing(path, _KIND):
         if path.stat().st_size >= _MAPPED_FROM:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,24 @@ _KIND = "an .npz archive"
 
 def read(path: Path) -> Scores:
     """Scores from the arrays ``logits`` or ``probabilities``, ``labels`` and so on."""
+    with _opened(path) as archive:
+        return from_arrays(path, archive.files, lambda name: _member(path, archive, name))
+
+
+def read_member(path: Path, name: str) -> NDArray[Any] | None:
+    """One array of an archive that need not hold scores; ``None`` if it is not there."""
+    with _opened(path) as archive:
+        return _member(path, archive, name) if name in archive.files else None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
     require_magic(path, (b"PK",), _KIND)
     # Opened here, since numpy leaves its own handle open when the archive proves damaged.
     with path.open("rb") as file:
         with parsing(path, _KIND):
             archive = np.load(file, allow_pickle=False)
-        return from_arrays(path, archive.files, lambda name: _member(path, archive, name))
+        yield archive
 
 
 def _member(path: Path, archive: Any, name: str) -> NDArray[Any]:
