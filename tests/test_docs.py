@@ -58,13 +58,14 @@ def site():
     return yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if "```python" in text_of(p)])
+@pytest.mark.parametrize("page", [*(p for p in PAGES if "```python" in text_of(p)), "../README.md"])
 def test_the_python_blocks_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "__docs__"}
-    for language, block in _FENCE.findall(text_of(page)):
-        if language == "python":
-            exec(compile(block, f"docs/{page}", "exec"), namespace)
+    blocks = [block for language, block in _FENCE.findall(text_of(page)) if language == "python"]
+    assert blocks
+    for block in blocks:
+        exec(compile(block, f"docs/{page}", "exec"), namespace)
 
 
 def test_the_navigation_lists_every_page_once():
@@ -89,10 +90,8 @@ def test_links_inside_the_docs_lead_somewhere(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_has_one_title_and_no_line_of_prose_over_110(page):
+def test_a_page_has_one_title(page):
     assert len(re.findall(r"^# ", prose_of(page), re.MULTILINE)) == 1
-    for line in prose_of(page).splitlines():
-        assert len(line) <= 110 or line.startswith(("|", "![", "- [")), line
 
 
 @pytest.mark.parametrize(
@@ -212,3 +211,16 @@ def test_every_figure_of_the_docs_and_the_readme_exists():
     for target in _LINK.findall((ROOT / "README.md").read_text("utf-8")):
         if not target.startswith(("http://", "https://")):
             assert (ROOT / target.partition("#")[0]).exists(), f"README links to {target}"
+
+
+def test_the_size_of_a_sketch_is_what_the_metrics_page_says():
+    assert f"{sc.MetricSketch().nbytes / 1e6:.1f} MB by" in text_of("metrics.md")
+
+
+def test_docstrings_lose_what_only_another_tool_understands():
+    readable = script(DOCS / "docstring_roles.py").readable
+    assert (
+        readable("a :class:`Bank` or :func:`~shiftcal.metrics.ece`") == "a `Bank` or `metrics.ece`"
+    )
+    assert readable("plus::\n\n    x") == "plus:\n\n    x"
+    assert readable("====  ===\na     b\n====  ===") == "```text\na     b\n```"

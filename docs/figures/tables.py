@@ -1,0 +1,173 @@
+"""Write the tables of the docs from the committed results of benchmarks/accuracy.
+
+A table stands on its page between ``<!-- table: name -->`` and ``<!-- end -->``. Run as a script
+this renews all of them; a test asks that they are what the results say.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parents[1]
+RESULTS = DOCS.parent / "benchmarks" / "accuracy" / "results"
+PAGES = ("choose.md", "metrics.md")
+METHODS = ("vanilla", "ts", "cpcs", "transcal", "sts", "sac")
+SHIFTS = {
+    "none": "none: new clean digits",
+    "dead-pixels-05": "5 % dead pixels",
+    "dead-pixels-15": "15 % dead pixels",
+    "dead-pixels-30": "30 % dead pixels",
+    "brighter": "brighter",
+    "column-black": "one column black",
+    "moved": "moved by one pixel",
+    "turned": "turned by 15°",
+    "classes-389": "only the classes 3, 8, 9",
+    "blur": "blur",
+    "faded": "faded to half",
+}
+_MARKED = re.compile(r"(<!-- table: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def load(name):
+    return json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
+
+
+def markdown(head, rows, *, words=1):
+    """A table; the first ``words`` columns are text, the others numbers."""
+    rule = ["---" if i < words else "--:" for i in range(len(head))]
+    return "".join("| " + " | ".join(row) + " |\n" for row in (head, rule, *rows))
+
+
+def percent(value):
+    return f"{100 * value:.1f}"
+
+
+def by_shift(results):
+    return {name: [r for r in results if r["shift"] == name] for name in SHIFTS}
+
+
+def mean(rows, pick):
+    return statistics.fmean(pick(row) for row in rows)
+
+
+def method_row(title, rows):
+    errors = {m: percent(mean(rows, lambda r, m=m: r["methods"][m]["ece"])) for m in METHODS}
+    least = min(errors.values(), key=float)
+    return [
+        title,
+        percent(mean(rows, lambda r: r["oracle"]["accuracy"])),
+        percent(mean(rows, lambda r: r["methods"]["vanilla"]["mean_confidence"])),
+        *(f"**{value}**" if value == least else value for value in errors.values()),
+        percent(mean(rows, lambda r: r["oracle"]["ece"])),
+        percent(mean(rows, lambda r: r["floor"])),
+    ]
+
+
+def digits_methods():
+    groups = by_shift(load("digits")["results"])
+    head = ["shift", "accuracy", "confidence", *METHODS, "labels", "floor"]
+    table = markdown(head, [method_row(SHIFTS[name], rows) for name, rows in groups.items()])
+    spreads = [
+        statistics.stdev(r["methods"][m]["ece"] for r in rows)
+        for rows in groups.values()
+        for m in METHODS
+    ]
+    middle, most = percent(statistics.median(spreads)), percent(max(spreads))
+    return (
+        f"{table}\nStandard deviation over the splits: {middle} points at the median of the "
+        f"table, {most} at the most.\n"
+    )
+
+
+def digits_choices():
+    rows = []
+    for name, group in by_shift(load("digits")["results"]).items():
+        chosen = [r["methods"]["sac"] for r in group]
+        flags = sorted({code for found in chosen for code in found["flags"]})
+        counts = [f"`{f}` {sum(f in c['flags'] for c in chosen)}/{len(chosen)}" for f in flags]
+        sets = ", ".join(str(c["set"]) for c in chosen)
+        wanted = mean(group, lambda r: r["oracle"]["temperature"])
+        used = statistics.fmean(c["temperature"] for c in chosen)
+        rows.append(
+            [SHIFTS[name], ", ".join(counts) or "none", sets, f"{used:.2f}", f"{wanted:.2f}"]
+        )
+    head = ["shift", "flags (of five splits)", "sets chosen", "mean T", "T from labels"]
+    return markdown(head, rows, words=3)
+
+
+def map_row(name, results):
+    groups = by_shift(results)
+    cells = [
+        percent(mean(rows, lambda r, m=m: r["maps"][m][name]["ece"]))
+        for m in ("sac", "sts")
+        for rows in (groups["none"], groups["dead-pixels-15"], groups["blur"], results)
+    ]
+    gain = mean(results, lambda r: r["maps"]["sac"][name]["accuracy"] - r["oracle"]["accuracy"])
+    return [f"`{name}`", *cells, f"{100 * gain:+.1f}" if abs(gain) > 1e-9 else "same"]
+
+
+def digits_maps():
+    results = load("digits")["results"]
+    rows = [map_row(name, results) for name in results[0]["maps"]["sac"]]
+    parts = ("clean", "15 % dead", "blur", "all")
+    head = ["map", *(f"{m} {part}" for m in ("SAC", "STS") for part in parts), "accuracy (SAC)"]
+    return markdown(head, rows)
+
+
+def ece_floor():
+    found = load("ece_bias")["floor"]
+    rows = [
+        [
+            f"{a / (a + b):.2f}, Beta({a:g}, {b:g})",
+            f"{row['n']:,}",
+            *(f"{row[key]:.4f}" for key in ("rule", "size", "width", "debiased", "smooth")),
+        ]
+        for row in found
+        for a, b in [row["shape"]]
+    ]
+    head = ["mean confidence", "n", "rule", "ece", "ece, width", "debiased_ece", "smooth_ece"]
+    return markdown(head, rows)
+
+
+def ece_coverage():
+    found = load("ece_bias")
+    rows = []
+    for case in found["coverage"]:
+        cells = [f"{case['g']:g}", f"{case['truth']:.4f}", f"{case['ece']:.4f}"]
+        for kind in ("reflected", "percentile"):
+            ends = case[kind]
+            cells += [f"{ends['low']:.4f} to {ends['high']:.4f}", f"{ends['coverage']:.2f}"]
+        rows.append(cells)
+    head = ["g", "true ECE", "mean ECE", "reflected", "holds the truth", "percentile", "holds it"]
+    note = (
+        f"n = {found['coverage_n']:,}, {found['samples']} samples of {found['resamples']:,} "
+        "resamples each; ends and ECE are means, the shares should be 0.95.\n"
+    )
+    return f"{markdown(head, rows)}\n{note}"
+
+
+TABLES = {
+    "digits-methods": digits_methods,
+    "digits-choices": digits_choices,
+    "digits-maps": digits_maps,
+    "ece-floor": ece_floor,
+    "ece-coverage": ece_coverage,
+}
+
+
+def renewed(text):
+    """The text of a page with every marked table written anew."""
+    return _MARKED.sub(lambda m: f"{m[1]}\n{TABLES[m[2]]()}\n{m[3]}", text)
+
+
+def main() -> None:
+    for page in PAGES:
+        path = DOCS / page
+        path.write_text(renewed(path.read_text("utf-8")), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
