@@ -122,8 +122,8 @@ def check_weights(sample_weight: object, *, n: int) -> Weights | None:
     """Weights ``(n,)``, finite, non-negative and not all zero; ``None`` stays ``None``."""
     if sample_weight is None:
         return None
-    w = _finite(_vector(sample_weight, name="sample_weight", n=n), "sample_weight")
-    w = w.astype(np.float64)
+    name = "sample_weight"
+    w = _finite(_vector(sample_weight, name=name, n=n), name).astype(np.float64)
     if w.min() < 0:
         raise InputError(
             f"sample_weight must not be negative; row {int(w.argmin())} has {w.min():.4g}."

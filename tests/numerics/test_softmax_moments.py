@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import draw_logits
 from scipy.special import log_softmax
 
+from conftest import draw_logits
 from shiftcal.numerics import _block_sums, softmax_moments
 
-# Rounding of single precision, and of double precision with a polynomial good to 2e-14.
-TOLERANCE = {np.float32: 1e-6, np.float64: 1e-11}
+# Sums of a few hundred roundings of single and of double precision.
+TOLERANCE = {np.float32: 1e-6, np.float64: 1e-12}
 
 
 def both_paths(monkeypatch, data, beta):
@@ -28,8 +28,8 @@ def test_the_kernel_agrees_with_numpy(monkeypatch, dtype, n, k, beta):
     logits, labels = draw_logits(n, k, temperature=1.3, seed=n + k)
     data = (logits.astype(dtype), labels, None)
     compiled, plain = both_paths(monkeypatch, data, beta)
-    scale = np.maximum(np.abs(plain), 1e-3)  # a slope near zero is a difference of larger numbers
-    assert np.all(np.abs(np.subtract(compiled, plain)) <= TOLERANCE[dtype] * 10 * scale)
+    # A slope near zero is a difference of larger numbers, hence the absolute part.
+    assert np.allclose(compiled, plain, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -37,7 +37,7 @@ def test_the_kernel_agrees_with_numpy_when_rows_have_weights(monkeypatch, dtype)
     logits, labels = draw_logits(500, 4, temperature=2.0, seed=3)
     weights = np.random.default_rng(4).random(500) * (np.arange(500) % 3 > 0)
     compiled, plain = both_paths(monkeypatch, (logits.astype(dtype), labels, weights), 0.6)
-    assert compiled == pytest.approx(plain, rel=10 * TOLERANCE[dtype])
+    assert compiled == pytest.approx(plain, rel=TOLERANCE[dtype])
 
 
 def test_the_value_is_the_mean_negative_log_likelihood(overconfident):
@@ -62,12 +62,13 @@ def test_the_derivatives_are_those_of_the_value(overconfident):
 
 
 def test_small_terms_beside_a_large_one_are_not_lost_in_single_precision(monkeypatch):
-    # Every e is 2e-8: each alone vanishes beside the 1 of the maximum, together they are 1e-4.
+    # Every e is 2e-8: alone it vanishes beside the 1 of the maximum, all together are 1e-4. The
+    # 31 classes that are summed with the maximum are lost, 6e-7; more must not be.
     logits = np.full((256, 5000), -17.7, dtype=np.float32)
     logits[:, 0] = 0
     data = (logits, np.zeros(256, dtype=np.intp), None)
     compiled, plain = both_paths(monkeypatch, data, 1.0)
-    assert compiled.nll == pytest.approx(plain.nll, rel=1e-3)
+    assert compiled.nll == pytest.approx(plain.nll, abs=1e-6)
     assert compiled.slope == pytest.approx(plain.slope, rel=2e-6)
 
 

@@ -35,7 +35,7 @@ class Odir(Map):
         *,
         off_diagonal: float = 1.0,
         intercept: float = 1.0,
-        ridge: float = 1e-6,
+        ridge: float = 0.01,
         max_iter: int = 1000,
         input: str = "logits",
     ) -> None:

@@ -60,7 +60,7 @@ class EnsembleTemperature(Map):
         densities = np.column_stack([*parts, np.full(n, 1 / k)])
         found = solve_mixture(np.maximum(densities, _LEAST_DENSITY), weights)
         self.weights_ = _with_a_predicted_class(found.weights)
-        if found.gap > 1e-4 and self.status_.converged:
+        if found.gap > 1e-6 and self.status_.converged:
             self.status_ = FitStatus(
                 "not-converged",
                 "the weights of the ensemble may be off: their mean log-likelihood is up to "

@@ -22,17 +22,21 @@ class Matrix(Odir):
     calibration with all row sums of ``W`` equal, where the offset cancels. May change which class
     is predicted. (Guo et al. 2017; Kull et al. 2019)
 
-    What is minimised is the mean negative log-likelihood plus ``off_diagonal * sum of W_ij^2``
-    over ``i != j``, plus ``intercept * sum of b_i^2``, plus ``ridge`` times the square distance
-    of ``(W, b)`` from ``(I, 0)``. The problem is convex and solved by L-BFGS. There are
-    ``k (k + 1)`` numbers to fit: with 1000 classes a million, which works but takes minutes.
+    What is minimised is the mean negative log-likelihood plus::
+
+        off_diagonal * sum_{i != j} W_ij^2 + intercept * sum_i b_i^2
+            + ridge * (sum_ij (W_ij - [i = j] / T)^2 + sum_i b_i^2)
+
+    with T the temperature of least negative log-likelihood: penalties lead to temperature
+    scaling. The problem is convex and solved by L-BFGS. There are ``k (k + 1)`` numbers to fit:
+    with 1000 classes a million, which works but takes minutes.
 
     Args:
         off_diagonal: Penalty on the off-diagonal weights. Kull et al. write
             ``lambda / (k (k - 1))`` for it and tune lambda by cross-validation.
         intercept: Penalty on the intercepts, ``mu / k`` with Kull et al.
-        ridge: Pull towards the identity, to hold what nothing else does: the diagonal on a set
-            that can be fitted without error.
+        ridge: Pull of all weights towards temperature scaling. Kull et al. have none; then
+            nothing holds the diagonal on a set that can be fitted without error.
         max_iter: Most steps of the solver; ``status_`` tells if they were too few.
         input: ``"logits"`` or ``"probabilities"``.
 

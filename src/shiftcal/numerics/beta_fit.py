@@ -48,12 +48,11 @@ def solve_beta(log_odds: Array, correct: Array, weights: Weights, *, ridge: floa
     """
     columns = _columns(log_odds)
     shares = weights / weights.sum()
-    best, least, converged = _IDENTITY, np.inf, True
+    best, least, converged = _IDENTITY, np.inf, False
     for free in _FACES:
         found, loss, done = _newton(columns, correct, shares, ridge=ridge, free=free)
-        converged &= done
         if found[:2].min() >= 0 and loss < least:
-            best, least = found, loss
+            best, least, converged = found, loss, done
         if free == _FACES[0] and least < np.inf:
             break
     a, b, m = (float(value) for value in best)
@@ -98,7 +97,7 @@ def _halved(
     loss: Callable[[Array], float], theta: Array, here: float, *, step: Array, promise: float
 ) -> tuple[Array, float, bool]:
     """The longest halved step that keeps a tenth of its promise, and whether it is the last."""
-    if promise <= 1e-16:
+    if promise <= 1e-13:
         # The loss no longer shows the gain, but so near the optimum a full step is right.
         return theta - step, here, True
     for halving in range(50):

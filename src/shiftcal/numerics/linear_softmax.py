@@ -69,10 +69,13 @@ def nll_slopes(
     return Slopes(nll, by_weight, by_intercept)
 
 
-def all_right(features: Array, labels: Labels, weight: Array, intercept: Array) -> bool:
-    """Whether no class scores higher than the label, in any row."""
+def separates(features: Array, labels: Labels, weight: Array, intercept: Array) -> bool:
+    """Whether the label scores higher than every other class, in every row."""
     for rows in row_blocks(*features.shape):
         s = linear_scores(features[rows], weight, intercept)
-        if (s.max(axis=1) > s[np.arange(len(s)), labels[rows]]).any():
+        label = np.arange(len(s)), labels[rows]
+        of_label = s[label]
+        s[label] = -np.inf
+        if (s.max(axis=1) >= of_label).any():
             return False
     return True

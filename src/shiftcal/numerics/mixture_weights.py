@@ -52,6 +52,6 @@ def solve_mixture(densities: Array, weights: Weights | None) -> Mixture:
         constraints={"type": "eq", "fun": lambda p: p.sum() - 1.0, "jac": np.ones_like},
         options={"ftol": 1e-15, "maxiter": 500},
     )
-    point = np.clip(found.x, 0.0, 1.0)
+    point = np.where(found.x < 1e-12, 0.0, found.x)  # what the solver leaves of a zero
     point = point / point.sum()
     return Mixture(point, float((-loss(point)[1]).max() - 1.0))

@@ -1,0 +1,163 @@
+"""How the speed benchmarks measure time and memory, and write down what they found."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+RESULTS = Path(__file__).parent / "results"
+PACKAGES = (
+    "shiftcal", "numpy", "scipy", "numba", "scikit-learn", "netcal", "probmetrics",
+    "torch", "torchmetrics",
+)  # fmt: skip
+
+
+@dataclass
+class Timing:
+    """Seconds: the median over the repeats, the median deviation from it, and processor time."""
+
+    tool: str
+    size: str
+    wall: float
+    mad: float
+    cpu: float
+    repeats: int
+    value: float | None
+
+
+def measure(
+    tool: str, size: str, function: Callable[[], float | None], *, seconds: float = 4
+) -> Timing:
+    """Time ``function`` after a warm-up, for about so many seconds and at least three times.
+
+    A call that alone takes longer than that is its own warm-up, and is made three times in all:
+    the caller has already used the tool on something small.
+    """
+    walls, cpus = [], []
+
+    def once() -> float | None:
+        wall, cpu = time.perf_counter(), time.process_time()
+        value = function()
+        walls.append(time.perf_counter() - wall)
+        cpus.append(time.process_time() - cpu)
+        return value
+
+    value = once()
+    if walls[0] < seconds:
+        walls.clear()
+        cpus.clear()
+    while len(walls) < 3 or (sum(walls) < seconds and len(walls) < 50):
+        once()
+    wall = statistics.median(walls)
+    mad = statistics.median(abs(w - wall) for w in walls)
+    return Timing(tool, size, wall, mad, statistics.median(cpus), len(walls), value)
+
+
+def extra_memory(function: Callable[[], object]) -> int | None:
+    """Bytes by which the process grew at its largest while ``function`` ran (Linux only).
+
+    The kernel keeps the largest resident size; it is reset first, so that what happened before
+    does not count.
+    """
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return None
+    Path("/proc/self/clear_refs").write_text("5")
+    before = _kilobytes(status, "VmRSS")
+    function()
+    return 1024 * (_kilobytes(status, "VmHWM") - before)
+
+
+def _kilobytes(status: Path, field: str) -> int:
+    line = next(line for line in status.read_text().splitlines() if line.startswith(field))
+    return int(line.split()[1])
+
+
+def in_fresh_process(script: str, *arguments: str, **environment: str) -> str:
+    """What ``script`` prints when it is run with these arguments."""
+    done = subprocess.run(
+        [sys.executable, script, *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip().splitlines()[-1]
+
+
+def circumstances() -> dict[str, object]:
+    """Machine, versions, date and load: what a figure is worth nothing without."""
+    return {
+        "date": time.strftime("%Y-%m-%d"),
+        "processor": _processor(),
+        "processors": len(os.sched_getaffinity(0)),
+        "load": round(os.getloadavg()[0], 2),
+        "python": platform.python_version(),
+        **{name: importlib.metadata.version(name) for name in PACKAGES},
+    }
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    return next((x.split(":")[1].strip() for x in lines if "model name" in x), platform.machine())
+
+
+def write(name: str, facts: dict[str, object], timings: list[Timing], text: str) -> None:
+    """The results as JSON for programs and as Markdown for people."""
+    RESULTS.mkdir(exist_ok=True)
+    whole = {**facts, "timings": [asdict(t) for t in timings]}
+    (RESULTS / f"{name}.json").write_text(json.dumps(whole, indent=1) + "\n")
+    (RESULTS / f"{name}.md").write_text(text)
+    print(text)
+
+
+def milliseconds(seconds: float) -> str:
+    """Three digits, as many as a timing is good for."""
+    return f"{1000 * seconds:.3g}" if seconds < 1 else f"{1000 * seconds:.0f}"
+
+
+def table(timings: list[Timing], ours: str) -> str:
+    """A Markdown table of sizes against tools, with how many times slower each is than ``ours``."""
+    tools = list(dict.fromkeys(t.tool for t in timings))
+    sizes = list(dict.fromkeys(t.size for t in timings))
+    cell = {(t.tool, t.size): t for t in timings}
+    lines = ["| tool |" + "".join(f" {size} |" for size in sizes), "|---" * (len(sizes) + 1) + "|"]
+    for tool in tools:
+        line = f"| {tool} |"
+        for size in sizes:
+            t, base = cell.get((tool, size)), cell[ours, size]
+            if t is None:
+                line += " |"
+                continue
+            ratio = "" if tool == ours else f", **{t.wall / base.wall:.1f}x**"
+            line += (
+                f" {milliseconds(t.wall)} ± {milliseconds(t.mad)} ({milliseconds(t.cpu)}){ratio} |"
+            )
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def ratios(timings: list[Timing], ours: str) -> list[str]:
+    """A sentence for every size: how ours compares with the fastest of the others."""
+    sentences = []
+    for size in dict.fromkeys(t.size for t in timings):
+        here = [t for t in timings if t.size == size]
+        base = next(t for t in here if t.tool == ours)
+        others = [t for t in here if not t.tool.startswith("shiftcal")]
+        best = min(others, key=lambda t: t.wall)
+        least = min(others, key=lambda t: t.cpu)
+        sentences.append(
+            f"- {size}: {best.wall / base.wall:.1f} times as fast as {best.tool}, the fastest peer; "
+            f"in processor time {least.cpu / base.cpu:.1f} times ({least.tool})."
+        )
+    return sentences

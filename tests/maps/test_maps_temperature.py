@@ -1,0 +1,91 @@
+"""Temperature scaling as a map: its settings, its status, what it promises."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from conftest import draw_logits
+from shiftcal import maps
+from shiftcal.errors import FitWarning, InputError
+
+Temperature = maps.get("temperature")
+
+
+def test_it_gives_back_the_temperature_the_labels_were_drawn_with():
+    logits, labels = draw_logits(20_000, 6, temperature=1.8, seed=1)
+    # Twenty thousand rows leave a standard error of about 1 %.
+    assert Temperature().fit(logits, labels).temperature_ == pytest.approx(1.8, rel=0.03)
+
+
+def test_probabilities_are_the_softmax_of_logits_over_temperature(overconfident):
+    logits, labels = overconfident
+    fitted = Temperature().fit(logits, labels)
+    wanted = softmax(logits / fitted.temperature_, axis=1)
+    assert np.allclose(fitted.predict_proba(logits), wanted, rtol=1e-12)
+
+
+def test_log_probabilities_are_as_good_as_logits(overconfident):
+    logits, labels = overconfident
+    by_logits = Temperature().fit(logits, labels)
+    by_probs = Temperature(input="probabilities").fit(softmax(logits, axis=1), labels)
+    assert by_probs.temperature_ == pytest.approx(by_logits.temperature_, rel=1e-9)
+
+
+def test_half_single_and_double_precision_agree(overconfident):
+    logits, labels = overconfident
+    fits = [
+        Temperature().fit(logits.astype(dtype), labels).temperature_
+        for dtype in (np.float16, np.float32, np.float64)
+    ]
+    assert fits == pytest.approx([fits[2]] * 3, rel=1e-3)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_any_layout_of_the_logits_will_do(order):
+    logits, labels = draw_logits(9000, 4, temperature=2.0, seed=2)
+    expected = Temperature().fit(logits, labels).temperature_
+    other = np.asarray(logits, order=order)[::-1]
+    found = Temperature().fit(other, labels[::-1]).temperature_
+    assert found == pytest.approx(expected, rel=1e-9)
+    half = np.asfortranarray(logits.astype(np.float16))
+    assert Temperature().fit(half, labels).temperature_ == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_bound_is_a_warning_that_says_why(overconfident):
+    logits, _ = overconfident
+    with pytest.warns(FitWarning, match="error-free"):
+        fitted = Temperature().fit(logits, logits.argmax(axis=1))
+    assert fitted.temperature_ == 0.01
+    assert fitted.status_.code == "at-lower-bound"
+    with pytest.warns(FitWarning, match="no better than chance"):
+        fitted = Temperature().fit(logits, logits.argmin(axis=1))
+    assert fitted.status_.code == "at-upper-bound"
+    with pytest.warns(FitWarning, match="constant"):
+        Temperature().fit(np.ones((4, 3)) * 7, [0, 1, 2, 0])
+
+
+def test_a_good_fit_is_silent(overconfident):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Temperature().fit(*overconfident).status_.converged
+
+
+def test_the_range_is_kept(overconfident):
+    logits, labels = overconfident
+    with pytest.warns(FitWarning, match="upper end of t_range"):
+        assert Temperature(t_range=(0.5, 1.5)).fit(logits, labels).temperature_ == 1.5
+
+
+@pytest.mark.parametrize(
+    "t_range", [(0, 1), (2, 1), (1, 1), (-1, 3), (1,), (1, 2, 3), 5, None, ("a", "b"),
+                (1, np.inf), (np.nan, 2)]
+)  # fmt: skip
+def test_a_range_that_is_none_is_refused(overconfident, t_range):
+    with pytest.raises(InputError, match=r"t_range must be two positive numbers, the smaller"):
+        Temperature(t_range=t_range).fit(*overconfident)
+    with pytest.raises(InputError, match="t_range"):
+        maps.get("brier-temperature")(t_range=t_range).fit(*overconfident)
