@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
+from drawn_logits import draw_logits
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("fast", max_examples=30, deadline=None, derandomize=True)
@@ -32,16 +32,6 @@ def shared_data() -> Path:
     if folder is None:
         pytest.skip("real data not found: set SHIFTCAL_DATA to its folder")
     return folder
-
-
-def draw_logits(n: int, k: int, *, temperature: float, seed: int, spread: float = 2.5):
-    """Logits whose true temperature is known: labels are drawn from softmax(z / temperature)."""
-    rng = np.random.default_rng(seed)
-    calibrated = spread * rng.standard_normal((n, k))
-    probs = np.exp(calibrated - calibrated.max(axis=1, keepdims=True))
-    probs /= probs.sum(axis=1, keepdims=True)
-    labels = (probs.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(max=k - 1)
-    return calibrated * temperature, labels
 
 
 @pytest.fixture(scope="session")

@@ -75,9 +75,14 @@ def test_a_file_is_written_whole(tmp_path):
 def test_a_failure_leaves_the_old_file_and_no_other(tmp_path, failure):
     path = tmp_path / "out.txt"
     path.write_text("old")
-    with pytest.raises(failure), atomic_write(path) as temporary:
-        temporary.write_text("half")
-        raise failure
+
+    def fail_half_way():
+        with atomic_write(path) as temporary:
+            temporary.write_text("half")
+            raise failure
+
+    with pytest.raises(failure):
+        fail_half_way()
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -86,16 +91,16 @@ def test_a_full_disk_is_a_file_error_that_loses_nothing(tmp_path):
     path = tmp_path / "out.txt"
     path.write_text("old")
     full = OSError(28, "No space left on device")
-    with pytest.raises(errors.FileError, match="No space left.*unchanged"), atomic_write(path):
+    with pytest.raises(errors.FileError, match=r"No space left.*unchanged"), atomic_write(path):
         raise full
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_folder_that_does_not_exist_is_a_file_error(tmp_path):
-    with pytest.raises(errors.FileError, match="could not be written"):
-        with atomic_write(tmp_path / "none" / "out.txt"):
-            pass
+    missing = tmp_path / "none" / "out.txt"
+    with pytest.raises(errors.FileError, match="could not be written"), atomic_write(missing):
+        pass
 
 
 def test_new_files_get_the_usual_permissions(tmp_path):

@@ -45,4 +45,3 @@ def _cannot_write(target: Path, error: OSError) -> str:
 def _flush_to_disk(path: Path) -> None:
     with path.open("r+b") as file:
         os.fsync(file.fileno())
-

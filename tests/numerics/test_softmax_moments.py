@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from drawn_logits import draw_logits
 from scipy.special import log_softmax
 
-from conftest import draw_logits
 from shiftcal.numerics import _block_sums, softmax_moments
 
 # Sums of a few hundred roundings of single and of double precision.

@@ -7,6 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from drawn_logits import draw_logits
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
@@ -15,8 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 
-from conftest import draw_logits
-from shiftcal.numerics import softmax_moments
+from shiftcal.numerics import softmax_moments, temperature
 from shiftcal.numerics.temperature import solve_temperature
 
 # More logits than this go to the compiled kernel.
@@ -37,8 +37,8 @@ class Logits(ClassifierMixin, BaseEstimator):
         return X.argmax(axis=1)
 
 
-def nll(temperature, logits, labels, weights=None):
-    rows = -log_softmax(logits.astype(np.float64) / temperature, axis=1)
+def nll(t, logits, labels, weights=None):
+    rows = -log_softmax(logits.astype(np.float64) / t, axis=1)
     return np.average(rows[np.arange(len(labels)), labels], weights=weights)
 
 
@@ -53,10 +53,10 @@ def bounded(logits, labels, weights=None):
     return np.exp(found.x)
 
 
-@pytest.mark.parametrize("temperature", [0.15, 0.8, 3.0, 30.0])
+@pytest.mark.parametrize("true", [0.15, 0.8, 3.0, 30.0])
 @pytest.mark.parametrize(("n", "k"), [(300, 3), (5000, 10), (400, 120)])
-def test_it_is_what_scipy_finds(n, k, temperature):
-    logits, labels = draw_logits(n, k, temperature=temperature, seed=n)
+def test_it_is_what_scipy_finds(n, k, true):
+    logits, labels = draw_logits(n, k, temperature=true, seed=n)
     found = solve_temperature(logits, labels)
     assert found.status.converged
     assert found.temperature == pytest.approx(bounded(logits, labels), rel=1e-6)
@@ -135,10 +135,39 @@ def test_weights_are_found_even_where_the_first_look_does_not_go():
     assert found.temperature == pytest.approx(alone.temperature, rel=1e-9)
 
 
-def test_rows_sorted_by_difficulty_mislead_only_the_first_guess():
+@pytest.mark.parametrize(("dtype", "looks"), [(np.float32, 1), (np.float64, 2)])
+def test_all_rows_of_large_data_are_looked_at_once_or_twice(monkeypatch, dtype, looks):
+    logits, labels = draw_logits(100_000, 5, temperature=2.0, seed=12)
+    asked = []
+
+    def spy(data, beta, *, every=1):
+        asked.append(every)
+        return softmax_moments.softmax_moments(data, beta, every=every)
+
+    monkeypatch.setattr(temperature, "softmax_moments", spy)
+    found = solve_temperature(logits.astype(dtype), labels)
+    assert asked.count(1) <= looks
+    # A correction of 2e-6 at the most, known to a few per cent.
+    assert found.temperature == pytest.approx(bounded(logits, labels), rel=2e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_sorted_by_difficulty_mislead_only_the_first_guess(dtype):
     easy, right = draw_logits(20_000, 5, temperature=0.2, seed=1)
     hard, wrong = draw_logits(20_000, 5, temperature=40.0, seed=2)
-    logits, labels = np.concatenate([easy, hard]), np.concatenate([right, wrong])
+    logits, labels = np.concatenate([easy, hard]).astype(dtype), np.concatenate([right, wrong])
+    found = solve_temperature(logits, labels)
+    assert found.temperature == pytest.approx(bounded(logits, labels), rel=1e-6)
+
+
+def test_a_first_guess_from_other_rows_than_the_rest_does_no_harm():
+    # The blocks looked at first are easy, all others are hard.
+    n = 40 * 1024
+    easy, right = draw_logits(n, 5, temperature=0.3, seed=1)
+    hard, wrong = draw_logits(n, 5, temperature=3.0, seed=2)
+    first = (np.arange(n) // 128 % 32 == 0)[:, None]
+    logits = np.where(first, easy, hard).astype(np.float32)
+    labels = np.where(first[:, 0], right, wrong)
     found = solve_temperature(logits, labels)
     assert found.temperature == pytest.approx(bounded(logits, labels), rel=1e-6)
 

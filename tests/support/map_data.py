@@ -35,9 +35,7 @@ def nll(probs, labels):
 
 def equal_size_ece(confidence, correct, n_bins=15):
     order = np.argsort(confidence, kind="stable")
-    gaps = [
-        abs((confidence[rows] - correct[rows]).sum()) for rows in np.array_split(order, n_bins)
-    ]
+    gaps = [abs((confidence[rows] - correct[rows]).sum()) for rows in np.array_split(order, n_bins)]
     return sum(gaps) / len(confidence)
 
 

@@ -114,9 +114,7 @@ def _is_sidecar(name: object, target: Path) -> bool:
     )
 
 
-def _save_arrays(
-    arrays: Arrays, target: Path
-) -> dict[str, str] | None:
+def _save_arrays(arrays: Arrays, target: Path) -> dict[str, str] | None:
     if not arrays:
         return None
     from safetensors.numpy import save as to_bytes

@@ -55,8 +55,8 @@ class Beta(Top1):
         if not found.converged:
             self.status_ = FitStatus(
                 "not-converged",
-                "the beta curve has no optimum on this set: confidences of right and wrong "
-                "predictions do not overlap, or all are alike; use a ridge above 0.",
+                "the beta curve has no optimum on this set, as the confidences of right and wrong "
+                "predictions do not overlap; use a larger set, or a ridge above 0.",
             )
 
     def _calibrate(self, log_odds: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -153,9 +153,7 @@ class Method(Estimator, ABC):
             )
         return bank
 
-    def _check_source_features(
-        self, bank: SurrogateBank, source_features: object
-    ) -> Floats | None:
+    def _check_source_features(self, bank: SurrogateBank, source_features: object) -> Floats | None:
         if not self.uses_features:
             return None
         if source_features is None:

@@ -17,6 +17,7 @@ _IDENTITY = np.array([1.0, 1.0, 0.0])
 # The faces of a >= 0, b >= 0: which of a, b, m may move, the others being zero.
 _FACES = ((0, 1, 2), (1, 2), (0, 2), (2,))
 _MOST_STEPS = 200
+_NO_LOSS = 1e-9
 
 
 class BetaFit(NamedTuple):
@@ -56,7 +57,8 @@ def solve_beta(log_odds: Array, correct: Array, weights: Weights, *, ridge: floa
         if free == _FACES[0] and least < np.inf:
             break
     a, b, m = (float(value) for value in best)
-    return BetaFit(a, b, m, converged)
+    # A loss of zero is only approached, with coefficients that grow for ever.
+    return BetaFit(a, b, m, converged and least > _NO_LOSS)
 
 
 def _columns(log_odds: Array) -> Array:
@@ -84,7 +86,8 @@ def _newton(
         p = expit(x @ theta)
         slope = x.T @ (shares * (p - correct)) + 2 * ridge * (theta - target)
         bend = (x * (shares * p * (1 - p))[:, None]).T @ x + 2 * ridge * np.eye(len(free))
-        step = np.linalg.solve(bend, slope)
+        # Not solve: rows that are all alike leave the curvature singular if there is no ridge.
+        step = np.linalg.lstsq(bend, slope, rcond=None)[0]
         theta, here, done = _halved(loss, theta, here, step=step, promise=float(slope @ step))
         if done:
             break

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 from shiftcal._types import FitStatus, Labels, Logits, Weights
 from shiftcal.numerics import temperature_range
 from shiftcal.numerics._block_sums import moderate
+from shiftcal.numerics.slope_search import find_zero, step_to_zero
 from shiftcal.numerics.softmax_moments import Moments, softmax_moments
 
-# The error of Halley's step is cubic: from a step this small on, 1/T is right to 1e-10.
-_CLOSE = 3e-4
-# A bracket this narrow holds nothing but rounding errors.
-_CLOSED = 1e-9
 # For a first guess at most every 32nd block of rows is looked at, and at least some 1,000 rows.
 _SPARSE = 32
 _ENOUGH = 1024
+# By how much some rows may correct a step that was found with all of them; a fraction of that is
+# then left as the error. In double precision all rows are looked at once more instead.
+_CORRECTION = {"float32": 2e-6, "float64": 1e-10}
 
 
 class TemperatureSolution(NamedTuple):
@@ -44,7 +42,7 @@ def solve_temperature(
     """The T that minimises the mean of ``-log softmax(z / T)[label]``.
 
     The likelihood is convex in 1/T, so where it has no slope it is least. On large data the
-    search begins on some of the rows; two or three looks at all of them then decide.
+    search begins on some of the rows; one or two looks at all of them then decide.
 
     Args:
         logits: ``(n, k)``, C-contiguous.
@@ -54,59 +52,53 @@ def solve_temperature(
     """
     data = (logits, labels, moderate(weights))
     ends = (1 / t_range[1], 1 / t_range[0])
-    beta = min(max(1.0, ends[0]), ends[1])
+    start = min(max(1.0, ends[0]), ends[1])
     every = min(_SPARSE, len(logits) // _ENOUGH)
     if every > 1:
-        beta, _ = _search(lambda b: softmax_moments(data, b, every=every), ends, beta)
-    beta, here = _search(lambda b: softmax_moments(data, b), ends, beta)
-    assert here is not None, "weights are not zero everywhere"
-    if here.slope == 0 and here.regret > 0:
-        return TemperatureSolution(1 / beta, FitStatus("converged"), here.nll)
-    return _at_end(data, t_range, here)
+        guess = find_zero(lambda beta: softmax_moments(data, beta, every=every), ends, start)
+        start = guess.beta
+        if guess.converged and guess.here is not None:
+            start, nll = _one_look(data, guess.here, every=every)
+            if nll is not None and ends[0] < start < ends[1]:
+                return TemperatureSolution(1 / start, FitStatus("converged"), nll)
+            start = min(max(start, ends[0]), ends[1])
+    found = find_zero(lambda beta: softmax_moments(data, beta), ends, start)
+    assert found.here is not None, "weights are not zero everywhere"
+    if found.converged:
+        nll = _nll(found.here, found.beta / found.here.beta - 1)
+        return TemperatureSolution(1 / found.beta, FitStatus("converged"), nll)
+    return _at_end(data, t_range, found.here)
 
 
-def _search(
-    look: Callable[[float], Moments | None], ends: tuple[float, float], start: float
-) -> tuple[float, Moments | None]:
-    """The inverse temperature at which the slope is zero, and the moments there.
+def _one_look(
+    data: temperature_range.Data, some: Moments, *, every: int
+) -> tuple[float, float | None]:
+    """The inverse temperature after one look at all rows; the NLL too if it needs no second.
 
-    Halley's steps, kept inside a bracket; where they leave it or do not shrink, the bracket is
-    halved. An end of the range is looked at only when a step leads beyond it. If there is no
-    zero, that end is returned with its slope; without errors in the set, any point.
+    All rows tell the slope and its first two derivatives at one point. How the slope goes on
+    from there is taken from some rows, if they look like all in what both know: what they add is
+    tiny, and they know it to a few per cent.
     """
-    low, high = ends
-    tried = set()
-    beta, last = start, math.inf
-    while True:
-        here = look(beta)
-        if here is None or here.regret == 0 or _stuck(here, beta, ends):
-            return beta, here
-        tried.add(beta)
-        step = _halley(here)
-        wanted = here.beta * (1 + step)
-        low, high = (low, here.beta) if here.slope > 0 else (here.beta, high)
-        within = ends[0] < wanted < ends[1]
-        if (abs(step) <= _CLOSE and within) or high / low - 1 <= _CLOSED:
-            return wanted, here._replace(nll=here.nll + step * here.slope / 2, slope=0.0)
-        end = ends[here.slope < 0]
-        if low < wanted < high and abs(step) <= last / 2:
-            beta, last = wanted, abs(step)
-        elif not within and end not in tried:
-            beta, last = end, math.inf
-        else:
-            beta, last = math.sqrt(low * high), math.inf
+    whole = softmax_moments(data, some.beta)
+    assert whole is not None
+    step = step_to_zero(whole)
+    slope, curvature, third = (a - b for a, b in zip(whole[2:5], some[2:5], strict=True))
+    alike = max(abs(curvature), abs(third)) < 0.2 * some.curvature
+    there = None
+    if alike and abs(step) < 0.1:
+        there = softmax_moments(data, whole.beta * (1 + step), every=every)
+    if there is None:
+        return whole.beta * (1 + step), None
+    r = there.beta / whole.beta - 1
+    slope += there.slope / (1 + r) + curvature * r + third * r**2 / 2
+    r -= slope / (whole.curvature + whole.third * r)
+    enough = abs(r - step) <= _CORRECTION[data[0].dtype.name]
+    return whole.beta * (1 + r), _nll(whole, r) if enough else None
 
 
-def _stuck(here: Moments, beta: float, ends: tuple[float, float]) -> bool:
-    return (beta == ends[0] and here.slope >= 0) or (beta == ends[1] and here.slope <= 0)
-
-
-def _halley(here: Moments) -> float:
-    """The relative step in 1/T to where the slope is zero; infinite if there is no telling."""
-    below = 2 * here.curvature**2 - here.slope * here.third
-    if below > 0:
-        return -2 * here.slope * here.curvature / below
-    return math.copysign(math.inf, -here.slope)
+def _nll(here: Moments, r: float) -> float:
+    """The likelihood a small relative step away."""
+    return here.nll + r * (here.slope + r * (here.curvature / 2 + r * here.third / 6))
 
 
 def _at_end(
@@ -118,7 +110,7 @@ def _at_end(
         status = temperature_range.at_lower_bound(t_range, temperature_range.ERROR_FREE)
     elif here.regret == 0:
         status = temperature_range.at_upper_bound(t_range, temperature_range.FLAT)
-    elif here.slope < 0:
+    elif here.slope <= 0:
         status = temperature_range.at_lower_bound(t_range, temperature_range.BELOW)
     elif temperature_range.beats_chance(data):
         status = temperature_range.at_upper_bound(t_range, temperature_range.ABOVE)

@@ -95,9 +95,7 @@ class SurrogateBank:
             )
         self.sets = tuple(sets)
         self.classes = None if classes is None else tuple(str(name) for name in classes)
-        self.input = cast(
-            InputKind, check_choice(input, ("logits", "probabilities"), name="input")
-        )
+        self.input = cast(InputKind, check_choice(input, ("logits", "probabilities"), name="input"))
 
     @classmethod
     def from_arrays(

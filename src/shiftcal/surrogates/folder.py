@@ -94,9 +94,9 @@ def load_bank(folder: str | os.PathLike[str]) -> SurrogateBank:
     except InputError as error:
         raise FileError(f"{source} cannot be used: {error}") from error
     except (KeyError, TypeError, AttributeError) as error:
-        raise FileError(f"{source / 'bank.json'} is damaged: {error!r}. Make the bank again.") from (
-            error
-        )
+        raise FileError(
+            f"{source / 'bank.json'} is damaged: {error!r}. Make the bank again."
+        ) from (error)
 
 
 def _read_document(source: Path) -> dict[str, Any]:

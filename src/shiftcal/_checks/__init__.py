@@ -1,0 +1,44 @@
+"""The only input validation. Everything below this layer trusts what it is given.
+
+Every function returns the checked value and never changes what it was given.
+"""
+
+from shiftcal._checks.arrays import to_array
+from shiftcal._checks.model_outputs import (
+    SMALLEST_PROBABILITY,
+    check_features,
+    check_logits,
+    check_probs,
+    check_scores,
+)
+from shiftcal._checks.samples import (
+    check_confidence,
+    check_correct,
+    check_labels,
+    check_weights,
+)
+from shiftcal._checks.settings import (
+    check_choice,
+    check_count,
+    check_fraction,
+    check_not_negative,
+    check_range,
+)
+
+__all__ = [
+    "SMALLEST_PROBABILITY",
+    "check_choice",
+    "check_confidence",
+    "check_correct",
+    "check_count",
+    "check_features",
+    "check_fraction",
+    "check_labels",
+    "check_logits",
+    "check_not_negative",
+    "check_probs",
+    "check_range",
+    "check_scores",
+    "check_weights",
+    "to_array",
+]
