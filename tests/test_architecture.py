@@ -18,9 +18,7 @@ EXTRAS = ("torch", "cv2", "PIL", "matplotlib", "onnx", "onnxruntime", "ray", "py
 
 def fresh(code: str, **environment: str) -> str:
     """What a fresh interpreter prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

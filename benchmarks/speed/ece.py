@@ -9,7 +9,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from timing import circumstances, in_fresh_process, measure, ratios, table, write
+from timing import circumstances, in_fresh_process, listed, measure, ratios, table, write
 
 SIZES = [50_000, 1_000_000, 10_000_000]
 BINS = 15
@@ -67,7 +67,8 @@ def netcal(confidence, correct, binning):
 
 
 def torchmetrics(confidence, correct, binning):
-    # Equal widths only. Its argument checks are left out, ours are not.
+    # Its argument checks are left out, ours are not.
+    assert binning == "width", "it knows no other"
     import torch
     from torchmetrics.functional.classification import binary_calibration_error
 
@@ -150,8 +151,8 @@ float32), all tools warm. Written by `ece.py`. probmetrics calls torchmetrics fo
 ## Where it is not faster
 
 - The first call of a process on more than 32,768 confidences imports numba and loads the kernels:
-  {width_again:.1f} s for equal widths, {size_again:.1f} s for equal sizes; the first time ever, when
-  they are compiled, {width:.1f} s and {size:.1f} s. Smaller data is sorted in numpy, without numba.
+  {width_again:.1f} s for equal widths, {size_again:.1f} s for equal sizes; the first time ever,
+  when they are compiled, {width:.1f} s and {size:.1f} s. Smaller data is sorted in numpy.
 {chr(10).join(slower) or "- Once warm, no peer was faster at any of these sizes."}
 
 ## Where a peer's value differs from ours by more than {AGREES:g}
@@ -160,7 +161,7 @@ float32), all tools warm. Written by `ece.py`. probmetrics calls torchmetrics fo
 
 ## Circumstances
 
-{chr(10).join(f"- {k}: {v}" for k, v in facts.items() if not isinstance(v, list))}
+{listed(facts)}
 """
 
 

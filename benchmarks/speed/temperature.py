@@ -14,6 +14,7 @@ from timing import (
     circumstances,
     extra_memory,
     in_fresh_process,
+    listed,
     measure,
     milliseconds,
     ratios,
@@ -79,6 +80,7 @@ def probmetrics(logits, labels):
 def netcal(logits, labels, dtype=np.float64):
     # It reads probabilities. In float32 it returns T = 1 without a word, so it gets float64.
     from netcal.scaling import TemperatureScaling
+
     from shiftcal.numerics.softmax import softmax
 
     probs = softmax(logits).astype(dtype)
@@ -161,7 +163,7 @@ def main() -> None:
     }
     with tempfile.TemporaryDirectory() as cache:
         first = [float(in_fresh_process(__file__, "first", NUMBA_CACHE_DIR=cache)) for _ in "12"]
-    facts |= {"extra_memory": peaks, "first_fit_without_cache": first[0], "first_fit": first[1]}
+    facts |= {"extra_memory": peaks, "first_fit": first}
     write("temperature", facts, timings, report(facts, timings, wrong))
 
 
@@ -193,7 +195,7 @@ probabilities, made beforehand), all tools warm. Written by `temperature.py`.
 ## Where it is not faster
 
 - The first fit of a process on more than 32,768 logits imports numba and loads the kernel:
-  {facts["first_fit"]:.1f} s at (50,000, 10), and {facts["first_fit_without_cache"]:.1f} s the first
+  {facts["first_fit"][1]:.1f} s at (50,000, 10), and {facts["first_fit"][0]:.1f} s the first
   time ever, when it is compiled; later fits in that process take {milliseconds(fit)} ms at the
   smallest size above. Smaller data is fitted in numpy, without numba.
 {chr(10).join(slower) or "- Once warm, no peer was faster at any of these sizes."}
@@ -204,7 +206,7 @@ probabilities, made beforehand), all tools warm. Written by `temperature.py`.
 
 ## Circumstances
 
-{chr(10).join(f"- {k}: {v}" for k, v in facts.items() if not isinstance(v, (dict, float)) or k == "load")}
+{listed(facts)}
 """
 
 

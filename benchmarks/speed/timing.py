@@ -59,6 +59,7 @@ def measure(
         once()
     wall = statistics.median(walls)
     mad = statistics.median(abs(w - wall) for w in walls)
+    value = None if value is None else float(value)
     return Timing(tool, size, wall, mad, statistics.median(cpus), len(walls), value)
 
 
@@ -121,6 +122,11 @@ def write(name: str, facts: dict[str, object], timings: list[Timing], text: str)
     print(text)
 
 
+def listed(facts: dict[str, object]) -> str:
+    """The plain facts among ``facts`` as a Markdown list."""
+    return "\n".join(f"- {k}: {v}" for k, v in facts.items() if not isinstance(v, (dict, list)))
+
+
 def milliseconds(seconds: float) -> str:
     """Three digits, as many as a timing is good for."""
     return f"{1000 * seconds:.3g}" if seconds < 1 else f"{1000 * seconds:.0f}"
@@ -157,7 +163,8 @@ def ratios(timings: list[Timing], ours: str) -> list[str]:
         best = min(others, key=lambda t: t.wall)
         least = min(others, key=lambda t: t.cpu)
         sentences.append(
-            f"- {size}: {best.wall / base.wall:.1f} times as fast as {best.tool}, the fastest peer; "
+            f"- {size}: {best.wall / base.wall:.1f} times as fast as the fastest peer, "
+            f"{best.tool}; "
             f"in processor time {least.cpu / base.cpu:.1f} times ({least.tool})."
         )
     return sentences

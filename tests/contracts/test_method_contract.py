@@ -193,8 +193,8 @@ def test_probabilities_passed_as_logits_are_refused_with_the_line_that_mends_it(
         (TARGET[:0], "this set is empty"),
         (TARGET[:, :3], "must have 6 columns"),
         (TARGET[:, 0], r"shape \(n, k\)"),
-        (np.where(TARGET == TARGET[7, 2], np.nan, TARGET), "row 7 holds nan"),
-        (np.where(TARGET == TARGET[7, 2], np.inf, TARGET), "row 7 holds inf"),
+        (np.where(TARGET[7, 2] == TARGET, np.nan, TARGET), "row 7 holds nan"),
+        (np.where(TARGET[7, 2] == TARGET, np.inf, TARGET), "row 7 holds inf"),
     ],
 )
 def test_a_target_that_cannot_be_used_is_refused(method, target, words):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from drawn_logits import draw_logits
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 
-from conftest import draw_logits
 from shiftcal import maps
 from shiftcal.errors import FitWarning
 from shiftcal.numerics import brier_slope

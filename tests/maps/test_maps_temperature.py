@@ -6,9 +6,9 @@ import warnings
 
 import numpy as np
 import pytest
+from drawn_logits import draw_logits
 from scipy.special import softmax
 
-from conftest import draw_logits
 from shiftcal import maps
 from shiftcal.errors import FitWarning, InputError
 

@@ -102,9 +102,7 @@ def test_a_more_confident_target_is_flagged_above():
 
 def test_fresh_clean_targets_are_hardly_ever_flagged_outside():
     sac = SAC().fit(BANK)
-    flagged = [
-        sac.adapt(draw(500, 1.0, seed=1000 + i)[0]).has("outside-range") for i in range(100)
-    ]
+    flagged = [sac.adapt(draw(500, 1.0, seed=1000 + i)[0]).has("outside-range") for i in range(100)]
     assert sum(flagged) <= 3  # three standard errors: one in 740 expected
 
 

@@ -169,3 +169,14 @@ def test_only_files_of_kernels_import_numba_and_nothing_imports_them_at_once():
         at_once = [line for line in lines if line.startswith(("import ", "from "))]
         if not file.name.endswith("_kernels.py"):
             assert not any("numba" in line or "_kernels" in line for line in at_once), file.name
+
+
+def test_arrays_to_read_are_one_type_however_they_came():
+    frozen = np.arange(6.0).reshape(2, 3)
+    frozen.flags.writeable = False
+    for values in (np.arange(6.0).reshape(2, 3), frozen, np.asfortranarray(frozen)):
+        assert numba.typeof(_jit.to_read(values)) == numba.typeof(frozen)
+        assert np.array_equal(_jit.to_read(values), frozen)
+    writable = np.arange(3)
+    assert np.shares_memory(_jit.to_read(writable), writable)
+    assert writable.flags.writeable

@@ -126,7 +126,7 @@ def test_the_scale_of_weights_does_not_matter(overconfident, scale):
 
 
 def test_weights_are_found_even_where_the_first_look_does_not_go():
-    n = 40 * 1024
+    n = 32 * 6144
     logits, labels = draw_logits(n, 3, temperature=2.0, seed=8)
     weights = (np.arange(n) // 128 % 32 != 0).astype(np.float64)  # every 32nd block weighs nothing
     found = solve_temperature(logits, labels, weights)
@@ -162,7 +162,7 @@ def test_rows_sorted_by_difficulty_mislead_only_the_first_guess(dtype):
 
 def test_a_first_guess_from_other_rows_than_the_rest_does_no_harm():
     # The blocks looked at first are easy, all others are hard.
-    n = 40 * 1024
+    n = 32 * 6144
     easy, right = draw_logits(n, 5, temperature=0.3, seed=1)
     hard, wrong = draw_logits(n, 5, temperature=3.0, seed=2)
     first = (np.arange(n) // 128 % 32 == 0)[:, None]

@@ -34,8 +34,8 @@ class Odir(Map):
         self,
         *,
         off_diagonal: float = 1.0,
-        intercept: float = 1.0,
-        ridge: float = 0.01,
+        intercept: float = 0.01,
+        ridge: float = 0.003,
         max_iter: int = 1000,
         input: str = "logits",
     ) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal._types import Labels, Logits, Weights
+from shiftcal.numerics._jit import to_read
 from shiftcal.numerics._threads import in_parts
 
 # Below this many logits the work takes milliseconds in numpy; numba's import alone takes half a
@@ -39,9 +40,8 @@ def block_sums(
         every: Look at every such block only.
     """
     logits, labels, weights = data
-    w = np.empty(0) if weights is None else weights
-    # Layouts that numba has not met would each be compiled anew.
-    z, y = np.ascontiguousarray(logits), np.ascontiguousarray(labels)
+    z, y = to_read(logits), to_read(labels)
+    w = to_read(np.empty(0) if weights is None else weights)
     blocks = np.arange(0, -(-len(z) // ROWS), every)
     sums = np.empty((len(blocks), columns))
 

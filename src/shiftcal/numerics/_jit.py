@@ -14,6 +14,9 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -52,3 +55,13 @@ def _compile(function: Callable[..., Any], *, cache: bool, **options: Any) -> An
     import numba
 
     return numba.njit(function, cache=cache, **{"nogil": True, **options})
+
+
+def to_read(values: NDArray[Any]) -> NDArray[Any]:
+    """The same values, contiguous and read-only: one type to numba, however they came.
+
+    Arrays from files are often read-only, and a kernel would be compiled once more for them.
+    """
+    view = np.ascontiguousarray(values).view()
+    view.flags.writeable = False
+    return view

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal._types import Confidence, Correct
+from shiftcal.numerics._jit import to_read
 from shiftcal.numerics._threads import in_parts
 
 # Rows in a part. Fixed, so that nothing depends on the number of threads.
@@ -19,7 +20,7 @@ _PART = 1 << 19
 
 
 class Sums(NamedTuple):
-    """Sums over the samples of each of ``m`` bins: exact, but for confidences below 2**-46.
+    """Sums over the samples of each of ``m`` bins, with confidences rounded to multiples of 2**-46.
 
     Attributes:
         counts: ``(m,)`` number of samples.
@@ -48,6 +49,7 @@ def sums_by_width(confidence: Confidence, correct: Correct, n_bins: int) -> Sums
     """Sums of the samples with ``i / n_bins < confidence <= (i + 1) / n_bins``."""
     from shiftcal.numerics import binning_kernels as kernels
 
+    confidence, correct = to_read(confidence), to_read(correct)
     parts = _parts(len(confidence))
     raw = np.zeros((len(parts), 3, 2 * n_bins), dtype=np.int64)
 
@@ -69,6 +71,7 @@ def sums_by_rank(
     """
     from shiftcal.numerics import binning_kernels as kernels
 
+    confidence, correct = to_read(confidence), to_read(correct)
     parts = _parts(len(confidence))
     counts = np.zeros((len(parts), kernels.CELLS), dtype=np.int64)
 

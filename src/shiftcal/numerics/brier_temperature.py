@@ -46,12 +46,12 @@ def solve_brier_temperature(
     is found to full precision, and the lowest is returned, or an end of the range that is lower.
 
     Args:
-        logits: ``(n, k)``, C-contiguous.
+        logits: ``(n, k)``; copied once if they are not in C order.
         labels: ``(n,)``.
         weights: ``(n,)`` of any scale, or ``None`` for ones.
         t_range: Smallest and largest temperature allowed.
     """
-    data = (logits, labels, moderate(weights))
+    data = (np.ascontiguousarray(logits), labels, moderate(weights))
     # Signs are those of the derivative by -log T = log beta, from the highest temperature down.
     grid = np.linspace(-math.log(t_range[1]), -math.log(t_range[0]), _GRID)
     slopes = np.array([brier_slope(data, math.exp(u)).slope for u in grid])

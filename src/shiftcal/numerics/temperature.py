@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from shiftcal._types import FitStatus, Labels, Logits, Weights
 from shiftcal.numerics import temperature_range
 from shiftcal.numerics._block_sums import moderate
 from shiftcal.numerics.slope_search import find_zero, step_to_zero
 from shiftcal.numerics.softmax_moments import Moments, softmax_moments
 
-# For a first guess at most every 32nd block of rows is looked at, and at least some 1,000 rows.
+# For a first guess at most every 32nd block of rows is looked at, and some 6,000 rows at least:
+# with them the guess is good to one per cent.
 _SPARSE = 32
-_ENOUGH = 1024
+_ENOUGH = 6144
 # By how much some rows may correct a step that was found with all of them; a fraction of that is
 # then left as the error. In double precision all rows are looked at once more instead.
 _CORRECTION = {"float32": 2e-6, "float64": 1e-10}
@@ -45,12 +48,12 @@ def solve_temperature(
     search begins on some of the rows; one or two looks at all of them then decide.
 
     Args:
-        logits: ``(n, k)``, C-contiguous.
+        logits: ``(n, k)``; copied once if they are not in C order.
         labels: ``(n,)``.
         weights: ``(n,)`` of any scale, or ``None`` for ones.
         t_range: Smallest and largest temperature allowed.
     """
-    data = (logits, labels, moderate(weights))
+    data = (np.ascontiguousarray(logits), labels, moderate(weights))
     ends = (1 / t_range[1], 1 / t_range[0])
     start = min(max(1.0, ends[0]), ends[1])
     every = min(_SPARSE, len(logits) // _ENOUGH)

@@ -1,0 +1,123 @@
+"""Ensemble temperature scaling against expectation-maximisation and a plain search."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from map_data import draw, nll, quiet_fit, softmax
+from scipy.optimize import minimize
+
+from shiftcal.errors import FitWarning, InputError
+from shiftcal.maps.ensemble_temperature import EnsembleTemperature
+from shiftcal.maps.temperature import Temperature
+from shiftcal.numerics.mixture_weights import solve_mixture
+
+
+def noisy(n, k, *, share, temperature, seed):
+    """Known temperature, but a share of the labels is drawn at random."""
+    logits, labels = draw(n, k, temperature=temperature, seed=seed)
+    rng = np.random.default_rng(seed + 100)
+    return logits, np.where(rng.random(n) < share, rng.integers(0, k, n), labels)
+
+
+def by_expectation_maximisation(densities, weights, steps):
+    point = np.full(densities.shape[1], 1 / densities.shape[1])
+    for _ in range(steps):
+        shares = densities * point
+        shares /= shares.sum(axis=1, keepdims=True)
+        point = weights @ shares / weights.sum()
+    return point
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_mixture_weights_are_those_of_expectation_maximisation(seed):
+    rng = np.random.default_rng(seed)
+    densities = rng.dirichlet(np.ones(3), 400) + 0.01
+    weights = rng.exponential(size=400)
+    found = solve_mixture(densities, weights)
+    np.testing.assert_allclose(
+        found.weights, by_expectation_maximisation(densities, weights, 5000), atol=2e-4
+    )
+    assert found.gap < 1e-7
+
+
+def test_the_gap_bounds_what_is_missing():
+    rng = np.random.default_rng(4)
+    densities = rng.random((300, 4)) + 0.05
+    found = solve_mixture(densities, None)
+    best = np.log(densities @ found.weights).mean()
+    for point in rng.dirichlet(np.ones(4), 200):
+        assert np.log(densities @ point).mean() <= best + found.gap + 1e-12
+
+
+@pytest.mark.parametrize("temperature", [0.5, 3.0])
+def test_the_fit_is_as_good_as_a_search_over_all_weights(temperature):
+    logits, labels = noisy(3000, 5, share=0.2, temperature=temperature, seed=5)
+    fitted = EnsembleTemperature().fit(logits, labels)
+    parts = [softmax(logits / fitted.temperature_), softmax(logits), np.full_like(logits, 0.2)]
+
+    def loss(point):
+        w = np.exp(point) / np.exp(point).sum()
+        return nll(sum(a * p for a, p in zip(w, parts, strict=True)), labels)
+
+    found = minimize(loss, np.zeros(3), method="Nelder-Mead", options={"maxiter": 4000})
+    assert nll(fitted.predict_proba(logits), labels) <= found.fun + 1e-8
+
+
+def test_the_temperature_is_temperature_scalings():
+    logits, labels = noisy(2000, 4, share=0.1, temperature=2.0, seed=6)
+    assert (
+        EnsembleTemperature().fit(logits, labels).temperature_
+        == Temperature().fit(logits, labels).temperature_
+    )
+
+
+def test_random_labels_raise_the_uniform_part():
+    logits, labels = noisy(20_000, 4, share=0.3, temperature=1.0, seed=7)
+    fitted = EnsembleTemperature().fit(logits, labels)
+    _, _, uniform = fitted.weights_
+    # the temperature explains some of the noise, the uniform part the rest
+    assert 0.15 < uniform < 0.35
+    assert fitted.weights_.sum() == pytest.approx(1, abs=1e-12)
+    assert fitted.weights_.min() >= 0
+
+
+def test_it_is_no_worse_than_temperature_scaling_on_its_own_set():
+    logits, labels = noisy(2000, 6, share=0.15, temperature=2.5, seed=8)
+    ours = EnsembleTemperature().fit(logits, labels).predict_proba(logits)
+    theirs = Temperature().fit(logits, labels).predict_proba(logits)
+    assert nll(ours, labels) < nll(theirs, labels)
+
+
+def test_a_model_worse_than_chance_keeps_its_predicted_class():
+    logits, _ = draw(300, 4, temperature=2.0, seed=9)
+    estimator = EnsembleTemperature()
+    with pytest.warns(FitWarning, match="no better than chance"):
+        estimator.fit(logits, logits.argmin(axis=1))
+    np.testing.assert_allclose(estimator.weights_, [1e-6, 0, 1 - 1e-6], atol=1e-12)
+    probs = estimator.predict_proba(logits)
+    np.testing.assert_array_equal(probs.argmax(axis=1), logits.argmax(axis=1))
+
+
+def test_labels_the_model_gave_no_probability_do_not_break_the_fit():
+    logits = np.array([[0.0, 2000.0], [3.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
+    fitted = quiet_fit(EnsembleTemperature(t_range=(0.5, 2.0)), logits, np.array([0, 0, 0, 1]))
+    assert np.isfinite(fitted.weights_).all()
+    assert fitted.weights_[2] > 0.1
+
+
+def test_weights_that_are_off_are_reported(monkeypatch):
+    import shiftcal.maps.ensemble_temperature as module
+    from shiftcal.numerics.mixture_weights import Mixture
+
+    off = Mixture(np.array([0.2, 0.3, 0.5]), 0.01)
+    monkeypatch.setattr(module, "solve_mixture", lambda *_: off)
+    logits, labels = draw(100, 3, temperature=2.0, seed=10)
+    with pytest.warns(FitWarning, match=r"up to 1.0e-02 below the best; use the temperature map"):
+        EnsembleTemperature().fit(logits, labels)
+
+
+def test_a_range_of_temperatures_that_is_none_is_refused():
+    logits, labels = draw(50, 3, temperature=2.0, seed=11)
+    with pytest.raises(InputError, match="t_range must be two positive numbers"):
+        EnsembleTemperature(t_range=(2.0, 1.0)).fit(logits, labels)

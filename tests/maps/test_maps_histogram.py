@@ -1,0 +1,79 @@
+"""Histogram binning against plain slices of sorted rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from map_data import draw, quiet_fit, top1
+
+from shiftcal.errors import InputError
+from shiftcal.maps.histogram import Histogram
+from shiftcal.numerics.top1_rows import lowest_top1
+
+
+@pytest.mark.parametrize("n_bins", [1, 4, 15])
+def test_bins_are_equal_slices_of_the_sorted_rows(n_bins):
+    logits, labels = draw(60 * n_bins, 4, temperature=1.5, seed=n_bins)
+    confidence, correct = top1(logits, labels)
+    slices = np.split(np.argsort(confidence), n_bins)
+    fitted = Histogram(n_bins=n_bins).fit(logits, labels)
+    np.testing.assert_allclose(fitted.accuracy_, [correct[rows].mean() for rows in slices])
+    got = fitted.predict_proba(logits).max(axis=1)
+    for rows in slices:
+        np.testing.assert_allclose(got[rows], max(correct[rows].mean(), lowest_top1(4)))
+
+
+def test_sizes_differ_by_one_at_the_most_when_rows_do_not_divide():
+    logits, labels = draw(1003, 4, temperature=1.5, seed=20)
+    confidence, _ = top1(logits, labels)
+    fitted = Histogram().fit(logits, labels)
+    sizes = np.bincount(np.searchsorted(fitted.edges_, confidence), minlength=15)
+    assert sizes.sum() == 1003
+    assert sizes.max() - sizes.min() <= 1
+
+
+def test_edges_lie_midway_between_their_neighbours():
+    logits = np.array([[float(s), 0.0] for s in (1, 2, 3, 4)])
+    labels = np.array([1, 0, 0, 0])
+    fitted = quiet_fit(Histogram(n_bins=2), logits, labels)
+    confidence, _ = top1(logits, labels)
+    np.testing.assert_allclose(fitted.edges_, [(confidence[1] + confidence[2]) / 2])
+    np.testing.assert_allclose(fitted.accuracy_, [0.5, 1.0])
+
+
+def test_equal_confidences_are_never_parted():
+    logits = np.array([[1.0, 0.0]] * 70 + [[2.0, 0.0]] * 20 + [[3.0, 0.0]] * 10)
+    labels = np.tile([0, 0, 0, 0, 1], 20)
+    fitted = Histogram(n_bins=10).fit(logits, labels)
+    assert len(fitted.accuracy_) == 3
+    assert len(np.unique(fitted.predict_proba(logits)[:, 0])) <= 3
+    np.testing.assert_allclose(fitted.accuracy_, [0.8, 0.8, 0.8])
+
+
+def test_fewer_rows_than_bins_are_a_bin_each():
+    logits = np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]])
+    fitted = quiet_fit(Histogram(n_bins=15), logits, np.array([0, 1, 0]))
+    np.testing.assert_array_equal(fitted.accuracy_, [1.0, 0.0, 1.0])
+
+
+def test_weights_set_the_sizes_and_the_accuracies():
+    logits = np.array([[float(s), 0.0] for s in (1, 2, 3, 4)])
+    labels = np.array([0, 1, 0, 1])
+    fitted = quiet_fit(Histogram(n_bins=2), logits, labels, sample_weight=[1, 1, 1, 3])
+    # half of the weight lies on the last row
+    np.testing.assert_allclose(fitted.accuracy_, [2 / 3, 0.0])
+
+
+def test_confidences_beyond_those_seen_fall_into_the_outer_bins():
+    logits, labels = draw(500, 3, temperature=1.0, seed=21)
+    fitted = Histogram(n_bins=5).fit(logits, labels)
+    extremes = np.array([[500.0, 0.0, 0.0], [1e-9, 0.0, 0.0]])
+    wanted = np.maximum(fitted.accuracy_[[-1, 0]], lowest_top1(3))
+    np.testing.assert_allclose(fitted.predict_proba(extremes).max(axis=1), wanted)
+
+
+@pytest.mark.parametrize("n_bins", [0, -3, 2.5, "many", True])
+def test_a_number_of_bins_that_is_none_is_refused(n_bins):
+    logits, labels = draw(50, 3, temperature=1.0, seed=22)
+    with pytest.raises(InputError, match="n_bins must be a whole number of at least 1"):
+        Histogram(n_bins=n_bins).fit(logits, labels)
