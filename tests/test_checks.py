@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from shiftcal import _checks
+from shiftcal import Scores, _checks
 from shiftcal.errors import InputError, UnknownName
 
 Z = np.array([[1.0, 2.0, -1.0], [0.5, -3.0, 4.0], [2.0, 2.0, 2.0]])
@@ -31,7 +31,7 @@ def test_float_dtypes_are_kept_and_others_widened():
 
 def test_a_torch_tensor_passes_and_one_that_needs_gradients_is_told_how():
     np.testing.assert_array_equal(_checks.check_logits(torch.tensor(Z)), Z)
-    with pytest.raises(InputError, match=r"tensor\.detach\(\)\.cpu\(\)\.numpy\(\)"):
+    with pytest.raises(InputError, match=r"tensor\.detach\(\)\.cpu\(\)\.float\(\)\.numpy\(\)"):
         _checks.check_logits(torch.tensor(Z, requires_grad=True))
 
 
@@ -39,7 +39,7 @@ def test_a_torch_tensor_passes_and_one_that_needs_gradients_is_told_how():
     ("logits", "words"),
     [
         (Z[0], r"shape \(n, k\) with k >= 2; got shape \(3,\).*np\.column_stack"),
-        (Z[None], r"must have shape \(n, k\); got shape \(1, 3, 3\)"),
+        (Z[None], r"must have shape \(n, k\) with k >= 2; got shape \(1, 3, 3\)\.$"),
         (Z[:0], "at least one row; this set is empty"),
         (Z[:, :1], r"at least two; got shape \(3, 1\)"),
         (np.where(Z == 4.0, np.nan, Z), "must be finite; row 1 holds nan"),
@@ -47,6 +47,12 @@ def test_a_torch_tensor_passes_and_one_that_needs_gradients_is_told_how():
         (Z.astype(str), "must be real numbers; got dtype <U"),
         (Z + 1j, "must be real numbers; got dtype complex"),
         ([[1, 2], [3]], "could not be read as an array"),
+        (None, "logits must be an array; got NoneType"),
+        ("x.npz", r"got str\. Read a file first"),
+        (Scores(Z), r"got Scores\. Pass its logits\(\)"),
+        (np.array([[1, None]], dtype=object), r"frame\.to_numpy\(dtype=float\)"),
+        (1e31 * Z, "must lie within ±1e\\+30; row 0 holds"),
+        (Z[:, :1] * 0 + 0.3, r"np\.zeros_like\(s\)"),
         (np.ma.masked_equal(Z, 4.0), "must not be masked"),
         (np.array([[0.2, 0.8], [1.0, 0.0]]), 'Say input="probabilities"'),
     ],
@@ -58,6 +64,13 @@ def test_logits_that_cannot_be_used_are_refused(logits, words):
 
 def test_one_row_that_is_no_probability_makes_them_logits():
     assert _checks.check_logits([[0.2, 0.8], [0.2, 0.9]]).shape == (2, 2)
+
+
+def test_few_rows_may_look_like_probabilities_where_they_are_to_be_calibrated():
+    simplex = [[0.2, 0.8]] * 9
+    assert _checks.check_scores(simplex, guard_from=_checks.GUARD_FROM).shape == (9, 2)
+    with pytest.raises(InputError, match="are probabilities"):
+        _checks.check_scores([[0.2, 0.8]] * 10, guard_from=_checks.GUARD_FROM)
 
 
 def test_bad_values_deep_inside_a_large_array_are_found():
@@ -73,6 +86,7 @@ def test_bad_values_deep_inside_a_large_array_are_found():
         (Z, r"must lie in \[0, 1\]; these go from -3 to 4.*input=\"logits\""),
         ([[0.5, 0.1]], "row 0 sums to 0.6"),
         ([[50.0, 50.0]], r"must lie in \[0, 1\]"),
+        ([0.5, 0.5], r"np\.column_stack\(\[1 - p, p\]\)"),
     ],
 )
 def test_probabilities_that_are_none_are_refused(probs, words):
@@ -97,7 +111,7 @@ def test_a_zero_probability_becomes_a_finite_logit():
     [
         (np.eye(3), r"pass labels\.argmax\(axis=1\)"),
         ([[0], [1], [2]], r"labels\.ravel\(\)"),
-        (["cat", "dog", "cat"], r"values like .*cat.*classes\.index\(name\)"),
+        (["cat", "dog", "cat"], r"values like .*cat.*list\(classes\)\.index\(name\)"),
         ([0, 1], "3 rows, 2 labels"),
         ([0, 1, 3], r"must lie in 0\.\.2.*go from 0 to 3\.$"),
         ([1, 2, 3], "start at 1, pass labels - 1"),
@@ -137,12 +151,20 @@ def test_weights_that_cannot_be_used_are_refused(weights, words):
         ([-0.1, 0.5], "go from -0.1"),
         ([], "this set is empty"),
         ([[0.5]], r"must have shape \(n,\)"),
+        ([[0.5, 0.5]], r"probs\.max\(axis=1\), and correct is"),
+        ([1.001], "go from 1.001"),
         ([0.5, np.nan], "row 1 holds nan"),
     ],
 )
 def test_confidences_that_are_none_are_refused(confidence, words):
     with pytest.raises(InputError, match=words):
         _checks.check_confidence(confidence)
+
+
+def test_a_hair_above_one_is_one():
+    c = np.array([0.5, np.nextafter(np.float32(1), np.float32(2))], dtype=np.float32)
+    np.testing.assert_array_equal(_checks.check_confidence(c), np.array([0.5, 1.0], np.float32))
+    assert c[1] > 1  # what was passed is left alone
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,14 @@ def test_a_mistyped_name_is_answered_with_the_nearest():
         maps.get("zzz")
 
 
+def test_capitals_do_not_matter_and_classes_go_by_their_names():
+    assert maps.get("Temperature") is maps.Temperature
+    assert maps.EnsembleTemperature.name() == "ensemble-temperature"
+    assert "BrierTemperature" in dir(maps)
+    with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
+        _ = maps.Nonsense
+
+
 def test_a_plug_in_is_one_file(tmp_path, monkeypatch):
     package = tmp_path / "plugins_for_test"
     package.mkdir()
@@ -95,6 +103,23 @@ def test_a_full_disk_is_a_file_error_that_loses_nothing(tmp_path):
         raise full
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_failing_clean_up_does_not_hide_the_error(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(Path, "touch", refuse)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(errors.FileError, match="Read-only"), atomic_write(tmp_path / "x"):
+        pass
+
+
+def test_a_name_as_long_as_the_disk_allows_can_be_written(tmp_path):
+    path = tmp_path / ("n" * 255)
+    with atomic_write(path) as temporary:
+        temporary.write_text("x")
+    assert path.read_text() == "x"
 
 
 def test_a_folder_that_does_not_exist_is_a_file_error(tmp_path):

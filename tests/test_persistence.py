@@ -11,7 +11,7 @@ from ladder_data import make_bank
 
 from shiftcal import SAC, STS, TS, load, maps
 from shiftcal._persistence.document import _checksum
-from shiftcal.errors import FileError
+from shiftcal.errors import FileError, InputError
 
 BANK = make_bank(300)
 
@@ -76,6 +76,43 @@ def test_an_interrupted_save_leaves_the_old_method(saved, monkeypatch):
     assert saved.read_bytes() == before
     assert load(saved).distance == "ks"
     assert not list(saved.parent.glob("*.tmp"))
+
+
+def test_a_reader_never_sees_half_of_a_replaced_method(saved, monkeypatch):
+    other = SAC(distance="wasserstein").fit(make_bank(301))
+    read = Path.read_bytes
+
+    def replaced_meanwhile(self):
+        if self.suffix == ".safetensors":
+            monkeypatch.undo()
+            other.save(saved)
+        return read(self)
+
+    monkeypatch.setattr(Path, "read_bytes", replaced_meanwhile)
+    assert load(saved).distance == "wasserstein"
+
+
+def test_a_fitted_map_is_saved_and_loaded_too(tmp_path):
+    fitted = maps.Histogram(n_bins=4).fit(BANK.clean.logits, BANK.clean.labels)
+    fitted.save(tmp_path / "map.json")
+    again = load(tmp_path / "map.json")
+    assert again.n_bins == 4
+    logits = BANK[2].logits
+    np.testing.assert_array_equal(again.predict_proba(logits), fitted.predict_proba(logits))
+
+
+def test_a_setting_that_json_does_not_know_is_refused(tmp_path):
+    method = SAC(seed=0).fit(BANK)
+    method.seed = complex(1)
+    with pytest.raises(InputError, match="a setting of type complex cannot be saved"):
+        method.save(tmp_path / "sac.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_scores_file_is_not_called_a_damaged_method(tmp_path):
+    np.savez(tmp_path / "target.npz", logits=BANK.clean.logits)
+    with pytest.raises(FileError, match="is not a saved shiftcal method"):
+        load(tmp_path / "target.npz")
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         smooth_ece,
         top1_brier,
     )
-    from shiftcal.scores import Scores, read_scores, write_scores
+    from shiftcal.scores import Scores, read_features, read_labels, read_scores, write_scores
     from shiftcal.surrogates import SurrogateBank, SurrogateSet
     from shiftcal.weighting import ImportanceWeights
 
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 _WHERE = {
     "Scores": "scores",
     "read_scores": "scores",
+    "read_labels": "scores",
+    "read_features": "scores",
     "write_scores": "scores",
     "SurrogateBank": "surrogates",
     "SurrogateSet": "surrogates",
@@ -100,6 +102,8 @@ __all__ = [
     "methods",
     "metrics",
     "nll",
+    "read_features",
+    "read_labels",
     "read_scores",
     "smooth_ece",
     "top1_brier",

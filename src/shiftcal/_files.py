@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from shiftcal.errors import FileError
@@ -22,7 +22,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         FileError: If the folder does not exist or the file cannot be written.
     """
     target = Path(path)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    temporary = target.with_name(f".shiftcal-{secrets.token_hex(6)}.tmp")
     try:
         temporary.touch(exist_ok=False)
         yield temporary
@@ -31,7 +31,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     except OSError as error:
         raise FileError(_cannot_write(target, error)) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # a folder gone read-only must not hide the error above
+            temporary.unlink(missing_ok=True)
 
 
 def _cannot_write(target: Path, error: OSError) -> str:

@@ -42,13 +42,13 @@ class Registry(Generic[T]):
         )
 
     def get(self, name: str) -> Any:
-        """The class (or function) called ``name``; ``-`` and ``_`` mean the same.
+        """The class (or function) called ``name``; ``-`` is ``_``, and capitals do not matter.
 
         Raises:
             UnknownName: With the nearest names there are.
         """
         known = self.names()
-        wanted = name.replace("_", "-") if isinstance(name, str) else name
+        wanted = name.replace("_", "-").lower() if isinstance(name, str) else name
         if wanted not in known:
             raise UnknownName(f"no {self.noun} is called {name!r}. {suggest(wanted, known)}")
         file = wanted.replace("-", "_")

@@ -11,6 +11,7 @@
     └── MissingExtra (ImportError)     an optional package is not installed
 
     FitWarning (UserWarning)           the fit is usable, but something about it should be known
+    InputWarning (UserWarning)         the input is usable, but perhaps not what was meant
 
 A message says, in this order: the subject, the rule, what came, what to do.
 """
@@ -24,6 +25,7 @@ __all__ = [
     "FitError",
     "FitWarning",
     "InputError",
+    "InputWarning",
     "MissingExtra",
     "NotFittedError",
     "ShiftcalError",
@@ -57,6 +59,10 @@ class MissingExtra(ShiftcalError, ImportError):
 
 class FitWarning(UserWarning):
     """The fit is usable, but something about it should be known."""
+
+
+class InputWarning(UserWarning):
+    """The input is usable, but perhaps not what was meant."""
 
 
 if TYPE_CHECKING:

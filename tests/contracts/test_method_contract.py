@@ -11,7 +11,7 @@ from scipy.special import softmax
 from sklearn.base import clone
 
 from shiftcal import SurrogateBank, load, methods
-from shiftcal.errors import InputError, NotFittedError
+from shiftcal.errors import FitError, InputError, NotFittedError
 
 RNG = np.random.default_rng(0)
 N = 600
@@ -110,12 +110,34 @@ def test_a_new_fit_forgets_the_old_target(method):
     assert method.selection_ is None
 
 
-def test_a_failed_fit_leaves_it_unfitted(method):
-    adapted(method)
+def test_input_that_is_refused_leaves_the_old_fit_whole(method):
+    before = adapted(method).predict_proba(TARGET)
     with pytest.raises(InputError):
         method.fit("nothing of the kind")
-    # refused before anything was learnt: the old fit is still whole
-    assert method.predict_proba(TARGET).shape == TARGET.shape
+    np.testing.assert_array_equal(method.predict_proba(TARGET), before)
+
+
+def test_a_fit_that_fails_on_the_way_leaves_it_unfitted(method, monkeypatch):
+    adapted(method)
+
+    def fail(*_):
+        raise FitError("on the way")
+
+    monkeypatch.setattr(type(method), "_fit", fail)
+    with pytest.raises(FitError):
+        fitted(method)
+    with pytest.raises(NotFittedError):
+        method.predict_proba(TARGET)
+
+
+def test_rows_that_look_like_probabilities_by_chance_are_predicted_one_by_one(method):
+    method = adapted(method)
+    row = np.array([[0.0, 1.0, 0.0, 0.0, 0.0, 0.0]])
+    together = method.predict_proba(np.concatenate([row, TARGET]))
+    np.testing.assert_allclose(method.predict_proba(row), together[:1], rtol=1e-12)
+    assert method.confidence(row).shape == (1,)
+    if not method.uses_features:
+        method.adapt(row)
 
 
 def test_an_unfitted_method_says_so(method):

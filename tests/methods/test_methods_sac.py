@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from ladder_data import STEPS, draw, make_bank
+from scipy.optimize import brentq
 from scipy.special import softmax as scipy_softmax
 
-from shiftcal import SAC, STS, TS, SurrogateBank, maps
+from shiftcal import SAC, STS, TS, SurrogateBank, SurrogateSet, load, maps
 from shiftcal.errors import FitWarning, InputError, NotFittedError, UnknownName
 
 BANK = make_bank(4000)
@@ -58,6 +59,17 @@ def test_a_tie_goes_to_the_least_corrupted_set():
     assert SAC().fit(bank).adapt(z).index == 0
 
 
+def test_a_tie_between_corruptions_goes_to_the_lesser_severity():
+    z, y = draw(300, 0.5, seed=3)
+    clean, _ = draw(300, 1.3, seed=3)
+    sets = [
+        SurrogateSet(clean, y, "clean", None, 0),
+        SurrogateSet(z, y, "fog, severity 5", "fog", 5),
+        SurrogateSet(z, y, "mist, severity 1", "mist", 1),
+    ]
+    assert SAC().fit(SurrogateBank(sets)).adapt(z).set_name == "mist, severity 1"
+
+
 def test_a_bank_of_one_set_is_ts():
     one = SurrogateBank([BANK.clean])
     target, _ = draw(400, 0.3, seed=8)
@@ -75,6 +87,15 @@ def test_peek_looks_at_that_many_seeded_target_rows():
     assert first == again
     assert first.n_target == 100
     assert first.mean_confidence != other.mean_confidence
+
+
+def test_peek_never_draws_a_row_twice():
+    target, _ = draw(100, 0.5, seed=23)
+    # all rows but one: drawn twice, some other would be missing and the mean far off the range
+    seen = [SAC(peek=99, seed=s).fit(BANK).adapt(target).mean_confidence for s in range(20)]
+    raw = scipy_softmax(target, axis=1).max(axis=1)
+    left_out = 100 * raw.mean() - 99 * np.array(seen)
+    assert all(np.abs(raw - value).min() < 1e-9 for value in left_out)
 
 
 def test_peek_at_more_rows_than_there_are_looks_at_all():
@@ -106,12 +127,79 @@ def test_fresh_clean_targets_are_hardly_ever_flagged_outside():
     assert sum(flagged) <= 3  # three standard errors: one in 740 expected
 
 
+def test_a_target_just_outside_is_flagged_at_three_standard_errors_and_not_at_two():
+    sac = SAC().fit(BANK)
+    clean, logits = sac.ladder_[0], np.array(BANK[0].logits)
+    noise = clean.sd_confidence * np.sqrt(2 / len(logits))
+    raw = scipy_softmax(logits, axis=1).max(axis=1)
+    for errors, outside in ((2.0, False), (4.0, True)):
+        wanted = clean.mean_confidence + errors * noise
+        scale = brentq(
+            lambda s, m=wanted: scipy_softmax(s * logits, axis=1).max(1).mean() - m, 1, 3
+        )
+        assert sac.adapt(scale * logits).has("outside-range") is outside
+    assert raw.mean() == pytest.approx(clean.mean_confidence)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 20])
+def test_few_rows_are_flagged_as_few_and_not_as_outside(n):
+    sac = SAC().fit(BANK)
+    selections = [sac.adapt(draw(n, STEPS[1], seed=500 + i)[0]) for i in range(60)]
+    assert all(s.has("few-rows") for s in selections)
+    # one in 740 if p_max were normal; its long tail makes it a few per cent at the worst
+    assert sum(s.has("outside-range") for s in selections) <= 6
+
+
+@pytest.mark.parametrize("n", [2, 10, 30, 100])
+def test_a_wrong_choice_from_few_rows_does_not_go_unflagged(n):
+    sac = SAC().fit(BANK)
+    selections = [sac.adapt(draw(n, STEPS[2], seed=900 + i)[0]) for i in range(60)]
+    unflagged = [s.index != 2 and not s.has("indistinguishable") for s in selections]
+    assert sum(unflagged) <= 6  # two standard errors: one in twenty
+
+
+def test_a_hundred_rows_are_not_few():
+    assert not SAC().fit(BANK).adapt(draw(100, STEPS[1], seed=5)[0]).has("few-rows")
+
+
 def test_a_ladder_that_rises_is_flagged_not_monotone():
     z, y = draw(800, 0.6, seed=41)
     easier, _ = draw(800, 1.0, seed=41)
     bank = SurrogateBank.from_arrays([z, easier], y, corruption="polish")
-    selection = SAC().fit(bank).adapt(z)
-    assert selection.has("not-monotone")
+    with pytest.warns(FitWarning, match="mean confidence rises"):
+        sac = SAC().fit(bank)
+    assert sac.adapt(z).has("not-monotone")
+
+
+def test_a_ladder_in_the_wrong_order_is_flagged_where_no_severities_are_known(tmp_path):
+    for name, s in (("hard", BANK[4]), ("clean", BANK[0])):
+        np.savez(tmp_path / f"{name}.npz", logits=s.logits, labels=s.labels)
+    bank = SurrogateBank.from_files([tmp_path / "hard.npz", tmp_path / "clean.npz"])
+    with pytest.warns(FitWarning, match=r"\(hard\) to .* \(clean\)"):
+        assert SAC().fit(bank).adapt(BANK[0].logits).has("not-monotone")
+
+
+def test_a_rise_within_noise_is_not_flagged():
+    alike = [
+        SurrogateBank.from_arrays([z], y).clean for z, y in (draw(400, 0.8, seed=s) for s in (1, 2))
+    ]
+    lower, higher = sorted(alike, key=lambda s: s.summary().mean_confidence)
+    harder = draw(400, 0.4, seed=1)
+    bank = SurrogateBank.from_arrays(
+        [lower.logits, higher.logits, harder[0]], [lower.labels, higher.labels, harder[1]]
+    )
+    assert not SAC().fit(bank).adapt(lower.logits).has("not-monotone")
+
+
+def test_severities_not_positions_make_the_ladder():
+    # severities 2 and 1 in this order: in order of severity confidence falls
+    bank = SurrogateBank.from_arrays(
+        [BANK[0].logits, BANK[4].logits, BANK[2].logits],
+        BANK[0].labels,
+        corruption="fading",
+        severities=(2, 1),
+    )
+    assert not SAC().fit(bank).adapt(BANK[0].logits).has("not-monotone")
 
 
 def test_each_corruption_is_a_ladder_of_its_own():
@@ -167,15 +255,30 @@ def test_predicting_a_subset_gives_the_same_rows():
     )
 
 
-@pytest.mark.parametrize("map_name", ["isotonic", "ensemble-temperature", "spline", "vector"])
-def test_any_map_can_stand_in_the_place_of_temperature(map_name):
-    sac = SAC(map=map_name).fit(BANK)
-    selection = sac.adapt(BANK[2].logits)
-    assert selection.temperature is None
-    expected = maps.get(map_name)().fit(BANK[2].logits, BANK[2].labels)
-    np.testing.assert_allclose(
-        sac.predict_proba(BANK[2].logits), expected.predict_proba(BANK[2].logits), atol=1e-12
-    )
+@pytest.mark.parametrize("map_name", maps.names())
+def test_any_map_can_stand_in_the_place_of_temperature(map_name, tmp_path):
+    small = make_bank(500)
+    target = small[2].logits
+    alone = maps.get(map_name)().fit(target, small[2].labels)
+    sac = SAC(map=map_name).fit(small)
+    selection = sac.adapt(target)
+    assert (selection.temperature is None) is not alone.is_temperature
+    np.testing.assert_allclose(sac.predict_proba(target), alone.predict_proba(target), atol=1e-12)
+    sts = STS(map=map_name).fit(small)
+    union = maps.get(map_name)().fit(*small.union())
+    np.testing.assert_allclose(sts.predict_proba(target), union.predict_proba(target), atol=1e-12)
+    for method in (sac, sts):
+        method.save(tmp_path / "method.json")
+        again = load(tmp_path / "method.json")
+        np.testing.assert_array_equal(again.predict_proba(target), method.predict_proba(target))
+
+
+def test_settings_changed_after_the_fit_wait_for_the_next_fit():
+    sac = SAC().fit(BANK)
+    before = sac.adapt(BANK[2].logits)
+    sac.set_params(distance="ks")
+    assert sac.adapt(BANK[2].logits) == before
+    assert sac.fit(BANK).adapt(BANK[2].logits).distance == "ks"
 
 
 def test_a_map_with_settings_can_be_given():
@@ -208,7 +311,8 @@ def test_adapting_before_fitting_says_what_to_call():
         ({"peek": 2.5}, InputError, "peek must be a whole number"),
         ({"seed": -1}, InputError, "seed must be a whole number of at least 0"),
         ({"map": "temprature"}, UnknownName, "Did you mean 'temperature'"),
-        ({"map": 3}, InputError, "map must be the name of a calibration map"),
+        ({"map": 3}, InputError, "map must be the name of a calibration map or .*; got 3"),
+        ({"map": maps.Temperature}, InputError, "got the class Temperature"),
         ({"input": "probs"}, UnknownName, "input must be one of"),
     ],
 )

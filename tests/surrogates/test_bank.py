@@ -9,7 +9,7 @@ import pytest
 from ladder_data import STEPS, draw, make_bank
 from scipy.special import softmax
 
-from shiftcal import SurrogateBank
+from shiftcal import SurrogateBank, SurrogateSet
 from shiftcal.errors import FileError, InputError
 
 Z, Y = draw(50, 1.0, seed=1)
@@ -51,6 +51,26 @@ def test_the_union_stacks_the_sets_in_order():
     np.testing.assert_array_equal(labels, np.concatenate([Y, Y]))
 
 
+def test_labels_may_be_names_of_classes():
+    names = np.array(list("abcdef"))
+    bank = SurrogateBank.from_arrays([Z, HARD], names[Y], classes=names)
+    np.testing.assert_array_equal(bank[1].labels, Y)
+    assert bank.classes == tuple("abcdef")
+
+
+def test_a_buffer_used_again_does_not_change_the_bank():
+    buffer, labels = Z.copy(), Y.copy()
+    bank = SurrogateBank.from_arrays([buffer], labels)
+    buffer /= 10
+    labels[:] = 0
+    np.testing.assert_array_equal(bank.clean.logits, Z)
+    np.testing.assert_array_equal(bank.clean.labels, Y)
+
+
+def test_the_sets_may_come_from_a_generator():
+    assert len(SurrogateBank.from_arrays((z for z in (Z, HARD)), Y)) == 2
+
+
 def test_it_prints_as_a_table():
     text = repr(make_bank(100))
     assert "6 sets, 6 classes" in text
@@ -66,10 +86,23 @@ def test_it_prints_as_a_table():
         (lambda: SurrogateBank.from_arrays([Z, HARD[:, :4]], Y % 4), "same number of classes"),
         (lambda: SurrogateBank.from_arrays([Z, HARD], [Y, Y, Y]), "2 sets, 3 arrays of labels"),
         (lambda: SurrogateBank.from_arrays([Z, HARD], Y, severities=[1, 2]), "1 sets, 2 sever"),
-        (lambda: SurrogateBank.from_arrays([Z], Y, classes=["a"]), "6 columns, 1 names"),
+        (
+            lambda: SurrogateBank.from_arrays([Z], Y, classes=["a"]),
+            "name the 6 columns of the scores; got 1 names",
+        ),
         (lambda: SurrogateBank.from_arrays([Z], Y, features=Z[:4]), "50 samples, 4 rows"),
         (lambda: SurrogateBank.from_arrays([Z], Y, input="scores"), "input must be one of"),
         (lambda: SurrogateBank.from_files([]), "at least one scores file"),
+        (lambda: SurrogateBank.from_files("clean.npz"), r"For one file pass \[path\]"),
+        (lambda: SurrogateBank.from_arrays({"a": Z}, Y), "got dict"),
+        (lambda: SurrogateBank.from_arrays("clean.npz", Y), "got str.*from_files"),
+        (lambda: SurrogateBank.from_arrays([Z], None), "labels must be an array; got NoneType"),
+        (lambda: SurrogateBank.from_arrays([Z], Y, classes="abcdef"), "classes must be"),
+        (lambda: SurrogateBank.from_arrays([Z], Y, classes=list("aabcde")), "'a' comes twice"),
+        (lambda: SurrogateBank.from_arrays([Z], list("ab" * 25), classes=list("axyzuv")), "'b'"),
+        (lambda: SurrogateSet(np.full((3, 2), np.nan), [0, 1, 1], "x"), "row 0 holds nan"),
+        (lambda: SurrogateSet(Z, Y + 1, "x"), "labels must lie in 0"),
+        (lambda: SurrogateSet(softmax(Z, axis=1), Y, "x"), "are probabilities"),
     ],
 )
 def test_what_cannot_be_a_bank_is_refused(make, words):
@@ -139,6 +172,17 @@ def test_a_missing_set_is_named(folder):
         SurrogateBank.load(folder)
 
 
+def test_a_folder_made_by_hand_needs_no_checksums(folder):
+    edit(folder, lambda d: [entry.pop("sha256") for entry in d["sets"]])
+    assert len(SurrogateBank.load(folder)) == len(STEPS)
+
+
+def test_a_missing_parent_is_not_made_up(tmp_path):
+    with pytest.raises(FileError, match="could not be written"):
+        make_bank(20).save(tmp_path / "no" / "such" / "bank")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_replaced_set_is_noticed(folder):
     (folder / "set-03.npz").write_bytes((folder / "set-02.npz").read_bytes())
     with pytest.raises(FileError, match="its checksum is not the bank's"):
@@ -153,7 +197,7 @@ def test_a_replaced_set_is_noticed(folder):
         (lambda d: d.pop("sets"), "is damaged"),
         (lambda d: d.update(sets=[]), "cannot be used"),
         (lambda d: d["sets"][0].update(file="../x.npz"), "not a file beside it"),
-        (lambda d: d["sets"][0].pop("sha256"), "is damaged"),
+        (lambda d: d["sets"][0].pop("name"), "is damaged"),
     ],
 )
 def test_a_document_that_is_off_is_refused(folder, change, words):
@@ -179,7 +223,8 @@ def test_files_make_a_bank_with_their_names(tmp_path):
     clean = save_npz(tmp_path / "cal.npz", logits=Z, labels=Y)
     hard = save_npz(tmp_path / "blur3.npz", logits=HARD, labels=Y)
     bank = SurrogateBank.from_files([clean, hard])
-    assert [s.name for s in bank] == ["clean", "blur3"]
+    assert [s.name for s in bank] == ["cal", "blur3"]
+    assert [s.severity for s in bank] == [0, None]
     np.testing.assert_array_equal(bank[1].logits, HARD)
 
 

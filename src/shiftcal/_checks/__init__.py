@@ -5,12 +5,14 @@ Every function returns the checked value and never changes what it was given.
 
 from shiftcal._checks.arrays import to_array
 from shiftcal._checks.model_outputs import (
+    GUARD_FROM,
     SMALLEST_PROBABILITY,
     check_features,
     check_logits,
     check_probs,
     check_scores,
 )
+from shiftcal._checks.names import as_text, check_classes, label_indices
 from shiftcal._checks.samples import (
     check_confidence,
     check_correct,
@@ -26,8 +28,11 @@ from shiftcal._checks.settings import (
 )
 
 __all__ = [
+    "GUARD_FROM",
     "SMALLEST_PROBABILITY",
+    "as_text",
     "check_choice",
+    "check_classes",
     "check_confidence",
     "check_correct",
     "check_count",
@@ -40,5 +45,6 @@ __all__ = [
     "check_range",
     "check_scores",
     "check_weights",
+    "label_indices",
     "to_array",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,20 @@ from shiftcal.errors import InputError
 
 # Elements looked at in one go, so that checks need no memory worth mentioning.
 _BLOCK = 1 << 18
+# Beyond this even differences of logits are of no use, and their squares overflow.
+_LARGEST_LOGIT = 1e30
+_TORCH = " A torch tensor goes in as tensor.detach().cpu().float().numpy()."
+_READ_FIRST = " Read a file first, with shiftcal.read_scores."
+_HINTS = {
+    "Scores": " Pass its logits().",
+    "str": _READ_FIRST,
+    "PosixPath": _READ_FIRST,
+    "WindowsPath": _READ_FIRST,
+}
+_BINARY = {
+    "logits": " For a binary score s, pass np.column_stack([np.zeros_like(s), s]).",
+    "probabilities": " For a binary probability p, pass np.column_stack([1 - p, p]).",
+}
 _INFINITE_LOGITS = (
     " (Infinite logits are often the logarithm of a zero probability: pass the probabilities "
     'with input="probabilities".)'
@@ -24,30 +38,28 @@ def to_array(values: object, *, name: str) -> NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise InputError(f"{name} must not be masked; fill or drop the masked entries first.")
     try:
-        return np.asarray(values)
+        array = np.asarray(values)
     except Exception as error:  # torch, jax and others raise what they like here
-        raise InputError(
-            f"{name} could not be read as an array: {error} "
-            "A torch tensor goes in as tensor.detach().cpu().numpy()."
-        ) from error
+        hint = _TORCH if hasattr(values, "detach") else ""
+        raise InputError(f"{name} could not be read as an array: {error}.{hint}") from error
+    if array.ndim == 0:
+        kind = type(values).__name__
+        raise InputError(f"{name} must be an array; got {kind}.{_HINTS.get(kind, '')}")
+    return array
 
 
 def matrix(values: object, *, name: str, k: int | None) -> Floats:
     """Finite numbers ``(n, k)``, with ``k`` columns if it is given."""
     x = to_array(values, name=name)
-    if x.ndim == 1 and name == "logits":
-        raise InputError(
-            f"logits must have shape (n, k) with k >= 2; got shape {x.shape}. "
-            "For a binary score s, pass np.column_stack([np.zeros_like(s), s])."
-        )
     if x.ndim != 2:
-        raise InputError(f"{name} must have shape (n, k); got shape {x.shape}.")
+        hint = _BINARY.get(name, "") if x.ndim == 1 else ""
+        raise InputError(f"{name} must have shape (n, k) with k >= 2; got shape {x.shape}.{hint}")
     if x.shape[0] == 0:
         raise InputError(f"{name} must have at least one row; this set is empty.")
     if x.shape[1] < 2:
         raise InputError(
-            f"{name} must have a column per class and at least two; got shape {x.shape}. "
-            "For a binary probability p, pass np.column_stack([1 - p, p])."
+            f"{name} must have a column per class and at least two; got shape {x.shape}."
+            f"{_BINARY.get(name, '')}"
         )
     if k is not None and x.shape[1] != k:
         raise InputError(
@@ -70,7 +82,8 @@ def vector(values: object, *, name: str, n: int | None = None) -> Floats:
 def as_float(x: NDArray[Any], name: str) -> Floats:
     """Float32 or float64 as it came; halves and integers are widened, exactly."""
     if x.dtype.kind not in "iufb":
-        raise InputError(f"{name} must be real numbers; got dtype {x.dtype}.")
+        hint = " From pandas: frame.to_numpy(dtype=float)." if x.dtype == object else ""
+        raise InputError(f"{name} must be real numbers; got dtype {x.dtype}.{hint}")
     if x.dtype == np.float16:
         return x.astype(np.float32)
     # The plain type, even over an equal one: numpy's fast paths compare types by identity.
@@ -78,18 +91,28 @@ def as_float(x: NDArray[Any], name: str) -> Floats:
 
 
 def finite(x: Floats, name: str) -> Floats:
-    """``x`` itself, if all of it is finite."""
+    """``x`` itself, if all of it is finite; logits must also be within ±1e30."""
+    limit = _LARGEST_LOGIT if name == "logits" else float(np.finfo(x.dtype).max)
     for start, block in blocks(x):
-        good = np.isfinite(block)
-        if not good.all():
-            row = start + int(np.argwhere(~good)[0][0])
-            value = block[row - start][~good[row - start]] if x.ndim == 2 else [block[row - start]]
-            hint = _INFINITE_LOGITS if name == "logits" else ""
-            raise InputError(
-                f"{name} must be finite; row {row} holds {float(value[0])}. Drop such rows, or "
-                f"find out why the model gave them.{hint}"
-            )
+        # Two looks without a copy; a NaN makes both ends NaN, and no comparison holds then.
+        if not (block.min() >= -limit and block.max() <= limit):
+            _refuse(start, block, name, limit)
     return x
+
+
+def _refuse(start: int, block: Floats, name: str, limit: float) -> NoReturn:
+    bad = np.argwhere(~(np.abs(block) <= limit))[0]
+    value = float(block[tuple(bad)])
+    row = f"row {start + int(bad[0])} holds {value:g}"
+    if np.isfinite(value):
+        raise InputError(
+            f"{name} must lie within ±{limit:g}; {row}. Subtract each row's maximum, which softmax "
+            "ignores, or find out why the model gave them."
+        )
+    hint = _INFINITE_LOGITS if name == "logits" and np.isinf(value) else ""
+    raise InputError(
+        f"{name} must be finite; {row}. Drop such rows, or find out where they come from.{hint}"
+    )
 
 
 def blocks(x: Floats) -> Iterator[tuple[int, Floats]]:

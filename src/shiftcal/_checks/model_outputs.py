@@ -11,11 +11,16 @@ from shiftcal.errors import InputError
 
 # Rows of probabilities may miss one by this much: float16 softmax over 1000 classes does.
 SUM_TOLERANCE = 5e-3
+# Rows from which on logits to be calibrated are refused if all look like probabilities: so many
+# rows of real logits are never all on the simplex, and a few must not fail where many pass.
+GUARD_FROM = 10
 # A probability of zero has no logarithm; float32 softmax underflows here anyway.
 SMALLEST_PROBABILITY = float(np.finfo(np.float32).tiny)
 
 
-def check_scores(scores: object, *, input: str = "logits", k: int | None = None) -> Logits:
+def check_scores(
+    scores: object, *, input: str = "logits", k: int | None = None, guard_from: int = 1
+) -> Logits:
     """Logits of shape ``(n, k)`` from what a model gave, whichever kind it is.
 
     Args:
@@ -23,6 +28,8 @@ def check_scores(scores: object, *, input: str = "logits", k: int | None = None)
         input: What the numbers are: ``"logits"`` or ``"probabilities"``. Probabilities become
             ``log(max(p, 1.2e-38))``, which is the same as logits for everything shiftcal does.
         k: Number of classes they must have.
+        guard_from: Refuse logits that look like probabilities from this many rows on. A single
+            row of logits can be on the simplex by chance, ten cannot.
 
     Raises:
         InputError: If they are not that kind, not finite, empty, or of another shape.
@@ -31,17 +38,18 @@ def check_scores(scores: object, *, input: str = "logits", k: int | None = None)
     if kind == "probabilities":
         probs = check_probs(scores, k=k)
         return np.log(np.maximum(probs, SMALLEST_PROBABILITY))
-    return check_logits(scores, k=k)
+    return check_logits(scores, k=k, guard_from=guard_from)
 
 
-def check_logits(logits: object, *, k: int | None = None) -> Logits:
+def check_logits(logits: object, *, k: int | None = None, guard_from: int = 1) -> Logits:
     """Finite logits ``(n, k)`` with ``n >= 1`` and ``k >= 2``, in float32 or float64."""
     z = matrix(logits, name="logits", k=k)
-    if _looks_like_probabilities(z):
+    if len(z) >= guard_from and _looks_like_probabilities(z):
         raise InputError(
             "these logits are probabilities: every row is non-negative and sums to 1. "
-            'Say input="probabilities" if that is what they are; if they really are logits, '
-            "add any constant to them first (softmax ignores it)."
+            'Say input="probabilities" if that is what they are (in a file: name the array '
+            "'probabilities'); if they really are logits, add any constant to them first "
+            "(softmax ignores it)."
         )
     return z
 
@@ -56,7 +64,8 @@ def check_probs(probs: object, *, k: int | None = None) -> Probs:
     if low < 0 or high > 1 + SUM_TOLERANCE:
         raise InputError(
             f"probabilities must lie in [0, 1]; these go from {low:.4g} to {high:.4g}. "
-            'If they are logits, say input="logits".'
+            'Logits go in with input="logits" where that can be said, and as softmax(logits) '
+            "where it cannot."
         )
     sums = p.sum(axis=1)
     worst = int(np.argmax(np.abs(sums - 1)))

@@ -11,6 +11,8 @@ from shiftcal._checks.arrays import blocks, finite, to_array, vector
 from shiftcal._types import Confidence, Correct, Labels, Weights
 from shiftcal.errors import InputError
 
+ABOVE_ONE = 1e-6
+
 
 def check_labels(labels: object, *, n: int, k: int) -> Labels:
     """Integer labels ``(n,)`` in ``0..k-1``."""
@@ -29,7 +31,7 @@ def check_labels(labels: object, *, n: int, k: int) -> Labels:
         raise InputError(
             f"labels must be class indices 0..{k - 1}; got values like {y.flat[0]!r}. "
             "Map names to their column first, for instance with "
-            "np.array([classes.index(name) for name in labels])."
+            "np.array([list(classes).index(name) for name in labels])."
             if y.size
             else f"labels must be class indices 0..{k - 1}; got none."
         )
@@ -66,11 +68,16 @@ def check_weights(sample_weight: object, *, n: int) -> Weights | None:
 
 
 def check_confidence(confidence: object, *, name: str = "confidence") -> Confidence:
-    """Confidences ``(n,)`` in [0, 1], in float32 or float64."""
-    c = vector(confidence, name=name)
+    """Confidences ``(n,)`` in [0, 1], in float32 or float64.
+
+    A softmax in float32 can give 1.0000001: what exceeds 1 by no more than 1e-6 is taken as 1.
+    """
+    c = vector(_not_rows(confidence, name), name=name)
     # One look, block by block, decides everything: a NaN makes both ends NaN.
     ends = np.array([(block.min(), block.max()) for _, block in blocks(c)])
     low, high = float(ends[:, 0].min()), float(ends[:, 1].max())
+    if low >= 0 and 1 < high <= 1 + ABOVE_ONE:
+        return np.minimum(c, 1)
     if not (low >= 0 and high <= 1):
         finite(c, name)
         raise InputError(
@@ -78,6 +85,17 @@ def check_confidence(confidence: object, *, name: str = "confidence") -> Confide
             "Pass the probability of the predicted class, as a fraction."
         )
     return c
+
+
+def _not_rows(confidence: object, name: str) -> NDArray[Any]:
+    array = to_array(confidence, name=name)
+    if array.ndim == 2 and array.shape[1] > 1:
+        raise InputError(
+            f"{name} must have shape (n,), the probability of the predicted class; got shape "
+            f"{array.shape}. From whole rows: probs.max(axis=1), and correct is "
+            "probs.argmax(axis=1) == labels."
+        )
+    return array
 
 
 def check_correct(correct: object, *, n: int) -> Correct:

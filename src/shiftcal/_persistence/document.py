@@ -18,6 +18,7 @@ from shiftcal.errors import FileError, InputError, ShiftcalError
 
 FORMAT = "shiftcal-estimator"
 VERSION = 1
+_TRIES = 20
 
 
 def save(estimator: Estimator, path: str | os.PathLike[str]) -> None:
@@ -52,10 +53,12 @@ def load(path: str | os.PathLike[str]) -> Any:
         FileError: If the file is missing, damaged, of another kind, or from a newer version.
     """
     source = Path(path)
-    document = _read(source)
     try:
-        arrays = _load_arrays(document["arrays"], source)
+        document, content = _read_both(source)
+        arrays = _parse_arrays(document["arrays"], content, source)
         return decode_estimator(document["object"], arrays)
+    except FileError:
+        raise
     except ShiftcalError as error:
         raise FileError(f"{source} cannot be used: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
@@ -68,7 +71,10 @@ def _read(source: Path) -> dict[str, Any]:
     except OSError as error:
         raise FileError(f"{source} could not be read: {error.strerror or error}.") from error
     except (ValueError, RecursionError) as error:
-        raise FileError(_damaged(source, f"not JSON ({error})")) from error
+        raise FileError(
+            f"{source} is not a saved shiftcal method, or it is damaged: not JSON ({error}). "
+            "A method is what method.save(path) or `shiftcal fit` writes."
+        ) from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise FileError(
             f"{source} is not a saved shiftcal method: it has no format {FORMAT!r}. "
@@ -127,21 +133,39 @@ def _save_arrays(arrays: Arrays, target: Path) -> dict[str, str] | None:
     return {"file": name, "sha256": digest}
 
 
-def _load_arrays(entry: Any, source: Path) -> Arrays:
+def _read_both(source: Path) -> tuple[dict[str, Any], bytes]:
+    """The document and the bytes of its arrays file, which belong together.
+
+    Somebody may replace the method between the two looks; then the arrays file is gone and the
+    document names another, so both are read again.
+    """
+    for last in [False] * _TRIES + [True]:
+        document = _read(source)
+        entry = document["arrays"]
+        if entry is None:
+            return document, b""
+        if not _is_sidecar(entry["file"], source):
+            raise InputError(
+                f"its arrays file {entry['file']!r} must lie beside it under its own name"
+            )
+        file = source.with_name(entry["file"])
+        try:
+            return document, file.read_bytes()
+        except OSError as error:
+            if last or not isinstance(error, FileNotFoundError):
+                raise InputError(
+                    f"its arrays file {file} could not be read ({error.strerror or error}); "
+                    "the two files belong together"
+                ) from error
+    raise AssertionError
+
+
+def _parse_arrays(entry: Any, content: bytes, source: Path) -> Arrays:
     if entry is None:
         return {}
-    if not _is_sidecar(entry["file"], source):
-        raise InputError(f"its arrays file {entry['file']!r} must lie beside it under its own name")
     from safetensors.numpy import load as from_bytes
 
-    file = source.with_name(entry["file"])
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        raise InputError(
-            f"its arrays file {file} could not be read ({error.strerror or error}); "
-            "the two files belong together"
-        ) from error
     if hashlib.sha256(content).hexdigest() != entry["sha256"]:
+        file = source.with_name(entry["file"])
         raise InputError(f"its arrays file {file} is damaged or belongs to another method")
     return from_bytes(content)

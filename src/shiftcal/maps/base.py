@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from abc import ABC, abstractmethod
 from typing import ClassVar, Self, final
 
-from shiftcal._checks import check_labels, check_scores, check_weights
+from shiftcal import _persistence
+from shiftcal._checks import GUARD_FROM, check_labels, check_scores, check_weights
 from shiftcal._estimator import Estimator
 from shiftcal._types import FitStatus, Labels, Logits, Probs, Weights
 from shiftcal.errors import FitWarning
@@ -71,7 +73,14 @@ class Map(Estimator, ABC):
     def predict_proba(self, logits: object) -> Probs:
         """Calibrated probabilities ``(n, k)``, float64, row by row."""
         self._require_fitted()
-        return self.apply_checked(check_scores(logits, input=self.input, k=self.n_classes_))
+        z = check_scores(logits, input=self.input, k=self.n_classes_, guard_from=GUARD_FROM)
+        return self.apply_checked(z)
+
+    @final
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted map to versioned JSON; ``shiftcal.load`` reads it back."""
+        self._require_fitted()
+        _persistence.save(self, path)
 
     @final
     def apply_checked(self, logits: Logits) -> Probs:

@@ -44,7 +44,9 @@ class Vector(Map):
     weight_: NDArray[np.float64]
     intercept_: NDArray[np.float64]
 
-    def __init__(self, *, ridge: float = 0.003, max_iter: int = 1000, input: str = "logits") -> None:
+    def __init__(
+        self, *, ridge: float = 0.003, max_iter: int = 1000, input: str = "logits"
+    ) -> None:
         self.ridge = ridge
         self.max_iter = max_iter
         self.input = input

@@ -1,7 +1,7 @@
 """What can be wrong with a choice on a ladder of surrogate sets, as flags.
 
-All tests are about mean raw p_max and ask whether a difference is larger than sampling noise
-explains: three standard errors for being outside the range, two for telling sets apart.
+All are about mean raw p_max and ask whether a difference is larger than sampling noise explains:
+three standard errors for being outside the range, two for telling sets apart.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from numpy.typing import NDArray
 from shiftcal._types import Flag
 from shiftcal.surrogates import SetSummary
 
+# The mean of fewer rows depends on the draw more than on the shift, and p_max is too skewed for
+# standard errors to mean what they say.
+FEW_ROWS = 100
+
 
 @dataclass(frozen=True)
 class TargetSummary:
@@ -23,13 +27,20 @@ class TargetSummary:
 
     n: int
     mean_confidence: float
-    standard_error: float
+    sd_confidence: float
 
     @classmethod
     def of(cls, confidence: NDArray[np.float64]) -> TargetSummary:
         """The summary of a sample of p_max."""
-        n = len(confidence)
-        return cls(n, float(confidence.mean()), float(confidence.std()) / float(n) ** 0.5)
+        return cls(len(confidence), float(confidence.mean()), float(confidence.std()))
+
+    def standard_error(self, *sets: SetSummary) -> float:
+        """Standard error of the mean, if the target varies no less than the sets it may be from.
+
+        A few rows that happen to be alike say nothing about how much the target varies.
+        """
+        spread = max(self.sd_confidence, *(s.sd_confidence for s in sets))
+        return spread / float(self.n) ** 0.5
 
 
 def ladder_flags(
@@ -39,9 +50,15 @@ def ladder_flags(
     *,
     distance: str,
 ) -> Iterator[Flag]:
-    """Every flag that holds, in the order range, ladder, choice."""
+    """Every flag that holds, in the order rows, range, ladder, choice."""
+    if target.n < FEW_ROWS:
+        yield Flag(
+            "few-rows",
+            f"{target.n} target rows were looked at: their mean confidence is uncertain, and so "
+            f"is the choice. Take {FEW_ROWS} or more.",
+        )
     yield from _outside_range(ladder, target)
-    yield from _not_monotone(ladder)
+    yield from not_monotone(ladder)
     if len(ladder) > 1:
         yield from _indistinguishable(ladder, target, distances, distance=distance)
 
@@ -54,7 +71,8 @@ def _outside_range(ladder: Sequence[SetSummary], target: TargetSummary) -> Itera
         (lowest, lowest.mean_confidence - mean, "below"),
         (highest, mean - highest.mean_confidence, "above"),
     ):
-        if excess > 3 * float(np.hypot(target.standard_error, end.standard_error)):
+        noise = float(np.hypot(target.standard_error(end), end.standard_error))
+        if excess > 3 * noise:
             yield Flag(
                 "outside-range",
                 f"the target's mean confidence {mean:.4f} lies {word} that of every surrogate set "
@@ -63,10 +81,12 @@ def _outside_range(ladder: Sequence[SetSummary], target: TargetSummary) -> Itera
             )
 
 
-def _not_monotone(ladder: Sequence[SetSummary]) -> Iterator[Flag]:
+def not_monotone(ladder: Sequence[SetSummary]) -> Iterator[Flag]:
+    """A flag if mean confidence rises on the way down a ladder, at the first step that does."""
     for steps in _ladders(ladder):
         for before, after in itertools.pairwise(steps):
-            if after.mean_confidence > before.mean_confidence:
+            rise = after.mean_confidence - before.mean_confidence
+            if rise > 2 * float(np.hypot(before.standard_error, after.standard_error)):
                 yield Flag(
                     "not-monotone",
                     f"mean confidence rises from {before.mean_confidence:.4f} ({before.name}) to "
@@ -99,32 +119,46 @@ def _indistinguishable(
     *,
     distance: str,
 ) -> Iterator[Flag]:
-    chosen, second = (int(i) for i in np.argsort(distances, kind="stable")[:2])
-    margin = distances[second] - distances[chosen]
-    a, b = ladder[chosen], ladder[second]
-    noise = 2 * (_ks_noise if distance == "ks" else _mean_noise)(target, a, b)
-    if margin < noise:
-        yield Flag(
-            "indistinguishable",
-            f"sets {chosen + 1} ({a.name}) and {second + 1} ({b.name}) fit the target equally "
-            f"well: their distances {distances[chosen]:.4f} and {distances[second]:.4f} differ by "
-            f"less than sampling noise ({noise:.4f}).",
-        )
+    """A flag for the nearest other set that the target could as well have chosen."""
+    chosen, *others = nearest_first(ladder, distances)
+    a = ladder[chosen]
+    for other in others:
+        b = ladder[other]
+        margin = distances[other] - distances[chosen]
+        if _ks_doubt(target, a, b, margin) if distance == "ks" else _mean_doubt(target, a, b):
+            yield Flag(
+                "indistinguishable",
+                f"sets {chosen + 1} ({a.name}) and {other + 1} ({b.name}) cannot be told apart by "
+                f"these {target.n} rows: distances {distances[chosen]:.4f} and "
+                f"{distances[other]:.4f} differ by no more than sampling noise explains.",
+            )
+            return
 
 
-def _mean_noise(target: TargetSummary, a: SetSummary, b: SetSummary) -> float:
-    """Standard error of the difference of two distances of means.
+def nearest_first(ladder: Sequence[SetSummary], distances: Sequence[float]) -> list[int]:
+    """Positions of the sets by distance; of equal ones the least severe, then the first."""
 
-    With the target between the sets the difference moves by twice what the target's mean does;
-    with both sets on one side the target's mean cancels.
+    def key(j: int) -> tuple[float, int, int]:
+        severity = ladder[j].severity
+        return distances[j], j if severity is None else severity, j
+
+    return sorted(range(len(ladder)), key=key)
+
+
+def _mean_doubt(target: TargetSummary, a: SetSummary, b: SetSummary) -> bool:
+    """Whether two standard errors could flip the choice, or the two sets are alike.
+
+    The choice flips where the target's mean crosses the middle between the two sets' means.
     """
-    between = (a.mean_confidence - target.mean_confidence) * (
-        b.mean_confidence - target.mean_confidence
-    ) < 0
-    own = 2 * target.standard_error if between else 0.0
-    return float(np.sqrt(own**2 + a.standard_error**2 + b.standard_error**2))
+    apart = abs(a.mean_confidence - b.mean_confidence)
+    if apart < 2 * float(np.hypot(a.standard_error, b.standard_error)):
+        return True
+    middle = (a.mean_confidence + b.mean_confidence) / 2
+    own = target.standard_error(a, b)
+    noise = float(np.sqrt(own**2 + (a.standard_error**2 + b.standard_error**2) / 4))
+    return abs(target.mean_confidence - middle) < 2 * noise
 
 
-def _ks_noise(target: TargetSummary, a: SetSummary, b: SetSummary) -> float:
-    """Standard error of the difference of two KS statistics, each of about 0.26 √(1/n + 1/m)."""
-    return 0.26 * float(np.sqrt(2 / target.n + 1 / a.n + 1 / b.n))
+def _ks_doubt(target: TargetSummary, a: SetSummary, b: SetSummary, margin: float) -> bool:
+    """Whether two KS statistics, each known to about 0.26 √(1/n + 1/m), differ by noise only."""
+    return margin < 2 * 0.26 * float(np.sqrt(2 / target.n + 1 / a.n + 1 / b.n))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from shiftcal import _persistence, maps
-from shiftcal._checks import check_choice, check_features, check_scores
+from shiftcal._checks import GUARD_FROM, check_choice, check_features, check_scores
 from shiftcal._estimator import Estimator
 from shiftcal._types import Floats, Labels, Logits, Probs
 from shiftcal.errors import FitWarning, InputError, NotFittedError
@@ -34,6 +34,7 @@ class Method(Estimator, ABC):
 
     Attributes:
         uses_target: Whether ``adapt`` has to see a target before anything can be predicted.
+        uses_bank: Whether it learns from all sets of the bank; else from the clean one only.
         uses_features: Whether features are needed (of source-train, calibration and target).
         n_classes_: Number of classes, from the columns of the bank.
         class_names_: Their names, if the bank has them.
@@ -42,6 +43,7 @@ class Method(Estimator, ABC):
 
     kind: ClassVar[str] = "method"
     uses_target: ClassVar[bool] = False
+    uses_bank: ClassVar[bool] = False
     uses_features: ClassVar[bool] = False
 
     input: str
@@ -84,7 +86,7 @@ class Method(Estimator, ABC):
             What was chosen and how sure it is; also kept as ``selection_``.
         """
         self._require_fitted()
-        z = check_scores(logits, input=self.input, k=self.n_classes_)
+        z = self._check_logits(logits)
         f = None
         if self.uses_features:
             if features is None:
@@ -133,7 +135,10 @@ class Method(Estimator, ABC):
                 f"{self.name()} has not seen a target yet; call adapt with unlabelled logits "
                 "of the data to be calibrated first."
             )
-        return check_scores(logits, input=self.input, k=self.n_classes_)
+        return self._check_logits(logits)
+
+    def _check_logits(self, logits: object) -> Logits:
+        return check_scores(logits, input=self.input, k=self.n_classes_, guard_from=GUARD_FROM)
 
     def _check_bank(self, bank: object, labels: object) -> SurrogateBank:
         check_choice(self.input, ("logits", "probabilities"), name="input")
@@ -190,9 +195,10 @@ def _fresh(template: str | Map) -> Map:
     if isinstance(template, str):
         return maps.get(template)()
     if not isinstance(template, Map):
+        given = f"the class {template.__name__}" if isinstance(template, type) else repr(template)
         raise InputError(
-            "map must be the name of a calibration map or an unfitted one; "
-            f"got {type(template).__name__}. Names: {', '.join(maps.names())}."
+            f"map must be the name of a calibration map or an unfitted one; got {given}. "
+            f"Names: {', '.join(maps.names())}. With settings: maps.Temperature(t_range=(0.1, 10))."
         )
     if template.input != "logits":
         raise InputError(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import final
+import warnings
+from typing import ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal._checks import check_choice, check_count
 from shiftcal._types import Flag, Floats, Logits, Probs
+from shiftcal.errors import FitWarning
 from shiftcal.maps import Map
-from shiftcal.methods._ladder import TargetSummary, ladder_flags
+from shiftcal.methods._ladder import TargetSummary, ladder_flags, nearest_first, not_monotone
 from shiftcal.methods._selection import Selection
 from shiftcal.methods.base import Method, fit_map, temperature_of
 from shiftcal.numerics.distances import ks_distance, wasserstein_distance
@@ -39,13 +41,16 @@ class SAC(Method):
     Attributes:
         maps_: The fitted map of every set.
         ladder_: Every set in numbers.
-        samples_: Sorted raw p_max of every set, if the distance needs them.
+        distance_: The distance it was fitted for.
+        samples_: Sorted raw p_max of every set, if that distance needs them.
     """
 
-    uses_target = True
+    uses_target: ClassVar[bool] = True
+    uses_bank: ClassVar[bool] = True
 
     maps_: tuple[Map, ...]
     ladder_: tuple[SetSummary, ...]
+    distance_: str
     samples_: tuple[NDArray[np.float64], ...] | None
 
     def __init__(
@@ -68,22 +73,26 @@ class SAC(Method):
         if self.peek is not None:
             check_count(self.peek, name="peek")
         check_count(self.seed, name="seed", least=0)
+        self.distance_ = self.distance
         self.ladder_ = bank.summaries()
+        for flag in not_monotone(self.ladder_):
+            # 1 here, 2 Method.fit, 3 the caller's line
+            warnings.warn(flag.message, FitWarning, stacklevel=3)
         fitted = []
         for j, s in enumerate(bank, start=1):  # a loop, so that warnings point at the caller
             where = f"set {j} of {len(bank)} ({s.name})"
             fitted.append(fit_map(self.map, s.logits, s.labels, where=where))
         self.maps_ = tuple(fitted)
         self.samples_ = (
-            None if self.distance == "mean" else tuple(np.sort(s.confidence()) for s in bank)
+            None if self.distance_ == "mean" else tuple(np.sort(s.confidence()) for s in bank)
         )
 
     def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
         confidence = np.sort(p_max(self._peek_at(logits)))
         target = TargetSummary.of(confidence)
         distances = self._distances(confidence)
-        order = np.argsort(distances, kind="stable")  # stable: ties go to the least corrupted
-        chosen = int(order[0])
+        order = nearest_first(self.ladder_, distances)
+        chosen = order[0]
         summary = self.ladder_[chosen]
         return Selection(
             self.name(),
@@ -95,11 +104,11 @@ class SAC(Method):
             set_name=summary.name,
             corruption=summary.corruption,
             severity=summary.severity,
-            distance=self.distance,
+            distance=self.distance_,
             distances=tuple(distances),
-            margin=distances[int(order[1])] - distances[chosen] if len(order) > 1 else None,
+            margin=distances[order[1]] - distances[chosen] if len(order) > 1 else None,
             flags=(
-                *ladder_flags(self.ladder_, target, distances, distance=self.distance),
+                *ladder_flags(self.ladder_, target, distances, distance=self.distance_),
                 *self._map_flags(chosen),
             ),
         )
@@ -119,7 +128,7 @@ class SAC(Method):
         if self.samples_ is None:
             mean = float(confidence.mean())
             return [abs(mean - s.mean_confidence) for s in self.ladder_]
-        measure = ks_distance if self.distance == "ks" else wasserstein_distance
+        measure = ks_distance if self.distance_ == "ks" else wasserstein_distance
         return [measure(confidence, sample) for sample in self.samples_]
 
     def _map_flags(self, chosen: int) -> tuple[Flag, ...]:

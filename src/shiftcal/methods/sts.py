@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import ClassVar, final
 
 from shiftcal._types import Floats, Logits, Probs
 from shiftcal.maps import Map
@@ -25,6 +25,8 @@ class STS(Method):
     Attributes:
         map_: The fitted map.
     """
+
+    uses_bank: ClassVar[bool] = True
 
     map_: Map
 

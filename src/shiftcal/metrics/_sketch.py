@@ -112,6 +112,10 @@ class MetricSketch:
         total._state = self._state.copy()
         return total.merge(other)
 
+    def __radd__(self, other: object) -> MetricSketch:
+        # sum() of sketches starts from 0.
+        return self if other == 0 else NotImplemented
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MetricSketch):
             return NotImplemented

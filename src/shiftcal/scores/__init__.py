@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from shiftcal.scores._read import read_scores
 from shiftcal.scores._read_features import read_features
-from shiftcal.scores._read_labels import read_labels
+from shiftcal.scores._read_labels import read_labelled, read_labels
 from shiftcal.scores._scores import Scores
 from shiftcal.scores._write import write_scores
 
-__all__ = ["Scores", "read_features", "read_labels", "read_scores", "write_scores"]
+__all__ = ["Scores", "read_features", "read_labelled", "read_labels", "read_scores", "write_scores"]

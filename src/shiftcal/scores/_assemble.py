@@ -9,9 +9,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from shiftcal._checks import label_indices
 from shiftcal._types import InputKind
 from shiftcal.errors import FileError, InputError
-from shiftcal.scores._labels import label_indices, present
+from shiftcal.scores._labels import present
 from shiftcal.scores._names import listed, refuse_near_misses
 from shiftcal.scores._scores import Scores
 

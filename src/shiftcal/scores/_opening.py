@@ -19,6 +19,7 @@ _SHRINKAGE = 100
 _OBJECTS = ("Object arrays cannot be loaded", "Python objects in dtype")
 # The first byte of every pickle since protocol 2, which torch.save and joblib write too.
 _PICKLE = b"\x80"
+_ALIKE = 0.75
 
 
 def find(path: str | os.PathLike[str]) -> Path:
@@ -49,8 +50,11 @@ def _neighbour(file: Path) -> str:
         names = [entry.name for entry in file.parent.iterdir()]
     except OSError:
         return f"Nor can its folder {file.parent} be listed."
-    near = difflib.get_close_matches(file.name, names, n=1)
-    return f"Did you mean {near[0]!r}?" if near else "Check the path."
+    # Stems are compared, since a suffix in common makes any two names half alike.
+    names.sort(key=lambda name: Path(name).suffix == file.suffix)
+    by_stem = {Path(name).stem: name for name in names}
+    near = difflib.get_close_matches(file.stem, by_stem, n=1, cutoff=_ALIKE)
+    return f"Did you mean {by_stem[near[0]]!r}?" if near else "Check the path."
 
 
 def require_magic(path: Path, magic: tuple[bytes, ...], kind: str) -> None:

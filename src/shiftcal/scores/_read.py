@@ -44,6 +44,10 @@ def format_of(path: Path, suffixes: tuple[str, ...]) -> Any:
         FileError: If it is not one of ``suffixes``.
     """
     suffix = path.suffix.lower()
+    if suffix == ".tsv":
+        raise FileError(
+            f"{path} must be separated by commas, not tabs. Save it with commas, as .csv."
+        )
     if suffix not in suffixes:
         raise FileError(
             f"{path} must end in the suffix of its format; got {path.suffix!r}. "

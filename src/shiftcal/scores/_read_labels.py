@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-import csv as table
 import os
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal._checks import check_labels
+from shiftcal._checks import check_labels, label_indices
 from shiftcal._types import Labels
-from shiftcal.errors import FileError, InputError
-from shiftcal.scores import npy, npz
-from shiftcal.scores._labels import label_indices, present
-from shiftcal.scores._opening import find, parsing
-from shiftcal.scores._read import read_scores
-from shiftcal.scores._scores import Scores, as_text
-
-
-@dataclass(frozen=True)
-class _Given:
-    """What a file of labels holds: class indices or names, and maybe whose they are."""
-
-    labels: NDArray[Any] | None
-    ids: NDArray[np.str_] | None = None
-    classes: tuple[str, ...] | None = None
+from shiftcal.errors import FileError, InputError, InputWarning
+from shiftcal.scores._label_files import LabelFile, read_label_file
+from shiftcal.scores._opening import find
+from shiftcal.scores._scores import Scores
 
 
 def read_labels(path: str | os.PathLike[str], scores: Scores) -> Labels:
     """The labels of the rows of ``scores``, from another file.
 
     A ``.npy`` file is one array of labels. An ``.npz`` file holds ``labels`` and may hold ``ids``
-    and ``classes``; a ``.csv`` table has a column ``label`` and may have ``id``; any other file
-    is a scores file with labels. Rows are joined by ids where both sides have them, and by their
-    order otherwise. Class names are looked up among those of ``scores``.
+    and ``classes``; a ``.csv`` or ``.parquet`` table has a column ``label`` and may have ``id``;
+    any other file is a scores file with labels. Rows are joined by ids where both sides have
+    them, and by their order otherwise; if only one side has ids, that is an
+    :class:`~shiftcal.errors.InputWarning`. Class names are looked up among those of ``scores``.
 
     Args:
         path: The file.
@@ -46,17 +37,72 @@ def read_labels(path: str | os.PathLike[str], scores: Scores) -> Labels:
         FileError: If the file cannot be read, or a row finds no label in it.
     """
     file = find(path)
+    with _naming(file):
+        given = read_label_file(file)
+        if scores.ids is not None:
+            given = given.without_empty()
+        labels = _labels_for(scores, given)
+    if (given.ids is None) != (scores.ids is None):
+        have = "no ids, the scores have" if given.ids is None else "ids, the scores have none"
+        warnings.warn(
+            f"labels of {file} were joined by order: {file.name} has {have}. "
+            "Give both files ids, or neither, if the order may differ.",
+            InputWarning,
+            stacklevel=2,
+        )
+    return labels
+
+
+def read_labelled(path: str | os.PathLike[str], scores: Scores) -> Scores:
+    """The rows of ``scores`` that have a label in another file, with their labels.
+
+    For labels that have arrived in part. Rows keep their order; an empty cell of a table is no
+    label. Both sides must have ids.
+
+    Args:
+        path: The file, as for :func:`read_labels`.
+        scores: The rows to choose from.
+
+    Raises:
+        FileError: If the file cannot be read, ids are lacking, or no row has a label in it.
+    """
+    file = find(path)
+    with _naming(file):
+        given = read_label_file(file).without_empty()
+        if given.ids is None or scores.ids is None:
+            whose = "the labels" if given.ids is None else "the scores"
+            raise InputError(
+                f"rows that have a label can be told by ids only, and {whose} have none. "
+                "Add ids, or give a label for every row."
+            )
+        kept = np.flatnonzero(np.isin(scores.ids, given.ids))
+        if not len(kept):
+            raise InputError(
+                f"no row of the scores has a label in it: theirs are ids such as "
+                f"{str(scores.ids[0])!r}. Check that both files speak of the same samples."
+            )
+        rows = replace(
+            scores,
+            values=scores.values[kept],
+            labels=None,
+            features=None if scores.features is None else scores.features[kept],
+            ids=scores.ids[kept],
+        )
+        return replace(rows, labels=_labels_for(rows, given))
+
+
+@contextmanager
+def _naming(file: Path) -> Iterator[None]:
     try:
-        given = _READERS.get(file.suffix.lower(), _from_scores)(file)
-        return _labels_for(scores, given)
+        yield
     except FileError:
         raise
     except InputError as error:
         raise FileError(f"{file}: {error}") from error
 
 
-def _labels_for(scores: Scores, given: _Given) -> Labels:
-    labels = given.labels
+def _labels_for(scores: Scores, given: LabelFile) -> Labels:
+    labels = given.complete()
     if labels is None:
         raise InputError("there are no labels. Name them 'labels' ('label' in a table).")
     if labels.ndim != 1:
@@ -78,42 +124,11 @@ def _rows(ids: NDArray[np.str_], wanted: NDArray[np.str_]) -> NDArray[np.intp]:
     position = {name: row for row, name in enumerate(ids.tolist())}
     if len(position) < len(ids):
         raise InputError("ids must differ from one another where labels are joined by them.")
-    for name in wanted.tolist():
-        if name not in position:
-            raise InputError(
-                f"there must be a label for every id of the scores; {name!r} has none."
-            )
+    lacking = [name for name in wanted.tolist() if name not in position]
+    if lacking:
+        raise InputError(
+            f"{len(lacking)} of {len(wanted)} rows have no label here, the first {lacking[0]!r}. "
+            f"Add them, or judge only the rows that have one "
+            "(evaluate --labelled-only, read_labelled in Python)."
+        )
     return np.array([position[name] for name in wanted.tolist()], dtype=np.intp)
-
-
-def _from_npy(path: Path) -> _Given:
-    return _Given(npy.read_array(path))
-
-
-def _from_npz(path: Path) -> _Given:
-    ids, classes = npz.read_member(path, "ids"), npz.read_member(path, "classes")
-    return _Given(
-        npz.read_member(path, "labels"),
-        None if ids is None else as_text(ids, "ids"),
-        None if classes is None else tuple(as_text(classes, "classes").tolist()),
-    )
-
-
-def _from_csv(path: Path) -> _Given:
-    with (
-        parsing(path, "comma-separated text in UTF-8", (table.Error, UnicodeError)),
-        path.open(encoding="utf-8-sig", newline="") as file,
-    ):
-        rows = list(table.DictReader(file, restval="", strict=True, skipinitialspace=True))
-    if not rows or "label" not in rows[0]:
-        return _Given(None)
-    labels = present([row["label"] for row in rows])
-    return _Given(labels, np.array([row["id"] for row in rows]) if "id" in rows[0] else None)
-
-
-def _from_scores(path: Path) -> _Given:
-    scores = read_scores(path)
-    return _Given(scores.labels, scores.ids, scores.classes)
-
-
-_READERS = {".npy": _from_npy, ".npz": _from_npz, ".csv": _from_csv}

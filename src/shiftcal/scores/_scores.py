@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal._checks import check_choice, check_labels, check_scores, to_array
+from shiftcal._checks import (
+    as_text,
+    check_choice,
+    check_classes,
+    check_labels,
+    check_scores,
+    label_indices,
+    to_array,
+)
 from shiftcal._types import Floats, InputKind, Labels, Logits
 from shiftcal.errors import FileError, InputError
 from shiftcal.numerics.softmax import softmax
+from shiftcal.scores._kinds import in_terms_of_the_file
+
+_BINARY = {
+    "logits": " For a binary score s, save np.column_stack([np.zeros_like(s), s]).",
+    "probabilities": " For a binary probability p, save np.column_stack([1 - p, p]).",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +37,7 @@ class Scores:
     Args:
         values: Logits or probabilities ``(n, k)``, float16, float32 or float64.
         input: Which of the two they are.
-        labels: True classes ``(n,)`` in ``0..k-1``.
+        labels: True classes ``(n,)`` in ``0..k-1``, or by name if ``classes`` are given.
         features: What a layer of the model gave for the samples, ``(n, d)``.
         ids: A name for every sample, ``(n,)``.
         classes: Names of the ``k`` classes, in the order of the columns.
@@ -47,12 +59,13 @@ class Scores:
         kind = check_choice(self.input, ("logits", "probabilities"), name="input")
         values = _values(self.values, kind)
         n, k = values.shape
+        classes = None if self.classes is None else check_classes(self.classes, k=k)
         checked = {
             "values": values,
-            "labels": None if self.labels is None else check_labels(self.labels, n=n, k=k),
+            "labels": None if self.labels is None else _labels(self.labels, n, classes, k),
             "features": None if self.features is None else _features(self.features, n),
             "ids": None if self.ids is None else _ids(self.ids, n),
-            "classes": None if self.classes is None else _classes(self.classes, k),
+            "classes": classes,
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -79,10 +92,7 @@ class Scores:
         except InputError as error:
             if not self.source:
                 raise
-            raise FileError(
-                f"{self.source}: {error} (In a file, the name of the array or column says "
-                "which kind the scores are.)"
-            ) from error
+            raise FileError(in_terms_of_the_file(self.source, self.input, str(error))) from error
 
     def as_kind(self, kind: InputKind) -> Scores:
         """The same set with scores of that kind; these very scores if they are so already.
@@ -102,7 +112,7 @@ def _values(values: object, kind: str) -> Floats:
     if z.ndim != 2 or z.shape[0] < 1 or z.shape[1] < 2:
         raise InputError(
             f"{kind} must have shape (n, k), a row per sample and a column per class, at least "
-            f"1 and 2 of them; got shape {z.shape}."
+            f"1 and 2 of them; got shape {z.shape}.{_BINARY[kind] if z.ndim == 1 else ''}"
         )
     return z
 
@@ -114,6 +124,11 @@ def _features(features: object, n: int) -> Floats:
             f"features must have shape ({n}, d), a row per sample; got shape {f.shape}."
         )
     return f
+
+
+def _labels(labels: object, n: int, classes: tuple[str, ...] | None, k: int) -> Labels:
+    given = to_array(labels, name="labels")
+    return check_labels(given if classes is None else label_indices(given, classes), n=n, k=k)
 
 
 def _real(values: object, name: str) -> Floats:
@@ -133,34 +148,3 @@ def _ids(ids: object, n: int) -> NDArray[np.str_]:
     if names.dtype.kind not in "USiu":
         raise InputError(f"ids must be text or whole numbers; got dtype {names.dtype}.")
     return as_text(names, "ids")
-
-
-def _classes(classes: Sequence[str] | NDArray[Any], k: int) -> tuple[str, ...]:
-    given = to_array(classes, name="classes")
-    if given.ndim != 1 or given.dtype.kind not in "US":
-        raise InputError(
-            f"classes must be a list of {k} names; got shape {given.shape} of dtype "
-            f"{given.dtype}. Pass them as text, np.array(names, dtype=str)."
-        )
-    names = as_text(given, "classes").tolist()
-    if len(names) != k:
-        raise InputError(
-            f"classes must name the {k} columns of the scores; got {len(names)} names."
-        )
-    if len(set(names)) < k:
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"classes must be different from one another; {twice!r} comes twice.")
-    if "" in names:
-        raise InputError(f"classes must have names; that of column {names.index('')} is empty.")
-    return tuple(names)
-
-
-def as_text(values: NDArray[Any], name: str) -> NDArray[np.str_]:
-    """Text from text, from UTF-8 bytes, or from whole numbers."""
-    try:
-        return np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values.astype(str)
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{name} must be text in UTF-8; {error.object!r} is not. Save them as text, "
-            "np.array(names, dtype=str)."
-        ) from error

@@ -60,19 +60,21 @@ def _numbers(
 ) -> NDArray[np.float64]:
     """The columns ``wanted`` as one array; those in ``texts`` are collected there on the way."""
     pick = itemgetter(*wanted)
-    cells_at = [(names.index(name), cells) for name, cells in texts.items()]
+    cells_at = [(names.index(name), column) for name, column in texts.items()]
     numbers = array("d")
     for row in _full_rows(path, len(names), rows):
+        cells = pick(row)
         try:
-            numbers.extend(map(float, pick(row)))
+            _refuse_pythonic("".join(cells))
+            numbers.extend(map(float, cells))
         except ValueError:
             bad = next(i for i in wanted if not _is_number(row[i]))
             raise FileError(
                 f"{path}, line {rows.line_num}: column {names[bad]!r} must hold numbers, with a "
                 f"decimal point; got {row[bad][:40]!r}."
             ) from None
-        for i, cells in cells_at:
-            cells.append(row[i])
+        for i, column in cells_at:
+            column.append(row[i])
     return np.array(numbers, dtype=np.float64).reshape(-1, len(wanted))
 
 
@@ -89,8 +91,15 @@ def _full_rows(path: Path, width: int, rows: Any) -> Iterator[list[str]]:
         yield row
 
 
+def _refuse_pythonic(text: str) -> None:
+    """Raise on what Python reads as a number and other programs do not: 1_0, or other digits."""
+    if "_" in text or not text.isascii():
+        raise ValueError(text)
+
+
 def _is_number(cell: str) -> bool:
     try:
+        _refuse_pythonic(cell)
         float(cell)
     except ValueError:
         return False

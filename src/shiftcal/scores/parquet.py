@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from shiftcal._optional import require
 from shiftcal.errors import FileError
-from shiftcal.scores._assemble import assemble
+from shiftcal.scores._assemble import KINDS, assemble
 from shiftcal.scores._columns import ID, LABEL, PREFIX, columns_of, layout_of
 from shiftcal.scores._opening import parsing, refuse_bomb
 from shiftcal.scores._scores import Scores
 
 _KIND = "a Parquet file"
+_OF_SCORES = tuple(PREFIX[kind] for kind in KINDS)
 _pyarrow = partial(require, extra="parquet", needed_by="a .parquet file")
 
 
@@ -51,6 +52,18 @@ def read(path: Path) -> Scores:
         ids=["" if cell is None else str(cell) for cell in cells[ID]] if layout.id else None,
         classes=layout.classes,
     )
+
+
+def read_cells(path: Path) -> dict[str, list[Any]] | None:
+    """The cells of the columns ``label`` and ``id``; ``None`` if the table holds scores too."""
+    parquet = _pyarrow("pyarrow.parquet")
+    with parsing(path, _KIND), parquet.ParquetFile(path, page_checksum_verification=True) as file:
+        names = file.schema_arrow.names
+        if any(name in KINDS or name.startswith(_OF_SCORES) for name in names):
+            return None
+        refuse_bomb(path, unpacked=8 * file.metadata.num_rows, stored=path.stat().st_size)
+        table = file.read(columns=[name for name in (LABEL, ID) if name in names])
+        return {name: table.column(name).to_pylist() for name in table.column_names}
 
 
 def _is_list(schema: Any, name: str) -> bool:

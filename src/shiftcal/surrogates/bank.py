@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from shiftcal._checks import check_choice, check_features, check_labels, check_scores
+from shiftcal._checks import (
+    check_choice,
+    check_classes,
+    check_features,
+    check_labels,
+    check_logits,
+    check_scores,
+    label_indices,
+    to_array,
+)
 from shiftcal._types import Floats, InputKind, Labels, Logits
 from shiftcal.errors import InputError
 from shiftcal.numerics.softmax import p_max
@@ -40,6 +49,15 @@ class SurrogateSet:
     corruption: str | None = None
     severity: int | None = None
     features: Floats | None = None
+
+    def __post_init__(self) -> None:
+        logits = check_logits(self.logits)
+        n, k = logits.shape
+        object.__setattr__(self, "logits", logits)
+        object.__setattr__(self, "labels", check_labels(self.labels, n=n, k=k))
+        if self.features is not None:
+            features = check_features(self.features, name="features", n=n)
+            object.__setattr__(self, "features", features)
 
     def __len__(self) -> int:
         return len(self.logits)
@@ -83,24 +101,15 @@ class SurrogateBank:
     ) -> None:
         if not sets:
             raise InputError(_EMPTY)
-        columns = sorted({s.logits.shape[1] for s in sets})
-        if len(columns) > 1:
-            raise InputError(
-                f"all sets of a bank must have the same number of classes; these have {columns}. "
-                "They must come from one model."
-            )
-        if classes is not None and len(classes) != columns[0]:
-            raise InputError(
-                f"classes must name every column: {columns[0]} columns, {len(classes)} names."
-            )
+        k = _one_width([s.logits for s in sets])
         self.sets = tuple(sets)
-        self.classes = None if classes is None else tuple(str(name) for name in classes)
+        self.classes = None if classes is None else check_classes(classes, k=k)
         self.input = cast(InputKind, check_choice(input, ("logits", "probabilities"), name="input"))
 
     @classmethod
     def from_arrays(
         cls,
-        scores: Sequence[object],
+        scores: Iterable[object],
         labels: object,
         *,
         features: object = None,
@@ -109,32 +118,22 @@ class SurrogateBank:
         classes: Sequence[str] | None = None,
         input: str = "logits",
     ) -> SurrogateBank:
-        """A bank from arrays in memory.
+        """A bank from arrays in memory, which are copied.
 
         Args:
             scores: One array ``(n, k)`` per set, the clean one first.
-            labels: ``(n,)`` if all sets hold the same samples, else one such array per set.
+            labels: ``(n,)`` if all sets hold the same samples, else one such array per set; class
+                indices, or names if ``classes`` are given.
             features: ``(n, d)`` of the clean set, for CPCS and TransCal.
             corruption: Name of the corruption behind the other sets.
             severities: Their severities; 1, 2, ... if a corruption is named.
             classes: Names of the classes in the order of the columns.
             input: What ``scores`` are: ``"logits"`` or ``"probabilities"``.
         """
-        if isinstance(scores, np.ndarray) and scores.ndim == 2:
-            raise InputError(
-                "scores must be a sequence of arrays, one per set; got one array of shape "
-                f"{scores.shape}. For the clean set alone pass [scores]."
-            )
-        if len(scores) == 0:
-            raise InputError(_EMPTY)
-        logits = [check_scores(array, input=input) for array in scores]
-        per_set = _labels_per_set(labels, [z.shape for z in logits])
+        logits = _logits_per_set(scores, input)
+        names = None if classes is None else check_classes(classes, k=logits[0].shape[1])
+        per_set = _labels_per_set(labels, [z.shape for z in logits], names)
         levels = _severities(len(logits), corruption, severities)
-        feature_array = (
-            None
-            if features is None
-            else check_features(features, name="features", n=len(logits[0]))
-        )
         sets = [
             SurrogateSet(
                 z,
@@ -142,11 +141,11 @@ class SurrogateBank:
                 set_name(j, corruption if j else None, level),
                 corruption=corruption if j else None,
                 severity=level,
-                features=feature_array if j == 0 else None,
+                features=features if j == 0 else None,  # type: ignore[arg-type]
             )
             for j, (z, y, level) in enumerate(zip(logits, per_set, levels, strict=True))
         ]
-        return cls(sets, classes=classes, input=input)
+        return cls(sets, classes=names, input=input)
 
     @classmethod
     def from_files(cls, paths: Sequence[str | os.PathLike[str]]) -> SurrogateBank:
@@ -217,7 +216,38 @@ def set_name(position: int, corruption: str | None, severity: int | None) -> str
     return corruption if severity is None else f"{corruption}, severity {severity}"
 
 
-def _labels_per_set(labels: object, shapes: list[tuple[int, ...]]) -> list[Labels]:
+def _logits_per_set(scores: Iterable[object], input: str) -> list[Logits]:
+    if isinstance(scores, np.ndarray) and scores.ndim == 2:
+        raise InputError(
+            "scores must be a sequence of arrays, one per set; got one array of shape "
+            f"{scores.shape}. For the clean set alone pass [scores]."
+        )
+    if isinstance(scores, (str, bytes, dict)) or not isinstance(scores, Iterable):
+        raise InputError(
+            f"scores must be a sequence of arrays, one per set; got {type(scores).__name__}. "
+            "Files make a bank with SurrogateBank.from_files."
+        )
+    # A bank outlives its making: a buffer that is used again must not change it.
+    logits = [np.array(check_scores(array, input=input)) for array in scores]
+    if not logits:
+        raise InputError(_EMPTY)
+    _one_width(logits)
+    return logits
+
+
+def _one_width(logits: Sequence[Logits]) -> int:
+    columns = sorted({z.shape[1] for z in logits})
+    if len(columns) > 1:
+        raise InputError(
+            f"all sets of a bank must have the same number of classes; these have {columns}. "
+            "They must come from one model."
+        )
+    return int(columns[0])
+
+
+def _labels_per_set(
+    labels: object, shapes: list[tuple[int, ...]], classes: tuple[str, ...] | None
+) -> list[Labels]:
     given = list(labels) if isinstance(labels, (list, tuple)) else [labels]
     if given and np.isscalar(given[0]):  # a plain list of class indices
         given = [labels]
@@ -228,7 +258,10 @@ def _labels_per_set(labels: object, shapes: list[tuple[int, ...]]) -> list[Label
             f"labels must be one array for all sets or one per set: {len(shapes)} sets, "
             f"{len(given)} arrays of labels."
         )
-    return [check_labels(y, n=n, k=k) for y, (n, k) in zip(given, shapes, strict=True)]
+    if classes is not None:
+        given = [label_indices(to_array(y, name="labels"), classes) for y in given]
+    checked = [check_labels(y, n=n, k=k) for y, (n, k) in zip(given, shapes, strict=True)]
+    return [np.array(y) for y in checked]
 
 
 def _severities(

@@ -15,7 +15,7 @@ from typing import Any
 from shiftcal._checks import check_features, check_labels, check_scores
 from shiftcal.errors import FileError, InputError
 from shiftcal.scores import Scores, read_scores, write_scores
-from shiftcal.surrogates.bank import SurrogateBank, SurrogateSet, set_name
+from shiftcal.surrogates.bank import SurrogateBank, SurrogateSet
 
 FORMAT = "shiftcal-bank"
 VERSION = 1
@@ -27,6 +27,11 @@ def bank_from_files(paths: Sequence[str | os.PathLike[str]]) -> SurrogateBank:
     Raises:
         InputError: If they differ in kind, in classes or in their order, or lack labels.
     """
+    if isinstance(paths, (str, os.PathLike)):
+        raise InputError(
+            f"paths must be a list of scores files, the clean set first; got {str(paths)!r}. "
+            "For one file pass [path]; a bank folder is read by SurrogateBank.load."
+        )
     if not paths:
         raise InputError("a surrogate bank needs at least one scores file: the clean set.")
     files = [Path(path) for path in paths]
@@ -37,7 +42,7 @@ def bank_from_files(paths: Sequence[str | os.PathLike[str]]) -> SurrogateBank:
         _surrogate_set(
             file,
             s,
-            name=set_name(0, None, 0) if j == 0 else file.stem,
+            name=file.stem,
             corruption=None,
             severity=None if j else 0,
         )
@@ -55,9 +60,9 @@ def save_bank(bank: SurrogateBank, folder: str | os.PathLike[str]) -> None:
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise FileError(f"{target} exists already. Remove it, or name a new folder for the bank.")
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    temporary = target.with_name(f".shiftcal-{secrets.token_hex(6)}.tmp")
     try:
-        temporary.mkdir(parents=True)
+        temporary.mkdir()
         entries = [_save_set(s, j, temporary) for j, s in enumerate(bank)]
         document = {
             "format": FORMAT,
@@ -146,7 +151,8 @@ def _load_set(entry: dict[str, Any], folder: Path) -> SurrogateSet:
         raise FileError(f"{folder / 'bank.json'} names {name!r}, which is not a file beside it.")
     file = folder / name
     scores = read_scores(file)
-    if _digest(file) != entry["sha256"]:
+    # A folder made by hand need not name it.
+    if "sha256" in entry and entry["sha256"] != _digest(file):
         raise FileError(f"{file} is damaged or was replaced: its checksum is not the bank's.")
     return _surrogate_set(
         file,
