@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from shiftcal.errors import FitWarning, InputError
 from shiftcal.maps.beta import Beta
-from shiftcal.numerics.beta_fit import beta_log_odds, solve_beta
+from shiftcal.numerics.top1.beta import beta_log_odds, solve_beta
 
 
 def two_columns(confidence):

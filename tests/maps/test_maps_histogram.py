@@ -8,7 +8,7 @@ from map_data import draw, quiet_fit, top1
 
 from shiftcal.errors import InputError
 from shiftcal.maps.histogram import Histogram
-from shiftcal.numerics.top1_rows import lowest_top1
+from shiftcal.numerics.top1.rows import lowest_top1
 
 
 @pytest.mark.parametrize("n_bins", [1, 4, 15])

@@ -13,7 +13,7 @@ from shiftcal.errors import FitWarning, InputError
 from shiftcal.maps.dirichlet import Dirichlet
 from shiftcal.maps.matrix import Matrix
 from shiftcal.maps.temperature import Temperature
-from shiftcal.numerics.linear_softmax import linear_softmax
+from shiftcal.numerics.linear.softmax import linear_softmax
 
 
 def centred(logits):
@@ -122,7 +122,7 @@ def test_the_off_diagonal_penalty_spares_the_diagonal():
 def test_more_classes_than_there_are_matrices_for_are_fitted_too(family, monkeypatch):
     logits, labels = draw(800, 6, temperature=2.0, seed=8)
     one_each = family().fit(logits, labels)
-    monkeypatch.setattr("shiftcal.numerics.linear_coordinates._MOST_MATRICES", 3)
+    monkeypatch.setattr("shiftcal.numerics.linear.coordinates._MOST_MATRICES", 3)
     one_for_all = family().fit(logits, labels)
     assert one_for_all.status_.converged
     np.testing.assert_allclose(one_for_all.weight_, one_each.weight_, atol=1e-6)
@@ -131,7 +131,7 @@ def test_more_classes_than_there_are_matrices_for_are_fitted_too(family, monkeyp
 def test_a_part_of_the_rows_is_enough_for_the_coordinates(monkeypatch):
     logits, labels = draw(800, 4, temperature=2.0, seed=9)
     whole = Matrix().fit(logits, labels)
-    monkeypatch.setattr("shiftcal.numerics.linear_coordinates._ENOUGH_ROWS", 100)
+    monkeypatch.setattr("shiftcal.numerics.linear.coordinates._ENOUGH_ROWS", 100)
     np.testing.assert_allclose(Matrix().fit(logits, labels).weight_, whole.weight_, atol=1e-6)
 
 

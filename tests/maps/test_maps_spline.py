@@ -8,8 +8,8 @@ from map_data import draw, quiet_fit, top1
 
 from shiftcal.errors import InputError
 from shiftcal.maps.spline import Spline
-from shiftcal.numerics.cumulative_spline import smoothed_means
-from shiftcal.numerics.top1_rows import lowest_top1
+from shiftcal.numerics.top1.cumulative_spline import smoothed_means
+from shiftcal.numerics.top1.rows import lowest_top1
 
 
 def natural_basis(t, knots):

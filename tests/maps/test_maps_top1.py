@@ -9,8 +9,8 @@ from scipy.optimize import brentq
 
 from shiftcal import maps
 from shiftcal.errors import FitWarning
-from shiftcal.numerics.top1_odds import top1_log_odds
-from shiftcal.numerics.top1_rows import lowest_top1, rows_with_top1
+from shiftcal.numerics.top1.odds import top1_log_odds
+from shiftcal.numerics.top1.rows import lowest_top1, rows_with_top1
 
 TOP1 = ("beta", "histogram", "isotonic", "spline")
 

@@ -13,7 +13,7 @@ from shiftcal.errors import FitWarning, InputError
 from shiftcal.maps.beta import Beta
 from shiftcal.maps.temperature import Temperature
 from shiftcal.maps.vector import Vector
-from shiftcal.numerics.linear_softmax import nll_slopes
+from shiftcal.numerics.linear.softmax import nll_slopes
 
 
 def drawn_with(weight, intercept, *, n, seed):

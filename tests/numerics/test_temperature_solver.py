@@ -16,8 +16,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 
-from shiftcal.numerics import softmax_moments, temperature
-from shiftcal.numerics.temperature import solve_temperature
+from shiftcal.numerics.temperature import likelihood as temperature
+from shiftcal.numerics.temperature import softmax_moments
+from shiftcal.numerics.temperature.likelihood import solve_temperature
 
 # More logits than this go to the compiled kernel.
 KERNEL = softmax_moments.SMALL

@@ -17,7 +17,7 @@ from shiftcal.metrics import (
     mce,
     smooth_ece,
 )
-from shiftcal.numerics.cells import cell_of, n_cells
+from shiftcal.numerics.sketch.cells import cell_of, n_cells
 
 # Ties, the ends, neighbours of the ends, and anything between.
 CONFIDENCE = st.one_of(

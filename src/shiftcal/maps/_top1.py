@@ -11,8 +11,8 @@ from scipy.special import expit
 
 from shiftcal._types import FitStatus, Labels, Logits, Probs, Weights
 from shiftcal.maps.base import Map
-from shiftcal.numerics.top1_odds import top1_log_odds
-from shiftcal.numerics.top1_rows import rows_with_top1
+from shiftcal.numerics.top1.odds import top1_log_odds
+from shiftcal.numerics.top1.rows import rows_with_top1
 
 Array = NDArray[np.float64]
 

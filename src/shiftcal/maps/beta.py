@@ -11,7 +11,7 @@ from scipy.special import expit
 from shiftcal._checks import check_not_negative
 from shiftcal._types import FitStatus, Weights
 from shiftcal.maps._top1 import Top1
-from shiftcal.numerics.beta_fit import beta_log_odds, solve_beta
+from shiftcal.numerics.top1.beta import beta_log_odds, solve_beta
 
 # Log-odds of 1 - 1e-12: no set is large enough to tell confidences above it apart, and a single
 # error among them would outweigh all other rows.

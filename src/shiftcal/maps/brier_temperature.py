@@ -7,8 +7,8 @@ from typing import ClassVar, final
 from shiftcal._checks import check_range
 from shiftcal._types import Labels, Logits, Probs, Weights
 from shiftcal.maps.base import Map
-from shiftcal.numerics.brier_temperature import solve_brier_temperature
 from shiftcal.numerics.softmax import softmax
+from shiftcal.numerics.temperature.brier import solve_brier_temperature
 
 
 @final

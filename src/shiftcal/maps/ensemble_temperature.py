@@ -12,7 +12,7 @@ from shiftcal._types import FitStatus, Labels, Logits, Probs, Weights
 from shiftcal.maps.base import Map
 from shiftcal.numerics.mixture_weights import solve_mixture
 from shiftcal.numerics.softmax import softmax
-from shiftcal.numerics.temperature import solve_temperature
+from shiftcal.numerics.temperature.likelihood import solve_temperature
 
 # A part that gives nothing to a label (softmax underflowed) would make the likelihood infinite.
 _LEAST_DENSITY = 1e-300

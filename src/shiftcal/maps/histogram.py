@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from shiftcal._checks import check_count
 from shiftcal._types import Weights
 from shiftcal.maps._top1 import Top1, rounded_confidence
-from shiftcal.numerics.weighted_bins import distinct, equal_weight_bins
+from shiftcal.numerics.binning.weighted import distinct, equal_weight_bins
 
 
 @final

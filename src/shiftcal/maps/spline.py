@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from shiftcal._checks import check_count
 from shiftcal._types import Weights
 from shiftcal.maps._top1 import Top1, rounded_confidence
-from shiftcal.numerics.cumulative_spline import smoothed_means
-from shiftcal.numerics.weighted_bins import distinct
+from shiftcal.numerics.binning.weighted import distinct
+from shiftcal.numerics.top1.cumulative_spline import smoothed_means
 
 
 @final

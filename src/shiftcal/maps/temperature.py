@@ -8,7 +8,7 @@ from shiftcal._checks import check_range
 from shiftcal._types import Labels, Logits, Probs, Weights
 from shiftcal.maps.base import Map
 from shiftcal.numerics.softmax import softmax
-from shiftcal.numerics.temperature import solve_temperature
+from shiftcal.numerics.temperature.likelihood import solve_temperature
 
 
 @final

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from shiftcal._checks import check_count, check_not_negative
 from shiftcal._types import Labels, Logits, Probs, Weights
 from shiftcal.maps.base import Map
-from shiftcal.numerics.linear_softmax import linear_softmax
-from shiftcal.numerics.linear_solver import solve_linear
+from shiftcal.numerics.linear.softmax import linear_softmax
+from shiftcal.numerics.linear.solver import solve_linear
 from shiftcal.numerics.softmax import log_softmax
 
 

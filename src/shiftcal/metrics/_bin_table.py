@@ -13,8 +13,8 @@ from shiftcal._checks import check_confidence
 from shiftcal.errors import InputError
 from shiftcal.metrics._bins import Binning, bins, check_bins
 from shiftcal.metrics.base import check_top1
-from shiftcal.numerics.binned_by import binned_by
-from shiftcal.numerics.binning import BinSums
+from shiftcal.numerics.binning.bins import BinSums
+from shiftcal.numerics.binning.by_other import binned_by
 
 _COLUMNS = ("lower", "upper", "count", "confidence", "accuracy", "gap")
 

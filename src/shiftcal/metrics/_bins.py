@@ -6,7 +6,7 @@ from typing import Literal
 
 from shiftcal._checks import check_choice, check_count
 from shiftcal._types import Confidence, Correct
-from shiftcal.numerics.binning import BinSums, equal_size_bins, equal_width_bins
+from shiftcal.numerics.binning.bins import BinSums, equal_size_bins, equal_width_bins
 
 Binning = Literal["size", "width"]
 

@@ -14,13 +14,13 @@ from shiftcal.metrics._bin_table import BinTable
 from shiftcal.metrics._bins import Binning, check_bins
 from shiftcal.metrics._sketch_state import SketchState
 from shiftcal.metrics.base import check_full, check_top1
-from shiftcal.numerics.bin_errors import debiased_error, expected_error, largest_error
-from shiftcal.numerics.binning import BinSums
-from shiftcal.numerics.cell_sums import CONFIDENCE_UNIT, CellSums
-from shiftcal.numerics.groups import Groups, ks_distance
+from shiftcal.numerics.binning.bins import BinSums
+from shiftcal.numerics.binning.errors import debiased_error, expected_error, largest_error
+from shiftcal.numerics.binning.groups import Groups, largest_residual
 from shiftcal.numerics.losses import hits, log_losses, square_losses, top1_square_losses
-from shiftcal.numerics.residual_path import ece_range
 from shiftcal.numerics.risk_coverage import area_under_risk
+from shiftcal.numerics.sketch.cell_sums import CONFIDENCE_UNIT, CellSums
+from shiftcal.numerics.sketch.residual_path import ece_range
 from shiftcal.numerics.smooth import smooth_error
 
 
@@ -195,7 +195,7 @@ class MetricSketch:
 
     def ks_error(self) -> float:
         """:func:`shiftcal.metrics.ks_error` of the rows counted, looked at between cells."""
-        return ks_distance(self._groups)
+        return largest_residual(self._groups)
 
     def smooth_ece(self) -> float:
         """:func:`shiftcal.metrics.smooth_ece` of the rows counted."""

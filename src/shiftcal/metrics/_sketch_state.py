@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.errors import InputError
-from shiftcal.numerics.cell_sums import CellSums
+from shiftcal.numerics.sketch.cell_sums import CellSums
 
 _FORMAT = 1
 # Fineness of the cells of a class: columns of k classes are k tables.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shiftcal.metrics.base import Facts, check_top1, metric
-from shiftcal.numerics.groups import tie_groups
+from shiftcal.numerics.binning.groups import tie_groups
 from shiftcal.numerics.risk_coverage import area_under_risk
 
 

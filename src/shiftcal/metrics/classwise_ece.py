@@ -6,7 +6,7 @@ import numpy as np
 
 from shiftcal.metrics._bins import Binning, bins
 from shiftcal.metrics.base import Facts, check_full, metric
-from shiftcal.numerics.bin_errors import expected_error
+from shiftcal.numerics.binning.errors import expected_error
 
 
 @metric(Facts(reads="full"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shiftcal.metrics._bins import Binning, bins
 from shiftcal.metrics.base import Facts, check_top1, metric
-from shiftcal.numerics.bin_errors import debiased_error
+from shiftcal.numerics.binning.errors import debiased_error
 
 
 @metric(Facts(reads="top1"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shiftcal.metrics.base import Facts, check_top1, metric
-from shiftcal.numerics.groups import ks_distance, tie_groups
+from shiftcal.numerics.binning.groups import largest_residual, tie_groups
 
 
 @metric(Facts(reads="top1"))
@@ -18,4 +18,4 @@ def ks_error(confidence: object, correct: object) -> float:
         confidence: ``(n,)`` probability of the predicted class, in [0, 1].
         correct: ``(n,)`` whether the predicted class was right.
     """
-    return ks_distance(tie_groups(*check_top1(confidence, correct)))
+    return largest_residual(tie_groups(*check_top1(confidence, correct)))

@@ -8,11 +8,6 @@ from numpy.typing import NDArray
 Sample = NDArray[np.float64]
 
 
-def mean_distance(a: Sample, b: Sample) -> float:
-    """``|mean(a) - mean(b)|``."""
-    return abs(float(a.mean()) - float(b.mean()))
-
-
 def ks_distance(a: Sample, b: Sample) -> float:
     """``max |F_a - F_b|`` of the two empirical distribution functions, in [0, 1]."""
     points = np.concatenate([a, b])

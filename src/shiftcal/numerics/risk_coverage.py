@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.numerics.groups import Groups
+from shiftcal.numerics.binning.groups import Groups
 
 
 def area_under_risk(groups: Groups) -> float:

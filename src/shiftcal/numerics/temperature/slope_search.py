@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from shiftcal.numerics.softmax_moments import Moments
+from shiftcal.numerics.temperature.softmax_moments import Moments
 
 # The error of Halley's step is cubic: from a step this small on, beta is right to 1e-10.
 _CLOSE = 3e-4

@@ -54,7 +54,7 @@ def softmax_moments(
     if data[0].size < SMALL:
         sums = _sums(data, float(b))
     else:
-        from shiftcal.numerics.softmax_kernels import moments
+        from shiftcal.numerics.temperature.softmax_kernels import moments
 
         sums = block_sums(moments, b, data, columns=6, every=every)
     total = sums[5]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal._types import Confidence, Correct
-from shiftcal.numerics.binning_passes import Apart, Sums, sums_by_rank, sums_by_width
+from shiftcal.numerics.binning.passes import Apart, Sums, sums_by_rank, sums_by_width
 
 # Below this many samples sorting takes a millisecond or two; importing numba takes half a second.
 _SMALL = 1 << 15

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shiftcal.numerics.binning import BinSums
+from shiftcal.numerics.binning.bins import BinSums
 
 
 def expected_error(bins: BinSums) -> float:

@@ -37,7 +37,7 @@ def brier_slope(data: tuple[Logits, Labels, Weights | None], beta: float) -> Bri
     if data[0].size < SMALL:
         sums = _sums(data, float(b))
     else:
-        from shiftcal.numerics.brier_kernels import brier
+        from shiftcal.numerics.temperature.brier_kernels import brier
 
         sums = block_sums(brier, b, data, columns=3)
     score, slope = (float(s / sums[2]) for s in sums[:2])

@@ -9,7 +9,7 @@ from numba import njit
 
 from shiftcal.numerics._block_sums import ROWS
 from shiftcal.numerics._jit import compiled
-from shiftcal.numerics.softmax_kernels import (
+from shiftcal.numerics.temperature.softmax_kernels import (
     ANY_ORDER,
     CLASSES,
     FINITE,

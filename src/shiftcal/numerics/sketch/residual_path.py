@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.numerics.cell_sums import CONFIDENCE_UNIT, CellSums
-from shiftcal.numerics.groups import equal_size_cuts
+from shiftcal.numerics.binning.groups import equal_size_cuts
+from shiftcal.numerics.sketch.cell_sums import CONFIDENCE_UNIT, CellSums
 
 
 def ece_range(cells: CellSums, n_bins: int) -> tuple[float, float]:

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal._types import Floats
-from shiftcal.numerics.binning import BinSums
-from shiftcal.numerics.cells import cell_of, n_cells
-from shiftcal.numerics.groups import Groups, equal_size_cuts, sums_between
+from shiftcal.numerics.binning.bins import BinSums
+from shiftcal.numerics.binning.groups import Groups, equal_size_cuts, sums_between
+from shiftcal.numerics.sketch.cells import cell_of, n_cells
 
 CONFIDENCE_UNIT = 2.0**-30
 # Values handled in one go: their cells and patterns stay in the processor's cache.

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from shiftcal._types import FitStatus, Labels, Logits, Weights
-from shiftcal.numerics import temperature_range
 from shiftcal.numerics._block_sums import moderate
-from shiftcal.numerics.slope_search import find_zero, step_to_zero
-from shiftcal.numerics.softmax_moments import Moments, softmax_moments
+from shiftcal.numerics.temperature import range_status
+from shiftcal.numerics.temperature.slope_search import find_zero, step_to_zero
+from shiftcal.numerics.temperature.softmax_moments import Moments, softmax_moments
 
 # For a first guess at most every 32nd block of rows is looked at, and some 6,000 rows at least:
 # with them the guess is good to one per cent.
@@ -73,9 +73,7 @@ def solve_temperature(
     return _at_end(data, t_range, found.here)
 
 
-def _one_look(
-    data: temperature_range.Data, some: Moments, *, every: int
-) -> tuple[float, float | None]:
+def _one_look(data: range_status.Data, some: Moments, *, every: int) -> tuple[float, float | None]:
     """The inverse temperature after one look at all rows; the NLL too if it needs no second.
 
     All rows tell the slope and its first two derivatives at one point. How the slope goes on
@@ -105,20 +103,20 @@ def _nll(here: Moments, r: float) -> float:
 
 
 def _at_end(
-    data: temperature_range.Data, t_range: tuple[float, float], here: Moments
+    data: range_status.Data, t_range: tuple[float, float], here: Moments
 ) -> TemperatureSolution:
     """The end of the range that the slope points to, and the reason."""
     low, high = t_range
-    if here.regret == 0 and not temperature_range.is_constant(data):
-        status = temperature_range.at_lower_bound(t_range, temperature_range.ERROR_FREE)
+    if here.regret == 0 and not range_status.is_constant(data):
+        status = range_status.at_lower_bound(t_range, range_status.ERROR_FREE)
     elif here.regret == 0:
-        status = temperature_range.at_upper_bound(t_range, temperature_range.FLAT)
+        status = range_status.at_upper_bound(t_range, range_status.FLAT)
     elif here.slope <= 0:
-        status = temperature_range.at_lower_bound(t_range, temperature_range.BELOW)
-    elif temperature_range.beats_chance(data):
-        status = temperature_range.at_upper_bound(t_range, temperature_range.ABOVE)
+        status = range_status.at_lower_bound(t_range, range_status.BELOW)
+    elif range_status.beats_chance(data):
+        status = range_status.at_upper_bound(t_range, range_status.ABOVE)
     else:
-        status = temperature_range.at_upper_bound(t_range, temperature_range.CHANCE)
+        status = range_status.at_upper_bound(t_range, range_status.CHANCE)
     temperature = low if status.code == "at-lower-bound" else high
     there = softmax_moments(data, 1 / temperature)
     assert there is not None

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.optimize import brentq
 
 from shiftcal._types import FitStatus, Labels, Logits, Weights
-from shiftcal.numerics import temperature_range
 from shiftcal.numerics._block_sums import moderate
-from shiftcal.numerics.brier_slope import brier_slope
+from shiftcal.numerics.temperature import range_status
+from shiftcal.numerics.temperature.brier_slope import brier_slope
 
 # Neighbours differ by a third in temperature; the score varies slower than that.
 _GRID = 33
@@ -82,13 +82,13 @@ def _at_end(
     temperature = t_range[1] if upper else t_range[0]
     score = brier_slope(data, 1 / temperature).score
     if not upper:
-        error_free = temperature_range.is_error_free(data)
-        why = temperature_range.ERROR_FREE if error_free else temperature_range.BELOW
-        return BrierSolution(temperature, temperature_range.at_lower_bound(t_range, why), score)
-    if temperature_range.is_constant(data):
-        why = temperature_range.FLAT
-    elif temperature_range.beats_chance(data):
-        why = temperature_range.ABOVE
+        error_free = range_status.is_error_free(data)
+        why = range_status.ERROR_FREE if error_free else range_status.BELOW
+        return BrierSolution(temperature, range_status.at_lower_bound(t_range, why), score)
+    if range_status.is_constant(data):
+        why = range_status.FLAT
+    elif range_status.beats_chance(data):
+        why = range_status.ABOVE
     else:
-        why = temperature_range.CHANCE
-    return BrierSolution(temperature, temperature_range.at_upper_bound(t_range, why), score)
+        why = range_status.CHANCE
+    return BrierSolution(temperature, range_status.at_upper_bound(t_range, why), score)

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from shiftcal._types import FitStatus, Labels, Weights
-from shiftcal.numerics.linear_coordinates import coordinates_for
-from shiftcal.numerics.linear_softmax import nll_slopes, separates
+from shiftcal.numerics.linear.coordinates import coordinates_for
+from shiftcal.numerics.linear.softmax import nll_slopes, separates
 from shiftcal.numerics.softmax import softmax
-from shiftcal.numerics.temperature import solve_temperature
+from shiftcal.numerics.temperature.likelihood import solve_temperature
 
 Array = NDArray[np.float64]
 

@@ -47,7 +47,7 @@ class Apart(NamedTuple):
 
 def sums_by_width(confidence: Confidence, correct: Correct, n_bins: int) -> Sums:
     """Sums of the samples with ``i / n_bins < confidence <= (i + 1) / n_bins``."""
-    from shiftcal.numerics import binning_kernels as kernels
+    from shiftcal.numerics.binning import bin_kernels as kernels
 
     confidence, correct = to_read(confidence), to_read(correct)
     parts = _parts(len(confidence))
@@ -69,7 +69,7 @@ def sums_by_rank(
     Left out of the sums, and returned apart, are the samples of first and last rank in each bin
     and all those that share a cell of the histogram with one of these.
     """
-    from shiftcal.numerics import binning_kernels as kernels
+    from shiftcal.numerics.binning import bin_kernels as kernels
 
     confidence, correct = to_read(confidence), to_read(correct)
     parts = _parts(len(confidence))

@@ -76,7 +76,7 @@ def sums_between(
     return np.diff(np.interp(cuts, ranks, running))
 
 
-def ks_distance(groups: Groups) -> float:
+def largest_residual(groups: Groups) -> float:
     """``max_k |sum_{i <= k} (c_i - r_i)| / n`` over the ends of the groups."""
     path = np.cumsum(groups.confidence - groups.correct)
     return float(np.abs(path).max()) / groups.n

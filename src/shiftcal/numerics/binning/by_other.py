@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 
 from shiftcal._types import Confidence, Correct
-from shiftcal.numerics.binning import BinSums, equal_size_bins, equal_width_bins
-from shiftcal.numerics.groups import equal_size_cuts, sums_between
+from shiftcal.numerics.binning.bins import BinSums, equal_size_bins, equal_width_bins
+from shiftcal.numerics.binning.groups import equal_size_cuts, sums_between
 
 
 def binned_by(

@@ -1,0 +1,1 @@
+"""Samples in bins of confidence, the sums over them, and the errors made of the sums."""

@@ -1,0 +1,1 @@
+"""One temperature by least likelihood loss or least Brier score: kernels, search, bounds."""
