@@ -3,7 +3,7 @@ PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 SOURCES := src tests benchmarks examples docs
 
-.PHONY: demo test check lint format docs bench clean
+.PHONY: help demo test check lint format docs bench clean
 .DEFAULT_GOAL := help
 
 help:

@@ -227,6 +227,11 @@ def test_a_target_that_cannot_be_used_is_refused(method, target, words):
     assert method.selection_ is before
 
 
+def test_logits_without_labels_are_refused(method):
+    with pytest.raises(InputError, match=r"got ndarray and no labels\. See SurrogateBank"):
+        method.fit(BANK.clean.logits)
+
+
 def test_labels_with_a_bank_are_refused(method):
     with pytest.raises(InputError, match="a SurrogateBank has its own"):
         method.fit(BANK, BANK.clean.labels)

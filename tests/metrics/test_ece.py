@@ -11,6 +11,7 @@ import torch
 from netcal.metrics import ECE, MCE
 from torchmetrics.functional.classification import binary_calibration_error
 
+from shiftcal.errors import InputError
 from shiftcal.metrics import bin_table, ece, mce
 from shiftcal.numerics.softmax import softmax
 
@@ -167,3 +168,8 @@ def test_real_outputs_give_the_printed_digits(shared_data, name):
     accuracy, width = REAL[name]
     assert round(100 * correct.mean(), 2) == accuracy
     assert round(100 * ece(probs.max(axis=1), correct, binning="width"), 2) == width
+
+
+def test_more_bins_than_memory_holds_are_refused():
+    with pytest.raises(InputError, match="n_bins must be a whole number .* at most 1,000,000"):
+        ece([0.5], [True], n_bins=10**11)

@@ -21,11 +21,13 @@ def check_choice(value: object, allowed: Sequence[str], *, name: str) -> Any:
     )
 
 
-def check_count(value: object, *, name: str, least: int = 1) -> int:
-    """``value`` as an int of at least ``least``."""
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= least:
-        return int(value)
-    raise InputError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+def check_count(value: object, *, name: str, least: int = 1, most: int | None = None) -> int:
+    """``value`` as an int of at least ``least``, and at most ``most`` if that is given."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if whole and least <= int(value) and (most is None or int(value) <= most):  # type: ignore[call-overload]
+        return int(value)  # type: ignore[call-overload]
+    limit = "" if most is None else f" and at most {most:,}"
+    raise InputError(f"{name} must be a whole number of at least {least}{limit}; got {value!r}.")
 
 
 def check_fraction(value: object, *, name: str) -> float:

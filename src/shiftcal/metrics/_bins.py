@@ -9,13 +9,13 @@ from shiftcal._types import Confidence, Correct
 from shiftcal.numerics.binning.bins import BinSums, equal_size_bins, equal_width_bins
 
 Binning = Literal["size", "width"]
+MOST_BINS = 1_000_000
 
 
 def check_bins(n_bins: object, binning: object) -> tuple[int, Binning]:
     """The two options of every binned metric, checked."""
-    return check_count(n_bins, name="n_bins"), check_choice(
-        binning, ("size", "width"), name="binning"
-    )
+    m = check_count(n_bins, name="n_bins", most=MOST_BINS)
+    return m, check_choice(binning, ("size", "width"), name="binning")
 
 
 def bins(confidence: Confidence, correct: Correct, n_bins: object, binning: object) -> BinSums:
