@@ -171,5 +171,5 @@ def test_real_outputs_give_the_printed_digits(shared_data, name):
 
 
 def test_more_bins_than_memory_holds_are_refused():
-    with pytest.raises(InputError, match="n_bins must be a whole number .* at most 1,000,000"):
+    with pytest.raises(InputError, match=r"n_bins must be a whole number .* at most 1,000,000"):
         ece([0.5], [True], n_bins=10**11)

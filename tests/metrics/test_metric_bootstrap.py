@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 
 from shiftcal.errors import InputError
-from shiftcal.metrics import accuracy, bootstrap, brier, classwise_ece, ece, nll, top1_brier
+from shiftcal.metrics import (
+    accuracy,
+    bootstrap,
+    brier,
+    classwise_ece,
+    debiased_ece,
+    ece,
+    ks_error,
+    nll,
+    smooth_ece,
+    top1_brier,
+)
 from shiftcal.metrics.base import facts_of
 from shiftcal.numerics.bootstrap import reflected_interval
 
@@ -105,18 +116,29 @@ def test_it_covers_the_ece_of_a_miscalibrated_predictor():
     assert 46 <= covered <= 60
 
 
-def test_it_reaches_down_near_zero_for_a_calibrated_predictor():
+@pytest.mark.parametrize("metric", [ece, smooth_ece, ks_error, debiased_ece])
+def test_it_holds_zero_for_a_calibrated_predictor_as_often_as_it_says(metric):
     rng = np.random.default_rng(5)
-    lows, percentiles = [], []
+    reached = 0
     for seed in range(40):
-        c, r = overconfident(1000, rng, offset=0.0)
-        interval = bootstrap(ece, c, r, n_resamples=150, seed=seed)
-        lows.append(interval.low / interval.value)
-        percentiles.append((2 * interval.value - interval.high) / interval.value)
-    # As the docstring says; percentiles of the draws never come near zero.
-    assert np.median(lows) < 0.2
-    assert np.max(lows) < 0.7
-    assert np.min(percentiles) > 0.7
+        c, r = overconfident(500, rng, offset=0.0)
+        reached += bootstrap(metric, c, r, n_resamples=100, level=0.9, seed=seed).low == 0
+    # a value beyond the upper 5 % is one in twenty: 38 expected, a standard deviation of 1.4
+    assert reached >= 34
+
+
+def test_it_does_not_reach_zero_where_the_error_is_plain():
+    rng = np.random.default_rng(6)
+    lows = [bootstrap(ece, *overconfident(1000, rng), n_resamples=100).low for _ in range(20)]
+    assert min(lows) > 0.03
+
+
+def test_whole_rows_of_a_calibrated_predictor_reach_zero_too():
+    rng = np.random.default_rng(7)
+    probs = rng.dirichlet(np.ones(3), size=400)
+    labels = (probs.cumsum(axis=1) < rng.random((400, 1))).sum(axis=1)
+    assert bootstrap(classwise_ece, probs, labels, n_resamples=100).low == 0
+    assert bootstrap(classwise_ece, probs, (labels + 1) % 3, n_resamples=100).low > 0.05
 
 
 def test_the_interval_is_cut_to_the_range_and_widened_to_hold_the_value():
@@ -127,9 +149,9 @@ def test_the_interval_is_cut_to_the_range_and_widened_to_hold_the_value():
     assert (low, high) == pytest.approx((0.31, 0.49))
 
 
-def test_one_row_has_an_interval_of_no_width():
+def test_one_row_says_nothing_against_calibration():
     interval = bootstrap(ece, [0.7], [True], n_resamples=10)
-    assert (interval.low, interval.value, interval.high) == pytest.approx((0.3, 0.3, 0.3))
+    assert (interval.low, interval.value, interval.high) == pytest.approx((0.0, 0.3, 0.3))
 
 
 def test_what_is_wrong_is_said():

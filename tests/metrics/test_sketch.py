@@ -157,6 +157,7 @@ def test_sum_adds_many(rows):
     whole = MetricSketch(precision=5)
     whole.update(probs, labels)
     assert sum(parts, MetricSketch(precision=5)) == whole
+    assert sum(parts) == whole
 
 
 def test_its_size_is_fixed_and_as_documented(rows):

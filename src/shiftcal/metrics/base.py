@@ -23,6 +23,8 @@ class Facts:
         better: Whether a lower or a higher value is better.
         lower: Smallest possible value.
         upper: Largest possible value, ``inf`` if there is none.
+        calibration: Whether it is a calibration error, which is 0 for a calibrated model but not on
+            a finite sample of its predictions.
         rows: If the metric is the mean of one number per row: those numbers, from checked arrays.
             A resample then needs the numbers only, not the rows.
     """
@@ -31,6 +33,7 @@ class Facts:
     better: Literal["lower", "higher"] = "lower"
     lower: float = 0.0
     upper: float = 1.0
+    calibration: bool = False
     rows: Callable[[Any, Any], NDArray[Any]] | None = None
 
 

@@ -9,7 +9,7 @@ from shiftcal.metrics.base import Facts, check_full, metric
 from shiftcal.numerics.binning.errors import expected_error
 
 
-@metric(Facts(reads="full"))
+@metric(Facts(reads="full", calibration=True))
 def classwise_ece(
     probs: object, labels: object, *, n_bins: int = 15, binning: Binning = "size"
 ) -> float:

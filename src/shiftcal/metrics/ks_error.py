@@ -6,7 +6,7 @@ from shiftcal.metrics.base import Facts, check_top1, metric
 from shiftcal.numerics.binning.groups import largest_residual, tie_groups
 
 
-@metric(Facts(reads="top1"))
+@metric(Facts(reads="top1", calibration=True))
 def ks_error(confidence: object, correct: object) -> float:
     """Kolmogorov-Smirnov calibration error: the largest gap of two cumulative sums.
 

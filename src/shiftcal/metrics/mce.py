@@ -7,7 +7,7 @@ from shiftcal.metrics.base import Facts, check_top1, metric
 from shiftcal.numerics.binning.errors import largest_error
 
 
-@metric(Facts(reads="top1"))
+@metric(Facts(reads="top1", calibration=True))
 def mce(
     confidence: object, correct: object, *, n_bins: int = 15, binning: Binning = "size"
 ) -> float:

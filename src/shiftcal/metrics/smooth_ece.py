@@ -8,7 +8,7 @@ from shiftcal.metrics.base import Facts, check_top1, metric
 from shiftcal.numerics.smooth import smooth_error
 
 
-@metric(Facts(reads="top1"))
+@metric(Facts(reads="top1", calibration=True))
 def smooth_ece(confidence: object, correct: object) -> float:
     """Smooth calibration error: ECE with a kernel in place of bins (Błasiok and Nakkiran, 2023).
 
