@@ -117,6 +117,30 @@ def digits_maps():
     return markdown(head, rows)
 
 
+def weighting_row(title, pick, results):
+    groups = by_shift(results)
+    cells = [
+        percent(mean(rows, lambda r, m=m: pick(r)[m]["ece"]))
+        for m in ("cpcs", "transcal")
+        for rows in (groups["none"], groups["dead-pixels-15"], groups["blur"], results)
+    ]
+    early = sum("weights-not-converged" in pick(r)["cpcs"]["flags"] for r in results)
+    return [title, f"{early}/{len(results)}", *cells]
+
+
+def digits_weightings():
+    results = load("digits")["results"]
+    rows = [
+        weighting_row("as published: 100 iterations", lambda r: r["methods"], results),
+        weighting_row("`max_iter=10000`", lambda r: r["weightings"]["max_iter"], results),
+        weighting_row("`standardize=True`", lambda r: r["weightings"]["standardize"], results),
+    ]
+    parts = ("clean", "15 % dead", "blur", "all")
+    head = ["regression", "not converged"]
+    head += [f"{m} {part}" for m in ("CPCS", "TransCal") for part in parts]
+    return markdown(head, rows)
+
+
 def ece_floor():
     found = load("ece_bias")["floor"]
     rows = [
@@ -141,7 +165,7 @@ def ece_coverage():
             ends = case[kind]
             cells += [f"{ends['low']:.4f} to {ends['high']:.4f}", f"{ends['coverage']:.2f}"]
         rows.append(cells)
-    head = ["g", "true ECE", "mean ECE", "reflected", "holds the truth", "percentile", "holds it"]
+    head = ["g", "true ECE", "mean ECE", "`bootstrap`", "holds the truth", "percentile", "holds it"]
     note = (
         f"n = {found['coverage_n']:,}, {found['samples']} samples of {found['resamples']:,} "
         "resamples each; ends and ECE are means, the shares should be 0.95.\n"
@@ -153,6 +177,7 @@ TABLES = {
     "digits-methods": digits_methods,
     "digits-choices": digits_choices,
     "digits-maps": digits_maps,
+    "digits-weightings": digits_weightings,
     "ece-floor": ece_floor,
     "ece-coverage": ece_coverage,
 }
