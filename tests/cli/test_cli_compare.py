@@ -146,3 +146,11 @@ def test_what_cannot_be_compared_is_refused(files, refused, words, reason):
     classes = np.array(["fox", "elk", "dog", "cat", "bee", "ant"])
     np.savez("order.npz", logits=np.eye(6) * 3 - 1, classes=classes)
     assert reason in refused("compare", words)
+
+
+def test_a_target_of_one_row_has_no_interval(files, shiftcal, shiftcal_json, bank):
+    target = sc.read_scores("target.npz")
+    np.savez("one.npz", logits=target.values[:1], labels=target.labels[:1])
+    document = shiftcal_json("compare --target one.npz", bank)
+    assert {m["metrics"]["ece"]["low"] for m in document["methods"]} == {None}
+    assert "No intervals: one row" in shiftcal("compare --target one.npz", bank).out

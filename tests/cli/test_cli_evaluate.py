@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ KEYS = {
     "scores",
     "labels",
     "n",
+    "n_unlabelled",
     "n_classes",
     "input",
     "n_bins",
@@ -156,9 +159,66 @@ def test_other_labels_take_the_place_of_those_in_the_file(files, shiftcal_json):
     assert document["metrics"]["accuracy"]["value"] == 1.0
 
 
+def test_labels_joined_by_order_although_one_file_has_ids_are_a_warning(
+    files, shiftcal, shiftcal_json
+):
+    np.save("truth.npy", sc.read_scores("target.npz").labels)
+    words = "evaluate unlabelled.npz --labels truth.npy --resamples 0"
+    done = shiftcal(words)
+    assert done.status == 0
+    assert done.err.startswith("warning: labels of truth.npy were joined by order: ")
+    assert done.err.count("\n") == 1
+    assert shiftcal_json(words)["warnings"] == [done.err[len("warning: ") :].strip()]
+
+
+def in_part(path, rows):
+    target = sc.read_scores("target.npz")
+    lines = [f"{target.ids[row]},{target.labels[row]}\n" for row in rows]
+    Path(path).write_text("id,label\n" + "".join(lines), encoding="utf-8")
+
+
+def test_labels_that_arrived_in_part_judge_the_rows_that_have_one(files, shiftcal, shiftcal_json):
+    rows = np.random.default_rng(3).permutation(500)[:200]
+    in_part("part.csv", rows)
+    words = "evaluate unlabelled.npz --labels part.csv --labelled-only --resamples 0"
+    document = shiftcal_json(words)
+    assert (document["n"], document["n_unlabelled"]) == (200, 300)
+    probs, labels, *_ = of()
+    # the same rows in another order
+    expected = sc.nll(probs[rows], labels[rows])
+    assert document["metrics"]["nll"]["value"] == pytest.approx(expected, rel=1e-12)
+    out = shiftcal(words).out
+    assert out.startswith("unlabelled.npz: 200 of 500 rows (those with a label in part.csv), 6 cl")
+
+
+def test_labels_that_arrived_in_part_are_refused_with_their_number(files, refused):
+    in_part("part.csv", range(1, 401))
+    reason = refused("evaluate unlabelled.npz --labels part.csv")
+    assert "part.csv: 100 of 500 rows have no label here, the first 'row 0'" in reason
+    assert "--labelled-only" in reason
+
+
+def test_where_no_row_is_left_out_nothing_is_said_of_it(files, shiftcal, shiftcal_json):
+    words = "evaluate unlabelled.npz --labels target.npz --labelled-only --resamples 0"
+    assert shiftcal_json(words)["n_unlabelled"] == 0
+    assert shiftcal(words).out.startswith("unlabelled.npz: 500 rows, 6 classes")
+
+
+def test_one_row_has_no_interval(files, shiftcal, shiftcal_json):
+    np.savez("one.npz", logits=[[1.0, -2.0, 0.5]], labels=[0])
+    values = shiftcal_json("evaluate one.npz")["metrics"]
+    assert {(v["low"], v["high"]) for v in values.values()} == {(None, None)}
+    out = shiftcal("evaluate one.npz").out
+    assert out.startswith("one.npz: 1 row, 3 classes")
+    assert "No intervals: one row" in out
+    assert "draws" not in out
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
+        ("target.npz --labelled-only", "--labelled-only goes with --labels."),
+        ("target.npz --bins 100000000000 --binning width", "bins"),
         ("unlabelled.npz", "unlabelled.npz has no labels"),
         ("none.npz", "none.npz does not exist"),
         ("target.npz --bins 0", "--bins"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shiftcal import SAC, STS, SurrogateBank, load
+from shiftcal import SAC, STS, SurrogateBank, load, maps
 
 KEYS = {
     "shiftcal",
@@ -16,6 +16,7 @@ KEYS = {
     "n_classes",
     "classes",
     "settings",
+    "first_set_only",
     "temperature",
     "sets",
     "warnings",
@@ -68,6 +69,48 @@ def test_set_reaches_settings_that_have_no_option(files, shiftcal, bank):
     assert (transcal.reading, transcal.bias, transcal.clip) == ("free", False, 10)
 
 
+def test_settings_of_the_map_reach_it(files, shiftcal, shiftcal_json, bank):
+    words = "fit --method sac --map histogram --set map.n_bins=7 -o sac.json"
+    assert shiftcal(words, bank).status == 0
+    sac = load("sac.json")
+    assert {m.n_bins for m in sac.maps_} == {7}
+    expected = SAC(map=maps.get("histogram")(n_bins=7)).fit(
+        SurrogateBank.from_files(["clean.npz", "s1.npz", "s2.npz"])
+    )
+    for ours, theirs in zip(sac.maps_, expected.maps_, strict=True):
+        np.testing.assert_array_equal(ours.accuracy_, theirs.accuracy_)
+    settings = shiftcal_json(words, bank)["settings"]
+    assert (settings["map"], settings["map.n_bins"]) == ("histogram", 7)
+
+
+def test_settings_of_the_default_map_need_no_map_option(files, shiftcal, bank):
+    words = "fit --method sts --set map.t_range=[0.5,0.6] -o sts.json"
+    done = shiftcal(words, bank)
+    assert done.status == 0
+    assert load("sts.json").map_.temperature_ == 0.6
+
+
+@pytest.mark.parametrize("method", ["vanilla", "ts", "cpcs --source-train train.npz"])
+def test_a_method_that_uses_the_first_set_only_says_so(
+    files, shiftcal, shiftcal_json, bank, method
+):
+    name = method.split()[0]
+    out = shiftcal("fit -o out.json --method", method, bank).out
+    assert f"{name} uses the first set only (clean)" in out
+    assert f"{name} fitted on 1 set of" in out
+    assert shiftcal_json("fit -o out.json --method", method, bank)["first_set_only"] is True
+    alone = shiftcal("fit -o out.json --method", method, "--surrogate clean.npz").out
+    assert "first set only" not in alone
+
+
+@pytest.mark.parametrize("method", ["sts", "sac"])
+def test_a_method_that_uses_all_sets_says_nothing(files, shiftcal, shiftcal_json, bank, method):
+    out = shiftcal("fit -o out.json --method", method, bank).out
+    assert f"{method} fitted on 3 sets of" in out
+    assert "first set only" not in out
+    assert shiftcal_json("fit -o out.json --method", method, bank)["first_set_only"] is False
+
+
 def test_the_kind_of_input_follows_from_the_files(files, shiftcal):
     rng = np.random.default_rng(0)
     np.savez("p.npz", probabilities=rng.dirichlet(np.ones(3), 60), labels=rng.integers(0, 3, 60))
@@ -81,7 +124,7 @@ def test_a_warning_is_one_line_on_stderr_and_in_the_document(files, shiftcal, sh
     words = "fit --method ts -o ts.json --surrogate perfect.npz"
     done = shiftcal(words)
     assert done.status == 0
-    assert done.err.startswith("warning: clean: ")
+    assert done.err.startswith("warning: perfect: ")
     assert done.err.count("\n") == 1
     assert "FitWarning" not in done.err
     assert shiftcal_json(words)["warnings"] == [done.err[len("warning: ") :].strip()]
@@ -101,6 +144,18 @@ def test_a_warning_is_one_line_on_stderr_and_in_the_document(files, shiftcal, sh
         ("--method sac --set peak=3", "Did you mean 'peek'?"),
         ("--method sac --set peek", "--set must be of the form NAME=VALUE; got 'peek'."),
         ("--method sac --peek 3 --set peek=3", "the setting 'peek' is given twice."),
+        (
+            "--method sac --map histogram --set map.bins=7",
+            "the map histogram has no setting 'bins'.",
+        ),
+        ("--method sac --map histogram --set map.bins=7", "Did you mean 'n_bins'?"),
+        ("--method sac --map isotonic --set map.n_bins=7", "It has no settings."),
+        ("--method sac --set map.input=logits", "temperature has no setting 'input'."),
+        ("--method sac --set map.t_range=7", "t_range must be two positive numbers"),
+        ("--method sac --map histogram --set n_bins=7", "say --set map.n_bins=..."),
+        ("--method ts --set map.n_bins=7", "no setting 'map.n_bins' for --set. It belongs to: sac"),
+        ("--method sac --map histogrm --set map.n_bins=7", "Did you mean 'histogram'?"),
+        ("--method sac --set map.t_range=1 --set map.t_range=1", "'map.t_range' is given twice."),
         ("--method sac --set input=logits", "sac has no setting 'input' for --set."),
         ("--method sac --source-train train.npz", "sac uses no features."),
         ("--method cpcs", "cpcs needs features of the training samples (--source-train FILE)."),
@@ -126,6 +181,11 @@ def test_what_cannot_be_meant_is_refused(files, refused, bank, options, reason):
         ("--method ts -o out.json --bank none", "none is not a bank folder"),
         ("--method ts -o no/out.json --surrogate s1.npz", "there is no folder no."),
         ("--method ts -o . --surrogate s1.npz", ". is a folder."),
+        (
+            "--method ts -o x.npz --surrogate s1.npz",
+            "x.npz must end in .json: that is what a fitted method is written as. Name it x.json.",
+        ),
+        ("--method ts -o x --surrogate s1.npz", "x must end in .json"),
         ("--method ts -o s1.npz --surrogate s1.npz", "s1.npz is read by this command"),
         ("-o out.json --surrogate s1.npz", "missing option '--method'"),
         (
@@ -152,3 +212,12 @@ def test_features_that_are_not_finite_are_refused_with_their_file(files, refused
     np.savez("bad.npz", logits=np.zeros((5, 6)) - 1, features=bad)
     reason = refused("fit --method cpcs -o out.json --source-train bad.npz", bank)
     assert "bad.npz: features must be finite; row 2" in reason
+
+
+def test_a_set_of_the_other_kind_is_refused_in_terms_of_its_file(files, refused):
+    probs = np.random.default_rng(0).dirichlet(np.ones(6), 30)
+    np.savez("p.npz", logits=probs, labels=np.arange(30) % 6)
+    reason = refused("fit --method ts -o out.json --surrogate p.npz")
+    assert reason.startswith("error: p.npz: these logits are probabilities")
+    assert "rename the array 'logits' to 'probabilities'" in reason
+    assert "input=" not in reason

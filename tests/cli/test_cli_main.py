@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import runpy
 import signal
 import subprocess
 import sys
@@ -50,6 +51,18 @@ def test_the_program_from_end_to_end(files):
     assert missing.stderr.startswith("error: none.npz does not exist")
 
 
+def test_it_is_also_a_module_that_python_runs(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["anything", "methods", "--jsn"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("shiftcal", run_name="__main__")
+    assert ended.value.code == 2
+    assert "See: shiftcal methods --help" in capsys.readouterr().err
+
+
+def test_importing_that_module_runs_nothing():
+    assert callable(runpy.run_module("shiftcal.__main__", run_name="other")["run"])
+
+
 def test_a_reader_that_has_seen_enough_is_no_error():
     for words in (["--help"], ["methods"]):
         reader, writer = os.pipe()
@@ -62,13 +75,15 @@ def test_a_reader_that_has_seen_enough_is_no_error():
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_behind_stdout_is_told():
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["fit", "--help"]])
+def test_a_full_disk_behind_stdout_is_told(words):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [*PROGRAM, "--version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            [*PROGRAM, *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert done.returncode == 2
-    assert done.stderr.startswith("error: the output could not be written: No space left")
+    assert done.stderr.startswith("error: stdout could not be written: No space left")
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_closed_stdout_is_no_error():
@@ -104,7 +119,7 @@ def test_an_interrupt_ends_with_130_and_leaves_no_file(files):
     program.send_signal(signal.SIGINT)
     _, err = program.communicate(timeout=30)
     assert program.returncode == 130
-    assert err == "error: interrupted. An output file is there whole, or as it was before.\n"
+    assert err == "error: interrupted. Nothing was left half-written.\n"
     assert sorted(files.iterdir()) == before
 
 
@@ -134,7 +149,8 @@ def test_our_own_mistake_is_status_3_with_a_traceback(shiftcal, monkeypatch):
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
-        (MemoryError(), "error: there is not enough memory for this."),
+        (MemoryError(), "error: there is not enough memory for this. Take fewer rows, or fewer b"),
+        (OSError(5, "Input/output error", "x.npz"), "error: x.npz: Input/output error."),
         (PermissionError(13, "Permission denied", "x.npz"), "error: x.npz: Permission denied."),
         (FileError("a\nb \x1b[31m\udc80"), "error: a b \\x1b[31m\\udc80"),
     ],

@@ -26,6 +26,8 @@ def test_the_json_document(shiftcal_json):
     assert sac["settings"] == {"map": "temperature", "distance": "mean", "peek": None, "seed": 0}
     temperature = next(m for m in document["maps"] if m["name"] == "temperature")
     assert temperature["preserves_accuracy"] is True
+    histogram = next(m for m in document["maps"] if m["name"] == "histogram")
+    assert histogram["settings"] == {"n_bins": 15}
     accuracy = next(m for m in document["metrics"] if m["name"] == "accuracy")
     assert accuracy["better"] == "higher"
     for entry in (*document["methods"], *document["maps"], *document["metrics"]):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shiftcal.errors import FileError
-from shiftcal.scores import Scores, read_labels, write_scores
+from shiftcal.errors import FileError, InputWarning
+from shiftcal.scores import Scores, read_labelled, read_labels, write_scores
 
 LOGITS = np.arange(12.0).reshape(4, 3) - 20
 PLAIN = Scores(LOGITS)
 NAMED = Scores(LOGITS, classes=("ant", "bee", "cat"), ids=np.array(["a", "b", "c", "d"]))
 TRUTH = [2, 0, 1, 1]
+WITHOUT_IDS = Scores(LOGITS, classes=NAMED.classes)
 
 
 def test_an_npy_file_is_one_array(tmp_path):
@@ -23,7 +24,7 @@ def test_an_npy_file_is_one_array(tmp_path):
 
 def test_names_are_looked_up_among_the_classes_of_the_scores(tmp_path):
     np.save(tmp_path / "y.npy", np.array(["cat", "ant", "bee", "bee"]))
-    assert read_labels(tmp_path / "y.npy", NAMED).tolist() == TRUTH
+    assert read_labels(tmp_path / "y.npy", WITHOUT_IDS).tolist() == TRUTH
 
 
 def test_rows_are_joined_by_ids(tmp_path):
@@ -31,14 +32,79 @@ def test_rows_are_joined_by_ids(tmp_path):
     assert read_labels(tmp_path / "y.csv", NAMED).tolist() == TRUTH
 
 
-def test_a_table_without_ids_goes_by_order(tmp_path):
+def test_tables_without_ids_go_by_order(tmp_path):
     (tmp_path / "y.csv").write_text("label\n2\n0\n1\n1\n")
-    assert read_labels(tmp_path / "y.csv", NAMED).tolist() == TRUTH
+    assert read_labels(tmp_path / "y.csv", WITHOUT_IDS).tolist() == TRUTH
+
+
+def test_going_by_order_is_a_warning_where_only_the_scores_have_ids(tmp_path):
+    (tmp_path / "y.csv").write_text("label\n2\n0\n1\n1\n")
+    with pytest.warns(InputWarning, match=r"joined by order: y.csv has no ids, the scores have"):
+        assert read_labels(tmp_path / "y.csv", NAMED).tolist() == TRUTH
+
+
+def test_going_by_order_is_a_warning_where_only_the_labels_have_ids(tmp_path):
+    (tmp_path / "y.csv").write_text("id,label\na,2\nb,0\nc,1\nd,1\n")
+    with pytest.warns(InputWarning, match=r"order: y.csv has ids, the scores have none") as seen:
+        assert read_labels(tmp_path / "y.csv", PLAIN).tolist() == TRUTH
+    assert seen[0].filename == __file__
+
+
+@pytest.mark.parametrize("labels", [[1, 0, 2, 1], ["bee", "ant", "cat", "bee"]])
+def test_a_parquet_table_of_labels_alone_is_joined_by_ids(tmp_path, labels):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pytest.importorskip("pyarrow").table({"label": labels, "id": ["d", "b", "a", "c"]})
+    parquet.write_table(table, tmp_path / "y.parquet")
+    assert read_labels(tmp_path / "y.parquet", NAMED).tolist() == TRUTH
+
+
+def test_a_parquet_table_with_scores_keeps_the_names_of_its_classes(tmp_path):
+    pytest.importorskip("pyarrow")
+    others = Scores(LOGITS, labels=np.array([0, 2, 1, 1]), classes=("cat", "bee", "ant"))
+    write_scores(tmp_path / "y.parquet", others)
+    assert read_labels(tmp_path / "y.parquet", WITHOUT_IDS).tolist() == TRUTH
+
+
+def test_a_parquet_table_without_labels_is_refused(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pytest.importorskip("pyarrow").table({"truth": [1], "id": ["d"]})
+    parquet.write_table(table, tmp_path / "y.parquet")
+    with pytest.raises(FileError, match="there are no labels"):
+        read_labels(tmp_path / "y.parquet", NAMED)
+
+
+@pytest.mark.parametrize("text", ["id,label\nd,bee\nz,ant\nb,ant\n", "id,label\na,\nd,1\nb,0\n"])
+def test_the_rows_that_have_a_label_can_be_taken_alone(tmp_path, text):
+    (tmp_path / "y.csv").write_text(text)
+    scores = Scores(LOGITS, classes=NAMED.classes, ids=NAMED.ids, features=LOGITS[:, :1])
+    found = read_labelled(tmp_path / "y.csv", scores)
+    assert found.ids.tolist() == ["b", "d"]
+    assert found.labels.tolist() == [0, 1]
+    np.testing.assert_array_equal(found.values, LOGITS[[1, 3]])
+    np.testing.assert_array_equal(found.features, LOGITS[[1, 3], :1])
+    assert found.classes == NAMED.classes
+
+
+@pytest.mark.parametrize(
+    ("text", "scores", "reason"),
+    [
+        ("id,label\nz,ant\n", NAMED, "no row of the scores has a label in it.*'a'"),
+        ("id,label\na,\nb,\n", NAMED, "no row of the scores has a label"),
+        ("label\n1\n", NAMED, "by ids only, and the labels have none"),
+        ("id,label\na,1\n", PLAIN, "by ids only, and the scores have none"),
+        ("id,label\na,1\na,2\n", NAMED, "ids must differ"),
+        ("id,truth\na,1\n", NAMED, "there are no labels"),
+    ],
+)
+def test_rows_that_cannot_be_found_are_refused(tmp_path, text, scores, reason):
+    (tmp_path / "y.csv").write_text(text)
+    with pytest.raises(FileError, match=rf"y.csv: .*{reason}"):
+        read_labelled(tmp_path / "y.csv", scores)
 
 
 def test_classes_in_another_order_are_matched_by_name(tmp_path):
     np.savez(tmp_path / "y.npz", labels=[0, 2, 1, 1], classes=np.array(["cat", "bee", "ant"]))
-    assert read_labels(tmp_path / "y.npz", NAMED).tolist() == TRUTH
+    assert read_labels(tmp_path / "y.npz", WITHOUT_IDS).tolist() == TRUTH
 
 
 def test_names_can_be_resolved_by_the_classes_beside_them(tmp_path):
@@ -55,9 +121,12 @@ def test_a_scores_file_with_labels_will_do(tmp_path):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("id,label\na,cat\nb,ant\nc,bee\n", "a label for every id of the scores; 'd' has none"),
+        ("id,label\na,cat\nb,ant\n", "2 of 4 rows have no label here, the first 'c'"),
+        ("id,label\na,cat\nb,ant\n", "evaluate --labelled-only, read_labelled in Python"),
         ("id,label\na,cat\na,ant\nc,bee\nd,ant\n", "ids must differ from one another"),
-        ("id,label\na,cat\nb\nc,bee\nd,ant\n", "1 of 4 are missing"),
+        ("id,label\na,cat\nb\nc,bee\nd,ant\n", "1 of 4 rows have no label here, the first 'b'"),
+        ("label,x\n1,\n,\n0,\n1,\n", "1 of 4 are missing"),
+        ("label\n1_0\n1_0\n1_0\n1_0\n", "labels must be among the 3 classes; '1_0' is not"),
         ("id,label\na,dog\nb,ant\nc,bee\nd,ant\n", "'dog' is not"),
         ("id,truth\na,cat\n", "there are no labels"),
         ("label\n", "there are no labels"),

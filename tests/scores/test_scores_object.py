@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from scipy.special import softmax
@@ -31,7 +33,7 @@ def test_other_real_numbers_become_float64(dtype):
     np.testing.assert_array_equal(scores.values, np.abs(LOGITS).astype(dtype))
 
 
-@pytest.mark.parametrize("shape", [(3,), (0, 3), (4, 1), (2, 3, 4), ()])
+@pytest.mark.parametrize("shape", [(3,), (0, 3), (4, 1), (2, 3, 4)])
 def test_values_of_another_shape_are_refused(shape):
     with pytest.raises(InputError, match=r"logits must have shape \(n, k\), a row per sample"):
         Scores(np.zeros(shape))
@@ -123,8 +125,53 @@ def test_probabilities_called_logits_are_refused_naming_the_file():
     with pytest.raises(InputError, match="these logits are probabilities") as refused:
         Scores(p).logits()
     assert not isinstance(refused.value, FileError)
-    with pytest.raises(FileError, match=r"^run/x.npz: these logits .* the name of the array"):
+    with pytest.raises(FileError, match=r"^run/x.npz: these logits are probabilities"):
         Scores(p, source="run/x.npz").logits()
+
+
+RENAMED = {
+    "x.npz": ("rename the array 'logits' to 'probabilities'", "'probabilities' to 'logits'"),
+    "x.safetensors": ("the array 'logits' to 'probabilities'", "'probabilities' to 'logits'"),
+    "x.csv": ("columns logit_<class> to probability_<class>", "probability_<class> to logit_"),
+    "x.parquet": ("columns logit_<class> to probability_<class>", "probability_<class> to logit_"),
+    "x_logits.npy": ("the file to x_probabilities.npy", "probabilities"),
+    "logits.npy": ("the file to probabilities.npy", "probabilities"),
+    "x.npy": ("the file to x_probabilities.npy", "probabilities"),
+    "x_probabilities.npy": ("probabilities", "rename the file to x_logits.npy"),
+}
+
+
+@pytest.mark.parametrize("source", RENAMED)
+def test_a_file_of_the_other_kind_is_told_what_to_rename(source):
+    probs = softmax(LOGITS, axis=1)
+    infinite = np.array([[0.0, -np.inf], [1.0, 2.0]])
+    to_probabilities, to_logits = RENAMED[source]
+    for scores, words in (
+        (Scores(probs, source=source), to_probabilities),
+        (Scores(infinite, source=source), to_probabilities),
+        (Scores(LOGITS, "probabilities", source=source), to_logits),
+    ):
+        with pytest.raises(FileError, match=re.escape(words)) as refused:
+            scores.logits()
+        assert "input=" not in str(refused.value)
+        assert str(refused.value).startswith(f"{source}: ")
+
+
+def test_a_file_with_another_fault_is_told_what_the_check_says():
+    with pytest.raises(FileError, match=r"^x.npz: logits must be finite; row 0 holds nan\. Drop"):
+        Scores(np.array([[np.nan, 0.0]]), source="x.npz").logits()
+
+
+@pytest.mark.parametrize(
+    ("kind", "hint"),
+    [
+        ("logits", "np.column_stack([np.zeros_like(s), s])"),
+        ("probabilities", "np.column_stack([1 - p, p])"),
+    ],
+)
+def test_one_score_a_row_is_refused_with_the_way_to_two(kind, hint):
+    with pytest.raises(InputError, match=re.escape(hint)):
+        Scores(np.array([0.25, 0.75]), kind)
 
 
 def test_nothing_is_changed_in_what_was_passed():

@@ -256,3 +256,13 @@ def test_a_changed_byte_in_the_numbers_of_a_parquet_file_is_noticed(tmp_path):
     (tmp_path / "x.parquet").write_bytes(content)
     with pytest.raises(FileError, match=r"could not be read as a Parquet file.*checksum"):
         read_scores(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize("cell", ["1_0", "\u0661", "\uff11", "\u00a01"])
+def test_what_only_python_takes_for_a_number_is_refused(tmp_path, cell):
+    text = f"id,logit_0,logit_1\na_1,-1.5,1e-3\n\u0661,2,{cell}\n"
+    (tmp_path / "x.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(FileError, match=r"x.csv, line 3: column 'logit_1' must hold numbers"):
+        read_scores(tmp_path / "x.csv")
+    (tmp_path / "x.csv").write_text(text.replace(cell, "3"), encoding="utf-8")
+    assert read_scores(tmp_path / "x.csv").values[1].tolist() == [2.0, 3.0]

@@ -43,7 +43,7 @@ def to_array(values: object, *, name: str) -> NDArray[Any]:
         hint = _TORCH if hasattr(values, "detach") else ""
         raise InputError(f"{name} could not be read as an array: {error}.{hint}") from error
     if array.ndim == 0:
-        kind = type(values).__name__
+        kind = "a single value" if isinstance(values, np.ndarray) else type(values).__name__
         raise InputError(f"{name} must be an array; got {kind}.{_HINTS.get(kind, '')}")
     return array
 

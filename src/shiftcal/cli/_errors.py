@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import platform
 import traceback
 from collections.abc import Callable
@@ -10,10 +11,12 @@ from typing import Any
 
 import typer
 
-from shiftcal.cli._streams import complain, complain_at_length
+from shiftcal.cli._streams import complain, complain_at_length, unwritten
 from shiftcal.errors import ShiftcalError
 
 DONE, GATE_FAILED, BAD_INPUT, OUR_BUG, INTERRUPTED = 0, 1, 2, 3, 130
+# Our own files are named when they cannot be written; what is left is what typer prints itself.
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 def status_of(error: BaseException) -> int:
@@ -38,7 +41,7 @@ def status_of(error: BaseException) -> int:
 
 def interrupted() -> int:
     """What Ctrl-C leads to; 130 is what shells report for it."""
-    complain("error", "interrupted. An output file is there whole, or as it was before.")
+    complain("error", "interrupted. Nothing was left half-written.")
     return INTERRUPTED
 
 
@@ -47,8 +50,10 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, ShiftcalError):
         return str(error)
     if isinstance(error, MemoryError):
-        return "there is not enough memory for this. Take fewer rows at a time."
+        return "there is not enough memory for this. Take fewer rows, or fewer bins, at a time."
     if isinstance(error, OSError):
+        if error.errno in _FULL and not error.filename:
+            return unwritten(error)
         return f"{error.filename or 'a file'}: {error.strerror or error}."
     # Usage errors: their class has moved between versions of typer, this method has not.
     message: Callable[[], str] | None = getattr(error, "format_message", None)

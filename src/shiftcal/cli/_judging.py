@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from shiftcal._types import Labels, Probs
     from shiftcal.metrics import BinTable
 
+# Draws from a single row are all the same, and would give an interval of no width.
+_FEWEST = 2
+
 
 @dataclass(frozen=True)
 class Judge:
@@ -56,10 +59,10 @@ class Judge:
         return float(metric(*arrays, **options))
 
     def interval(self, name: str, probs: Probs, labels: Labels) -> dict[str, float | None]:
-        """The metric called ``name``: ``value``, ``low`` and ``high``."""
+        """The metric called ``name``: ``value``, ``low`` and ``high``, which may be ``None``."""
         from shiftcal.metrics import bootstrap
 
-        if self.n_resamples == 0:
+        if self.n_resamples == 0 or len(labels) < _FEWEST:
             return {"value": self.value(name, probs, labels), "low": None, "high": None}
         metric, arrays, options = self._call(name, probs, labels)
         interval = bootstrap(
@@ -78,14 +81,16 @@ class Judge:
 
         return bin_table(*_top1(probs, labels), n_bins=self.n_bins, binning=self.binning)  # type: ignore[arg-type]
 
-    def describe(self) -> str:
-        """The definitions behind the numbers, in a sentence or two."""
+    def describe(self, n: int) -> str:
+        """The definitions behind the numbers of ``n`` rows, in a sentence or two."""
         kind = "size" if self.binning == "size" else "width"
         text = (
             "Accuracy, confidence and ECE are fractions, not percent; NLL is in nats. "
             f"ECE: {self.n_bins} bins of equal {kind}."
         )
-        if self.n_resamples:
+        if self.n_resamples and n < _FEWEST:
+            text += " No intervals: one row cannot tell how much rows differ."
+        elif self.n_resamples:
             text += (
                 f" Intervals: {100 * self.level:g}% bootstrap, {self.n_resamples} draws, "
                 f"seed {self.seed}."

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from shiftcal.errors import FileError, FitWarning
+from shiftcal.errors import FileError, FitWarning, InputWarning
 
 
 def say(text: str) -> None:
@@ -50,10 +50,15 @@ def _write(stream: TextIO | None, text: str) -> None:
         _discard_the_rest(stream)
     except OSError as error:
         _discard_the_rest(stream)
-        raise FileError(
-            f"the output could not be written: {error.strerror or error}. Files named by -o are "
-            "not concerned; only what was to be printed is lost."
-        ) from error
+        raise FileError(unwritten(error)) from error
+
+
+def unwritten(error: OSError) -> str:
+    """What is said when what was to be printed could not be."""
+    return (
+        f"stdout could not be written: {error.strerror or error}. Files named by -o are not "
+        "concerned; only what was to be printed is lost."
+    )
 
 
 def _discard_the_rest(stream: TextIO) -> None:
@@ -73,7 +78,8 @@ def warnings_as_lines() -> Iterator[list[str]]:
         complain("warning", str(message))
 
     with warnings.catch_warnings():
-        warnings.simplefilter("always", FitWarning)
+        for kind in (FitWarning, InputWarning):
+            warnings.simplefilter("always", kind)
         warnings.showwarning = show
         yield seen
 

@@ -13,7 +13,7 @@ from shiftcal.cli._inputs import adapt_to, check_output, read_target
 from shiftcal.cli._options import Json
 from shiftcal.cli._report import Report
 from shiftcal.cli._streams import progress
-from shiftcal.errors import FileError
+from shiftcal.errors import FileError, InputError
 
 if TYPE_CHECKING:
     from shiftcal.methods import Method
@@ -38,6 +38,7 @@ def apply(
     as_json: Json = False,
 ) -> Report:
     """Calibrate a target, and say which surrogate set it resembles."""
+    _refuse_swapped(method, target, output)
     check_output(output, inputs=[method, target])
     with progress(f"calibrating {target}"):
         fitted = _load(method)
@@ -69,6 +70,16 @@ def apply(
         "selection": fitted.selection_.to_dict(),
     }
     return Report("apply", document, _text(document), as_json)
+
+
+def _refuse_swapped(method: Path, target: Path, output: Path) -> None:
+    from shiftcal.scores._read import READABLE
+
+    if method.suffix.lower() in READABLE and target.suffix.lower() == ".json":
+        raise InputError(
+            f"METHOD and TARGET look swapped: {method} is named as a scores file, and {target} as "
+            f"a fitted method. Say: shiftcal apply {target} {method} -o {output}"
+        )
 
 
 def _load(path: Path) -> Method:

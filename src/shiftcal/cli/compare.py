@@ -136,7 +136,7 @@ def _text(document: dict[str, Any], judge: Judge) -> str:
         *_missing(document["missing"]),
     ]
     if labelled:
-        lines.append(judge.describe())
+        lines.append(judge.describe(document["n"]))
     else:
         lines.append(
             f"{document['target']} has no labels: only what needs none is shown. "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,6 @@ from shiftcal.cli._streams import progress
 from shiftcal.errors import InputError
 
 if TYPE_CHECKING:
-    from shiftcal._types import Labels
     from shiftcal.scores import Scores
 
 ALWAYS = ("accuracy", "ece", "nll", "brier")
@@ -31,10 +31,17 @@ def evaluate(
         typer.Option(
             metavar="FILE",
             help="Labels if the scores file has none, or others than its own: .npy, .npz "
-            "(labels, ids), .csv (label, id), or a scores file with labels. Joined by ids where "
-            "both files have them.",
+            "(labels, ids), .csv or .parquet (label, id), or a scores file with labels. Joined by "
+            "ids where both files have them.",
         ),
     ] = None,
+    labelled_only: Annotated[
+        bool,
+        typer.Option(
+            "--labelled-only",
+            help="Judge only the rows that have a label in the file of --labels, found by ids.",
+        ),
+    ] = False,
     metric: Annotated[
         list[str] | None,
         typer.Option(
@@ -65,8 +72,10 @@ def evaluate(
     _check_gate(max_ece)
     from shiftcal.scores import read_scores
 
-    given = read_scores(scores)
-    truth = _labels(scores, given, labels)
+    everything = read_scores(scores)
+    given = _labelled(scores, everything, labels, only=labelled_only)
+    truth = given.labels
+    assert truth is not None
     probs = probabilities_of(given)
     with progress(f"judging {given.n:,} rows"):
         values = {name: judge.interval(name, probs, truth) for name in names}
@@ -77,6 +86,7 @@ def evaluate(
         "scores": scores,
         "labels": labels or scores,
         "n": given.n,
+        "n_unlabelled": everything.n - given.n,
         "n_classes": given.k,
         "input": given.input,
         "n_bins": bins,
@@ -111,17 +121,22 @@ def _check_gate(max_ece: float | None) -> None:
         )
 
 
-def _labels(path: Path, scores: Scores, labels: Path | None) -> Labels:
+def _labelled(path: Path, scores: Scores, labels: Path | None, *, only: bool) -> Scores:
+    """The rows to judge, with their labels."""
     if labels is not None:
-        from shiftcal.scores import read_labels
+        from shiftcal.scores import read_labelled, read_labels
 
-        return read_labels(labels, scores)
+        if only:
+            return read_labelled(labels, scores)
+        return replace(scores, labels=read_labels(labels, scores))
+    if only:
+        raise InputError("--labelled-only goes with --labels. Name the file that has them.")
     if scores.labels is None:
         raise InputError(
             f"{path} has no labels, and without them nothing can be judged. Name a file that has "
             "them with --labels."
         )
-    return scores.labels
+    return scores
 
 
 def _text(document: dict[str, Any], judge: Judge) -> str:
@@ -131,6 +146,13 @@ def _text(document: dict[str, Any], judge: Judge) -> str:
         ends = "-" if v["low"] is None else f"{v['low']:.4f} to {v['high']:.4f}"
         rows.append([name, _tables.fraction(v["value"]), ends])
     rows.insert(1, ["mean confidence", _tables.fraction(document["mean_confidence"]), "-"])
-    head = f"{document['scores']}: {document['n']:,} rows, {document['n_classes']} classes"
+    head = f"{document['scores']}: {_rows(document)}, {document['n_classes']} classes"
     grid = _tables.table(["metric", "value", interval], rows, right=["value"])
-    return f"{head}\n\n{grid}\n\n{judge.describe()}"
+    return f"{head}\n\n{grid}\n\n{judge.describe(document['n'])}"
+
+
+def _rows(document: dict[str, Any]) -> str:
+    judged, left_out = document["n"], document["n_unlabelled"]
+    if not left_out:
+        return f"{judged:,} row{'s' * (judged > 1)}"
+    return f"{judged:,} of {judged + left_out:,} rows (those with a label in {document['labels']})"

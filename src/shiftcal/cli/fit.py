@@ -15,9 +15,9 @@ from shiftcal.cli._inputs import (
 )
 from shiftcal.cli._options import Bank, Json, SourceTrain, Surrogates
 from shiftcal.cli._report import Report
-from shiftcal.cli._settings import choose_settings
+from shiftcal.cli._settings import choose_settings, shown_settings
 from shiftcal.cli._streams import progress
-from shiftcal.errors import InputError
+from shiftcal.errors import FileError, InputError
 
 if TYPE_CHECKING:
     from shiftcal.methods import Method
@@ -58,7 +58,8 @@ def fit(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Any other setting of the method, such as reading=free (transcal). Repeatable.",
+            help="Any other setting of the method, such as reading=free (transcal), or of its map "
+            "after 'map.', such as map.n_bins=7 (--map histogram). Repeatable.",
         ),
     ] = None,
     as_json: Json = False,
@@ -72,6 +73,11 @@ def fit(
     if source_train is not None and not cls.uses_features:
         raise InputError(f"{cls.name()} uses no features. Leave --source-train out.")
     check_output(output, inputs=_inputs(bank, surrogate, source_train))
+    if output.suffix.lower() != ".json":
+        raise FileError(
+            f"{output} must end in .json: that is what a fitted method is written as. "
+            f"Name it {output.with_suffix('.json')}."
+        )
     from shiftcal.scores import read_features
 
     sets = read_bank(bank, surrogate)
@@ -103,7 +109,8 @@ def _document(fitted: Method, sets: SurrogateBank, output: Path) -> dict[str, An
         "input": fitted.input,
         "n_classes": fitted.n_classes_,
         "classes": fitted.class_names_,
-        "settings": fitted.get_params(deep=False),
+        "settings": shown_settings(fitted),
+        "first_set_only": not fitted.uses_bank,
         "temperature": None if own is None else temperature_of(own),
         "sets": [
             {
@@ -132,13 +139,16 @@ def _text(document: dict[str, Any]) -> str:
         ]
         for position, s in enumerate(document["sets"], start=1)
     ]
+    used = 1 if document["first_set_only"] else len(rows)
     header = ["set", "name", "rows", "mean confidence", "accuracy", "T"]
     lines = [
         _tables.table(header, rows, right=[h for h in header if h != "name"]),
         "",
-        f"{document['method']} fitted on {len(rows)} set{'s' * (len(rows) > 1)} of "
+        f"{document['method']} fitted on {used} set{'s' * (used > 1)} of "
         f"{document['n_classes']} classes ({document['input']}), written to {document['output']}",
     ]
     if document["temperature"] is not None:
         lines.insert(-1, f"T = {_tables.temperature(document['temperature'])}")
+    if used < len(rows):
+        lines.insert(-1, f"{document['method']} uses the first set only ({rows[0][1]})")
     return "\n".join(lines)

@@ -42,6 +42,7 @@ def _maps() -> list[dict[str, Any]]:
             "name": name,
             "summary": _plain(cls.__doc__),
             "preserves_accuracy": cls.preserves_accuracy,
+            "settings": settings_of(cls),
         }
         for name, cls in classes
     ]

@@ -128,7 +128,7 @@ def _rows(ids: NDArray[np.str_], wanted: NDArray[np.str_]) -> NDArray[np.intp]:
     if lacking:
         raise InputError(
             f"{len(lacking)} of {len(wanted)} rows have no label here, the first {lacking[0]!r}. "
-            f"Add them, or judge only the rows that have one "
+            "Add them, or judge only the rows that have one "
             "(evaluate --labelled-only, read_labelled in Python)."
         )
     return np.array([position[name] for name in wanted.tolist()], dtype=np.intp)

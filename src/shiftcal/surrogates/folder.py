@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from shiftcal._checks import check_features, check_labels, check_scores
+from shiftcal._checks import check_features, check_labels
 from shiftcal.errors import FileError, InputError
 from shiftcal.scores import Scores, read_scores, write_scores
 from shiftcal.surrogates.bank import SurrogateBank, SurrogateSet
@@ -171,8 +171,8 @@ def _surrogate_set(
             f"{file} has no labels, and a surrogate set needs them: they are the calibration "
             "samples' own, which corruption does not change."
         )
+    logits = scores.logits()  # its errors name the file
     try:
-        logits = check_scores(scores.values, input=scores.input)
         labels = check_labels(scores.labels, n=logits.shape[0], k=logits.shape[1])
         features = scores.features
         if features is not None:
