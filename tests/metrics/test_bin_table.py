@@ -99,5 +99,7 @@ def test_what_is_wrong_is_said(rows):
         bin_table(*rows, bin_by=100 * rows[0])
     with pytest.raises(UnknownName, match="binning must be one of 'size', 'width'; got 'mass'"):
         bin_table(*rows, binning="mass")
-    with pytest.raises(InputError, match="n_bins must be a whole number of at least 1 and at most 1,000,000; got 0"):
+    with pytest.raises(
+        InputError, match="n_bins must be a whole number of at least 1 and at most 1,000,000; got 0"
+    ):
         bin_table(*rows, n_bins=0)
