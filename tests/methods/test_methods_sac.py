@@ -340,3 +340,20 @@ def test_sts_is_the_map_of_the_union():
     alone = maps.get("temperature")().fit(logits, labels)
     assert STS().fit(BANK).map_.temperature_ == alone.temperature_
     assert STS().fit(BANK).adapt(logits).temperature == alone.temperature_
+
+
+def logits_of(confidence):
+    """Two classes whose softmax has these confidences."""
+    return np.column_stack([np.zeros(len(confidence)), np.log(confidence / (1 - confidence))])
+
+
+def test_sets_of_one_mean_and_two_shapes_are_told_apart_by_wasserstein():
+    rng = np.random.default_rng(0)
+    labels = (rng.random(3000) < 0.75).astype(int)
+    narrow = 0.75 + 0.01 * rng.standard_normal(3000)
+    wide = np.where(np.arange(3000) % 2 == 0, 0.56, 0.94) + 0.005 * rng.standard_normal(3000)
+    bank = SurrogateBank.from_arrays([logits_of(narrow), logits_of(wide)], labels)
+    target = logits_of(rng.permutation(wide))
+    selection = SAC(distance="wasserstein").fit(bank).adapt(target)
+    assert selection.index == 1
+    assert not selection.has("indistinguishable")

@@ -167,3 +167,10 @@ def test_damaged_files_are_refused(tmp_path, name):
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(FileError, match="does not exist"):
         read_labels(tmp_path / "y.npy", PLAIN)
+
+
+def test_indices_in_a_csv_of_scores_count_its_own_columns(tmp_path):
+    scores = Scores(np.array([[1.0, -2.0]] * 3), "logits", ids=list("abc"), classes=("cat", "dog"))
+    path = tmp_path / "x.csv"
+    path.write_text("id,logit_dog,logit_cat,label\na,1,2,0\nb,1,2,1\nc,1,2,0\n")
+    assert read_labels(path, scores).tolist() == [1, 0, 1]

@@ -59,8 +59,10 @@ def test_labels_may_be_names_of_classes():
 
 
 def test_a_buffer_used_again_does_not_change_the_bank():
-    buffer, labels = Z.copy(), Y.copy()
-    bank = SurrogateBank.from_arrays([buffer], labels)
+    buffer, labels, features = Z.copy(), Y.copy(), Z.copy()
+    bank = SurrogateBank.from_arrays([buffer], labels, features=features)
+    features[:] = 7
+    np.testing.assert_array_equal(bank.clean.features, Z)
     buffer /= 10
     labels[:] = 0
     np.testing.assert_array_equal(bank.clean.logits, Z)

@@ -125,7 +125,7 @@ def _indistinguishable(
     for other in others:
         b = ladder[other]
         margin = distances[other] - distances[chosen]
-        if _ks_doubt(target, a, b, margin) if distance == "ks" else _mean_doubt(target, a, b):
+        if _in_doubt(target, a, b, distance=distance, margin=margin):
             yield Flag(
                 "indistinguishable",
                 f"sets {chosen + 1} ({a.name}) and {other + 1} ({b.name}) cannot be told apart by "
@@ -133,6 +133,16 @@ def _indistinguishable(
                 f"{distances[other]:.4f} differ by no more than sampling noise explains.",
             )
             return
+
+
+def _in_doubt(
+    target: TargetSummary, a: SetSummary, b: SetSummary, *, distance: str, margin: float
+) -> bool:
+    if distance == "ks":
+        return _ks_doubt(target, a, b, margin)
+    if distance == "wasserstein":
+        return _wasserstein_doubt(target, a, b, margin)
+    return _mean_doubt(target, a, b)
 
 
 def nearest_first(ladder: Sequence[SetSummary], distances: Sequence[float]) -> list[int]:
@@ -157,6 +167,12 @@ def _mean_doubt(target: TargetSummary, a: SetSummary, b: SetSummary) -> bool:
     own = target.standard_error(a, b)
     noise = float(np.sqrt(own**2 + (a.standard_error**2 + b.standard_error**2) / 4))
     return abs(target.mean_confidence - middle) < 2 * noise
+
+
+def _wasserstein_doubt(target: TargetSummary, a: SetSummary, b: SetSummary, margin: float) -> bool:
+    """Whether two distances differ by noise only; the target's own noise enters both."""
+    own = 2 * target.standard_error(a, b)
+    return margin < 2 * float(np.sqrt(own**2 + a.standard_error**2 + b.standard_error**2))
 
 
 def _ks_doubt(target: TargetSummary, a: SetSummary, b: SetSummary, margin: float) -> bool:

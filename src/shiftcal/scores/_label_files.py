@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv as table
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from shiftcal._checks import as_text
 from shiftcal.scores import npy, npz, parquet
-from shiftcal.scores._columns import ID, LABEL
+from shiftcal.scores._columns import ID, LABEL, PREFIX, layout_of
 from shiftcal.scores._labels import is_empty, present
 from shiftcal.scores._opening import parsing
 from shiftcal.scores._read import read_scores
@@ -77,7 +77,12 @@ def _from_csv(path: Path) -> LabelFile:
     ):
         rows = list(table.DictReader(file, restval="", strict=True, skipinitialspace=True))
     names = [name for name in (LABEL, ID) if rows and name in rows[0]]
-    return _from_cells({name: [row[name] for row in rows] for name in names})
+    given = _from_cells({name: [row[name] for row in rows] for name in names})
+    header = list(rows[0]) if rows else []
+    if any(name.startswith((PREFIX["logits"], PREFIX["probabilities"])) for name in header):
+        # Indices in a table of scores count its own columns, not those of the scores judged.
+        return replace(given, classes=layout_of(path, header).classes)
+    return given
 
 
 def _from_parquet(path: Path) -> LabelFile:

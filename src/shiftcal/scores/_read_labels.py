@@ -107,9 +107,11 @@ def _labels_for(scores: Scores, given: LabelFile) -> Labels:
         raise InputError("there are no labels. Name them 'labels' ('label' in a table).")
     if labels.ndim != 1:
         raise InputError(f"labels must have shape (n,); got shape {labels.shape}.")
-    if given.classes and scores.classes and labels.dtype.kind not in "US":
+    if given.classes and scores.classes:
         names = np.array(given.classes, dtype=np.str_)
-        labels = names[check_labels(labels, n=len(labels), k=len(names))]
+        labels = names[
+            check_labels(label_indices(labels, given.classes), n=len(labels), k=len(names))
+        ]
     if given.ids is not None and scores.ids is not None:
         if len(given.ids) != len(labels):
             raise InputError(

@@ -133,6 +133,7 @@ class SurrogateBank:
         logits = _logits_per_set(scores, input)
         names = None if classes is None else check_classes(classes, k=logits[0].shape[1])
         per_set = _labels_per_set(labels, [z.shape for z in logits], names)
+        copied = None if features is None else np.array(check_features(features, name="features"))
         levels = _severities(len(logits), corruption, severities)
         sets = [
             SurrogateSet(
@@ -141,7 +142,7 @@ class SurrogateBank:
                 set_name(j, corruption if j else None, level),
                 corruption=corruption if j else None,
                 severity=level,
-                features=features if j == 0 else None,  # type: ignore[arg-type]
+                features=copied if j == 0 else None,
             )
             for j, (z, y, level) in enumerate(zip(logits, per_set, levels, strict=True))
         ]
