@@ -25,18 +25,20 @@ class Registry(Generic[T]):
         noun: What an entry is called in messages, such as ``"calibration map"``.
         base: What every entry must be: a subclass of this class. With ``None`` an
             entry is the function that carries the file's name.
+        space: What stands between the words of a name.
     """
 
-    def __init__(self, package: str, noun: str, base: type[T] | None) -> None:
+    def __init__(self, package: str, noun: str, base: type[T] | None, *, space: str = "-") -> None:
         self.package = package
         self.noun = noun
         self.base = base
+        self.space = space
 
     def names(self) -> list[str]:
         """Every entry's name, sorted. Imports the package, but none of the entries."""
         paths = importlib.import_module(self.package).__path__
         return sorted(
-            module.name.replace("_", "-")
+            module.name.replace("_", self.space)
             for module in pkgutil.iter_modules(paths)
             if not module.name.startswith("_") and module.name not in _NOT_PLUGINS
         )
@@ -48,10 +50,12 @@ class Registry(Generic[T]):
             UnknownName: With the nearest names there are.
         """
         known = self.names()
-        wanted = name.replace("_", "-").lower() if isinstance(name, str) else name
+        wanted = name
+        if isinstance(name, str):
+            wanted = name.replace("_", self.space).replace("-", self.space).lower()
         if wanted not in known:
             raise UnknownName(f"no {self.noun} is called {name!r}. {suggest(wanted, known)}")
-        file = wanted.replace("-", "_")
+        file = wanted.replace(self.space, "_")
         module = importlib.import_module(f"{self.package}.{file}")
         if self.base is None:
             return getattr(module, file)

@@ -17,6 +17,7 @@ Probs: TypeAlias = NDArray[np.float64]  # (n, k), rows sum to one
 Confidence: TypeAlias = NDArray[np.floating[Any]]  # (n,), in [0, 1]
 Correct: TypeAlias = NDArray[np.bool_]  # (n,)
 Labels: TypeAlias = NDArray[np.intp]  # (n,), in 0..k-1
+Images: TypeAlias = NDArray[np.uint8]  # (n, height, width, 3), red green blue
 Weights: TypeAlias = NDArray[np.float64]  # (n,), >= 0, some > 0
 
 InputKind: TypeAlias = Literal["logits", "probabilities"]

@@ -1,0 +1,79 @@
+"""Running a corruption over a batch: keys, plan, blocks, threads."""
+
+from __future__ import annotations
+
+import functools
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from shiftcal._types import Images
+from shiftcal.corruptions._keys import stream_keys
+from shiftcal.corruptions.base import Corruption
+
+# Bytes of images a thread takes at a time: enough to forget what starting costs, few enough that
+# they, what is made of them and the kernel's buffers stay in the second-level cache.
+BLOCK_BYTES = 1 << 18
+
+TABLES = {"cifar": 32, "tiny-imagenet": 64, "imagenet": 224}
+
+
+def table_for(height: int, width: int) -> str:
+    """The table whose image size is nearest to the shorter side, in ratio.
+
+    The published sizes are 32, 64 and 224 pixels, so sides up to 45 have the CIFAR table, up to
+    119 that of Tiny-ImageNet, and larger ones that of ImageNet.
+    """
+    side = min(height, width)
+    return min(TABLES, key=lambda name: abs(np.log(TABLES[name] / side)))
+
+
+def run(
+    corruption: Corruption,
+    images: Images,
+    out: Images,
+    *,
+    severity: int,
+    table: str,
+    seed: int,
+    first_index: int,
+    threads: int,
+) -> None:
+    """Corrupt ``images`` ``(n, height, width, 3)`` into ``out``, a contiguous array of that shape."""
+    if severity == 0:
+        out[...] = images
+        return
+    n, height, width = images.shape[:3]
+    plan = _plan(corruption, corruption.setting(severity, table=table), height, width)
+    keys = stream_keys(
+        seed=seed,
+        corruption=corruption.name,
+        severity=severity,
+        indices=np.arange(first_index, first_index + n, dtype=np.int64),
+    )
+    images = _to_read(images)
+
+    def work(start: int) -> None:
+        part = slice(start, start + step)
+        corruption._apply(images[part], out[part], plan, keys[part])
+
+    step = max(1, BLOCK_BYTES // (height * width * 3))
+    starts = range(0, n, step)
+    if not corruption.parallel or threads == 1 or len(starts) < 2:
+        for start in starts:
+            work(start)
+        return
+    with ThreadPoolExecutor(min(threads, len(starts))) as pool:
+        list(pool.map(work, starts))
+
+
+@functools.lru_cache(maxsize=64)
+def _plan(corruption: Corruption, setting: Any, height: int, width: int) -> Any:
+    return corruption._plan(setting, height, width)
+
+
+def _to_read(images: Images) -> Images:
+    view = np.ascontiguousarray(images).view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,1 @@
+"""Data sets: names and paths in, images and labels out."""
