@@ -1,8 +1,8 @@
 """Classifier confidences that hold when the data shifts, without labels.
 
-The names below stand in the order of the data: sets of labelled logits, the methods that learn
-from them and adapt to an unlabelled target, the metrics that judge the result. Nothing heavy is
-imported until it is used.
+The names below stand in the order of the data: corrupted images, sets of labelled logits, the
+methods that learn from them and adapt to an unlabelled target, the metrics that judge the result.
+Nothing heavy is imported until it is used.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from shiftcal import errors, maps, methods, metrics
+    from shiftcal import corruptions, errors, maps, methods, metrics
     from shiftcal._persistence import load
+    from shiftcal.corruptions import corrupt
     from shiftcal.methods.cpcs import CPCS
     from shiftcal.methods.sac import SAC
     from shiftcal.methods.sts import STS
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 # Public name -> the module it is taken from, when it is first asked for.
 _WHERE = {
+    "corrupt": "corruptions",
     "Scores": "scores",
     "read_scores": "scores",
     "read_labels": "scores",
@@ -71,7 +73,7 @@ _WHERE = {
     "top1_brier": "metrics",
     "MetricSketch": "metrics",
 }
-_MODULES = ("errors", "maps", "methods", "metrics")
+_MODULES = ("corruptions", "errors", "maps", "methods", "metrics")
 
 __all__ = [
     "CPCS",
@@ -92,6 +94,8 @@ __all__ = [
     "bootstrap",
     "brier",
     "classwise_ece",
+    "corrupt",
+    "corruptions",
     "debiased_ece",
     "ece",
     "errors",

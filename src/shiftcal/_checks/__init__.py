@@ -4,6 +4,7 @@ Every function returns the checked value and never changes what it was given.
 """
 
 from shiftcal._checks.arrays import to_array
+from shiftcal._checks.images import ImageLayout, check_images
 from shiftcal._checks.model_outputs import (
     GUARD_FROM,
     SMALLEST_PROBABILITY,
@@ -12,7 +13,8 @@ from shiftcal._checks.model_outputs import (
     check_probs,
     check_scores,
 )
-from shiftcal._checks.names import as_text, check_classes, label_indices
+from shiftcal._checks.names import as_text, check_classes, class_indices, label_indices
+from shiftcal._checks.objects import plain
 from shiftcal._checks.samples import (
     check_confidence,
     check_correct,
@@ -30,6 +32,7 @@ from shiftcal._checks.settings import (
 __all__ = [
     "GUARD_FROM",
     "SMALLEST_PROBABILITY",
+    "ImageLayout",
     "as_text",
     "check_choice",
     "check_classes",
@@ -38,6 +41,7 @@ __all__ = [
     "check_count",
     "check_features",
     "check_fraction",
+    "check_images",
     "check_labels",
     "check_logits",
     "check_not_negative",
@@ -45,6 +49,8 @@ __all__ = [
     "check_range",
     "check_scores",
     "check_weights",
+    "class_indices",
     "label_indices",
+    "plain",
     "to_array",
 ]

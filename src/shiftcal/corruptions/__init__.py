@@ -4,10 +4,18 @@ One file is one corruption, found by its file name: ``corruptions.names()`` list
 ``corruptions.get("pixelate")`` and ``corruptions.Pixelate`` give the class.
 """
 
-from typing import Any
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from shiftcal._registry import Registry
 from shiftcal.corruptions.base import Corruption
+
+if TYPE_CHECKING:
+    from shiftcal.corruptions._corrupt import corrupt
+    from shiftcal.corruptions._custom import Custom
+    from shiftcal.corruptions._resolve import as_corruption
 
 _registry: Registry[Corruption] = Registry(
     "shiftcal.corruptions", "corruption", Corruption, space="_"
@@ -15,10 +23,15 @@ _registry: Registry[Corruption] = Registry(
 names = _registry.names
 get = _registry.get
 
-__all__ = ["Corruption", "get", "names"]
+# Public name -> the file it is taken from, when it is first asked for.
+_WHERE = {"Custom": "_custom", "corrupt": "_corrupt", "as_corruption": "_resolve"}
+
+__all__ = ["Corruption", "Custom", "as_corruption", "corrupt", "get", "names"]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        return getattr(importlib.import_module(f"shiftcal.corruptions.{_WHERE[name]}"), name)
     by_class = {file.replace("_", " ").title().replace(" ", ""): file for file in names()}
     if name in by_class:
         return get(by_class[name])

@@ -40,7 +40,7 @@ def run(
     first_index: int,
     threads: int,
 ) -> None:
-    """Corrupt ``images`` ``(n, height, width, 3)`` into ``out``, a contiguous array of that shape."""
+    """Corrupt ``images`` ``(n, height, width, 3)`` into ``out``, contiguous and of that shape."""
     if severity == 0:
         out[...] = images
         return

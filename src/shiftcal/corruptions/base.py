@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, final
@@ -60,13 +61,16 @@ class Corruption(ABC):
 
     @property
     def name(self) -> str:
-        """What it is called in files, tables and messages."""
-        return type(self).__module__.rpartition(".")[2]
+        """What it is called in files, tables and messages: its file, or else its class."""
+        package, _, file = type(self).__module__.rpartition(".")
+        if package == "shiftcal.corruptions":
+            return file
+        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(self).__name__).lower()
 
     @property
     def severities(self) -> int:
         """The highest severity; the lowest that changes anything is 1."""
-        return 5
+        return len(self.settings.imagenet)
 
     @final
     def __repr__(self) -> str:

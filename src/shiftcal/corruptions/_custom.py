@@ -1,0 +1,157 @@
+"""A user's own function or transform in the place of a corruption."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftcal._checks import check_count
+from shiftcal._optional import require
+from shiftcal._types import Images
+from shiftcal.corruptions.base import Corruption, Keys
+from shiftcal.errors import InputError
+
+
+@final
+class Custom(Corruption):
+    """A function of your own as a corruption, with its own severities.
+
+    A function is called as ``function(image)`` with a uint8 array ``(height, width, 3)`` of its
+    own to work on, and returns an array of that shape and type, or a Pillow image. If it has a
+    parameter ``severity`` it gets the severity, and if it has a parameter ``rng`` a
+    :class:`numpy.random.Generator` seeded by seed, name, severity and image index; a function
+    that draws from it alone gives the same pixels whatever the batch. Albumentations transforms
+    are called with ``image=`` and seeded per image; torchvision transforms get a Pillow image,
+    with torch's generator seeded and put back afterwards.
+
+    Images are taken one after the other in one thread, since nothing is known of the function.
+
+    Args:
+        steps: One function for all severities, or a list with one for each severity from 1 on.
+        name: What it is called in files and tables; also part of the random key. By default the
+            name of the function.
+        severities: How many severities there are, if ``steps`` is one function: by default 5 if
+            it has a parameter ``severity``, else 1.
+
+    Raises:
+        InputError: If a step cannot be called, or the name cannot be that of a file.
+    """
+
+    group = "custom"
+    monotone = False
+    parallel = False
+
+    def __init__(
+        self,
+        steps: Callable[..., Any] | Sequence[Callable[..., Any]],
+        *,
+        name: str | None = None,
+        severities: int | None = None,
+    ) -> None:
+        ladder: list[Any] = list(steps) if isinstance(steps, (list, tuple)) else [steps]
+        if not ladder or not all(callable(step) for step in ladder):
+            raise InputError(
+                "a corruption of your own must be a function, or a list of one function per "
+                f"severity; got {steps!r}."
+            )
+        if isinstance(steps, (list, tuple)):
+            if severities not in (None, len(ladder)):
+                raise InputError(
+                    f"severities must be left out where a list of steps is given, or be its "
+                    f"length, {len(ladder)}; got {severities!r}."
+                )
+        else:
+            takes = "severity" in _parameters(ladder[0])
+            count = check_count(severities or (5 if takes else 1), name="severities")
+            if count > 1 and not takes:
+                raise InputError(
+                    f"severities is {count}, but {_name_of(ladder[0])} has no parameter "
+                    "'severity'. Give it one, or pass a list of functions."
+                )
+            ladder *= count
+        self._steps = tuple(ladder)
+        self._name = _checked_name(name if name is not None else _name_of(ladder[0]))
+
+    @property
+    def name(self) -> str:
+        """The name it was given."""
+        return self._name
+
+    @property
+    def severities(self) -> int:
+        """The number of its severities."""
+        return len(self._steps)
+
+    def setting(self, severity: int, *, table: str) -> Any:
+        """Which step, and the severity; there are no tables."""
+        return severity
+
+    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
+        step = self._steps[plan - 1]
+        call = _caller(step, plan)
+        for image, key, into in zip(images, keys, out, strict=True):
+            try:
+                made = call(image.copy(), int(key[0]) | int(key[1]) << 32)
+            except Exception as error:
+                error.add_note(f"raised by the corruption {self._name!r}, severity {plan}")
+                raise
+            into[...] = self._checked(np.asarray(made), image.shape)
+
+    def _checked(self, made: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+        if made.shape == shape and made.dtype == np.uint8:
+            return made
+        raise InputError(
+            f"the corruption {self._name!r} must return uint8 of shape {shape}, as it was given; "
+            f"it returned {made.dtype} of shape {made.shape}."
+        )
+
+
+def _caller(step: Callable[..., Any], severity: int) -> Callable[[Images, int], Any]:
+    """How this kind of step is called with an image and 64 random bits."""
+    if hasattr(step, "set_random_seed"):  # Albumentations
+
+        def call(image: Images, bits: int) -> Any:
+            step.set_random_seed(bits & 0xFFFFFFFF)
+            return step(image=image)["image"]
+    elif type(step).__module__.partition(".")[0] == "torchvision":
+        pillow = require("PIL.Image", extra="images", needed_by="a torchvision transform")
+        torch = require("torch", extra="torch", needed_by="a torchvision transform")
+
+        def call(image: Images, bits: int) -> Any:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(bits >> 1)
+                return step(pillow.fromarray(image))
+    else:
+        names = _parameters(step)
+
+        def call(image: Images, bits: int) -> Any:
+            given: dict[str, Any] = {"severity": severity, "rng": np.random.default_rng(bits)}
+            return step(image, **{name: given[name] for name in names & given.keys()})
+
+    return call
+
+
+def _parameters(step: Callable[..., Any]) -> set[str]:
+    try:
+        return set(inspect.signature(step).parameters)
+    except (TypeError, ValueError):  # some functions written in C tell nothing
+        return set()
+
+
+def _name_of(step: Callable[..., Any]) -> str:
+    name = getattr(step, "__name__", None) or type(step).__name__
+    return "custom" if name == "<lambda>" else name
+
+
+def _checked_name(name: object) -> str:
+    if isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
+        return name
+    raise InputError(
+        f"name must be made of letters, digits, '_', '-' and '.', since files are called by it; "
+        f"got {name!r}."
+    )

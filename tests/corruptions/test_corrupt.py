@@ -1,0 +1,268 @@
+"""The function that people call: what it takes, refuses and returns."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+
+import numpy as np
+import pytest
+from photos import photos
+
+import shiftcal as sc
+from shiftcal.corruptions import _corrupt, _engine, _stream
+from shiftcal.errors import FileError, InputError, UnknownName
+
+IMAGES = photos(24, 40)
+
+
+@pytest.mark.parametrize(
+    ("side", "table"),
+    [
+        (8, "cifar"),
+        (45, "cifar"),
+        (46, "tiny-imagenet"),
+        (119, "tiny-imagenet"),
+        (120, "imagenet"),
+        (500, "imagenet"),
+    ],
+)
+def test_the_table_is_the_one_nearest_in_ratio_to_the_shorter_side(side, table):
+    assert _engine.table_for(side, 2 * side) == table
+    assert _engine.table_for(2 * side, side) == table
+
+
+def test_a_table_can_be_named():
+    auto, cifar, imagenet = (
+        sc.corrupt(IMAGES, "contrast", severity=5, table=table)
+        for table in ("auto", "cifar", "imagenet")
+    )
+    assert np.array_equal(auto, cifar)
+    assert imagenet.std() < cifar.std() / 2
+
+
+@pytest.mark.parametrize("name", ["gaussian-noise", "contrast", "Gaussian_Noise"])
+def test_hyphens_underscores_and_capitals_do_not_matter(name):
+    expected = sc.corrupt(IMAGES, sc.corruptions.GaussianNoise, severity=1)
+    assert np.array_equal(sc.corrupt(IMAGES, name, severity=1), expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "view"),
+    [
+        ((24, 40, 3), lambda x: x[1]),
+        ((24, 40), lambda x: x[1, ..., 1]),
+        ((24, 40, 1), lambda x: x[1, ..., 1:2]),
+        ((4, 24, 40), lambda x: x[..., 1]),
+        ((4, 24, 40, 1), lambda x: x[..., 1:2]),
+        ((0, 24, 40, 3), lambda x: x[:0]),
+        ((0, 24, 40), lambda x: x[:0, ..., 1]),
+    ],
+)
+def test_the_shape_that_came_is_the_shape_that_goes(shape, view):
+    images = view(IMAGES)
+    assert images.shape == shape
+    assert sc.corrupt(images, "pixelate", severity=2).shape == shape
+
+
+def test_a_pillow_image_and_a_list_will_do():
+    from PIL import Image
+
+    expected = sc.corrupt(IMAGES[0], "contrast", severity=2)
+    assert np.array_equal(sc.corrupt(Image.fromarray(IMAGES[0]), "contrast", severity=2), expected)
+    assert np.array_equal(sc.corrupt(list(IMAGES), "contrast", severity=2)[0], expected)
+
+
+@pytest.mark.parametrize(
+    ("images", "words"),
+    [
+        (IMAGES / 255, r"must be uint8, 0 to 255; got float64. Pass \(images \* 255\).round"),
+        (IMAGES.astype(np.float32), r"got float32. Pass images.round\(\).astype"),
+        (IMAGES > 9, r"got bool. Pass images.astype\(np.uint8\) \* 255"),
+        (IMAGES.astype(np.int64), "got int64. Pass images.astype"),
+        (
+            IMAGES.transpose(0, 3, 1, 2),
+            r"channels last; got shape \(4, 3, 24, 40\).*transpose\(0, 2, 3, 1\)",
+        ),
+        (
+            IMAGES[0].transpose(2, 0, 1),
+            r"could be one colour image.*transpose\(1, 2, 0\).*images\[..., None\]",
+        ),
+        (np.zeros((9, 9, 4), np.uint8), r"Leave transparency out: images\[..., :3\]"),
+        (np.zeros((2, 9, 9, 4), np.uint8), r"Leave transparency out: images\[..., :3\]"),
+        (np.zeros((9, 9, 2), np.uint8), r"must have shape .* got shape \(9, 9, 2\)"),
+        (np.zeros(9, np.uint8), r"got shape \(9,\)"),
+        (np.zeros((1, 1, 9, 9, 3), np.uint8), r"got shape \(1, 1, 9, 9, 3\)"),
+        (
+            np.zeros((7, 9, 3), np.uint8),
+            "at least 8 pixels high and wide; these are 7 x 9. Enlarge",
+        ),
+        (np.zeros((2, 9, 0, 3), np.uint8), "these are 9 x 0"),
+    ],
+)
+def test_what_is_no_image_is_refused_with_the_line_that_mends_it(images, words):
+    with pytest.raises(InputError, match=words):
+        sc.corrupt(images, "contrast", severity=1)
+
+
+def test_images_of_different_sizes_are_refused():
+    with pytest.raises(InputError, match="images"):
+        sc.corrupt(
+            [np.zeros((9, 9, 3), np.uint8), np.zeros((9, 12, 3), np.uint8)], "fog", severity=1
+        )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"severity": 6}, "severity must be a whole number of at least 0 and at most 5; got 6"),
+        ({"severity": -1}, "severity must be a whole number of at least 0"),
+        ({"severity": 2.5}, "severity must be a whole number"),
+        ({"severity": True}, "severity must be a whole number"),
+        ({"severity": 1, "seed": -1}, "seed must be a whole number of at least 0"),
+        ({"severity": 1, "threads": 0}, "threads must be a whole number of at least 1"),
+        ({"severity": 1, "first_index": -3}, "first_index must be a whole number"),
+        ({"severity": 1, "table": "imagnet"}, "table must be one of 'auto', 'cifar'.*'imagenet'"),
+    ],
+)
+def test_options_out_of_range_are_refused(options, words):
+    with pytest.raises(InputError, match=words):
+        sc.corrupt(IMAGES, "contrast", **options)
+
+
+def test_an_unknown_name_points_to_the_nearest():
+    with pytest.raises(UnknownName, match=r"no corruption is called 'pixalate'.*'pixelate'"):
+        sc.corrupt(IMAGES, "pixalate", severity=1)
+    with pytest.raises(InputError, match=r"must be a name such as 'pixelate'.*got 7"):
+        sc.corrupt(IMAGES, 7, severity=1)
+
+
+def test_seeds_of_any_size_and_indices_beyond_32_bits_work():
+    large = sc.corrupt(IMAGES, "gaussian_noise", severity=1, seed=10**30, first_index=2**40)
+    assert not np.array_equal(large, sc.corrupt(IMAGES, "gaussian_noise", severity=1))
+
+
+@pytest.fixture
+def small_pieces(monkeypatch):
+    """Files are handled three images at a time."""
+    monkeypatch.setattr(_stream, "PIECE_BYTES", 3 * IMAGES[0].nbytes)
+    monkeypatch.setattr(_corrupt, "PIECE_BYTES", 3 * IMAGES[0].nbytes)
+
+
+@pytest.mark.parametrize("grey", [False, True])
+def test_a_file_becomes_a_file_with_the_same_pixels_as_in_memory(tmp_path, small_pieces, grey):
+    images = np.tile(IMAGES, (3, 1, 1, 1))[..., 1] if grey else np.tile(IMAGES, (3, 1, 1, 1))
+    np.save(tmp_path / "in.npy", images)
+    expected = sc.corrupt(images, "gaussian_noise", severity=3, seed=5)
+    mapped = np.load(tmp_path / "in.npy", mmap_mode="r")
+    for source in (tmp_path / "in.npy", str(tmp_path / "in.npy"), mapped, images):
+        made = sc.corrupt(source, "gaussian_noise", severity=3, seed=5, out=tmp_path / "out.npy")
+        assert isinstance(made, np.memmap)
+        assert not made.flags.writeable
+        assert np.array_equal(made, expected)
+        assert np.array_equal(np.load(tmp_path / "out.npy"), expected)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["in.npy", "out.npy"]
+
+
+def test_a_part_of_a_mapped_file_is_read_right(tmp_path, small_pieces):
+    np.save(tmp_path / "in.npy", np.tile(IMAGES, (3, 1, 1, 1)))
+    part = np.load(tmp_path / "in.npy", mmap_mode="r")[1::2, :, 4:30]
+    expected = sc.corrupt(np.array(part), "contrast", severity=3)
+    made = sc.corrupt(part, "contrast", severity=3, out=tmp_path / "out.npy")
+    assert np.array_equal(made, expected)
+
+
+def test_changes_of_a_private_mapping_are_not_lost(tmp_path, small_pieces):
+    np.save(tmp_path / "in.npy", np.tile(IMAGES, (3, 1, 1, 1)))
+    private = np.load(tmp_path / "in.npy", mmap_mode="c")
+    private[:] = 77
+    sc.corrupt(private, "contrast", severity=1, out=tmp_path / "out.npy")
+    assert (private == 77).all()
+
+
+def test_an_empty_file_of_images_gives_an_empty_file(tmp_path):
+    made = sc.corrupt(IMAGES[:0], "contrast", severity=1, out=tmp_path / "out.npy")
+    assert made.shape == (0, 24, 40, 3)
+
+
+def test_a_large_mapped_file_is_not_taken_into_memory_unasked(tmp_path, monkeypatch):
+    np.save(tmp_path / "in.npy", IMAGES)
+    monkeypatch.setattr(_corrupt, "LARGE", 100)
+    with pytest.raises(InputError, match=r"mapped into memory.*Pass out='corrupted.npy'"):
+        sc.corrupt(tmp_path / "in.npy", "contrast", severity=1)
+    assert sc.corrupt(IMAGES, "contrast", severity=1).shape == IMAGES.shape
+
+
+def test_the_file_that_is_read_is_never_written(tmp_path):
+    np.save(tmp_path / "in.npy", IMAGES)
+    (tmp_path / "link.npy").symlink_to(tmp_path / "in.npy")
+    for out in ("in.npy", "link.npy"):
+        with pytest.raises(InputError, match="must not be the file that is read"):
+            sc.corrupt(tmp_path / "in.npy", "contrast", severity=1, out=tmp_path / out)
+    assert np.array_equal(np.load(tmp_path / "in.npy"), IMAGES)
+
+
+def test_bad_files_are_refused_by_name(tmp_path):
+    (tmp_path / "text.npy").write_text("not an array")
+    np.savez(tmp_path / "two.npz", a=IMAGES, b=IMAGES)
+    np.save(tmp_path / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)
+    whole = tmp_path / "cut.npy"
+    np.save(whole, IMAGES)
+    os.truncate(whole, 500)
+    for name in ("missing.npy", "text.npy", "objects.npy", "cut.npy"):
+        with pytest.raises(FileError, match=rf"{name} could not be read as an .npy array"):
+            sc.corrupt(tmp_path / name, "contrast", severity=1)
+    with pytest.raises(FileError, match=r"two.npz holds several arrays"):
+        sc.corrupt(tmp_path / "two.npz", "contrast", severity=1)
+    with pytest.raises(InputError, match=r"out must be the path of an .npy file; got 'out.png'"):
+        sc.corrupt(IMAGES, "contrast", severity=1, out="out.png")
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()]
+)
+def test_what_breaks_off_leaves_the_old_file_and_nothing_else(
+    tmp_path, small_pieces, monkeypatch, error
+):
+    out = tmp_path / "out.npy"
+    np.save(out, IMAGES)
+    calls = []
+
+    def broken(*args, **options):
+        calls.append(1)
+        if len(calls) == 2:
+            raise error
+        return _engine.run(*args, **options)
+
+    monkeypatch.setattr(_corrupt, "run", broken)
+    expected = FileError if isinstance(error, OSError) else KeyboardInterrupt
+    with pytest.raises(expected):
+        sc.corrupt(np.tile(IMAGES, (3, 1, 1, 1)), "contrast", severity=1, out=out)
+    assert np.array_equal(np.load(out), IMAGES)
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_the_bar_shows_what_is_done_on_standard_error_if_asked(tmp_path, capsys):
+    for shown in (True, False, None):
+        sc.corrupt(IMAGES, "contrast", severity=2, out=tmp_path / "out.npy", progress=shown)
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert ("contrast 2" in said.err and "4/4" in said.err) == bool(shown)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_mapped_file_is_corrupted_in_bounded_memory(tmp_path):
+    import subprocess
+
+    # 600 MB of images; the process itself, numba and scipy included, takes about 200 MB.
+    code = """
+import sys, numpy as np, resource, shiftcal as sc
+shape = (200_000, 32, 32, 3)
+np.lib.format.open_memmap(sys.argv[1], mode="w+", dtype=np.uint8, shape=shape).flush()
+sc.corrupt(sys.argv[1], "contrast", severity=1, out=sys.argv[2])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+    arguments = [sys.executable, "-c", code, str(tmp_path / "in.npy"), str(tmp_path / "out.npy")]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 450
