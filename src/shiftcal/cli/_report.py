@@ -21,6 +21,7 @@ class Report:
         text: What is printed without it.
         as_json: Which of the two is wanted.
         failed_gate: Why a gate such as ``--max-ece`` failed; empty if none did.
+        bad_input: What part of the input could not be used; empty if all could.
     """
 
     command: str
@@ -28,6 +29,7 @@ class Report:
     text: str
     as_json: bool
     failed_gate: str = ""
+    bad_input: str = ""
 
 
 def to_json(report: Report, *, warnings: list[str]) -> str:

@@ -8,11 +8,12 @@ from typing import Annotated
 
 import typer
 
-from shiftcal.cli._errors import DONE, GATE_FAILED, INTERRUPTED, interrupted, status_of
+from shiftcal.cli._errors import BAD_INPUT, DONE, GATE_FAILED, INTERRUPTED, interrupted, status_of
 from shiftcal.cli._report import Report, to_json
 from shiftcal.cli._streams import complain, complain_at_length, say, warnings_as_lines
 from shiftcal.cli.apply import apply
 from shiftcal.cli.compare import compare
+from shiftcal.cli.corrupt import corrupt
 from shiftcal.cli.evaluate import evaluate
 from shiftcal.cli.fit import fit
 from shiftcal.cli.methods import methods
@@ -20,6 +21,10 @@ from shiftcal.errors import InputError
 
 # In the order of the work: name, function, example.
 _COMMANDS: dict[str, tuple[Callable[..., Report], str]] = {
+    "corrupt": (
+        corrupt,
+        "shiftcal corrupt images/ corrupted/ --corruption pixelate --severity all",
+    ),
     "fit": (
         fit,
         "shiftcal fit --method sac -o sac.json \\\n"
@@ -85,6 +90,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if not isinstance(outcome, Report):  # --help, --version, or Ctrl-C as typer tells it
             return interrupted() if outcome == INTERRUPTED else DONE
         say(to_json(outcome, warnings=warned) if outcome.as_json else outcome.text)
+        if outcome.bad_input:
+            complain("error", outcome.bad_input)
+            return BAD_INPUT
         if outcome.failed_gate:
             complain("gate failed", outcome.failed_gate)
             return GATE_FAILED

@@ -87,7 +87,7 @@ def corrupt(  # noqa: PLR0913 (all but the first two are options)
 
     if out is not None:
         file = check_out(out, batch)
-        with bar(len(batch), f"{made_by.name} {severity}", shown=progress) as step:
+        with bar(f"{made_by.name} {severity}", shown=progress) as step:
             write_pieces(batch, file, layout.shape, corrupt=piece, step=step)
         return open_images(file)
     if isinstance(batch, np.memmap) and batch.nbytes > LARGE:

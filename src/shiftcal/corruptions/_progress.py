@@ -8,15 +8,15 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def bar(total: int, doing: str, *, shown: bool | None) -> Iterator[Callable[[int], None]]:
-    """Give a function that is told how much is done.
+def bar(doing: str, *, shown: bool | None) -> Iterator[Callable[[int, int], None]]:
+    """Give a function that is told how much of how much is done.
 
     Args:
-        total: How much there is to do.
         doing: What stands before the bar.
         shown: Whether to show it; ``None`` is if standard error is a terminal.
     """
-    if not (sys.stderr.isatty() if shown is None else shown):
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    if not (terminal if shown is None else shown):
         yield _say_nothing
         return
     from rich.console import Console
@@ -24,9 +24,9 @@ def bar(total: int, doing: str, *, shown: bool | None) -> Iterator[Callable[[int
 
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task(doing, total=total)
-        yield lambda done: progress.update(task, completed=done)
+        task = progress.add_task(doing, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-def _say_nothing(done: int, /) -> None:
-    del done
+def _say_nothing(done: int, total: int, /) -> None:
+    del done, total

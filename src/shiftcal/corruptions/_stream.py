@@ -56,7 +56,7 @@ def write_pieces(
     shape: tuple[int, ...],
     *,
     corrupt: Callable[[NDArray[np.uint8], int], NDArray[np.uint8]],
-    step: Callable[[int], None],
+    step: Callable[[int, int], None],
 ) -> None:
     """Write ``corrupt(piece, start)`` of all pieces to an ``.npy`` file, whole or not at all.
 
@@ -65,7 +65,7 @@ def write_pieces(
         path: The file.
         shape: The shape it shall say.
         corrupt: Called with consecutive pieces of ``images`` and where they start.
-        step: Told how many images are done after every piece.
+        step: Told how many images of how many are done after every piece.
     """
     size = max(1, images[0].nbytes) if len(images) else 1
     count = max(1, PIECE_BYTES // size)
@@ -76,7 +76,7 @@ def write_pieces(
             made = corrupt(images[start : start + count], start)
             file.write(np.ascontiguousarray(made).data)
             forget_pages(images)
-            step(min(start + count, len(images)))
+            step(min(start + count, len(images)), len(images))
 
 
 def forget_pages(images: NDArray[Any]) -> None:

@@ -68,6 +68,11 @@ class Corruption(ABC):
         return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(self).__name__).lower()
 
     @property
+    def description(self) -> str:
+        """The name, with what must be known to tell its results from others of that name."""
+        return self.name
+
+    @property
     def severities(self) -> int:
         """The highest severity; the lowest that changes anything is 1."""
         return len(self.settings.imagenet)

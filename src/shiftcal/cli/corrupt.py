@@ -1,0 +1,192 @@
+"""``shiftcal corrupt``: images in, corrupted images out."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shiftcal.cli._options import Json
+from shiftcal.cli._report import Report
+from shiftcal.errors import InputError
+
+if TYPE_CHECKING:
+    from shiftcal.surrogates.image_sets import Outcome
+
+
+def corrupt(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="IN",
+            help="A folder of images (class sub-folders are kept), one image, an .npy file of "
+            "images (n, height, width, 3), or an .npz file with 'images' and maybe 'labels'.",
+        ),
+    ],
+    target: Annotated[
+        Path,
+        typer.Argument(
+            metavar="OUT",
+            help="Folder for <corruption>/<severity>/<class>/<file>, or for <corruption>.npy.",
+        ),
+    ],
+    corruption: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME",
+            help="A corruption, all, or module:function for your own; `shiftcal methods` lists "
+            "them. Repeatable.",
+        ),
+    ],
+    severity: Annotated[
+        str, typer.Option(metavar="1-5|all", help="One severity, several as 1,3 or 2-4, or all.")
+    ] = "all",
+    table: Annotated[
+        str,
+        typer.Option(
+            metavar="cifar|tiny-imagenet|imagenet|auto",
+            help="Whose strengths; auto goes by the size of the images.",
+        ),
+    ] = "auto",
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Fixes the random numbers.")] = 0,
+    labels: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Labels (.npy) of an .npy file of images.")
+    ] = None,
+    frost_photos: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Folder of frost photographs, instead of the procedural frost."
+        ),
+    ] = None,
+    resize: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Make the shorter side of images of a folder N first."),
+    ] = None,
+    crop: Annotated[
+        int | None, typer.Option(metavar="N", help="Then cut N x N pixels from the centre.")
+    ] = None,
+    image_format: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="png|jpeg",
+            help="Format of written images: png loses nothing, jpeg has quality 85 as ImageNet-C.",
+        ),
+    ] = "png",
+    skip_bad: Annotated[
+        bool,
+        typer.Option("--skip-bad", help="Exit with status 0 even if images could not be read."),
+    ] = False,
+    threads: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Threads; by default one a processor.")
+    ] = None,
+    as_json: Json = False,
+) -> Report:
+    """Make corrupted copies of images; the same command goes on where it was broken off."""
+    severities = _severities(severity)
+    corruptions = _corruptions(corruption, frost_photos)
+    from shiftcal.corruptions._progress import bar
+    from shiftcal.surrogates.image_sets import corrupt_files
+
+    with bar(f"corrupting {source.name}", shown=None) as step:
+        outcome = corrupt_files(
+            source,
+            target,
+            corruptions=corruptions,
+            severities=severities,
+            seed=seed,
+            table=table,
+            step=step,
+            labels=labels,
+            resize=resize,
+            crop=crop,
+            format=image_format,
+            threads=threads,
+        )
+    document = {
+        "source": source,
+        "target": target,
+        "corruptions": {made.name: made.description for made in corruptions},
+        "severities": severities,
+        "table": table,
+        "seed": seed,
+        "layout": outcome.layout,
+        "n_images": outcome.n_images,
+        "files_written": outcome.written,
+        "files_kept": outcome.kept,
+        "bad": [{"file": name, "reason": reason} for name, reason in outcome.bad.items()],
+    }
+    bad = f"{len(outcome.bad)} of {outcome.n_images:,} images could not be read and were left out."
+    return Report(
+        "corrupt",
+        document,
+        _text(target, document, outcome),
+        as_json,
+        bad_input=f"{bad} --skip-bad accepts that." if outcome.bad and not skip_bad else "",
+    )
+
+
+def _severities(text: str) -> list[int]:
+    if text == "all":
+        return [1, 2, 3, 4, 5]
+    chosen: set[int] = set()
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        if not low.strip().isdecimal() or not (high or low).strip().isdecimal():
+            raise InputError(
+                f"--severity must be a number, several as 1,3 or 2-4, or all; got {text!r}."
+            )
+        chosen.update(range(int(low), int(high or low) + 1))
+    if not chosen:
+        raise InputError(f"--severity {text!r} names none. Put the smaller number first.")
+    return sorted(chosen)
+
+
+def _corruptions(asked: list[str], frost_photos: Path | None) -> list[Any]:
+    from shiftcal import corruptions
+
+    names = [name for each in asked for name in (corruptions.names() if each == "all" else [each])]
+    made = [corruptions.as_corruption(_own(name)) for name in dict.fromkeys(names)]
+    if frost_photos is None:
+        return made
+    if "frost" not in (corruption.name for corruption in made):
+        raise InputError("--frost-photos goes with --corruption frost.")
+    frost = corruptions.get("frost")(photos=frost_photos)
+    return [frost if corruption.name == "frost" else corruption for corruption in made]
+
+
+def _own(name: str) -> Any:
+    """A function named as ``module:function``; any other name as it is."""
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        return name
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found: Any = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"--corruption {name!r} cannot be imported: {error}.") from error
+    finally:
+        sys.path.pop(0)
+    return found
+
+
+def _text(target: Path, document: dict[str, Any], outcome: Outcome) -> str:
+    shape = {
+        "folder": "<corruption>/<severity>/...",
+        "stacked": "<corruption>.npy (severities 1 to 5 one after the other)",
+        "arrays": "<corruption>/<severity>.npy",
+    }[outcome.layout]
+    made = ", ".join(document["corruptions"].values())
+    severities = ", ".join(str(severity) for severity in document["severities"])
+    kept = f", {outcome.kept:,} were there already" if outcome.kept else ""
+    bad = f"\nleft out    {len(outcome.bad):,} images that could not be read" if outcome.bad else ""
+    return (
+        f"images      {outcome.n_images:,}\n"
+        f"corruptions {made}\n"
+        f"severities  {severities} (table {document['table']}, seed {document['seed']})\n"
+        f"files       {outcome.written:,} written{kept}{bad}\n"
+        f"in          {target}/{shape}"
+    )

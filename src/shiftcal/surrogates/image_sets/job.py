@@ -1,0 +1,158 @@
+"""What is to be made, what came of it, and the choice between folders and arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from shiftcal._checks import check_choice, check_count
+from shiftcal.corruptions import Corruption, as_corruption
+from shiftcal.corruptions._engine import TABLES
+from shiftcal.datasets.image_files import check_size
+from shiftcal.errors import FileError, InputError
+from shiftcal.numerics._threads import thread_count
+
+
+@dataclass(frozen=True)
+class Job:
+    """Settings of one call; those that decide pixels are written beside the result.
+
+    Attributes:
+        source: A folder of images, an image, or an ``.npy``/``.npz`` file.
+        target: The folder for the result.
+        corruptions: What is done.
+        severities: How strongly, in rising order.
+        seed: Fixes the random numbers.
+        table: Whose strengths; ``"auto"`` goes by the size of each image.
+        threads: How many images are worked on at once.
+        labels: File of labels for an ``.npy`` file of images.
+        resize: Shorter side that images of a folder get first.
+        crop: Side of the square that is then cut from their centre.
+        format: ``"png"`` (nothing is lost) or ``"jpeg"`` (quality 85, as ImageNet-C was stored).
+    """
+
+    source: Path
+    target: Path
+    corruptions: tuple[Corruption, ...]
+    severities: tuple[int, ...]
+    seed: int
+    table: str
+    threads: int
+    labels: Path | None = None
+    resize: int | None = None
+    crop: int | None = None
+    format: Literal["png", "jpeg"] = "png"
+
+
+@dataclass
+class Outcome:
+    """What a call has done.
+
+    Attributes:
+        layout: ``"folder"``, ``"stacked"`` (one array per corruption, severity after severity) or
+            ``"arrays"`` (one array per corruption and severity).
+        n_images: Images that were found.
+        written: Files written by this call.
+        kept: Files that an earlier call had finished.
+        bad: Image files that could not be read, with the reason.
+    """
+
+    layout: Literal["folder", "stacked", "arrays"]
+    n_images: int
+    written: int = 0
+    kept: int = 0
+    bad: dict[str, str] = field(default_factory=dict)
+
+
+Step = Callable[[int, int], None]
+
+
+def corrupt_files(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    corruptions: Sequence[object],
+    severities: Sequence[int] = (1, 2, 3, 4, 5),
+    seed: int = 0,
+    table: str = "auto",
+    step: Step | None = None,
+    **options: Any,
+) -> Outcome:
+    """Write corrupted copies of all images of a folder or an array to a folder.
+
+    A folder of images becomes ``<corruption>/<severity>/<class>/<file>``, and an array
+    ``(n, height, width, 3)`` becomes ``<corruption>.npy`` with all five severities one after the
+    other and ``labels.npy`` to match, as in CIFAR-10-C; if other severities are asked for,
+    ``<corruption>/<severity>.npy`` and ``<corruption>/labels.npy``. ``corrupted.json`` says how
+    they were made. The images' indices, which their random numbers depend on, are those of the
+    sorted list of files, or of the rows.
+
+    Called again after it was broken off, it goes on where it stopped, and the files are the same
+    to the byte as if it had not been. More corruptions can be added by further calls with the
+    same settings.
+
+    Args:
+        source: A folder of images (sub-folders are kept), one image, an ``.npy`` file, or an
+            ``.npz`` file with ``images`` and maybe ``labels``.
+        target: The folder; made if it is not there.
+        corruptions: Names, corruptions or functions, as :func:`shiftcal.corrupt` takes them.
+        severities: Which severities.
+        seed: Fixes the random numbers.
+        table: As for :func:`shiftcal.corrupt`.
+        step: Told after every file how many of how many are done.
+        **options: ``threads``, ``labels``, ``resize``, ``crop`` and ``format``, as in
+            :class:`Job`.
+
+    Raises:
+        InputError: If a setting cannot be used.
+        FileError: If the source cannot be read, or the target holds something else.
+    """
+    job = _checked(
+        Job(
+            source=Path(source),
+            target=Path(target),
+            corruptions=tuple(as_corruption(given) for given in corruptions),
+            severities=tuple(sorted(set(severities))),
+            seed=check_count(seed, name="seed", least=0),
+            table=check_choice(table, ("auto", *TABLES), name="table"),
+            threads=check_count(options.pop("threads", None) or thread_count(), name="threads"),
+            **options,
+        )
+    )
+    if job.source.suffix.lower() in (".npy", ".npz"):
+        from shiftcal.surrogates.image_sets.array import corrupt_array
+
+        return corrupt_array(job, step or _say_nothing)
+    from shiftcal.surrogates.image_sets.folder import corrupt_folder
+
+    return corrupt_folder(job, step or _say_nothing)
+
+
+def _checked(job: Job) -> Job:
+    if not job.source.exists():
+        raise FileError(f"{job.source} does not exist. Name a folder of images or an array.")
+    names = [corruption.name for corruption in job.corruptions]
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"corruptions must be given, each once; got {names}.")
+    for corruption in job.corruptions:
+        for severity in job.severities or (0,):
+            check_count(severity, name="severity", most=corruption.severities)
+    check_choice(job.format, ("png", "jpeg"), name="format")
+    check_size(job.resize, name="resize")
+    check_size(job.crop, name="crop")
+    source, target = job.source.resolve(), job.target.resolve()
+    if target == source or (source.is_dir() and source in target.parents):
+        raise InputError(
+            f"the result must not be written into the folder that is read: {job.target} is inside "
+            f"{job.source}. Name a folder elsewhere."
+        )
+    if target.exists() and not target.is_dir():
+        raise FileError(f"{job.target} is a file. Name a folder for the result.")
+    return job
+
+
+def _say_nothing(done: int, total: int) -> None:
+    del done, total

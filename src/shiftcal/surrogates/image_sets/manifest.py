@@ -1,0 +1,122 @@
+"""``corrupted.json``: how the images beside it were made, so that nothing is mixed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from shiftcal._files import atomic_write
+from shiftcal.errors import FileError
+from shiftcal.surrogates.image_sets.job import Job
+
+NAME = "corrupted.json"
+FORMAT = "shiftcal-corrupted-images"
+VERSION = 1
+# Raised when the pixels of a corruption change, so that old and new ones are not mixed.
+GENERATOR = 1
+_LOCK = ".shiftcal-lock"
+
+
+@contextmanager
+def described(job: Job, **settings: Any) -> Iterator[None]:
+    """Write or check the description of the target, and keep other processes out of it.
+
+    Args:
+        job: What is to be made.
+        **settings: What must be the same for files to stand side by side.
+
+    Raises:
+        FileError: If the target holds something else, was made otherwise, or is being written.
+    """
+    try:
+        job.target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{job.target} could not be made: {error.strerror or error}.") from error
+    with _alone(job.target):
+        made = _read(job.target)
+        wanted = {"generator": GENERATOR, "seed": job.seed, "table": job.table, **settings}
+        document = made or {
+            "format": FORMAT,
+            "version": VERSION,
+            "written_by": f"shiftcal {version('shiftcal')}",
+            **wanted,
+            "corruptions": {},
+        }
+        _check_same(job.target, document, wanted)
+        known: dict[str, str] = document["corruptions"]
+        for corruption in job.corruptions:
+            ours = corruption.description
+            if known.setdefault(corruption.name, ours) != ours:
+                raise FileError(
+                    f"{job.target} already has {known[corruption.name]}, and this is {ours}. Name "
+                    "another folder."
+                )
+        document["corruptions"] = dict(sorted(known.items()))
+        text = json.dumps(document, indent=1) + "\n"
+        file = job.target / NAME
+        if made is None or file.read_text("utf-8") != text:
+            with atomic_write(file) as temporary:
+                temporary.write_text(text, "utf-8")
+        yield
+
+
+def _read(target: Path) -> dict[str, Any] | None:
+    """What an earlier call wrote; ``None`` if the folder is empty."""
+    file = target / NAME
+    if not file.exists():
+        others = [entry.name for entry in target.iterdir() if entry.name != _LOCK]
+        if others:
+            raise FileError(
+                f"{target} holds {others[0]!r} and was not made by shiftcal corrupt. Name a new "
+                "folder for the result."
+            )
+        return None
+    try:
+        document = json.loads(file.read_text("utf-8"))
+        sound = document["format"] == FORMAT and isinstance(document["corruptions"], dict)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise FileError(f"{file} is damaged ({error}). Name a new folder.") from error
+    if not sound or document["version"] > VERSION:
+        raise FileError(f"{file} is not one that this version can go on with. Name a new folder.")
+    found: dict[str, Any] = document
+    return found
+
+
+def _check_same(target: Path, made: dict[str, Any], wanted: dict[str, Any]) -> None:
+    for name, value in json.loads(json.dumps(wanted)).items():
+        if made.get(name) != value:
+            what = "another source" if name == "source" else f"{name} {made.get(name)!r}"
+            now = "" if name == "source" else f", now it is {value!r}"
+            raise FileError(
+                f"{target} was begun with {what}{now}. Give the same settings to go on with it, "
+                "or name a new folder."
+            )
+
+
+@contextmanager
+def _alone(target: Path) -> Iterator[None]:
+    """Hold the folder; the system lets go of it if the process is killed."""
+    file = target / _LOCK
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise FileError(
+                f"{target} is being written by another process. Wait for it."
+            ) from error
+        yield
+        with suppress(OSError):
+            file.unlink()
+    finally:
+        os.close(descriptor)
