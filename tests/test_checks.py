@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from shiftcal import Scores, _checks
-from shiftcal.errors import InputError, UnknownName
+from shiftcal.errors import InputError, InputWarning, UnknownName
 
 Z = np.array([[1.0, 2.0, -1.0], [0.5, -3.0, 4.0], [2.0, 2.0, 2.0]])
 
@@ -66,11 +66,30 @@ def test_one_row_that_is_no_probability_makes_them_logits():
     assert _checks.check_logits([[0.2, 0.8], [0.2, 0.9]]).shape == (2, 2)
 
 
-def test_few_rows_may_look_like_probabilities_where_they_are_to_be_calibrated():
-    simplex = [[0.2, 0.8]] * 9
-    assert _checks.check_scores(simplex, guard_from=_checks.GUARD_FROM).shape == (9, 2)
+def test_few_rows_that_look_like_probabilities_are_warned_of_where_they_are_to_be_calibrated():
+    for n, words in ((1, "One is too few"), (9, "9 are too few")):
+        with pytest.warns(InputWarning, match=f"look like probabilities.* {words}") as caught:
+            z = _checks.check_scores([[0.2, 0.8]] * n, guard_from=_checks.GUARD_FROM)
+        assert z.shape == (n, 2)
+        assert len(caught) == 1
     with pytest.raises(InputError, match="are probabilities"):
         _checks.check_scores([[0.2, 0.8]] * 10, guard_from=_checks.GUARD_FROM)
+
+
+@pytest.mark.parametrize(
+    "logits",
+    [
+        [[2.0, 1.0]],
+        [[-0.2, 1.2]],
+        [[0.0, 0.0, 0.0]],
+        [[0.2, 0.7]],
+        [[0.3, 0.7], [0.4, 0.7]],
+        [[0.3, 0.7], [-0.001, 1.001]],
+        np.random.default_rng(4).standard_normal((9, 3)),
+    ],
+)
+def test_a_few_rows_of_logits_are_not_warned_of(logits):
+    _checks.check_scores(logits, guard_from=_checks.GUARD_FROM)  # warnings are errors here
 
 
 def test_bad_values_deep_inside_a_large_array_are_found():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -133,3 +135,44 @@ def test_new_files_get_the_usual_permissions(tmp_path):
         temporary.write_text("x")
     Path(tmp_path / "b").write_text("x")
     assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
+
+
+@pytest.mark.parametrize("name", [".", "", "/", "folder", ".."])
+def test_a_folder_is_no_file_to_write(tmp_path, monkeypatch, name):
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(errors.FileError, match=r"a folder\. Name the file"), atomic_write(name):
+        pytest.fail("nothing must be written")
+    assert [file.name for file in tmp_path.iterdir()] == ["folder"]
+
+
+def test_the_content_is_on_the_disk_before_the_name_and_the_name_thereafter(tmp_path, monkeypatch):
+    steps = []
+    fsync, rename = os.fsync, Path.replace
+
+    def flush(descriptor):
+        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        steps.append("folder" if is_folder else f"file of {os.fstat(descriptor).st_size}")
+        fsync(descriptor)
+
+    def replace(self, target):
+        steps.append("rename")
+        return rename(self, target)
+
+    monkeypatch.setattr(os, "fsync", flush)
+    monkeypatch.setattr(Path, "replace", replace)
+    with atomic_write(tmp_path / "x") as temporary:
+        temporary.write_text("seven 7")
+    # Windows cannot open folders, and so cannot flush them.
+    assert steps == ["file of 7", "rename", *(["folder"] if os.name == "posix" else [])]
+
+
+def test_a_folder_that_cannot_be_flushed_is_no_failure(tmp_path, monkeypatch):
+    def flush(descriptor):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(os, "fsync", flush)
+    with atomic_write(tmp_path / "x") as temporary:
+        temporary.write_text("new")
+    assert (tmp_path / "x").read_text() == "new"

@@ -191,3 +191,16 @@ def test_a_hostile_file_is_refused(saved, change, words):
     rewrite(saved, change)
     with pytest.raises(FileError, match=words):
         load(saved)
+
+
+@pytest.mark.parametrize("name", [".", "", "folder"])
+@pytest.mark.parametrize("map", ["temperature", "isotonic"])
+def test_a_method_is_not_saved_to_a_folder_nor_its_arrays_beside_one(
+    tmp_path, monkeypatch, name, map
+):
+    method = maps.get(map)().fit(*BANK.union())
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileError, match=r"it is a folder\. Name the file to be written"):
+        method.save(name)
+    assert [file.name for file in tmp_path.iterdir()] == ["folder"]

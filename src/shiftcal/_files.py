@@ -19,20 +19,52 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     was and the temporary file is removed. A reader sees the old file or the new one.
 
     Raises:
-        FileError: If the folder does not exist or the file cannot be written.
+        FileError: If the folder does not exist, ``path`` is one, or the file cannot be written.
     """
-    target = Path(path)
+    target = file_to_write(path)
     temporary = target.with_name(f".shiftcal-{secrets.token_hex(6)}.tmp")
     try:
         temporary.touch(exist_ok=False)
         yield temporary
-        _flush_to_disk(temporary)
+        flush_file(temporary)
         temporary.replace(target)
     except OSError as error:
         raise FileError(_cannot_write(target, error)) from error
     finally:
         with suppress(OSError):  # a folder gone read-only must not hide the error above
             temporary.unlink(missing_ok=True)
+    flush_folder(target.parent)
+
+
+def file_to_write(path: str | os.PathLike[str]) -> Path:
+    """The path, if a file can have it.
+
+    Raises:
+        FileError: If it is a folder, or has no name to give to a file.
+    """
+    target = Path(path)
+    if not target.name or target.is_dir():
+        raise FileError(
+            f"{target} could not be written: it is a folder. Name the file to be written."
+        )
+    return target
+
+
+def flush_file(path: Path) -> None:
+    """Have the content of a file on the disk, so that a power cut after the rename keeps it."""
+    with path.open("r+b") as file:
+        os.fsync(file.fileno())
+
+
+def flush_folder(path: Path) -> None:
+    """Have the names in a folder on the disk, where the system can do that."""
+    # The new file is in place by now, so nothing that fails here may be reported as its failure.
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _cannot_write(target: Path, error: OSError) -> str:
@@ -41,8 +73,3 @@ def _cannot_write(target: Path, error: OSError) -> str:
         "What was there before is unchanged; check that the folder exists, may be written, "
         "and that the disk has room."
     )
-
-
-def _flush_to_disk(path: Path) -> None:
-    with path.open("r+b") as file:
-        os.fsync(file.fileno())

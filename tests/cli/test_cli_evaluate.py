@@ -204,6 +204,14 @@ def test_where_no_row_is_left_out_nothing_is_said_of_it(files, shiftcal, shiftca
     assert shiftcal(words).out.startswith("unlabelled.npz: 500 rows, 6 classes")
 
 
+def test_a_bad_row_is_counted_in_the_scores_file_and_not_among_the_labelled(refused, files):
+    values = np.array([[1.0, 2.0], [np.nan, 1.0], [3.0, 4.0], [np.nan, 5.0]])
+    np.savez("holes.npz", logits=values, ids=list("abcd"))
+    Path("few.csv").write_text("id,label\nd,0\nc,1\n")
+    reason = refused("evaluate holes.npz --labels few.csv --labelled-only")
+    assert "holes.npz: logits must be finite; row 3 holds nan" in reason
+
+
 def test_one_row_has_no_interval(files, shiftcal, shiftcal_json):
     np.savez("one.npz", logits=[[1.0, -2.0, 0.5]], labels=[0])
     values = shiftcal_json("evaluate one.npz")["metrics"]

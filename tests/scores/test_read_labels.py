@@ -132,6 +132,9 @@ def test_a_scores_file_with_labels_will_do(tmp_path):
         ("label\n", "there are no labels"),
         ("label\n1\n", "one entry per row"),
         ("label\n5\n5\n5\n5\n", "labels must lie in 0..2"),
+        ("id,label,label\na,1,2\n", "has the column 'label' twice; leave one out"),
+        ("label,id,id\n1,a,a\n", "has the column 'id' twice; leave one out"),
+        ("id,label\na,0\n\nb,1,2\n", "y.csv, line 4: a row must have no more than 2 cells.*has 3"),
     ],
 )
 def test_tables_that_cannot_be_used_are_refused(tmp_path, text, reason):
@@ -149,12 +152,38 @@ def test_tables_that_cannot_be_used_are_refused(tmp_path, text, reason):
         ({"truth": [0, 1]}, "there are no labels"),
         ({"labels": [0, 1, 2, 3], "classes": ["ant", "bee", "cat"]}, "labels must lie in 0..2"),
         ({"labels": np.array([None] * 4)}, "pickled Python objects"),
+        ({"labels": np.array(1)}, r"labels must have shape \(n,\); got shape \(\)"),
+        ({"labels": [0, 1], "ids": np.array("a")}, r"ids must have shape \(n,\); got shape \(\)"),
+        ({"labels": [0], "ids": [["a"]]}, r"ids must have shape \(n,\); got shape \(1, 1\)"),
+        ({"labels": [0], "classes": np.array("a")}, r"y.npz: classes must have .* got shape \(\)"),
+        ({"labels": [0], "classes": [["a", "b"]]}, r"classes must have .* got shape \(1, 2\)"),
+        ({"labels": [0], "classes": ["a", "a"]}, "'a' comes twice"),
+        ({"labels": np.empty(0, int), "ids": np.empty(0, "U1")}, "there are no labels"),
     ],
 )
 def test_archives_that_cannot_be_used_are_refused(tmp_path, parts, reason):
     np.savez(tmp_path / "y.npz", **parts)
     with pytest.raises(FileError, match=reason):
         read_labels(tmp_path / "y.npz", NAMED)
+
+
+def test_an_npy_file_of_one_number_is_refused(tmp_path):
+    np.save(tmp_path / "y.npy", np.array(1))
+    with pytest.raises(FileError, match=r"labels must have shape \(n,\); got shape \(\)"):
+        read_labels(tmp_path / "y.npy", PLAIN)
+
+
+def test_columns_that_are_not_read_may_be_there_twice(tmp_path):
+    (tmp_path / "y.csv").write_text("\nid,label,,\nd,bee,,\nc,bee,,\na,cat,,\nb,ant,,\n")
+    assert read_labels(tmp_path / "y.csv", NAMED).tolist() == TRUTH
+
+
+def test_a_parquet_column_given_twice_is_refused(tmp_path):
+    parquet, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["label", "label"])
+    parquet.write_table(table, tmp_path / "y.parquet")
+    with pytest.raises(FileError, match="has the column 'label' twice"):
+        read_labels(tmp_path / "y.parquet", NAMED)
 
 
 @pytest.mark.parametrize("name", ["y.npy", "y.npz", "y.csv"])

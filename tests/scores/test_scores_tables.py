@@ -141,6 +141,13 @@ def test_an_empty_table_is_refused(tmp_path, suffix):
 def test_a_column_given_twice_is_refused(tmp_path):
     with pytest.raises(FileError, match="has the column 'logit_a' twice"):
         read_scores(text(tmp_path, "logit_a,logit_b,logit_a\n1,2,3\n"))
+    with pytest.raises(FileError, match="has the column 'id' twice"):
+        read_scores(text(tmp_path, "id,logit_a,logit_b,id\n1,2,3,4\n"))
+
+
+def test_a_row_with_more_cells_than_the_header_is_refused_with_its_line(tmp_path):
+    with pytest.raises(FileError, match=r"x\.csv, line 4: every row must have 2 cells.*has 3"):
+        read_scores(text(tmp_path, "logit_a,logit_b\n1,2\n\n3,4,5\n"))
 
 
 @pytest.mark.parametrize("cell", ["abc", "", '"1,5"', "1 2"])

@@ -105,11 +105,30 @@ def test_it_prints_as_a_table():
         (lambda: SurrogateSet(np.full((3, 2), np.nan), [0, 1, 1], "x"), "row 0 holds nan"),
         (lambda: SurrogateSet(Z, Y + 1, "x"), "labels must lie in 0"),
         (lambda: SurrogateSet(softmax(Z, axis=1), Y, "x"), "are probabilities"),
+        (lambda: SurrogateSet(Z, Y, "x", "fog", -1), "severity of set 'x' .* least 0; got -1"),
+        (lambda: SurrogateSet(Z, Y, "x", "fog", 1.5), "a whole number of at least 0; got 1.5"),
+        (lambda: SurrogateSet(Z, Y, "x", "fog", "2"), "a whole number of at least 0; got '2'"),
+        (lambda: SurrogateBank.from_arrays([Z, HARD], Y, severities=[1.5]), "got 1.5"),
+        (
+            lambda: SurrogateBank.from_arrays([Z, HARD], Y, corruption="fog", severities=[0]),
+            r"1 or more for every set after the first.*set 2 \('fog, severity 0'\) has 0",
+        ),
+        (
+            lambda: SurrogateBank([SurrogateSet(Z, Y, "worst", "fog", 5)]),
+            "severity of the first set must be 0.*'worst' has 5",
+        ),
     ],
 )
 def test_what_cannot_be_a_bank_is_refused(make, words):
     with pytest.raises(InputError, match=words):
         make()
+
+
+def test_severities_may_be_unknown_and_are_plain_integers():
+    sets = [SurrogateSet(Z, Y, "clean"), SurrogateSet(HARD, Y, "fog", "fog", np.int64(3))]
+    bank = SurrogateBank([*sets, SurrogateSet(HARD, Y, "mist")])
+    assert [s.severity for s in bank] == [None, 3, None]
+    assert type(bank[1].severity) is int
 
 
 @pytest.mark.parametrize("kind", ["logits", "probabilities"])
@@ -200,12 +219,39 @@ def test_a_replaced_set_is_noticed(folder):
         (lambda d: d.update(sets=[]), "cannot be used"),
         (lambda d: d["sets"][0].update(file="../x.npz"), "not a file beside it"),
         (lambda d: d["sets"][0].pop("name"), "is damaged"),
+        (lambda d: d["sets"][1].update(severity="mild"), "at least 0; got 'mild'"),
+        (lambda d: d["sets"][1].update(severity=1.7), "at least 0; got 1.7"),
+        (lambda d: d["sets"][2].update(severity=0), "cannot be used: severity must be 1 or more"),
     ],
 )
 def test_a_document_that_is_off_is_refused(folder, change, words):
     edit(folder, change)
     with pytest.raises(FileError, match=words):
         SurrogateBank.load(folder)
+
+
+def test_whatever_a_document_leads_to_is_a_file_error(folder, monkeypatch):
+    def fail(*_):
+        raise ValueError("embedded null byte")
+
+    monkeypatch.setattr("shiftcal.surrogates.folder.read_scores", fail)
+    with pytest.raises(FileError, match=r"bank\.json is damaged: .*embedded null byte"):
+        SurrogateBank.load(folder)
+
+
+@pytest.mark.parametrize("name", [".", ""])
+def test_a_bank_cannot_be_saved_without_a_name(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileError, match="Name a new folder"):
+        make_bank(20).save(name)
+
+
+def test_a_bank_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    flushed = []
+    monkeypatch.setattr("shiftcal.surrogates.folder.flush_file", lambda p: flushed.append(p.name))
+    monkeypatch.setattr("shiftcal.surrogates.folder.flush_folder", flushed.append)
+    make_bank(20).save(tmp_path / "bank")
+    assert flushed == ["bank.json", tmp_path]
 
 
 def test_no_bank_is_said_plainly(tmp_path):

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal._checks.arrays import blocks, finite, to_array, vector
+from shiftcal._checks.objects import plain
 from shiftcal._types import Confidence, Correct, Labels, Weights
 from shiftcal.errors import InputError
 
@@ -16,7 +17,7 @@ ABOVE_ONE = 1e-6
 
 def check_labels(labels: object, *, n: int, k: int) -> Labels:
     """Integer labels ``(n,)`` in ``0..k-1``."""
-    y = to_array(labels, name="labels")
+    y = plain(to_array(labels, name="labels"), "labels")
     if y.ndim == 2 and y.shape == (n, k):
         raise InputError(
             f"labels must be class indices of shape ({n},); got shape {y.shape}. "

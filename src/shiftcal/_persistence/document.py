@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from shiftcal._estimator import Estimator
-from shiftcal._files import atomic_write
+from shiftcal._files import atomic_write, file_to_write
 from shiftcal._persistence.coding import Arrays, decode_estimator, encode
 from shiftcal.errors import FileError, InputError, ShiftcalError
 
@@ -28,7 +28,7 @@ def save(estimator: Estimator, path: str | os.PathLike[str]) -> None:
     name holds the digest of the content, so replacing a saved method never leaves the old JSON
     pointing at new arrays.
     """
-    target = Path(path)
+    target = file_to_write(path)
     arrays: Arrays = {}
     document: dict[str, Any] = {
         "format": FORMAT,

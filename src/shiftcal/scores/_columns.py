@@ -71,10 +71,19 @@ def layout_of(path: Path, names: Sequence[str], *, lists: Collection[str] = ()) 
             f"{path} must have a column per class and at least two; it has only {scores[0]!r}. "
             "For a binary probability p, write probability_0 = 1 - p and probability_1 = p."
         )
-    for name in (*layout.scores, *layout.features, LABEL, ID):
+    refuse_repeated(path, names, (*layout.scores, *layout.features, LABEL, ID))
+    return layout
+
+
+def refuse_repeated(path: Path, names: Sequence[str], used: Sequence[str]) -> None:
+    """Raise if a column that is read is there twice; others may be.
+
+    Raises:
+        FileError: Naming it.
+    """
+    for name in used:
         if names.count(name) > 1:
             raise FileError(f"{path} has the column {name!r} twice; leave one out.")
-    return layout
 
 
 def _group(path: Path, names: Sequence[str], what: str, is_list: bool) -> list[str]:

@@ -1,8 +1,12 @@
-"""Messages about the kind of scores, in terms of the file that says it."""
+"""Messages about scores in terms of their file: its name for their kind, and its rows."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from shiftcal._types import InputKind
 
@@ -33,6 +37,16 @@ def in_terms_of_the_file(source: str, kind: InputKind, reason: str) -> str:
         remedy = f"If they are {_OTHER[kind]}, {_rename(source, kind)}"
     constant = "; if they really are logits, add any constant to them (softmax ignores it)"
     return f"{source}: {fact}. {remedy}{constant if 'these logits are' in fact else ''}."
+
+
+def in_rows_of_the_file(rows: NDArray[np.intp], reason: str) -> str:
+    """A message that counts the rows of the file, from one that counts those taken from it.
+
+    Args:
+        rows: Where they stood in the file.
+        reason: What the check of numbers says; text of the user's own must not stand in it.
+    """
+    return re.sub(r"\b(row|entry) (\d+)\b", lambda x: f"{x[1]} {rows[int(x[2])]}", reason)
 
 
 def _rename(source: str, kind: InputKind) -> str:

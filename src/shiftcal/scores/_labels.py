@@ -1,4 +1,4 @@
-"""Labels as the column of a table gives them."""
+"""Labels and ids as the columns of a table give them."""
 
 from __future__ import annotations
 
@@ -35,3 +35,8 @@ def present(labels: Sequence[Any]) -> NDArray[Any] | None:
 def is_empty(cell: Any) -> bool:
     """Whether a cell holds nothing: ``None``, NaN or ``""``."""
     return cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell))
+
+
+def text_of(cells: Sequence[Any]) -> list[str]:
+    """Cells as text, empty where they are empty."""
+    return ["" if is_empty(cell) else str(cell) for cell in cells]

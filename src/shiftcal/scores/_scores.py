@@ -14,12 +14,13 @@ from shiftcal._checks import (
     check_labels,
     check_scores,
     label_indices,
+    plain,
     to_array,
 )
 from shiftcal._types import Floats, InputKind, Labels, Logits
 from shiftcal.errors import FileError, InputError
 from shiftcal.numerics.softmax import softmax
-from shiftcal.scores._kinds import in_terms_of_the_file
+from shiftcal.scores._kinds import in_rows_of_the_file, in_terms_of_the_file
 
 _BINARY = {
     "logits": " For a binary score s, save np.column_stack([np.zeros_like(s), s]).",
@@ -42,6 +43,8 @@ class Scores:
         ids: A name for every sample, ``(n,)``.
         classes: Names of the ``k`` classes, in the order of the columns.
         source: The file they came from, to be named in messages.
+        rows: Where the samples stood in that file, ``(n,)``, if others were left out; messages
+            count rows so.
 
     Raises:
         InputError: If lengths disagree, labels are out of range, or a name is given twice.
@@ -54,6 +57,7 @@ class Scores:
     ids: NDArray[np.str_] | None = None
     classes: tuple[str, ...] | None = None
     source: str = ""
+    rows: NDArray[np.intp] | None = None
 
     def __post_init__(self) -> None:
         kind = check_choice(self.input, ("logits", "probabilities"), name="input")
@@ -66,6 +70,7 @@ class Scores:
             "features": None if self.features is None else _features(self.features, n),
             "ids": None if self.ids is None else _ids(self.ids, n),
             "classes": classes,
+            "rows": None if self.rows is None else _rows(self.rows, n),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -90,9 +95,12 @@ class Scores:
         try:
             return check_scores(self.values, input=self.input)
         except InputError as error:
+            reason = str(error)
+            if self.rows is not None:
+                reason = in_rows_of_the_file(self.rows, reason)
             if not self.source:
-                raise
-            raise FileError(in_terms_of_the_file(self.source, self.input, str(error))) from error
+                raise InputError(reason) from error
+            raise FileError(in_terms_of_the_file(self.source, self.input, reason)) from error
 
     def as_kind(self, kind: InputKind) -> Scores:
         """The same set with scores of that kind; these very scores if they are so already.
@@ -142,9 +150,19 @@ def _real(values: object, name: str) -> Floats:
 
 
 def _ids(ids: object, n: int) -> NDArray[np.str_]:
-    names = to_array(ids, name="ids")
+    names = plain(to_array(ids, name="ids"), "ids")
     if names.shape != (n,):
         raise InputError(f"ids must have one entry per row, shape ({n},); got shape {names.shape}.")
     if names.dtype.kind not in "USiu":
         raise InputError(f"ids must be text or whole numbers; got dtype {names.dtype}.")
     return as_text(names, "ids")
+
+
+def _rows(rows: object, n: int) -> NDArray[np.intp]:
+    where = to_array(rows, name="rows")
+    if where.shape != (n,) or where.dtype.kind not in "iu":
+        raise InputError(
+            f"rows must be whole numbers, one per sample, shape ({n},); got shape {where.shape} of "
+            f"dtype {where.dtype}."
+        )
+    return where.astype(np.intp, copy=False)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from shiftcal._optional import require
 from shiftcal.errors import FileError
 from shiftcal.scores._assemble import KINDS, assemble
-from shiftcal.scores._columns import ID, LABEL, PREFIX, columns_of, layout_of
+from shiftcal.scores._columns import ID, LABEL, PREFIX, columns_of, layout_of, refuse_repeated
+from shiftcal.scores._labels import text_of
 from shiftcal.scores._opening import parsing, refuse_bomb
 from shiftcal.scores._scores import Scores
 
@@ -49,7 +50,7 @@ def read(path: Path) -> Scores:
         parts[layout.kind],
         labels=cells.get(LABEL),
         features=parts.get("features"),
-        ids=["" if cell is None else str(cell) for cell in cells[ID]] if layout.id else None,
+        ids=text_of(cells[ID]) if layout.id else None,
         classes=layout.classes,
     )
 
@@ -61,6 +62,7 @@ def read_cells(path: Path) -> dict[str, list[Any]] | None:
         names = file.schema_arrow.names
         if any(name in KINDS or name.startswith(_OF_SCORES) for name in names):
             return None
+        refuse_repeated(path, names, (LABEL, ID))
         refuse_bomb(path, unpacked=8 * file.metadata.num_rows, stored=path.stat().st_size)
         table = file.read(columns=[name for name in (LABEL, ID) if name in names])
         return {name: table.column(name).to_pylist() for name in table.column_names}

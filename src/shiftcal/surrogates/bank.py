@@ -12,6 +12,7 @@ import numpy as np
 from shiftcal._checks import (
     check_choice,
     check_classes,
+    check_count,
     check_features,
     check_labels,
     check_logits,
@@ -22,6 +23,7 @@ from shiftcal._checks import (
 from shiftcal._types import Floats, InputKind, Labels, Logits
 from shiftcal.errors import InputError
 from shiftcal.numerics.softmax import p_max
+from shiftcal.surrogates.severities import refuse_misplaced, severities_of
 from shiftcal.surrogates.summary import SetSummary
 
 if TYPE_CHECKING:
@@ -58,6 +60,9 @@ class SurrogateSet:
         if self.features is not None:
             features = check_features(self.features, name="features", n=n)
             object.__setattr__(self, "features", features)
+        if self.severity is not None:
+            whose = f"severity of set {self.name!r}"
+            object.__setattr__(self, "severity", check_count(self.severity, name=whose, least=0))
 
     def __len__(self) -> int:
         return len(self.logits)
@@ -86,7 +91,8 @@ class SurrogateBank:
     Make one with :meth:`from_arrays` or :meth:`from_files`, or read a folder with :meth:`load`.
 
     Args:
-        sets: The sets, all with the same number of classes.
+        sets: The sets, all with the same number of classes; the severity of the first is 0, that of
+            the others 1 or more, where they are known.
         classes: Names of the classes in the order of the columns.
         input: What the model gave: ``"logits"`` or ``"probabilities"``. The sets hold logits
             either way; methods must be made with the same ``input``.
@@ -102,6 +108,7 @@ class SurrogateBank:
         if not sets:
             raise InputError(_EMPTY)
         k = _one_width([s.logits for s in sets])
+        refuse_misplaced([s.name for s in sets], [s.severity for s in sets])
         self.sets = tuple(sets)
         self.classes = None if classes is None else check_classes(classes, k=k)
         self.input = cast(InputKind, check_choice(input, ("logits", "probabilities"), name="input"))
@@ -126,7 +133,7 @@ class SurrogateBank:
                 indices, or names if ``classes`` are given.
             features: ``(n, d)`` of the clean set, for CPCS and TransCal.
             corruption: Name of the corruption behind the other sets.
-            severities: Their severities; 1, 2, ... if a corruption is named.
+            severities: Their severities, 1 or more; 1, 2, ... if a corruption is named.
             classes: Names of the classes in the order of the columns.
             input: What ``scores`` are: ``"logits"`` or ``"probabilities"``.
         """
@@ -134,7 +141,7 @@ class SurrogateBank:
         names = None if classes is None else check_classes(classes, k=logits[0].shape[1])
         per_set = _labels_per_set(labels, [z.shape for z in logits], names)
         copied = None if features is None else np.array(check_features(features, name="features"))
-        levels = _severities(len(logits), corruption, severities)
+        levels = severities_of(len(logits), corruption, severities)
         sets = [
             SurrogateSet(
                 z,
@@ -263,18 +270,3 @@ def _labels_per_set(
         given = [label_indices(to_array(y, name="labels"), classes) for y in given]
     checked = [check_labels(y, n=n, k=k) for y, (n, k) in zip(given, shapes, strict=True)]
     return [np.array(y) for y in checked]
-
-
-def _severities(
-    n_sets: int, corruption: str | None, severities: Sequence[int] | None
-) -> list[int | None]:
-    if severities is None:
-        if corruption is None:
-            return [0, *[None] * (n_sets - 1)]
-        return list(range(n_sets))
-    if len(severities) != n_sets - 1:
-        raise InputError(
-            f"severities must name every set but the clean one: {n_sets - 1} sets, "
-            f"{len(severities)} severities."
-        )
-    return [0, *(int(s) for s in severities)]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from shiftcal._checks import check_features, check_labels
+from shiftcal._files import flush_file, flush_folder
 from shiftcal.errors import FileError, InputError
 from shiftcal.scores import Scores, read_scores, write_scores
 from shiftcal.surrogates.bank import SurrogateBank, SurrogateSet
@@ -58,6 +59,8 @@ def save_bank(bank: SurrogateBank, folder: str | os.PathLike[str]) -> None:
         FileError: If the folder exists and holds something, or cannot be written.
     """
     target = Path(folder)
+    if not target.name:
+        raise FileError(f"{target} has no name that could be given to a bank. Name a new folder.")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise FileError(f"{target} exists already. Remove it, or name a new folder for the bank.")
     temporary = target.with_name(f".shiftcal-{secrets.token_hex(6)}.tmp")
@@ -74,6 +77,7 @@ def save_bank(bank: SurrogateBank, folder: str | os.PathLike[str]) -> None:
         }
         text = json.dumps(document, indent=1, ensure_ascii=False)
         (temporary / "bank.json").write_text(text + "\n", "utf-8")
+        flush_file(temporary / "bank.json")
         if target.exists():
             target.rmdir()
         temporary.replace(target)
@@ -81,6 +85,7 @@ def save_bank(bank: SurrogateBank, folder: str | os.PathLike[str]) -> None:
         raise FileError(f"{target} could not be written: {error.strerror or error}.") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+    flush_folder(target.parent)
 
 
 def load_bank(folder: str | os.PathLike[str]) -> SurrogateBank:
@@ -98,10 +103,10 @@ def load_bank(folder: str | os.PathLike[str]) -> SurrogateBank:
         raise
     except InputError as error:
         raise FileError(f"{source} cannot be used: {error}") from error
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FileError(
             f"{source / 'bank.json'} is damaged: {error!r}. Make the bank again."
-        ) from (error)
+        ) from error
 
 
 def _read_document(source: Path) -> dict[str, Any]:
@@ -159,7 +164,7 @@ def _load_set(entry: dict[str, Any], folder: Path) -> SurrogateSet:
         scores,
         name=str(entry["name"]),
         corruption=None if entry["corruption"] is None else str(entry["corruption"]),
-        severity=None if entry["severity"] is None else int(entry["severity"]),
+        severity=entry["severity"],
     )
 
 

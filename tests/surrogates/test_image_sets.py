@@ -1,0 +1,377 @@
+"""Corrupted copies of folders and arrays: layouts, resuming, bad files."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from photos import photos
+from PIL import Image
+
+import shiftcal as sc
+from shiftcal.errors import FileError, InputError, InputWarning
+from shiftcal.surrogates.image_sets import array, corrupt_files, folder
+
+IMAGES = photos(24, 40)
+
+
+@pytest.fixture
+def images(tmp_path):
+    """A folder with four images in two classes."""
+    for index, image in enumerate(IMAGES):
+        file = tmp_path / "in" / f"class{index % 2}" / f"{index}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(file)
+    return tmp_path / "in"
+
+
+def tree(root: Path) -> dict[str, str]:
+    """Every file with a digest of its bytes."""
+    return {
+        str(file.relative_to(root)): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(root.rglob("*"))
+        if file.is_file()
+    }
+
+
+def test_a_folder_keeps_its_classes_and_has_the_pixels_of_corrupt(images, tmp_path):
+    outcome = corrupt_files(
+        images,
+        tmp_path / "out",
+        corruptions=["contrast", "gaussian_noise"],
+        severities=[1, 4],
+        seed=6,
+    )
+    assert (outcome.layout, outcome.n_images, outcome.written, outcome.kept) == ("folder", 4, 16, 0)
+    # The order of the sorted paths: class0/0, class0/2, class1/1, class1/3.
+    for index, name in enumerate(["class0/0", "class0/2", "class1/1", "class1/3"]):
+        for corruption in ("contrast", "gaussian_noise"):
+            for severity in (1, 4):
+                file = tmp_path / "out" / corruption / str(severity) / f"{name}.png"
+                expected = sc.corrupt(
+                    IMAGES[int(name[-1])], corruption, severity=severity, seed=6, first_index=index
+                )
+                assert np.array_equal(np.array(Image.open(file)), expected)
+    assert len(tree(tmp_path / "out")) == 17
+
+
+def test_an_array_becomes_stacked_severities_with_labels(tmp_path):
+    np.savez(tmp_path / "in.npz", images=IMAGES, labels=np.array([3, 1, 4, 1]))
+    outcome = corrupt_files(tmp_path / "in.npz", tmp_path / "out", corruptions=["fog", "contrast"])
+    assert (outcome.layout, outcome.written) == ("stacked", 2)
+    made = np.load(tmp_path / "out" / "fog.npy")
+    assert made.shape == (20, 24, 40, 3)
+    for severity in range(1, 6):
+        expected = sc.corrupt(IMAGES, "fog", severity=severity)
+        assert np.array_equal(made[4 * severity - 4 : 4 * severity], expected)
+    assert np.array_equal(np.load(tmp_path / "out" / "labels.npy"), [3, 1, 4, 1] * 5)
+    assert sorted(tree(tmp_path / "out")) == [
+        "contrast.npy",
+        "corrupted.json",
+        "fog.npy",
+        "labels.npy",
+    ]
+
+
+def test_other_severities_of_an_array_have_a_file_each(tmp_path):
+    np.save(tmp_path / "in.npy", IMAGES)
+    np.save(tmp_path / "truth.npy", np.arange(4))
+    outcome = corrupt_files(
+        tmp_path / "in.npy",
+        tmp_path / "out",
+        corruptions=["contrast"],
+        severities=[5, 2],
+        labels=tmp_path / "truth.npy",
+    )
+    assert (outcome.layout, outcome.written) == ("arrays", 2)
+    made = np.load(tmp_path / "out" / "contrast" / "5.npy")
+    assert np.array_equal(made, sc.corrupt(IMAGES, "contrast", severity=5))
+    assert np.array_equal(np.load(tmp_path / "out" / "contrast" / "labels.npy"), np.arange(4))
+
+
+def test_one_image_is_a_folder_of_one(images, tmp_path):
+    outcome = corrupt_files(
+        images / "class0" / "0.png", tmp_path / "out", corruptions=["contrast"], severities=[2]
+    )
+    assert (outcome.n_images, outcome.written) == (1, 1)
+    assert (tmp_path / "out/contrast/2/0.png").exists()
+
+
+def test_size_and_format_can_be_those_of_imagenet_c(images, tmp_path):
+    corrupt_files(
+        images,
+        tmp_path / "out",
+        corruptions=["contrast"],
+        severities=[1],
+        resize=20,
+        crop=16,
+        format="jpeg",
+    )
+    file = tmp_path / "out/contrast/1/class0/0.JPEG"
+    with Image.open(file) as made:
+        assert (made.size, made.format) == ((16, 16), "JPEG")
+
+
+def test_names_that_would_meet_stay_apart(images, tmp_path):
+    Image.fromarray(IMAGES[3]).save(images / "class0" / "0.bmp")
+    corrupt_files(images, tmp_path / "out", corruptions=["contrast"], severities=[1])
+    names = sorted(file.name for file in (tmp_path / "out/contrast/1/class0").iterdir())
+    assert names == ["0.bmp.png", "0.png.png", "2.png"]
+
+
+def test_unreadable_images_are_named_and_left_out_and_the_others_are_as_without_them(
+    images, tmp_path
+):
+    cut = (images / "class1" / "3.png").read_bytes()[:200]
+    (images / "class0" / "1cut.png").write_bytes(cut)
+    (images / "class0" / "1text.jpg").write_text("no image")
+    Image.fromarray(IMAGES[0][:5, :5]).save(images / "class0" / "1tiny.png")
+    Image.fromarray(np.zeros((9, 9), np.uint16)).save(images / "class0" / "1deep.png")
+    with pytest.warns(InputWarning, match=r"left out: .*1cut.png cannot be read as an image"):
+        outcome = corrupt_files(images, tmp_path / "out", corruptions=["contrast"], severities=[1])
+    assert sorted(outcome.bad) == [
+        f"class0/1{kind}" for kind in ("cut.png", "deep.png", "text.jpg", "tiny.png")
+    ]
+    assert "at least 8 pixels" in outcome.bad["class0/1tiny.png"]
+    assert "more than 8 bits" in outcome.bad["class0/1deep.png"]
+    assert outcome.written == 4
+
+
+def test_a_picture_that_claims_too_many_pixels_is_left_out(images, tmp_path, monkeypatch):
+    from shiftcal.datasets import image_files
+
+    monkeypatch.setattr(image_files, "MOST_PIXELS", 900)
+    with pytest.warns(InputWarning, match="says it has 40 x 24 pixels"):
+        outcome = corrupt_files(images, tmp_path / "out", corruptions=["contrast"], severities=[1])
+    assert len(outcome.bad) == 4
+
+
+@pytest.mark.parametrize("layout", ["folder", "array"])
+def test_broken_off_at_any_point_the_same_call_completes_it_to_the_byte(
+    images, tmp_path, monkeypatch, layout
+):
+    source = images
+    if layout == "array":
+        source = tmp_path / "in.npy"
+        np.save(source, IMAGES)
+        monkeypatch.setattr(array, "PIECE_BYTES", IMAGES[0].nbytes)
+    job = {"corruptions": ["contrast", "gaussian_noise"], "seed": 2, "threads": 1}
+    corrupt_files(source, tmp_path / "whole", **job)
+    module = array if layout == "array" else folder
+    for stop in (1, 3, 14, 22):
+        real, calls = module.run, []
+
+        def broken(*args, real=real, calls=calls, stop=stop, **options):
+            calls.append(1)
+            if len(calls) > stop:
+                raise KeyboardInterrupt
+            return real(*args, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "run", broken)
+            with pytest.raises(KeyboardInterrupt):
+                corrupt_files(source, tmp_path / f"part{stop}", **job)
+        before = tree(tmp_path / f"part{stop}")
+        assert before != tree(tmp_path / "whole")
+        outcome = corrupt_files(source, tmp_path / f"part{stop}", **job)
+        assert tree(tmp_path / f"part{stop}") == tree(tmp_path / "whole")
+        assert outcome.written + outcome.kept == (40 if layout == "folder" else 2)
+    again = corrupt_files(source, tmp_path / "whole", **job)
+    assert again.written == 0
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+@pytest.mark.parametrize("layout", ["folder", "array"])
+def test_killed_outright_the_same_command_completes_it_to_the_byte(tmp_path, layout):
+    rng = np.random.default_rng(1)
+    pixels = rng.integers(0, 256, (400, 96, 96, 3), dtype=np.uint8)
+    source = tmp_path / "in.npy"
+    if layout == "array":
+        np.save(source, pixels)
+    else:
+        source = tmp_path / "in"
+        source.mkdir()
+        for index, image in enumerate(pixels[:60]):
+            Image.fromarray(image).save(source / f"{index}.png")
+    options = ["--corruption", "gaussian_noise", "--corruption", "contrast"]
+    command = [sys.executable, "-m", "shiftcal", "corrupt", str(source)]
+    subprocess.run([*command, str(tmp_path / "whole"), *options], check=True, capture_output=True)
+    part = tmp_path / "part"
+    running = subprocess.Popen([*command, str(part), *options], stdout=subprocess.DEVNULL)
+    while not list(part.rglob("*.p*")) and running.poll() is None:
+        time.sleep(0.001)
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    assert tree(part) != tree(tmp_path / "whole")
+    subprocess.run([*command, str(part), *options], check=True, capture_output=True)
+    assert tree(part) == tree(tmp_path / "whole")
+
+
+def test_a_partial_file_with_a_damaged_end_is_mended(tmp_path, monkeypatch):
+    np.save(tmp_path / "in.npy", IMAGES)
+    monkeypatch.setattr(array, "PIECE_BYTES", IMAGES[0].nbytes)
+    corrupt_files(tmp_path / "in.npy", tmp_path / "whole", corruptions=["contrast"])
+    target = tmp_path / "part"
+    corrupt_files(tmp_path / "in.npy", target, corruptions=["contrast"])
+    partial = target / ".contrast.npy.partial"
+    (target / "contrast.npy").rename(partial)
+    content = bytearray(partial.read_bytes())
+    size = 128 + 7 * IMAGES[0].nbytes
+    content[size - IMAGES[0].nbytes : size] = bytes(IMAGES[0].nbytes)  # as after a power cut
+    partial.write_bytes(content[: size + 100])
+    corrupt_files(tmp_path / "in.npy", target, corruptions=["contrast"])
+    assert tree(target) == tree(tmp_path / "whole")
+
+
+def test_other_settings_are_not_mixed_into_a_folder(images, tmp_path):
+    out = tmp_path / "out"
+    corrupt_files(images, out, corruptions=["contrast"], severities=[1])
+    for options, words in [
+        ({"seed": 1}, "was begun with seed 0, now it is 1"),
+        ({"table": "imagenet"}, "was begun with table 'auto', now it is 'imagenet'"),
+        ({"format": "jpeg"}, "was begun with layout 'png'"),
+        ({"crop": 16}, "was begun with crop None, now it is 16"),
+    ]:
+        with pytest.raises(FileError, match=words):
+            corrupt_files(images, out, corruptions=["contrast"], **options)
+    Image.fromarray(IMAGES[0]).save(images / "another.png")
+    with pytest.raises(FileError, match="was begun with another source"):
+        corrupt_files(images, out, corruptions=["contrast"])
+
+
+def test_more_corruptions_can_be_added_later(images, tmp_path):
+    corrupt_files(images, tmp_path / "out", corruptions=["contrast"], severities=[1])
+    corrupt_files(images, tmp_path / "out", corruptions=["fog"], severities=[1, 2])
+    corrupt_files(images, tmp_path / "both", corruptions=["fog"], severities=[2, 1])
+    corrupt_files(images, tmp_path / "both", corruptions=["contrast"], severities=[1])
+    assert tree(tmp_path / "out") == tree(tmp_path / "both")
+    document = json.loads((tmp_path / "out" / "corrupted.json").read_text())
+    assert list(document["corruptions"]) == ["contrast", "fog"]
+
+
+def test_a_folder_of_something_else_is_left_alone(images, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.tex").write_text("mine")
+    with pytest.raises(FileError, match=r"holds 'thesis.tex' and was not made by shiftcal corrupt"):
+        corrupt_files(images, tmp_path / "out", corruptions=["contrast"])
+    for damaged in (
+        "{",
+        "[]",
+        '{"format": "other"}',
+        '{"format": "shiftcal-corrupted-images", "version": 99, "corruptions": {}}',
+    ):
+        target = tmp_path / hashlib.sha256(damaged.encode()).hexdigest()
+        target.mkdir()
+        (target / "corrupted.json").write_text(damaged)
+        with pytest.raises(FileError, match=r"corrupted.json is"):
+            corrupt_files(images, target, corruptions=["contrast"])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such lock on Windows")
+def test_two_processes_do_not_write_one_folder(images, tmp_path):
+    import fcntl
+
+    (tmp_path / "out").mkdir()
+    with (tmp_path / "out" / ".shiftcal-lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(FileError, match="is being written by another process"):
+            corrupt_files(images, tmp_path / "out", corruptions=["contrast"])
+    corrupt_files(images, tmp_path / "out", corruptions=["contrast"])
+
+
+@pytest.mark.parametrize("layout", ["folder", "array"])
+def test_a_full_disk_keeps_what_is_done(images, tmp_path, monkeypatch, layout):
+    source, name = images, "0.png"
+    if layout == "array":
+        source, name = tmp_path / "in.npy", "contrast.npy"
+        np.save(source, IMAGES)
+    real = Path.replace
+
+    def full(self, target):
+        if target.name == name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", full)
+        with pytest.raises(
+            FileError, match=r"could not be written: No space left.*goes on from there"
+        ):
+            corrupt_files(source, tmp_path / "out", corruptions=["contrast"])
+    corrupt_files(source, tmp_path / "out", corruptions=["contrast"])
+    corrupt_files(source, tmp_path / "whole", corruptions=["contrast"])
+    assert tree(tmp_path / "out") == tree(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"corruptions": []}, "corruptions must be given, each once"),
+        ({"corruptions": ["fog", "fog"]}, "corruptions must be given, each once"),
+        ({"corruptions": ["fog"], "severities": [6]}, "severity must be .* at most 5; got 6"),
+        ({"corruptions": ["fog"], "severities": []}, "severity must be .* at least 1.*got 0"),
+        ({"corruptions": ["fog"], "format": "gif"}, "format must be one of 'png', 'jpeg'"),
+        ({"corruptions": ["fog"], "crop": 3}, "crop must be from 8 to 10,000 pixels; got 3"),
+        ({"corruptions": ["fog"], "resize": 10**6}, "resize must be from 8 to 10,000"),
+        (
+            {"corruptions": ["fog"], "labels": Path("x.npy")},
+            "classes of a folder are its sub-folders",
+        ),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused_before_anything_is_written(
+    images, tmp_path, options, words
+):
+    with pytest.raises(InputError, match=words):
+        corrupt_files(images, tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_sources_that_cannot_be_used_are_refused(images, tmp_path):
+    out = tmp_path / "out"
+    with pytest.raises(FileError, match="does not exist"):
+        corrupt_files(tmp_path / "nowhere", out, corruptions=["fog"])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileError, match=r"holds no images. Files ending in .png"):
+        corrupt_files(tmp_path / "empty", out, corruptions=["fog"])
+    for inside in (images, images / "class0", images / "new"):
+        with pytest.raises(InputError, match="must not be written into the folder that is read"):
+            corrupt_files(images, inside, corruptions=["fog"])
+    np.save(tmp_path / "grey.npy", IMAGES[..., 0])
+    with pytest.raises(InputError, match=r"holds grey images.*np.repeat"):
+        corrupt_files(tmp_path / "grey.npy", out, corruptions=["fog"])
+    np.savez(tmp_path / "x.npz", x=IMAGES)
+    with pytest.raises(FileError, match="has no array 'images'; it has x"):
+        corrupt_files(tmp_path / "x.npz", out, corruptions=["fog"])
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "x.npz").read_bytes()[:300])
+    with pytest.raises(FileError, match=r"cut.npz could not be read"):
+        corrupt_files(tmp_path / "cut.npz", out, corruptions=["fog"])
+    np.savez(tmp_path / "y.npz", images=IMAGES, labels=np.arange(3))
+    with pytest.raises(InputError, match="one entry for each of the 4 images"):
+        corrupt_files(tmp_path / "y.npz", out, corruptions=["fog"])
+    np.save(tmp_path / "in.npy", IMAGES)
+    with pytest.raises(InputError, match="resize and crop are for folders"):
+        corrupt_files(tmp_path / "in.npy", out, corruptions=["fog"], crop=8)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileError, match=r"is a file. Name a folder"):
+        corrupt_files(images, tmp_path / "file", corruptions=["fog"])
+    assert not out.exists()
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written_is_an_error(images, tmp_path):
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(FileError, match="could not be made"):
+            corrupt_files(images, tmp_path / "out", corruptions=["fog"])
+    finally:
+        tmp_path.chmod(0o700)
