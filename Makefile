@@ -33,12 +33,13 @@ format: .venv/dev.stamp
 docs: .venv/dev.stamp
 	.venv/bin/zensical build --clean --strict
 
-bench: .venv-bench/bench.stamp
+bench: .venv-bench/bench.stamp .venv-peers-imagecorruptions/peers.stamp .venv-peers-others/peers.stamp
 	.venv-bench/bin/python benchmarks/speed/temperature.py
 	.venv-bench/bin/python benchmarks/speed/ece.py
+	.venv-bench/bin/python benchmarks/speed/corruptions.py
 
 clean:
-	rm -rf .venv .venv-bench site build dist
+	rm -rf .venv .venv-bench .venv-peers-* site build dist
 
 .venv/core.stamp: pyproject.toml constraints.txt
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv
@@ -54,4 +55,9 @@ clean:
 	test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt \
 	  -r benchmarks/speed/requirements.txt -e .
+	touch $@
+
+.venv-peers-%/peers.stamp: benchmarks/speed/peers/%.txt
+	test -x .venv-peers-$*/bin/python || $(PYTHON) -m venv .venv-peers-$*
+	.venv-peers-$*/bin/python -m pip --disable-pip-version-check install --quiet -r $<
 	touch $@

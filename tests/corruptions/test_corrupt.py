@@ -39,7 +39,7 @@ def test_a_table_can_be_named():
         for table in ("auto", "cifar", "imagenet")
     )
     assert np.array_equal(auto, cifar)
-    assert imagenet.std() < cifar.std() / 2
+    assert imagenet[0, ..., 0].std() < cifar[0, ..., 0].std() / 2
 
 
 @pytest.mark.parametrize("name", ["gaussian-noise", "gaussian_noise", "Gaussian_Noise"])
@@ -257,11 +257,12 @@ def test_a_mapped_file_is_corrupted_in_bounded_memory(tmp_path):
 
     # 600 MB of images; the process itself, numba and scipy included, takes about 200 MB.
     code = """
-import sys, numpy as np, resource, shiftcal as sc
+import sys, numpy as np, shiftcal as sc
 shape = (200_000, 32, 32, 3)
 np.lib.format.open_memmap(sys.argv[1], mode="w+", dtype=np.uint8, shape=shape).flush()
 sc.corrupt(sys.argv[1], "contrast", severity=1, out=sys.argv[2])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+lines = open("/proc/self/status").read().splitlines()
+print(next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM")))
 """
     arguments = [sys.executable, "-c", code, str(tmp_path / "in.npy"), str(tmp_path / "out.npy")]
     done = subprocess.run(arguments, capture_output=True, text=True, check=True)

@@ -136,11 +136,12 @@ def test_unreadable_images_are_named_and_left_out_and_the_others_are_as_without_
     (images / "class0" / "1text.jpg").write_text("no image")
     Image.fromarray(IMAGES[0][:5, :5]).save(images / "class0" / "1tiny.png")
     Image.fromarray(np.zeros((9, 9), np.uint16)).save(images / "class0" / "1deep.png")
-    with pytest.warns(InputWarning, match=r"left out: .*1cut.png cannot be read as an image"):
+    with pytest.warns(InputWarning, match="left out: "):
         outcome = corrupt_files(images, tmp_path / "out", corruptions=["contrast"], severities=[1])
     assert sorted(outcome.bad) == [
         f"class0/1{kind}" for kind in ("cut.png", "deep.png", "text.jpg", "tiny.png")
     ]
+    assert "cannot be read as an image" in outcome.bad["class0/1cut.png"]
     assert "at least 8 pixels" in outcome.bad["class0/1tiny.png"]
     assert "more than 8 bits" in outcome.bad["class0/1deep.png"]
     assert outcome.written == 4

@@ -151,7 +151,8 @@ def _read(job: Job) -> tuple[NDArray[Any], NDArray[Any] | None]:
 
 def _members(file: Path) -> tuple[NDArray[Any], NDArray[Any] | None]:
     try:
-        with np.load(file, allow_pickle=False) as members:
+        # Opened here, since numpy leaves a damaged archive open.
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as members:
             names = list(members)
             if "images" not in names:
                 raise FileError(f"{file} has no array 'images'; it has {', '.join(names)}.")
