@@ -1,7 +1,7 @@
 """Random numbers from a counter: any number of the stream, in any order, without state.
 
 ``word(i, a, b)`` is the ``i``-th 32-bit number of the stream with the key ``(a, b)``: the counter
-is mixed with one half of the key, then with the other, by the multiply-and-shift finalisers that
+is mixed with one half of the key, then with both, by the multiply-and-shift finalisers that
 Wellons found by search (2018). numba turns 32-bit arithmetic into 64-bit unless told at every step
 not to, and then it is no longer done eight at a time.
 """
@@ -28,7 +28,8 @@ def word(i: Any, a: Any, b: Any) -> Any:
     x = U(x ^ U(x >> U(15)))
     x = U(x * _FIRST[1])
     x = U(x ^ U(x >> U(16)))
-    x = U(x ^ b)
+    # With a once more: streams that differ in a alone would else be one, a few numbers ahead.
+    x = U(U(x ^ b) + a)
     x = U(x ^ U(x >> U(17)))
     x = U(x * _SECOND[0])
     x = U(x ^ U(x >> U(11)))
