@@ -9,8 +9,10 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
+from PIL import Image
 
 import shiftcal as sc
 
@@ -157,6 +159,53 @@ def test_the_maps_page_says_truly_whether_a_map_keeps_the_predicted_class(name):
     assert keeps == ("yes" if sc.maps.get(name).preserves_accuracy else "no")
 
 
+@pytest.mark.parametrize("name", sc.corruptions.names())
+def test_every_corruption_has_a_row_that_says_truly_what_kind_it_is(name):
+    (row,) = (r for r in text_of("corruptions.md").splitlines() if r.startswith(f"| `{name}` |"))
+    group, random, does, setting = (cell.strip() for cell in row.split("|")[2:6])
+    corruption = sc.corruptions.get(name)
+    assert group == corruption.group
+    assert random == ("yes" if corruption.random else "no")
+    assert does
+    assert setting
+
+
+def test_the_corruptions_page_names_those_whose_severity_is_no_order():
+    (sentence,) = re.findall(
+        r"- Severity is an order of names[^:]*:(.*?)\n\n", text_of("corruptions.md"), re.DOTALL
+    )
+    named = set(re.findall(r"`(\w+)`", sentence))
+    assert named == {n for n in sc.corruptions.names() if not sc.corruptions.get(n).monotone}
+
+
+def test_the_corruptions_page_says_which_table_a_size_has():
+    from shiftcal.corruptions._engine import table_for
+
+    rows = re.findall(
+        r"^\| (\d+)(?: to (\d+)| and more).*? \| `([a-z-]+)` \|$",
+        text_of("corruptions.md"),
+        re.MULTILINE,
+    )
+    assert [table for *_, table in rows] == ["cifar", "tiny-imagenet", "imagenet"]
+    for least, most, table in rows:
+        assert table_for(int(least), 5000) == table
+        assert table_for(5000, int(most or 9999)) == table
+    assert [int(row[0]) for row in rows] == [8, *(int(row[1]) + 1 for row in rows[:-1])]
+
+
+def test_the_galleries_are_what_their_commands_draw(tmp_path, capsys):
+    figures = script(DOCS / "figures" / "corruptions.py")
+    figures.draw(tmp_path)
+    for name, command in figures.COMMANDS.items():
+        assert f"`{command}`" in " ".join(text_of("corruptions.md").split())
+        made, committed = (Image.open(f / name) for f in (tmp_path, DOCS / "figures"))
+        message = "run docs/figures/corruptions.py"
+        assert made.size == committed.size, message
+        # Another version of the encoder rounds a little; a corruption that changed moves far more.
+        apart = np.abs(np.asarray(made, int) - np.asarray(committed, int))
+        assert np.percentile(apart, 99.9) <= 8, message
+
+
 def test_every_flag_of_the_source_is_explained():
     source = "\n".join(p.read_text("utf-8") for p in (ROOT / "src").rglob("*.py"))
     raised = set(_FLAG.findall(source))
@@ -168,10 +217,11 @@ def test_every_flag_of_the_source_is_explained():
 def test_every_public_name_is_in_the_reference():
     shown = set(re.findall(r"^::: shiftcal\.([\w.]+)$", text_of("reference.md"), re.MULTILINE))
     last = {name.rpartition(".")[2] for name in shown}
-    packages = {"maps", "methods", "metrics", "__version__"}
+    packages = {"corruptions", "maps", "methods", "metrics", "__version__"}
     assert set(sc.__all__) - packages <= last
-    for name in sc.maps.names():
-        assert sc.maps.get(name).__name__ in last
+    for registry in (sc.maps, sc.corruptions):
+        for name in registry.names():
+            assert registry.get(name).__name__ in last
 
 
 @pytest.mark.parametrize("page", ["choose.md", "metrics.md"])

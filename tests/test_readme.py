@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ladder_data import STEPS, draw
+from photos import photo, photos
+from PIL import Image
 
 from shiftcal.cli.main import run
 
@@ -34,6 +36,8 @@ def test_the_commands_run_on_files_as_described(tmp_path, monkeypatch, capsys):
         logits, labels = draw(400, STEPS[step], seed=step)
         np.savez(f"{name}.npz", logits=logits, **({} if name == "target" else {"labels": labels}))
     np.save("labels.npy", labels)
+    np.savez("images.npz", images=photos(32, 32))
+    Image.fromarray(photo(32, 32)).save("photo.png")
     (commands,) = (block for block in blocks("sh") if "shiftcal" in block)
     for line in commands.splitlines():
         program, *arguments = shlex.split(line, comments=True)

@@ -161,7 +161,7 @@ def ece_coverage():
     rows = []
     for case in found["coverage"]:
         cells = [f"{case['g']:g}", f"{case['truth']:.4f}", f"{case['ece']:.4f}"]
-        for kind in ("reflected", "percentile"):
+        for kind in ("bootstrap", "percentile"):
             ends = case[kind]
             cells += [f"{ends['low']:.4f} to {ends['high']:.4f}", f"{ends['coverage']:.2f}"]
         rows.append(cells)
@@ -173,6 +173,23 @@ def ece_coverage():
     return f"{markdown(head, rows)}\n{note}"
 
 
+def small_coverage():
+    found = load("ece_bias")
+    rows = [
+        [
+            f"`{case['metric']}`",
+            *(f"{g['low']:.3f} to {g['high']:.3f}, {g['coverage']:.2f}" for g in case["gaps"]),
+        ]
+        for case in found["small"]
+    ]
+    head = ["true error", *(f"{g['gap']:g}" for g in found["small"][0]["gaps"])]
+    note = (
+        f"n = {found['small_n']:,}, {found['samples']} samples of {found['small_resamples']:,} "
+        "resamples each; mean ends, and the share that holds the truth.\n"
+    )
+    return f"{markdown(head, rows)}\n{note}"
+
+
 TABLES = {
     "digits-methods": digits_methods,
     "digits-choices": digits_choices,
@@ -180,6 +197,7 @@ TABLES = {
     "digits-weightings": digits_weightings,
     "ece-floor": ece_floor,
     "ece-coverage": ece_coverage,
+    "small-coverage": small_coverage,
 }
 
 

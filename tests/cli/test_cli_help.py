@@ -7,8 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
+from photos import photo, photos
+from PIL import Image
 
 from shiftcal.cli.main import app
 
@@ -60,6 +63,8 @@ def test_the_docs_name_every_command_option_and_status():
 @pytest.mark.parametrize(
     ("command", "words"),
     [
+        ("corrupt", "corrupt images.npz out --corruption contrast"),
+        ("gallery", "gallery photo.png -o out.png --corruption contrast"),
         ("fit", "fit --method ts --surrogate clean.npz -o ts.json"),
         ("apply", "apply sac.json target.npz -o out.npz"),
         ("evaluate", "evaluate target.npz --resamples 0 --table --max-ece 1"),
@@ -68,6 +73,8 @@ def test_the_docs_name_every_command_option_and_status():
     ],
 )
 def test_the_docs_name_every_key_of_a_document(fitted, shiftcal_json, command, words):
+    np.savez("images.npz", images=photos(16, 16))
+    Image.fromarray(photo(16, 16)).save("photo.png")
     text = DOCS.read_text("utf-8")
     section = text.partition(f"## `shiftcal {command}`")[2].partition("\n## ")[0]
     common = text.partition("## JSON")[2]

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from shiftcal.cli import _report, _streams, _tables
 from shiftcal.cli.main import app, run
 from shiftcal.errors import FileError
 
+ROOT = Path(__file__).parents[2]
 PROGRAM = [sys.executable, "-c", "import sys; from shiftcal.cli.main import run; sys.exit(run())"]
 
 
@@ -60,7 +62,20 @@ def test_it_is_also_a_module_that_python_runs(monkeypatch, capsys):
 
 
 def test_importing_that_module_runs_nothing():
-    assert callable(runpy.run_module("shiftcal.__main__", run_name="other")["run"])
+    assert callable(runpy.run_module("shiftcal.__main__", run_name="other")["main"])
+
+
+def test_the_script_is_that_module_too_and_its_import_is_light():
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
+    assert scripts == {"shiftcal": "shiftcal.__main__:main"}
+    code = "import sys; from shiftcal.__main__ import main; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    imported = set(done.stdout.split())
+    assert {name for name in imported if name.startswith("shiftcal")} == {
+        "shiftcal",
+        "shiftcal.__main__",
+    }
+    assert not imported & {"typer", "numpy", "typing"}
 
 
 def test_a_reader_that_has_seen_enough_is_no_error():
@@ -121,6 +136,22 @@ def test_an_interrupt_ends_with_130_and_leaves_no_file(files):
     assert program.returncode == 130
     assert err == "error: interrupted. Nothing was left half-written.\n"
     assert sorted(files.iterdir()) == before
+
+
+def test_an_interrupt_while_the_program_is_being_imported_is_no_traceback(tmp_path):
+    (tmp_path / "typer.py").write_text(
+        "import time; print('importing', flush=True); time.sleep(60)"
+    )
+    program = subprocess.Popen(
+        [sys.executable, "-m", "shiftcal", "methods"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert program.stdout.readline() == "importing\n"
+    time.sleep(0.1)
+    program.send_signal(signal.SIGINT)
+    _, err = program.communicate(timeout=30)
+    assert program.returncode == 130
+    assert err == "error: interrupted. Nothing was left half-written.\n"
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, typer.Abort])

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from shiftcal import maps, methods, metrics
+from shiftcal import corruptions, maps, methods, metrics
 
 
 def test_everything_there_is_has_its_line(shiftcal):
     done = shiftcal("methods")
     assert (done.status, done.err) == (0, "")
     first_words = [line.split(" ")[0] for line in done.out.splitlines()]
-    for name in (*methods.names(), *maps.names(), *metrics.names()):
+    registries = (methods, maps, metrics, corruptions)
+    for name in (name for registry in registries for name in registry.names()):
         assert name in first_words
     assert "``" not in done.out
 
 
 def test_the_json_document(shiftcal_json):
     document = shiftcal_json("methods")
-    assert set(document) == {"shiftcal", "command", "methods", "maps", "metrics", "warnings"}
+    kinds = {"methods", "maps", "metrics", "corruptions"}
+    assert set(document) == {"shiftcal", "command", "warnings", *kinds}
     assert {m["name"] for m in document["methods"]} == set(methods.names())
     assert [m["name"] for m in document["maps"]] == maps.names()
     assert [m["name"] for m in document["metrics"]] == metrics.names()
+    assert [c["name"] for c in document["corruptions"]] == corruptions.names()
     sac = next(m for m in document["methods"] if m["name"] == "sac")
     assert sac["uses_target"] is True
     assert sac["uses_features"] is False
@@ -30,7 +33,11 @@ def test_the_json_document(shiftcal_json):
     assert histogram["settings"] == {"n_bins": 15}
     accuracy = next(m for m in document["metrics"] if m["name"] == "accuracy")
     assert accuracy["better"] == "higher"
-    for entry in (*document["methods"], *document["maps"], *document["metrics"]):
+    contrast = next(c for c in document["corruptions"] if c["name"] == "contrast")
+    assert contrast["summary"].startswith("Every channel drawn towards its mean")
+    assert (contrast["group"], contrast["random"]) == ("digital", False)
+    assert contrast["severities"] == 5
+    for entry in (entry for kind in kinds for entry in document[kind]):
         assert entry["summary"], entry["name"]
 
 
@@ -38,3 +45,10 @@ def test_methods_that_need_features_say_so(shiftcal):
     lines = shiftcal("methods").out.splitlines()
     cpcs = next(line for line in lines if line.startswith("cpcs"))
     assert "features of training, clean set and target" in cpcs
+
+
+def test_a_corruption_that_draws_at_random_says_so(shiftcal):
+    rows = [line.split() for line in shiftcal("methods").out.splitlines() if line]
+    corruption = {row[0]: row[1:3] for row in rows if row[0] in corruptions.names()}
+    assert corruption["gaussian_noise"] == ["noise", "yes"]
+    assert corruption["contrast"] == ["digital", "no"]

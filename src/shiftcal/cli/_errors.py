@@ -11,10 +11,11 @@ from typing import Any
 
 import typer
 
+from shiftcal.cli._interrupt import interrupted
 from shiftcal.cli._streams import complain, complain_at_length, unwritten
 from shiftcal.errors import ShiftcalError
 
-DONE, GATE_FAILED, BAD_INPUT, OUR_BUG, INTERRUPTED = 0, 1, 2, 3, 130
+DONE, GATE_FAILED, BAD_INPUT, OUR_BUG = 0, 1, 2, 3
 # Our own files are named when they cannot be written; what is left is what typer prints itself.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
@@ -37,12 +38,6 @@ def status_of(error: BaseException) -> int:
         f"(shiftcal {version('shiftcal')}, Python {platform.python_version()}).",
     )
     return OUR_BUG
-
-
-def interrupted() -> int:
-    """What Ctrl-C leads to; 130 is what shells report for it."""
-    complain("error", "interrupted. Nothing was left half-written.")
-    return INTERRUPTED
 
 
 def _reason(error: BaseException) -> str:

@@ -56,3 +56,24 @@ BootstrapSeed = Annotated[
         metavar="N", min=0, help="Seed of the bootstrap; the same seed gives the same intervals."
     ),
 ]
+Table = Annotated[
+    str,
+    typer.Option(
+        metavar="cifar|tiny-imagenet|imagenet|auto",
+        help="Whose strengths; auto goes by the size of the images.",
+    ),
+]
+ImageSeed = Annotated[int, typer.Option(metavar="N", min=0, help="Fixes the random numbers.")]
+FrostPhotos = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Folder of frost photographs, instead of the procedural frost."
+    ),
+]
+Resize = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Make the shorter side of images of a folder N first."),
+]
+Crop = Annotated[
+    int | None, typer.Option(metavar="N", help="Then cut N x N pixels from the centre.")
+]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shiftcal.cli._options import Json
+from shiftcal.cli._corruptions import blaming_functions, choose_corruptions
+from shiftcal.cli._options import Crop, FrostPhotos, ImageSeed, Json, Resize, Table
 from shiftcal.cli._report import Report
 from shiftcal.errors import InputError
 
 if TYPE_CHECKING:
     from shiftcal.surrogates.image_sets import Outcome
+
+_RANGE = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?")
 
 
 def corrupt(
@@ -44,30 +46,14 @@ def corrupt(
     severity: Annotated[
         str, typer.Option(metavar="1-5|all", help="One severity, several as 1,3 or 2-4, or all.")
     ] = "all",
-    table: Annotated[
-        str,
-        typer.Option(
-            metavar="cifar|tiny-imagenet|imagenet|auto",
-            help="Whose strengths; auto goes by the size of the images.",
-        ),
-    ] = "auto",
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Fixes the random numbers.")] = 0,
+    table: Table = "auto",
+    seed: ImageSeed = 0,
     labels: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Labels (.npy) of an .npy file of images.")
     ] = None,
-    frost_photos: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Folder of frost photographs, instead of the procedural frost."
-        ),
-    ] = None,
-    resize: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Make the shorter side of images of a folder N first."),
-    ] = None,
-    crop: Annotated[
-        int | None, typer.Option(metavar="N", help="Then cut N x N pixels from the centre.")
-    ] = None,
+    frost_photos: FrostPhotos = None,
+    resize: Resize = None,
+    crop: Crop = None,
     image_format: Annotated[
         str,
         typer.Option(
@@ -85,13 +71,13 @@ def corrupt(
     ] = None,
     as_json: Json = False,
 ) -> Report:
-    """Make corrupted copies of images; the same command goes on where it was broken off."""
+    """Make corrupted copies of images; run again, it goes on where it stopped."""
     severities = _severities(severity)
-    corruptions = _corruptions(corruption, frost_photos)
+    corruptions = choose_corruptions(corruption, frost_photos)
     from shiftcal.corruptions._progress import bar
     from shiftcal.surrogates.image_sets import corrupt_files
 
-    with bar(f"corrupting {source.name}", shown=None) as step:
+    with blaming_functions(), bar(f"corrupting {source.name}", shown=None) as step:
         outcome = corrupt_files(
             source,
             target,
@@ -134,43 +120,16 @@ def _severities(text: str) -> list[int]:
         return [1, 2, 3, 4, 5]
     chosen: set[int] = set()
     for part in text.split(","):
-        low, _, high = part.partition("-")
-        if not low.strip().isdecimal() or not (high or low).strip().isdecimal():
+        found = _RANGE.fullmatch(part.strip())
+        if found is None:
             raise InputError(
                 f"--severity must be a number, several as 1,3 or 2-4, or all; got {text!r}."
             )
+        low, high = found.groups()
         chosen.update(range(int(low), int(high or low) + 1))
     if not chosen:
         raise InputError(f"--severity {text!r} names none. Put the smaller number first.")
     return sorted(chosen)
-
-
-def _corruptions(asked: list[str], frost_photos: Path | None) -> list[Any]:
-    from shiftcal import corruptions
-
-    names = [name for each in asked for name in (corruptions.names() if each == "all" else [each])]
-    made = [corruptions.as_corruption(_own(name)) for name in dict.fromkeys(names)]
-    if frost_photos is None:
-        return made
-    if "frost" not in (corruption.name for corruption in made):
-        raise InputError("--frost-photos goes with --corruption frost.")
-    frost = corruptions.get("frost")(photos=frost_photos)
-    return [frost if corruption.name == "frost" else corruption for corruption in made]
-
-
-def _own(name: str) -> Any:
-    """A function named as ``module:function``; any other name as it is."""
-    module, colon, attribute = name.partition(":")
-    if not colon:
-        return name
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        found: Any = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise InputError(f"--corruption {name!r} cannot be imported: {error}.") from error
-    finally:
-        sys.path.pop(0)
-    return found
 
 
 def _text(target: Path, document: dict[str, Any], outcome: Outcome) -> str:

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from shiftcal.cli._errors import BAD_INPUT, DONE, GATE_FAILED, INTERRUPTED, interrupted, status_of
+from shiftcal.cli._errors import BAD_INPUT, DONE, GATE_FAILED, status_of
+from shiftcal.cli._interrupt import INTERRUPTED, interrupted
 from shiftcal.cli._report import Report, to_json
 from shiftcal.cli._streams import complain, complain_at_length, say, warnings_as_lines
 from shiftcal.cli.apply import apply
@@ -16,6 +17,7 @@ from shiftcal.cli.compare import compare
 from shiftcal.cli.corrupt import corrupt
 from shiftcal.cli.evaluate import evaluate
 from shiftcal.cli.fit import fit
+from shiftcal.cli.gallery import gallery
 from shiftcal.cli.methods import methods
 from shiftcal.errors import InputError
 
@@ -25,6 +27,7 @@ _COMMANDS: dict[str, tuple[Callable[..., Report], str]] = {
         corrupt,
         "shiftcal corrupt images/ corrupted/ --corruption pixelate --severity all",
     ),
+    "gallery": (gallery, "shiftcal gallery photo.jpg -o gallery.png --severity 3"),
     "fit": (
         fit,
         "shiftcal fit --method sac -o sac.json \\\n"

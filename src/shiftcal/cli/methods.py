@@ -12,8 +12,13 @@ from shiftcal.cli._settings import settings_of
 
 
 def methods(as_json: Json = False) -> Report:
-    """List methods, calibration maps and metrics with one line each."""
-    document = {"methods": _methods(), "maps": _maps(), "metrics": _metrics()}
+    """List methods, calibration maps, metrics and corruptions with one line each."""
+    document = {
+        "methods": _methods(),
+        "maps": _maps(),
+        "metrics": _metrics(),
+        "corruptions": _corruptions(),
+    }
     return Report("methods", document, _text(document), as_json)
 
 
@@ -59,6 +64,22 @@ def _metrics() -> list[dict[str, Any]]:
     ]
 
 
+def _corruptions() -> list[dict[str, Any]]:
+    from shiftcal import corruptions as registry
+
+    classes = [(name, registry.get(name)) for name in registry.names()]
+    return [
+        {
+            "name": name,
+            "summary": _plain(cls.__doc__),
+            "group": cls.group,
+            "random": cls.random,
+            "severities": cls().severities,
+        }
+        for name, cls in classes
+    ]
+
+
 def _plain(docstring: str | None) -> str:
     """The first line of a docstring, without the marks of its markup."""
     return (docstring or "").strip().partition("\n")[0].replace("``", "")
@@ -80,7 +101,14 @@ def _text(document: dict[str, Any]) -> str:
         ["metric", "better", "what it is"],
         [[m["name"], m["better"], m["summary"]] for m in document["metrics"]],
     )
-    return "\n\n".join([methods_table, maps_table, metrics_table])
+    corruptions_table = _tables.table(
+        ["corruption", "group", "random", "what it does"],
+        [
+            [c["name"], c["group"], "yes" if c["random"] else "no", c["summary"]]
+            for c in document["corruptions"]
+        ],
+    )
+    return "\n\n".join([methods_table, maps_table, metrics_table, corruptions_table])
 
 
 def _needs(method: dict[str, Any]) -> str:

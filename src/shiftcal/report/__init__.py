@@ -1,0 +1,1 @@
+"""Figures: what was made or measured in, a picture out."""

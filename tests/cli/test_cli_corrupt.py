@@ -1,0 +1,292 @@
+"""``shiftcal corrupt``."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+from photos import photo, photos
+from PIL import Image
+
+import shiftcal as sc
+from shiftcal import corruptions
+from shiftcal.cli.corrupt import _severities
+from shiftcal.errors import InputError
+from shiftcal.surrogates.image_sets import folder
+
+IMAGES = photos(16, 20)
+KEYS = {
+    "shiftcal",
+    "command",
+    "source",
+    "target",
+    "corruptions",
+    "severities",
+    "table",
+    "seed",
+    "layout",
+    "n_images",
+    "files_written",
+    "files_kept",
+    "bad",
+    "warnings",
+}
+
+
+@pytest.fixture
+def images(tmp_path, monkeypatch):
+    """The folder ``in`` of four images in two classes, and ``in.npz`` with the same."""
+    monkeypatch.chdir(tmp_path)
+    for index, image in enumerate(IMAGES):
+        file = tmp_path / "in" / "ab"[index % 2] / f"{index}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(file)
+    np.savez("in.npz", images=IMAGES, labels=np.array([3, 1, 4, 1]))
+    np.save("in.npy", IMAGES)
+    np.save("truth.npy", np.array([2, 7, 1, 8]))
+    return tmp_path
+
+
+def tree(root):
+    return {
+        str(file.relative_to(root)): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(root.rglob("*"))
+        if file.is_file()
+    }
+
+
+def test_a_folder_becomes_folders_of_corruption_severity_and_class(images, shiftcal):
+    done = shiftcal("corrupt in out --corruption contrast --severity 2 --seed 3")
+    assert (done.status, done.err) == (0, "")
+    assert sorted(tree(images / "out")) == [
+        *(f"contrast/2/{name}.png" for name in ("a/0", "a/2", "b/1", "b/3")),
+        "corrupted.json",
+    ]
+    made = np.array(Image.open("out/contrast/2/b/1.png"))
+    assert np.array_equal(made, sc.corrupt(IMAGES[1], "contrast", severity=2))
+    assert done.out.splitlines() == [
+        "images      4",
+        "corruptions contrast",
+        "severities  2 (table auto, seed 3)",
+        "files       4 written",
+        "in          out/<corruption>/<severity>/...",
+    ]
+
+
+def test_an_array_becomes_the_stacked_array_of_cifar_10_c(images, shiftcal):
+    done = shiftcal("corrupt in.npz out --corruption contrast")
+    assert (done.status, done.err) == (0, "")
+    assert sorted(tree(images / "out")) == ["contrast.npy", "corrupted.json", "labels.npy"]
+    stacked = np.concatenate([sc.corrupt(IMAGES, "contrast", severity=s) for s in range(1, 6)])
+    assert np.array_equal(np.load("out/contrast.npy"), stacked)
+    assert np.array_equal(np.load("out/labels.npy"), [3, 1, 4, 1] * 5)
+    assert "out/<corruption>.npy (severities 1 to 5 one after the other)" in done.out
+
+
+def test_some_severities_of_an_array_have_a_file_each(images, shiftcal):
+    words = "corrupt in.npy out --corruption contrast --severity 2,4 --labels truth.npy"
+    done = shiftcal(words)
+    assert done.status == 0
+    assert sorted(tree(images / "out")) == [
+        "contrast/2.npy",
+        "contrast/4.npy",
+        "contrast/labels.npy",
+        "corrupted.json",
+    ]
+    assert np.array_equal(np.load("out/contrast/labels.npy"), [2, 7, 1, 8])
+    assert "out/<corruption>/<severity>.npy" in done.out
+
+
+@pytest.mark.parametrize(
+    ("text", "severities"),
+    [
+        ("all", [1, 2, 3, 4, 5]),
+        ("3", [3]),
+        ("2-4", [2, 3, 4]),
+        ("5,1", [1, 5]),
+        ("1, 4-5", [1, 4, 5]),
+        ("2-2", [2]),
+    ],
+)
+def test_severities_can_be_one_several_or_all(text, severities):
+    assert _severities(text) == severities
+
+
+@pytest.mark.parametrize("text", ["", "x", "1-", "-2", "1,,2", "2.5", "1-x", "٣", "1-99999"])
+def test_other_severities_are_refused(text):
+    with pytest.raises(InputError, match="--severity must be a number, several as 1,3 or 2-4"):
+        _severities(text)
+
+
+def test_severities_the_wrong_way_round_are_refused():
+    with pytest.raises(InputError, match=r"'4-2' names none. Put the smaller number first"):
+        _severities("4-2")
+
+
+def test_several_corruptions_can_be_named_and_once_is_enough(images, shiftcal_json):
+    words = "corrupt in out --severity 1 --corruption contrast --corruption gaussian-noise"
+    document = shiftcal_json(words, "--corruption contrast")
+    assert list(document["corruptions"]) == ["contrast", "gaussian_noise"]
+    assert document["files_written"] == 8
+
+
+def test_all_stands_for_every_corruption(images, shiftcal_json):
+    document = shiftcal_json("corrupt in.npy out --severity 1 --corruption all --threads 1")
+    assert list(document["corruptions"]) == corruptions.names()
+    assert document["files_written"] == len(corruptions.names()) == 19
+    for name in corruptions.names():
+        made = np.load(f"out/{name}/1.npy")
+        assert np.array_equal(made, sc.corrupt(IMAGES, name, severity=1)), name
+
+
+def test_the_json_document(images, shiftcal_json):
+    document = shiftcal_json("corrupt in out --corruption contrast --severity 1-2 --table cifar")
+    assert set(document) == KEYS
+    assert document["command"] == "corrupt"
+    assert (document["source"], document["target"]) == ("in", "out")
+    assert document["corruptions"] == {"contrast": "contrast"}
+    assert (document["severities"], document["table"], document["seed"]) == ([1, 2], "cifar", 0)
+    assert (document["layout"], document["n_images"], document["bad"]) == ("folder", 4, [])
+    assert (document["files_written"], document["files_kept"]) == (8, 0)
+
+
+def test_table_size_and_format_reach_the_pixels(images, shiftcal):
+    words = "--table imagenet --resize 24 --crop 12 --format jpeg"
+    assert shiftcal("corrupt in out --corruption contrast --severity 4", words).status == 0
+    with Image.open("out/contrast/4/a/0.JPEG") as opened:
+        assert (opened.format, opened.size) == ("JPEG", (12, 12))
+    shiftcal("corrupt in.npy strong --corruption contrast --severity 4 --table imagenet")
+    expected = sc.corrupt(IMAGES, "contrast", severity=4, table="imagenet")
+    assert np.array_equal(np.load("strong/contrast/4.npy"), expected)
+
+
+def test_a_function_of_the_users_own_stands_in_the_place_of_a_name(images, shiftcal_json):
+    (images / "corrupt_own.py").write_text(
+        "def darker(image, severity):\n    return image // (1 + severity)\n"
+    )
+    words = "corrupt in.npy out --corruption corrupt_own:darker --corruption contrast"
+    document = shiftcal_json(words)
+    assert list(document["corruptions"]) == ["darker", "contrast"]
+    assert np.array_equal(np.load("out/darker.npy")[8:12], IMAGES // 4)
+
+
+def test_frost_of_photographs_says_so_and_is_not_mixed_with_the_other(
+    images, shiftcal_json, refused
+):
+    (images / "frost").mkdir()
+    for index in range(5):
+        Image.fromarray(photo(200, 200)).save(images / "frost" / f"{index}.png")
+    words = "corrupt in.npy out --corruption frost --severity 1"
+    photographed = shiftcal_json(words, "--frost-photos frost")["corruptions"]["frost"]
+    procedural = shiftcal_json("corrupt in.npy other --corruption frost --severity 1")
+    assert photographed != procedural["corruptions"]["frost"]
+    assert "procedural" in procedural["corruptions"]["frost"]
+    assert not np.array_equal(np.load("out/frost/1.npy"), np.load("other/frost/1.npy"))
+    assert "Name another folder" in refused(words)
+
+
+def test_an_unreadable_image_is_named_and_left_out_with_status_2(images, shiftcal, shiftcal_json):
+    (images / "in" / "a" / "broken.png").write_bytes(b"no image")
+    words = "corrupt in out --corruption contrast --severity 1"
+    done = shiftcal(words)
+    assert done.status == 2
+    assert "left out    1 images" in done.out
+    assert "files       4 written" in done.out
+    warning, error = done.err.splitlines()
+    assert warning.startswith("warning: left out: in/a/broken.png cannot be read as an image")
+    assert error == (
+        "error: 1 of 5 images could not be read and were left out. --skip-bad accepts that."
+    )
+    document = shiftcal_json(words, status=2)
+    assert (document["files_written"], document["files_kept"]) == (0, 4)
+    assert [entry["file"] for entry in document["bad"]] == ["a/broken.png"]
+    assert "cannot be read as an image" in document["bad"][0]["reason"]
+    assert len(document["warnings"]) == 1
+
+
+def test_with_skip_bad_that_is_no_error(images, shiftcal):
+    (images / "in" / "a" / "broken.png").write_bytes(b"no image")
+    done = shiftcal("corrupt in out --corruption contrast --severity 1 --skip-bad")
+    assert done.status == 0
+    assert "left out    1 images" in done.out
+    assert done.err.startswith("warning: left out: ")
+    assert "error" not in done.err
+
+
+def test_the_same_command_goes_on_where_it_was_broken_off(images, shiftcal, monkeypatch):
+    words = "corrupt in {} --corruption contrast --corruption gaussian_noise --threads 1"
+    assert shiftcal(words.format("whole")).status == 0
+    real, calls = folder.run, []
+
+    def broken(*args, **options):
+        calls.append(1)
+        if len(calls) > 13:
+            raise KeyboardInterrupt
+        return real(*args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(folder, "run", broken)
+        stopped = shiftcal(words.format("out"))
+    assert (stopped.status, stopped.out) == (130, "")
+    done = shiftcal(words.format("out"))
+    assert done.status == 0
+    assert "files       27 written, 13 were there already" in done.out
+    assert tree(images / "out") == tree(images / "whole")
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("in out", "missing option '--corruption'"),
+        ("in --corruption contrast", "missing argument 'OUT'"),
+        ("none out --corruption contrast", "none does not exist. Name a folder of images"),
+        ("in out --corruption contarst", "Did you mean 'contrast'?"),
+        ("in out --corruption contrast --severity 6", "severity must be"),
+        ("in out --corruption contrast --severity 0", "severity must be"),
+        ("in out --corruption contrast --severity x", "--severity must be a number"),
+        ("in out --corruption contrast --table big", "table must be one of"),
+        ("in out --corruption contrast --seed -1", "invalid value for '--seed'"),
+        ("in out --corruption contrast --threads 0", "invalid value for '--threads'"),
+        ("in out --corruption contrast --format gif", "format must be one of 'png', 'jpeg'"),
+        ("in out --corruption contrast --crop 3", "crop must be from 8 to 10,000 pixels"),
+        ("in in/out --corruption contrast", "must not be written into the folder that is read"),
+        ("in truth.npy --corruption contrast", "truth.npy is a file. Name a folder"),
+        ("in out --corruption contrast --labels truth.npy", "its sub-folders"),
+        ("in.npy out --corruption contrast --resize 32", "resize and crop are for folders"),
+        ("truth.npy out --corruption contrast", "images must be uint8"),
+        ("in out --corruption contrast --frost-photos in", "goes with --corruption frost"),
+        ("in out --corruption frost --frost-photos none", "none"),
+        ("in out --corruption nowhere:f", "cannot be imported: ModuleNotFoundError"),
+        ("in out --corruption corrupt_wrong:f", "in corrupt_wrong.py, line 1"),
+        ("in out --corruption corrupt_fails:number", "got 3"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_and_nothing_is_written(images, refused, words, reason):
+    (images / "corrupt_wrong.py").write_text("f = 1 / 0\n")
+    (images / "corrupt_fails.py").write_text("number = 3\n")
+    assert reason in refused("corrupt", words)
+    assert not (images / "out").exists()
+
+
+def test_what_a_function_of_the_users_raises_is_told_in_one_line(images, refused):
+    (images / "corrupt_raises.py").write_text("def f(image):\n    return image[9999]\n")
+    reason = refused("corrupt in.npy out --severity 1 --corruption corrupt_raises:f")
+    assert "IndexError: index 9999 is out of bounds" in reason
+    assert "in corrupt_raises.py, line 2 (raised by the corruption 'f', severity 1)" in reason
+
+
+def test_a_mistake_of_ours_is_not_put_on_the_user(images, shiftcal, monkeypatch):
+    def mistaken(*args, **options):
+        raise RuntimeError("this cannot happen")
+
+    monkeypatch.setattr(folder, "run", mistaken)
+    done = shiftcal("corrupt in out --corruption contrast")
+    assert done.status == 3
+    assert "a mistake in shiftcal" in done.err
+
+
+def test_other_settings_are_not_mixed_into_a_folder(images, shiftcal, refused):
+    shiftcal("corrupt in out --corruption contrast --severity 1")
+    reason = refused("corrupt in out --corruption contrast --severity 1 --seed 1")
+    assert "was begun with seed 0, now it is 1" in reason
