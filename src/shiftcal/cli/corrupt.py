@@ -96,7 +96,7 @@ def corrupt(
         "source": source,
         "target": target,
         "corruptions": {made.name: made.description for made in corruptions},
-        "severities": severities,
+        "severities": severities or "all",
         "table": table,
         "seed": seed,
         "layout": outcome.layout,
@@ -115,9 +115,9 @@ def corrupt(
     )
 
 
-def _severities(text: str) -> list[int]:
+def _severities(text: str) -> list[int] | None:
     if text == "all":
-        return [1, 2, 3, 4, 5]
+        return None
     chosen: set[int] = set()
     for part in text.split(","):
         found = _RANGE.fullmatch(part.strip())
@@ -135,11 +135,12 @@ def _severities(text: str) -> list[int]:
 def _text(target: Path, document: dict[str, Any], outcome: Outcome) -> str:
     shape = {
         "folder": "<corruption>/<severity>/...",
-        "stacked": "<corruption>.npy (severities 1 to 5 one after the other)",
+        "stacked": "<corruption>.npy (all severities, one after the other)",
         "arrays": "<corruption>/<severity>.npy",
     }[outcome.layout]
     made = ", ".join(document["corruptions"].values())
-    severities = ", ".join(str(severity) for severity in document["severities"])
+    given = document["severities"]
+    severities = given if isinstance(given, str) else ", ".join(str(level) for level in given)
     kept = f", {outcome.kept:,} were there already" if outcome.kept else ""
     bad = f"\nleft out    {len(outcome.bad):,} images that could not be read" if outcome.bad else ""
     return (

@@ -23,8 +23,6 @@ from shiftcal.errors import FileError, InputError
 from shiftcal.surrogates.image_sets.job import Job, Outcome, Step
 from shiftcal.surrogates.image_sets.manifest import described
 
-ALL = (1, 2, 3, 4, 5)
-
 
 @dataclass(frozen=True)
 class _File:
@@ -34,7 +32,7 @@ class _File:
 
 
 def corrupt_array(job: Job, step: Step) -> Outcome:
-    """Write ``<corruption>.npy``, or ``<corruption>/<severity>.npy`` unless all five are wanted."""
+    """Write ``<corruption>.npy``, or ``<corruption>/<severity>.npy`` if only some are wanted."""
     images, labels = _read(job)
     batch, layout = check_images(images)
     if layout.grey:
@@ -42,10 +40,9 @@ def corrupt_array(job: Job, step: Step) -> Outcome:
             f"{job.source} holds grey images, and files of corrupted images are in colour. Repeat "
             "the channel three times: np.repeat(images[..., None], 3, axis=-1)."
         )
-    stacked = job.severities == ALL
-    shape: Literal["stacked", "arrays"] = "stacked" if stacked else "arrays"
+    shape: Literal["stacked", "arrays"] = "stacked" if job.severities is None else "arrays"
     outcome = Outcome(layout=shape, n_images=len(batch))
-    files = list(_files(job, stacked=stacked))
+    files = list(_files(job))
     total = sum(len(batch) * len(file.severities) for file in files)
     done = 0
     source = {"shape": list(batch.shape), "sha256": _fingerprint(batch)}
@@ -60,18 +57,18 @@ def corrupt_array(job: Job, step: Step) -> Outcome:
             done += len(batch) * len(file.severities)
             step(done, total)
             if labels is not None:
-                repeated = np.tile(labels, len(file.severities))
-                _write_labels(file.path.with_name("labels.npy"), repeated)
+                _write_labels(file.path, np.tile(labels, len(file.severities)))
     return outcome
 
 
-def _files(job: Job, *, stacked: bool) -> Iterator[_File]:
+def _files(job: Job) -> Iterator[_File]:
     for corruption in job.corruptions:
-        if stacked:
-            yield _File(job.target / f"{corruption.name}.npy", corruption, job.severities)
+        severities = job.severities_of(corruption)
+        if job.severities is None:
+            yield _File(job.target / f"{corruption.name}.npy", corruption, severities)
         else:
             folder = job.target / corruption.name
-            for severity in job.severities:
+            for severity in severities:
                 yield _File(folder / f"{severity}.npy", corruption, (severity,))
 
 
@@ -163,10 +160,17 @@ def _members(file: Path) -> tuple[NDArray[Any], NDArray[Any] | None]:
         raise FileError(f"{file} could not be read: {error}.") from error
 
 
-def _write_labels(file: Path, labels: NDArray[Any]) -> None:
+def _write_labels(path: Path, labels: NDArray[Any]) -> None:
+    """Labels beside the images, unless they are there."""
+    file = path.with_name("labels.npy")
     if not file.exists():
         with atomic_write(file) as temporary, temporary.open("wb") as out:
             np.save(out, labels, allow_pickle=False)
+    elif len(present := open_images(file)) != len(labels):
+        raise FileError(
+            f"{file} has {len(present)} labels, and {path.name} needs {len(labels)}: it has "
+            "another number of severities. Name another folder for it."
+        )
 
 
 def _fingerprint(batch: Images) -> str:

@@ -42,7 +42,7 @@ def corrupt_folder(job: Job, step: Step) -> Outcome:
     require("PIL.Image", extra="images", needed_by="writing image files")
     root, images = _images(job.source)
     outcome = Outcome(layout="folder", n_images=len(images))
-    per_image = len(job.corruptions) * len(job.severities)
+    per_image = sum(len(job.severities_of(corruption)) for corruption in job.corruptions)
     total, done = len(images) * per_image, 0
     settings = {"layout": job.format, "resize": job.resize, "crop": job.crop}
     with described(job, source=_fingerprint(root, images), **settings):
@@ -76,7 +76,7 @@ def _tasks(job: Job, root: Path, images: list[Path]) -> list[_Task]:
     """What is left to be done for every image."""
     names = _output_names(images, ".png" if job.format == "png" else ".JPEG")
     for corruption in job.corruptions:
-        for severity in job.severities:
+        for severity in job.severities_of(corruption):
             for parent in {name.parent for name in names}:
                 folder = job.target / corruption.name / str(severity) / parent
                 folder.mkdir(parents=True, exist_ok=True)
@@ -87,7 +87,7 @@ def _tasks(job: Job, root: Path, images: list[Path]) -> list[_Task]:
             tuple(
                 (corruption, severity, file)
                 for corruption in job.corruptions
-                for severity in job.severities
+                for severity in job.severities_of(corruption)
                 if not (file := job.target / corruption.name / str(severity) / name).exists()
             ),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +24,7 @@ class Job:
         source: A folder of images, an image, or an ``.npy``/``.npz`` file.
         target: The folder for the result.
         corruptions: What is done.
-        severities: How strongly, in rising order.
+        severities: How strongly, in rising order; ``None`` is all that a corruption has.
         seed: Fixes the random numbers.
         table: Whose strengths; ``"auto"`` goes by the size of each image.
         threads: How many images are worked on at once.
@@ -37,7 +37,7 @@ class Job:
     source: Path
     target: Path
     corruptions: tuple[Corruption, ...]
-    severities: tuple[int, ...]
+    severities: tuple[int, ...] | None
     seed: int
     table: str
     threads: int
@@ -45,6 +45,10 @@ class Job:
     resize: int | None = None
     crop: int | None = None
     format: Literal["png", "jpeg"] = "png"
+
+    def severities_of(self, corruption: Corruption) -> tuple[int, ...]:
+        """The severities that are wanted of a corruption."""
+        return self.severities or tuple(range(1, corruption.severities + 1))
 
 
 @dataclass
@@ -75,7 +79,7 @@ def corrupt_files(
     target: str | os.PathLike[str],
     *,
     corruptions: Sequence[object],
-    severities: Sequence[int] = (1, 2, 3, 4, 5),
+    severities: Sequence[int] | None = None,
     seed: int = 0,
     table: str = "auto",
     step: Step | None = None,
@@ -84,8 +88,8 @@ def corrupt_files(
     """Write corrupted copies of all images of a folder or an array to a folder.
 
     A folder of images becomes ``<corruption>/<severity>/<class>/<file>``, and an array
-    ``(n, height, width, 3)`` becomes ``<corruption>.npy`` with all five severities one after the
-    other and ``labels.npy`` to match, as in CIFAR-10-C; if other severities are asked for,
+    ``(n, height, width, 3)`` becomes ``<corruption>.npy`` with all severities one after the other
+    and ``labels.npy`` to match, as in CIFAR-10-C; if some severities are asked for,
     ``<corruption>/<severity>.npy`` and ``<corruption>/labels.npy``. ``corrupted.json`` says how
     they were made. The images' indices, which their random numbers depend on, are those of the
     sorted list of files, or of the rows.
@@ -99,7 +103,7 @@ def corrupt_files(
             ``.npz`` file with ``images`` and maybe ``labels``.
         target: The folder; made if it is not there.
         corruptions: Names, corruptions or functions, as :func:`shiftcal.corrupt` takes them.
-        severities: Which severities.
+        severities: Which severities; by default all, which are five for those of this package.
         seed: Fixes the random numbers.
         table: As for :func:`shiftcal.corrupt`.
         step: Told after every file how many of how many are done.
@@ -115,7 +119,7 @@ def corrupt_files(
             source=Path(source),
             target=Path(target),
             corruptions=tuple(as_corruption(given) for given in corruptions),
-            severities=tuple(sorted(set(severities))),
+            severities=None if severities is None else tuple(sorted(set(severities))),
             seed=check_count(seed, name="seed", least=0),
             table=check_choice(table, ("auto", *TABLES), name="table"),
             threads=check_count(options.pop("threads", None) or thread_count(), name="threads"),
@@ -134,12 +138,7 @@ def corrupt_files(
 def _checked(job: Job) -> Job:
     if not job.source.exists():
         raise FileError(f"{job.source} does not exist. Name a folder of images or an array.")
-    names = [corruption.name for corruption in job.corruptions]
-    if not names or len(set(names)) < len(names):
-        raise InputError(f"corruptions must be given, each once; got {names}.")
-    for corruption in job.corruptions:
-        for severity in job.severities or (0,):
-            check_count(severity, name="severity", most=corruption.severities)
+    _check_strengths(job)
     check_choice(job.format, ("png", "jpeg"), name="format")
     check_size(job.resize, name="resize")
     check_size(job.crop, name="crop")
@@ -151,7 +150,22 @@ def _checked(job: Job) -> Job:
         )
     if target.exists() and not target.is_dir():
         raise FileError(f"{job.target} is a file. Name a folder for the result.")
+    everything = replace(job, severities=None)
+    # All of them, however that was said, is one layout.
+    if all(job.severities_of(c) == everything.severities_of(c) for c in job.corruptions):
+        return everything
     return job
+
+
+def _check_strengths(job: Job) -> None:
+    names = [corruption.name for corruption in job.corruptions]
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"corruptions must be given, each once; got {names}.")
+    if job.severities == ():
+        raise InputError("severities must name one at least, or be left out for all of them.")
+    for corruption in job.corruptions:
+        for severity in job.severities_of(corruption):
+            check_count(severity, name="severity", most=corruption.severities)
 
 
 def _say_nothing(done: int, total: int) -> None:
