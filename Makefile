@@ -3,7 +3,7 @@ PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 SOURCES := src tests benchmarks examples docs
 
-.PHONY: help demo test check lint format docs bench clean
+.PHONY: help demo test check lint format docs golden bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -32,6 +32,9 @@ format: .venv/dev.stamp
 
 docs: .venv/dev.stamp
 	.venv/bin/zensical build --clean --strict
+
+golden: .venv/dev.stamp
+	.venv/bin/python tests/golden/write.py
 
 bench: .venv-bench/bench.stamp .venv-peers-imagecorruptions/peers.stamp .venv-peers-others/peers.stamp
 	.venv-bench/bin/python benchmarks/speed/temperature.py
