@@ -2,7 +2,9 @@
 
 Confidences are drawn from a beta distribution; a row is correct with probability ``c**g``, so the
 model is calibrated for ``g = 1`` and too sure for ``g > 1``, where the true error is
-``E[c - c**g]`` whatever the bins. Writes ``results/ece_bias.json`` and renews the docs' tables.
+``E[c - c**g]`` whatever the bins. For errors hardly above the noise, confidences are uniform on
+[1/2, 1] and too high by the same gap everywhere, which is then the true value of every calibration
+error. Writes ``results/ece_bias.json`` and renews the docs' tables.
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ SAMPLES = 200
 COVERAGE_SIZE = 1_000
 RESAMPLES = 1_000
 EXCESSES = (1.0, 1.2, 2.0)
+GAPS = (0.0, 0.01, 0.03, 0.05, 0.1)
+GAP_SIZE = 500
+GAP_RESAMPLES = 200
 
 
 def draw(rng, shape, n, g=1.0):
@@ -70,7 +75,7 @@ def coverage(g):
         "g": g,
         "truth": truth,
         "ece": float(value.mean()),
-        "reflected": {
+        "bootstrap": {
             "low": float(low.mean()),
             "high": float(high.mean()),
             "coverage": float(np.mean((low <= truth) & (truth <= high))),
@@ -81,6 +86,29 @@ def coverage(g):
             "coverage": float(np.mean((other_low <= truth) & (truth <= other_high))),
         },
     }
+
+
+def small_gaps(metric):
+    """How often 95 % intervals hold errors of a few hundredths."""
+    found = []
+    for gap in GAPS:
+        rng = np.random.default_rng([2, round(100 * gap)])
+        ends = []
+        for trial in range(SAMPLES):
+            c = rng.uniform(0.5, 1.0, size=GAP_SIZE)
+            r = rng.random(GAP_SIZE) < c - gap
+            interval = sc.bootstrap(metric, c, r, n_resamples=GAP_RESAMPLES, seed=trial)
+            ends.append((interval.low, interval.high))
+        low, high = np.array(ends).T
+        found.append(
+            {
+                "gap": gap,
+                "low": float(low.mean()),
+                "high": float(high.mean()),
+                "coverage": float(np.mean((low <= gap) & (gap <= high))),
+            }
+        )
+    return {"metric": metric.__name__, "gaps": found}
 
 
 def rounded(value):
@@ -103,6 +131,9 @@ def main():
         "coverage_n": COVERAGE_SIZE,
         "floor": [floor(shape, n) for shape in SHAPES for n in SIZES],
         "coverage": [coverage(g) for g in EXCESSES],
+        "small_n": GAP_SIZE,
+        "small_resamples": GAP_RESAMPLES,
+        "small": [small_gaps(m) for m in (sc.ece, sc.debiased_ece, sc.ks_error, sc.mce)],
     }
     RESULTS.write_text(json.dumps(rounded(document), indent=1) + "\n", "utf-8")
     runpy.run_path(str(ROOT / "docs" / "figures" / "tables.py"), run_name="__main__")

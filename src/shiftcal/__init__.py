@@ -8,7 +8,9 @@ Nothing heavy is imported until it is used.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+
+# Type checkers know this name; importing typing for it would take longer than all the rest.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from shiftcal import corruptions, errors, maps, methods, metrics
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
     from shiftcal.scores import Scores, read_features, read_labels, read_scores, write_scores
     from shiftcal.surrogates import SurrogateBank, SurrogateSet
     from shiftcal.weighting import ImportanceWeights
+
+if TYPE_CHECKING:
+    from typing import Any
 
 # Public name -> the module it is taken from, when it is first asked for.
 _WHERE = {

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from shiftcal import maps
 from shiftcal._types import FitStatus
-from shiftcal.errors import FitWarning, InputError, NotFittedError
+from shiftcal.errors import FitWarning, InputError, InputWarning, NotFittedError
 
 LOGITS, LABELS = draw(900, 4, temperature=2.0, seed=1)
 FRESH, _ = draw(300, 4, temperature=2.0, seed=2)
@@ -200,6 +200,23 @@ def test_odd_sets_give_probabilities_all_the_same(unfitted, name):
     np.testing.assert_allclose(probs.sum(axis=1), 1.0, rtol=0, atol=1e-12)
     if unfitted.preserves_accuracy:
         np.testing.assert_array_equal(probs.argmax(axis=1), fresh.argmax(axis=1))
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e-9, 1e-13, 1e-17, 1e-300])
+@pytest.mark.parametrize("name", PRESERVING)
+def test_the_predicted_class_is_kept_however_little_the_logits_differ(name, scale):
+    # Labels at random: the flattest map there is, which brings classes nearest to one another.
+    labels = np.random.default_rng(5).integers(0, LOGITS.shape[1], len(LOGITS))
+    fitted = quiet_fit(maps.get(name)(), LOGITS, labels)
+    tiny = scale * LOGITS
+    np.testing.assert_array_equal(fitted.predict_proba(tiny).argmax(axis=1), tiny.argmax(axis=1))
+
+
+def test_few_rows_that_look_like_probabilities_are_warned_of_once_where_they_are_passed(fitted):
+    with pytest.warns(InputWarning, match=r"look like probabilities.*np\.log\(p\.clip") as caught:
+        fitted.predict_proba(softmax(LOGITS[:9]))
+    assert [warning.filename for warning in caught] == [__file__]
+    fitted.predict_proba(LOGITS[:1])
 
 
 def test_an_error_free_set_is_reported(unfitted):

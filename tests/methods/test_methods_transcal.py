@@ -14,6 +14,8 @@ from sklearn.linear_model import LogisticRegression
 
 from shiftcal import ImportanceWeights, TransCal, load
 from shiftcal.errors import FitWarning, InputError, NotFittedError, UnknownName
+from shiftcal.methods import transcal
+from shiftcal.numerics.transcal import TransCalSolution
 
 TRAIN = draw_domain(1500, 0.0, seed=31)
 CALIBRATION = draw_domain(1000, 0.0, seed=32)
@@ -187,6 +189,15 @@ def test_a_search_that_gives_up_is_flagged(monkeypatch):
     selection = fitted().adapt(TARGET.logits, TARGET.features)
     assert selection.has("search-not-converged")
     assert selection.has("gap-open")
+
+
+@pytest.mark.parametrize(("gap", "flagged"), [(0.0009, False), (0.0011, True)])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_gap_is_open_from_a_thousandth_on(monkeypatch, gap, flagged, sign):
+    found = TransCalSolution(1.5, 0.5, 0.8, 0.8 + sign * gap, True, "")
+    monkeypatch.setattr(transcal, "solve_transcal", lambda *_, **__: found)
+    selection = fitted().adapt(TARGET.logits, TARGET.features)
+    assert [f.code for f in selection.flags] == (["gap-open"] if flagged else [])
 
 
 def test_clip_bounds_the_weights():

@@ -14,12 +14,13 @@ from shiftcal.metrics import (
     debiased_ece,
     ece,
     ks_error,
+    mce,
     nll,
     smooth_ece,
     top1_brier,
 )
 from shiftcal.metrics.base import facts_of
-from shiftcal.numerics.bootstrap import reflected_interval
+from shiftcal.numerics.bootstrap import cautious_interval, rank_limit, reflected_interval
 
 
 def overconfident(n, rng, offset=0.1):
@@ -130,7 +131,62 @@ def test_it_holds_zero_for_a_calibrated_predictor_as_often_as_it_says(metric):
 def test_it_does_not_reach_zero_where_the_error_is_plain():
     rng = np.random.default_rng(6)
     lows = [bootstrap(ece, *overconfident(1000, rng), n_resamples=100).low for _ in range(20)]
-    assert min(lows) > 0.03
+    assert min(lows) > 0.01
+    assert np.median(lows) > 0.05
+
+
+@pytest.mark.parametrize("gap", [0.01, 0.03])
+@pytest.mark.parametrize("metric", [debiased_ece, ece, ks_error])
+def test_it_covers_errors_that_are_hard_to_tell_from_none(metric, gap):
+    rng = np.random.default_rng(8)
+    covered = 0
+    for seed in range(40):
+        c, r = overconfident(500, rng, offset=gap)
+        interval = bootstrap(metric, c, r, n_resamples=60, seed=seed)
+        covered += interval.low <= gap <= interval.high
+    # 38 expected, a standard deviation of 1.4
+    assert covered >= 35
+
+
+def test_the_largest_error_of_a_bin_is_not_claimed_to_be_larger_than_it_is():
+    # The noise of the worst bin does not wear off beside a true error: reflection covers 23 here.
+    rng = np.random.default_rng(9)
+    covered = 0
+    for seed in range(40):
+        interval = bootstrap(mce, *overconfident(500, rng), n_resamples=100, seed=seed)
+        covered += interval.low <= 0.1
+    assert covered >= 34
+
+
+def test_a_debiased_error_of_zero_does_not_claim_to_be_zero():
+    rng = np.random.default_rng(1)
+    c, r = next(
+        rows
+        for rows in (overconfident(500, rng, offset=0.03) for _ in range(20))
+        if debiased_ece(*rows) == 0
+    )
+    interval = bootstrap(debiased_ece, c, r, n_resamples=200)
+    assert (interval.value, interval.low) == (0, 0)
+    # The mean square error of 15 bins of 33 rows is known to about 0.0057 * sqrt(2 / 15) = 0.045^2.
+    assert 0.03 < interval.high < 0.12
+
+
+def test_few_draws_are_no_evidence_of_miscalibration():
+    # With b draws the least p-value of a rank test is 1 / (b + 1).
+    c, r = overconfident(1000, np.random.default_rng(10), offset=0.3)
+    assert bootstrap(ece, c, r, n_resamples=38).low == 0
+    assert bootstrap(ece, c, r, n_resamples=39).low > 0.2
+
+
+def test_a_calibrated_predictor_is_rarely_accused_however_few_the_draws():
+    rng = np.random.default_rng(11)
+    accused = 0
+    for seed in range(200):
+        c, r = overconfident(200, rng, offset=0.0)
+        accused += bootstrap(ks_error, c, r, n_resamples=20, level=0.9, seed=seed).low > 0
+    # 20 draws allow a p-value of 1/21 at the least: 9.5 expected, a standard deviation of 3.0.
+    # Comparing with a quantile between the two largest draws accuses twice as often.
+    assert accused <= 16
 
 
 def test_whole_rows_of_a_calibrated_predictor_reach_zero_too():
@@ -147,6 +203,40 @@ def test_the_interval_is_cut_to_the_range_and_widened_to_hold_the_value():
     assert reflected_interval(0.9, draws, level=0.9, lower=0.0, upper=1.0) == (0.9, 1.0)
     low, high = reflected_interval(0.4, draws, level=0.9, lower=0.0, upper=1.0)
     assert (low, high) == pytest.approx((0.31, 0.49))
+
+
+def test_the_rank_limit_is_where_the_rank_test_begins_to_reject():
+    draws = np.random.default_rng(12).permutation(np.arange(1.0, 100.0))  # 99 of them
+    for level, rejected_from in ((0.9, 95), (0.95, 98), (0.8, 90)):
+        limit = rank_limit(draws, level=level)
+        for value in np.arange(80.0, 100.0, 0.5):
+            p = (1 + (draws >= value).sum()) / 100
+            assert (value > limit) == (p <= (1 - level) / 2 + 1e-12), (level, value)
+        assert limit == rejected_from
+    assert rank_limit(draws[:19], level=0.9) == draws[:19].max()
+    assert rank_limit(draws[:18], level=0.9) == np.inf
+
+
+def test_the_ends_of_a_calibration_error_by_hand():
+    # The quantiles of these draws are 0.31, 0.4 and 0.49: reflected at 0.3 they are 0.11 to 0.29.
+    draws = np.linspace(0.3, 0.5, 101)
+
+    def ends(noise, value=0.3):
+        calibrated = np.full(100, noise)
+        return cautious_interval(value, draws, lambda: calibrated, level=0.9, upper=1.0)
+
+    assert ends(0.0) == pytest.approx((0.11, 0.39))  # no noise: reflected below, 0.3 + 0.09 above
+    assert ends(0.195) == pytest.approx((0.105, 0.39))  # 0.3 - 0.195, with 0.21^2 - 0.195^2 less
+    assert ends(0.18) == pytest.approx((0.11, 0.39))  # 0.3 - 0.18 is more than the reflected
+    assert ends(0.3) == pytest.approx((0.0, 0.39))  # a calibrated model shows as much
+    skewed = np.concatenate([np.zeros(50), np.ones(51)])
+    low, high = cautious_interval(0.9, skewed, lambda: draws, level=0.9, upper=1.0)
+    assert (low, high) == pytest.approx((0.8, 1.0))
+
+
+def test_what_a_calibrated_model_shows_is_not_asked_for_where_the_lower_end_is_zero_already():
+    draws = np.linspace(0.3, 0.5, 101)
+    assert cautious_interval(0.1, draws, lambda: 1 / 0, level=0.9, upper=1.0)[0] == 0
 
 
 def test_one_row_says_nothing_against_calibration():

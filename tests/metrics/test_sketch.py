@@ -160,6 +160,18 @@ def test_sum_adds_many(rows):
     assert sum(parts) == whole
 
 
+def test_the_sum_of_one_is_not_that_one(rows):
+    probs, labels = rows
+    part = MetricSketch(precision=5)
+    part.update(probs[:50], labels[:50])
+    total = sum([part])
+    assert total == part
+    total.update(probs[50:60], labels[50:60])
+    assert (part.n, total.n) == (50, 60)
+    with pytest.raises(TypeError):
+        1 + part
+
+
 def test_its_size_is_fixed_and_as_documented(rows):
     empty, full = MetricSketch(), MetricSketch()
     full.update(*rows)

@@ -39,8 +39,8 @@ def total(tmp_path, monkeypatch):
     return lambda: load(tmp_path / "kernel.py").total
 
 
-def load(path):
-    spec = importlib.util.spec_from_file_location("kernel", path)
+def load(path, name="kernel"):
+    spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -60,6 +60,25 @@ def test_what_was_compiled_is_kept_on_disk_and_found_again(total, tmp_path, monk
     )
     assert total()(VALUES) == 45.0
     assert sum(dispatchers[0].stats.cache_hits.values()) == 1
+
+
+def test_an_edit_in_another_file_that_the_kernel_takes_from_is_noticed(tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    part, name = tmp_path / "part.py", "shiftcal.numerics._part_of_a_test"
+    scaled = "    return FACTOR * sum_of(values)\n"
+    (tmp_path / "kernel.py").write_text(
+        f"from shiftcal.numerics._jit import compiled\nfrom {name} import FACTOR, sum_of\n\n"
+        f"@compiled()\ndef total(values):\n{scaled}"
+    )
+    found = []
+    for factor, start in (("1.0", "0.0"), ("2.0", "0.0"), ("2.0", "5.0")):
+        part.write_text(
+            f"from numba import njit\nFACTOR = {factor}\n\n"
+            f"@njit\ndef sum_of(values):\n    return {start} + values.sum()\n"
+        )
+        monkeypatch.setitem(sys.modules, name, load(part, name))
+        found.append(load(tmp_path / "kernel.py").total(VALUES))
+    assert found == [45.0, 90.0, 100.0]
 
 
 def test_a_disk_that_fills_up_while_saving_costs_only_time(total, monkeypatch):

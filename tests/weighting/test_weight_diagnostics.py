@@ -64,6 +64,20 @@ def test_separable_domains_are_flagged():
     assert "out of 400" in flags[1].message
 
 
+def test_domains_are_called_separable_from_an_auc_of_099_on():
+    model = ImportanceWeights().fit(SOURCE, gaussian(1000, 0.3, seed=3))
+    w = model.weights(HELD_OUT)
+    for auc, flagged in ((0.9899, []), (0.99, ["domains-separable"])):
+        model.auc_ = auc
+        assert codes(model, w) == flagged
+
+
+def test_fewer_than_thirty_effective_samples_are_few():
+    model = ImportanceWeights().fit(SOURCE, gaussian(1000, 0.3, seed=3))
+    assert codes(model, np.ones(30)) == []
+    assert codes(model, np.ones(29)) == ["few-effective-samples"]
+
+
 def test_a_regression_that_stopped_early_is_flagged():
     model = ImportanceWeights(max_iter=1).fit(SOURCE, gaussian(1000, 0.3, seed=3))
     (flag,) = weight_flags(model.weights(HELD_OUT), model)

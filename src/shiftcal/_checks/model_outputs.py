@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 import numpy as np
 
 from shiftcal._checks.arrays import as_float, blocks, finite, matrix, to_array
 from shiftcal._checks.settings import check_choice
 from shiftcal._types import Floats, Logits, Probs
-from shiftcal.errors import InputError
+from shiftcal.errors import InputError, InputWarning
 
 # Rows of probabilities may miss one by this much: float16 softmax over 1000 classes does.
 SUM_TOLERANCE = 5e-3
 # Rows from which on logits to be calibrated are refused if all look like probabilities: so many
-# rows of real logits are never all on the simplex, and a few must not fail where many pass.
+# rows of real logits are never all on the simplex. Fewer could be, and must not fail where many
+# pass; they are warned of.
 GUARD_FROM = 10
 # A probability of zero has no logarithm; float32 softmax underflows here anyway.
 SMALLEST_PROBABILITY = float(np.finfo(np.float32).tiny)
@@ -28,8 +32,8 @@ def check_scores(
         input: What the numbers are: ``"logits"`` or ``"probabilities"``. Probabilities become
             ``log(max(p, 1.2e-38))``, which is the same as logits for everything shiftcal does.
         k: Number of classes they must have.
-        guard_from: Refuse logits that look like probabilities from this many rows on. A single
-            row of logits can be on the simplex by chance, ten cannot.
+        guard_from: Refuse logits that look like probabilities from this many rows on, and warn of
+            fewer. A single row of logits can be on the simplex by chance, ten cannot.
 
     Raises:
         InputError: If they are not that kind, not finite, empty, or of another shape.
@@ -44,13 +48,24 @@ def check_scores(
 def check_logits(logits: object, *, k: int | None = None, guard_from: int = 1) -> Logits:
     """Finite logits ``(n, k)`` with ``n >= 1`` and ``k >= 2``, in float32 or float64."""
     z = matrix(logits, name="logits", k=k)
-    if len(z) >= guard_from and _looks_like_probabilities(z):
+    if not _looks_like_probabilities(z):
+        return z
+    if len(z) >= guard_from:
         raise InputError(
             "these logits are probabilities: every row is non-negative and sums to 1. "
             'Say input="probabilities" if that is what they are (in a file: name the array '
             "'probabilities'); if they really are logits, add any constant to them first "
             "(softmax ignores it)."
         )
+    warnings.warn(
+        "these logits look like probabilities: every row is non-negative and sums to 1. "
+        f"{'One is' if len(z) == 1 else f'{len(z)} are'} too few to tell, so they were taken as "
+        "logits. If they are probabilities, pass np.log(p.clip(1e-38)) in place of p, or fit with "
+        'input="probabilities"; if they really are logits, add any constant to them (softmax '
+        "ignores it) and this is not said.",
+        InputWarning,
+        stacklevel=_levels_to_the_caller(),
+    )
     return z
 
 
@@ -96,3 +111,12 @@ def _looks_like_probabilities(z: Logits) -> bool:
         if (block < 0).any() or (np.abs(block.sum(axis=1) - 1) > SUM_TOLERANCE).any():
             return False
     return True
+
+
+def _levels_to_the_caller() -> int:
+    """How many frames above the one that asks the first outside this package is."""
+    level, frame = 1, sys._getframe(1)
+    package = __name__.partition(".")[0]
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        level, frame = level + 1, frame.f_back
+    return level

@@ -11,7 +11,7 @@ from shiftcal._checks import check_range
 from shiftcal._types import FitStatus, Labels, Logits, Probs, Weights
 from shiftcal.maps.base import Map
 from shiftcal.numerics.mixture_weights import solve_mixture
-from shiftcal.numerics.softmax import softmax
+from shiftcal.numerics.softmax import keep_top, softmax
 from shiftcal.numerics.temperature.likelihood import solve_temperature
 
 # A part that gives nothing to a label (softmax underflowed) would make the likelihood infinite.
@@ -72,6 +72,7 @@ class EnsembleTemperature(Map):
         probs = cooled * softmax(logits, self.temperature_)
         probs += own * softmax(logits)
         probs += uniform / logits.shape[1]
+        keep_top(probs, logits.argmax(axis=1))
         return probs
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from shiftcal._checks import check_count, check_fraction
 from shiftcal._types import Interval
 from shiftcal.errors import InputError
 from shiftcal.metrics.base import Facts, check_full, check_top1
-from shiftcal.numerics.bootstrap import draws, reflected_interval
+from shiftcal.numerics.bootstrap import cautious_interval, draws, reflected_interval
 
 
 def bootstrap(
@@ -33,10 +34,13 @@ def bootstrap(
     reflection takes that off where percentiles would count it twice. What falls outside the
     metric's range is cut, and the interval always holds ``v``.
 
-    A calibration error is also compared with what a calibrated model would show: truths are drawn
-    as the predictions say, ``n_resamples`` times, and if the value is within the upper quantile of
-    those draws the lower end is 0. So a lower end above 0 is evidence of miscalibration at the
-    level asked for. :func:`shiftcal.metrics.debiased_ece` says how much.
+    How much too high is in doubt where a calibration error is small, so its ends err to the side
+    of caution. The upper end is at least ``v`` plus the spread of the draws, no bias taken off.
+    The lower end heeds what a calibrated model would show: truths are drawn as the predictions
+    say, ``n_resamples`` times, and it is 0 unless ``v`` is above those draws by a rank test,
+    ``(1 + #{draw >= v}) / (n_resamples + 1) <= (1 - level) / 2``. So a lower end above 0 is
+    evidence of miscalibration at the level asked for; at 0.95 that takes 39 draws or more.
+    :func:`shiftcal.metrics.debiased_ece` says how much of a value is error.
 
     Args:
         metric: A metric of this package.
@@ -64,11 +68,13 @@ def bootstrap(
     drawn = draws(
         _statistic(metric, facts, (a, b), options), n=len(b), n_resamples=n_resamples, seed=seed
     )
-    low, high = reflected_interval(value, drawn, level=level, lower=facts.lower, upper=facts.upper)
-    if facts.calibration and low > 0:
-        calibrated = _if_calibrated(metric, a, n_resamples=n_resamples, seed=seed, **options)
-        if value <= float(np.quantile(calibrated, (1 + level) / 2)):
-            low = 0.0
+    if facts.calibration:
+        noise = partial(_if_calibrated, metric, a, n_resamples=n_resamples, seed=seed, **options)
+        low, high = cautious_interval(value, drawn, noise, level=level, upper=facts.upper)
+    else:
+        low, high = reflected_interval(
+            value, drawn, level=level, lower=facts.lower, upper=facts.upper
+        )
     return Interval(value=value, low=low, high=high, level=float(level))
 
 

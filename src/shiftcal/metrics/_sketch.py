@@ -108,13 +108,16 @@ class MetricSketch:
     def __add__(self, other: object) -> MetricSketch:
         if not isinstance(other, MetricSketch):
             return NotImplemented
-        total = type(self).__new__(type(self))
-        total._state = self._state.copy()
-        return total.merge(other)
+        return self._copy().merge(other)
 
     def __radd__(self, other: object) -> MetricSketch:
-        # sum() of sketches starts from 0.
-        return self if other == 0 else NotImplemented
+        # sum() of sketches starts from 0, and a sum must not be one of its parts.
+        return self._copy() if other == 0 else NotImplemented
+
+    def _copy(self) -> Self:
+        copy = type(self).__new__(type(self))
+        copy._state = self._state.copy()
+        return copy
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MetricSketch):

@@ -3,21 +3,29 @@
 Importing shiftcal must not import numba, and a cache that cannot be written or read (a folder
 without permission, a full disk, a damaged file) must cost time at the most, never the result.
 
-A kernel that calls other compiled functions lives with them in a file whose name ends in
-``_kernels``. Such a file imports numba, and is itself imported only inside functions.
+A kernel that calls other compiled functions lives in a file whose name ends in ``_kernels``, and so
+do they. Such a file imports numba, and is itself imported only inside functions. What it takes from
+other files of this package is compiled into the kernel, so the cache is valid for the sources of
+all of them; numba by itself looks at the kernel's own file only.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
+import re
+import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+_IMPORTED = re.compile(rf"^from ({__name__.partition('.')[0]}\.[\w.]+) import", re.MULTILINE)
 
 
 def compiled(**options: Any) -> Callable[[Function], Function]:
@@ -54,7 +62,25 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
 def _compile(function: Callable[..., Any], *, cache: bool, **options: Any) -> Any:
     import numba
 
-    return numba.njit(function, cache=cache, **{"nogil": True, **options})
+    dispatcher = numba.njit(function, cache=cache, **{"nogil": True, **options})
+    if cache:
+        # numba has no public way to say what a cache depends on. Should this one be gone, the
+        # error is trouble with the cache like any other.
+        dispatcher._cache._cache_file._source_stamp = _sources(function)
+    return dispatcher
+
+
+def _sources(function: Callable[..., Any]) -> str:
+    """Hash of the file of a function and of all files of this package that it imports from."""
+    found: dict[str, bytes] = {}
+    ahead = [function.__code__.co_filename]
+    while ahead:
+        file = ahead.pop()
+        if file not in found:
+            found[file] = Path(file).read_bytes()
+            names = _IMPORTED.findall(found[file].decode())
+            ahead += [str(sys.modules[name].__file__) for name in names if name in sys.modules]
+    return hashlib.sha256(b"".join(found[file] for file in sorted(found))).hexdigest()
 
 
 def to_read(values: NDArray[Any]) -> NDArray[Any]:

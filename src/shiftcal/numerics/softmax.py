@@ -12,17 +12,36 @@ _BLOCK = 1 << 16
 
 
 def softmax(logits: Logits, temperature: float = 1.0) -> Probs:
-    """``exp(z / T) / sum exp(z / T)`` for every row, safe for any finite logits."""
+    """``exp(z / T) / sum exp(z / T)`` for every row, safe for any finite logits.
+
+    The first largest logit of a row has its first largest probability, however near the next is.
+    """
     p = np.empty(logits.shape, dtype=np.float64)
     rows = max(1, _BLOCK // logits.shape[1])
     for start in range(0, len(logits), rows):
         block = p[start : start + rows]
         block[:] = logits[start : start + rows]
-        block -= block.max(axis=1, keepdims=True)
+        top = block.argmax(axis=1)
+        block -= np.take_along_axis(block, top[:, None], axis=1)
         block /= temperature
         np.exp(block, out=block)
         block /= block.sum(axis=1, keepdims=True)
+        keep_top(block, top)
     return p
+
+
+def keep_top(probs: Probs, top: NDArray[np.intp]) -> None:
+    """Raise the class ``top`` of every row above all others, in place, where rounding tied them.
+
+    Logits that differ in their last digits give probabilities that do not; the next number above
+    the largest is then as good a value as that one, and leaves the predicted class as it was.
+
+    Args:
+        probs: ``(n, k)``.
+        top: ``(n,)`` the class that would be the first largest of its row but for rounding.
+    """
+    lost = np.flatnonzero(probs.argmax(axis=1) != top)
+    probs[lost, top[lost]] = np.nextafter(probs[lost].max(axis=1), 1.0)
 
 
 def log_softmax(logits: Logits) -> NDArray[np.float64]:
