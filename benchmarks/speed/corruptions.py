@@ -32,7 +32,7 @@ PEERS = {
     "imaug": ROOT / ".venv-peers-others",
     "albumentations": ROOT / ".venv-peers-others",
 }
-BATCH = {32: 2000, 224: 40}
+BATCH = {32: 5000, 224: 100}
 # Where Albumentations' transform is the same operation; elsewhere it has another of that name,
 # such as adding a constant for brightness, and is compared apart.
 SAME = frozenset(

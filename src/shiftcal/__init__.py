@@ -126,7 +126,10 @@ def __getattr__(name: str) -> Any:
 
         return version("shiftcal")
     if name in _WHERE:
-        return getattr(importlib.import_module(f"shiftcal.{_WHERE[name]}"), name)
+        # Kept, so that it is looked up once.
+        return globals().setdefault(
+            name, getattr(importlib.import_module(f"shiftcal.{_WHERE[name]}"), name)
+        )
     if name in _MODULES:
         return importlib.import_module(f"shiftcal.{name}")
     raise AttributeError(f"module 'shiftcal' has no attribute {name!r}")

@@ -267,3 +267,28 @@ print(next(int(line.split()[1]) // 1024 for line in lines if line.startswith("Vm
     arguments = [sys.executable, "-c", code, str(tmp_path / "in.npy"), str(tmp_path / "out.npy")]
     done = subprocess.run(arguments, capture_output=True, text=True, check=True)
     assert int(done.stdout) < 450
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_has_threads_of_its_own():
+    import subprocess
+
+    # In a process of its own, since forking the one that runs the tests is no good idea.
+    code = """
+import os, numpy as np, shiftcal as sc
+images = np.zeros((800, 32, 32, 3), np.uint8)
+expected = sc.corrupt(images, "gaussian_noise", severity=1, threads=2)
+child = os.fork()
+if child == 0:
+    made = sc.corrupt(images, "gaussian_noise", severity=1, threads=2)
+    os._exit(0 if np.array_equal(made, expected) else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout == "0\n"

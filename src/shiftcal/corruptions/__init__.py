@@ -31,7 +31,8 @@ __all__ = ["Corruption", "Custom", "as_corruption", "corrupt", "get", "names"]
 
 def __getattr__(name: str) -> Any:
     if name in _WHERE:
-        return getattr(importlib.import_module(f"shiftcal.corruptions.{_WHERE[name]}"), name)
+        module = importlib.import_module(f"shiftcal.corruptions.{_WHERE[name]}")
+        return globals().setdefault(name, getattr(module, name))
     by_class = {file.replace("_", " ").title().replace(" ", ""): file for file in names()}
     if name in by_class:
         return get(by_class[name])

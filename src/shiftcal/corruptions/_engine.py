@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,16 @@ import numpy as np
 from shiftcal._types import Images
 from shiftcal.corruptions._keys import stream_keys
 from shiftcal.corruptions.base import Corruption
+from shiftcal.numerics._threads import worker_pool
 
 # Bytes of images a thread takes at a time: enough to forget what starting costs, few enough that
 # they, what is made of them and the kernel's buffers stay in the second-level cache.
-BLOCK_BYTES = 1 << 18
+BLOCK_BYTES = 1 << 19
 
 TABLES = {"cifar": 32, "tiny-imagenet": 64, "imagenet": 224}
 
 
+@functools.lru_cache(maxsize=256)
 def table_for(height: int, width: int) -> str:
     """The table whose image size is nearest to the shorter side, in ratio.
 
@@ -64,8 +65,7 @@ def run(
         for start in starts:
             work(start)
         return
-    with ThreadPoolExecutor(min(threads, len(starts))) as pool:
-        list(pool.map(work, starts))
+    list(worker_pool(threads).map(work, starts))
 
 
 @functools.lru_cache(maxsize=64)

@@ -7,8 +7,10 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-_STEP = np.uint64(0x9E3779B97F4A7C15)  # odd, so that 2**64 images have 2**64 different keys
-_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+_STEP = 0x9E3779B97F4A7C15  # odd, so that 2**64 images have 2**64 different keys
+_MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+_ALL_64 = (1 << 64) - 1
+_FEW = 8  # images for which numpy takes longer to start than Python takes in all
 
 
 def stream_keys(
@@ -20,11 +22,20 @@ def stream_keys(
     ratio and mixed (Steele, Lea and Flood, 2014). Images of one set never share a key.
     """
     text = f"{corruption}|{severity}|{seed}".encode()
-    start = np.uint64(int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little"))
-    with np.errstate(over="ignore"):
-        z = start + indices.astype(np.uint64) * _STEP
-        z = (z ^ (z >> np.uint64(30))) * _MIX[0]
-        z = (z ^ (z >> np.uint64(27))) * _MIX[1]
-        z ^= z >> np.uint64(31)
+    start = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+    if len(indices) <= _FEW:
+        keys = [_mixed((start + int(index) * _STEP) & _ALL_64) for index in indices]
+        return np.array([(z & 0xFFFFFFFF, z >> 32) for z in keys], np.uint32).reshape(-1, 2)
+    # Arrays of unsigned numbers wrap around without a word, which is meant.
+    z = np.uint64(start) + indices.astype(np.uint64) * np.uint64(_STEP)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(_MIX[0])
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(_MIX[1])
+    z ^= z >> np.uint64(31)
     low = (z & np.uint64(0xFFFFFFFF)).astype(np.uint32)
     return np.stack([low, (z >> np.uint64(32)).astype(np.uint32)], axis=1)
+
+
+def _mixed(z: int) -> int:
+    z = ((z ^ (z >> 30)) * _MIX[0]) & _ALL_64
+    z = ((z ^ (z >> 27)) * _MIX[1]) & _ALL_64
+    return z ^ (z >> 31)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +30,17 @@ def in_parts(work: Callable[[int, int], None], n: int, *, least: int) -> None:
     ends = [n * i // parts for i in range(parts + 1)]
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(work, ends[:-1], ends[1:]))
+
+
+@functools.cache
+def worker_pool(threads: int) -> ThreadPoolExecutor:
+    """So many threads that stay: starting them anew would cost more than a small batch takes."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="shiftcal")
+
+
+if hasattr(os, "register_at_fork"):
+    # A child process has none of its parent's threads, and would wait for them forever.
+    os.register_at_fork(after_in_child=worker_pool.cache_clear)
 
 
 def thread_count() -> int:
