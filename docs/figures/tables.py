@@ -13,7 +13,8 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[1]
 RESULTS = DOCS.parent / "benchmarks" / "accuracy" / "results"
-PAGES = ("choose.md", "metrics.md")
+SPEED = DOCS.parent / "benchmarks" / "speed" / "results"
+PAGES = ("choose.md", "corruptions.md", "metrics.md")
 METHODS = ("vanilla", "ts", "cpcs", "transcal", "sts", "sac")
 SHIFTS = {
     "none": "none: new clean digits",
@@ -31,8 +32,8 @@ SHIFTS = {
 _MARKED = re.compile(r"(<!-- table: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def load(name):
-    return json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
+def load(name, folder=RESULTS):
+    return json.loads((folder / f"{name}.json").read_text("utf-8"))
 
 
 def markdown(head, rows, *, words=1):
@@ -190,7 +191,54 @@ def small_coverage():
     return f"{markdown(head, rows)}\n{note}"
 
 
+def effect_cell(draws, reference):
+    """Mean over draws, and the reference in brackets where there is one."""
+    beside = "" if reference is None else f" ({reference:.1f})"
+    return f"{percent(statistics.fmean(draws))}{beside}"
+
+
+def corruption_effect():
+    found = load("corruptions")
+    rows, off = [], []
+    for name, levels in found["accuracy"].items():
+        theirs = dict(
+            zip((0, 2, 4), found["reference"].get(name.partition(" ")[0], ()), strict=False)
+        )
+        rows.append(
+            [f"`{name}`", *(effect_cell(draws, theirs.get(i)) for i, draws in enumerate(levels))]
+        )
+        if "photos" not in name:
+            off += [100 * statistics.fmean(levels[i]) - value for i, value in theirs.items()]
+    head = ["corruption", *(f"severity {level}" for level in range(1, 6))]
+    note = (
+        f"Over the {len(off)} values that have a reference (procedural frost among them) the mean "
+        f"difference is {statistics.fmean(off):+.1f} points, the mean absolute one "
+        f"{statistics.fmean(abs(d) for d in off):.1f}, the largest {max(off, key=abs):+.1f}.\n"
+    )
+    return f"{markdown(head, rows)}\n{note}"
+
+
+def corruption_speed():
+    found = load("corruptions", SPEED)
+
+    def cell(seconds):
+        return f"{1e6 * seconds:.1f}" if seconds < 1e-5 else f"{1e6 * seconds:,.0f}"
+
+    rows = []
+    for name, first in found["first call"].items():
+        row = [f"`{name}`"]
+        for side in ("32", "224"):
+            times = found["seconds an image"][side][name]
+            fastest = found["fastest peer"][side][name]
+            row += [cell(times["shiftcal"]), f"{fastest[1] / times['shiftcal']:.1f}x, {fastest[0]}"]
+        rows.append([*row, f"{first[0]:.1f}", f"{first[1]:.1f}"])
+    head = ["corruption", "32 px: µs", "fastest peer takes", "224 px: µs", "fastest peer takes"]
+    return markdown([*head, "first call ever, s", "of a later process, s"], rows)
+
+
 TABLES = {
+    "corruption-effect": corruption_effect,
+    "corruption-speed": corruption_speed,
     "digits-methods": digits_methods,
     "digits-choices": digits_choices,
     "digits-maps": digits_maps,

@@ -11,6 +11,7 @@ import functools
 import numpy as np
 import pytest
 from cifar_net import cifar_images, resnet20
+from spatter_recipe import recipe
 
 import shiftcal as sc
 
@@ -35,8 +36,9 @@ REFERENCE = {
     "jpeg_compression": (82.3, 76.0, 69.1),
 }
 SEVERITIES = (1, 3, 5)
-# The textures of procedural frost are not the photographs of the original.
-WITHIN = {"frost": 6.0}
+# The textures of procedural frost are not the photographs of the original. The reference for
+# spatter 3 is 3 to 4 points below what its steps give with OpenCV itself (the last test here).
+WITHIN = {"frost": (6.0, 6.0, 6.0), "spatter": (3.0, 4.5, 3.0)}
 
 
 @functools.cache
@@ -70,7 +72,8 @@ def test_the_network_is_the_one_the_reference_was_measured_with(shared_data):
 @pytest.mark.parametrize("name", REFERENCE)
 def test_the_accuracy_is_that_of_the_original_generator(shared_data, name):
     found = accuracies(shared_data, name)
-    assert np.abs(np.subtract(found, REFERENCE[name])).max() < WITHIN.get(name, 3.0), found
+    off = np.abs(np.subtract(found, REFERENCE[name]))
+    assert (off < WITHIN.get(name, (3.0, 3.0, 3.0))).all(), found
 
 
 @pytest.mark.slow
@@ -92,3 +95,17 @@ def test_frost_with_the_original_photographs_is_within_three_points(shared_data)
             for seed in (0, 1, 2)
         ]
         assert abs(100 * np.mean(draws) - expected) < 3
+
+
+@pytest.mark.slow
+def test_spatter_does_what_its_steps_do_in_opencv_with_other_random_numbers(shared_data):
+    images, labels = cifar_images(shared_data, 1000)
+    values = sc.corruptions.get("spatter")().setting(3, table="cifar")
+    rng = np.random.default_rng(5)
+    theirs = [
+        np.stack([recipe(image, rng.standard_normal((32, 32)), values) for image in images])
+        for _ in range(3)
+    ]
+    expected = 100 * np.mean([network(shared_data)(made) == labels for made in theirs])
+    # Between draws the accuracy has a deviation of 0.8 points: two means of three differ by less.
+    assert abs(accuracies(shared_data, "spatter")[1] - expected) < 2

@@ -10,11 +10,13 @@ import numpy as np
 from shiftcal._types import Images
 from shiftcal.corruptions._keys import stream_keys
 from shiftcal.corruptions.base import Corruption
-from shiftcal.numerics._threads import worker_pool
+from shiftcal.numerics._threads import share
 
-# Bytes of images a thread takes at a time: enough to forget what starting costs, few enough that
-# they, what is made of them and the kernel's buffers stay in the second-level cache.
-BLOCK_BYTES = 1 << 19
+# Most bytes of images a thread takes at a time. Taking them costs some 20 microseconds, and Ctrl-C
+# waits for them to be done.
+BLOCK_BYTES = 1 << 20
+# Parts a batch is cut into for every thread at least, so that none waits long for another.
+_PARTS = 4
 
 TABLES = {"cifar": 32, "tiny-imagenet": 64, "imagenet": 224}
 
@@ -59,13 +61,13 @@ def run(
         part = slice(start, start + step)
         corruption._apply(images[part], out[part], plan, keys[part])
 
-    step = max(1, BLOCK_BYTES // (height * width * 3))
+    step = max(1, min(BLOCK_BYTES // (height * width * 3), n // (_PARTS * threads)))
     starts = range(0, n, step)
     if not corruption.parallel or threads == 1 or len(starts) < 2:
         for start in starts:
             work(start)
         return
-    list(worker_pool(threads).map(work, starts))
+    share(work, starts, threads=min(threads, len(starts)))
 
 
 @functools.lru_cache(maxsize=64)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, wait
 
 # More parts than threads, so that a thread that is interrupted does not keep the others waiting.
 _PARTS_PER_THREAD = 4
@@ -32,15 +33,44 @@ def in_parts(work: Callable[[int, int], None], n: int, *, least: int) -> None:
         list(pool.map(work, ends[:-1], ends[1:]))
 
 
+def share(work: Callable[[int], None], starts: Iterable[int], *, threads: int) -> None:
+    """Call ``work(start)`` for all ``starts``, each once, in so many threads.
+
+    This thread is one of them: it takes the next that is left, like the others, and so is not
+    woken for every piece of work that another has done. If one fails or is interrupted, the
+    others finish what they are at, and the first error is raised.
+    """
+    left = iter(list(starts))
+    stopped = threading.Event()
+
+    def take() -> None:
+        try:
+            for start in left:  # the iterator of a list gives every item to one thread only
+                if stopped.is_set():
+                    return
+                work(start)
+        except BaseException:
+            stopped.set()
+            raise
+
+    others = [_worker_pool(threads - 1).submit(take) for _ in range(threads - 1)]
+    try:
+        take()
+    finally:
+        wait(others)
+    for other in others:
+        other.result()
+
+
 @functools.cache
-def worker_pool(threads: int) -> ThreadPoolExecutor:
+def _worker_pool(threads: int) -> ThreadPoolExecutor:
     """So many threads that stay: starting them anew would cost more than a small batch takes."""
     return ThreadPoolExecutor(threads, thread_name_prefix="shiftcal")
 
 
 if hasattr(os, "register_at_fork"):
     # A child process has none of its parent's threads, and would wait for them forever.
-    os.register_at_fork(after_in_child=worker_pool.cache_clear)
+    os.register_at_fork(after_in_child=_worker_pool.cache_clear)
 
 
 def thread_count() -> int:
