@@ -40,6 +40,7 @@ bench: .venv-bench/bench.stamp .venv-peers-imagecorruptions/peers.stamp .venv-pe
 	.venv-bench/bin/python benchmarks/speed/temperature.py
 	.venv-bench/bin/python benchmarks/speed/ece.py
 	.venv-bench/bin/python benchmarks/speed/corruptions.py
+	.venv-bench/bin/python benchmarks/speed/corruptions_memory.py
 
 clean:
 	rm -rf .venv .venv-bench .venv-peers-* site build dist

@@ -1,6 +1,6 @@
 """What the corruptions do to a real network, beside what the original generator's did.
 
-ResNet-20 on the first 1,000 test images of CIFAR-10, all corruptions, severities 1 to 5, five
+ResNet-20 on the first 1,000 test images of CIFAR-10, all corruptions, severities 1 to 5, three
 draws of those that are random. The reference was measured with the original generator on the same
 images, one draw. Reads the images and the network from $SHIFTCAL_DATA or ../shared/data.
 """
@@ -24,7 +24,7 @@ for folder in ("support", "corruptions"):
 from cifar_net import cifar_images, resnet20  # noqa: E402
 from test_effect import REFERENCE  # noqa: E402
 
-DRAWS = 5
+DRAWS = 3
 
 
 def main() -> None:
