@@ -206,6 +206,70 @@ def test_the_galleries_are_what_their_commands_draw(tmp_path, capsys):
         assert np.percentile(apart, 99.9) <= 8, message
 
 
+def test_what_the_corrupt_section_prints_is_what_the_program_prints(tmp_path, monkeypatch, capsys):
+    from shiftcal.cli.main import run
+
+    monkeypatch.chdir(tmp_path)
+    page = text_of("command-line.md")
+    making = next(block for language, block in _FENCE.findall(page) if language == "python")
+    exec(compile(making, "docs/command-line.md", "exec"), {"__name__": "__docs__"})
+    section = section_of("command-line.md", "`shiftcal corrupt`")
+    blocks = [block for language, block in _FENCE.findall(section) if language == "console"]
+    assert len(blocks) == 3
+    for block in blocks:
+        command, _, shown = block.partition("\n")
+        words = command.split()
+        assert words[:3] == ["$", "shiftcal", "corrupt"]
+        capsys.readouterr()
+        assert run(words[2:]) == 0
+        # A line of three dots stands for lines that were shown before.
+        lines = [r"(.*\n)+" if x == "..." else re.escape(x) + r"\n" for x in shown.splitlines()]
+        assert re.fullmatch("".join(lines), capsys.readouterr().out), command
+
+
+@functools.cache
+def speed_of_corruptions():
+    """The benchmark's module, which sets variables and looks for its sibling when imported."""
+    folder = ROOT / "benchmarks" / "speed"
+    with pytest.MonkeyPatch.context() as patch:
+        for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            patch.setenv(variable, "1")
+        patch.syspath_prepend(folder)
+        return script(folder / "corruptions.py")
+
+
+def test_the_speed_results_say_what_was_measured():
+    committed = (ROOT / "benchmarks" / "speed" / "results" / "corruptions.md").read_text("utf-8")
+    message = "run benchmarks/speed/corruptions.py text"
+    assert speed_of_corruptions().stored_text() == committed, message
+
+
+def test_the_corruptions_page_names_those_that_are_slower_image_by_image():
+    path = ROOT / "benchmarks" / "speed" / "results" / "corruptions.json"
+    found = json.loads(path.read_text("utf-8"))["seconds an image"]
+    slower = {
+        side: {
+            name
+            for name, ratio in speed_of_corruptions()
+            .ratios(found[side], tool="shiftcal, image by image")
+            .items()
+            if ratio < 1
+        }
+        for side in ("32", "224")
+    }
+    page = " ".join(text_of("corruptions.md").split())
+    (sentence,) = re.findall(r"With one image of 32 pixels a call, (.*?) are slower", page)
+    assert slower == {"32": set(re.findall(r"`(\w+)`", sentence)), "224": set()}
+    for name in slower["32"]:  # "than Albumentations' own"
+        times = found["32"][name]
+        ours = times["shiftcal, image by image"]
+        assert [tool for tool in times if times[tool] < ours and "shiftcal" not in tool] == [
+            "albumentations"
+        ]
+    least = min(times["shiftcal, image by image"] for times in found["32"].values())
+    assert 40e-6 <= least < 50e-6  # "some 40 microseconds or more"
+
+
 def test_every_flag_of_the_source_is_explained():
     source = "\n".join(p.read_text("utf-8") for p in (ROOT / "src").rglob("*.py"))
     raised = set(_FLAG.findall(source))

@@ -2,7 +2,7 @@
 
 One thread each, on the same images, in turn: ours in this process, every peer in a process of its
 own environment (see ``peers/``). A figure is the median time of an image, averaged over the five
-severities.
+severities. Given the word ``text``, only writes the text again, from the stored results.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from timing import circumstances, in_fresh_process, listed, write
+from timing import RESULTS, circumstances, in_fresh_process, listed, write
 
 import shiftcal as sc
 
@@ -261,6 +261,19 @@ def main() -> None:
     write("corruptions", facts, [], text(found, first, facts))
 
 
+def slower(compared: dict[str, float]) -> str:
+    """Those of which a peer takes less time, and what share of ours."""
+    return ", ".join(f"{n} ({r:.2f}x)" for n, r in compared.items() if r < 1) or "nowhere"
+
+
+def stored_text() -> str:
+    """The text of the stored results."""
+    facts = json.loads((RESULTS / "corruptions.json").read_text("utf-8"))
+    for by_side in ("seconds an image", "two threads"):
+        facts[by_side] = {int(side): found for side, found in facts[by_side].items()}
+    return text(facts["seconds an image"], facts["first call"], facts)
+
+
 def text(found, first, facts) -> str:
     parts = [
         "# Corruptions: microseconds an image\n",
@@ -287,8 +300,10 @@ def text(found, first, facts) -> str:
                 f"With ImageNet's strengths at 32 pixels too, as the peers: "
                 f"{mean(alike.values()):.1f}x."
             )
-        slower = [f"{n} ({r:.2f}x)" for n, r in kindred.items() if r < 1]
-        parts.append(f"Slower than a peer: {', '.join(slower) or 'nowhere'}.\n")
+        parts.append(f"In batches, slower than a peer: {slower(kindred)}.")
+        parts.append(
+            f"Image by image, slower than a peer with the same operation: {slower(single)}.\n"
+        )
     rows = "\n".join(f"| {n} | {a:.1f} | {b:.1f} |" for n, (a, b) in first.items())
     parts += [
         "## The first call\n",
@@ -307,5 +322,7 @@ def text(found, first, facts) -> str:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["first"]:
         print(first_call(sys.argv[2]))
+    elif sys.argv[1:] == ["text"]:
+        (RESULTS / "corruptions.md").write_text(stored_text(), "utf-8")
     else:
         main()

@@ -25,6 +25,10 @@ from shiftcal.errors import FileError
 ROOT = Path(__file__).parents[2]
 PROGRAM = [sys.executable, "-c", "import sys; from shiftcal.cli.main import run; sys.exit(run())"]
 
+INTERRUPTED = (
+    "error: interrupted. What is finished is kept; no file is left half-written under its name.\n"
+)
+
 
 def process(*words, **options):
     return subprocess.run(
@@ -134,7 +138,7 @@ def test_an_interrupt_ends_with_130_and_leaves_no_file(files):
     program.send_signal(signal.SIGINT)
     _, err = program.communicate(timeout=30)
     assert program.returncode == 130
-    assert err == "error: interrupted. Nothing was left half-written.\n"
+    assert err == INTERRUPTED
     assert sorted(files.iterdir()) == before
 
 
@@ -151,7 +155,7 @@ def test_an_interrupt_while_the_program_is_being_imported_is_no_traceback(tmp_pa
     program.send_signal(signal.SIGINT)
     _, err = program.communicate(timeout=30)
     assert program.returncode == 130
-    assert err == "error: interrupted. Nothing was left half-written.\n"
+    assert err == INTERRUPTED
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, typer.Abort])

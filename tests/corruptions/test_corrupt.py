@@ -79,6 +79,7 @@ def test_a_pillow_image_and_a_list_will_do():
     [
         (IMAGES / 255, r"must be uint8, 0 to 255; got float64. Pass \(images \* 255\).round"),
         (IMAGES.astype(np.float32), r"got float32. Pass images.round\(\).astype"),
+        (np.full((9, 9, 3), np.nan), "They hold NaN or infinity"),
         (IMAGES > 9, r"got bool. Pass images.astype\(np.uint8\) \* 255"),
         (IMAGES.astype(np.int64), "got int64. Pass images.astype"),
         (
@@ -107,7 +108,7 @@ def test_what_is_no_image_is_refused_with_the_line_that_mends_it(images, words):
 
 
 def test_images_of_different_sizes_are_refused():
-    with pytest.raises(InputError, match="images"):
+    with pytest.raises(InputError, match=r"must have one size.*first_index"):
         sc.corrupt(
             [np.zeros((9, 9, 3), np.uint8), np.zeros((9, 12, 3), np.uint8)], "fog", severity=1
         )
@@ -292,3 +293,67 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         check=True,
     )
     assert done.stdout == "0\n"
+
+
+@pytest.mark.parametrize("mode", ["P", "CMYK", "YCbCr", "HSV", "1"])
+def test_pillow_images_of_other_kinds_are_turned_to_colour_first(mode):
+    from PIL import Image
+
+    image = Image.fromarray(IMAGES[0]).convert(mode)
+    expected = sc.corrupt(np.array(image.convert("RGB")), "contrast", severity=1)
+    assert np.array_equal(sc.corrupt(image, "contrast", severity=1), expected)
+
+
+def test_masked_images_and_indices_beyond_reach_are_refused():
+    with pytest.raises(InputError, match=r"must not be masked.*images.filled\(0\)"):
+        sc.corrupt(np.ma.masked_less(IMAGES, 9), "contrast", severity=1)
+    with pytest.raises(InputError, match="first_index must be a whole number"):
+        sc.corrupt(IMAGES, "contrast", severity=1, first_index=2**63)
+    with pytest.raises(InputError, match="seed must be a whole number"):
+        sc.corrupt(IMAGES, "contrast", severity=1, seed=2**129)
+
+
+def test_a_picture_file_is_not_called_a_pickle(tmp_path):
+    from PIL import Image
+
+    Image.fromarray(IMAGES[0]).save(tmp_path / "a.png")
+    with pytest.raises(FileError, match=r"it is another kind of file, or damaged. Pass an array"):
+        sc.corrupt(tmp_path / "a.png", "contrast", severity=1)
+
+
+def test_a_corruption_may_corrupt_and_a_small_call_does_not_wait_for_a_large_one():
+    from shiftcal.corruptions.base import Corruption, Settings
+
+    class Both(Corruption):
+        """Two at once."""
+
+        group = "digital"
+        settings = Settings(cifar=((),), tiny_imagenet=((),), imagenet=((),))
+
+        def _apply(self, images, out, plan, keys):
+            out[...] = sc.corrupt(images, "pixelate", severity=1, threads=2)
+
+    many = np.tile(IMAGES, (100, 1, 1, 1))
+    made = sc.corrupt(many, Both, severity=1, threads=2)
+    assert np.array_equal(made, sc.corrupt(many, "pixelate", severity=1, threads=1))
+
+
+def test_no_more_threads_are_kept_than_there_are_processors():
+    import threading
+
+    sc.corrupt(np.tile(IMAGES, (300, 1, 1, 1)), "contrast", severity=1, threads=5000)
+    ours = [thread for thread in threading.enumerate() if thread.name.startswith("shiftcal")]
+    assert len(ours) <= (os.cpu_count() or 1)
+
+
+def test_photographs_that_are_exchanged_are_seen(tmp_path):
+    from PIL import Image
+
+    frost = None
+    for level in (50, 250):
+        Image.fromarray(np.full((400, 400, 3), level, np.uint8)).save(tmp_path / "1.png")
+        os.utime(tmp_path / "1.png", (level, level))
+        frost = frost or sc.corruptions.Frost(photos=tmp_path)
+        made = sc.corrupt(IMAGES, frost, severity=1, seed=1)
+        assert np.array_equal(made, np.minimum(IMAGES + 0.2 * level, 255).astype(np.uint8))
+    assert repr(frost) == "<corruption frost (photos)>"

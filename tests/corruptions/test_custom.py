@@ -107,6 +107,21 @@ def test_a_torchvision_transform_gets_a_pillow_image_and_a_seeded_generator():
     )
 
 
+def test_a_function_that_calls_exit_does_not_end_the_program():
+    def leave(image):
+        raise SystemExit(0)
+
+    with pytest.raises(InputError, match="'leave' must return an image; it called exit"):
+        sc.corrupt(IMAGES, leave, severity=1)
+
+
+def test_functions_are_told_apart_by_their_text():
+    first, other = Custom(darker, name="own"), Custom(speckled, name="own")
+    assert first.description == other.description == "own (custom)"
+    assert first.identity == Custom(darker, name="own").identity
+    assert first.identity != other.identity
+
+
 def test_what_a_function_raises_says_whose_it_is():
     def broken(image, severity):
         raise ZeroDivisionError("mine")
@@ -137,6 +152,7 @@ def test_what_a_function_returns_is_checked(function, words):
         ([darker], {"severities": 2}, "be its length, 1; got 2"),
         (np.flipud, {"severities": 5}, "flipud has no parameter 'severity'"),
         (darker, {"severities": -1}, "severities must be a whole number"),
+        (darker, {"name": "labels"}, "must not be 'labels'"),
         (darker, {"name": "a/b"}, "name must be made of letters.*got 'a/b'"),
         (
             darker,

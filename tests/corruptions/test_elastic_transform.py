@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import cv2
 import numpy as np
 import pytest
@@ -202,3 +204,16 @@ def test_points_far_outside_are_taken_from_within(reach, height, width):
     warp(view, out, float(reach), image_keys(NAME, 1, 20))
     assert out.min() >= 50
     assert out.max() <= 59
+
+
+@pytest.mark.parametrize("table", PUBLISHED)
+@pytest.mark.parametrize(("height", "width"), [(8, 10_000), (10_000, 8)])
+def test_the_plan_of_a_long_narrow_image_takes_little_memory(table, height, width):
+    """A matrix of 10,000 x 10,000 would be 800 MB."""
+    elastic = ElasticTransform()
+    tracemalloc.start()
+    for severity in range(1, 6):
+        elastic._plan(elastic.setting(severity, table=table), height, width)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50e6

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from corrupted import corrupted
@@ -180,3 +183,39 @@ def test_map_closes_to_a_torus():
     across = np.abs(maps[:, :, 0] - maps[:, :, -1]).mean()
     apart = np.abs(maps[:, :, 0] - maps[:, :, 100]).mean()
     assert across < 2 * neighbours < apart / 4
+
+
+def test_maps_grow_to_4096_and_no_further():
+    sides = {
+        longer: 2 ** len(Fog()._plan((1, 2, 32), 8, longer)[0])
+        for longer in (32, 33, 2048, 2049, 4096, 4097, 10_000)
+    }
+    assert sides == {
+        32: 32, 33: 64, 2048: 2048, 2049: 4096, 4096: 4096, 4097: 4096, 10_000: 4096,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_beyond_4096_the_map_is_repeated_without_a_seam(turned):
+    shape = (1, 5000, 8, 3) if turned else (1, 8, 5000, 3)
+    foggy = corrupted(np.full(shape, 255, np.uint8), "fog", 2, "tiny-imagenet")[0, ..., 0]
+    foggy = (foggy.T if turned else foggy).astype(int)
+    np.testing.assert_array_equal(foggy[:, 4096:], foggy[:, : 5000 - 4096])
+    steps = np.abs(np.diff(foggy, axis=1)).max(axis=0)
+    # a map of this side is smooth at a decay of 3, so that only a seam would have a large step
+    assert steps.max() <= 3
+    assert np.ptp(foggy) > 30
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_long_narrow_image_is_fogged_in_bounded_memory():
+    # 80 MB for the map, and about 200 MB for the process, numba and scipy included; a map that
+    # covers 10,000 pixels would be 1.3 GB.
+    code = """
+import numpy as np, shiftcal as sc
+sc.corrupt(np.zeros((8, 10_000, 3), np.uint8), "fog", severity=1, threads=1)
+lines = open("/proc/self/status").read().splitlines()
+print(next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM")))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 450

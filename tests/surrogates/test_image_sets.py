@@ -124,8 +124,13 @@ def test_size_and_format_can_be_those_of_imagenet_c(images, tmp_path):
 def test_names_that_would_meet_stay_apart(images, tmp_path):
     Image.fromarray(IMAGES[3]).save(images / "class0" / "0.bmp")
     corrupt_files(images, tmp_path / "out", corruptions=["contrast"], severities=[1])
-    names = sorted(file.name for file in (tmp_path / "out/contrast/1/class0").iterdir())
-    assert names == ["0.bmp.png", "0.png.png", "2.png"]
+    Image.fromarray(IMAGES[2]).save(images / "class0" / "0.png.bmp")
+    corrupt_files(images, tmp_path / "more", corruptions=["contrast"], severities=[1])
+    for out, wanted in (("out", ["0.bmp"]), ("more", ["0.bmp", "0.png.bmp"])):
+        names = sorted(file.name for file in (tmp_path / out / "contrast/1/class0").iterdir())
+        assert names == sorted(f"{name}.png" for name in [*wanted, "0.png", "2.png"])
+        # The other folder has no such names.
+        assert (tmp_path / out / "contrast/1/class1/1.png").exists()
 
 
 def test_unreadable_images_are_named_and_left_out_and_the_others_are_as_without_them(
@@ -268,6 +273,8 @@ def test_a_folder_of_something_else_is_left_alone(images, tmp_path):
         "{",
         "[]",
         '{"format": "other"}',
+        '{"format": "shiftcal-corrupted-images", "corruptions": {}}',
+        '{"format": "shiftcal-corrupted-images", "version": "x", "corruptions": {}}',
         '{"format": "shiftcal-corrupted-images", "version": 99, "corruptions": {}}',
     ):
         target = tmp_path / hashlib.sha256(damaged.encode()).hexdigest()
@@ -282,10 +289,11 @@ def test_two_processes_do_not_write_one_folder(images, tmp_path):
     import fcntl
 
     (tmp_path / "out").mkdir()
-    with (tmp_path / "out" / ".shiftcal-lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(FileError, match="is being written by another process"):
-            corrupt_files(images, tmp_path / "out", corruptions=["contrast"])
+    descriptor = os.open(tmp_path / "out", os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with pytest.raises(FileError, match="is being written by another process"):
+        corrupt_files(images, tmp_path / "out", corruptions=["contrast"])
+    os.close(descriptor)
     corrupt_files(images, tmp_path / "out", corruptions=["contrast"])
 
 
@@ -347,9 +355,6 @@ def test_sources_that_cannot_be_used_are_refused(images, tmp_path):
     for inside in (images, images / "class0", images / "new"):
         with pytest.raises(InputError, match="must not be written into the folder that is read"):
             corrupt_files(images, inside, corruptions=["fog"])
-    np.save(tmp_path / "grey.npy", IMAGES[..., 0])
-    with pytest.raises(InputError, match=r"holds grey images.*np.repeat"):
-        corrupt_files(tmp_path / "grey.npy", out, corruptions=["fog"])
     np.savez(tmp_path / "x.npz", x=IMAGES)
     with pytest.raises(FileError, match="has no array 'images'; it has x"):
         corrupt_files(tmp_path / "x.npz", out, corruptions=["fog"])
@@ -387,3 +392,149 @@ def test_all_severities_are_those_that_a_function_has(tmp_path):
     assert np.array_equal(np.load(tmp_path / "out" / "labels.npy"), [0, 1, 2, 3] * 2)
     with pytest.raises(FileError, match=r"labels.npy has 8 labels, and contrast.npy needs 20"):
         corrupt_files(tmp_path / "in.npz", tmp_path / "out", corruptions=["contrast"])
+
+
+def test_grey_arrays_stay_grey(tmp_path):
+    np.save(tmp_path / "in.npy", IMAGES[..., 1])
+    corrupt_files(tmp_path / "in.npy", tmp_path / "out", corruptions="gaussian_noise", severities=2)
+    made = np.load(tmp_path / "out" / "gaussian_noise" / "2.npy")
+    assert np.array_equal(made, sc.corrupt(IMAGES[..., 1], "gaussian_noise", severity=2))
+
+
+def test_functions_of_the_user_are_never_called_by_two_threads_at_once(images, tmp_path):
+    inside = []
+
+    def slow(image):
+        inside.append(1)
+        assert len(inside) == 1
+        time.sleep(0.01)
+        inside.pop()
+        return image
+
+    corrupt_files(images, tmp_path / "out", corruptions=[slow], threads=4)
+
+
+def test_a_function_does_not_pass_for_a_corruption_of_that_name(images, tmp_path):
+    corrupt_files(images, tmp_path / "out", corruptions=["fog"], severities=[1])
+    own = sc.corruptions.Custom(np.flipud, name="fog")
+    with pytest.raises(FileError, match=r"already has fog, and this is fog \(custom, sha256"):
+        corrupt_files(images, tmp_path / "out", corruptions=[own], severities=[1])
+
+
+def test_other_labels_and_other_photographs_are_not_mixed_in(images, tmp_path):
+    np.save(tmp_path / "in.npy", IMAGES)
+    for name, labels in (("a", [0, 1, 2, 3]), ("b", [3, 2, 1, 0])):
+        np.save(tmp_path / f"{name}.npy", labels)
+    corrupt_files(
+        tmp_path / "in.npy", tmp_path / "out", corruptions=["fog"], labels=tmp_path / "a.npy"
+    )
+    with pytest.raises(FileError, match="was begun with labels"):
+        corrupt_files(
+            tmp_path / "in.npy", tmp_path / "out", corruptions=["fog"], labels=tmp_path / "b.npy"
+        )
+    for name, level in (("p", 200), ("q", 100)):
+        (tmp_path / name).mkdir()
+        Image.fromarray(np.full((300, 300, 3), level, np.uint8)).save(tmp_path / name / "1.png")
+    first, other = (sc.corruptions.Frost(photos=tmp_path / name) for name in ("p", "q"))
+    corrupt_files(images, tmp_path / "frosted", corruptions=[first], severities=[1])
+    with pytest.raises(FileError, match=r"already has frost \(photos, sha256"):
+        corrupt_files(images, tmp_path / "frosted", corruptions=[other], severities=[2])
+
+
+def test_an_image_that_was_repaired_or_changed_is_made_again(images, tmp_path):
+    bad = images / "class0" / "0.png"
+    whole = bad.read_bytes()
+    bad.write_bytes(whole[:100])
+    with pytest.warns(InputWarning, match="left out"):
+        first = corrupt_files(images, tmp_path / "out", corruptions=["contrast"], severities=[1])
+    assert (first.written, len(first.bad)) == (3, 1)
+    bad.write_bytes(whole)
+    Image.fromarray(IMAGES[0]).save(images / "class1" / "1.png")
+    later = time.time() + 5
+    os.utime(images / "class1" / "1.png", (later, later))
+    second = corrupt_files(images, tmp_path / "out", corruptions=["contrast"], severities=[1])
+    assert (second.written, second.kept, second.bad) == (2, 2, {})
+    (tmp_path / "out/contrast/1/class0/2.png").write_bytes(b"")  # as after a power cut
+    os.utime(images / "class1" / "1.png")
+    third = corrupt_files(images, tmp_path / "out", corruptions=["contrast"], severities=[1])
+    assert third.written >= 1
+    assert (tmp_path / "out/contrast/1/class0/2.png").stat().st_size > 0
+
+
+def test_no_threads_are_refused_here_too(images, tmp_path):
+    with pytest.raises(InputError, match="threads must be a whole number of at least 1; got 0"):
+        corrupt_files(images, tmp_path / "out", corruptions="fog", threads=0)
+
+
+def test_one_image_in_an_array_counts_as_one(tmp_path):
+    np.savez(tmp_path / "in.npz", images=IMAGES[0], labels=np.array([3]))
+    corrupt_files(tmp_path / "in.npz", tmp_path / "out", corruptions=["contrast"], severities=[1])
+    assert np.load(tmp_path / "out/contrast/1.npy").shape == (1, 24, 40, 3)
+
+
+def test_links_that_lead_round_in_a_circle_are_not_followed(images, tmp_path):
+    for name in ("up", "up2"):
+        (images / "class0" / name).symlink_to(images)
+    (images / "class2").symlink_to(images / "class1")  # no circle: the same class under two names
+    outcome = corrupt_files(images, tmp_path / "out", corruptions=["contrast"], severities=[1])
+    assert outcome.n_images == 6
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_pipes_links_to_nothing_and_odd_names_do_not_stop_the_others(images, tmp_path):
+    os.mkfifo(images / "class0" / "pipe.png")
+    (images / "class0" / "gone.png").symlink_to(tmp_path / "nowhere.png")
+    content = (images / "class0" / "0.png").read_bytes()
+    (images / "class1" / ("long" * 62 + ".png")).write_bytes(content)
+    Path(os.fsdecode(os.fsencode(images) + b"/class1/\xff.png")).write_bytes(content)
+    with pytest.warns(InputWarning, match="left out"):
+        outcome = corrupt_files(images, tmp_path / "out", corruptions=["contrast"], severities=[1])
+    assert sorted(outcome.bad) == ["class0/gone.png", "class0/pipe.png"]
+    assert "is no file, or a link to nothing" in outcome.bad["class0/pipe.png"]
+    assert outcome.written == 6
+
+
+def test_an_image_too_large_for_the_photographs_is_left_out_by_name(images, tmp_path):
+    (tmp_path / "p").mkdir()
+    Image.fromarray(np.full((150, 250, 3), 99, np.uint8)).save(tmp_path / "p" / "1.png")
+    Image.fromarray(photos(40, 40)[0]).save(images / "class0" / "large.png")
+    frost = sc.corruptions.Frost(photos=tmp_path / "p")
+    with pytest.warns(InputWarning, match="large.png"):
+        outcome = corrupt_files(images, tmp_path / "out", corruptions=[frost], severities=[1])
+    assert list(outcome.bad) == ["class0/large.png"]
+    assert outcome.written == 4
+
+
+def test_a_picture_that_would_grow_too_large_is_left_out(tmp_path):
+    (tmp_path / "in").mkdir()
+    Image.fromarray(np.zeros((8, 5000, 3), np.uint8)).save(tmp_path / "in" / "wide.png")
+    with pytest.warns(InputWarning, match="would become 3125000 x 5000"):
+        corrupt_files(tmp_path / "in", tmp_path / "out", corruptions=["contrast"], resize=5000)
+
+
+def test_a_call_that_comes_to_nothing_leaves_the_folder_free(images, tmp_path):
+    def broken(image):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        corrupt_files(images, tmp_path / "out", corruptions=[broken])
+    other = tmp_path / "other.npy"
+    np.save(other, IMAGES)
+    corrupt_files(other, tmp_path / "out", corruptions=["contrast"])
+    assert (tmp_path / "out" / "contrast.npy").exists()
+
+
+def test_a_changed_array_is_another_source_even_if_the_first_images_are_the_same(tmp_path):
+    many = np.tile(IMAGES, (50, 1, 1, 1))
+    np.save(tmp_path / "in.npy", many)
+    corrupt_files(tmp_path / "in.npy", tmp_path / "out", corruptions=["contrast"], severities=[1])
+    many[101] = 0
+    np.save(tmp_path / "in.npy", many)
+    with pytest.raises(FileError, match="was begun with another source"):
+        corrupt_files(tmp_path / "in.npy", tmp_path / "out", corruptions=["fog"], severities=[1])
+
+
+def test_a_source_of_the_wrong_type_is_named(tmp_path):
+    np.save(tmp_path / "in.npy", IMAGES / 255)
+    with pytest.raises(FileError, match=r"in.npy: images must be uint8"):
+        corrupt_files(tmp_path / "in.npy", tmp_path / "out", corruptions=["fog"])

@@ -45,9 +45,7 @@ def check_images(images: object) -> tuple[NDArray[np.uint8], ImageLayout]:
         InputError: If they are not uint8, not of such a shape, smaller than 8 pixels, or if it
             cannot be told whether three grey images or the channels of one came.
     """
-    given: NDArray[Any] = (
-        images if isinstance(images, np.ndarray) else to_array(images, name="images")
-    )
+    given = _as_array(images)
     if given.dtype != np.uint8:
         raise InputError(_not_uint8(given))
     shape = given.shape
@@ -76,6 +74,25 @@ def check_images(images: object) -> tuple[NDArray[np.uint8], ImageLayout]:
     return batch, ImageLayout(shape, grey)
 
 
+def _as_array(images: object) -> NDArray[Any]:
+    if isinstance(images, np.ma.MaskedArray):
+        raise InputError(
+            "images must not be masked, since a mask is lost. Pass images.filled(0), or what else "
+            "shall stand there."
+        )
+    if isinstance(images, np.ndarray):
+        return images
+    mode = getattr(images, "mode", None)
+    if mode in ("P", "1", "CMYK", "YCbCr", "HSV", "LAB"):  # Pillow's, not to be taken as they are
+        images = images.convert("RGB")  # type: ignore[attr-defined]
+    if isinstance(images, (list, tuple)) and len({np.shape(image) for image in images}) > 1:
+        raise InputError(
+            "images of a list must have one size; these differ. Corrupt them one by one, with "
+            "first_index=0, 1, ... for what they would be in a batch."
+        )
+    return to_array(images, name="images")
+
+
 _SHAPES = (
     "images must have shape (n, height, width, 3) or (height, width, 3), or the same without the "
     "last axis if they are grey"
@@ -84,13 +101,13 @@ _SHAPES = (
 
 def _not_uint8(given: NDArray[Any]) -> str:
     came = f"images must be uint8, 0 to 255; got {given.dtype}."
+    if given.dtype.kind == "f" and not np.isfinite(given).all():
+        return f"{came} They hold NaN or infinity, too: look at where they come from."
     if given.dtype.kind == "f":
         scale = "images" if given.size and given.max() > 1 else "(images * 255)"
         return f"{came} Pass {scale}.round().astype(np.uint8)."
     if given.dtype.kind == "b":
         return f"{came} Pass images.astype(np.uint8) * 255."
-    if given.dtype.kind == "O":
-        return f"{came} Images of different sizes are corrupted one by one, with first_index."
     return f"{came} Pass images.astype(np.uint8) if their values lie between 0 and 255."
 
 

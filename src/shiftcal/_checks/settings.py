@@ -15,9 +15,10 @@ def check_choice(value: object, allowed: Sequence[str], *, name: str) -> Any:
     """``value`` if it is one of ``allowed``."""
     if isinstance(value, str) and value in allowed:
         return value
+    hint = suggest(value, allowed)
+    near = f" {hint}" if hint.startswith("Did you mean") else ""  # all are named already
     raise UnknownName(
-        f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}. "
-        f"{suggest(value, allowed)}"
+        f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}.{near}"
     )
 
 

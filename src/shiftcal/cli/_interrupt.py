@@ -10,5 +10,5 @@ INTERRUPTED = 130
 
 def interrupted() -> int:
     """Say so on stderr, and give the exit status for it."""
-    complain("error", "interrupted. Nothing was left half-written.")
+    complain("error", "interrupted. What is finished is kept; no file is left half-written under its name.")
     return INTERRUPTED

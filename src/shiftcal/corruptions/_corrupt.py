@@ -73,11 +73,11 @@ def corrupt(  # noqa: PLR0913 (all but the first two are options)
     made_by = as_corruption(corruption)
     options: dict[str, Any] = {
         "severity": check_count(severity, name="severity", least=0, most=made_by.severities),
-        "seed": check_count(seed, name="seed", least=0),
+        "seed": check_count(seed, name="seed", least=0, most=2**128),
         "table": check_table(table, *batch.shape[1:3]),
         "threads": thread_count() if threads is None else check_count(threads, name="threads"),
     }
-    first = check_count(first_index, name="first_index", least=0)
+    first = check_count(first_index, name="first_index", least=0, most=2**62)
 
     def piece(part: NDArray[np.uint8], start: int) -> NDArray[np.uint8]:
         colour = layout.to_colour(part)

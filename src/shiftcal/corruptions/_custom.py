@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import re
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
@@ -15,6 +17,10 @@ from shiftcal._optional import require
 from shiftcal._types import Images
 from shiftcal.corruptions.base import Corruption, Keys
 from shiftcal.errors import InputError
+
+# Whoever calls from whatever thread: a transform is seeded and then called, and torch's generator
+# is one for all. A function may itself corrupt images, hence a lock that its holder passes.
+_ONE_AT_A_TIME = threading.RLock()
 
 
 @final
@@ -29,7 +35,8 @@ class Custom(Corruption):
     are called with ``image=`` and seeded per image; torchvision transforms get a Pillow image,
     with torch's generator seeded and put back afterwards.
 
-    Images are taken one after the other in one thread, since nothing is known of the function.
+    Images are taken one after the other, in no two threads at once, since nothing is known of the
+    function.
 
     Args:
         steps: One function for all severities, or a list with one for each severity from 1 on.
@@ -87,11 +94,31 @@ class Custom(Corruption):
         """The number of its severities."""
         return len(self._steps)
 
+    @property
+    def description(self) -> str:
+        """The name, and that it is not one of this package's."""
+        return f"{self._name} (custom)"
+
+    @property
+    def identity(self) -> str:
+        """The description, with a digest of the functions' text as far as it can be had."""
+        digest = hashlib.sha256("".join(_text_of(step) for step in self._steps).encode())
+        return f"{self._name} (custom, sha256 {digest.hexdigest()[:16]})"
+
+    @property
+    def keeps_plan(self) -> bool:
+        """There is nothing to keep, and a function should not be held for longer than its use."""
+        return False
+
     def setting(self, severity: int, *, table: str) -> Any:
         """Which step, and the severity; there are no tables."""
         return severity
 
     def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
+        with _ONE_AT_A_TIME:
+            self._apply_alone(images, out, plan, keys)
+
+    def _apply_alone(self, images: Images, out: Images, plan: int, keys: Keys) -> None:
         step = self._steps[plan - 1]
         call = _caller(step, plan)
         for image, key, into in zip(images, keys, out, strict=True):
@@ -100,6 +127,10 @@ class Custom(Corruption):
             except Exception as error:
                 error.add_note(f"raised by the corruption {self._name!r}, severity {plan}")
                 raise
+            except SystemExit as error:
+                raise InputError(
+                    f"the corruption {self._name!r} must return an image; it called exit."
+                ) from error
             into[...] = self._checked(np.asarray(made), image.shape)
 
     def _checked(self, made: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
@@ -143,12 +174,22 @@ def _parameters(step: Callable[..., Any]) -> set[str]:
         return set()
 
 
+def _text_of(step: Callable[..., Any]) -> str:
+    try:
+        return inspect.getsource(step)
+    except (TypeError, OSError):  # an object, such as a transform, or typed at the prompt
+        code = getattr(step, "__code__", None)
+        return repr(step) if code is None else repr((code.co_code, code.co_consts))
+
+
 def _name_of(step: Callable[..., Any]) -> str:
     name = getattr(step, "__name__", None) or type(step).__name__
     return "custom" if name == "<lambda>" else name
 
 
 def _checked_name(name: object) -> str:
+    if name == "labels":
+        raise InputError("name must not be 'labels', which is the file of labels. Pass another.")
     if isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
         return name
     raise InputError(

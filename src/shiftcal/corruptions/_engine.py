@@ -18,6 +18,9 @@ BLOCK_BYTES = 1 << 20
 # Parts a batch is cut into for every thread at least, so that none waits long for another.
 _PARTS = 4
 
+# Corruptions and settings whose kernels are loaded.
+_WARM: set[tuple[type[Corruption], Any]] = set()
+
 TABLES = {"cifar": 32, "tiny-imagenet": 64, "imagenet": 224}
 
 
@@ -48,7 +51,9 @@ def run(
         out[...] = images
         return
     n, height, width = images.shape[:3]
-    plan = _plan(corruption, corruption.setting(severity, table=table), height, width)
+    plan_of = corruption.setting(severity, table=table)
+    make = _plan if corruption.keeps_plan else _plan.__wrapped__
+    plan = make(corruption, plan_of, height, width)
     keys = stream_keys(
         seed=seed,
         corruption=corruption.name,
@@ -63,6 +68,12 @@ def run(
 
     step = max(1, min(BLOCK_BYTES // (height * width * 3), n // (_PARTS * threads)))
     starts = range(0, n, step)
+    if starts and (type(corruption), plan_of) not in _WARM:
+        # The first images are done by this thread alone: they import and compile kernels, and
+        # Ctrl-C during an import in one thread can leave the others waiting for it forever.
+        work(0)
+        _WARM.add((type(corruption), plan_of))
+        starts = starts[1:]
     if not corruption.parallel or threads == 1 or len(starts) < 2:
         for start in starts:
             work(start)

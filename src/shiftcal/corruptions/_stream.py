@@ -27,15 +27,17 @@ def open_images(path: str | os.PathLike[str]) -> NDArray[Any]:
     file = Path(path)
     try:
         found = np.load(file, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+    except (OSError, ValueError, EOFError, OverflowError) as error:
+        # What numpy says of other kinds of files is advice to trust them.
+        told = error.strerror if isinstance(error, OSError) else None
+        reason = told or "it is another kind of file, or damaged"
         raise FileError(
             f"{file} could not be read as an .npy array: {reason}. Pass an array, or the path of "
             "a file written by numpy.save."
         ) from error
     if not isinstance(found, np.ndarray):
         found.close()
-        raise FileError(f"{file} holds several arrays. Pass the one with the images.")
+        raise FileError(f"{file} holds several arrays. Pass an .npy file, which holds one.")
     return found
 
 
@@ -67,7 +69,8 @@ def write_pieces(
         corrupt: Called with consecutive pieces of ``images`` and where they start.
         step: Told how many images of how many are done after every piece.
     """
-    size = max(1, images[0].nbytes) if len(images) else 1
+    # Grey images have three channels while they are at work.
+    size = 3 * int(np.prod(images.shape[1:3])) or 1
     count = max(1, PIECE_BYTES // size)
     header = {"descr": "|u1", "fortran_order": False, "shape": shape}
     with atomic_write(path) as temporary, temporary.open("wb") as file:

@@ -79,7 +79,17 @@ class Corruption(ABC):
 
     @final
     def __repr__(self) -> str:
-        return f"<corruption {self.name}>"
+        return f"<corruption {self.description}>"
+
+    @property
+    def identity(self) -> str:
+        """The description with whatever else decides its pixels, for files that must not mix."""
+        return self.description
+
+    @property
+    def keeps_plan(self) -> bool:
+        """Whether what :meth:`_plan` made once can be used again."""
+        return True
 
     def setting(self, severity: int, *, table: str) -> Any:
         """The parameters of a severity of at least 1 in a table."""

@@ -84,11 +84,12 @@ class ElasticTransform(Corruption):
 
 def _few_cosines(weights: Any, height: int, width: int, strength: float) -> Any:
     """The axes for ``cosine_fields`` if that is less work than adding up all taps, or None."""
-    from shiftcal.corruptions._kernels.cosine_basis import axis_of
+    from shiftcal.corruptions._kernels.cosine_basis import axis_of, cosines_needed
 
     radius = len(weights) // 2
     rest = _LEFT_OUT * 3**0.5 / strength
-    down, across = (axis_of(weights, n, rest=rest) for n in (height, width))
-    if 2 * (down.scaled.shape[1] + across.scaled.shape[1]) + 16 >= 3 * radius:
+    needed = [cosines_needed(weights, n, rest=rest) for n in (height, width)]
+    if 2 * sum(needed) + 16 >= 3 * radius:
         return None
+    down, across = (axis_of(weights, n, k=k) for n, k in zip((height, width), needed, strict=True))
     return tuple((axis.weights, axis.cosines, axis.scaled) for axis in (down, across))

@@ -10,6 +10,8 @@ from shiftcal._types import Images
 from shiftcal.corruptions.base import Corruption, Keys, Settings
 
 _WIBBLE = 100.0
+# A map of this side takes 80 MB while it is made, and one of 16384 would take 1.3 GB an image.
+_LARGEST = 4096
 
 
 @final
@@ -24,7 +26,8 @@ class Fog(Corruption):
 
     A setting is ``c``, ``d`` and the side of the map. An image gets the top left corner of a map
     of the table's side (32, 64, and 256 for 224 pixels), or, if it does not fit, of the next
-    power of two that covers its longer side.
+    power of two that covers its longer side, up to 4096. A longer image has its fog repeated
+    every 4096 pixels, without a seam, since the map is a torus.
 
     Kept as published: the map is a torus, so that the left of a full one continues its right; its
     ``v`` enters squared; its range is 0 to 1 over the whole of it, so a cut-out may have less;
@@ -41,7 +44,7 @@ class Fog(Corruption):
 
     def _plan(self, setting: Any, height: int, width: int) -> Any:
         strength, decay, side = setting
-        while side < max(height, width):
+        while side < min(max(height, width), _LARGEST):
             side *= 2
         levels = int(side).bit_length() - 1
         amplitudes = (_WIBBLE / float(decay) ** np.arange(levels)) ** 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 from typing import Any, Literal, final
@@ -68,6 +69,23 @@ class Frost(Corruption):
     def description(self) -> str:
         """The name with the kind, for results of the two must not be taken for one another."""
         return f"{self.name} ({self.kind})"
+
+    @property
+    def identity(self) -> str:
+        """The description, with a digest of the photographs if they are given."""
+        if self.photos is None:
+            return self.description
+        from shiftcal.corruptions._frost_photos import photo_files
+
+        digest = hashlib.sha256()
+        for file in photo_files(self.photos):
+            digest.update(file.read_bytes())
+        return f"{self.name} ({self.kind}, sha256 {digest.hexdigest()[:16]})"
+
+    @property
+    def keeps_plan(self) -> bool:
+        """Photographs may be exchanged in their folder; they are kept where that is looked at."""
+        return self.photos is None
 
     def _plan(self, setting: Any, height: int, width: int) -> Any:
         own, other, scale = setting

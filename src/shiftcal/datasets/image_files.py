@@ -14,7 +14,8 @@ from shiftcal.errors import FileError, InputError
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", ".gif")
 # More than any camera makes; a small file that claims more is meant to fill the memory.
-MOST_PIXELS = 200_000_000
+# Pillow warns of it from here on.
+MOST_PIXELS = 89_478_485
 
 
 def find_images(folder: str | os.PathLike[str]) -> list[Path]:
@@ -27,8 +28,17 @@ def find_images(folder: str | os.PathLike[str]) -> list[Path]:
     if not root.is_dir():
         raise FileError(f"{root} is not a folder.")
     found: list[Path] = []
+    above: dict[str, frozenset[tuple[int, int]]] = {}
     for parent, folders, files in os.walk(root, followlinks=True):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        told = Path(parent).stat()
+        inside = above.get(parent, frozenset()) | {(told.st_dev, told.st_ino)}
+        # A link to a folder it is in would be followed forever.
+        folders[:] = [
+            name
+            for name in folders
+            if not name.startswith(".") and _place(Path(parent, name)) not in inside
+        ]
+        above.update({str(Path(parent, name)): inside for name in folders})
         here = Path(parent).relative_to(root)
         found += [
             here / name
@@ -38,6 +48,11 @@ def find_images(folder: str | os.PathLike[str]) -> list[Path]:
     if not found:
         raise FileError(f"{root} holds no images. Files ending in {', '.join(SUFFIXES)} are read.")
     return sorted(found, key=lambda path: path.parts)
+
+
+def _place(path: Path) -> tuple[int, int]:
+    told = path.stat()
+    return told.st_dev, told.st_ino
 
 
 def read_image(
@@ -55,6 +70,8 @@ def read_image(
     """
     pillow = require("PIL.Image", extra="images", needed_by="reading an image file")
     file = Path(path)
+    if not file.is_file():  # a pipe would be waited for
+        raise FileError(f"{file} is no file, or a link to nothing.")
     try:
         with pillow.open(file) as opened:
             _check_kind(file, opened)
@@ -63,9 +80,10 @@ def read_image(
         raise
     except Exception as error:  # decoders raise whatever they like on damaged files
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise FileError(f"{file} cannot be read as an image: {reason}.") from error
+        text = str(reason).rstrip(".")
+        raise FileError(f"{file} cannot be read as an image: {text}.") from error
     if resize is not None:
-        image = _resized(image, resize, pillow)
+        image = _resized(file, image, resize, pillow)
     if crop is not None:
         image = _cropped(file, image, crop)
     return np.array(image)
@@ -90,12 +108,17 @@ def _check_kind(file: Path, image: Any) -> None:
         )
 
 
-def _resized(image: Any, side: int, pillow: Any) -> Any:
+def _resized(file: Path, image: Any, side: int, pillow: Any) -> Any:
     width, height = image.size
     if width <= height:
         size = (side, int(side * height / width))
     else:
         size = (int(side * width / height), side)
+    if size[0] * size[1] > MOST_PIXELS:
+        raise FileError(
+            f"{file} is {width} x {height} and would become {size[0]} x {size[1]}; more than "
+            f"{MOST_PIXELS:,} pixels are not made."
+        )
     return image.resize(size, pillow.Resampling.BILINEAR)
 
 

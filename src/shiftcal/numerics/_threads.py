@@ -6,7 +6,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 # More parts than threads, so that a thread that is interrupted does not keep the others waiting.
 _PARTS_PER_THREAD = 4
@@ -37,7 +37,8 @@ def share(work: Callable[[int], None], starts: Iterable[int], *, threads: int) -
     """Call ``work(start)`` for all ``starts``, each once, in so many threads.
 
     This thread is one of them: it takes the next that is left, like the others, and so is not
-    woken for every piece of work that another has done. If one fails or is interrupted, the
+    woken for every piece of work that another has done. More threads than there are processors
+    are not used. If one fails or is interrupted, the
     others finish what they are at, and the first error is raised.
     """
     left = iter(list(starts))
@@ -53,24 +54,29 @@ def share(work: Callable[[int], None], starts: Iterable[int], *, threads: int) -
             stopped.set()
             raise
 
-    others = [_worker_pool(threads - 1).submit(take) for _ in range(threads - 1)]
+    others: list[Future[None]] = []
     try:
+        for _ in range(min(threads, os.cpu_count() or 1) - 1):
+            others.append(_workers().submit(take))
         take()
     finally:
-        wait(others)
-    for other in others:
+        stopped.set()
+        # One that has not begun is not waited for: it may stand behind other work, or behind this.
+        begun = [other for other in others if not other.cancel()]
+        wait(begun)
+    for other in begun:
         other.result()
 
 
 @functools.cache
-def _worker_pool(threads: int) -> ThreadPoolExecutor:
-    """So many threads that stay: starting them anew would cost more than a small batch takes."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="shiftcal")
+def _workers() -> ThreadPoolExecutor:
+    """Threads that stay: starting them anew would cost more than a small batch takes."""
+    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="shiftcal")
 
 
 if hasattr(os, "register_at_fork"):
     # A child process has none of its parent's threads, and would wait for them forever.
-    os.register_at_fork(after_in_child=_worker_pool.cache_clear)
+    os.register_at_fork(after_in_child=_workers.cache_clear)
 
 
 def thread_count() -> int:

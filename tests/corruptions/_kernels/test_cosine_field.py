@@ -7,9 +7,13 @@ import pytest
 from image_streams import image_keys, symmetric_halves, words
 from scipy import ndimage
 
-from shiftcal.corruptions._kernels.cosine_basis import axis_of, fold_weights
+from shiftcal.corruptions._kernels.cosine_basis import axis_of, cosines_needed, fold_weights
 from shiftcal.corruptions._kernels.cosine_field_kernels import cosine_fields
 from shiftcal.corruptions._kernels.gaussian_weights import gaussian_weights
+
+
+def axis_for(weights, n, *, rest):
+    return axis_of(weights, n, k=cosines_needed(weights, n, rest=rest))
 
 
 def as_tuple(axis):
@@ -30,7 +34,7 @@ def as_tuple(axis):
 def test_fields_are_those_of_scipy(height, width, sigma, strength):
     weights = gaussian_weights(sigma, 3)
     rest = 1e-4 * 3**0.5 / strength
-    down, across = (axis_of(weights, n, rest=rest) for n in (height, width))
+    down, across = (axis_for(weights, n, rest=rest) for n in (height, width))
     key = image_keys("elastic_transform", 1, 1)[0]
     fields = np.full((2, height, width), np.nan, np.float32)
     cosine_fields(fields, as_tuple(down), as_tuple(across), np.float32(strength), *key)
@@ -47,14 +51,14 @@ def test_fields_are_those_of_scipy(height, width, sigma, strength):
 
 
 def test_wide_smoothing_needs_few_cosines():
-    axis = axis_of(gaussian_weights(170.8, 3), 224, rest=1e-6)
+    axis = axis_for(gaussian_weights(170.8, 3), 224, rest=1e-6)
     assert axis.cosines.shape == (224, axis.scaled.shape[1])
     assert axis.scaled.shape[1] <= 4
     assert len(axis.weights) == 2 * 224 + 1
 
 
 def test_rows_of_cosines_are_filled_up_with_zeros():
-    axis = axis_of(gaussian_weights(5.0, 3), 27, rest=1e-6)
+    axis = axis_for(gaussian_weights(5.0, 3), 27, rest=1e-6)
     assert axis.cosines.shape[0] == 32
     assert not axis.cosines[27:].any()
     np.testing.assert_allclose(

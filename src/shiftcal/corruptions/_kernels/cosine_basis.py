@@ -43,20 +43,30 @@ def fold_weights(weights: NDArray[np.float32], n: int) -> NDArray[np.float32]:
     return np.concatenate([half[:0:-1], half]).astype(np.float32)
 
 
-def axis_of(weights: NDArray[np.float32], n: int, *, rest: float) -> Axis:
-    """The smoothing of ``n`` points, with so many cosines that the others' share is ``rest``.
+def cosines_needed(weights: NDArray[np.float32], n: int, *, rest: float) -> int:
+    """So many cosines that the share of the others is ``rest`` at most; one at least.
 
     The share is the mean square that they have in smoothed white noise of variance 1.
     """
+    left_out = np.cumsum((_factors(fold_weights(weights, n), n) ** 2)[::-1])[::-1] / n
+    return max(1, int(np.count_nonzero(left_out > rest)))
+
+
+def axis_of(weights: NDArray[np.float32], n: int, *, k: int) -> Axis:
+    """The smoothing of ``n`` points, with ``k`` cosines. Takes memory for ``n k`` numbers."""
     folded = fold_weights(weights, n)
+    factors = _factors(folded, n)
+    cosines = fft.idct(np.eye(k, n), type=2, norm="ortho", axis=1).T
+    padded = np.zeros((-(-n // BLOCK) * BLOCK, k), np.float32)
+    padded[:n] = cosines
+    return Axis(folded, padded, np.ascontiguousarray(cosines * factors[:k], np.float32))
+
+
+def _factors(folded: NDArray[np.float32], n: int) -> NDArray[np.float64]:
+    """What the smoothing multiplies each of the ``n`` cosines by."""
     half = np.zeros(n + 1)
     right = folded[len(folded) // 2 :]
     half[: len(right)] = right
     half[n] *= 2
-    factors = fft.dct(half, type=1)[:n]
-    left_out = np.cumsum((factors**2)[::-1])[::-1] / n
-    k = max(1, int(np.count_nonzero(left_out > rest)))
-    cosines = fft.idct(np.eye(n)[:k], type=2, norm="ortho", axis=1).T
-    padded = np.zeros((-(-n // BLOCK) * BLOCK, k), np.float32)
-    padded[:n] = cosines
-    return Axis(folded, padded, np.ascontiguousarray(cosines * factors[:k], np.float32))
+    factors: NDArray[np.float64] = fft.dct(half, type=1)[:n]
+    return factors

@@ -32,7 +32,7 @@ def lay_fog(images: Any, out: Any, amplitudes: Any, strength: Any, keys: Any) ->
         images: ``(m, h, 3 w)`` uint8.
         out: ``(m, h, 3 w)`` uint8.
         amplitudes: Of the noise at each of the ``k`` refinements, float32; the map has the side
-            ``2**k``, at least ``h`` and ``w``.
+            ``2**k``, and is repeated where ``h`` or ``w`` is larger.
         strength: What the densest fog adds, in grey levels, float32.
         keys: ``(m, 2)`` uint32.
     """
@@ -51,7 +51,7 @@ def lay_fog(images: Any, out: Any, amplitudes: Any, strength: Any, keys: Any) ->
         scale = F(F(gain * strength) / F(highest - lowest))
         for y in range(h):
             first = _KNOWN if y % 2 == 0 else _BELOW
-            row = y // 2
+            row = y // 2 % half
             _to_fog(fog, planes[first, row], planes[first + 1, row], lowest, scale)
             _to_channels(spread, fog)
             _blend(images[j, y], out[j, y], gain, spread)
@@ -200,10 +200,13 @@ def _to_fog(fog: Any, even: Any, odd: Any, lowest: Any, scale: Any) -> None:
 
 @njit
 def _to_channels(spread: Any, fog: Any) -> None:
-    for x in range(spread.shape[0] // 3):
-        spread[3 * x] = fog[x]
-        spread[3 * x + 1] = fog[x]
-        spread[3 * x + 2] = fog[x]
+    width, side = spread.shape[0] // 3, fog.shape[0]
+    for start in range(0, width, side):
+        piece = spread[3 * start :]
+        for x in range(min(side, width - start)):
+            piece[3 * x] = fog[x]
+            piece[3 * x + 1] = fog[x]
+            piece[3 * x + 2] = fog[x]
 
 
 @njit

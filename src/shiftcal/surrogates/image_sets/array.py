@@ -12,9 +12,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal._checks import check_images
+from shiftcal._checks import ImageLayout, check_images
 from shiftcal._files import atomic_write, flush_file, flush_folder
-from shiftcal._types import Images
 from shiftcal.corruptions import Corruption
 from shiftcal.corruptions._corrupt import check_table
 from shiftcal.corruptions._engine import run
@@ -22,6 +21,9 @@ from shiftcal.corruptions._stream import PIECE_BYTES, forget_pages, open_images
 from shiftcal.errors import FileError, InputError
 from shiftcal.surrogates.image_sets.job import Job, Outcome, Step
 from shiftcal.surrogates.image_sets.manifest import described
+
+# Bytes of images that are read in full to tell whether they are the ones it was begun with.
+_ALL_READ = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -34,31 +36,36 @@ class _File:
 def corrupt_array(job: Job, step: Step) -> Outcome:
     """Write ``<corruption>.npy``, or ``<corruption>/<severity>.npy`` if only some are wanted."""
     images, labels = _read(job)
-    batch, layout = check_images(images)
-    if layout.grey:
+    try:
+        batch, layout = check_images(images)
+    except InputError as error:
+        raise FileError(f"{job.source}: {error}") from error
+    if labels is not None and labels.shape != (len(batch),):
         raise InputError(
-            f"{job.source} holds grey images, and files of corrupted images are in colour. Repeat "
-            "the channel three times: np.repeat(images[..., None], 3, axis=-1)."
+            f"labels must have one entry for each of the {len(batch):,} images; "
+            f"got shape {labels.shape}."
         )
     shape: Literal["stacked", "arrays"] = "stacked" if job.severities is None else "arrays"
-    outcome = Outcome(layout=shape, n_images=len(batch))
     files = list(_files(job))
     total = sum(len(batch) * len(file.severities) for file in files)
-    done = 0
-    source = {"shape": list(batch.shape), "sha256": _fingerprint(batch)}
-    with described(job, source=source, layout="array"):
+    done = kept = 0
+    settings = {
+        "source": {"shape": list(batch.shape), "sha256": _fingerprint(job.source, batch)},
+        "layout": "array",
+        "labels": None if labels is None else _digest(labels),
+    }
+    with described(job, **settings):
         for file in files:
-            finished = file.path.exists()
-            outcome.kept += finished
-            outcome.written += not finished
-            if not finished:
-                for rows in _write(job, batch, file):
+            if file.path.exists():
+                kept += 1
+            else:
+                for rows in _write(job, batch, layout, file):
                     step(done + rows, total)
             done += len(batch) * len(file.severities)
             step(done, total)
             if labels is not None:
                 _write_labels(file.path, np.tile(labels, len(file.severities)))
-    return outcome
+    return Outcome(layout=shape, n_images=len(batch), written=len(files) - kept, kept=kept)
 
 
 def _files(job: Job) -> Iterator[_File]:
@@ -72,13 +79,13 @@ def _files(job: Job) -> Iterator[_File]:
                 yield _File(folder / f"{severity}.npy", corruption, (severity,))
 
 
-def _write(job: Job, batch: Images, file: _File) -> Iterator[int]:
+def _write(job: Job, batch: NDArray[np.uint8], layout: ImageLayout, file: _File) -> Iterator[int]:
     """Write one file, going on with what an earlier call left; yields the rows there are."""
     path, severities = file.path, file.severities
     path.parent.mkdir(exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
-    n, row = len(batch), int(np.prod(batch.shape[1:]))
-    piece = max(1, PIECE_BYTES // row)
+    n = len(batch)
+    piece = max(1, PIECE_BYTES // (3 * int(np.prod(batch.shape[1:3]))))
     table = check_table(job.table, *batch.shape[1:3])
     try:
         with partial.open("r+b" if partial.exists() else "w+b") as out:
@@ -86,8 +93,8 @@ def _write(job: Job, batch: Images, file: _File) -> Iterator[int]:
             rows = _go_on(out, shape, step_back=piece)
             while rows < n * len(severities):
                 level, start = divmod(rows, n)
-                part = np.ascontiguousarray(batch[start : start + piece])
-                made = np.empty_like(part)
+                part = layout.to_colour(batch[start : start + piece])
+                made = np.empty(part.shape, np.uint8)
                 run(
                     file.corruption,
                     part,
@@ -98,7 +105,7 @@ def _write(job: Job, batch: Images, file: _File) -> Iterator[int]:
                     first_index=start,
                     threads=job.threads,
                 )
-                out.write(made.data)
+                out.write(np.ascontiguousarray(layout.from_colour(made)).data)
                 out.flush()
                 os.fsync(out.fileno())
                 forget_pages(batch)
@@ -138,11 +145,6 @@ def _read(job: Job) -> tuple[NDArray[Any], NDArray[Any] | None]:
         images, labels = _members(job.source)
     if job.labels is not None:
         labels = np.array(open_images(job.labels))
-    if labels is not None and labels.shape != images.shape[:1]:
-        raise InputError(
-            f"labels must have one entry for each of the {len(images):,} images; "
-            f"got shape {labels.shape}."
-        )
     return images, labels
 
 
@@ -152,7 +154,9 @@ def _members(file: Path) -> tuple[NDArray[Any], NDArray[Any] | None]:
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as members:
             names = list(members)
             if "images" not in names:
-                raise FileError(f"{file} has no array 'images'; it has {', '.join(names)}.")
+                raise FileError(
+                    f"{file} has no array 'images'; it has {', '.join(names) or 'none at all'}."
+                )
             return members["images"], members["labels"] if "labels" in names else None
     except FileError:
         raise
@@ -173,10 +177,13 @@ def _write_labels(path: Path, labels: NDArray[Any]) -> None:
         )
 
 
-def _fingerprint(batch: Images) -> str:
-    """A digest of the first, the last and 62 images between: tells sources apart, reads little."""
-    digest = hashlib.sha256()
-    for index in np.unique(np.linspace(0, max(0, len(batch) - 1), 64).astype(int)):
-        if len(batch):
-            digest.update(np.ascontiguousarray(batch[index]).data)
-    return digest.hexdigest()
+def _fingerprint(file: Path, batch: NDArray[np.uint8]) -> str:
+    """A digest of all images; of a large file, of 64 and the time it was last changed."""
+    if batch.nbytes <= _ALL_READ:
+        return _digest(batch)
+    some = np.unique(np.linspace(0, len(batch) - 1, 64).astype(int))
+    return f"{_digest(batch[some])} {file.stat().st_mtime_ns}"
+
+
+def _digest(values: NDArray[Any]) -> str:
+    return hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import warnings
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -41,29 +42,24 @@ def corrupt_folder(job: Job, step: Step) -> Outcome:
         raise InputError("labels are for arrays; the classes of a folder are its sub-folders.")
     require("PIL.Image", extra="images", needed_by="writing image files")
     root, images = _images(job.source)
-    outcome = Outcome(layout="folder", n_images=len(images))
     per_image = sum(len(job.severities_of(corruption)) for corruption in job.corruptions)
-    total, done = len(images) * per_image, 0
+    total = len(images) * per_image
+    written, bad = 0, {}
     settings = {"layout": job.format, "resize": job.resize, "crop": job.crop}
-    with described(job, source=_fingerprint(root, images), **settings):
-        tasks = []
-        for task in _tasks(job, root, images):
-            kept = per_image - len(task.outputs)
-            outcome.kept += kept
-            done += kept
-            tasks += [task] if task.outputs else []
+    with described(job, source=_fingerprint(images), **settings):
+        tasks = [task for task in _tasks(job, root, images) if task.outputs]
+        kept = done = total - sum(len(task.outputs) for task in tasks)
         step(done, total)
         for start in range(0, len(tasks), _AHEAD):
             for task, reason in _together(job, tasks[start : start + _AHEAD]):
                 done += len(task.outputs)
                 step(done, total)
                 if reason:
-                    name = str(task.source.relative_to(root))
-                    outcome.bad[name] = reason
+                    bad[str(task.source.relative_to(root))] = reason
                     warnings.warn(f"left out: {reason}", InputWarning, stacklevel=2)
                 else:
-                    outcome.written += len(task.outputs)
-    return outcome
+                    written += len(task.outputs)
+    return Outcome(layout="folder", n_images=len(images), written=written, kept=kept, bad=bad)
 
 
 def _images(source: Path) -> tuple[Path, list[Path]]:
@@ -88,19 +84,37 @@ def _tasks(job: Job, root: Path, images: list[Path]) -> list[_Task]:
                 (corruption, severity, file)
                 for corruption in job.corruptions
                 for severity in job.severities_of(corruption)
-                if not (file := job.target / corruption.name / str(severity) / name).exists()
+                if not _is_made(
+                    file := job.target / corruption.name / str(severity) / name, root / image
+                )
             ),
         )
         for index, (image, name) in enumerate(zip(images, names, strict=True))
     ]
 
 
+def _is_made(file: Path, source: Path) -> bool:
+    """Whether a file was made after its source was last changed.
+
+    An empty one, as a power cut can leave it, was not.
+    """
+    try:
+        made, given = file.stat(), source.stat()
+    except FileNotFoundError:
+        return False
+    return made.st_size > 0 and made.st_mtime_ns >= given.st_mtime_ns
+
+
 def _output_names(images: list[Path], suffix: str) -> list[Path]:
-    """The same names with the suffix of the format; two that would be the same keep both."""
+    """The same names with the suffix of the format.
+
+    In a folder where two would then be the same, all keep theirs and have the other behind it.
+    """
     plain = [image.with_suffix(suffix) for image in images]
-    times = Counter(plain)
+    times = Counter(str(name).casefold() for name in plain)
+    crowded = {name.parent for name in plain if times[str(name).casefold()] > 1}
     return [
-        name if times[name] == 1 else image.with_name(image.name + suffix)
+        image.with_name(image.name + suffix) if name.parent in crowded else name
         for image, name in zip(images, plain, strict=True)
     ]
 
@@ -125,27 +139,46 @@ def _do(job: Job, task: _Task) -> str:
         return str(error)
     except InputError as error:
         return f"{task.source}: {error}"
-    table = check_table(job.table, *batch.shape[1:3])
-    for corruption, severity, file in task.outputs:
-        made = np.empty_like(batch)
+    try:
+        for corruption, severity, file in task.outputs:
+            _save(_made(job, batch, corruption, severity, index=task.index), file, job.format)
+    except _Unfit as error:
+        return f"{task.source}: {error}"
+    return ""
+
+
+class _Unfit(Exception):
+    """An image that one of this package's corruptions cannot be applied to."""
+
+
+def _made(job: Job, batch: Images, corruption: Corruption, severity: int, *, index: int) -> Images:
+    made = np.empty_like(batch)
+    try:
         run(
             corruption,
             batch,
             made,
             severity=severity,
-            table=table,
+            table=check_table(job.table, *batch.shape[1:3]),
             seed=job.seed,
-            first_index=task.index,
+            first_index=index,
             threads=1,
         )
-        _save(made[0], file, job.format)
-    return ""
+    except InputError as error:
+        if corruption.group == "custom":  # a function that fails on one will fail on all
+            raise
+        raise _Unfit(str(error)) from error
+    except MemoryError as error:
+        raise _Unfit(f"there is not enough memory for {corruption.name}.") from error
+    image: Images = made[0]
+    return image
 
 
 def _save(image: Images, file: Path, kind: str) -> None:
     pillow = require("PIL.Image", extra="images", needed_by="writing image files")
     # Always the same name, so that a call that goes on leaves nothing of a killed one behind.
-    partial = file.with_name(f".{file.name}.partial")
+    short = hashlib.sha256(os.fsencode(file.name)).hexdigest()[:16]
+    partial = file.with_name(f".{short}.partial")
     try:
         pillow.fromarray(image).save(partial, format=kind, **_SAVE[kind])
         partial.replace(file)
@@ -157,8 +190,8 @@ def _save(image: Images, file: Path, kind: str) -> None:
         ) from error
 
 
-def _fingerprint(root: Path, images: list[Path]) -> dict[str, object]:
-    digest = hashlib.sha256()
-    for image in images:
-        digest.update(f"{image.as_posix()}|{(root / image).stat().st_size}\n".encode())
-    return {"files": len(images), "sha256": digest.hexdigest()}
+def _fingerprint(images: list[Path]) -> dict[str, object]:
+    """The names, in which order the random numbers go; what is in a file is told by its time."""
+    names = "\n".join(image.as_posix() for image in images)
+    digest = hashlib.sha256(names.encode("utf-8", "surrogateescape")).hexdigest()
+    return {"files": len(images), "sha256": digest}

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from shiftcal._checks import check_choice, check_count
 from shiftcal.corruptions import Corruption, as_corruption
@@ -51,7 +51,7 @@ class Job:
         return self.severities or tuple(range(1, corruption.severities + 1))
 
 
-@dataclass
+@dataclass(frozen=True)
 class Outcome:
     """What a call has done.
 
@@ -66,24 +66,28 @@ class Outcome:
 
     layout: Literal["folder", "stacked", "arrays"]
     n_images: int
-    written: int = 0
-    kept: int = 0
+    written: int
+    kept: int
     bad: dict[str, str] = field(default_factory=dict)
 
 
 Step = Callable[[int, int], None]
 
 
-def corrupt_files(
+def corrupt_files(  # noqa: PLR0913 (all but the first two are options)
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
     *,
-    corruptions: Sequence[object],
-    severities: Sequence[int] | None = None,
+    corruptions: Sequence[object] | str,
+    severities: Sequence[int] | int | None = None,
     seed: int = 0,
     table: str = "auto",
+    threads: int | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    resize: int | None = None,
+    crop: int | None = None,
+    format: str = "png",
     step: Step | None = None,
-    **options: Any,
 ) -> Outcome:
     """Write corrupted copies of all images of a folder or an array to a folder.
 
@@ -106,24 +110,33 @@ def corrupt_files(
         severities: Which severities; by default all, which are five for those of this package.
         seed: Fixes the random numbers.
         table: As for :func:`shiftcal.corrupt`.
+        threads: How many images are worked on at once; by default one for every processor.
+        labels: File of labels (``.npy``) for an ``.npy`` file of images.
+        resize: Shorter side that images of a folder get first.
+        crop: Side of the square that is then cut from their centre.
+        format: Of written images: ``"png"`` (nothing is lost) or ``"jpeg"`` (quality 85, as
+            ImageNet-C was stored).
         step: Told after every file how many of how many are done.
-        **options: ``threads``, ``labels``, ``resize``, ``crop`` and ``format``, as in
-            :class:`Job`.
 
     Raises:
         InputError: If a setting cannot be used.
         FileError: If the source cannot be read, or the target holds something else.
     """
+    wanted = [corruptions] if isinstance(corruptions, str) else corruptions
+    levels = [severities] if isinstance(severities, int) else severities
     job = _checked(
         Job(
             source=Path(source),
             target=Path(target),
-            corruptions=tuple(as_corruption(given) for given in corruptions),
-            severities=None if severities is None else tuple(sorted(set(severities))),
-            seed=check_count(seed, name="seed", least=0),
+            corruptions=tuple(as_corruption(given) for given in wanted),
+            severities=None if levels is None else tuple(sorted(set(levels))),
+            seed=check_count(seed, name="seed", least=0, most=2**128),
             table=check_choice(table, ("auto", *TABLES), name="table"),
-            threads=check_count(options.pop("threads", None) or thread_count(), name="threads"),
-            **options,
+            threads=thread_count() if threads is None else check_count(threads, name="threads"),
+            labels=None if labels is None else Path(labels),
+            resize=resize,
+            crop=crop,
+            format=check_choice(format, ("png", "jpeg"), name="format"),
         )
     )
     if job.source.suffix.lower() in (".npy", ".npz"):
@@ -139,7 +152,6 @@ def _checked(job: Job) -> Job:
     if not job.source.exists():
         raise FileError(f"{job.source} does not exist. Name a folder of images or an array.")
     _check_strengths(job)
-    check_choice(job.format, ("png", "jpeg"), name="format")
     check_size(job.resize, name="resize")
     check_size(job.crop, name="crop")
     source, target = job.source.resolve(), job.target.resolve()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ FORMAT = "shiftcal-corrupted-images"
 VERSION = 1
 # Raised when the pixels of a corruption change, so that old and new ones are not mixed.
 GENERATOR = 1
-_LOCK = ".shiftcal-lock"
 
 
 @contextmanager
@@ -37,8 +36,9 @@ def described(job: Job, **settings: Any) -> Iterator[None]:
         job.target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"{job.target} could not be made: {error.strerror or error}.") from error
+    made = _read(job.target)
     with _alone(job.target):
-        made = _read(job.target)
+        made = _read(job.target)  # another process may have been quicker
         wanted = {"generator": GENERATOR, "seed": job.seed, "table": job.table, **settings}
         document = made or {
             "format": FORMAT,
@@ -50,7 +50,7 @@ def described(job: Job, **settings: Any) -> Iterator[None]:
         _check_same(job.target, document, wanted)
         known: dict[str, str] = document["corruptions"]
         for corruption in job.corruptions:
-            ours = corruption.description
+            ours = corruption.identity
             if known.setdefault(corruption.name, ours) != ours:
                 raise FileError(
                     f"{job.target} already has {known[corruption.name]}, and this is {ours}. Name "
@@ -62,14 +62,23 @@ def described(job: Job, **settings: Any) -> Iterator[None]:
         if made is None or file.read_text("utf-8") != text:
             with atomic_write(file) as temporary:
                 temporary.write_text(text, "utf-8")
-        yield
+        try:
+            yield
+        except BaseException:
+            if made is None and not any(_finished(job.target)):
+                file.unlink()  # nothing came of it: the folder is free for another source
+            raise
+
+
+def _finished(target: Path) -> Iterator[Path]:
+    return (entry for entry in target.rglob("*") if entry.is_file() and entry.name != NAME)
 
 
 def _read(target: Path) -> dict[str, Any] | None:
     """What an earlier call wrote; ``None`` if the folder is empty."""
     file = target / NAME
     if not file.exists():
-        others = [entry.name for entry in target.iterdir() if entry.name != _LOCK]
+        others = [entry.name for entry in target.iterdir() if not _is_empty(entry)]
         if others:
             raise FileError(
                 f"{target} holds {others[0]!r} and was not made by shiftcal corrupt. Name a new "
@@ -78,13 +87,22 @@ def _read(target: Path) -> dict[str, Any] | None:
         return None
     try:
         document = json.loads(file.read_text("utf-8"))
-        sound = document["format"] == FORMAT and isinstance(document["corruptions"], dict)
+        sound = (
+            document["format"] == FORMAT
+            and isinstance(document["corruptions"], dict)
+            and int(document["version"]) <= VERSION
+        )
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise FileError(f"{file} is damaged ({error}). Name a new folder.") from error
-    if not sound or document["version"] > VERSION:
+    if not sound:
         raise FileError(f"{file} is not one that this version can go on with. Name a new folder.")
     found: dict[str, Any] = document
     return found
+
+
+def _is_empty(entry: Path) -> bool:
+    """Whether it is a folder, or folders in it, without any file."""
+    return entry.is_dir() and not any(path.is_file() for path in entry.rglob("*"))
 
 
 def _check_same(target: Path, made: dict[str, Any], wanted: dict[str, Any]) -> None:
@@ -101,13 +119,12 @@ def _check_same(target: Path, made: dict[str, Any], wanted: dict[str, Any]) -> N
 @contextmanager
 def _alone(target: Path) -> Iterator[None]:
     """Hold the folder; the system lets go of it if the process is killed."""
-    file = target / _LOCK
     try:
         import fcntl
     except ImportError:  # Windows
         yield
         return
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT)
+    descriptor = os.open(target, os.O_RDONLY)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -116,7 +133,5 @@ def _alone(target: Path) -> Iterator[None]:
                 f"{target} is being written by another process. Wait for it."
             ) from error
         yield
-        with suppress(OSError):
-            file.unlink()
     finally:
         os.close(descriptor)
