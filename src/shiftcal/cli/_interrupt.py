@@ -10,5 +10,8 @@ INTERRUPTED = 130
 
 def interrupted() -> int:
     """Say so on stderr, and give the exit status for it."""
-    complain("error", "interrupted. What is finished is kept; no file is left half-written under its name.")
+    complain(
+        "error",
+        "interrupted. What is finished is kept; no file is left half-written under its name.",
+    )
     return INTERRUPTED
