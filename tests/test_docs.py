@@ -288,7 +288,7 @@ def test_every_public_name_is_in_the_reference():
             assert registry.get(name).__name__ in last
 
 
-@pytest.mark.parametrize("page", ["choose.md", "metrics.md"])
+@pytest.mark.parametrize("page", ["choose.md", "corruptions.md", "metrics.md"])
 def test_tables_equal_the_committed_results(page):
     tables = script(DOCS / "figures" / "tables.py")
     message = "run docs/figures/tables.py"
