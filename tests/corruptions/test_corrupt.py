@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -357,3 +358,30 @@ def test_photographs_that_are_exchanged_are_seen(tmp_path):
         made = sc.corrupt(IMAGES, frost, severity=1, seed=1)
         assert np.array_equal(made, np.minimum(IMAGES + 0.2 * level, 255).astype(np.uint8))
     assert repr(frost) == "<corruption frost (photos)>"
+
+
+def test_kernels_are_loaded_by_the_calling_thread_alone():
+    """An import that Ctrl-C breaks off in one thread can block the others for good."""
+    import threading
+
+    from shiftcal.corruptions.base import Corruption, Settings
+
+    seen = []
+
+    class Recorded(Corruption):
+        """Nothing but a record."""
+
+        group = "digital"
+        settings = Settings(cifar=((),), tiny_imagenet=((),), imagenet=((),))
+
+        def _apply(self, images, out, plan, keys):
+            seen.append((threading.current_thread(), threading.active_count(), len(images)))
+            time.sleep(0.001)
+            out[...] = images
+
+    many = np.tile(IMAGES, (300, 1, 1, 1))
+    sc.corrupt(many, Recorded, severity=1, threads=2)
+    assert seen[0][0] is threading.current_thread()
+    assert sum(count for _, _, count in seen) == len(many)
+    if (os.cpu_count() or 1) > 1:
+        assert len({thread for thread, _, _ in seen}) == 2
