@@ -70,8 +70,8 @@ def read_image(
     """
     pillow = require("PIL.Image", extra="images", needed_by="reading an image file")
     file = Path(path)
-    if not file.is_file():  # a pipe would be waited for
-        raise FileError(f"{file} is no file, or a link to nothing.")
+    if file.exists() and not file.is_file():  # a pipe would be waited for
+        raise FileError(f"{file} is a folder, a pipe or the like, not an image.")
     try:
         with pillow.open(file) as opened:
             _check_kind(file, opened)
