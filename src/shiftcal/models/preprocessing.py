@@ -1,0 +1,140 @@
+"""What happens to images before a model sees them, said once and written down as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftcal._checks import check_choice, check_count
+from shiftcal._optional import require
+from shiftcal._types import Images
+from shiftcal.errors import InputError
+
+_PLAIN_MEAN, _PLAIN_STD = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """From 8-bit images to what a network takes: resize, crop, ``(x / 255 - mean) / std``, layout.
+
+    Attributes:
+        resize: Length the shorter side is brought to (bilinear, with antialiasing), or ``None``.
+        crop: Side of the square cut from the centre after that, or ``None``.
+        mean: Subtracted from each channel of pixels between 0 and 1.
+        std: What each channel is divided by then.
+        layout: ``"nchw"``, channels first, or ``"nhwc"``, channels last.
+        dtype: ``"float32"`` or ``"float16"``; ``"uint8"`` leaves pixels from 0 to 255 as they are.
+    """
+
+    resize: int | None = None
+    crop: int | None = None
+    mean: tuple[float, float, float] = _PLAIN_MEAN
+    std: tuple[float, float, float] = _PLAIN_STD
+    layout: Literal["nchw", "nhwc"] = "nchw"
+    dtype: Literal["float32", "float16", "uint8"] = "float32"
+
+    def __post_init__(self) -> None:
+        for name in ("resize", "crop"):
+            side = getattr(self, name)
+            if side is not None:
+                object.__setattr__(self, name, check_count(side, name=name))
+        for name in ("mean", "std"):
+            object.__setattr__(self, name, _per_channel(getattr(self, name), name=name))
+        if min(self.std) <= 0:
+            raise InputError(f"std must be positive in every channel; got {self.std}.")
+        check_choice(self.layout, ("nchw", "nhwc"), name="layout")
+        check_choice(self.dtype, ("float32", "float16", "uint8"), name="dtype")
+        if self.dtype == "uint8" and (self.mean, self.std) != (_PLAIN_MEAN, _PLAIN_STD):
+            raise InputError(
+                "mean and std must be left out with dtype 'uint8', which keeps pixels as they are; "
+                f"got mean {self.mean}, std {self.std}. Say dtype='float32', or leave them out."
+            )
+
+    def apply(self, images: Images) -> NDArray[Any]:
+        """What the model is given for these images.
+
+        Args:
+            images: ``(n, height, width, 3)``, uint8; not changed.
+
+        Returns:
+            ``(n, 3, h, w)`` or ``(n, h, w, 3)`` of :attr:`dtype`, contiguous.
+        """
+        if self.resize is not None:
+            images = _resized(images, self.resize)
+        if self.crop is not None:
+            images = _cropped(images, self.crop)
+        if self.layout == "nchw":
+            images = images.transpose(0, 3, 1, 2)
+        if self.dtype == "uint8":
+            return images.copy()  # the model may write into it
+        # A pixel has 256 values: each is computed once and looked up.
+        pixels = np.arange(256, dtype=np.float32)[:, None] / np.float32(255)
+        table = (pixels - np.array(self.mean, np.float32)) / np.array(self.std, np.float32)
+        table = np.ascontiguousarray(table.T).astype(self.dtype)
+        made = np.empty(images.shape, self.dtype)
+        axis = 1 if self.layout == "nchw" else 3
+        for values, source, target in zip(
+            table, np.moveaxis(images, axis, 0), np.moveaxis(made, axis, 0), strict=True
+        ):
+            target[...] = values[source]
+        return made
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every setting, as JSON can hold it."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, settings: Mapping[str, Any]) -> Preprocessing:
+        """The other way; settings that are missing have their defaults."""
+        known = [field.name for field in fields(cls)]
+        if unknown := sorted(set(settings) - set(known)):
+            raise InputError(
+                f"preprocessing has the settings {', '.join(known)}; got {', '.join(unknown)}. "
+                "Leave out what is not among them."
+            )
+        return cls(**settings)
+
+
+def _per_channel(values: object, *, name: str) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(value) for value in values)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        numbers = ()
+    if len(numbers) != 3 or not np.isfinite(numbers).all():
+        raise InputError(
+            f"{name} must be three finite numbers, for red, green and blue; got {values!r}."
+        )
+    return numbers
+
+
+def _resized(images: Images, shorter: int) -> Images:
+    height, width = images.shape[1:3]
+    least = min(height, width)
+    if least == shorter:
+        return images
+    # The longer side is rounded down, as image libraries for training do.
+    size = (int(shorter * width / least), int(shorter * height / least))
+    pillow = require("PIL.Image", extra="images", needed_by="resizing images")
+    how = pillow.Resampling.BILINEAR
+    made = np.empty((len(images), size[1], size[0], 3), np.uint8)
+    for target, image in zip(made, images, strict=True):
+        target[...] = np.asarray(pillow.fromarray(np.ascontiguousarray(image)).resize(size, how))
+    return made
+
+
+def _cropped(images: Images, side: int) -> Images:
+    height, width = images.shape[1:3]
+    if min(height, width) < side:
+        raise InputError(
+            f"images must be at least {side} pixels high and wide to be cropped to that; these "
+            f"are {height} x {width}. Say resize={side} or more as well."
+        )
+    top, left = round((height - side) / 2), round((width - side) / 2)
+    return images[:, top : top + side, left : left + side]

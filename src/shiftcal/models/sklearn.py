@@ -1,0 +1,76 @@
+"""scikit-learn classifiers, on pixels or on features made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftcal._checks import check_choice
+from shiftcal.errors import InputError
+from shiftcal.models.base import Model
+from shiftcal.models.preprocessing import Preprocessing
+
+_SCORES = ("decision_function", "predict_proba")
+
+
+class SklearnModel(Model):
+    """A fitted classifier; its logits are its decision function or ``log`` of its probabilities.
+
+    A decision function with one column ``s`` becomes ``[0, s]``. :attr:`scores` says which of the
+    two is used.
+
+    Args:
+        estimator: The fitted classifier, or a pipeline that ends in one.
+        features: Function from a preprocessed batch to ``(n, d)``; by default pixels in one row.
+        scores: ``"decision_function"`` or ``"predict_proba"``; ``None`` takes the first the
+            classifier has.
+        preprocessing: As for every model, but channels last by default.
+        **options: ``classes`` (by default the classifier's own) and ``batch_size``, as for every
+            model.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        features: Callable[[NDArray[Any]], Any] | None = None,
+        scores: Literal["decision_function", "predict_proba"] | None = None,
+        preprocessing: Preprocessing | None = None,
+        **options: Any,
+    ) -> None:
+        known = getattr(estimator, "classes_", None)
+        if known is None:
+            raise InputError(
+                f"estimator must be a fitted classifier; {type(estimator).__name__} has no "
+                "classes_. Fit it first."
+            )
+        options.setdefault("classes", [str(name) for name in known])
+        self.estimator = estimator
+        self.features = features
+        self.scores = _which(estimator, scores)
+        super().__init__(
+            preprocessing=preprocessing or Preprocessing(layout="nhwc"),
+            output="probabilities" if self.scores == "predict_proba" else "logits",
+            **options,
+        )
+
+    def _forward(self, batch: NDArray[Any]) -> Any:
+        rows = batch.reshape(len(batch), -1) if self.features is None else self.features(batch)
+        given = np.asarray(getattr(self.estimator, self.scores)(rows))
+        return np.column_stack([np.zeros_like(given), given]) if given.ndim == 1 else given
+
+
+def _which(estimator: Any, scores: str | None) -> str:
+    if scores is not None:
+        check_choice(scores, _SCORES, name="scores")
+    for name in _SCORES if scores is None else (scores,):
+        if hasattr(estimator, name):
+            return name
+    wanted = " or ".join(_SCORES) if scores is None else scores
+    raise InputError(
+        f"estimator must have {wanted}; {type(estimator).__name__} has not. "
+        "CalibratedClassifierCV around it gives probabilities."
+    )
