@@ -55,7 +55,7 @@ app = typer.Typer(
 Exit status:
   0    done
   1    done, and a gate such as --max-ece failed
-  2    not done: the input cannot be used
+  2    the input, or a part of it, cannot be used
   3    not done: a mistake in shiftcal
   130  interrupted""",
 )
