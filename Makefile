@@ -36,11 +36,12 @@ docs: .venv/dev.stamp
 golden: .venv/dev.stamp
 	.venv/bin/python tests/golden/write.py
 
-bench: .venv-bench/bench.stamp .venv-peers-imagecorruptions/peers.stamp .venv-peers-others/peers.stamp
+bench: .venv-bench/bench.stamp .venv-peers-imagecorruptions/peers.stamp .venv-peers-others/peers.stamp .venv-peers-scoring/peers.stamp
 	.venv-bench/bin/python benchmarks/speed/temperature.py
 	.venv-bench/bin/python benchmarks/speed/ece.py
 	.venv-bench/bin/python benchmarks/speed/corruptions.py
 	.venv-bench/bin/python benchmarks/speed/corruptions_memory.py
+	.venv-bench/bin/python benchmarks/speed/scoring.py
 
 clean:
 	rm -rf .venv .venv-bench .venv-peers-* site build dist

@@ -1,7 +1,8 @@
 """Classifier confidences that hold when the data shifts, without labels.
 
-The names below stand in the order of the data: corrupted images, sets of labelled logits, the
-methods that learn from them and adapt to an unlabelled target, the metrics that judge the result.
+The names below stand in the order of the data: images and their corruptions, models and what they
+give for images, sets of labelled logits, the methods that learn from them and adapt to an
+unlabelled target, the metrics that judge the result.
 Nothing heavy is imported until it is used.
 """
 
@@ -13,7 +14,7 @@ import importlib
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from shiftcal import corruptions, errors, maps, methods, metrics
+    from shiftcal import corruptions, datasets, errors, maps, methods, metrics, models, scoring
     from shiftcal._persistence import load
     from shiftcal.corruptions import corrupt
     from shiftcal.methods.cpcs import CPCS
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         top1_brier,
     )
     from shiftcal.scores import Scores, read_features, read_labels, read_scores, write_scores
+    from shiftcal.scoring import ScoreStatistics, score
     from shiftcal.surrogates import SurrogateBank, SurrogateSet
     from shiftcal.weighting import ImportanceWeights
 
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 # Public name -> the module it is taken from, when it is first asked for.
 _WHERE = {
     "corrupt": "corruptions",
+    "score": "scoring",
+    "ScoreStatistics": "scoring",
     "Scores": "scores",
     "read_scores": "scores",
     "read_labels": "scores",
@@ -78,7 +82,16 @@ _WHERE = {
     "top1_brier": "metrics",
     "MetricSketch": "metrics",
 }
-_MODULES = ("corruptions", "errors", "maps", "methods", "metrics")
+_MODULES = (
+    "corruptions",
+    "datasets",
+    "errors",
+    "maps",
+    "methods",
+    "metrics",
+    "models",
+    "scoring",
+)
 
 __all__ = [
     "CPCS",
@@ -87,6 +100,7 @@ __all__ = [
     "TS",
     "ImportanceWeights",
     "MetricSketch",
+    "ScoreStatistics",
     "Scores",
     "SurrogateBank",
     "SurrogateSet",
@@ -101,6 +115,7 @@ __all__ = [
     "classwise_ece",
     "corrupt",
     "corruptions",
+    "datasets",
     "debiased_ece",
     "ece",
     "errors",
@@ -110,10 +125,13 @@ __all__ = [
     "mce",
     "methods",
     "metrics",
+    "models",
     "nll",
     "read_features",
     "read_labels",
     "read_scores",
+    "score",
+    "scoring",
     "smooth_ece",
     "top1_brier",
     "write_scores",

@@ -171,7 +171,7 @@ def test_the_image_itself_is_the_first_picture(photos, shiftcal):
         ("small.png -o g.png --corruption fog --paper", "Leave one or the other out"),
         ("small.png -o g.png --corruption fog --frost-photos .", "goes with --corruption frost"),
         ("small.png -o g.png --resize 7", "--resize must be from 8 to 10,000 pixels; got 7"),
-        ("small.png -o g.png --crop 33", "too small to cut 33 x 33"),
+        ("small.png -o g.png --crop 33", "at least 33 pixels high and wide to be cropped"),
         ("small.png -o g.png --corruption nowhere:f", "'nowhere:f' cannot be imported: "),
         ("small.png -o g.png --corruption json:nothing", "'json:nothing' cannot be imported: "),
         ("small.png -o g.png --corruption :f", "':f' cannot be imported: "),

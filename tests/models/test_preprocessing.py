@@ -84,5 +84,5 @@ def test_unknown_settings_are_refused():
 
 
 def test_images_smaller_than_the_crop_are_refused():
-    with pytest.raises(InputError, match=r"at least 24 pixels.*these are 20 x 30"):
+    with pytest.raises(InputError, match=r"at least 24 pixels.*got 20 x 30"):
         Preprocessing(crop=24).apply(IMAGES)

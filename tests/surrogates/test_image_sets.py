@@ -509,7 +509,7 @@ def test_an_image_too_large_for_the_photographs_is_left_out_by_name(images, tmp_
 def test_a_picture_that_would_grow_too_large_is_left_out(tmp_path):
     (tmp_path / "in").mkdir()
     Image.fromarray(np.zeros((8, 5000, 3), np.uint8)).save(tmp_path / "in" / "wide.png")
-    with pytest.warns(InputWarning, match="would become 3125000 x 5000"):
+    with pytest.warns(InputWarning, match="would become 5000 x 3125000"):
         corrupt_files(tmp_path / "in", tmp_path / "out", corruptions=["contrast"], resize=5000)
 
 

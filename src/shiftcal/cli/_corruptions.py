@@ -1,8 +1,9 @@
-"""From ``--corruption`` and ``--frost-photos`` to corruptions."""
+"""From ``--corruption``, ``--severity`` and ``--frost-photos`` to corruptions."""
 
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ from shiftcal.errors import InputError, ShiftcalError
 
 # How :class:`shiftcal.corruptions.Custom` marks what a function of the user's raised.
 _RAISED_BY = "raised by the corruption"
+_RANGE = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?")
 
 
 def choose_corruptions(asked: Sequence[str], frost_photos: Path | None) -> list[Any]:
@@ -36,6 +38,24 @@ def choose_corruptions(asked: Sequence[str], frost_photos: Path | None) -> list[
         raise InputError("--frost-photos goes with --corruption frost.")
     frost = corruptions.get("frost")(photos=frost_photos)
     return [frost if corruption.name == "frost" else corruption for corruption in made]
+
+
+def parse_severities(text: str) -> list[int] | None:
+    """The severities that ``--severity`` names; ``None`` for all."""
+    if text == "all":
+        return None
+    chosen: set[int] = set()
+    for part in text.split(","):
+        found = _RANGE.fullmatch(part.strip())
+        if found is None:
+            raise InputError(
+                f"--severity must be a number, several as 1,3 or 2-4, or all; got {text!r}."
+            )
+        low, high = found.groups()
+        chosen.update(range(int(low), int(high or low) + 1))
+    if not chosen:
+        raise InputError(f"--severity {text!r} names none. Put the smaller number first.")
+    return sorted(chosen)
 
 
 def _own(name: str) -> Any:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shiftcal.cli._corruptions import blaming_functions, choose_corruptions
+from shiftcal.cli._corruptions import blaming_functions, choose_corruptions, parse_severities
 from shiftcal.cli._options import Crop, FrostPhotos, ImageSeed, Json, Resize, Table
 from shiftcal.cli._report import Report
-from shiftcal.errors import InputError
 
 if TYPE_CHECKING:
     from shiftcal.surrogates.image_sets import Outcome
-
-_RANGE = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?")
 
 
 def corrupt(
@@ -72,7 +68,7 @@ def corrupt(
     as_json: Json = False,
 ) -> Report:
     """Make corrupted copies of images; run again, it goes on where it stopped."""
-    severities = _severities(severity)
+    severities = parse_severities(severity)
     corruptions = choose_corruptions(corruption, frost_photos)
     from shiftcal.corruptions._progress import bar
     from shiftcal.surrogates.image_sets import corrupt_files
@@ -113,23 +109,6 @@ def corrupt(
         as_json,
         bad_input=f"{bad} --skip-bad accepts that." if outcome.bad and not skip_bad else "",
     )
-
-
-def _severities(text: str) -> list[int] | None:
-    if text == "all":
-        return None
-    chosen: set[int] = set()
-    for part in text.split(","):
-        found = _RANGE.fullmatch(part.strip())
-        if found is None:
-            raise InputError(
-                f"--severity must be a number, several as 1,3 or 2-4, or all; got {text!r}."
-            )
-        low, high = found.groups()
-        chosen.update(range(int(low), int(high or low) + 1))
-    if not chosen:
-        raise InputError(f"--severity {text!r} names none. Put the smaller number first.")
-    return sorted(chosen)
 
 
 def _text(target: Path, document: dict[str, Any], outcome: Outcome) -> str:

@@ -8,17 +8,21 @@ from typing import Annotated
 
 import typer
 
+from shiftcal.cli import data
 from shiftcal.cli._errors import BAD_INPUT, DONE, GATE_FAILED, status_of
 from shiftcal.cli._interrupt import INTERRUPTED, interrupted
 from shiftcal.cli._report import Report, to_json
 from shiftcal.cli._streams import complain, complain_at_length, say, warnings_as_lines
 from shiftcal.cli.apply import apply
+from shiftcal.cli.bank import bank
 from shiftcal.cli.compare import compare
 from shiftcal.cli.corrupt import corrupt
 from shiftcal.cli.evaluate import evaluate
 from shiftcal.cli.fit import fit
 from shiftcal.cli.gallery import gallery
+from shiftcal.cli.merge import merge
 from shiftcal.cli.methods import methods
+from shiftcal.cli.score import score
 from shiftcal.errors import InputError
 
 # In the order of the work: name, function, example.
@@ -28,6 +32,12 @@ _COMMANDS: dict[str, tuple[Callable[..., Report], str]] = {
         "shiftcal corrupt images/ corrupted/ --corruption pixelate --severity all",
     ),
     "gallery": (gallery, "shiftcal gallery photo.jpg -o gallery.png --severity 3"),
+    "bank": (
+        bank,
+        "shiftcal bank --model model.onnx --images calibration/ --corruption pixelate -o bank/",
+    ),
+    "score": (score, "shiftcal score --bank bank/ --images new-images/ -o target.npz"),
+    "merge": (merge, "shiftcal merge part-1.npz part-2.npz part-3.npz -o target.npz"),
     "fit": (
         fit,
         "shiftcal fit --method sac -o sac.json \\\n"
@@ -41,6 +51,12 @@ _COMMANDS: dict[str, tuple[Callable[..., Report], str]] = {
         "    --surrogate clean.npz --surrogate s1.npz --surrogate s2.npz",
     ),
     "methods": (methods, "shiftcal methods --json"),
+}
+# The same of the commands below `shiftcal data`.
+_DATA_COMMANDS: dict[str, tuple[Callable[..., Report], str]] = {
+    "list": (data.list_sets, "shiftcal data list"),
+    "check": (data.check, "shiftcal data check cifar10 data/cifar10"),
+    "get": (data.get, "shiftcal data get cifar10 --to data/cifar10"),
 }
 # The mark that keeps the lines of a paragraph apart in a help text.
 _AS_IT_STANDS = "\b"
@@ -59,8 +75,11 @@ Exit status:
   3    not done: a mistake in shiftcal
   130  interrupted""",
 )
-for name, (command, example) in _COMMANDS.items():
-    app.command(name, epilog=f"{_AS_IT_STANDS}\nExample:\n{example}")(command)
+data_app = typer.Typer(rich_markup_mode=None)
+for group, commands in ((app, _COMMANDS), (data_app, _DATA_COMMANDS)):
+    for name, (command, example) in commands.items():
+        group.command(name, epilog=f"{_AS_IT_STANDS}\nExample:\n{example}")(command)
+app.add_typer(data_app, name="data")
 
 
 @app.callback(invoke_without_command=True)
@@ -72,6 +91,16 @@ def shiftcal(
     if version:
         say(f"shiftcal {installed_version('shiftcal')}")
         raise typer.Exit
+    _need_command(context)
+
+
+@data_app.callback(invoke_without_command=True)
+def published_data(context: typer.Context) -> None:
+    """List, check and fetch published data sets."""
+    _need_command(context)
+
+
+def _need_command(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         complain_at_length(f"{context.get_help()}\n")
         raise InputError("no command was given. Choose one of those above.")

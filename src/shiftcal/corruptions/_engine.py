@@ -21,6 +21,9 @@ _PARTS = 4
 # Corruptions and settings whose kernels are loaded.
 _WARM: set[tuple[type[Corruption], Any]] = set()
 
+# Raised when the pixels of a corruption change, so that old and new ones are not mixed.
+GENERATOR = 1
+
 TABLES = {"cifar": 32, "tiny-imagenet": 64, "imagenet": 224}
 
 

@@ -1,1 +1,53 @@
-"""Data sets: names and paths in, images and labels out."""
+"""Sets of images: a path or a name in, images and labels out, a few at a time.
+
+:func:`as_image_set` makes an :class:`ImageSet` of what you have: arrays, a folder of class folders,
+parquet, tar shards. :func:`load` knows the published data sets by name, :func:`names` lists them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from shiftcal._registry import Registry
+
+if TYPE_CHECKING:
+    from shiftcal.datasets.base import Batch, ImageSet
+    from shiftcal.datasets.open import as_image_set, load
+    from shiftcal.datasets.splits import calibration_split, source_split, target_split
+
+_CATALOG: Registry[Any] = Registry("shiftcal.datasets.catalog", "data set", None)
+names = _CATALOG.names
+
+# Public name -> the file it is taken from, when it is first asked for.
+_WHERE = {
+    "Batch": "base",
+    "ImageSet": "base",
+    "as_image_set": "open",
+    "calibration_split": "splits",
+    "load": "open",
+    "source_split": "splits",
+    "target_split": "splits",
+}
+
+__all__ = [
+    "Batch",
+    "ImageSet",
+    "as_image_set",
+    "calibration_split",
+    "load",
+    "names",
+    "source_split",
+    "target_split",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f"shiftcal.datasets.{_WHERE[name]}")
+    return globals().setdefault(name, getattr(module, name))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

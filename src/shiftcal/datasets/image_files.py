@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
+from shiftcal._framing import MOST_PIXELS, Framing
 from shiftcal._optional import require
 from shiftcal._types import Images
 from shiftcal.errors import FileError, InputError
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", ".gif")
-# More than any camera makes; a small file that claims more is meant to fill the memory.
-# Pillow warns of it from here on.
-MOST_PIXELS = 89_478_485
+# Pillow knows others, of which some start programs to be read.
+_FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "PPM", "TIFF", "GIF")
 
 
 def find_images(folder: str | os.PathLike[str]) -> list[Path]:
@@ -68,25 +68,39 @@ def read_image(
     Raises:
         FileError: If the file is no image, is damaged, or is smaller than the crop.
     """
-    pillow = require("PIL.Image", extra="images", needed_by="reading an image file")
     file = Path(path)
     if file.exists() and not file.is_file():  # a pipe would be waited for
         raise FileError(f"{file} is a folder, a pipe or the like, not an image.")
+    picture = open_picture(file, name=str(file))
     try:
-        with pillow.open(file) as opened:
-            _check_kind(file, opened)
-            image = opened.convert("RGB")
+        return np.array(Framing(resize, crop).of_picture(picture))
+    except InputError as error:
+        raise FileError(f"{file}: {error}") from error
+
+
+def open_picture(source: Path | IO[bytes], *, name: str) -> Any:
+    """A decoded Pillow image with the channels red, green and blue.
+
+    Args:
+        source: A file, or something to read the bytes of one from.
+        name: What it is called in messages.
+
+    Raises:
+        FileError: If it is no image of the kinds in :data:`SUFFIXES`, is damaged, or is too large.
+    """
+    pillow = require("PIL.Image", extra="images", needed_by="reading an image file")
+    try:
+        with pillow.open(source, formats=_FORMATS) as opened:
+            _check_kind(name, opened)
+            return opened.convert("RGB")
     except FileError:
         raise
     except Exception as error:  # decoders raise whatever they like on damaged files
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        if isinstance(error, pillow.UnidentifiedImageError):
+            reason = "cannot identify it as a kind that is read"
         text = str(reason).rstrip(".")
-        raise FileError(f"{file} cannot be read as an image: {text}.") from error
-    if resize is not None:
-        image = _resized(file, image, resize, pillow)
-    if crop is not None:
-        image = _cropped(file, image, crop)
-    return np.array(image)
+        raise FileError(f"{name} cannot be read as an image: {text}.") from error
 
 
 def check_size(value: int | None, *, name: str) -> None:
@@ -95,36 +109,14 @@ def check_size(value: int | None, *, name: str) -> None:
         raise InputError(f"{name} must be from 8 to 10,000 pixels; got {value}.")
 
 
-def _check_kind(file: Path, image: Any) -> None:
+def _check_kind(name: str, image: Any) -> None:
     width, height = image.size
     if width * height > MOST_PIXELS:
         raise FileError(
-            f"{file} says it has {width} x {height} pixels; more than {MOST_PIXELS:,} are not read."
+            f"{name} says it has {width} x {height} pixels; more than {MOST_PIXELS:,} are not read."
         )
     if image.mode.startswith(("I", "F")):
         raise FileError(
-            f"{file} has more than 8 bits a channel (mode {image.mode}), and how to reduce them is "
+            f"{name} has more than 8 bits a channel (mode {image.mode}), and how to reduce them is "
             "not for us to guess. Convert it to 8 bits first."
         )
-
-
-def _resized(file: Path, image: Any, side: int, pillow: Any) -> Any:
-    width, height = image.size
-    if width <= height:
-        size = (side, int(side * height / width))
-    else:
-        size = (int(side * width / height), side)
-    if size[0] * size[1] > MOST_PIXELS:
-        raise FileError(
-            f"{file} is {width} x {height} and would become {size[0]} x {size[1]}; more than "
-            f"{MOST_PIXELS:,} pixels are not made."
-        )
-    return image.resize(size, pillow.Resampling.BILINEAR)
-
-
-def _cropped(file: Path, image: Any, side: int) -> Any:
-    width, height = image.size
-    if min(width, height) < side:
-        raise FileError(f"{file} is {width} x {height}, too small to cut {side} x {side} from it.")
-    left, top = round((width - side) / 2), round((height - side) / 2)
-    return image.crop((left, top, left + side, top + side))

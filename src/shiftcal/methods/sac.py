@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from typing import ClassVar, final
+from typing import TYPE_CHECKING, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal._checks import check_choice, check_count
 from shiftcal._types import Flag, Floats, Logits, Probs
-from shiftcal.errors import FitWarning
+from shiftcal.errors import FitWarning, InputError
 from shiftcal.maps import Map
 from shiftcal.methods._ladder import TargetSummary, ladder_flags, nearest_first, not_monotone
 from shiftcal.methods._selection import Selection
@@ -18,6 +18,9 @@ from shiftcal.methods.base import Method, fit_map, temperature_of
 from shiftcal.numerics.distances import ks_distance, wasserstein_distance
 from shiftcal.numerics.softmax import p_max
 from shiftcal.surrogates import SetSummary, SurrogateBank
+
+if TYPE_CHECKING:
+    from shiftcal.scoring.statistics import ScoreStatistics
 
 DISTANCES = ("mean", "ks", "wasserstein")
 
@@ -89,8 +92,38 @@ class SAC(Method):
 
     def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
         confidence = np.sort(p_max(self._peek_at(logits)))
-        target = TargetSummary.of(confidence)
-        distances = self._distances(confidence)
+        return self._select(TargetSummary.of(confidence), self._distances(confidence))
+
+    def adapt_statistics(self, statistics: ScoreStatistics) -> Selection:
+        """Adapt to a target of which only the statistics are there, such as merged ones.
+
+        The choice is that of :meth:`~Method.adapt` with all rows, if no two sets are equally near
+        to 1e-12. Only the distance ``"mean"`` is known from statistics.
+
+        Args:
+            statistics: Of the target, with labels or without.
+
+        Raises:
+            InputError: If they have other classes, or the distance is another.
+        """
+        self._require_fitted()
+        if self.distance_ != "mean":
+            raise InputError(
+                f"statistics tell the mean confidence, and this {self.name()} was fitted with "
+                f'distance="{self.distance_}". Fit it with distance="mean", or adapt to the rows.'
+            )
+        if statistics.k != self.n_classes_:
+            raise InputError(
+                f"statistics must be of the {self.n_classes_} classes it was fitted with; these "
+                f"have {statistics.k}."
+            )
+        mean = statistics.mean_confidence
+        target = TargetSummary(statistics.n, mean, statistics.sd_confidence)
+        distances = [abs(mean - s.mean_confidence) for s in self.ladder_]
+        self.selection_ = self._select(target, distances)
+        return self.selection_
+
+    def _select(self, target: TargetSummary, distances: list[float]) -> Selection:
         order = nearest_first(self.ladder_, distances)
         chosen = order[0]
         summary = self.ladder_[chosen]

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from shiftcal.errors import InputError
+from shiftcal.models._from_spec import model_from_spec
 from shiftcal.models.base import Model
 from shiftcal.models.callable import CallableModel
-
-_TORCHSCRIPT = (".pt", ".pth", ".ts", ".torchscript")
+from shiftcal.models.spec import ENDINGS, Spec, parse_spec
 
 
 def as_model(thing: Any, **options: Any) -> Model:
@@ -18,10 +18,15 @@ def as_model(thing: Any, **options: Any) -> Model:
 
     Args:
         thing: A :class:`Model`, which is given back; a PyTorch module; a fitted scikit-learn
-            classifier; the path of an ``.onnx`` file, or its bytes; the path of a TorchScript file
-            (``.pt``); or a function from images to logits.
+            classifier; the path of an ``.onnx``, ``.pt`` (TorchScript), ``.pt2`` (``torch.export``)
+            or ``.skops`` file; the bytes of an ONNX file; the text of a model, such as
+            ``"timm:resnet50"`` (see :func:`parse_spec`); or a function from images to logits.
         **options: Those of the adapter, and ``preprocessing``, ``classes``, ``output`` and
             ``batch_size``.
+
+    Returns:
+        The model. Its ``spec`` is the text that makes it again, if a text or path and nothing
+        else was given.
 
     Raises:
         InputError: If it is none of these.
@@ -38,25 +43,25 @@ def as_model(thing: Any, **options: Any) -> Model:
             f"a model must be an object; got the class {thing.__name__}. Make one: "
             f"{thing.__name__}(...)."
         )
-    if isinstance(thing, str | Path | bytes):
-        return _from_file(thing, options)
+    if isinstance(thing, str | Path):
+        spec = _as_spec(thing)
+        model = model_from_spec(spec, options)
+        model.spec = None if options else str(spec)
+        return model
+    if isinstance(thing, bytes):
+        from shiftcal.models.onnx import OnnxModel
+
+        return OnnxModel(thing, **options)
     return _from_object(thing, options)
 
 
-def _from_file(file: str | Path | bytes, options: dict[str, Any]) -> Model:
-    ending = ".onnx" if isinstance(file, bytes) else Path(file).suffix.lower()
-    if ending == ".onnx":
-        from shiftcal.models.onnx import OnnxModel
-
-        return OnnxModel(file, **options)
-    if ending in _TORCHSCRIPT and not isinstance(file, bytes):
-        from shiftcal.models.torchscript import TorchScriptModel
-
-        return TorchScriptModel(file, **options)
-    raise InputError(
-        f"the file of a model must end in .onnx, or in .pt for TorchScript; got {file!s}. "
-        "Weights alone go into an architecture first."
-    )
+def _as_spec(thing: str | Path) -> Spec:
+    """A path means the file of exactly that name; so does a text, if there is such a file."""
+    path = Path(thing)
+    kind = ENDINGS.get(path.suffix.lower())
+    if kind is not None and (isinstance(thing, Path) or path.is_file()):
+        return Spec(kind, str(thing))
+    return parse_spec(str(thing))
 
 
 def _from_object(thing: Any, options: dict[str, Any]) -> Model:
@@ -72,6 +77,7 @@ def _from_object(thing: Any, options: dict[str, Any]) -> Model:
     if callable(thing):
         return CallableModel(thing, **options)
     raise InputError(
-        "a model must be a function, a PyTorch module, a fitted scikit-learn classifier, or the "
-        f"path of an ONNX or TorchScript file; got {type(thing).__name__}."
+        "a model must be a function, a PyTorch module, a fitted scikit-learn classifier, the path "
+        "of an ONNX, TorchScript, torch.export or .skops file, or a text such as timm:resnet50; "
+        f"got {type(thing).__name__}."
     )

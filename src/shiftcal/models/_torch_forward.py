@@ -3,21 +3,56 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from numpy.typing import NDArray
 
 from shiftcal._optional import require
 from shiftcal.errors import InputError
+from shiftcal.models._features import as_features, unknown_layer
 
 
-def forward(module: Any, batch: NDArray[Any], *, channels_last: bool) -> NDArray[Any]:
+def forward(
+    module: Any,
+    batch: NDArray[Any],
+    *,
+    channels_last: bool,
+    precision: str | None = None,
+    features_from: str | None = None,
+) -> Any:
     """Logits ``(n, k)`` in evaluation mode and without gradients, on the module's own device.
 
     Afterwards every part of the module is in the mode, training or not, it was in before.
+
+    Args:
+        module: The network.
+        batch: What it takes.
+        channels_last: Whether to store the batch with its channels last.
+        precision: ``"float16"`` or ``"bfloat16"`` for the operations that can be done in it.
+        features_from: A layer, whose output is wanted too: the pair is returned then.
     """
+    with _listening(module, features_from) as heard:
+        output = run(module, batch, channels_last=channels_last, precision=precision)
+    logits = to_numpy(getattr(output, "logits", output))
+    if features_from is None:
+        return logits
+    if not heard:
+        raise InputError(
+            f"features_from must name a layer that runs; {features_from!r} did not. The layers "
+            "inside a TorchScript module cannot be listened to: let it return features as well, "
+            "and load it from its file."
+        )
+    return logits, heard[0]
+
+
+def run(
+    module: Any, batch: NDArray[Any], *, channels_last: bool, precision: str | None = None
+) -> Any:
+    """What the module returns for a batch; see :func:`forward`."""
     torch = require("torch", extra="torch", needed_by="a PyTorch model")
-    first = next(itertools.chain(module.parameters(), module.buffers()), None)
+    first = first_tensor(module)
     tensor = torch.from_numpy(batch)
     if first is not None:
         tensor = tensor.to(first.device)
@@ -26,18 +61,78 @@ def forward(module: Any, batch: NDArray[Any], *, channels_last: bool) -> NDArray
     if channels_last:
         tensor = tensor.contiguous(memory_format=torch.channels_last)
     modes = [(part, part.training) for part in module.modules()]
+    cast: Any = nullcontext()
+    if precision in ("float16", "bfloat16"):
+        cast = torch.autocast(tensor.device.type, getattr(torch, precision))
     try:
         module.eval()
-        with torch.inference_mode():
-            output = module(tensor)
+        with torch.inference_mode(), cast:
+            return module(tensor)
     finally:
         for part, mode in modes:
             part.training = mode
-    output = getattr(output, "logits", output)
+
+
+def first_tensor(module: Any) -> Any:
+    """The first parameter or buffer, whose device and precision are the module's, or ``None``."""
+    return next(itertools.chain(module.parameters(), module.buffers()), None)
+
+
+def check_layer(module: Any, name: str) -> None:
+    """Refuse the name of a layer that the module has not."""
+    known = [path for path, _ in module.named_modules() if path]
+    if name not in known:
+        raise unknown_layer(str(name), known, what="a layer of the module")
+
+
+def to_numpy(output: Any) -> NDArray[Any]:
+    """A tensor as an array of float32, or of float64 if it is that."""
+    torch = require("torch", extra="torch", needed_by="a PyTorch model")
     if not isinstance(output, torch.Tensor):
         raise InputError(
-            "the module must return a tensor of logits, or an object with the attribute logits; "
-            f"got {type(output).__name__}. Wrap it in a module that picks them out."
+            "the module must return a tensor of logits, or an object with the attribute logits, "
+            f"and a layer a tensor of features; got {type(output).__name__}. Wrap it in a module "
+            "that picks them out."
         )
     wide = output.dtype == torch.float64
     return output.to("cpu", torch.float64 if wide else torch.float32).numpy()
+
+
+@contextmanager
+def _listening(module: Any, layer: str | None) -> Iterator[list[NDArray[Any]]]:
+    """Collect the last that a layer gives. Nothing is left on the module afterwards."""
+    heard: list[NDArray[Any]] = []
+    if layer is None:
+        yield heard
+        return
+
+    def listen(_module: Any, _inputs: Any, output: Any) -> None:
+        # A copy at once: the next layer may write into what it is given.
+        heard[:] = [as_features(to_numpy(output), name=layer).copy()]
+
+    handle = module.get_submodule(layer).register_forward_hook(listen)
+    try:
+        yield heard
+    finally:
+        handle.remove()
+
+
+def memory_of(module: Any) -> str | None:
+    """Whose memory a batch takes: the process's, a GPU's by its name, or that is not known."""
+    first = first_tensor(module)
+    kind = "cpu" if first is None else first.device.type
+    return {"cpu": "process", "cuda": str(first.device) if first is not None else None}.get(kind)
+
+
+def torch_engine(module: Any) -> str:
+    """``torch``, its version without the build, and the kind of device unless a processor."""
+    torch = require("torch", extra="torch", needed_by="a PyTorch model")
+    first = first_tensor(module)
+    device = "" if first is None or first.device.type == "cpu" else f" {first.device.type}"
+    return f"torch {torch.__version__.partition('+')[0]}{device}"
+
+
+def use_torch_threads(threads: int) -> None:
+    """Set torch's number of threads, which is that of the whole process."""
+    torch = require("torch", extra="torch", needed_by="a PyTorch model")
+    torch.set_num_threads(threads)

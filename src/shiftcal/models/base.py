@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, final
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,26 @@ from shiftcal._checks import (
     check_scores,
     to_array,
 )
-from shiftcal._types import InputKind, Logits
+from shiftcal._types import Floats, Images, InputKind, Logits
 from shiftcal.errors import InputError, MissingExtra
+from shiftcal.models._fingerprint import digest
+from shiftcal.models._output_checks import check_rows, check_same_features, check_width
 from shiftcal.models.preprocessing import Preprocessing
+
+# Bytes a batch may take unless something else is said.
+MEMORY_BUDGET = 512 << 20
+
+
+class Outputs(NamedTuple):
+    """What a model gives for images.
+
+    Attributes:
+        logits: ``(n, k)``, finite.
+        features: ``(n, d)``, what a layer gave, for models that were asked for it.
+    """
+
+    logits: Logits
+    features: Floats | None = None
 
 
 class Model(ABC):
@@ -32,8 +49,15 @@ class Model(ABC):
         classes: Names of the classes, in the order of the logits. Their number is checked.
         output: What the model gives, ``"logits"`` or ``"probabilities"``, which become their
             logarithm.
-        batch_size: Images given to the model at once.
+        batch_size: Images given to the model at once; ``None`` finds a number that stays within
+            the memory budget when the first images of a size come.
+        memory_budget: Bytes that a batch may take on its way through the model.
+
+    Attributes:
+        spec: The text the model was made from, if it was made from one.
     """
+
+    spec: str | None = None
 
     def __init__(
         self,
@@ -41,7 +65,8 @@ class Model(ABC):
         preprocessing: Preprocessing | None = None,
         classes: Sequence[str] | None = None,
         output: InputKind = "logits",
-        batch_size: int = 256,
+        batch_size: int | None = 256,
+        memory_budget: int = MEMORY_BUDGET,
     ) -> None:
         if not isinstance(preprocessing, Preprocessing | None):
             raise InputError(
@@ -51,11 +76,52 @@ class Model(ABC):
         self.preprocessing: Preprocessing = preprocessing or Preprocessing()
         self.classes: tuple[str, ...] | None = _names(classes)
         self.output: InputKind = check_choice(output, ("logits", "probabilities"), name="output")
-        self.batch_size = check_count(batch_size, name="batch_size")
+        self.batch_size = None if batch_size is None else check_count(batch_size, name="batch_size")
+        self.memory_budget = check_count(memory_budget, name="memory_budget")
+        # Images' (height, width) -> how many are given to the model at once.
+        self._batch_sizes: dict[tuple[int, ...], int] = {}
 
     @abstractmethod
     def _forward(self, batch: NDArray[Any]) -> Any:
-        """Logits ``(n, k)`` of a preprocessed batch; trusts its input, its output is checked."""
+        """Logits ``(n, k)`` of a preprocessed batch; trusts its input, its output is checked.
+
+        ``(logits, features)`` if the model was asked for features.
+        """
+
+    @property
+    def fingerprint(self) -> str | None:
+        """A digest of whatever decides the outputs; ``None`` if that cannot be known.
+
+        Preprocessing is not part of it, nor is what changes no more than the rounding. Work with a
+        model without one cannot be gone on with.
+        """
+        parts = self._identity()
+        return None if parts is None else digest([self.output, *parts])
+
+    def _identity(self) -> Iterable[str | bytes | memoryview] | None:
+        """What :attr:`fingerprint` is made of, beside :attr:`output`."""
+        return None
+
+    @property
+    def measured_memory(self) -> str | None:
+        """Whose memory a batch takes, for models that may be run to find their batch size.
+
+        ``"process"``, or a GPU's name in torch.
+        """
+        return None
+
+    def rehearse(self, batch: NDArray[Any]) -> None:
+        """Run a preprocessed batch for the memory it takes; what comes out does not matter."""
+        self._forward(batch)
+
+    @property
+    def engine(self) -> str:
+        """What computes the outputs, with its version, such as ``"onnxruntime 1.20"``."""
+        return type(self).__name__
+
+    def use_threads(self, threads: int) -> None:
+        """Use at most so many threads from now on, where the adapter decides that."""
+        del threads
 
     @final
     def logits(self, images: object) -> Logits:
@@ -72,25 +138,78 @@ class Model(ABC):
             InputError: If the images cannot be used, or the model raises or gives something else
                 than finite logits; the message names the images of the batch.
         """
+        return self.outputs(images).logits
+
+    @final
+    def outputs(self, images: object) -> Outputs:
+        """Logits of images, and features if the model was asked for them; see :meth:`logits`."""
         given, layout = check_images(images)
         if len(given) == 0:
             raise InputError("images must hold at least one image; this batch is empty.")
+        size = self.size_of_batches(layout.to_colour(np.asarray(given[:1])))
         k = len(self.classes) if self.classes else None
-        parts: list[Logits] = []
-        for start in range(0, len(given), self.batch_size):
-            colour = layout.to_colour(np.asarray(given[start : start + self.batch_size]))
-            where = f"images {start} to {start + len(colour) - 1}"
+        parts: list[Outputs] = []
+        for start in range(0, len(given), size):
+            colour = layout.to_colour(np.asarray(given[start : start + size]))
             batch = self.preprocessing.apply(colour)
-            z = _as_rows(self._run(batch, where), n=len(colour), start=start, where=where)
-            _check_width(z, k, where=where, names=parts == [])
-            k = z.shape[1]
-            parts.append(self._as_logits(z, where))
-        whole = np.concatenate(parts)
-        if self.output == "logits" and min(self.batch_size, len(whole)) < GUARD_FROM:
-            return self._guarded(whole, f"images 0 to {len(whole) - 1}")
-        return whole
+            made = self.run(batch, first=start, k=k, named=not parts)
+            k = made.logits.shape[1]
+            parts.append(made)
+        return self.joined(parts, where=f"images 0 to {len(given) - 1}")
 
-    def _run(self, batch: NDArray[Any], where: str) -> Any:
+    @final
+    def size_of_batches(self, images: Images) -> int:
+        """How many images like these, ``(n, height, width, 3)``, are given to the model at once."""
+        if self.batch_size is None:
+            from shiftcal.models.batch_size import find_batch_size
+
+            size = images.shape[1:3]
+            if size not in self._batch_sizes:
+                self._batch_sizes[size] = find_batch_size(self, images)
+            return self._batch_sizes[size]
+        return self.batch_size
+
+    @final
+    def run(
+        self, batch: NDArray[Any], *, first: int = 0, k: int | None = None, named: bool = False
+    ) -> Outputs:
+        """Checked outputs of one preprocessed batch.
+
+        Args:
+            batch: What :meth:`Preprocessing.apply` gave for some images.
+            first: Index of the first of them, for messages.
+            k: Columns the logits must have, if that is known.
+            named: Whether it is known from :attr:`classes` and not from images before.
+
+        Raises:
+            InputError: As for :meth:`logits`.
+        """
+        where = f"images {first} to {first + len(batch) - 1}"
+        logits, features = _pair(self._attempt(batch, where), where)
+        z = check_rows(logits, n=len(batch), start=first, where=where)
+        check_width(z, k, where=where, names=named)
+        if features is not None:
+            f = check_rows(features, n=len(batch), start=first, where=where, noun="features")
+            features = f.astype(np.promote_types(f.dtype, np.float32), copy=False)
+        return Outputs(self._as_logits(z, where), features)
+
+    @final
+    def joined(self, parts: Sequence[Outputs], *, where: str, first: int = 0) -> Outputs:
+        """Outputs of consecutive batches as one; what is said of few rows is judged here.
+
+        Args:
+            parts: What :meth:`run` gave, in order.
+            where: Which images these are, for messages.
+            first: Index of the first of them, for messages.
+        """
+        check_same_features(parts, first=first)
+        logits = np.concatenate([part.logits for part in parts])
+        if self.output == "logits" and min(len(part.logits) for part in parts) < GUARD_FROM:
+            logits = self._guarded(logits, where)
+        features = [part.features for part in parts if part.features is not None]
+        return Outputs(logits, np.concatenate(features) if features else None)
+
+    def _attempt(self, batch: NDArray[Any], where: str) -> Any:
         try:
             return self._forward(batch)
         except MissingExtra:
@@ -98,7 +217,7 @@ class Model(ABC):
         except Exception as error:  # a model raises what it likes
             raise InputError(
                 f"the model failed on {where}, given {batch.dtype} of shape {batch.shape}: "
-                f"{type(error).__name__}: {error}"
+                f"{type(error).__name__}: {error}{_advice(error)}"
             ) from error
 
     def _as_logits(self, z: NDArray[Any], where: str) -> Logits:
@@ -125,34 +244,17 @@ def _names(classes: Sequence[str] | None) -> tuple[str, ...] | None:
     return check_classes(classes, k=k)
 
 
-def _as_rows(output: Any, *, n: int, start: int, where: str) -> NDArray[Any]:
-    z = to_array(output, name=f"the model's output for {where}")
-    if z.ndim != 2 or len(z) != n:
+def _pair(output: Any, where: str) -> tuple[Any, Any]:
+    if not isinstance(output, tuple):
+        return output, None
+    if len(output) != 2:
         raise InputError(
-            f"the model's output for {where} must have shape ({n}, k), a row an image and a column "
-            f"a class; got shape {z.shape}. Pass a function that returns that."
+            f"the model's output for {where} must be logits, or a pair of logits and features; got "
+            f"a tuple of {len(output)}."
         )
-    if z.dtype.kind not in "fiu":
-        raise InputError(f"the model's output for {where} must be numbers; got dtype {z.dtype}.")
-    bad = ~np.isfinite(z).all(axis=1)
-    if bad.any():
-        raise InputError(
-            f"the model's output for {where} must be finite; {int(bad.sum())} of {n} rows hold NaN "
-            f"or infinity, the first that of image {start + int(bad.argmax())}. Look at the "
-            "weights, and at mean and std of the preprocessing."
-        )
-    return z
+    return output
 
 
-def _check_width(z: NDArray[Any], k: int | None, *, where: str, names: bool) -> None:
-    if z.shape[1] < 2:
-        raise InputError(
-            f"the model's output for {where} must have a column per class and at least two; got "
-            f"shape {z.shape}. For a binary score s, return np.column_stack([np.zeros_like(s), s])."
-        )
-    if k is not None and z.shape[1] != k:
-        wanted = f"the {k} classes named" if names else f"the {k} columns of the images before"
-        raise InputError(
-            f"the model's output for {where} must have a column for each of {wanted}; got "
-            f"{z.shape[1]} columns."
-        )
+def _advice(error: Exception) -> str:
+    short = isinstance(error, MemoryError) or "out of memory" in str(error)
+    return " Say a smaller batch_size, or a smaller memory_budget." if short else ""

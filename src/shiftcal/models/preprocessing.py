@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal._checks import check_choice, check_count
-from shiftcal._optional import require
+from shiftcal._framing import Framing
 from shiftcal._types import Images
 from shiftcal.errors import InputError
 
@@ -22,26 +22,28 @@ class Preprocessing:
     """From 8-bit images to what a network takes: resize, crop, ``(x / 255 - mean) / std``, layout.
 
     Attributes:
-        resize: Length the shorter side is brought to (bilinear, with antialiasing), or ``None``.
+        resize: Length the shorter side is brought to, or ``(height, width)``, or ``None``.
         crop: Side of the square cut from the centre after that, or ``None``.
+        interpolation: How images are resized, ``"bilinear"`` or ``"bicubic"``, with antialiasing.
         mean: Subtracted from each channel of pixels between 0 and 1.
         std: What each channel is divided by then.
         layout: ``"nchw"``, channels first, or ``"nhwc"``, channels last.
         dtype: ``"float32"`` or ``"float16"``; ``"uint8"`` leaves pixels from 0 to 255 as they are.
     """
 
-    resize: int | None = None
+    resize: int | tuple[int, int] | None = None
     crop: int | None = None
+    interpolation: Literal["bilinear", "bicubic"] = "bilinear"
     mean: tuple[float, float, float] = _PLAIN_MEAN
     std: tuple[float, float, float] = _PLAIN_STD
     layout: Literal["nchw", "nhwc"] = "nchw"
     dtype: Literal["float32", "float16", "uint8"] = "float32"
 
     def __post_init__(self) -> None:
-        for name in ("resize", "crop"):
-            side = getattr(self, name)
-            if side is not None:
-                object.__setattr__(self, name, check_count(side, name=name))
+        object.__setattr__(self, "resize", _sides(self.resize))
+        if self.crop is not None:
+            object.__setattr__(self, "crop", check_count(self.crop, name="crop"))
+        check_choice(self.interpolation, ("bilinear", "bicubic"), name="interpolation")
         for name in ("mean", "std"):
             object.__setattr__(self, name, _per_channel(getattr(self, name), name=name))
         if min(self.std) <= 0:
@@ -54,6 +56,11 @@ class Preprocessing:
                 f"got mean {self.mean}, std {self.std}. Say dtype='float32', or leave them out."
             )
 
+    @property
+    def framing(self) -> Framing:
+        """The part of it that brings images to one size; the rest is :meth:`numbers`."""
+        return Framing(self.resize, self.crop, self.interpolation)
+
     def apply(self, images: Images) -> NDArray[Any]:
         """What the model is given for these images.
 
@@ -63,10 +70,10 @@ class Preprocessing:
         Returns:
             ``(n, 3, h, w)`` or ``(n, h, w, 3)`` of :attr:`dtype`, contiguous.
         """
-        if self.resize is not None:
-            images = _resized(images, self.resize)
-        if self.crop is not None:
-            images = _cropped(images, self.crop)
+        return self.numbers(self.framing.of_images(images))
+
+    def numbers(self, images: Images) -> NDArray[Any]:
+        """What the model is given for images that have their size already; see :meth:`apply`."""
         if self.layout == "nchw":
             images = images.transpose(0, 3, 1, 2)
         if self.dtype == "uint8":
@@ -102,6 +109,17 @@ class Preprocessing:
         return cls(**settings)
 
 
+def _sides(resize: object) -> int | tuple[int, int] | None:
+    if resize is None:
+        return None
+    if isinstance(resize, (tuple, list)):
+        if len(resize) != 2:
+            raise InputError(f"resize must be one length, or height and width; got {resize!r}.")
+        height, width = (check_count(side, name="resize") for side in resize)
+        return height, width
+    return check_count(resize, name="resize")
+
+
 def _per_channel(values: object, *, name: str) -> tuple[float, ...]:
     try:
         numbers = tuple(float(value) for value in values)  # type: ignore[attr-defined]
@@ -112,29 +130,3 @@ def _per_channel(values: object, *, name: str) -> tuple[float, ...]:
             f"{name} must be three finite numbers, for red, green and blue; got {values!r}."
         )
     return numbers
-
-
-def _resized(images: Images, shorter: int) -> Images:
-    height, width = images.shape[1:3]
-    least = min(height, width)
-    if least == shorter:
-        return images
-    # The longer side is rounded down, as image libraries for training do.
-    size = (int(shorter * width / least), int(shorter * height / least))
-    pillow = require("PIL.Image", extra="images", needed_by="resizing images")
-    how = pillow.Resampling.BILINEAR
-    made = np.empty((len(images), size[1], size[0], 3), np.uint8)
-    for target, image in zip(made, images, strict=True):
-        target[...] = np.asarray(pillow.fromarray(np.ascontiguousarray(image)).resize(size, how))
-    return made
-
-
-def _cropped(images: Images, side: int) -> Images:
-    height, width = images.shape[1:3]
-    if min(height, width) < side:
-        raise InputError(
-            f"images must be at least {side} pixels high and wide to be cropped to that; these "
-            f"are {height} x {width}. Say resize={side} or more as well."
-        )
-    top, left = round((height - side) / 2), round((width - side) / 2)
-    return images[:, top : top + side, left : left + side]

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Literal
 
+import numpy as np
 from numpy.typing import NDArray
 
+from shiftcal._checks import check_choice, check_not_negative
 from shiftcal._optional import require
 from shiftcal.errors import InputError
-from shiftcal.models._torch_forward import forward
+from shiftcal.models._fingerprint import digest, of_module
+from shiftcal.models._torch_forward import (
+    check_layer,
+    first_tensor,
+    forward,
+    memory_of,
+    torch_engine,
+    use_torch_threads,
+)
 from shiftcal.models.base import Model
 from shiftcal.models.preprocessing import Preprocessing
+
+_REDUCED = ("float16", "bfloat16")
 
 
 class TorchModel(Model):
@@ -24,9 +37,22 @@ class TorchModel(Model):
         module: The network.
         channels_last: Store batches with their channels last, which is faster on some processors;
             the shapes the network sees are the same.
+        features_from: Name of a layer, as in ``module.named_modules()``, whose output is given as
+            features: ``(n, d)`` as it is, ``(n, c, h, w)`` as its mean over positions; the last
+            output, if the layer runs more than once.
+        precision: ``"float16"`` or ``"bfloat16"`` does in it what torch's autocast considers safe;
+            the module, which must be in float32, stays as it is. ``None`` takes parameters as they
+            are.
+        min_agreement: The least part of the images of the first batch whose class must be that of
+            float32.
         preprocessing: As for every model; by default that of ``module.preprocessing``, if it has
             one.
-        **options: ``classes``, ``output`` and ``batch_size``, as for every model.
+        **options: ``classes``, ``output``, ``batch_size`` and ``memory_budget``, as for every
+            model; the batch size is found by default.
+
+    Attributes:
+        agreement: The part of the images of the first batch for which the class is that of
+            float32; ``None`` before it, and without a reduced precision.
     """
 
     def __init__(
@@ -34,6 +60,9 @@ class TorchModel(Model):
         module: Any,
         *,
         channels_last: bool = False,
+        features_from: str | None = None,
+        precision: Literal["float32", "float16", "bfloat16"] | None = None,
+        min_agreement: float = 0.99,
         preprocessing: Preprocessing | None = None,
         **options: Any,
     ) -> None:
@@ -43,9 +72,84 @@ class TorchModel(Model):
         carried = getattr(module, "preprocessing", None)
         if preprocessing is None and isinstance(carried, Preprocessing):
             preprocessing = carried
-        super().__init__(preprocessing=preprocessing, **options)
+        super().__init__(preprocessing=preprocessing, **{"batch_size": None, **options})
+        if features_from is not None:
+            check_layer(module, features_from)
+        if precision is not None:
+            _check_precision(module, precision)
         self.module = module
         self.channels_last = channels_last
+        self.features_from = features_from
+        self.precision = precision
+        self.min_agreement = _part(min_agreement)
+        self.agreement: float | None = None
+
+    @property
+    def engine(self) -> str:
+        """``torch`` and its version, and the device if it is not the processor."""
+        return torch_engine(self.module)
+
+    @property
+    def measured_memory(self) -> str | None:
+        """The device of the parameters, where torch or the system can say what it holds."""
+        return memory_of(self.module)
+
+    def use_threads(self, threads: int) -> None:
+        """Set torch's number of threads, which is that of the whole process."""
+        use_torch_threads(threads)
+
+    def _identity(self) -> Iterable[str | bytes | memoryview] | None:
+        try:
+            own = digest(of_module(self.module))
+        except (RuntimeError, TypeError, ValueError):  # weights without numbers, or of odd kinds
+            return None
+        return ("torch", own, str(self.precision), str(self.features_from))
+
+    def rehearse(self, batch: NDArray[Any]) -> None:
+        """Run a batch in both precisions, as for the first."""
+        self._in(self.precision, batch)
+        if self.precision in _REDUCED:
+            self._in(None, batch)
 
     def _forward(self, batch: NDArray[Any]) -> Any:
-        return forward(self.module, batch, channels_last=self.channels_last)
+        output = self._in(self.precision, batch)
+        if self.precision in _REDUCED and (self.agreement or 0.0) < self.min_agreement:
+            self._compare(output, self._in(None, batch))
+        return output
+
+    def _in(self, precision: str | None, batch: NDArray[Any]) -> Any:
+        return forward(
+            self.module,
+            batch,
+            channels_last=self.channels_last,
+            precision=precision,
+            features_from=self.features_from,
+        )
+
+    def _compare(self, output: Any, wanted: Any) -> None:
+        ours, theirs = (z[0] if isinstance(z, tuple) else z for z in (output, wanted))
+        self.agreement = float(np.mean(ours.argmax(axis=1) == theirs.argmax(axis=1)))
+        if self.agreement < self.min_agreement:
+            raise InputError(
+                f"the module in {self.precision} must give the class it gives in float32 for at "
+                f"least {self.min_agreement:g} of the images; it does for {self.agreement:.4g} of "
+                f"{len(ours)}. Leave out precision, or say a smaller min_agreement."
+            )
+
+
+def _check_precision(module: Any, precision: object) -> None:
+    check_choice(precision, ("float32", *_REDUCED), name="precision")
+    first = first_tensor(module)
+    came = "float32" if first is None else str(first.dtype).removeprefix("torch.")
+    if came != "float32":
+        raise InputError(
+            f"precision must be left out for a module whose parameters are not in float32; got "
+            f"{precision!r} for {came}. Or pass module.float()."
+        )
+
+
+def _part(value: object) -> float:
+    number = check_not_negative(value, name="min_agreement")
+    if number > 1:
+        raise InputError(f"min_agreement must be a part of the images, at most 1; got {value!r}.")
+    return number

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from importlib.metadata import version
 from typing import Any, Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from shiftcal._checks import check_choice
 from shiftcal.errors import InputError
+from shiftcal.models._fingerprint import of_function
 from shiftcal.models.base import Model
 from shiftcal.models.preprocessing import Preprocessing
 
@@ -22,9 +24,15 @@ class SklearnModel(Model):
     A decision function with one column ``s`` becomes ``[0, s]``. :attr:`scores` says which of the
     two is used.
 
+    Its fingerprint is made of the classifier, and of name and source of ``features``, which must
+    for that be a function defined in a module: a lambda, or a function made in another, can depend
+    on anything.
+
     Args:
         estimator: The fitted classifier, or a pipeline that ends in one.
         features: Function from a preprocessed batch to ``(n, d)``; by default pixels in one row.
+        return_features: Give what the classifier is given, the rows of ``features`` or the pixels,
+            as features too.
         scores: ``"decision_function"`` or ``"predict_proba"``; ``None`` takes the first the
             classifier has.
         preprocessing: As for every model, but channels last by default.
@@ -37,6 +45,7 @@ class SklearnModel(Model):
         estimator: Any,
         *,
         features: Callable[[NDArray[Any]], Any] | None = None,
+        return_features: bool = False,
         scores: Literal["decision_function", "predict_proba"] | None = None,
         preprocessing: Preprocessing | None = None,
         **options: Any,
@@ -50,6 +59,7 @@ class SklearnModel(Model):
         options.setdefault("classes", [str(name) for name in known])
         self.estimator = estimator
         self.features = features
+        self.return_features = return_features
         self.scores = _which(estimator, scores)
         super().__init__(
             preprocessing=preprocessing or Preprocessing(layout="nhwc"),
@@ -57,10 +67,25 @@ class SklearnModel(Model):
             **options,
         )
 
+    @property
+    def engine(self) -> str:
+        """``scikit-learn`` and its version."""
+        return f"scikit-learn {version('scikit-learn')}"
+
+    def _identity(self) -> Iterable[str] | None:
+        import joblib  # type: ignore[import-untyped]
+
+        made = "pixels" if self.features is None else of_function(self.features)
+        if made is None:
+            return None
+        own = joblib.hash(self.estimator)
+        return ("scikit-learn", own, self.scores, made, str(self.return_features))
+
     def _forward(self, batch: NDArray[Any]) -> Any:
         rows = batch.reshape(len(batch), -1) if self.features is None else self.features(batch)
         given = np.asarray(getattr(self.estimator, self.scores)(rows))
-        return np.column_stack([np.zeros_like(given), given]) if given.ndim == 1 else given
+        z = np.column_stack([np.zeros_like(given), given]) if given.ndim == 1 else given
+        return (z, rows) if self.return_features else z
 
 
 def _which(estimator: Any, scores: str | None) -> str:

@@ -3,92 +3,37 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from shiftcal._checks import (
     check_choice,
     check_classes,
-    check_count,
     check_features,
     check_labels,
-    check_logits,
     check_scores,
     label_indices,
     to_array,
 )
-from shiftcal._types import Floats, InputKind, Labels, Logits
+from shiftcal._types import InputKind, Labels, Logits
 from shiftcal.errors import InputError
-from shiftcal.numerics.softmax import p_max
 from shiftcal.surrogates.severities import refuse_misplaced, severities_of
 from shiftcal.surrogates.summary import SetSummary
+from shiftcal.surrogates.surrogate_set import SurrogateSet
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from shiftcal.scoring.engines import Engine
 
 _EMPTY = "a surrogate bank needs at least one set: the clean calibration set."
-
-
-@dataclass(frozen=True, eq=False)
-class SurrogateSet:
-    """Labelled logits of the calibration samples under one corruption.
-
-    Attributes:
-        logits: ``(n, k)``.
-        labels: ``(n,)``.
-        name: What it is called in tables and messages.
-        corruption: What made it; ``None`` for the clean set.
-        severity: 0 for the clean set, 1 and up for the others; ``None`` if not known.
-        features: ``(n, d)``, needed by CPCS and TransCal of the clean set only.
-    """
-
-    logits: Logits
-    labels: Labels
-    name: str
-    corruption: str | None = None
-    severity: int | None = None
-    features: Floats | None = None
-
-    def __post_init__(self) -> None:
-        logits = check_logits(self.logits)
-        n, k = logits.shape
-        object.__setattr__(self, "logits", logits)
-        object.__setattr__(self, "labels", check_labels(self.labels, n=n, k=k))
-        if self.features is not None:
-            features = check_features(self.features, name="features", n=n)
-            object.__setattr__(self, "features", features)
-        if self.severity is not None:
-            whose = f"severity of set {self.name!r}"
-            object.__setattr__(self, "severity", check_count(self.severity, name=whose, least=0))
-
-    def __len__(self) -> int:
-        return len(self.logits)
-
-    def confidence(self) -> NDArray[np.float64]:
-        """Raw p_max of every row."""
-        return p_max(self.logits)
-
-    def summary(self) -> SetSummary:
-        """The set in numbers."""
-        confidence = self.confidence()
-        return SetSummary(
-            name=self.name,
-            corruption=self.corruption,
-            severity=self.severity,
-            n=len(self),
-            mean_confidence=float(confidence.mean()),
-            sd_confidence=float(confidence.std()),
-            accuracy=float((self.logits.argmax(axis=1) == self.labels).mean()),
-        )
 
 
 class SurrogateBank:
     """J labelled sets of logits in order of rising difficulty, the first the clean one.
 
-    Make one with :meth:`from_arrays` or :meth:`from_files`, or read a folder with :meth:`load`.
+    Make one of a model and images with :meth:`synthesize`, of logits with :meth:`from_arrays` or
+    :meth:`from_files`, or read a folder with :meth:`load`.
 
     Args:
         sets: The sets, all with the same number of classes; the severity of the first is 0, that of
@@ -96,6 +41,8 @@ class SurrogateBank:
         classes: Names of the classes in the order of the columns.
         input: What the model gave: ``"logits"`` or ``"probabilities"``. The sets hold logits
             either way; methods must be made with the same ``input``.
+        origin: How it was made: model, preprocessing, images, seed; kept with it on disk. ``None``
+            if that is not known.
     """
 
     def __init__(
@@ -104,6 +51,7 @@ class SurrogateBank:
         *,
         classes: Sequence[str] | None = None,
         input: str = "logits",
+        origin: Mapping[str, Any] | None = None,
     ) -> None:
         if not sets:
             raise InputError(_EMPTY)
@@ -112,6 +60,64 @@ class SurrogateBank:
         self.sets = tuple(sets)
         self.classes = None if classes is None else check_classes(classes, k=k)
         self.input = cast(InputKind, check_choice(input, ("logits", "probabilities"), name="input"))
+        self.origin = None if origin is None else dict(origin)
+
+    @classmethod
+    def synthesize(  # noqa: PLR0913 (all but the first three are options)
+        cls,
+        model: object,
+        images: object,
+        labels: object = None,
+        *,
+        corruption: object = "pixelate",
+        severities: Sequence[int] | int | None = None,
+        out: str | os.PathLike[str] | None = None,
+        seed: int = 0,
+        table: str = "auto",
+        dtype: str = "float32",
+        engine: Engine | None = None,
+        cache: str | os.PathLike[str] | None = None,
+        progress: bool | None = None,
+    ) -> SurrogateBank:
+        """A bank made from a model and labelled images: the images as they are, and corrupted.
+
+        The next images are corrupted while the model runs, and work that was done is not done
+        again: with ``out``, a call that was broken off goes on where it stopped.
+
+        Args:
+            model: A model, or what :func:`shiftcal.models.as_model` makes one of.
+            images: A set of images, or what :func:`shiftcal.datasets.as_image_set` makes one of:
+                an array, a folder of class folders, ``"cifar10:folder"``.
+            labels: Class indices ``(n,)``, or a file of them; where the images bring their own
+                they can be left out.
+            corruption: A name, several in a list, or whatever :func:`shiftcal.corrupt` takes.
+            severities: Which ones; all by default, which are 1 to 5.
+            out: Folder for the bank, as :meth:`save` writes it, but in bounded memory. A bank that
+                is there, of the same model and images, gets the sets it lacks.
+            seed: Fixes the random numbers of the corruptions.
+            table: Whose strengths, as for :func:`shiftcal.corrupt`.
+            dtype: What logits are stored as: ``"float32"``, or ``"float16"`` to halve the size.
+            engine: Where the work is done; one worker in this process by default.
+            cache: Folder of finished shards, to be shared between banks; by default that of the
+                environment variable ``SHIFTCAL_CACHE``, or none.
+            progress: Whether to show a bar; by default on a terminal.
+
+        Raises:
+            InputError: If something given cannot be used, or the model fails on a batch, which the
+                message names; what was done until then is kept.
+            FileError: If the folder cannot be written, or holds something else.
+        """
+        from shiftcal.scoring.run import Reporting
+        from shiftcal.surrogates.build import build_bank
+        from shiftcal.surrogates.conditions import conditions_of
+        from shiftcal.surrogates.synthesize import Options, synthesize_in_memory
+
+        conditions = conditions_of(corruption, severities)
+        options = Options(seed, table, dtype, engine, cache=cache, reporting=Reporting(progress))
+        if out is None:
+            return synthesize_in_memory(model, images, labels, conditions, options=options)
+        build_bank(model, images, out, labels=labels, conditions=conditions, options=options)
+        return cls.load(out)
 
     @classmethod
     def from_arrays(

@@ -16,7 +16,8 @@ from shiftcal._checks import check_features, check_labels
 from shiftcal._files import flush_file, flush_folder
 from shiftcal.errors import FileError, InputError
 from shiftcal.scores import Scores, read_scores, write_scores
-from shiftcal.surrogates.bank import SurrogateBank, SurrogateSet
+from shiftcal.surrogates.bank import SurrogateBank
+from shiftcal.surrogates.surrogate_set import SurrogateSet
 
 FORMAT = "shiftcal-bank"
 VERSION = 1
@@ -73,6 +74,7 @@ def save_bank(bank: SurrogateBank, folder: str | os.PathLike[str]) -> None:
             "written_by": f"shiftcal {version('shiftcal')}",
             "input": bank.input,
             "classes": bank.classes,
+            **({} if bank.origin is None else {"origin": bank.origin}),
             "sets": entries,
         }
         text = json.dumps(document, indent=1, ensure_ascii=False)
@@ -95,10 +97,15 @@ def load_bank(folder: str | os.PathLike[str]) -> SurrogateBank:
         FileError: If a file is missing, damaged or from a newer version.
     """
     source = Path(folder)
-    document = _read_document(source)
+    document = read_document(source)
     try:
         sets = [_load_set(entry, source) for entry in document["sets"]]
-        return SurrogateBank(sets, classes=document["classes"], input=document["input"])
+        return SurrogateBank(
+            sets,
+            classes=document["classes"],
+            input=document["input"],
+            origin=document.get("origin"),
+        )
     except FileError:
         raise
     except InputError as error:
@@ -109,11 +116,21 @@ def load_bank(folder: str | os.PathLike[str]) -> SurrogateBank:
         ) from error
 
 
-def _read_document(source: Path) -> dict[str, Any]:
+def read_document(source: Path) -> dict[str, Any]:
+    """What ``bank.json`` of a folder says.
+
+    Raises:
+        FileError: If it cannot be read, or is of another kind or a newer version.
+    """
     file = source / "bank.json"
     try:
         document = json.loads(file.read_text("utf-8"))
     except OSError as error:
+        if (source / ".work").is_dir():
+            raise FileError(
+                f"{source} holds a bank that is not finished. The command that began it, given "
+                "again, goes on with it."
+            ) from error
         raise FileError(
             f"{source} is not a bank folder: {file} could not be read "
             f"({error.strerror or error}). A bank is a folder with bank.json and its scores files."
@@ -146,7 +163,7 @@ def _save_set(surrogate: SurrogateSet, position: int, folder: Path) -> dict[str,
         "name": surrogate.name,
         "corruption": surrogate.corruption,
         "severity": surrogate.severity,
-        "sha256": _digest(folder / name),
+        "sha256": digest_of(folder / name),
     }
 
 
@@ -157,7 +174,7 @@ def _load_set(entry: dict[str, Any], folder: Path) -> SurrogateSet:
     file = folder / name
     scores = read_scores(file)
     # A folder made by hand need not name it.
-    if "sha256" in entry and entry["sha256"] != _digest(file):
+    if "sha256" in entry and entry["sha256"] != digest_of(file):
         raise FileError(f"{file} is damaged or was replaced: its checksum is not the bank's.")
     return _surrogate_set(
         file,
@@ -200,6 +217,7 @@ def _check_alike(first: Path, a: Scores, second: Path, b: Scores) -> None:
         )
 
 
-def _digest(file: Path) -> str:
+def digest_of(file: Path) -> str:
+    """SHA-256 of a file, in hexadecimal digits."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pickle
-import warnings
 from pathlib import Path
 from typing import Any
 
 from shiftcal._checks import check_count
 from shiftcal._optional import require
-from shiftcal.errors import FileError, InputError
+from shiftcal.errors import InputError
 from shiftcal.models.preprocessing import Preprocessing
+from shiftcal.models.weights import load_weights
 
 DEPTHS = (20, 32, 44, 56, 110)
 # What the published weights were trained with: the mean and deviation of ImageNet.
@@ -40,43 +39,6 @@ def cifar_resnet(depth: int, *, weights: str | Path | None = None, n_classes: in
     network = CifarResNet((depth - 2) // 6, n_classes)
     network.preprocessing = PREPROCESSING
     if weights is not None:
-        _fill(network, Path(weights), f"a CIFAR ResNet-{depth} of {n_classes} classes")
+        what = f"a CIFAR ResNet-{depth} of {n_classes} classes"
+        load_weights(network, weights, what=what)
     return network.eval()
-
-
-def _fill(network: Any, path: Path, what: str) -> None:
-    state = _read(path)
-    state = state.get("state_dict", state) if isinstance(state, dict) else state
-    if not isinstance(state, dict):
-        raise FileError(f"{path} must hold named weights; got {type(state).__name__}.")
-    state = {str(name).removeprefix("module."): value for name, value in state.items()}
-    try:
-        network.load_state_dict(state)
-    except (RuntimeError, TypeError, AttributeError) as error:
-        lines = str(error).strip().splitlines()
-        reason = " ".join(line.strip() for line in lines[1:2]) or lines[0]
-        raise FileError(f"{path} does not hold the weights of {what}: {reason[:300]}") from error
-
-
-def _read(path: Path) -> Any:
-    """What the file holds: tensors and plain containers, never anything that could run."""
-    if not path.is_file():
-        raise FileError(f"{path} must be a file of weights; there is no file of that name.")
-    if path.suffix == ".safetensors":
-        safetensors = require("safetensors", extra="torch", needed_by="a .safetensors file")
-        reader = require("safetensors.torch", extra="torch", needed_by="a .safetensors file")
-        try:
-            return reader.load_file(path)
-        except safetensors.SafetensorError as error:
-            raise FileError(f"{path} is not a safetensors file: {error}") from error
-    torch = require("torch", extra="torch", needed_by="a file of weights")
-    try:
-        with warnings.catch_warnings():
-            # On files of another kind, which are refused right after.
-            warnings.simplefilter("ignore", UserWarning)
-            return torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError) as error:
-        raise FileError(
-            f"{path} could not be read as weights: it is damaged, or holds more than tensors, "
-            "which is never loaded. Save its state_dict() alone, best as .safetensors."
-        ) from error

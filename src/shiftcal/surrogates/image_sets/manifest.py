@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from shiftcal._files import atomic_write
+from shiftcal.corruptions._engine import GENERATOR
 from shiftcal.errors import FileError
 from shiftcal.surrogates.image_sets.job import Job
 
 NAME = "corrupted.json"
 FORMAT = "shiftcal-corrupted-images"
 VERSION = 1
-# Raised when the pixels of a corruption change, so that old and new ones are not mixed.
-GENERATOR = 1
 
 
 @contextmanager

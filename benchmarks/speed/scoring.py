@@ -1,0 +1,219 @@
+"""Building a surrogate bank, from images to files: shiftcal and the script everyone writes first.
+
+ResNet-20 at 32 pixels in onnxruntime, the paper's 16 corruptions at five severities. For every
+corruption in turn, on the same machine in the same minute: the network alone on batches that are
+ready (the forward time), the whole of shiftcal (corrupting, preprocessing, running, writing shards
+and the bank), and the script (imagecorruptions in a DataLoader, then the same file in the same
+onnxruntime; in an environment of its own, see ``peers/``). Each is repeated, and the least time
+counts. Then one worker against two. Given the word ``text``, only writes the text again.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from timing import RESULTS, circumstances, listed, write
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+PEER = ROOT / ".venv-peers-scoring" / "bin" / "python"
+# The paper's sixteen: all but motion blur, snow and JPEG.
+CORRUPTIONS = (
+    "brightness", "contrast", "defocus_blur", "elastic_transform", "fog", "frost", "gaussian_blur",
+    "gaussian_noise", "glass_blur", "impulse_noise", "pixelate", "saturate", "shot_noise",
+    "spatter", "speckle_noise", "zoom_blur",
+)  # fmt: skip
+SEVERITIES = (1, 2, 3, 4, 5)
+N = 1024  # images, for us and for the network alone
+N_PEER = 128  # for the script, whose glass blur takes a tenth of a second an image
+REPEATS = 3
+
+
+def network(folder: Path) -> Path:
+    """A ResNet-20 as an ONNX file, with random weights: they do not change the time."""
+    import torch
+    from onnx_resnet import resnet20_onnx
+
+    from shiftcal import models
+
+    torch.manual_seed(0)
+    weights = {k: v.numpy() for k, v in models.cifar_resnet(20).state_dict().items()}
+    file = folder / "resnet20.onnx"
+    file.write_bytes(resnet20_onnx(weights))
+    return file
+
+
+def photographs(n: int) -> np.ndarray:
+    """Pieces of the two photographs that come with scikit-learn, ``(n, 32, 32, 3)``."""
+    from sklearn.datasets import load_sample_images
+
+    rng = np.random.default_rng(3)
+    sources = load_sample_images().images
+    corners = [(rng.integers(2), rng.integers(395), rng.integers(608)) for _ in range(n)]
+    return np.stack([sources[s][top : top + 32, left : left + 32] for s, top, left in corners])
+
+
+def least(function: Callable[[], float], repeats: int = REPEATS) -> float:
+    """The least of some times: what is added to it by other work on the machine is left out."""
+    return min(function() for _ in range(repeats))
+
+
+class Script:
+    """The script in its own environment, asked one corruption at a time."""
+
+    def __init__(self, file: Path, images: Path, workers: int) -> None:
+        program = [str(PEER), str(HERE / "peers" / "obvious_script.py")]
+        self.process = subprocess.Popen(
+            [*program, str(file), str(images), str(workers)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def seconds(self, name: str, n: int) -> float:
+        """What it takes for so many images at all severities."""
+        task = {"name": name, "n": n, "severities": SEVERITIES}
+        self.process.stdin.write(json.dumps(task) + "\n")
+        self.process.stdin.flush()
+        return float(json.loads(self.process.stdout.readline()))
+
+
+def measured(folder: Path) -> dict[str, object]:
+    from shiftcal import models
+
+    file, images = network(folder), photographs(N)
+    np.save(folder / "images.npy", images)
+    labels = np.arange(N) % 10
+    model = models.as_model(file, preprocessing=models.cifar_resnet(20).preprocessing)
+    size = model.size_of_batches(images[:64])
+    batches = [model.preprocessing.apply(images[s : s + size]) for s in range(0, N, size)]
+    scripts = {w: Script(file, folder / "images.npy", w) for w in (0, 2)}
+    rows = {}
+    for name in CORRUPTIONS:
+        ours = [one_bank(model, images, labels, name, folder)]  # also loads the kernels
+        alone, theirs = [], {w: [] for w in scripts}
+        for _ in range(REPEATS):
+            alone.append(forward(model, batches))
+            ours.append(one_bank(model, images, labels, name, folder))
+        for workers, script in scripts.items():
+            theirs[workers].append(script.seconds(name, N_PEER))
+        rows[name] = {
+            "forward": min(alone) / N,
+            "shiftcal": min(ours) / N,
+            **{f"script, {w} workers": min(t) / N_PEER for w, t in theirs.items()},
+        }
+        print(name, {k: round(1e6 * v / 5) for k, v in rows[name].items()}, flush=True)
+    return {"batch_size": size, "rows": rows, "workers": scaling(file, images)}
+
+
+def forward(model: object, batches: list[np.ndarray]) -> float:
+    """The network alone: five times all images, which are ready in memory."""
+    start = time.perf_counter()
+    for _ in SEVERITIES:
+        for batch in batches:
+            model._forward(batch)
+    return time.perf_counter() - start
+
+
+def one_bank(model: object, images: np.ndarray, labels: np.ndarray, name: str, to: Path) -> float:
+    """Five sets of a corruption, as files; the clean set is there already and is not timed."""
+    from shiftcal.surrogates.build import build_bank
+    from shiftcal.surrogates.conditions import conditions_of
+    from shiftcal.surrogates.synthesize import Options
+
+    target = to / "bank"
+    shutil.rmtree(target, ignore_errors=True)
+    clean, *corrupted = conditions_of(name, SEVERITIES)
+    options = Options()
+    build_bank(model, images, target, labels=labels, conditions=[clean], options=options)
+    start = time.perf_counter()
+    build_bank(
+        model, images, target, labels=labels, conditions=[clean, *corrupted], options=options
+    )
+    return time.perf_counter() - start
+
+
+def scaling(file: Path, images: np.ndarray) -> dict[str, float]:
+    """Images a second with one worker of one thread, and with two."""
+    import shiftcal as sc
+    from shiftcal import models
+    from shiftcal.scoring.engines.local import LocalEngine
+
+    plain = models.cifar_resnet(20).preprocessing
+    many = np.tile(images, (8, 1, 1, 1))
+    rates = {}
+    for name, workers, threads in (("one worker, one thread", 1, 1), ("two workers", 2, 1)):
+        model = models.as_model(file, preprocessing=plain, batch_size=128, threads=threads)
+        engine = LocalEngine(workers=workers)
+        sc.score(model, many[:2048], engine=engine)  # starts the workers
+
+        def once(model: object = model, engine: object = engine) -> float:
+            start = time.perf_counter()
+            sc.score(model, many, engine=engine)
+            return time.perf_counter() - start
+
+        rates[name] = len(many) / least(once)
+    return rates
+
+
+def text(facts: dict[str, object]) -> str:
+    rows: dict[str, dict[str, float]] = facts["rows"]
+    scripts = [key for key in next(iter(rows.values())) if key.startswith("script")]
+    over = {name: row["shiftcal"] / row["forward"] for name, row in rows.items()}
+    faster = {name: min(row[s] for s in scripts) / row["shiftcal"] for name, row in rows.items()}
+    total = {key: sum(row[key] for row in rows.values()) for key in next(iter(rows.values()))}
+    best = min(scripts, key=lambda s: total[s])
+    rates: dict[str, float] = facts["workers"]
+    one, two = rates.values()
+    lines = [
+        "# Building a surrogate bank\n",
+        "Microseconds an image, mean of five severities, least of the repeats: ResNet-20 at 32 "
+        f"pixels in onnxruntime, batches of {facts['batch_size']}, all processors.\n",
+        "| corruption | network alone | shiftcal | over the network | "
+        + " | ".join(scripts)
+        + " | shiftcal is faster |",
+        "|---" * (5 + len(scripts)) + "|",
+    ]
+    for name, row in rows.items():
+        told = " | ".join(f"{1e6 * row[s] / 5:.0f}" for s in scripts)
+        lines.append(
+            f"| {name} | {1e6 * row['forward'] / 5:.0f} | {1e6 * row['shiftcal'] / 5:.0f} | "
+            f"{over[name]:.3f}x | {told} | {faster[name]:.1f}x |"
+        )
+    lines += [
+        "",
+        f"- The whole of shiftcal takes **{statistics.mean(over.values()):.3f}x** the network's "
+        f"own time in the mean over the sixteen corruptions (from {min(over.values()):.3f} to "
+        f"{max(over.values()):.3f}).",
+        f"- All sixteen together: **{total[best] / total['shiftcal']:.1f}x** as fast as the script "
+        f"({best}); {total['shiftcal'] / total['forward']:.3f}x the network alone.",
+        f"- Two worker processes of one thread score {two:,.0f} images a second, one {one:,.0f}: "
+        f"**{two / one:.2f}x**.\n",
+        listed(facts),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    if sys.argv[1:] == ["text"]:
+        facts = json.loads((RESULTS / "scoring.json").read_text())
+        facts.pop("timings", None)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            facts = {**circumstances(), **measured(Path(folder))}
+    write("scoring", facts, [], text(facts))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""Scoring: a model run over images, corrupted or not, in shards that are never done twice.
+
+:func:`score` gives scores in memory, :func:`score_file` in a file that is resumed; both have their
+work done by an engine, on this machine (:class:`LocalEngine`) or on a cluster (:class:`RayEngine`).
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shiftcal.scoring.engines.base import Engine
+    from shiftcal.scoring.engines.local import LocalEngine
+    from shiftcal.scoring.engines.ray import RayEngine
+    from shiftcal.scoring._score import score
+    from shiftcal.scoring._score_file import Scored, score_file
+    from shiftcal.scoring.statistics import ScoreStatistics
+
+# Public name -> the file it is taken from, when it is first asked for.
+_WHERE = {
+    "Engine": "engines.base",
+    "LocalEngine": "engines.local",
+    "RayEngine": "engines.ray",
+    "ScoreStatistics": "statistics",
+    "Scored": "_score_file",
+    "score": "_score",
+    "score_file": "_score_file",
+}
+
+__all__ = [
+    "Engine",
+    "LocalEngine",
+    "RayEngine",
+    "ScoreStatistics",
+    "Scored",
+    "score",
+    "score_file",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f"shiftcal.scoring.{_WHERE[name]}")
+    return globals().setdefault(name, getattr(module, name))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

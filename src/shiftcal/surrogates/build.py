@@ -1,0 +1,236 @@
+"""From a model and labelled images to a bank on disk, resumed and extended by the same call."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from shiftcal._checks import check_count
+from shiftcal._files import atomic_write
+from shiftcal.errors import FileError
+from shiftcal.scoring.gather import write_set
+from shiftcal.scoring.job import Job
+from shiftcal.scoring.run import Finished, run_job, warn_of_bad
+from shiftcal.scoring.setup import as_engine, cache_folder
+from shiftcal.scoring.shard import Condition
+from shiftcal.scoring.sharing import alone_in, guest_of
+from shiftcal.scoring.store import FolderStore, Store
+from shiftcal.surrogates.bank import set_name
+from shiftcal.surrogates.folder import FORMAT, VERSION, digest_of, read_document
+from shiftcal.surrogates.synthesize import Options, labelled_work, labels_of, origin_of
+
+# Below the bank's folder: what is finished of sets that are not.
+WORKSHOP = ".work"
+
+
+@dataclass(frozen=True)
+class Built:
+    """What came of building a bank.
+
+    Attributes:
+        folder: Where it is.
+        sets: Names of the sets it has now.
+        added: Sets that this run added.
+        computed: Images that were scored by this run.
+        left_out: Images that could not be read: index, id and reason of each.
+    """
+
+    folder: Path
+    sets: tuple[str, ...]
+    added: int
+    computed: int
+    left_out: list[dict[str, Any]]
+
+
+def build_bank(
+    model: object,
+    images: object,
+    folder: str | os.PathLike[str],
+    *,
+    labels: object = None,
+    conditions: Sequence[Condition],
+    options: Options,
+) -> Built:
+    """Have a bank with these sets in a folder.
+
+    What is finished is kept below the folder until the bank is, so that the same call goes on where
+    it was broken off, and the files are the same to the byte as if it had not been. Sets that the
+    bank has are not made again; others are added to it. Processes that build one bank at the same
+    time share the work.
+
+    Args:
+        model: As for :meth:`SurrogateBank.synthesize`.
+        images: As for :meth:`SurrogateBank.synthesize`.
+        folder: The folder; made if it is not there.
+        labels: As for :meth:`SurrogateBank.synthesize`.
+        conditions: The sets, the clean one first.
+        options: How it is made.
+
+    Raises:
+        InputError: If something given cannot be used, or the model fails.
+        FileError: If the folder holds something else, or a bank made otherwise.
+    """
+    target = Path(folder)
+    _check_free(target)
+    with _workshop(target) as workshop:
+        work = labelled_work(model, images, labels, options, notes=workshop / "notes.json")
+        size = check_count(options.shard_size, name="shard_size")
+        bank = read_document(target) if (target / "bank.json").exists() else None
+        if bank is not None:
+            _check_same(target, bank, Job(work, tuple(conditions), shard_size=size))
+        there = set() if bank is None else {entry["file"] for entry in bank["sets"]}
+        missing = tuple(c for c in conditions if _file(c) not in there)
+        if bank is not None and not missing:
+            return _built(target, added=0, computed=0)
+        job = Job(work, missing, shard_size=size)
+        store = FolderStore(workshop / "shards", cache=cache_folder(options.cache))
+        try:
+            done = run_job(job, store, as_engine(options.engine), options.reporting)
+            with alone_in(target):
+                added = _add(target, job, store, done)
+        finally:
+            store.close()
+        warn_of_bad(job, done.outlines[missing[0]].bad)
+    return _built(target, added=added, computed=done.computed)
+
+
+def _file(condition: Condition) -> str:
+    if condition.corruption is None:
+        return "clean.npz"
+    return f"{condition.corruption.name}-{condition.severity}.npz"
+
+
+def _check_free(target: Path) -> None:
+    """Refuse a folder that holds something else than a bank, finished or begun."""
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise FileError(f"{target} is a file. Name a folder for the bank.")
+    if not (target / "bank.json").exists() and not (target / WORKSHOP).exists():
+        others = sorted(entry.name for entry in target.iterdir())
+        if others:
+            raise FileError(
+                f"{target} holds {others[0]!r} and is no bank. Name a new folder for the bank."
+            )
+
+
+@contextmanager
+def _workshop(target: Path) -> Iterator[Path]:
+    """A folder below the bank for what is not finished; removed by the last who is done."""
+    folder = target / WORKSHOP
+    with guest_of(folder) as guest:
+        try:
+            yield folder
+        except BaseException:
+            if not any(folder.rglob("*.shard")) and guest.is_last():
+                _sweep(target)
+                with suppress(OSError):  # a bank may be there
+                    target.rmdir()
+            raise
+        if guest.is_last():
+            _sweep(target)
+
+
+def _sweep(target: Path) -> None:
+    """Remove the workshop, and what a process that was killed left beside it."""
+    shutil.rmtree(target / WORKSHOP, ignore_errors=True)
+    for file in target.glob(".shiftcal-*.tmp"):
+        with suppress(OSError):
+            file.unlink()
+
+
+def _check_same(target: Path, bank: dict[str, Any], job: Job) -> None:
+    """Refuse to add sets to a bank of another model, of other images or with other settings."""
+    made, now = bank.get("origin") or {}, {**job.origin(), **_settings(job)}
+    if not made:
+        raise FileError(
+            f"{target} holds a bank that does not say how it was made, so that nothing can be "
+            "added to it. Name a new folder."
+        )
+    for what, get in _DECIDING.items():
+        before, after = get(made), get(now)
+        if before != after:
+            raise FileError(
+                f"{target} holds a bank with {what} {before}, now it is {after}. Give the same to "
+                "add to it, or name a new folder."
+            )
+    keys = {entry["file"]: entry.get("key") for entry in bank["sets"]}
+    for condition in job.conditions:
+        if keys.get(_file(condition), key := job.set_key(condition)) != key:
+            raise FileError(
+                f"{target} has a set {_file(condition)} that was made otherwise, perhaps by "
+                "another corruption of that name. Name a new folder."
+            )
+
+
+_DECIDING: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "the model": lambda origin: _short(origin["model"]["fingerprint"]),
+    "the engine": lambda origin: origin["model"]["engine"],
+    "the preprocessing": lambda origin: origin["model"]["preprocessing"],
+    "images": lambda origin: _short(origin["images"]["digest"]),
+    "dtype": lambda origin: origin["dtype"],
+    "seed": lambda origin: origin["seed"],
+    "table": lambda origin: origin["table"],
+}
+
+
+def _short(digest: str) -> str:
+    return digest if len(digest) < 12 else f"{digest[:12]}..."
+
+
+def _settings(job: Job) -> dict[str, Any]:
+    return {"seed": job.work.seed, "table": job.work.table}
+
+
+def _add(target: Path, job: Job, store: Store, done: Finished) -> int:
+    """Write the sets of a job that the bank has not, then the document that names them."""
+    document = read_document(target) if (target / "bank.json").exists() else _new(job, done)
+    there = {entry["file"] for entry in document["sets"]}
+    wanted = [condition for condition in job.conditions if _file(condition) not in there]
+    labels = labels_of(done)
+    for condition in wanted:
+        file = target / _file(condition)
+        with atomic_write(file) as temporary:
+            about = done.outlines[condition]
+            write_set(temporary, job, condition, store, about=about, labels=labels)
+        document["sets"].append(_entry(file, condition, job.set_key(condition)))
+    with atomic_write(target / "bank.json") as temporary:
+        temporary.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    return len(wanted)
+
+
+def _new(job: Job, done: Finished) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "written_by": f"shiftcal {version('shiftcal')}",
+        "input": "logits",
+        "classes": job.work.model.classes,
+        "origin": origin_of(job, done),
+        "sets": [],
+    }
+
+
+def _entry(file: Path, condition: Condition, key: str) -> dict[str, Any]:
+    corruption = None if condition.corruption is None else condition.corruption.name
+    return {
+        "file": file.name,
+        "name": set_name(condition.severity, corruption, condition.severity),
+        "corruption": corruption,
+        "severity": condition.severity,
+        "sha256": digest_of(file),
+        "key": key,
+    }
+
+
+def _built(target: Path, *, added: int, computed: int) -> Built:
+    bank = read_document(target)
+    names = tuple(entry["name"] for entry in bank["sets"])
+    return Built(target, names, added, computed, bank["origin"]["left_out"])

@@ -1,0 +1,296 @@
+"""``shiftcal data``: list, check and get."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from toy_server import Turn, serving
+from toy_sets import about_toys, source_of, toy_archive, use_toys, write_toys
+
+from shiftcal import datasets
+from shiftcal.cli._transfer import in_bytes
+from shiftcal.datasets.get import RECEIPT
+
+DOCS = Path(__file__).parents[2] / "docs" / "command-line.md"
+
+
+@pytest.fixture
+def toys(tmp_path, monkeypatch):
+    """A complete copy in ``copy``, and the toys in the place of the published sets."""
+    use_toys(monkeypatch)
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.chdir(tmp_path)
+    return write_toys(tmp_path / "copy")
+
+
+@pytest.fixture
+def server(toys, tmp_path, monkeypatch):
+    """An address that the toys can be fetched from."""
+    (tmp_path / "made").mkdir()
+    body = toy_archive(tmp_path / "made")
+    with serving() as toy:
+        toy.body = body
+        toy.source = source_of(toy.offer("/toys", Turn(body)), body)
+        about_toys(monkeypatch, downloads=(toy.source,))
+        yield toy
+
+
+def test_the_list_has_every_set(shiftcal):
+    done = shiftcal("data list")
+    assert (done.status, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert lines[0].split() == ["name", "data", "set", "classes", "images", "download", "licence"]
+    assert [line.split()[0] for line in lines[1:]] == datasets.names()
+
+
+def test_the_list_says_how_a_set_can_be_had(toys, shiftcal, shiftcal_json):
+    lines = shiftcal("data list").out.splitlines()
+    assert [line.split() for line in lines[1:]] == [
+        ["toys", "Toys", "3", "18", "1", "bytes", "free"],
+        ["toys-by-hand", "Other", "Toys", "3", "18", "by", "hand", "free"],
+    ]
+    document = shiftcal_json("data list")
+    assert document["command"] == "data list"
+    assert document["data_sets"][0] == {
+        "name": "toys",
+        "title": "Toys",
+        "n_classes": 3,
+        "homepage": "https://example.org/toys",
+        "licence": "free",
+        "parts": {"train": 12, "test": 6},
+        "downloads": ["https://example.org/toys.tar.gz"],
+        "by_hand": "",
+    }
+
+
+def test_a_complete_copy(toys, shiftcal, shiftcal_json):
+    done = shiftcal("data check toys copy")
+    assert (done.status, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        "part   state     must be  there are  looked at",
+        "train  complete       12         12         12",
+        "test   complete        6          6          6",
+    ]
+    document = shiftcal_json("data check TOYS copy --part test")
+    assert (document["command"], document["name"], document["path"]) == (
+        "data check",
+        "toys",
+        "copy",
+    )
+    assert document["complete"] is True
+    assert document["parts"] == [
+        {
+            "name": "test",
+            "state": "complete",
+            "expected": 6,
+            "found": 6,
+            "decoded": 6,
+            "problems": [],
+        }
+    ]
+
+
+def test_a_copy_that_is_not_complete_has_status_2_and_says_what_to_do(
+    toys, shiftcal, shiftcal_json, monkeypatch
+):
+    about_toys(monkeypatch, digests={f"toys/{i}": "md5:00" for i in range(5)})
+    (toys / "toys" / "test" / "car" / "1.png").unlink()
+    (toys / "toys" / "train").rename(toys / "elsewhere")
+    done = shiftcal("data check toys copy")
+    assert done.status == 2
+    assert done.out.splitlines() == [
+        "part   state    must be  there are  looked at",
+        "train  missing       12          0          0",
+        "test   wrong          6          5          5",
+        "",
+        "train: copy/toys/train does not exist.",
+        "test: there must be 6 images; there are 5.",
+        "test: every class must have 2 images; not so: car (1).",
+        "missing files: toys/0, toys/1, toys/2 and 2 more.",
+    ]
+    assert done.err == (
+        "error: the copy is not complete: 1 of 2 parts is missing, 1 of 2 parts is wrong. "
+        "To fetch it: shiftcal data get toys --to copy\n"
+    )
+    (toys / RECEIPT).write_text("{}")
+    assert shiftcal("data check toys copy").err.endswith("--to copy --again\n")
+    document = shiftcal_json("data check toys copy", status=2)
+    assert document["complete"] is False
+    assert [part["state"] for part in document["parts"]] == ["missing", "wrong"]
+
+
+def test_a_set_to_be_fetched_by_hand_says_so(toys, shiftcal, refused):
+    done = shiftcal("data check toys-by-hand nowhere")
+    assert done.status == 2
+    assert "train: there is no nowhere." in done.out
+    assert done.err.endswith("2 of 2 parts are missing. Ask the maker of the toys for them.\n")
+    assert "cannot be fetched by a program. Ask the maker" in refused("data get toys-by-hand")
+
+
+def test_another_checksum_is_told(toys, shiftcal, monkeypatch):
+    about_toys(monkeypatch, digests={"toys/test/car/1.png": "md5:00"})
+    done = shiftcal("data check toys copy")
+    assert done.status == 2
+    assert "toys/test/car/1.png: its md5 must be 00; got " in done.out
+    assert "1 files have another checksum" in done.err
+
+
+def test_all_images_are_looked_at_if_asked_for(toys, shiftcal_json, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "shiftcal.datasets.check._spread",
+        lambda n, sample: seen.append(sample) or np.arange(n),
+    )
+    shiftcal_json("data check toys copy --part test")
+    shiftcal_json("data check toys copy --part test --all-images")
+    assert seen == [100, None]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("check toys", "missing argument 'PATH'"),
+        ("check tots copy", "Did you mean 'toys'?"),
+        ("check toys copy --part tets", "Did you mean 'test'?"),
+        ("get tots", "Did you mean 'toys'?"),
+        ("get toys --too x", "See: shiftcal data get --help"),
+        ("gte toys", "See: shiftcal data --help"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_a_line(toys, refused, words, reason):
+    assert reason in refused("data", words)
+
+
+def test_without_a_command_the_help_comes(shiftcal):
+    done = shiftcal("data")
+    assert (done.status, done.out) == (2, "")
+    assert "check  Say whether" in done.err
+    assert done.err.endswith("error: no command was given. Choose one of those above.\n")
+
+
+def test_a_set_is_fetched_and_the_second_time_is_there(server, shiftcal, shiftcal_json):
+    done = shiftcal("data get toys")
+    assert done.status == 0
+    assert done.out.splitlines() == [
+        "file                  checksum",
+        "toys.tar.gz  fetched  verified",
+        "",
+        "in       toys",
+        "licence  free",
+        "check    shiftcal data check toys toys",
+    ]
+    assert shiftcal("data check toys toys").status == 0
+    again = shiftcal("data get toys")
+    assert (again.status, again.err) == (0, "")
+    assert "toys.tar.gz  was there already  verified" in again.out
+    assert len(server.asked) == 1
+    document = shiftcal_json("data get toys --again --keep-archives")
+    assert len(server.asked) == 2
+    assert (document["name"], document["folder"], document["licence"]) == ("toys", "toys", "free")
+    assert document["files"] == [
+        {
+            "file": "toys.tar.gz",
+            "url": server.source.url,
+            "new": True,
+            "verified": True,
+            "holds": ["toys"],
+        }
+    ]
+    assert Path("toys/toys.tar.gz").exists()
+
+
+def test_a_complete_copy_of_other_origin_is_told(server, shiftcal):
+    done = shiftcal("data get toys --to copy")
+    assert (done.status, done.err) == (0, "")
+    assert done.out.startswith("It was there already.\n")
+    assert server.asked == []
+
+
+def test_what_must_be_done_by_hand_beside_is_told(server, shiftcal, monkeypatch):
+    about_toys(monkeypatch, by_hand="Ask for the test images.")
+    assert "\nby hand  Ask for the test images.\n" in shiftcal("data get toys --to new").out
+
+
+def test_a_failure_is_one_line_with_status_2(server, shiftcal):
+    server.offer("/toys", Turn(b"no", status=404))
+    done = shiftcal("data get toys --to new")
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith(f"error: {server.source.url} could not be fetched: the server says")
+    assert done.err.count("\n") == 1
+
+
+def test_without_a_terminal_progress_is_lines(server, shiftcal):
+    lines = shiftcal("data get toys --to new").err.splitlines()
+    size = in_bytes(len(server.body))
+    assert lines[0] == f"toys.tar.gz: 0 bytes of {size} (0 %)"
+    assert lines[1].startswith(f"toys.tar.gz: {size} of {size} (100 %)")
+    assert any(line.startswith("verifying toys.tar.gz: ") for line in lines)
+    assert any(line.startswith("unpacking toys.tar.gz: ") for line in lines)
+
+
+PROGRAM = """
+import json, sys
+from dataclasses import replace
+import toy_catalog.toys as toys
+from shiftcal import datasets
+from shiftcal.cli.main import run
+from shiftcal.datasets.about import Download
+
+datasets._CATALOG.package = "toy_catalog"
+toys.ABOUT = replace(toys.ABOUT, downloads=(Download(**json.loads(sys.argv[1])),))
+sys.exit(run(["data", "get", "toys", "--to", "new"]))
+"""
+
+
+def test_ctrl_c_keeps_the_part_and_the_next_run_goes_on(server, shiftcal, request):
+    release, half = threading.Event(), len(server.body) // 2
+    server.offer("/toys", Turn(server.body, cut_after=half, stall=release), Turn(server.body))
+    support = str(request.config.rootpath / "tests" / "support")
+    words = [sys.executable, "-c", PROGRAM, json.dumps(asdict(server.source))]
+    environment = {**os.environ, "PYTHONPATH": support}
+    partial, deadline = Path("new/toys.tar.gz.partial"), time.monotonic() + 30
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        while not partial.exists() or partial.stat().st_size < half:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate()
+    release.set()
+    assert process.returncode == 130
+    assert errors.splitlines()[-1].startswith("error: interrupted. What is finished is kept")
+    assert partial.read_bytes() == server.body[:half]
+    assert shiftcal("data get toys --to new").status == 0
+    assert server.ranges() == [None, f"bytes={half}-"]
+    assert shiftcal("data check toys new").status == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("data list", "data list"),
+        ("data check", "data check toys copy"),
+        ("data get", "data get toys --to new"),
+    ],
+)
+def test_the_docs_name_every_key(server, shiftcal_json, command, words):
+    text = DOCS.read_text("utf-8")
+    section = text.partition(f"### `shiftcal {command}`")[2].partition("\n##")[0]
+    common = text.partition("## JSON")[2]
+    document = shiftcal_json(words)
+    inner = next((value[0] for value in document.values() if _rows(value)), {})
+    for key in (*document, *inner):
+        assert f"`{key}`" in section or f"`{key}`" in common, key
+
+
+def _rows(value):
+    return isinstance(value, list) and value and isinstance(value[0], dict)

@@ -1,0 +1,109 @@
+"""``shiftcal merge``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ladder_data import draw
+from score_parts import write_parts
+
+import shiftcal as sc
+from shiftcal.scoring.merge import statistics_of_npz
+from shiftcal.scoring.merge_parts import find_parts
+from shiftcal.scoring.statistics import ScoreStatistics
+
+KEYS = {
+    "shiftcal", "command", "output", "holds", "n_parts", "n_images", "n", "n_classes",
+    "mean_confidence", "metrics", "warnings",
+}  # fmt: skip
+
+
+@pytest.fixture
+def parts(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    z, y = draw(300, 0.9, seed=8)
+    write_parts(tmp_path, (100, 180), logits=z, labels=y)
+    return z, y
+
+
+def test_parts_become_one_file_that_evaluate_reads(parts, shiftcal, shiftcal_json):
+    z, y = parts
+    document = shiftcal_json("merge part-3.npz part-1.npz part-2.npz -o all.npz")
+    assert set(document) == KEYS
+    assert (document["holds"], document["n_parts"], document["n"]) == ("scores", 3, 300)
+    merged = sc.read_scores("all.npz")
+    assert np.array_equal(merged.values, z)
+    assert np.array_equal(merged.labels, y)
+    judged = shiftcal_json("evaluate all.npz --resamples 0")["metrics"]
+    for name in ("accuracy", "ece", "nll", "brier"):
+        assert document["metrics"][name] == pytest.approx(judged[name]["value"], abs=1e-6), name
+    exact = sc.maps.Temperature().fit(z, y).temperature_
+    assert document["metrics"]["temperature"] == pytest.approx(exact, rel=1e-7)
+    assert document["metrics"]["temperature_status"] == "converged"
+
+
+def test_statistics_are_written_for_a_json_name(parts, shiftcal, shiftcal_json):
+    whole = ScoreStatistics.of_rows(*parts)
+    names = "part-1.npz part-2.npz part-3.npz"
+    assert shiftcal_json("merge", names, "-o all.json")["holds"] == "statistics"
+    assert ScoreStatistics.read("all.json") == whole
+    assert shiftcal("merge", names, "-o all.stats --statistics").status == 0
+    assert ScoreStatistics.read("all.stats") == whole
+
+
+def test_statistics_files_merge_too(parts, shiftcal, tmp_path):
+    for file in find_parts(sorted(tmp_path.glob("part-*.npz"))):
+        statistics_of_npz(file.path).write(file.path.with_suffix(".json"), part=file.part)
+    assert shiftcal("merge part-1.json part-2.json part-3.json -o all.json").status == 0
+    assert ScoreStatistics.read("all.json") == ScoreStatistics.of_rows(*parts)
+
+
+def test_the_text_says_what_came_of_it(parts, shiftcal):
+    done = shiftcal("merge part-1.npz part-2.npz part-3.npz -o all.npz")
+    whole = ScoreStatistics.of_rows(*parts)
+    assert (done.status, done.err) == (0, "")
+    assert "rows             300\n" in done.out
+    assert f"accuracy         {whole.accuracy():.4f}" in done.out
+    assert f"ece              {whole.ece():.4f}" in done.out
+    assert f"temperature      {whole.temperature:.3f}\n" in done.out
+    assert done.out.endswith("scores written to all.npz\n")
+
+
+def test_without_labels_nothing_is_judged(parts, tmp_path, shiftcal, shiftcal_json):
+    write_parts(tmp_path, (100,), logits=parts[0])
+    document = shiftcal_json("merge part-1.npz part-2.npz -o all.npz")
+    assert document["metrics"] is None
+    assert document["mean_confidence"] == pytest.approx(
+        sc.Vanilla().fit(*parts).confidence(parts[0]).mean(), abs=1e-12
+    )
+    assert "accuracy" not in shiftcal("merge part-1.npz part-2.npz -o all.json").out
+
+
+def test_an_end_of_the_range_and_lost_images_are_said(tmp_path, monkeypatch, shiftcal):
+    monkeypatch.chdir(tmp_path)
+    z, _ = draw(90, 0.9, seed=8)
+    (path,) = write_parts(tmp_path, (), logits=z, labels=z.argmax(axis=1))
+    from score_parts import part_note
+
+    np.savez(path, logits=z, labels=z.argmax(axis=1), part=part_note(1, 1, 0, 92, 92))
+    text = shiftcal("merge part-1.npz -o all.npz").out
+    assert "temperature      0.010 (an end of its range)" in text
+    assert "rows             90 of 92 images (the others gave none)" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("part-1.npz part-3.npz -o all.npz", "1 is missing: 2."),
+        ("part-1.npz part-1.npz -o all.npz", "part 1 of 3 is in part-1.npz and in part-1.npz"),
+        ("part-1.npz -o all.csv", "must end in .npz for scores or in .json for statistics"),
+        ("part-1.npz -o all.npz --statistics", "--statistics writes JSON"),
+        ("part-1.npz -o part-1.npz", "must not be replaced"),
+        ("part-9.npz -o all.npz", "part-9.npz does not exist"),
+        ("-o all.npz", "missing argument"),
+    ],
+)
+def test_what_cannot_be_merged_is_refused(parts, refused, tmp_path, words, reason):
+    before = sorted(tmp_path.iterdir())
+    assert reason in refused("merge", words)
+    assert sorted(tmp_path.iterdir()) == before

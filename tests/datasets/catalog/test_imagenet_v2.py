@@ -1,0 +1,87 @@
+"""ImageNet-V2: folders named by number."""
+
+from __future__ import annotations
+
+import pytest
+from imagenet_copies import WNIDS, write_class_index, write_image
+
+from shiftcal.datasets.catalog.imagenet_v2 import ABOUT, imagenet_v2
+from shiftcal.errors import FileError, UnknownName
+
+MATCHED = "imagenetv2-matched-frequency-format-val"
+
+
+@pytest.fixture
+def copy(tmp_path):
+    for number in (10, 2, 999, 100, 0):
+        write_image(tmp_path / MATCHED / str(number) / "b.jpeg", number % 256)
+    write_image(tmp_path / MATCHED / "2" / "a.jpeg", 7)
+    return tmp_path
+
+
+def test_folders_count_as_numbers_and_not_as_text(copy):
+    images = imagenet_v2(copy)
+    assert images.name == "ImageNet-V2 matched-frequency"
+    assert images.labels.tolist() == [0, 2, 2, 10, 100, 999]
+    assert images.ids(range(6)) == [
+        "0/b.jpeg",
+        "2/a.jpeg",
+        "2/b.jpeg",
+        "10/b.jpeg",
+        "100/b.jpeg",
+        "999/b.jpeg",
+    ]
+    # JPEG of a flat image of quality 95 is off by at most one or two levels.
+    assert abs(int(images[4].mean()) - 100) <= 2
+    assert images.classes is None
+    assert imagenet_v2(copy / MATCHED).labels.tolist() == images.labels.tolist()
+
+
+def test_names_come_from_a_list_of_classes_if_there_is_one(copy):
+    write_class_index(copy / "imagenet_class_index.json")
+    images = imagenet_v2(copy)
+    assert images.labels.tolist() == [0, 2, 2, 10, 100, 999]
+    assert images.classes == tuple(WNIDS)
+
+
+@pytest.mark.parametrize(
+    ("variant", "folder"),
+    [
+        ("threshold-0.7", "imagenetv2-threshold0.7-format-val"),
+        ("top-images", "imagenetv2-top-images-format-val"),
+        ("top-images", "imagenetv2-topimages-format-val"),
+    ],
+)
+def test_the_other_variants_have_folders_of_their_own(copy, variant, folder):
+    with pytest.raises(FileError, match=f"not the variant '{variant}'; it has 'matched-frequency'"):
+        imagenet_v2(copy, variant=variant)
+    with pytest.raises(FileError, match="it has 'matched-frequency'"):
+        imagenet_v2(copy / MATCHED, variant=variant)
+    write_image(copy / folder / "5" / "x.jpeg", 1)
+    assert imagenet_v2(copy, variant=variant).labels.tolist() == [5]
+    assert len(imagenet_v2(copy)) == 6
+
+
+def test_folders_that_were_renamed_to_wnids_are_read(tmp_path):
+    for place in (10, 2):
+        write_image(tmp_path / MATCHED / WNIDS[place] / "a.jpeg", 1)
+    write_class_index(tmp_path / "imagenet_class_index.json")
+    assert imagenet_v2(tmp_path).labels.tolist() == [2, 10]
+
+
+@pytest.mark.parametrize("name", ["1000", "tench", "002"])
+def test_a_folder_that_is_no_class_is_refused(copy, name):
+    write_image(copy / MATCHED / name / "x.jpeg", 1)
+    with pytest.raises(FileError, match="folders named 0 to 999, each number once"):
+        imagenet_v2(copy)
+
+
+def test_what_is_missing_or_unknown_is_named(copy):
+    with pytest.raises(FileError, match="is not a folder"):
+        imagenet_v2(copy / "nowhere")
+    with pytest.raises(UnknownName, match="variant must be one of 'matched-frequency'"):
+        imagenet_v2(copy, variant="val")
+    (copy / "empty").mkdir()
+    with pytest.raises(FileError, match="holds no images"):
+        imagenet_v2(copy / "empty")
+    assert len(ABOUT.downloads) == len(ABOUT.parts) == 3

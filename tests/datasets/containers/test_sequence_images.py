@@ -1,0 +1,118 @@
+"""Lists and other libraries' data sets as sets of images."""
+
+from __future__ import annotations
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from stored_images import draw_images
+from torch.utils.data import Dataset, Subset, TensorDataset
+
+from shiftcal.datasets.containers.sequences import SequenceImages
+from shiftcal.errors import InputError
+
+IMAGES = draw_images(6)
+LABELS = [1, 0, 2, 2, 1, 0]
+
+
+class Photos(Dataset):
+    """A torch data set as people write them."""
+
+    def __init__(self):
+        self.asked = []
+        self.inside = 0
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        self.inside += 1
+        assert self.inside == 1, "two threads at once"
+        self.asked.append(index)
+        self.inside -= 1
+        return Image.fromarray(IMAGES[index]), LABELS[index]
+
+
+class Known(Photos):
+    classes = ("a", "b", "c")
+    targets = torch.tensor(LABELS)
+
+
+def test_a_torch_data_set_gives_its_images_and_labels():
+    held = SequenceImages(Photos())
+    assert held.labels.tolist() == LABELS
+    assert held.name == "Photos"
+    np.testing.assert_array_equal(held.read(range(6), threads=3).images, IMAGES)
+    part = SequenceImages(Subset(Photos(), [4, 2]))
+    assert part.labels.tolist() == [1, 2]
+    np.testing.assert_array_equal(part[1], IMAGES[2])
+
+
+def test_targets_and_classes_are_taken_without_reading_the_images():
+    known = Known()
+    held = SequenceImages(known)
+    assert held.labels.tolist() == LABELS
+    assert held.classes == ("a", "b", "c")
+    assert set(known.asked) == {0}
+
+
+def test_items_are_asked_for_by_one_thread_at_a_time():
+    held = SequenceImages(Photos())
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(held._image, [i % 6 for i in range(200)]))
+    np.testing.assert_array_equal(made[:6], IMAGES)
+
+
+def test_a_list_may_hold_pictures_and_arrays_of_any_size_and_mode():
+    small = draw_images(1, 20, 15)[0]
+    see_through = Image.fromarray(IMAGES[2]).convert("RGBA")
+    grey = IMAGES[3][..., 0]
+    tensor = torch.from_numpy(IMAGES[4])
+    held = SequenceImages([IMAGES[0], Image.fromarray(small), see_through, grey, tensor])
+    np.testing.assert_array_equal(held[0], IMAGES[0])
+    np.testing.assert_array_equal(held[1], small)
+    np.testing.assert_array_equal(held[2], IMAGES[2])
+    np.testing.assert_array_equal(held[3], np.repeat(grey[..., None], 3, axis=2))
+    np.testing.assert_array_equal(held[4], IMAGES[4])
+    assert held.labels is None
+
+
+def test_it_goes_to_another_process():
+    again = pickle.loads(pickle.dumps(SequenceImages(list(IMAGES), labels=LABELS)))
+    np.testing.assert_array_equal(again.read(range(6)).images, IMAGES)
+
+
+@pytest.mark.parametrize(
+    ("items", "words"),
+    [
+        ([], "images must hold at least one image; got none"),
+        ([IMAGES], "item 0 of images must be one image; got 6"),
+        ([IMAGES[0] / 255.0], "item 0 of images: images must be uint8.*without transforms"),
+        (
+            TensorDataset(torch.zeros(3, 3, 16, 16), torch.zeros(3)),
+            "item 0 of TensorDataset: images must be uint8.*without transforms that make tensors",
+        ),
+        ([{"image": 1}], "item 0 of images: .*got dict"),
+        ([(IMAGES[0], 1), IMAGES[1]], "item 1 of images must be an image and a label"),
+        ([(IMAGES[0], 1), (IMAGES[1], "a")], "among|class indices"),
+    ],
+)
+def test_items_that_are_no_images_are_refused_when_the_set_is_made(items, words):
+    with pytest.raises(InputError, match=words):
+        SequenceImages(items)
+
+
+def test_an_item_that_cannot_be_had_later_is_bad_by_number():
+    class Torn(list):
+        def __getitem__(self, index):
+            if index == 1:
+                raise OSError("disk on fire")
+            return super().__getitem__(index)
+
+    batch = SequenceImages(Torn(IMAGES)).read([0, 1, 2])
+    assert batch.indices.tolist() == [0, 2]
+    assert "item 1 of images could not be had (OSError: disk on fire)" in batch.bad[1]

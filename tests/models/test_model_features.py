@@ -1,0 +1,237 @@
+"""Features beside logits: of a layer, of an output, of a function."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+from onnx_resnet import mean_colour_onnx, resnet20_onnx
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from torch import nn
+
+from shiftcal.errors import InputError, MissingExtra, UnknownName
+from shiftcal.models import (
+    CallableModel,
+    OnnxModel,
+    SklearnModel,
+    TorchModel,
+    TorchScriptModel,
+    as_model,
+    cifar_resnet,
+)
+
+IMAGES = np.random.default_rng(23).integers(0, 256, (9, 32, 32, 3), np.uint8)
+
+
+@pytest.fixture(scope="module")
+def network():
+    torch.manual_seed(4)
+    return cifar_resnet(20)
+
+
+@pytest.fixture(scope="module")
+def file(network):
+    return resnet20_onnx({name: value.numpy() for name, value in network.state_dict().items()})
+
+
+def last_maps(network, images):
+    """What enters the pooling of the ResNet, computed without hooks."""
+    x = torch.from_numpy(network.preprocessing.apply(images))
+    with torch.no_grad():
+        x = torch.relu(network.bn1(network.conv1(x)))
+        return network.layer3(network.layer2(network.layer1(x))).numpy()
+
+
+def test_features_of_a_layer_are_its_mean_over_positions(network):
+    model = as_model(network, features_from="layer3", batch_size=4)
+    made = model.outputs(IMAGES)
+    wanted = last_maps(network, IMAGES).mean(axis=(2, 3))
+    assert made.features.shape == (9, 64)
+    np.testing.assert_allclose(made.features, wanted, atol=1e-5)
+    np.testing.assert_array_equal(made.logits, as_model(network, batch_size=4).logits(IMAGES))
+    assert as_model(network).outputs(IMAGES).features is None
+
+
+def test_features_with_one_row_an_image_stay_as_they_are(network):
+    made = as_model(network, features_from="linear").outputs(IMAGES)
+    np.testing.assert_array_equal(made.features, made.logits)
+
+
+def test_what_the_next_layer_writes_into_is_copied_before():
+    torch.manual_seed(0)
+    plain = [nn.Flatten(), nn.Linear(3072, 6), nn.ReLU(), nn.Linear(6, 3)]
+    writing = [*plain[:2], nn.ReLU(inplace=True), plain[3]]
+    wanted, made = (
+        TorchModel(nn.Sequential(*layers), features_from="1").outputs(IMAGES).features
+        for layers in (plain, writing)
+    )
+    assert (wanted < 0).any()
+    np.testing.assert_array_equal(made, wanted)
+
+
+def test_hooks_are_gone_afterwards_also_when_the_module_raises(network):
+    hooks = network.layer2._forward_hooks
+    as_model(network, features_from="layer2").outputs(IMAGES)
+    assert not hooks
+
+    class Interrupted(nn.Module):
+        def __init__(self, error):
+            super().__init__()
+            self.inner, self.error = nn.Flatten(), error
+
+        def forward(self, x):
+            self.inner(x)
+            raise self.error
+
+    for error, seen in [(ZeroDivisionError("no"), InputError), (KeyboardInterrupt(), None)]:
+        broken = Interrupted(error)
+        with pytest.raises(seen or KeyboardInterrupt):
+            TorchModel(broken, features_from="inner", batch_size=4).outputs(IMAGES)
+        assert not broken.inner._forward_hooks
+
+
+def test_a_layer_the_module_has_not_is_refused_with_the_nearest(network):
+    with pytest.raises(UnknownName, match=r"name of a layer.*'layr3'.*nearest are 'layer3'"):
+        as_model(network, features_from="layr3")
+    with pytest.raises(UnknownName, match=r"got 'zzz'.*last of them are.*'linear'"):
+        as_model(network, features_from="zzz")
+
+
+def test_a_layer_that_does_not_run_or_gives_other_shapes_is_refused():
+    class Idle(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.idle, self.rows = nn.Linear(3, 3), nn.Flatten(start_dim=2)
+
+        def forward(self, x):
+            return self.rows(x).mean(dim=2)
+
+    with pytest.raises(InputError, match=r"images 0 to 8.*layer that runs; 'idle' did not"):
+        TorchModel(Idle(), features_from="idle").outputs(IMAGES)
+    with pytest.raises(InputError, match=r"'rows' gives shape \(9, 3, 1024\). Name another layer"):
+        TorchModel(Idle(), features_from="rows").outputs(IMAGES)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:FutureWarning")
+@pytest.mark.parametrize("kind", ["tuple", "dict"])
+def test_a_torchscript_file_gives_what_it_returns_beside_the_logits(kind, tmp_path):
+    class Pair(nn.Module):
+        def forward(self, x: torch.Tensor):
+            return x.mean(dim=(2, 3)) * 9 - 4, x
+
+    class Named(nn.Module):
+        def forward(self, x: torch.Tensor):
+            return {"logits": x.mean(dim=(2, 3)) * 9 - 4, "maps": x}
+
+    path = tmp_path / "net.pt"
+    torch.jit.trace(
+        Pair() if kind == "tuple" else Named(), torch.zeros(1, 3, 32, 32), strict=False
+    ).save(path)
+    model = TorchScriptModel(path, features_from="1" if kind == "tuple" else "maps")
+    made = model.outputs(IMAGES)
+    wanted = IMAGES.astype(np.float64).mean(axis=(1, 2)) / 255
+    np.testing.assert_allclose(made.features, wanted, atol=1e-5)  # float32 means
+    np.testing.assert_allclose(made.logits, wanted * 9 - 4, atol=1e-4)
+    with pytest.raises(InputError, match=r"second output of the network; got 'layer3'"):
+        TorchScriptModel(path, features_from="layer3").outputs(IMAGES)
+    if kind == "tuple":
+        with pytest.raises(InputError, match=r"must return a tensor of logits.*got tuple"):
+            TorchScriptModel(path).logits(IMAGES)
+
+
+@pytest.mark.parametrize("batch", ["n", 4])
+def test_a_tensor_inside_an_onnx_file_gives_what_the_layer_gives(network, batch):
+    weights = {name: value.numpy() for name, value in network.state_dict().items()}
+    file = resnet20_onnx(weights, batch=batch)
+    pooled = next(name for name in names_of(file) if name.startswith("GlobalAveragePool"))
+    before = names_of(file)[names_of(file).index(pooled) - 1]
+    wanted = last_maps(network, IMAGES).mean(axis=(2, 3))
+    for name in (pooled, before):
+        model = OnnxModel(file, features_from=name, preprocessing=network.preprocessing)
+        made = model.outputs(IMAGES)
+        np.testing.assert_allclose(made.features, wanted, atol=1e-4)
+        np.testing.assert_allclose(made.logits, as_model(network).logits(IMAGES), atol=1e-4)
+
+
+def names_of(file):
+    import onnx
+
+    return [o for node in onnx.load_model_from_string(file).graph.node for o in node.output]
+
+
+def test_a_second_output_of_an_onnx_file_needs_no_other_package(file, monkeypatch):
+    import onnx
+
+    network = onnx.load_model_from_string(file)
+    network.graph.output.append(
+        onnx.helper.make_tensor_value_info("Flatten", onnx.TensorProto.FLOAT, None)
+    )
+    flat = next(name for name in names_of(file) if name.startswith("Flatten"))
+    network.graph.output[-1].name = flat
+    two = network.SerializeToString()
+    inside = next(name for name in names_of(file) if name.startswith("GlobalAverage"))
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    assert OnnxModel(two, features_from=flat).outputs(IMAGES).features.shape == (9, 64)
+    with pytest.raises(MissingExtra, match=r"inside the network, needs onnx.*shiftcal\[onnx\]"):
+        OnnxModel(two, features_from=inside)
+
+
+def test_a_name_the_onnx_file_has_not_is_refused_with_the_nearest(file):
+    with pytest.raises(UnknownName, match=r"inside the network; got 'Flaten61'.*nearest are 'Flat"):
+        OnnxModel(file, features_from="Flaten61")
+
+
+def test_numbers_of_an_onnx_file_that_are_no_rows_are_refused():
+    model = OnnxModel(mean_colour_onnx(["n", 3, 32, 32]), features_from="x")
+    assert model.outputs(IMAGES).features.shape == (9, 3)  # maps of three channels
+    with pytest.raises(UnknownName, match="There are 2"):
+        OnnxModel(mean_colour_onnx(["n", 3, 32, 32]), features_from="y")
+
+
+def test_a_function_may_return_features_too():
+    model = CallableModel(lambda b: (b.mean(axis=(2, 3)), b[:, :, 0, 0]), batch_size=4)
+    made = model.outputs(IMAGES)
+    np.testing.assert_allclose(made.features, IMAGES[:, 0, 0] / 255, rtol=1e-6)
+    np.testing.assert_array_equal(made.logits, model.logits(IMAGES))
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        (lambda b: np.where(b[:, :, 0, 0] >= 0, np.nan, 0), "features for images 0 to 3 .* finite"),
+        (lambda b: b[:2, :, 0, 0], r"features for images 0 to 3 must have shape \(4, d\)"),
+        (lambda b: b, r"features for images 0 to 3 must have shape \(4, d\)"),
+        (lambda b: b[:, :0, 0, 0], r"features .* not empty; got shape \(4, 0\)"),
+        (lambda b: b[:, :, 0, 0].astype(str), "features for images 0 to 3 must be numbers"),
+        (lambda b: b[:, : len(b), 0, 0], r"features for images 8 to 8 .* before, 3; got 1"),
+        (lambda b: b[:, :, 0, 0] if len(b) > 1 else None, r"images 8 to 8 .*before, 3; got none"),
+    ],
+)
+def test_features_that_cannot_be_used_are_refused_and_the_images_named(features, message):
+    model = CallableModel(lambda b: (b.mean(axis=(2, 3)), features(b)), batch_size=4)
+    with pytest.raises(InputError, match=message):
+        model.outputs(IMAGES)
+
+
+def test_more_than_logits_and_features_are_refused():
+    with pytest.raises(InputError, match=r"images 0 to 8 must be logits, or a pair.*tuple of 3"):
+        CallableModel(lambda b: (b, b, b)).outputs(IMAGES)
+
+
+def test_a_classifier_gives_the_rows_it_is_given():
+    digits = load_digits()
+    images, rows = (digits.images * 15).astype(np.uint8), digits.images.reshape(-1, 64) * 15 / 255
+    fitted = LogisticRegression(max_iter=50, tol=1).fit(rows[:200], digits.target[:200])
+    model = SklearnModel(fitted, features=grey_rows, return_features=True, batch_size=50)
+    made = model.outputs(images[:120])
+    np.testing.assert_allclose(made.features, rows[:120], atol=1e-6)
+    np.testing.assert_allclose(made.logits, fitted.decision_function(rows[:120]), atol=1e-4)
+    assert SklearnModel(fitted, features=grey_rows).outputs(images[:9]).features is None
+
+
+def grey_rows(batch):
+    return batch[..., 0].reshape(len(batch), -1)

@@ -1,0 +1,132 @@
+"""Models go to other processes, and use the threads they are told to use."""
+
+from __future__ import annotations
+
+import os
+import pickle
+
+import cloudpickle
+import numpy as np
+import pytest
+import torch
+from onnx_resnet import resnet20_onnx
+from sklearn.linear_model import LogisticRegression
+from torch import nn
+
+from shiftcal.errors import FileError, InputError
+from shiftcal.models import (
+    CallableModel,
+    OnnxModel,
+    SklearnModel,
+    TorchModel,
+    TorchScriptModel,
+    cifar_resnet,
+)
+
+IMAGES = np.random.default_rng(31).integers(0, 256, (6, 32, 32, 3), np.uint8)
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*torch.jit.*:FutureWarning"),
+]
+
+
+def red_and_green(batch):
+    return batch[:, :2].mean(axis=(2, 3)) * 9 - 4
+
+
+def first_pixels(batch):
+    return batch[:, 0, :2, 0]
+
+
+@pytest.fixture
+def make(tmp_path):
+    torch.manual_seed(8)
+    network = cifar_resnet(20)
+    file = resnet20_onnx({name: value.numpy() for name, value in network.state_dict().items()})
+    (tmp_path / "net.onnx").write_bytes(file)
+    small = nn.Sequential(nn.Conv2d(3, 4, 8, 8), nn.Flatten(), nn.Linear(64, 5)).eval()
+    torch.jit.script(small).save(tmp_path / "net.pt")
+    rng = np.random.default_rng(2)
+    fitted = LogisticRegression().fit(rng.normal(size=(60, 2)), rng.integers(0, 3, 60))
+    return {
+        "onnx bytes": lambda: OnnxModel(file, features_from="Flatten71", threads=1),
+        "onnx path": lambda: OnnxModel(tmp_path / "net.onnx", batch_size=4),
+        "torch": lambda: TorchModel(
+            network, features_from="layer2", memory_budget=9 << 20, classes=list("abcdefghij")
+        ),
+        "torchscript": lambda: TorchScriptModel(tmp_path / "net.pt"),
+        "scikit-learn": lambda: SklearnModel(fitted, features=first_pixels),
+        "function": lambda: CallableModel(red_and_green, key="v1"),
+    }
+
+
+KINDS = ["onnx bytes", "onnx path", "torch", "torchscript", "scikit-learn", "function"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("how", [pickle, cloudpickle])
+def test_what_comes_back_gives_the_same(make, kind, how, tmp_path, monkeypatch):
+    model = make[kind]()
+    model.spec = "made:of?this"
+    wanted = model.outputs(IMAGES)
+    data = how.dumps(model)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    other = pickle.loads(data)
+    made = other.outputs(IMAGES)
+    np.testing.assert_array_equal(made.logits, wanted.logits)
+    if wanted.features is not None:
+        np.testing.assert_array_equal(made.features, wanted.features)
+    for name in ("fingerprint", "engine", "spec", "preprocessing", "classes", "batch_size"):
+        assert getattr(other, name) == getattr(model, name)
+    # Batches of other sizes may differ in the last digit.
+    assert other.size_of_batches(IMAGES) == model.size_of_batches(IMAGES)
+
+
+def test_a_relative_path_is_found_from_another_folder(make, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    models = [OnnxModel("net.onnx"), TorchScriptModel("net.pt")]
+    wanted = [model.logits(IMAGES) for model in models]
+    data = pickle.dumps(models)
+    monkeypatch.chdir(os.sep)
+    for model, z in zip(pickle.loads(data), wanted, strict=True):
+        np.testing.assert_array_equal(model.logits(IMAGES), z)
+
+
+def test_a_function_in_a_function_goes_with_cloudpickle():
+    scale = 7.0
+    model = CallableModel(lambda b: red_and_green(b) * scale)
+    other = pickle.loads(cloudpickle.dumps(model))
+    np.testing.assert_array_equal(other.logits(IMAGES), model.logits(IMAGES))
+
+
+def test_a_file_that_is_gone_is_named(make, tmp_path):
+    for kind, name in [("onnx path", "net.onnx"), ("torchscript", "net.pt")]:
+        data = pickle.dumps(make[kind]())
+        (tmp_path / name).unlink()
+        with pytest.raises(FileError, match=rf"{name} must be .*there is no file of that name"):
+            pickle.loads(data)
+
+
+def test_threads_are_set_where_the_adapter_decides_them(make):
+    before = torch.get_num_threads()
+    try:
+        for kind in KINDS:
+            model = make[kind]()
+            wanted = model.logits(IMAGES)
+            model.use_threads(1)
+            np.testing.assert_allclose(model.logits(IMAGES), wanted, atol=1e-4)
+            if kind.startswith("onnx"):
+                assert model.session.get_session_options().intra_op_num_threads == 1
+            if kind.startswith("torch"):
+                assert torch.get_num_threads() == 1
+                torch.set_num_threads(before)
+    finally:
+        torch.set_num_threads(before)
+    with pytest.raises(InputError, match="threads must be a whole number"):
+        make["onnx path"]().use_threads(-1)
+
+
+def test_a_model_has_no_spec_unless_it_was_made_from_one(make):
+    assert make["torch"]().spec is None

@@ -1,0 +1,125 @@
+"""Reduced precision, and how often two models agree."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from cifar_net import cifar_images
+from onnx_resnet import resnet20_onnx
+from torch import nn
+
+from shiftcal.errors import InputError, UnknownName
+from shiftcal.models import TorchModel, agreement, as_model, cifar_resnet
+
+IMAGES = np.random.default_rng(29).integers(0, 256, (40, 16, 16, 3), np.uint8)
+
+
+@pytest.fixture
+def small():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(3, 8, 4, 4), nn.ReLU(), nn.Flatten(), nn.Linear(128, 5)).eval()
+
+
+@pytest.fixture
+def undecided(small):
+    """All but equal logits, which few digits cannot tell apart."""
+    with torch.no_grad():
+        small[3].weight.mul_(0.05)
+        small[3].bias.copy_(torch.arange(5) * 1e-5 + 1)
+    return small
+
+
+@pytest.mark.parametrize(("precision", "rounding"), [("bfloat16", 2**-8), ("float16", 2**-11)])
+def test_logits_are_rounded_and_the_module_stays_as_it_is(small, precision, rounding):
+    before = {name: value.clone() for name, value in small.state_dict().items()}
+    wanted = TorchModel(small).logits(IMAGES)
+    model = TorchModel(small, precision=precision, min_agreement=0.5)
+    z = model.logits(IMAGES)
+    error = np.abs(z - wanted).max() / np.abs(wanted).max()
+    assert rounding / 20 < error < 20 * rounding  # neither exact nor of another precision
+    assert z.dtype == np.float32
+    for name, value in small.state_dict().items():
+        assert value.dtype == torch.float32
+        assert torch.equal(value, before[name])
+
+
+def test_the_agreement_is_that_of_the_first_batch(small):
+    model = TorchModel(small, precision="bfloat16", min_agreement=0.1, batch_size=30)
+    assert model.agreement is None
+    z = model.logits(IMAGES)
+    wanted = np.mean(z[:30].argmax(axis=1) == TorchModel(small).logits(IMAGES[:30]).argmax(axis=1))
+    assert model.agreement == pytest.approx(wanted)
+
+
+def test_finding_the_batch_size_is_not_taken_for_the_first_batch(small):
+    model = TorchModel(small, precision="bfloat16")
+    model.size_of_batches(IMAGES)
+    assert model.agreement is None
+
+
+def test_too_little_agreement_is_an_error_with_both_numbers_every_time(undecided):
+    model = TorchModel(undecided, precision="bfloat16")
+    for _ in range(2):
+        with pytest.raises(
+            InputError,
+            match=r"images 0 to 39.*in bfloat16 .* at least 0.99 .* it does for 0.\d+ of 40",
+        ):
+            model.logits(IMAGES)
+        assert model.agreement < 0.99
+    assert TorchModel(undecided, precision="bfloat16", min_agreement=0).logits(IMAGES).shape
+
+
+def test_full_precision_is_no_news(small):
+    model = TorchModel(small, precision="float32")
+    np.testing.assert_array_equal(model.logits(IMAGES), TorchModel(small).logits(IMAGES))
+    assert model.agreement is None
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"precision": "float8"}, UnknownName, "precision must be one of"),
+        ({"precision": "float16", "min_agreement": 2}, InputError, "min_agreement .* at most 1"),
+        ({"min_agreement": -0.1}, InputError, "min_agreement must be a number of at least 0"),
+    ],
+)
+def test_wrong_precisions_are_refused(small, options, error, message):
+    with pytest.raises(error, match=message):
+        TorchModel(small, **options)
+
+
+def test_a_module_that_is_not_in_float32_is_refused(small):
+    with pytest.raises(InputError, match=r"left out for a module .* got 'float16' for float64"):
+        TorchModel(small.double(), precision="float16")
+
+
+def test_features_come_in_reduced_precision_too(small):
+    model = TorchModel(small, precision="bfloat16", features_from="1", min_agreement=0)
+    made = model.outputs(IMAGES).features
+    wanted = TorchModel(small, features_from="1").outputs(IMAGES).features
+    assert made.dtype == np.float32
+    np.testing.assert_allclose(made, wanted, atol=0.02)  # eight bits of numbers below one
+    assert np.abs(made - wanted).max() > 0
+
+
+def test_bfloat16_agrees_with_float32_on_the_published_resnet20(shared_data):
+    file = shared_data / "cifar10-resnet-weights" / "resnet20-12fca82f.th"
+    network = cifar_resnet(20, weights=file)
+    images, _ = cifar_images(shared_data, 20)
+    reduced = as_model(network, precision="bfloat16", min_agreement=0.9, batch_size=20)
+    assert agreement(network, reduced, images) == pytest.approx(reduced.agreement)
+    weights = {name: value.numpy() for name, value in network.state_dict().items()}
+    exported = as_model(resnet20_onnx(weights), preprocessing=network.preprocessing)
+    assert agreement(exported, network, images) == 1
+
+
+def test_agreement_counts_equal_classes():
+    images = np.zeros((4, 8, 8, 3), np.uint8)
+    images[:3, ..., 0] = 255
+    red = as_model(lambda b: b[:, :2, 0, 0] * 9 - 4)
+    assert agreement(red, lambda b: np.tile([3.0, 1.0], (len(b), 1)), images) == 1.0
+    assert agreement(red, lambda b: np.tile([1.0, 3.0], (len(b), 1)), images) == 0.0
+    assert agreement(red, lambda b: 4 - b[:, :2, 0, 0] * 9, images) == 0.25
+    with pytest.raises(InputError, match="same classes to be compared; got 2 and 3"):
+        agreement(red, lambda b: b[:, :, 0, 0] * 9 - 4, images)

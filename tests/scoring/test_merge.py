@@ -1,0 +1,235 @@
+"""Parts of a job, merged to one scores file or to statistics."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from ladder_data import draw
+from score_parts import part_note, write_parts
+
+from shiftcal.errors import FileError, InputError
+from shiftcal.scores import Scores, read_scores, write_scores
+from shiftcal.scoring import merge_npz
+from shiftcal.scoring.merge import merge_scores, merge_statistics, statistics_of_npz
+from shiftcal.scoring.merge_parts import find_parts
+from shiftcal.scoring.statistics import ScoreStatistics
+from shiftcal.scoring.statistics_part import Part
+
+CLASSES = np.array(list("abcdef"))
+
+
+@pytest.fixture
+def arrays():
+    z, y = draw(103, 1.0, seed=5)
+    ids = np.array([f"image {'x' * (i // 20)}{i}" for i in range(103)])
+    return {
+        "logits": z.astype(np.float32),
+        "labels": y,
+        "features": z[:, :4].astype(np.float16),
+        "ids": ids,
+        "classes": CLASSES,
+    }
+
+
+@pytest.fixture
+def whole(arrays):
+    return Scores(
+        arrays["logits"],
+        labels=arrays["labels"],
+        features=arrays["features"],
+        ids=arrays["ids"],
+        classes=tuple(CLASSES),
+    )
+
+
+@pytest.mark.parametrize("cuts", [(), (50,), (1, 2, 40, 102), tuple(range(1, 103, 3))])
+def test_a_merged_file_has_the_bytes_of_one_written_at_once(
+    tmp_path, monkeypatch, arrays, whole, cuts
+):
+    monkeypatch.setattr(merge_npz, "_STRETCH", 24 * 7)  # seven rows of scores at a time
+    paths = write_parts(tmp_path, cuts, **arrays)
+    total = merge_scores(find_parts(paths[::-1]), tmp_path / "all.npz")
+    write_scores(tmp_path / "once.npz", whole)
+    assert (tmp_path / "all.npz").read_bytes() == (tmp_path / "once.npz").read_bytes()
+    assert total == ScoreStatistics.of(whole) == merge_statistics(find_parts(paths))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("labelled", [True, False])
+def test_types_and_lack_of_labels_are_kept(tmp_path, arrays, dtype, labelled):
+    given = {"logits": arrays["logits"].astype(dtype)}
+    if labelled:
+        given["labels"] = arrays["labels"]
+    paths = write_parts(tmp_path, (30, 60), **given)
+    total = merge_scores(find_parts(paths), tmp_path / "all.npz")
+    merged = read_scores(tmp_path / "all.npz")
+    assert merged.values.dtype == dtype
+    assert np.array_equal(merged.values, given["logits"])
+    assert (merged.labels is not None) == total.labelled == labelled
+
+
+def test_probabilities_stay_probabilities(tmp_path, arrays):
+    z = arrays["logits"].astype(float)
+    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    for i, part in enumerate((slice(0, 60), slice(60, 103)), start=1):
+        note = part_note(i, 2, part.start, part.stop, 103)
+        np.savez(tmp_path / f"{i}.npz", probabilities=p[part], part=note)
+    total = merge_scores(find_parts([tmp_path / "1.npz", tmp_path / "2.npz"]), tmp_path / "a.npz")
+    merged = read_scores(tmp_path / "a.npz")
+    assert merged.input == "probabilities"
+    assert total.mean_confidence == pytest.approx(p.max(axis=1).mean(), abs=1e-12)
+
+
+def test_statistics_files_and_scores_files_merge_to_the_same(tmp_path, arrays, whole):
+    paths = write_parts(tmp_path, (20, 90), **arrays)
+    named = []
+    for file in find_parts(paths):
+        statistics_of_npz(file.path).write(tmp_path / f"{file.path.stem}.json", part=file.part)
+        named.append(tmp_path / f"{file.path.stem}.json")
+    total = ScoreStatistics.of(whole)
+    assert merge_statistics(find_parts(named)) == total
+    assert merge_statistics(find_parts([named[2], paths[0], named[1]])) == total
+    with pytest.raises(FileError, match=r"part-2.json holds statistics and no rows"):
+        merge_scores(find_parts([paths[0], named[1], paths[2]]), tmp_path / "all.npz")
+
+
+def test_images_that_gave_no_row_are_no_gap(tmp_path, arrays):
+    z = arrays["logits"]
+    np.savez(tmp_path / "1.npz", logits=z[:48], part=part_note(1, 2, 0, 50, 103))
+    np.savez(tmp_path / "2.npz", logits=z[50:], part=part_note(2, 2, 50, 103, 103, more="this"))
+    parts = find_parts([tmp_path / "1.npz", tmp_path / "2.npz"])
+    assert merge_scores(parts, tmp_path / "all.npz").n == 101
+    assert read_scores(tmp_path / "all.npz").n == 101
+
+
+def test_memory_does_not_grow_with_the_parts(tmp_path):
+    z = np.random.default_rng(0).standard_normal((60_000, 250)).astype(np.float32)  # 60 MB
+    paths = write_parts(tmp_path, (30_000,), logits=z)
+    parts = find_parts(paths)
+    merge_npz_stretch = merge_npz._STRETCH
+    del z
+    tracemalloc.start()
+    merge_scores(parts, tmp_path / "all.npz")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # a stretch of 17 MB, its copies on the way in and out, and blocks of it in double precision
+    assert peak < 4 * merge_npz_stretch < 60e6 * 1.2
+
+
+def test_missing_parts_are_listed(tmp_path, arrays):
+    paths = write_parts(tmp_path, range(10, 100, 10), **arrays)
+    with pytest.raises(InputError, match=r"all 10 parts must be there; 1 is missing: 4\."):
+        find_parts([path for path in paths if path.stem != "part-4"])
+    kept = [paths[i - 1] for i in (2, 6, 10)]
+    with pytest.raises(InputError, match=r"7 are missing: 1, 3 to 5, 7 to 9\. .*--shard 1/10"):
+        find_parts(kept)
+
+
+def test_a_part_that_is_there_twice_is_named(tmp_path, arrays):
+    paths = write_parts(tmp_path, (50,), **arrays)
+    copy = tmp_path / "copy.npz"
+    copy.write_bytes(paths[1].read_bytes())
+    with pytest.raises(InputError, match=r"part 2 of 2 is in .*part-2.npz and in .*copy.npz"):
+        find_parts([*paths, copy])
+
+
+def test_parts_of_different_jobs_are_named(tmp_path, arrays):
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+    a = write_parts(tmp_path / "a", (50,), **arrays)
+    b = write_parts(tmp_path / "b", (50,), key="job-2", **arrays)
+    c = write_parts(tmp_path / "c", (50, 80), **arrays)
+    with pytest.raises(InputError, match=r"a/part-1.npz and .*b/part-2.npz are of different ones"):
+        find_parts([a[0], b[1]])
+    with pytest.raises(InputError, match=r"a/part-1.npz is one of 2 parts, .* one of 3"):
+        find_parts([a[0], *c[1:]])
+
+
+def test_rows_that_do_not_follow_one_another_are_refused(tmp_path, arrays):
+    z = arrays["logits"]
+    one, two = tmp_path / "1.npz", tmp_path / "2.npz"
+    np.savez(one, logits=z[:50], part=part_note(1, 2, 0, 50, 103))
+    np.savez(two, logits=z[60:], part=part_note(2, 2, 60, 103, 103))
+    with pytest.raises(InputError, match=r"2.npz must begin with image 50, .* it says 60"):
+        find_parts([one, two])
+    np.savez(two, logits=z[50:90], part=part_note(2, 2, 50, 90, 103))
+    with pytest.raises(InputError, match="must cover all 103 images; the last ends at 90"):
+        find_parts([one, two])
+
+
+def test_files_that_are_no_parts_are_refused(tmp_path, arrays, whole):
+    write_scores(tmp_path / "plain.npz", whole)
+    ScoreStatistics.of(whole).write(tmp_path / "plain.json")
+    write_scores(tmp_path / "plain.safetensors", whole)
+    for name in ("plain.npz", "plain.json"):
+        with pytest.raises(FileError, match=rf"{name} does not say which part .* --shard i/n"):
+            find_parts([tmp_path / name])
+    with pytest.raises(FileError, match=r"must be a part of a job, which is an .npz"):
+        find_parts([tmp_path / "plain.safetensors"])
+    with pytest.raises(FileError, match=r"does not exist. Did you mean 'plain"):
+        find_parts([tmp_path / "plainn.npz"])
+    with pytest.raises(InputError, match="no parts to merge"):
+        find_parts([])
+    for note in (np.array("{"), np.array([1, 2]), np.array('{"shard": 1}'), np.array("[" * 99999)):
+        np.savez(tmp_path / "odd.npz", logits=arrays["logits"], part=note)
+        with pytest.raises(FileError, match=r"odd.npz is damaged in what it says of its part"):
+            find_parts([tmp_path / "odd.npz"])
+
+
+def of_two(tmp_path, first, second):
+    n, m = len(first["logits"]), len(second["logits"])
+    np.savez(tmp_path / "1.npz", part=part_note(1, 2, 0, n, n + m), **first)
+    np.savez(tmp_path / "2.npz", part=part_note(2, 2, n, n + m, n + m), **second)
+    return find_parts([tmp_path / "1.npz", tmp_path / "2.npz"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda a: a.pop("labels"), r"2.npz does not hold 'labels', and .*1.npz does"),
+        (lambda a: a.update(more=a.pop("ids")), r"2.npz does not hold 'ids'"),
+        (lambda a: a.update(logits=a["logits"][:, :5]), r"of 5 float32 a row, and .* of 6 float32"),
+        (lambda a: a.update(logits=a["logits"].astype(float)), r"of 6 float64 a row"),
+        (lambda a: a.update(labels=a["labels"][:3]), r"2.npz is damaged: labels of shape \(3,\)"),
+        (lambda a: a.update(labels=a["labels"] + 9), r"2.npz: labels must lie in 0..5"),
+        (lambda a: a.update(classes=CLASSES[::-1]), r"column 0 is 'a' in one and 'f' in another"),
+        (lambda a: a.update(logits=a["logits"] * np.nan), r"2.npz: logits .* row 0 holds nan"),
+        (lambda a: a.update(logits=np.asfortranarray(a["logits"])), "column by column"),
+        (lambda a: a.update(logits=a["logits"].astype(object)), "pickled Python objects"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused_and_nothing_is_written(tmp_path, arrays, change, words):
+    second = dict(arrays)
+    change(second)
+    with pytest.raises(FileError, match=words):
+        merge_scores(of_two(tmp_path, arrays, second), tmp_path / "all.npz")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["1.npz", "2.npz"]
+
+
+def test_a_later_part_must_not_hold_more(tmp_path, arrays):
+    first = {"logits": arrays["logits"]}
+    with pytest.raises(FileError, match=r"2.npz holds 'labels', and .*1.npz does not"):
+        merge_scores(of_two(tmp_path, first, arrays), tmp_path / "all.npz")
+    with pytest.raises(FileError, match=r"2.npz does not fit .*1.npz: .* labels or none has"):
+        merge_statistics(of_two(tmp_path, first, arrays))
+
+
+def test_a_damaged_part_is_named(tmp_path, arrays):
+    paths = write_parts(tmp_path, (50,), **arrays)
+    parts = find_parts(paths)
+    content = bytearray(paths[1].read_bytes())
+    content[500] ^= 1  # inside the scores: only the archive's checksum tells
+    paths[1].write_bytes(content)
+    with pytest.raises(FileError, match=r"part-2.npz could not be read as an .npz archive"):
+        merge_scores(parts, tmp_path / "all.npz")
+    paths[1].write_bytes(content[:-900])
+    with pytest.raises(FileError, match=r"part-2.npz"):
+        merge_scores(parts, tmp_path / "all.npz")
+    assert not (tmp_path / "all.npz").exists()
+
+
+def test_a_part_is_told_in_json_and_back(tmp_path):
+    part = Part(1, 2, 0, 5, 9, "k")
+    assert Part.from_node(tmp_path, part.to_dict()) == part

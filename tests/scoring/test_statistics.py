@@ -1,0 +1,242 @@
+"""Mergeable statistics: what they tell, against the rows themselves and against scipy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from drawn_logits import draw_logits
+from ladder_data import STEPS, draw, make_bank
+from scipy.optimize import brentq
+from scipy.special import log_softmax, softmax
+
+from shiftcal import SAC, SurrogateBank, metrics
+from shiftcal.errors import FitWarning, InputError, InputWarning
+from shiftcal.maps import Temperature
+from shiftcal.scores import Scores
+from shiftcal.scoring import statistics_rows
+from shiftcal.scoring.statistics import ScoreStatistics
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """3,000 over-confident rows of 7 classes."""
+    return draw_logits(3000, 7, temperature=2.3, seed=4)
+
+
+@pytest.fixture(scope="module")
+def statistics(rows):
+    return ScoreStatistics.of_rows(*rows)
+
+
+def scipy_temperature(z, y):
+    """Where the slope by the inverse temperature is zero, by a bracketing search."""
+    at = np.arange(len(z)), y
+
+    def slope(beta):
+        return ((softmax(beta * z, axis=1) * z).sum(axis=1) - z[at]).mean()
+
+    return 1 / brentq(slope, 0.01, 100, xtol=1e-14, rtol=1e-14)
+
+
+def test_every_number_is_that_of_the_rows(rows, statistics):
+    z, y = rows
+    p = softmax(z, axis=1)
+    confidence, correct = p.max(axis=1), p.argmax(axis=1) == y
+    assert (statistics.n, statistics.k, statistics.labelled) == (3000, 7, True)
+    assert statistics.accuracy() == correct.mean()
+    # every row is rounded to 2**-41
+    assert statistics.mean_confidence == pytest.approx(confidence.mean(), abs=1e-12)
+    assert statistics.sd_confidence == pytest.approx(confidence.std(), abs=1e-11)
+    losses = -log_softmax(z, axis=1)[np.arange(len(z)), y]
+    assert statistics.nll() == pytest.approx(losses.mean(), rel=1e-12)
+    assert statistics.brier() == pytest.approx(metrics.brier(p, y), abs=1e-12)
+    # confidences are rounded to 2**-31 there
+    width = metrics.ece(confidence, correct, binning="width")
+    assert statistics.ece(binning="width") == pytest.approx(width, abs=1e-9)
+    low, high = statistics.ece_range()
+    assert low <= metrics.ece(confidence, correct) <= high
+    # over-confident in every bin, where the cells lose nothing
+    assert statistics.ece() == pytest.approx(metrics.ece(confidence, correct), abs=1e-8)
+    sketch = statistics.sketch()
+    debiased = metrics.debiased_ece(confidence, correct)
+    assert sketch.debiased_ece() == pytest.approx(debiased, abs=1e-6)
+
+
+def test_the_temperature_is_that_of_the_exact_fit_and_of_scipy(rows, statistics):
+    z, y = rows
+    fit = statistics.temperature_fit()
+    exact = Temperature().fit(z, y).temperature_
+    assert fit.status.converged
+    assert fit.temperature == pytest.approx(exact, rel=1e-8)
+    assert fit.temperature == pytest.approx(scipy_temperature(z, y), rel=1e-8)
+    losses = -log_softmax(z / exact, axis=1)[np.arange(len(z)), y]
+    assert fit.nll == statistics.nll(fit.temperature) == pytest.approx(losses.mean(), abs=1e-9)
+    assert statistics.temperature == fit.temperature
+
+
+@pytest.mark.parametrize("k", [2, 30, 1000])
+@pytest.mark.parametrize("factor", [0.02, 0.4, 25.0])
+def test_the_temperature_holds_from_sharp_to_flat(k, factor):
+    z, y = draw_logits(400, k, temperature=1.5, seed=k)
+    z = factor * z
+    found = ScoreStatistics.of_rows(z, y).temperature
+    assert found == pytest.approx(scipy_temperature(z, y), rel=1e-6)  # the tolerance we state
+
+
+def test_refining_gives_all_digits(rows, statistics):
+    z, y = rows
+    parts = [Scores(z[i::3], labels=y[i::3]) for i in range(3)]
+    refined = statistics.refined(parts)
+    assert refined.temperature == pytest.approx(scipy_temperature(z, y), rel=1e-12)
+    assert refined.nll <= statistics.nll(refined.temperature) + 1e-9
+    with pytest.raises(InputError, match=r"3,000 labelled rows .* the parts have 2,000"):
+        statistics.refined(parts[:2])
+    with pytest.raises(InputError, match="not all with labels"):
+        statistics.refined([Scores(z)])
+
+
+def test_an_end_of_the_range_says_why():
+    z, y = draw(300, 1.0, seed=3)
+    right = ScoreStatistics.of_rows(z, z.argmax(axis=1)).temperature_fit()
+    assert (right.temperature, right.status.code) == (0.01, "at-lower-bound")
+    assert "error-free" in right.status.message
+    wrong = ScoreStatistics.of_rows(z, z.argmin(axis=1)).temperature_fit()
+    assert (wrong.temperature, wrong.status.code) == (100.0, "at-upper-bound")
+    assert "no better than chance" in wrong.status.message
+    flat = ScoreStatistics.of_rows(np.zeros((5, 3)), [0, 1, 2, 0, 1]).temperature_fit()
+    assert "every row of logits is constant" in flat.status.message
+    for t_range, why in (((5.0, 9.0), "lower yet"), ((0.1, 0.2), "higher yet")):
+        statistics = ScoreStatistics.of_rows(z, y)
+        end = statistics.temperature_fit(t_range=t_range)
+        with pytest.warns(FitWarning, match=why):
+            exact = Temperature(t_range=t_range).fit(z, y)
+        assert why in end.status.message == exact.status_.message
+        assert end.temperature == exact.temperature_
+        assert statistics.refined([Scores(z, labels=y)], t_range=t_range) == end
+
+
+def test_temperatures_beyond_the_ladder_are_refused(statistics):
+    with pytest.raises(InputError, match=r"from 0.0085 to 128; asked for was 0.001 to 5"):
+        statistics.temperature_fit(t_range=(0.001, 5))
+    with pytest.raises(InputError, match="asked for was 500"):
+        statistics.nll(500)
+    with pytest.raises(InputError, match="asked for was 0"):
+        statistics.nll(0)
+
+
+def test_probabilities_are_taken_as_such(rows):
+    z, y = rows
+    given = ScoreStatistics.of(Scores(softmax(z, axis=1), "probabilities", labels=y))
+    whole = ScoreStatistics.of_rows(z, y)
+    assert given.temperature == pytest.approx(whole.temperature, rel=1e-7)
+    assert given.nll() == pytest.approx(whole.nll(), rel=1e-9)
+
+
+def test_mapped_half_precision_is_read_in_blocks(tmp_path, monkeypatch, rows):
+    z, y = rows
+    half = z.astype(np.float16)
+    np.save(tmp_path / "logits.npy", half)
+    mapped = np.load(tmp_path / "logits.npy", mmap_mode="r")
+    whole = ScoreStatistics.of_rows(half.astype(np.float64), y)
+    monkeypatch.setattr(statistics_rows, "_BLOCK", 7 * 100)
+    assert ScoreStatistics.of_rows(mapped, y) == whole
+
+
+def test_parts_add_up_and_stay_as_they_are(rows, statistics):
+    z, y = rows
+    parts = [ScoreStatistics.of_rows(z[i::5], y[i::5]) for i in range(5)]
+    before = [part.cells.to_arrays()["top1_count"].copy() for part in parts]
+    assert sum(parts) == ScoreStatistics.merged(iter(parts[::-1])) == statistics
+    assert parts[0] + parts[1] != statistics
+    for part, count in zip(parts, before, strict=True):
+        assert np.array_equal(part.cells.to_arrays()["top1_count"], count)
+    statistics.sketch().update_top1([0.5], [True])
+    assert statistics.cells.n == 3000
+    assert "3,000 rows, 7 classes, with labels" in repr(statistics)
+    assert statistics != "statistics"
+
+
+def test_what_does_not_belong_together_is_refused(rows, statistics):
+    z, y = rows
+    with pytest.raises(InputError, match="no statistics to merge"):
+        ScoreStatistics.merged([])
+    with pytest.raises(InputError, match="these have 7 and 6"):
+        statistics + ScoreStatistics.of_rows(z[:, :6])
+    with pytest.raises(InputError, match="all rows have labels or none has"):
+        statistics + ScoreStatistics.of_rows(z)
+    named = [
+        ScoreStatistics.of(Scores(z, labels=y, classes=tuple(names)))
+        for names in ("abcdefg", "abcdegf")
+    ]
+    with pytest.raises(InputError, match="column 5 is 'f' in one and 'g' in another"):
+        sum(named)
+    assert (statistics + named[0]).classes == tuple("abcdefg")
+    with pytest.raises(TypeError):
+        statistics + 1
+
+
+def test_without_labels_only_the_confidence_is_known(rows, statistics):
+    unlabelled = ScoreStatistics.of_rows(rows[0])
+    assert not unlabelled.labelled
+    assert unlabelled.mean_confidence == statistics.mean_confidence
+    assert unlabelled.sd_confidence == statistics.sd_confidence
+    for ask in ("accuracy", "ece", "ece_range", "nll", "brier", "temperature_fit"):
+        with pytest.raises(InputError, match=r"needs labels, and these 3,000 rows"):
+            getattr(unlabelled, ask)()
+
+
+def test_a_bad_value_is_named_by_its_file_and_row(monkeypatch):
+    monkeypatch.setattr(statistics_rows, "_BLOCK", 30)
+    z = np.random.default_rng(0).standard_normal((40, 3))
+    z[27, 1] = np.nan
+    with pytest.raises(InputError, match=r"part-2.npz: logits must be finite; row 27 holds nan"):
+        ScoreStatistics.of(Scores(z, source="part-2.npz"))
+    with pytest.raises(InputError, match=r"row 1027 holds nan"):
+        ScoreStatistics.of(Scores(z, rows=np.arange(1000, 1040)))
+
+
+def test_probabilities_named_logits_are_refused_from_ten_rows_on():
+    p = np.full((12, 2), 0.5)
+    with pytest.raises(InputError, match="these logits are probabilities"):
+        ScoreStatistics.of_rows(p)
+    with pytest.warns(InputWarning, match="look like probabilities"):
+        assert ScoreStatistics.of_rows(p[:1]).mean_confidence == 0.5
+
+
+@pytest.mark.parametrize("strength", [*STEPS, 0.6, 1.25])
+def test_sac_chooses_from_statistics_as_from_rows(strength):
+    sac = SAC().fit(make_bank(400))
+    z, _ = draw(500, strength, seed=9)
+    wanted = sac.adapt(z)
+    parts = [ScoreStatistics.of_rows(z[i::4]) for i in range(4)]
+    sac.selection_ = None
+    got = sac.adapt_statistics(sum(parts))
+    assert got is sac.selection_
+    assert (got.index, got.temperature, got.n_target) == (
+        wanted.index,
+        wanted.temperature,
+        wanted.n_target,
+    )
+    assert [flag.code for flag in got.flags] == [flag.code for flag in wanted.flags]
+    assert got.distances == pytest.approx(wanted.distances, abs=1e-12)
+    assert got.mean_confidence == pytest.approx(wanted.mean_confidence, abs=1e-12)
+
+
+def test_sac_refuses_statistics_it_cannot_use():
+    bank = make_bank(200)
+    z, _ = draw(50, 1.0, seed=2)
+    with pytest.raises(InputError, match='fitted with distance="ks"'):
+        SAC(distance="ks").fit(bank).adapt_statistics(ScoreStatistics.of_rows(z))
+    with pytest.raises(InputError, match="the 6 classes it was fitted with; these have 5"):
+        SAC().fit(bank).adapt_statistics(ScoreStatistics.of_rows(z[:, :5]))
+
+
+def test_a_ladder_of_statistics_has_the_temperatures_of_sac_and_sts():
+    bank: SurrogateBank = make_bank(300)
+    each = [ScoreStatistics.of_rows(s.logits, s.labels) for s in bank]
+    fitted = SAC().fit(bank)
+    temperatures = [m.temperature_ for m in fitted.maps_]
+    assert [s.temperature for s in each] == pytest.approx(temperatures, rel=1e-7)
+    assert sum(each).temperature == pytest.approx(
+        Temperature().fit(*bank.union()).temperature_, rel=1e-7
+    )

@@ -1,0 +1,79 @@
+"""Miniature copies of CIFAR-10 and its relatives in the layouts they are published in."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import struct
+from typing import ClassVar
+
+import numpy as np
+
+NAMES = ["airplane", "automobile", "bird", "cat", "deer"]
+NAMES += ["dog", "frog", "horse", "ship", "truck"]
+
+
+def drawn(n, seed):
+    """Images (n, 32, 32, 3) of noise."""
+    return np.random.default_rng(seed).integers(0, 256, (n, 32, 32, 3), dtype=np.uint8)
+
+
+def as_rows(images):
+    """Red, then green, then blue values of every image: (n, 3072)."""
+    return np.ascontiguousarray(images.transpose(0, 3, 1, 2)).reshape(len(images), -1)
+
+
+class _Python2(pickle._Pickler):
+    """Writes bytes the way Python 2 wrote its text, as the official batches have it."""
+
+    dispatch: ClassVar = dict(pickle._Pickler.dispatch)
+
+    def _save_text(self, text):
+        if len(text) < 256:
+            self.write(pickle.SHORT_BINSTRING + bytes([len(text)]) + text)
+        else:
+            self.write(pickle.BINSTRING + struct.pack("<i", len(text)) + text)
+        self.memoize(text)
+
+    dispatch[bytes] = _save_text
+
+
+def python2_pickle(thing):
+    """Protocol 2, with the module names of numpy of that time."""
+    out = io.BytesIO()
+    _Python2(out, 2).dump(thing)
+    return out.getvalue().replace(b"cnumpy._core.multiarray\n", b"cnumpy.core.multiarray\n")
+
+
+def batch_dict(images, labels, title=b"testing batch 1 of 1"):
+    """What a python batch holds."""
+    return {
+        b"batch_label": title,
+        b"labels": list(labels),
+        b"data": as_rows(images),
+        b"filenames": [b"picture_s_%06d.png" % i for i in range(len(images))],
+    }
+
+
+def write_python_batches(folder, test, train=()):
+    """test_batch of (images, labels), data_batch_1 ... of more such pairs, and batches.meta."""
+    folder.mkdir(parents=True)
+    (folder / "test_batch").write_bytes(python2_pickle(batch_dict(*test)))
+    for i, pair in enumerate(train, start=1):
+        (folder / f"data_batch_{i}").write_bytes(python2_pickle(batch_dict(*pair)))
+    meta = {
+        b"num_cases_per_batch": 10000,
+        b"label_names": [name.encode() for name in NAMES],
+        b"num_vis": 3072,
+    }
+    (folder / "batches.meta").write_bytes(python2_pickle(meta))
+
+
+def write_binary_batches(folder, test, train=()):
+    """The same as records of a label and 3,072 values, with batches.meta.txt."""
+    folder.mkdir(parents=True)
+    named = {"test_batch": test, **{f"data_batch_{i}": b for i, b in enumerate(train, start=1)}}
+    for name, (images, labels) in named.items():
+        first = np.array(labels, np.uint8)[:, None]
+        (folder / f"{name}.bin").write_bytes(np.hstack([first, as_rows(images)]).tobytes())
+    (folder / "batches.meta.txt").write_text("\n".join(NAMES) + "\n\n")

@@ -1,0 +1,149 @@
+"""Work for engines: small models of three kinds, and models that fail, or end their process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import numpy as np
+
+from shiftcal.corruptions import as_corruption
+from shiftcal.datasets.containers.arrays import ArrayImages
+from shiftcal.models import CallableModel, OnnxModel, TorchModel, cifar_resnet
+from shiftcal.scoring.shard import Condition, Shard
+from shiftcal.scoring.work import Work
+
+N, SIZE, BATCH = 180, 30, 16
+# Large enough to be mapped and not copied by processes of this machine: 1.1 MB.
+WEIGHTS = np.random.default_rng(3).standard_normal((3 * 32 * 32, 90)).astype(np.float32)
+MARKED = 77  # an image that something happens at
+
+
+def pixels():
+    images = np.random.default_rng(5).integers(0, 256, (N, 32, 32, 3), np.uint8)
+    images[:, 0, 0, 0] = 0
+    images[MARKED, 0, 0, 0] = 255
+    return images
+
+
+class Linear:
+    """Logits that are linear in the pixels; its array travels with it."""
+
+    def __init__(self):
+        self.weights = WEIGHTS
+
+    def __call__(self, batch):
+        if (batch[:, 0, 0, 0] == 1).any():
+            self.at_marked()
+        return batch.reshape(len(batch), -1) @ self.weights
+
+    def at_marked(self):
+        """What happens at the marked image."""
+
+
+class Dies(Linear):
+    """Kills its process at the marked image, as the system does for want of memory."""
+
+    def __init__(self, folder, times):
+        super().__init__()
+        self.folder, self.times = str(folder), times
+
+    def at_marked(self):
+        for i in range(self.times):
+            died = Path(self.folder) / f"died-{i}"
+            if not died.exists():
+                died.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Fails(Linear):
+    def at_marked(self):
+        raise RuntimeError("no image of mine")
+
+
+class Unloadable(Linear):
+    """Can be pickled, but not loaded."""
+
+    def __reduce__(self):
+        return int, ("no number",)
+
+
+class Locked(Linear):
+    """Cannot be pickled."""
+
+    def __init__(self):
+        super().__init__()
+        self.lock = threading.Lock()
+
+
+class Who(Linear):
+    """Says which process it is in, and how many threads it was told to use."""
+
+    def __call__(self, batch):
+        limit = int(os.environ.get("OMP_NUM_THREADS", "0"))
+        return np.tile(np.array([os.getpid(), limit, 0], np.float64), (len(batch), 1))
+
+
+def work_of(function, **options):
+    model = function if not callable(function) else CallableModel(function, batch_size=BATCH)
+    return Work(model, ArrayImages(pixels()), batch_size=BATCH, seed=4, **options)
+
+
+def onnx_work():
+    from onnx_resnet import resnet20_onnx
+
+    return work_of(OnnxModel(resnet20_onnx(_weights())))
+
+
+def torch_work():
+    return work_of(TorchModel(_network()))
+
+
+def _network():
+    import torch
+
+    torch.manual_seed(6)
+    return cifar_resnet(20).eval()
+
+
+def _weights():
+    return {name: value.numpy() for name, value in _network().state_dict().items()}
+
+
+def shards(*corruptions):
+    """The images in stretches, as they are and corrupted; every shard has a key of its own."""
+    conditions = [Condition()] + [Condition(as_corruption(name), 3) for name in corruptions]
+    return [
+        Shard(f"{condition.name} {start}", condition, start, start + SIZE)
+        for condition in conditions
+        for start in range(0, N, SIZE)
+    ]
+
+
+def by_key(results):
+    """Results by the key of their shard, each of which must come once, as bytes."""
+    found = {}
+    for result in results:
+        assert result.key not in found
+        found[result.key] = (
+            result.rows.tobytes(),
+            result.logits.dtype,
+            result.logits.shape,
+            result.logits.tobytes(),
+            dict(result.bad),
+        )
+    return found
+
+
+class Taken:
+    """An iterable that knows how much of it was taken."""
+
+    def __init__(self, items):
+        self.items, self.count = items, 0
+
+    def __iter__(self):
+        for item in self.items:
+            self.count += 1
+            yield item

@@ -1,0 +1,1 @@
+"""Data sets that nobody published, in the manner of shiftcal.datasets.catalog."""
