@@ -14,7 +14,7 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parents[1]
 RESULTS = DOCS.parent / "benchmarks" / "accuracy" / "results"
 SPEED = DOCS.parent / "benchmarks" / "speed" / "results"
-PAGES = ("choose.md", "corruptions.md", "metrics.md")
+PAGES = ("banks.md", "choose.md", "corruptions.md", "metrics.md")
 METHODS = ("vanilla", "ts", "cpcs", "transcal", "sts", "sac")
 SHIFTS = {
     "none": "none: new clean digits",
@@ -236,6 +236,37 @@ def corruption_speed():
     return markdown([*head, "first call ever, s", "of a later process, s"], rows)
 
 
+def scoring():
+    found = load("scoring", SPEED)
+    rows = found["rows"].values()
+    scripts = [key for key in next(iter(rows)) if key.startswith("script")]
+    best = min(scripts, key=lambda key: sum(row[key] for row in rows))
+    over = [row["shiftcal"] / row["forward"] for row in rows]
+
+    def total(key):
+        return sum(row[key] for row in rows)
+
+    one, two = found["workers"].values()
+    facts = [
+        ["the network alone, on batches that are ready", f"{total('forward'):.4f}", ""],
+        ["shiftcal, from images to the files of the bank", f"{total('shiftcal'):.4f}", ""],
+        [f"imagecorruptions in a DataLoader, {best}", f"{total(best):.4f}", ""],
+    ]
+    table = markdown(
+        ["ResNet-20, 32 pixels, 16 corruptions at five severities", "seconds an image", "of ours"],
+        [
+            [what, f"{1000 * float(value) / 1000:.3f}", f"{float(value) / total('shiftcal'):.2f}x"]
+            for what, value, _ in facts
+        ],
+    )
+    return (
+        f"{table}\nOver the sixteen corruptions the whole takes "
+        f"{statistics.fmean(over):.3f} times the network's own time in the mean (from "
+        f"{min(over):.3f} to {max(over):.3f}); two worker processes score {two / one:.2f} times as "
+        "many images a second as one. `benchmarks/speed/scoring.py` measures it.\n"
+    )
+
+
 TABLES = {
     "corruption-effect": corruption_effect,
     "corruption-speed": corruption_speed,
@@ -245,6 +276,7 @@ TABLES = {
     "digits-weightings": digits_weightings,
     "ece-floor": ece_floor,
     "ece-coverage": ece_coverage,
+    "scoring": scoring,
     "small-coverage": small_coverage,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 
 import numpy as np
@@ -60,7 +61,7 @@ def test_logits_are_those_of_the_module_with_an_open_or_a_fixed_batch(files, nam
 
 
 def test_a_model_goes_through_pickle_and_its_fingerprint_is_that_of_the_content(files, tmp_path):
-    folder, wanted = files
+    folder, _ = files
     model = as_model(f"export:{folder / 'open.pt2'}?batch_size=4")
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.logits(IMAGES), model.logits(IMAGES))
@@ -187,10 +188,8 @@ def test_the_traps_work_where_torch_reads_the_file_itself(files, tmp_path):
     mark = tmp_path / "mark"
     changes = {"data/sample_inputs/model.pt": trap(mark)}
     file = rewritten(files[0] / "open.pt2", tmp_path / "hostile.pt2", changes)
-    try:
+    with contextlib.suppress(Exception):  # what comes of it does not matter
         torch.export.load(file)
-    except Exception as error:  # what comes of it does not matter
-        assert str(error)
     assert mark.exists()
 
 

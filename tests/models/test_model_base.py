@@ -9,7 +9,7 @@ import pytest
 
 from shiftcal import models
 from shiftcal.errors import InputError, InputWarning, MissingExtra, UnknownName
-from shiftcal.models import CallableModel, Preprocessing, as_model
+from shiftcal.models import CallableModel, Outputs, Preprocessing, as_model
 
 IMAGES = np.random.default_rng(3).integers(0, 256, (25, 16, 12, 3), np.uint8)
 RESIZE = Preprocessing(resize=8)
@@ -140,6 +140,50 @@ def test_an_error_of_the_model_names_the_batch_and_keeps_its_cause():
     with pytest.raises(InputError, match=message) as caught:
         CallableModel(function, batch_size=10).logits(IMAGES)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_an_interruption_is_not_taken_for_an_error_of_the_model():
+    def function(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        CallableModel(function).logits(IMAGES)
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("CUDA out of memory")])
+def test_a_model_short_of_memory_is_told_what_to_do(error):
+    def function(_):
+        raise error
+
+    with pytest.raises(InputError, match=r"images 0 to 24.*smaller batch_size"):
+        CallableModel(function).logits(IMAGES)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda b: mean_colour(b) * np.nan, r"images 700 to 724 must be finite.* of image 700"),
+        (lambda b: mean_colour(b)[1:], r"images 700 to 724 must have shape \(25, k\)"),
+        (lambda b: mean_colour(b)[:, :2], r"images 700 to 724 .* the 3 columns .* before; got 2"),
+        (lambda _: 1 / 0, r"failed on images 700 to 724.*ZeroDivisionError"),
+        (
+            lambda b: (mean_colour(b), np.full((len(b), 2), np.inf)),
+            r"features for images 700 to 724 must be finite; 25 of 25 rows.*image 700",
+        ),
+    ],
+)
+def test_a_batch_from_the_middle_is_named_by_its_place_among_all_images(function, message):
+    model = CallableModel(function)
+    with pytest.raises(InputError, match=message):
+        model.run(model.preprocessing.apply(IMAGES), first=700, k=3)
+
+
+def test_batches_joined_by_hand_are_named_by_their_place_too():
+    model = CallableModel(mean_colour)
+    z = np.zeros((4, 3), np.float32)
+    parts = [Outputs(z, np.ones((4, 2))), Outputs(z[:3], np.ones((3, 5)))]
+    with pytest.raises(InputError, match=r"features for images 104 to 106 .* before, 2; got 5"):
+        model.joined(parts, where="images 100 to 106", first=100)
 
 
 def softmax(batch):

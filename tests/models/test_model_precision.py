@@ -103,6 +103,7 @@ def test_features_come_in_reduced_precision_too(small):
     assert np.abs(made - wanted).max() > 0
 
 
+@pytest.mark.slow
 def test_bfloat16_agrees_with_float32_on_the_published_resnet20(shared_data):
     file = shared_data / "cifar10-resnet-weights" / "resnet20-12fca82f.th"
     network = cifar_resnet(20, weights=file)

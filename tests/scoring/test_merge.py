@@ -104,6 +104,20 @@ def test_images_that_gave_no_row_are_no_gap(tmp_path, arrays):
     assert read_scores(tmp_path / "all.npz").n == 101
 
 
+def test_a_part_without_a_row_adds_nothing(tmp_path, arrays):
+    z = arrays["logits"]
+    one, two = tmp_path / "1.npz", tmp_path / "2.npz"
+    np.savez(one, logits=np.empty((0, 0), np.float32), part=part_note(1, 2, 0, 50, 153))
+    np.savez(two, logits=z, part=part_note(2, 2, 50, 153, 153))
+    parts = find_parts([one, two])
+    total = merge_scores(parts, tmp_path / "all.npz")
+    assert total == merge_statistics(parts) == ScoreStatistics.of_rows(z)
+    np.savez(two, logits=z[:0], part=part_note(2, 2, 50, 153, 153))
+    for merge in (merge_statistics, lambda files: merge_scores(files, tmp_path / "none.npz")):
+        with pytest.raises(FileError, match="none of the parts holds a row"):
+            merge(parts)
+
+
 def test_memory_does_not_grow_with_the_parts(tmp_path):
     z = np.random.default_rng(0).standard_normal((60_000, 250)).astype(np.float32)  # 60 MB
     paths = write_parts(tmp_path, (30_000,), logits=z)

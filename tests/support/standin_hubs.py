@@ -40,8 +40,11 @@ def standin_timm(settings, published=None):
     def resolve_data_config(args=None, pretrained_cfg=None, model=None, **kwargs):
         return dict(model.pretrained_cfg)
 
+    def list_models(filter="", **kwargs):
+        return ["resnet50"]
+
     timm.is_model = lambda model_name: model_name.split(".")[0] == "resnet50"
-    timm.list_models = lambda *args, **kwargs: ["resnet50"]
+    timm.list_models = list_models
     timm.create_model = create_model
     data.resolve_data_config = resolve_data_config
     timm.data = data
@@ -84,8 +87,14 @@ def standin_torchvision(preset, published):
         assert config == {"weights": None}
         return sized(tiny(seed=1), preset["crop_size"][0]).train()
 
-    models.list_models = lambda module=None, **kwargs: ["resnet50"]
-    models.get_model_weights = lambda name: Weights
+    def list_models(module=None, **kwargs):
+        return ["resnet50"]
+
+    def get_model_weights(name):
+        return Weights
+
+    models.list_models = list_models
+    models.get_model_weights = get_model_weights
     models.get_model = get_model
     torchvision.models = models
     return {"torchvision": torchvision, "torchvision.models": models}

@@ -87,7 +87,8 @@ def told_of_bad(left_out: list[dict[str, Any]], *, skip: bool) -> str:
     """What is said at the end of images that could not be read; empty if nothing is."""
     if not left_out or skip:
         return ""
-    return f"{len(left_out):,} images could not be read and were left out. --skip-bad accepts that."
+    many = "1 image" if len(left_out) == 1 else f"{len(left_out):,} images"
+    return f"left out because it could not be read: {many}. --skip-bad accepts that."
 
 
 def parse_part(text: str | None) -> tuple[int, int] | None:

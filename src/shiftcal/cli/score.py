@@ -82,8 +82,8 @@ def score(
     part = parse_part(shard)
     if output is None and statistics is None:
         raise InputError("-o must name a file for the scores, or --statistics one for statistics.")
-    from shiftcal.scoring.engines import engine_of
     from shiftcal.scoring import score_file
+    from shiftcal.scoring.engines import engine_of
 
     scored = score_file(
         _model(model, bank, batch_size),

@@ -12,6 +12,8 @@ from typing import Any
 # Where an object lies in memory, in the text that describes it: another in every process.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _PLAIN = (bool, int, float, str, type(None))
+# The mode is set for every run; the other is where Hugging Face found the weights.
+_NOT_SETTINGS = ("training", "name_or_path")
 
 
 def digest(parts: Iterable[str | bytes | memoryview]) -> str:
@@ -78,7 +80,7 @@ def _of_weight(name: str, value: Any) -> Iterator[str | memoryview]:
 
 
 def _is_setting(name: str, value: object) -> bool:
-    if name.startswith("_") or name == "training":
+    if name.startswith("_") or name in _NOT_SETTINGS:
         return False
     if isinstance(value, tuple | list):
         return all(isinstance(item, _PLAIN) for item in value)

@@ -9,7 +9,7 @@ from shiftcal._types import Images
 from shiftcal.models import _peak_memory
 from shiftcal.models.base import Model
 
-# No network was found that is faster with more, and what few take fits the processor's caches.
+# A ResNet-20 in onnxruntime is as fast with 32 as with 512: more only takes memory.
 LARGEST = 256
 # What an image is taken to need where that cannot be measured, as a multiple of its own numbers
 # as float32: layers of 64 channels at the resolution of the image, and one at work.

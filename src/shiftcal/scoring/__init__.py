@@ -10,11 +10,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from shiftcal.scoring._score import score
+    from shiftcal.scoring._score_file import Scored, score_file
     from shiftcal.scoring.engines.base import Engine
     from shiftcal.scoring.engines.local import LocalEngine
     from shiftcal.scoring.engines.ray import RayEngine
-    from shiftcal.scoring._score import score
-    from shiftcal.scoring._score_file import Scored, score_file
     from shiftcal.scoring.statistics import ScoreStatistics
 
 # Public name -> the file it is taken from, when it is first asked for.

@@ -18,15 +18,18 @@ from numpy.typing import NDArray
 
 from shiftcal._checks import check_count
 from shiftcal._files import file_to_write, flush_file, flush_folder
+from shiftcal._types import Labels
 from shiftcal.errors import FileError, InputError
+from shiftcal.models import Model, as_model
 from shiftcal.scores import Scores, read_scores, write_scores
 from shiftcal.scores._read import format_of
 from shiftcal.scores._write import WRITABLE
 from shiftcal.scores.npz import read_member
+from shiftcal.scoring._score import CLEAN, names_of
 from shiftcal.scoring.gather import gathered, results_of, write_set
 from shiftcal.scoring.job import SHARD_SIZE, Job
+from shiftcal.scoring.labels import digest_of_labels, model_labels
 from shiftcal.scoring.run import Finished, Reporting, left_out, run_job, warn_of_bad
-from shiftcal.scoring._score import CLEAN, names_of
 from shiftcal.scoring.setup import as_engine, cache_folder, make_work
 from shiftcal.scoring.sharing import guest_of
 from shiftcal.scoring.statistics import ScoreStatistics
@@ -95,10 +98,19 @@ def score_file(  # noqa: PLR0913 (all but the first three are options)
     if target is not None:
         format_of(target, WRITABLE)
     with workshop_of(target or file_to_write(statistics or "")) as workshop:
-        work = make_work(model, images, labels, dtype=dtype, notes=workshop / "notes.json")
+        there = {} if target is None else _told(target)
+        made = as_model(model)
+        work = make_work(
+            made,
+            images,
+            labels,
+            dtype=dtype,
+            notes=workshop / "notes.json",
+            before=_batch_size(there, made),
+        )
         size = check_count(shard_size, name="shard_size")
         job = Job(work, (CLEAN,), shard_size=size, span=_span(len(work.images), part, size))
-        scored = None if target is None else _already(target, job)
+        scored = _already(there, job, part)
         if scored is None:
             store = FolderStore(workshop / "shards", cache=cache_folder(cache))
             try:
@@ -151,18 +163,42 @@ def _span(n: int, part: tuple[int, int] | None, shard_size: int) -> tuple[int, i
     return ends[0], ends[1]
 
 
-def _already(target: Path, job: Job) -> Scored | None:
-    """What is in the file, if it was made by this very job."""
+def _told(target: Path) -> dict[str, Any]:
+    """What a file says about how it was made; nothing if it is not there, or not one of ours."""
     if target.suffix.lower() != ".npz" or not target.exists():
-        return None
+        return {}
     try:
-        told = read_member(target, "origin")
-        about = json.loads(str(told)) if told is not None else {}
-        if about.get("key") != job.set_key(CLEAN):
+        told = json.loads(str(read_member(target, "origin")))
+        return told if type(told["model"]["batch_size"]) is int else {}
+    except (FileError, ValueError, KeyError, TypeError):
+        return {}  # whatever it is, it is replaced
+
+
+def _batch_size(told: dict[str, Any], model: Model) -> int | None:
+    """That of the file, if it was made with this model."""
+    same = told and told["model"].get("fingerprint") == model.fingerprint
+    return told["model"]["batch_size"] if same else None
+
+
+def _already(told: dict[str, Any], job: Job, part: tuple[int, int] | None) -> Scored | None:
+    """What is in the file, if it was made by this very job."""
+    try:
+        if told.get("key") != job.set_key(CLEAN):
             return None
-        return Scored(about["n"], about["k"], about["labels"], 0, about["left_out"])
-    except (FileError, ValueError, KeyError, AttributeError):
-        return None  # whatever it is, it is replaced
+        labels = model_labels(job.work.images, job.work.model, told["k"])
+        if told["around"] != _around(job, labels, part):
+            return None
+        return Scored(told["n"], told["k"], labels is not None, 0, told["left_out"])
+    except (KeyError, TypeError):
+        return None
+
+
+def _around(job: Job, labels: Labels | None, part: tuple[int, int] | None) -> str:
+    """A digest of what is in a file beside the outputs of the model."""
+    ids = names_of(job.work.images, np.arange(*job.span))
+    names = None if ids is None else ids.tolist()
+    told = [digest_of_labels(labels), names, job.work.model.classes, part]
+    return hashlib.blake2b(json.dumps(told).encode(), digest_size=16).hexdigest()
 
 
 def _scored(job: Job, done: Finished) -> Scored:
@@ -203,7 +239,18 @@ def _write(
         labels = None if done.labels is None else done.labels[about.rows]
         write_scores(target, Scores(z, "logits", labels, features, ids, classes))
         return
-    more: dict[str, NDArray[Any]] = {"origin": _text(_origin(job, _scored(job, done)))}
+    more: dict[str, NDArray[Any]] = {
+        "origin": _text(
+            {
+                "key": job.set_key(CLEAN),
+                "around": _around(job, done.labels, part),
+                "n": len(about.rows),
+                "k": about.k,
+                "left_out": left_out(job, about.bad),
+                **job.origin(),
+            }
+        )
+    }
     if ids is not None:
         more["ids"] = ids
     if classes is not None:
@@ -225,17 +272,6 @@ def _write(
         with suppress(OSError):
             whole.unlink(missing_ok=True)
     flush_folder(target.parent)
-
-
-def _origin(job: Job, scored: Scored) -> dict[str, Any]:
-    return {
-        "key": job.set_key(CLEAN),
-        "n": scored.n,
-        "k": scored.k,
-        "labels": scored.labels,
-        "left_out": scored.left_out,
-        **job.origin(),
-    }
 
 
 def _part(job: Job, part: tuple[int, int] | None) -> Part | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 
 from shiftcal._types import Labels
@@ -34,7 +36,8 @@ def model_labels(images: ImageSet, model: Model, k: int) -> Labels | None:
         raise InputError(
             f"{images.name} has {len(theirs)} classes ({', '.join(theirs[:3])}, ...), and the "
             f"model {k}, so that which is which cannot be told. Name the model's classes in the "
-            "order of its logits (classes=...), or give labels as numbers of its columns."
+            "order of its logits (classes=...), or give the images labels by its columns: "
+            "as_image_set(images, labels=..., classes=...)."
         )
     most = int(images.labels.max())
     if most >= k:
@@ -43,6 +46,13 @@ def model_labels(images: ImageSet, model: Model, k: int) -> Labels | None:
             f"logits; got {most}."
         )
     return images.labels
+
+
+def digest_of_labels(labels: Labels | None) -> str | None:
+    """By which other labels are noticed; ``None`` if there are none."""
+    if labels is None:
+        return None
+    return hashlib.blake2b(labels.astype("<i8").tobytes(), digest_size=16).hexdigest()
 
 
 def _by_name(images: ImageSet, theirs: tuple[str, ...], ours: tuple[str, ...]) -> Labels:

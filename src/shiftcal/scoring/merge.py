@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from shiftcal._files import atomic_write
 from shiftcal.errors import FileError, InputError
 from shiftcal.scores import Scores
-from shiftcal.scores._assemble import the_kind
+from shiftcal.scores._assemble import KINDS, the_kind
 from shiftcal.scores.npz import read_member
 from shiftcal.scoring.merge_npz import Head, heads, new_archive, stretches, write_array
 from shiftcal.scoring.merge_parts import PartFile
@@ -33,12 +33,15 @@ def merge_statistics(parts: Sequence[PartFile]) -> ScoreStatistics:
     """
     total: ScoreStatistics | None = None
     for file in parts:
+        if file.holds == "scores" and _is_empty(heads(file.path)):
+            continue
         one = _statistics(file)
         try:
             total = one if total is None else total + one
         except InputError as error:
             raise FileError(f"{file.path} does not fit {parts[0].path}: {error}") from error
-    assert total is not None, "there is a part at least"
+    if total is None:
+        raise FileError(_NO_ROWS)
     return total
 
 
@@ -59,8 +62,11 @@ def merge_scores(parts: Sequence[PartFile], path: str | os.PathLike[str]) -> Sco
         FileError: If a part cannot be read or does not fit the others, or ``path`` cannot be
             written.
     """
-    files = [_holding_scores(file) for file in parts]
-    known = [heads(file) for file in files]
+    opened = {_holding_scores(file): heads(file.path) for file in parts}
+    files = [file for file, found in opened.items() if not _is_empty(found)]
+    if not files:
+        raise FileError(_NO_ROWS)
+    known = [opened[file] for file in files]
     kind = the_kind(files[0], known[0])
     whole = {name: _joint(name, files, known) for name in (kind, *_BESIDE) if name in known[0]}
     for file, found in zip(files, known, strict=True):
@@ -79,6 +85,7 @@ def merge_scores(parts: Sequence[PartFile], path: str | os.PathLike[str]) -> Sco
 
 
 _REPAIR = "Parts of one job hold the same; score that part again."
+_NO_ROWS = "none of the parts holds a row, so that there is nothing to merge."
 
 
 def _holding_scores(file: PartFile) -> Path:
@@ -88,6 +95,11 @@ def _holding_scores(file: PartFile) -> Path:
             "Name an output that ends in .json for the statistics of all parts."
         )
     return file.path
+
+
+def _is_empty(found: dict[str, Head]) -> bool:
+    """Whether no image of a part could be read; the classes are not known then either."""
+    return any(found[kind].shape[:1] == (0,) for kind in KINDS if kind in found)
 
 
 def _joint(name: str, files: Sequence[Path], known: Sequence[dict[str, Head]]) -> Head:

@@ -12,7 +12,7 @@ from typing import Literal
 from shiftcal.errors import FileError, InputError
 from shiftcal.scores._opening import find
 from shiftcal.scores.npz import read_member
-from shiftcal.scoring.statistics_file import read_statistics
+from shiftcal.scoring.statistics_file import read_part
 from shiftcal.scoring.statistics_part import Part
 
 
@@ -51,7 +51,7 @@ def find_parts(paths: Sequence[str | os.PathLike[str]]) -> list[PartFile]:
 def _part_file(path: Path) -> PartFile:
     file = find(path)
     if file.suffix.lower() == ".json":
-        part = read_statistics(file)[1]
+        part = read_part(file)
         if part is not None:
             return PartFile(file, part, "statistics")
     elif file.suffix.lower() == ".npz":

@@ -33,6 +33,7 @@ def make_work(
     table: str = "auto",
     dtype: str = "float32",
     notes: Path | None = None,
+    before: int | None = None,
 ) -> Work:
     """Work with everything settled that decides its result.
 
@@ -44,6 +45,8 @@ def make_work(
         table: Whose strengths.
         dtype: ``"float32"`` or ``"float16"``.
         notes: File that keeps a batch size that was found, so that a later run has the same.
+        before: The batch size of finished results that are to be added to, or checked; used where
+            the model leaves it open.
     """
     found = as_image_set(images, labels=labels)
     made = as_model(model)
@@ -52,7 +55,7 @@ def make_work(
         "table": check_choice(table, ("auto", *TABLES), name="table"),
         "dtype": check_choice(dtype, ("float32", "float16"), name="dtype"),
     }
-    return Work(made, found, _batch_size(made, found, notes), **settled)
+    return Work(made, found, _batch_size(made, found, notes, before), **settled)
 
 
 def as_engine(engine: object) -> Engine:
@@ -73,9 +76,11 @@ def cache_folder(cache: str | os.PathLike[str] | None) -> Path | None:
     return None if told is None else Path(told)
 
 
-def _batch_size(model: Model, images: ImageSet, notes: Path | None) -> int:
+def _batch_size(model: Model, images: ImageSet, notes: Path | None, before: int | None) -> int:
     if model.batch_size is not None:
         return model.batch_size
+    if before is not None:
+        return check_count(before, name="the batch size of what is there")
     name = _name_of(model)
     known = _read_notes(notes)
     if name is not None and name in known:

@@ -45,7 +45,8 @@ class ScoreStatistics:
                                           seen at 200,000 rows, 2e-4 at 20,000
     ====================================  ========================================================
 
-    It can count 8,589,934,591 rows. Without labels only the confidence is known, which is what SAC needs of a target.
+    It can count 8,589,934,591 rows. Without labels only the confidence is known, which is what SAC
+    needs of a target.
 
     Attributes:
         k: Number of classes.

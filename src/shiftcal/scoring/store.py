@@ -192,8 +192,9 @@ def _content(result: ShardResult) -> bytes:
     if result.features is not None:
         arrays["features"] = np.ascontiguousarray(result.features)
     bad = json.dumps({str(index): reason for index, reason in sorted(result.bad.items())})
-    about = {"format": FORMAT, "key": result.key, "bad": bad, "digest": _digest(arrays, bad)}
-    return save(arrays, metadata=about)
+    about = {"key": result.key, "bad": bad, "digest": _digest(arrays, bad)}
+    # One entry only: the order of several is another in every process.
+    return save(arrays, metadata={FORMAT: json.dumps(about)})
 
 
 def _digest(arrays: dict[str, NDArray[Any]], bad: str) -> str:
@@ -221,10 +222,10 @@ def _read(file: Path, key: str) -> ShardResult | None:
     """
     try:
         with safe_open(file, "np") as opened:
-            about = opened.metadata() or {}
+            about = json.loads((opened.metadata() or {})[FORMAT])
             arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-        bad = about.get("bad", "")
-        if about.get("key") != key or about.get("digest") != _digest(arrays, bad):
+        bad = about["bad"]
+        if about["key"] != key or about["digest"] != _digest(arrays, bad):
             return None
         return ShardResult(
             key,

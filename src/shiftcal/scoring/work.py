@@ -86,7 +86,7 @@ class Work:
                 shard.key, np.empty(0, np.int64), np.empty((0, 0), self.dtype), None, bad
             )
         where = f"images {shard.start} to {shard.stop - 1} ({shard.condition.name})"
-        whole = self.model.joined([made for _, made in parts], where=where)
+        whole = self.model.joined([made for _, made in parts], where=where, first=shard.start)
         wanted = shard.condition.corruption is None
         return ShardResult(
             key=shard.key,

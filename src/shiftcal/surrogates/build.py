@@ -17,6 +17,7 @@ from shiftcal._files import atomic_write
 from shiftcal.errors import FileError
 from shiftcal.scoring.gather import write_set
 from shiftcal.scoring.job import Job
+from shiftcal.scoring.labels import digest_of_labels, model_labels
 from shiftcal.scoring.run import Finished, run_job, warn_of_bad
 from shiftcal.scoring.setup import as_engine, cache_folder
 from shiftcal.scoring.shard import Condition
@@ -28,6 +29,7 @@ from shiftcal.surrogates.synthesize import Options, labelled_work, labels_of, or
 
 # Below the bank's folder: what is finished of sets that are not.
 WORKSHOP = ".work"
+_SIZE = "shard_size"
 
 
 @dataclass(frozen=True)
@@ -80,16 +82,20 @@ def build_bank(
     target = Path(folder)
     _check_free(target)
     with _workshop(target) as workshop:
-        work = labelled_work(model, images, labels, options, notes=workshop / "notes.json")
-        size = check_count(options.shard_size, name="shard_size")
-        bank = read_document(target) if (target / "bank.json").exists() else None
-        if bank is not None:
-            _check_same(target, bank, Job(work, tuple(conditions), shard_size=size))
-        there = set() if bank is None else {entry["file"] for entry in bank["sets"]}
-        missing = tuple(c for c in conditions if _file(c) not in there)
-        if bank is not None and not missing:
+        bank = _read(target)
+        work = labelled_work(
+            model,
+            images,
+            labels,
+            options,
+            notes=workshop / "notes.json",
+            before=None if bank is None else bank["origin"]["model"]["batch_size"],
+        )
+        job = Job(work, tuple(conditions), shard_size=check_count(options.shard_size, name=_SIZE))
+        missing = job.conditions if bank is None else _lacking(target, bank, job)
+        if not missing:
             return _built(target, added=0, computed=0)
-        job = Job(work, missing, shard_size=size)
+        job.conditions = missing
         store = FolderStore(workshop / "shards", cache=cache_folder(options.cache))
         try:
             done = run_job(job, store, as_engine(options.engine), options.reporting)
@@ -140,60 +146,95 @@ def _workshop(target: Path) -> Iterator[Path]:
 
 def _sweep(target: Path) -> None:
     """Remove the workshop, and what a process that was killed left beside it."""
-    shutil.rmtree(target / WORKSHOP, ignore_errors=True)
     for file in target.glob(".shiftcal-*.tmp"):
         with suppress(OSError):
             file.unlink()
+    # Last, since without it a folder with anything else in it is none of ours.
+    shutil.rmtree(target / WORKSHOP, ignore_errors=True)
 
 
-def _check_same(target: Path, bank: dict[str, Any], job: Job) -> None:
-    """Refuse to add sets to a bank of another model, of other images or with other settings."""
-    made, now = bank.get("origin") or {}, {**job.origin(), **_settings(job)}
-    if not made:
+def _read(target: Path) -> dict[str, Any] | None:
+    """The bank that is there, if there is one, and if it can be added to.
+
+    Raises:
+        FileError: If it does not say how it was made.
+    """
+    if not (target / "bank.json").exists():
+        return None
+    bank = read_document(target)
+    try:
+        for get in _DECIDING.values():
+            get(bank["origin"])
+        known = all({"file", "name", "key"} <= set(entry) for entry in bank["sets"])
+    except (KeyError, TypeError):
+        known = False
+    if not known:
         raise FileError(
-            f"{target} holds a bank that does not say how it was made, so that nothing can be "
-            "added to it. Name a new folder."
+            f"{target} holds a bank that does not say how it was made, as those of "
+            "SurrogateBank.save, so that nothing can be added to it. Name a new folder."
         )
+    return bank
+
+
+def _lacking(target: Path, bank: dict[str, Any], job: Job) -> tuple[Condition, ...]:
+    """Which sets of a job a bank has not.
+
+    Raises:
+        FileError: If the bank is of another model, of other images or made with other settings.
+    """
+    work = job.work
+    k = bank["origin"]["n_classes"]
+    now = {
+        **job.origin(),
+        "seed": work.seed,
+        "table": work.table,
+        "n_classes": k,
+        "labels": digest_of_labels(model_labels(work.images, work.model, k)),
+    }
     for what, get in _DECIDING.items():
-        before, after = get(made), get(now)
+        before, after = get(bank["origin"]), get(now)
         if before != after:
             raise FileError(
-                f"{target} holds a bank with {what} {before}, now it is {after}. Give the same to "
-                "add to it, or name a new folder."
+                f"{target} holds a bank with {what} {_short(before)}, now it is {_short(after)}. "
+                "Give the same to add to it, or name a new folder."
             )
-    keys = {entry["file"]: entry.get("key") for entry in bank["sets"]}
+    keys = {entry["file"]: entry["key"] for entry in bank["sets"]}
     for condition in job.conditions:
         if keys.get(_file(condition), key := job.set_key(condition)) != key:
             raise FileError(
-                f"{target} has a set {_file(condition)} that was made otherwise, perhaps by "
-                "another corruption of that name. Name a new folder."
+                f"{target} has a set {_file(condition)} that was made otherwise: by "
+                f"{bank.get('written_by')}, or by another corruption of that name. Name a new "
+                "folder."
             )
+    return tuple(c for c in job.conditions if _file(c) not in keys)
 
 
+# Those that change the digests of others stand first.
 _DECIDING: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "the model": lambda origin: _short(origin["model"]["fingerprint"]),
+    "the model": lambda origin: origin["model"]["fingerprint"],
     "the engine": lambda origin: origin["model"]["engine"],
     "the preprocessing": lambda origin: origin["model"]["preprocessing"],
-    "images": lambda origin: _short(origin["images"]["digest"]),
+    "batch size": lambda origin: origin["model"]["batch_size"],
+    "shard size": lambda origin: origin["shard_size"],
+    "images": lambda origin: origin["images"]["digest"],
+    "labels": lambda origin: origin["labels"],
     "dtype": lambda origin: origin["dtype"],
     "seed": lambda origin: origin["seed"],
     "table": lambda origin: origin["table"],
 }
 
 
-def _short(digest: str) -> str:
-    return digest if len(digest) < 12 else f"{digest[:12]}..."
-
-
-def _settings(job: Job) -> dict[str, Any]:
-    return {"seed": job.work.seed, "table": job.work.table}
+def _short(value: object) -> object:
+    digest = isinstance(value, str) and len(value) >= 32 and " " not in value
+    return f"{str(value)[:12]}..." if digest else value
 
 
 def _add(target: Path, job: Job, store: Store, done: Finished) -> int:
     """Write the sets of a job that the bank has not, then the document that names them."""
-    document = read_document(target) if (target / "bank.json").exists() else _new(job, done)
-    there = {entry["file"] for entry in document["sets"]}
-    wanted = [condition for condition in job.conditions if _file(condition) not in there]
+    bank = _read(target)
+    # Another process may have finished one in the meantime.
+    wanted = job.conditions if bank is None else _lacking(target, bank, job)
+    document = _new(job, done) if bank is None else bank
     labels = labels_of(done)
     for condition in wanted:
         file = target / _file(condition)

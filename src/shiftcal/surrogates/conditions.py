@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from shiftcal._checks import check_count
 from shiftcal.corruptions import Corruption, as_corruption
@@ -28,14 +28,19 @@ def conditions_of(corruption: object, severities: Sequence[int] | int | None) ->
     names = [each.name for each in made]
     if not names or len(set(names)) < len(names):
         raise InputError(f"corruption must be given, each once; got {names}.")
-    levels = [severities] if isinstance(severities, int) else severities
-    if levels is not None and not len(levels):
-        raise InputError("severities must name one at least, or be left out for all of them.")
+    levels = None if severities is None else _levels(severities)
     found = [Condition()]
     for each in made:
-        wanted = range(1, each.severities + 1) if levels is None else sorted(set(levels))
+        wanted = range(1, each.severities + 1) if levels is None else levels
         found += [
             Condition(each, check_count(level, name="severity", most=each.severities))
             for level in wanted
         ]
     return found
+
+
+def _levels(severities: object) -> list[int]:
+    given = list(severities) if isinstance(severities, Iterable) else [severities]
+    if not given:
+        raise InputError("severities must name one at least, or be left out for all of them.")
+    return sorted({check_count(level, name="severity") for level in given})

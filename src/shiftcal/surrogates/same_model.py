@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from pathlib import Path
 
@@ -17,7 +18,8 @@ def model_of_bank(
 
     Args:
         folder: The bank's folder.
-        model: The model, if it is at hand; otherwise it is made of the line the bank names.
+        model: The model, if it is at hand, which is not changed; otherwise it is made of the line
+            the bank names.
         batch_size: Images given to the model at once; as in the bank if left out.
 
     Raises:
@@ -39,6 +41,7 @@ def model_of_bank(
         if spec is None:
             raise InputError(f"{source} was made with a model that has no name. Name it: --model.")
         model = as_model(spec)
+    model = copy.copy(model)
     model.preprocessing = preprocessing
     model.batch_size = batch_size or size
     if model.fingerprint != fingerprint:

@@ -14,6 +14,7 @@ from shiftcal.errors import InputError
 from shiftcal.scoring.engines import Engine
 from shiftcal.scoring.gather import gathered
 from shiftcal.scoring.job import SHARD_SIZE, Job
+from shiftcal.scoring.labels import digest_of_labels
 from shiftcal.scoring.run import Finished, Reporting, left_out, run_job, warn_of_bad
 from shiftcal.scoring.setup import as_engine, cache_folder, make_work
 from shiftcal.scoring.shard import Condition
@@ -71,7 +72,13 @@ def synthesize_in_memory(
 
 
 def labelled_work(
-    model: object, images: object, labels: object, options: Options, *, notes: Path | None = None
+    model: object,
+    images: object,
+    labels: object,
+    options: Options,
+    *,
+    notes: Path | None = None,
+    before: int | None = None,
 ) -> Work:
     """Work whose images have labels.
 
@@ -81,6 +88,7 @@ def labelled_work(
         labels: As for :meth:`SurrogateBank.synthesize`.
         options: How the bank is made.
         notes: File that keeps a batch size that was found.
+        before: The batch size of a bank that is to be added to.
 
     Raises:
         InputError: If they have none.
@@ -93,6 +101,7 @@ def labelled_work(
         table=options.table,
         dtype=options.dtype,
         notes=notes,
+        before=before,
     )
     if work.images.labels is None:
         raise InputError(
@@ -115,6 +124,8 @@ def origin_of(job: Job, done: Finished) -> dict[str, Any]:
         **job.origin(),
         "seed": job.work.seed,
         "table": job.work.table,
+        "n_classes": clean.k,
+        "labels": digest_of_labels(labels_of(done)),
         "left_out": left_out(job, clean.bad),
     }
 

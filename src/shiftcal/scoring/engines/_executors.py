@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
+import time
 from abc import abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
@@ -20,6 +23,9 @@ from shiftcal.scoring.work import Work
 
 # What the libraries below numpy, torch and others go by when they start.
 _LIMITS = ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM", "NUMBA", "NUMEXPR")
+
+# Seconds after which a process looks whether its parent is there.
+_LOOK = 1.0
 
 
 class _Executors(Crew):
@@ -65,7 +71,7 @@ class Processes(_Executors):
             self.executors[place].shutdown(wait=True, kill_workers=True)
         limits = {f"{name}_NUM_THREADS": str(self.threads) for name in _LIMITS}
         self.executors[place] = part_of_joblib("loky").ProcessPoolExecutor(
-            max_workers=1, initializer=_settle, env=limits, timeout=None
+            max_workers=1, initializer=_settle, initargs=(os.getpid(),), env=limits, timeout=None
         )
         return _submit(self.executors[place], _hold, self.parcel.folder, self.threads)
 
@@ -141,11 +147,19 @@ def _loaded(folder: str) -> Work:
 _HELD: dict[str, Worker] = {}
 
 
-def _settle() -> None:
-    """Leave Ctrl-C to the process that started this one, and grow without being ended for it."""
+def _settle(parent: int) -> None:
+    """Leave Ctrl-C to the parent, end when it is gone, and grow without being ended for it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if os.name != "nt":  # where a process is told the number of its parent even when that is gone
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     # loky replaces processes that grow by 300 MB, but these keep images and a model on purpose.
     part_of_joblib("loky.process_executor")._USE_PSUTIL = False
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_LOOK)
+    os._exit(1)
 
 
 def _hold(folder: str, threads: int) -> None:

@@ -16,10 +16,11 @@ class Engine(ABC):
     def map_shards(self, work: Work, shards: Iterable[Shard]) -> Iterator[ShardResult]:
         """Results of all shards, in any order, each as soon as it is there.
 
-        A result depends on ``work`` and the shard alone, to the bit, wherever it is computed.
-        ``shards`` is consumed no further than there are workers free: whoever iterates over it
-        claims what it takes. A worker that dies costs the shard it was at, which is given to
-        another; a model that raises ends the iteration with that error.
+        A result depends on ``work`` and the shard alone, to the bit, wherever it is computed, but
+        for a model whose own arithmetic goes by the number of threads or the kind of processor.
+        ``shards`` is consumed no further than there are workers free, and one more: whoever
+        iterates over it claims what it takes. A worker that dies costs the shard it was at, which
+        is given to another; a model that raises ends the iteration with that error.
 
         Args:
             work: What is done with a shard; sent to every worker once.

@@ -1,0 +1,205 @@
+"""Image classifiers of Hugging Face's transformers."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from hostile_files import Trap
+
+from shiftcal.errors import FileError, InputError
+from shiftcal.models import Preprocessing, as_model
+from shiftcal.models.hub._image_processor import preprocessing_of
+
+VIT = {
+    "image_processor_type": "ViTImageProcessor",
+    "do_resize": True,
+    "size": {"height": 32, "width": 32},
+    "resample": 2,
+    "do_rescale": True,
+    "rescale_factor": 1 / 255,
+    "do_normalize": True,
+    "image_mean": [0.5, 0.5, 0.5],
+    "image_std": [0.5, 0.5, 0.5],
+}
+CROPPED = {
+    "image_processor_type": "BitImageProcessor",
+    "size": {"shortest_edge": 36},
+    "do_center_crop": True,
+    "crop_size": {"height": 32, "width": 32},
+    "resample": 3,
+    "do_convert_rgb": True,
+}
+CONVNEXT = {
+    "image_processor_type": "ConvNextImageProcessor",
+    "size": {"shortest_edge": 224},
+    "crop_pct": 0.875,
+    "resample": 3,
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        ({}, {"resize": (32, 32), "mean": (0.5,) * 3, "std": (0.5,) * 3}),
+        (CROPPED, {"resize": 36, "crop": 32, "interpolation": "bicubic"}),
+        (CONVNEXT, {"resize": 256, "crop": 224, "interpolation": "bicubic"}),
+        (CONVNEXT | {"size": {"shortest_edge": 384}}, {"resize": (384, 384), "crop": None}),
+        (CONVNEXT | {"do_resize": False}, {"resize": None, "crop": None}),
+        ({"do_resize": False, "resample": 0}, {"resize": None}),
+        ({"do_normalize": False}, {"mean": (0.0,) * 3, "std": (1.0,) * 3}),
+        ({"image_processor_type": "ViTImageProcessorFast"}, {"resize": (32, 32)}),
+        ({"image_processor_type": None, "feature_extractor_type": "ViTFeatureExtractor"}, {}),
+        ({"do_pad": False, "device": None}, {"resize": (32, 32)}),
+    ],
+)
+def test_settings_are_told_in_our_words(change, wanted):
+    made = preprocessing_of(VIT | change, name="hf:x")
+    for name, value in wanted.items():
+        assert getattr(made, name) == value, name
+
+
+@pytest.mark.parametrize("change", [{"rescale_factor": 1 / 127.5}, {"do_rescale": False}])
+def test_other_scales_of_pixels_give_the_same_numbers(change):
+    settings = VIT | change | {"do_resize": False}
+    factor = 1.0 if change == {"do_rescale": False} else change["rescale_factor"]
+    images = np.random.default_rng(0).integers(0, 256, (2, 8, 8, 3), np.uint8)
+    made = preprocessing_of(settings, name="hf:x").apply(images).transpose(0, 2, 3, 1)
+    np.testing.assert_allclose(made, (images * factor - 0.5) / 0.5, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"image_processor_type": "LevitImageProcessor"}, "hf:x has image_processor_type = 'Levit"),
+        ({"image_processor_type": None}, "image_processor_type = ''"),
+        ({"do_flip_channel_order": True}, "do_flip_channel_order = True"),
+        ({"do_pad": True}, "do_pad = True"),
+        ({"rescale_offset": True}, "rescale_offset = True"),
+        ({"resample": 1}, "resample = 1"),
+        ({"resample": None}, "resample = None"),
+        ({"size": {"longest_edge": 3}}, "size = {'longest_edge': 3}"),
+        ({"size": None}, "size = None"),
+        ({"do_center_crop": True, "crop_size": {"height": 3, "width": 4}}, "crop_size = {'height'"),
+        (CONVNEXT | {"size": {"height": 3, "width": 3}}, "size = {'height': 3"),
+    ],
+)
+def test_what_cannot_be_expressed_is_refused(change, words):
+    with pytest.raises(InputError, match=words):
+        preprocessing_of(VIT | change, name="hf:x")
+
+
+@pytest.fixture(scope="module")
+def transformers():
+    return pytest.importorskip("transformers")
+
+
+def saved(transformers, folder, kind, processor, **options):
+    torch.manual_seed(0)
+    labels = {
+        "id2label": {0: "cat", 1: "dog", 2: "eel"},
+        "label2id": {"cat": 0, "dog": 1, "eel": 2},
+    }
+    if kind == "resnet":
+        config = transformers.ResNetConfig(
+            embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic", **labels
+        )
+        network = transformers.ResNetForImageClassification(config)
+    else:
+        config = transformers.ViTConfig(
+            hidden_size=16,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=32,
+            image_size=32,
+            patch_size=8,
+            **labels,
+        )
+        network = transformers.ViTForImageClassification(config)
+    network.eval().save_pretrained(folder, **options)
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor))
+    return network
+
+
+# 36 to 32 and 45 to 32: an even and an odd number of pixels are cut away.
+@pytest.mark.parametrize("shape", [(40, 50), (50, 40), (32, 32), (64, 33)])
+@pytest.mark.parametrize(
+    ("kind", "processor"),
+    [
+        ("vit", VIT),
+        ("vit", VIT | CROPPED),
+        ("resnet", VIT | CONVNEXT | {"size": {"shortest_edge": 32}}),
+    ],
+)
+def test_logits_are_those_through_its_own_image_processor(
+    transformers, tmp_path, kind, processor, shape
+):
+    from PIL import Image
+
+    network = saved(transformers, tmp_path, kind, processor)
+    own = transformers.AutoImageProcessor.from_pretrained(tmp_path)
+    images = np.random.default_rng(1).integers(0, 256, (3, *shape, 3), np.uint8)
+    given = own([Image.fromarray(image) for image in images], return_tensors="pt")
+    with torch.no_grad():
+        wanted = network(**given).logits.numpy()
+    model = as_model(f"hf:{tmp_path}?batch_size=3")
+    assert model.classes == ("cat", "dog", "eel")
+    ours = model.logits(images)
+    if np.abs(ours - wanted).max() > 1e-5:
+        # Their centre may be a pixel beside ours, and then in one direction only.
+        cut = np.array(model.preprocessing.framing._size(*shape)) - 32
+        assert (cut % 2).any()
+        inputs = model.preprocessing.apply(images)
+        theirs = given["pixel_values"].numpy()
+        axis = 2 if shape[0] > shape[1] else 3
+        moved = [np.moveaxis(x, axis, 0) for x in (inputs, theirs)]
+        np.testing.assert_allclose(moved[0][:-1], moved[1][1:], atol=1e-5)
+
+
+def test_a_bin_file_is_read_and_nothing_in_it_runs(transformers, tmp_path):
+    network = saved(transformers, tmp_path, "vit", VIT)
+    (tmp_path / "model.safetensors").unlink()
+    torch.save(network.state_dict(), tmp_path / "pytorch_model.bin")
+    images = np.random.default_rng(1).integers(0, 256, (3, 32, 32, 3), np.uint8)
+    plain = Preprocessing(mean=(0.5,) * 3, std=(0.5,) * 3)
+    wanted = as_model(network, preprocessing=plain, batch_size=3).logits(images)
+    np.testing.assert_allclose(as_model(f"hf:{tmp_path}").logits(images), wanted, atol=1e-6)
+    mark = tmp_path / "mark"
+    torch.save({"classifier.weight": Trap(mark)}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(FileError, match="could not be loaded"):
+        as_model(f"hf:{tmp_path}")
+    assert not mark.exists()
+
+
+def test_code_that_comes_with_a_model_is_not_run(transformers, tmp_path):
+    saved(transformers, tmp_path, "vit", VIT)
+    mark = tmp_path / "mark"
+    (tmp_path / "mine.py").write_text(f"open({str(mark)!r}, 'w')\n")
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["model_type"] = "mine"
+    config["auto_map"] = {
+        "AutoConfig": "mine.Config",
+        "AutoModelForImageClassification": "mine.Model",
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(FileError, match="could not be loaded"):
+        as_model(f"hf:{tmp_path}")
+    assert not mark.exists()
+
+
+def test_weights_that_are_missing_are_not_made_up(transformers, tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    saved(transformers, tmp_path, "vit", VIT)
+    state = load_file(tmp_path / "model.safetensors")
+    del state["classifier.weight"]
+    save_file(state, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(FileError, match=r"no weights for 1 parts, such as classifier.weight"):
+        as_model(f"hf:{tmp_path}")
+
+
+def test_folders_without_a_model_are_told(transformers, tmp_path):
+    with pytest.raises(FileError, match=r"hf:.* could not be loaded"):
+        as_model(f"hf:{tmp_path}")

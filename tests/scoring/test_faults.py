@@ -1,0 +1,305 @@
+"""Real faults: killed processes, full disks, damaged images, models that misbehave."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import bank_process
+import numpy as np
+import pytest
+import small_disk
+from bank_process import N, SETS, SHARD, begin, build, calls, finish
+from exact_model import Exact, logits_of
+from onnx_resnet import resnet20_onnx
+from small_disk import files, play
+
+from shiftcal.errors import InputError
+from shiftcal.surrogates import SurrogateBank
+
+TOTAL = N * SETS
+SHARDS = TOTAL // SHARD
+
+needs_disk = pytest.mark.skipif(
+    "small_disk.way() is None", reason="no tmpfs can be mounted, neither by unshare -rm nor by root"
+)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The files of a bank that nothing happened to."""
+    folder = tmp_path_factory.mktemp("undisturbed") / "bank"
+    build(folder)
+    return files(folder)
+
+
+def wait_for(condition, process):
+    until = time.monotonic() + 60
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.002)
+
+
+def kill(process, signal_=signal.SIGKILL):
+    process.send_signal(signal_)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
+@pytest.mark.slow
+def test_a_bank_whose_process_was_killed_again_and_again_is_no_different(tmp_path, undisturbed):
+    rng = random.Random(20)
+    bank, log = tmp_path / "bank", tmp_path / "log"
+    kills = [rng.randint(1, 4) for _ in range(4)]
+    for more in kills:
+        before = calls(log)
+        process = begin(bank, log=log, sleep=0.05)
+        wait_for(lambda at=before + more: calls(log) >= at, process)
+        time.sleep(rng.uniform(0, 0.06))
+        assert kill(process)[0] == -signal.SIGKILL
+        assert not (bank / "bank.json").exists()
+    done = finish(begin(bank, log=log))
+    assert files(bank) == undisturbed
+    assert done["added"] == SETS
+    # Of every process that was killed, the shard that it was at is done again.
+    assert SHARDS <= calls(log) <= SHARDS + len(kills)
+    assert done["computed"] < TOTAL
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "moment", [".shiftcal-*.tmp", "clean.npz", "speckled-5.npz"], ids=["set", "between", "document"]
+)
+def test_a_process_killed_while_it_puts_the_bank_together_costs_nothing(
+    tmp_path, undisturbed, moment
+):
+    bank = tmp_path / "bank"
+    process = begin(bank, slow=0.4)
+    wait_for(lambda: any(bank.glob(moment)), process)
+    assert kill(process)[0] == -signal.SIGKILL
+    if moment != "speckled-5.npz":  # after that the document may be written in time
+        assert not (bank / "bank.json").exists()
+    log = tmp_path / "log"
+    finish(begin(bank, log=log))
+    assert files(bank) == undisturbed
+    assert calls(log) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [2, 3])
+def test_processes_on_one_bank_share_the_work(tmp_path, undisturbed, processes):
+    bank, log = tmp_path / "bank", tmp_path / "log"
+    begun = [begin(bank, log=log, sleep=0.1) for _ in range(processes)]
+    done = [finish(process) for process in begun]
+    assert files(bank) == undisturbed
+    assert sum(one["added"] for one in done) == SETS
+    assert TOTAL <= sum(one["computed"] for one in done) <= TOTAL + SHARD
+    assert SHARDS <= calls(log) <= SHARDS + 1
+
+
+@pytest.mark.slow
+def test_of_two_processes_one_is_killed_and_the_other_finishes(tmp_path, undisturbed):
+    bank, log = tmp_path / "bank", tmp_path / "log"
+    one, two = (begin(bank, log=log, sleep=0.1) for _ in range(2))
+    wait_for(lambda: calls(log) >= 4, one)
+    kill(one)
+    finish(two)
+    assert files(bank) == undisturbed
+    assert calls(log) <= SHARDS + 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mischief", ["exit", "kill"])
+def test_a_model_that_ends_its_process_costs_one_shard(tmp_path, undisturbed, mischief):
+    bank, log = tmp_path / "bank", tmp_path / "log"
+    process = begin(bank, log=log, mischief=mischief, at=6)
+    process.communicate(timeout=60)
+    assert process.returncode == (7 if mischief == "exit" else -signal.SIGKILL)
+    assert finish(begin(bank, log=log))["computed"] == TOTAL - 5 * SHARD
+    assert calls(log) == SHARDS + 1
+    assert files(bank) == undisturbed
+
+
+class Misbehaves(Exact):
+    """From the third batch on."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.how = how
+
+    def __call__(self, batch):
+        z = super().__call__(batch)
+        return self.how(z) if len(self.calls) >= 3 else z
+
+
+def raises(z):
+    raise ZeroDivisionError("by zero")
+
+
+def gives_nan(z):
+    z[4, 1] = np.nan
+    return z
+
+
+def loses_a_class(z):
+    return z[:, :3]
+
+
+def loses_a_row(z):
+    return z[:-1]
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        (raises, "the model failed on images 0 to 7.*ZeroDivisionError: by zero"),
+        (gives_nan, "images 0 to 7.*(nan|NaN|finite)"),
+        (loses_a_class, "images 0 to 7.*3.*4"),
+        (loses_a_row, "images 0 to 7.*7.*8"),
+    ],
+)
+def test_what_a_model_did_before_it_misbehaved_is_kept(tmp_path, undisturbed, how, message):
+    bank = tmp_path / "bank"
+    with pytest.raises(InputError, match=rf"images, speckled, severity 5: .*{message}"):
+        build(bank, Misbehaves(how))
+    mended = Exact()
+    assert build(bank, mended).computed == mended.seen == TOTAL - 2 * SHARD
+    assert files(bank) == undisturbed
+
+
+def test_an_interrupted_call_is_gone_on_with(tmp_path, undisturbed):
+    def interrupt(z):
+        raise KeyboardInterrupt
+
+    bank = tmp_path / "bank"
+    with pytest.raises(KeyboardInterrupt):
+        build(bank, Misbehaves(interrupt))
+    mended = Exact()
+    build(bank, mended)
+    assert mended.seen == TOTAL - 2 * SHARD
+    assert files(bank) == undisturbed
+
+
+@needs_disk
+@pytest.mark.parametrize("pages", [6, SHARDS + 2], ids=["shards", "sets"])
+def test_a_full_disk_is_said_and_a_larger_one_gone_on_with(tmp_path, undisturbed, pages):
+    told = play("full", tmp_path, pages)
+    kind, message = told["error"]
+    assert kind == "FileError"
+    assert "No space left on device" in message
+    assert "bank" in message
+    assert told["half"] == 0
+    done = min(pages, SHARDS)
+    assert told["shards"] == done
+    # The model may have been given the shard that had no place, and the next.
+    assert told["first"] >= done * SHARD
+    assert told["second"] == TOTAL - done * SHARD
+    assert told["files"] == undisturbed
+
+
+@needs_disk
+def test_a_read_only_cache_is_read_and_what_it_lacks_is_done(tmp_path, undisturbed):
+    told = play("read_only", tmp_path)
+    assert told["first"] == TOTAL
+    assert told["second"] == TOTAL - told["left"] * SHARD == 2 * SHARD
+    assert len(told["warnings"]) == 1
+    assert "cannot be written (Read-only file system)" in told["warnings"][0]
+    assert told["one"] == told["two"] == undisturbed
+
+
+def test_a_damaged_shard_in_the_folder_is_made_again(tmp_path, undisturbed):
+    bank = tmp_path / "bank"
+    with pytest.raises(InputError):
+        build(bank, Misbehaves(raises))
+    one, two = sorted(bank.rglob("*.shard"))
+    one.write_bytes(one.read_bytes()[:100])
+    two.write_bytes(two.read_bytes()[:-1] + b"!")
+    mended = Exact()
+    assert build(bank, mended).computed == mended.seen == TOTAL
+    assert files(bank) == undisturbed
+
+
+def random_resnet20():
+    """An ONNX file of the right size; its weights do not matter."""
+    rng = np.random.default_rng(0)
+    weights, width = {}, 3
+
+    def layer(name, norm, before, after):
+        weights[f"{name}.weight"] = rng.standard_normal((after, before, 3, 3), np.float32) / 10
+        for part in ("weight", "bias", "running_mean", "running_var"):
+            weights[f"{norm}.{part}"] = np.ones(after, np.float32)
+
+    layer("conv1", "bn1", 3, 16)
+    width = 16
+    for stage, after in ((1, 16), (2, 32), (3, 64)):
+        for block in range(3):
+            name = f"layer{stage}.{block}"
+            layer(f"{name}.conv1", f"{name}.bn1", width, after)
+            layer(f"{name}.conv2", f"{name}.bn2", after, after)
+            width = after
+    weights["linear.weight"] = rng.standard_normal((10, 64), np.float32)
+    weights["linear.bias"] = np.zeros(10, np.float32)
+    return resnet20_onnx(weights)
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory):
+    """A folder with a network, images and labels, and the bank that nothing happened to."""
+    folder = tmp_path_factory.mktemp("network")
+    rng = np.random.default_rng(1)
+    (folder / "net.onnx").write_bytes(random_resnet20())
+    np.save(folder / "images.npy", rng.integers(0, 256, (256, 32, 32, 3), dtype=np.uint8))
+    np.save(folder / "labels.npy", rng.integers(0, 10, 256))
+    out, err = command(folder, folder / "bank").communicate(timeout=120)
+    assert "scored    1,536 images" in out, err
+    return folder
+
+
+def command(folder, bank):
+    """The command line, as a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "shiftcal", "bank", "--model", "net.onnx", "--images", "images.npy",
+         "--corruption", "pixelate", "--shard-size", "32", "-o", bank],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "SHIFTCAL_CACHE": ""},
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("signal_", "status"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)], ids=["kill", "interrupt"]
+)
+def test_a_command_that_was_stopped_is_gone_on_with(tmp_path, network, signal_, status):
+    bank = tmp_path / "bank"
+    process = command(network, bank)
+    wait_for(lambda: len(list(bank.rglob("*.shard"))) >= 3, process)
+    code, _, err = kill(process, signal_)
+    assert code == status, err
+    if signal_ == signal.SIGINT:
+        assert err == (
+            "error: interrupted. What is finished is kept; no file is left half-written under its "
+            "name.\n"
+        )
+        assert not any(bank.rglob("*.tmp"))
+    finished = len(list(bank.rglob("*.shard")))
+    out, err = command(network, bank).communicate(timeout=120)
+    assert f"scored    {1536 - 32 * finished:,} images in this run" in out, err
+    assert files(bank) == files(network / "bank")
+
+
+def test_the_bank_that_is_compared_with_is_right(tmp_path, undisturbed):
+    build(tmp_path / "bank")
+    bank = SurrogateBank.load(tmp_path / "bank")
+    images, labels = bank_process.labelled(N, seed=21)
+    np.testing.assert_array_equal(bank.clean.logits, logits_of(images))
+    np.testing.assert_array_equal(bank.clean.labels, labels)
+    assert sorted(undisturbed) == ["bank.json", "clean.npz", "speckled-1.npz", "speckled-5.npz"]
+    assert small_disk.PAGE == 4096

@@ -1,0 +1,61 @@
+"""Labels of images as columns of a model's logits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from exact_model import exact
+from stored_images import draw_images
+
+from shiftcal.datasets import as_image_set
+from shiftcal.errors import InputError
+from shiftcal.scoring.labels import digest_of_labels, model_labels
+
+IMAGES = draw_images(4)
+
+
+def matched(labels, theirs=None, ours=None, k=4):
+    images = as_image_set(IMAGES, labels=labels, classes=theirs)
+    found = model_labels(images, exact(classes=ours), k)
+    return None if found is None else found.tolist()
+
+
+def test_images_without_labels_have_none():
+    assert matched(None) is None
+    assert matched(None, ["a", "b"], ["c", "d"], k=2) is None
+
+
+def test_classes_with_names_on_both_sides_are_matched_by_name():
+    assert matched([0, 1, 2, 1], ["cat", "ant", "bee"], ["ant", "bee", "cat", "dog"]) == [2, 0, 1, 0]
+
+
+def test_classes_of_the_images_that_the_model_has_not_may_be_there_without_images():
+    assert matched([0, 2, 2, 0], ["ant", "yak", "cat"], ["ant", "bee", "cat", "dog"]) == [0, 2, 2, 0]
+
+
+def test_an_image_of_a_class_the_model_has_not_is_refused():
+    with pytest.raises(InputError, match="class 'yak', which is not among the model's 4 classes"):
+        matched([0, 1, 1, 0], ["ant", "yak"], ["ant", "bee", "cat", "dog"])
+
+
+@pytest.mark.parametrize("theirs", [None, ["0", "1", "2", "3"]])
+@pytest.mark.parametrize("ours", [None, ["ant", "bee", "cat", "dog"]])
+def test_without_names_in_common_they_are_matched_by_number(theirs, ours):
+    assert matched([3, 0, 1, 3], theirs, ours) == [3, 0, 1, 3]
+
+
+def test_names_that_are_not_as_many_as_columns_are_refused():
+    with pytest.raises(InputError, match=r"has 2 classes \(ant, bee, ...\), and the model 4"):
+        matched([0, 1, 1, 0], ["ant", "bee"])
+
+
+def test_a_label_beyond_the_columns_is_refused():
+    with pytest.raises(InputError, match="must be from 0 to 3, .* got 4"):
+        matched([0, 4, 1, 0])
+
+
+def test_the_digest_tells_labels_apart():
+    one = np.array([0, 1, 2])
+    assert digest_of_labels(None) is None
+    assert digest_of_labels(one) == digest_of_labels(one.astype(np.int32))
+    assert digest_of_labels(one) != digest_of_labels(one[::-1].copy())

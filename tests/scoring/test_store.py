@@ -1,0 +1,258 @@
+"""Finished shards on disk: read back as they were, or made again."""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+import numpy as np
+import pytest
+
+from shiftcal.errors import FileError, InputWarning
+from shiftcal.scoring.shard import ShardResult
+from shiftcal.scoring.store import FolderStore, MemoryStore, passing_store
+
+KEY = "ab" * 20
+
+
+def result(key=KEY, *, dtype="float32", features=True, n=4):
+    rng = np.random.default_rng(5)
+    return ShardResult(
+        key,
+        np.arange(10, 10 + n, dtype=np.int64),
+        rng.standard_normal((n, 3)).astype(dtype),
+        rng.standard_normal((n, 2)).astype(dtype) if features else None,
+        {14: "cut short: ümläut", 17: "gone"},
+    )
+
+
+def file_of(folder, key=KEY):
+    return folder / key[:2] / f"{key}.shard"
+
+
+def assert_same(found, given):
+    assert found.key == given.key
+    np.testing.assert_array_equal(found.rows, given.rows, strict=True)
+    np.testing.assert_array_equal(found.logits, given.logits, strict=True)
+    assert (found.features is None) == (given.features is None)
+    if given.features is not None:
+        np.testing.assert_array_equal(found.features, given.features, strict=True)
+    assert found.bad == given.bad
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("features", [True, False])
+def test_what_is_put_is_got(tmp_path, dtype, features):
+    given = result(dtype=dtype, features=features)
+    store = FolderStore(tmp_path)
+    assert not store.has(KEY)
+    assert store.get(KEY) is None
+    store.put(given)
+    assert store.has(KEY)
+    assert_same(FolderStore(tmp_path).get(KEY), given)
+
+
+def test_a_shard_without_rows_is_got(tmp_path):
+    given = ShardResult(KEY, np.empty(0, np.int64), np.empty((0, 0), "f4"), None, {3: "gone"})
+    FolderStore(tmp_path).put(given)
+    assert_same(FolderStore(tmp_path).get(KEY), given)
+
+
+def test_the_same_shard_is_the_same_file(tmp_path):
+    for name in ("one", "two"):
+        FolderStore(tmp_path / name).put(result())
+    assert file_of(tmp_path / "one").read_bytes() == file_of(tmp_path / "two").read_bytes()
+    assert [f.name for f in (tmp_path / "one").rglob("*") if f.is_file()] == [f"{KEY}.shard"]
+
+
+def test_a_file_cut_short_anywhere_is_not_there(tmp_path):
+    FolderStore(tmp_path).put(result())
+    file = file_of(tmp_path)
+    whole = file.read_bytes()
+    for length in range(0, len(whole), 7):
+        file.write_bytes(whole[:length])
+        assert not FolderStore(tmp_path).has(KEY)
+        assert FolderStore(tmp_path).get(KEY) is None
+    FolderStore(tmp_path).put(result())
+    assert file.read_bytes() == whole
+
+
+def test_a_bit_that_flipped_is_never_believed(tmp_path):
+    given = result()
+    FolderStore(tmp_path).put(given)
+    file = file_of(tmp_path)
+    whole = file.read_bytes()
+    believed = 0
+    for place in range(0, len(whole), 3):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :])
+        found = FolderStore(tmp_path).get(KEY)
+        if found is None:
+            continue
+        assert_same(found, given)  # it was in the name of the format, or white space
+        believed += 1
+    assert believed < 0.1 * len(whole) / 3
+
+
+def test_a_damaged_file_is_removed_and_can_be_put_again(tmp_path):
+    store = FolderStore(tmp_path)
+    store.put(result())
+    file = file_of(tmp_path)
+    content = bytearray(file.read_bytes())
+    content[-3] ^= 4
+    file.write_bytes(content)
+    assert store.has(KEY)  # it is as long as it should be
+    assert store.get(KEY) is None
+    assert not file.exists()
+    assert not store.has(KEY)
+    store.put(result())
+    assert_same(store.get(KEY), result())
+
+
+def test_a_shard_under_the_name_of_another_is_not_taken_for_it(tmp_path):
+    FolderStore(tmp_path).put(result())
+    other = "cd" * 20
+    file_of(tmp_path, other).parent.mkdir()
+    file_of(tmp_path).rename(file_of(tmp_path, other))
+    assert FolderStore(tmp_path).get(other) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"\0" * 100, b"PK\3\4" + b"x" * 50])
+def test_foreign_files_are_not_there(tmp_path, content):
+    file_of(tmp_path).parent.mkdir(parents=True)
+    file_of(tmp_path).write_bytes(content)
+    store = FolderStore(tmp_path)
+    assert not store.has(KEY)
+    assert store.get(KEY) is None
+    store.put(result())
+    assert_same(store.get(KEY), result())
+
+
+def test_with_a_cache_shards_are_written_there_and_read_from_both(tmp_path):
+    cache, one, two = (tmp_path / name for name in ("cache", "one", "two"))
+    FolderStore(one, cache=cache).put(result())
+    assert file_of(cache).exists()
+    assert not file_of(one).exists()
+    assert_same(FolderStore(two, cache=cache).get(KEY), result())
+    other = result("cd" * 20)
+    FolderStore(two).put(other)
+    assert_same(FolderStore(two, cache=cache).get("cd" * 20), other)
+
+
+@pytest.fixture
+def stubborn(tmp_path):
+    """A cache that nobody can write to, root neither: files stand where folders should be."""
+    cache = tmp_path / "cache"
+    FolderStore(cache).put(result())
+    for name in ("cd", "ef"):
+        (cache / name).write_text("in the way")
+    return cache
+
+
+def test_a_cache_that_cannot_be_written_is_read_and_warned_of_once(tmp_path, stubborn):
+    store = FolderStore(tmp_path / "work", cache=stubborn)
+    assert_same(store.get(KEY), result())
+    others = [result("cd" * 20), result("ef" * 20), result("01" * 20)]
+    with pytest.warns(InputWarning, match="cache .* cannot be written .*only read") as warned:
+        for other in others:
+            store.put(other)
+    assert len(warned) == 1
+    for other in others:
+        assert_same(store.get(other.key), other)
+        assert file_of(tmp_path / "work", other.key).exists()
+
+
+def test_a_cache_that_is_a_file_is_warned_of(tmp_path):
+    (tmp_path / "cache").write_text("not a folder")
+    store = FolderStore(tmp_path / "work", cache=tmp_path / "cache")
+    assert not store.has(KEY)
+    assert store.get(KEY) is None
+    with pytest.warns(InputWarning, match=r"cannot be written \((File exists|Not a directory)\)"):
+        store.put(result())
+    assert_same(store.get(KEY), result())
+
+
+def test_a_damaged_file_that_cannot_be_removed_is_passed_over(tmp_path, monkeypatch):
+    cache = tmp_path / "cache"
+    FolderStore(cache).put(result())
+    file = file_of(cache)
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+
+    def refuse(self, missing_ok=False):
+        raise PermissionError(13, "Permission denied")
+
+    store = FolderStore(tmp_path / "work", cache=cache)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(file), "unlink", refuse)
+        assert store.get(KEY) is None
+    assert file.exists()
+    assert not store.has(KEY)
+    store.put(result())
+    assert store.has(KEY)
+    assert_same(store.get(KEY), result())
+
+
+def test_a_file_that_cannot_be_opened_now_is_not_removed(tmp_path, monkeypatch):
+    FolderStore(tmp_path).put(result())
+
+    def refuse(*_):
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("shiftcal.scoring.store.safe_open", refuse)
+        assert FolderStore(tmp_path).get(KEY) is None
+    assert_same(FolderStore(tmp_path).get(KEY), result())
+
+
+def test_a_folder_that_cannot_be_written_says_so_and_what_to_do(tmp_path):
+    (tmp_path / "work").write_text("not a folder")
+    with pytest.raises(FileError, match=r"work could not be written: .*same command goes on"):
+        FolderStore(tmp_path / "work").put(result())
+
+
+def test_a_full_disk_is_named(tmp_path, monkeypatch):
+    def full(self, content):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_bytes", full)
+    with pytest.raises(FileError, match="could not be written: No space left on device. What is"):
+        FolderStore(tmp_path).put(result())
+    assert not any(f.is_file() for f in tmp_path.rglob("*"))
+
+
+def test_a_full_cache_is_done_without(tmp_path, monkeypatch):
+    real = type(tmp_path).write_bytes
+
+    def full(self, content):
+        if "cache" in self.parts:
+            raise OSError(28, "No space left on device")
+        return real(self, content)
+
+    monkeypatch.setattr(type(tmp_path), "write_bytes", full)
+    store = FolderStore(tmp_path / "work", cache=tmp_path / "cache")
+    with pytest.warns(InputWarning, match="No space left on device"):
+        store.put(result())
+    assert_same(store.get(KEY), result())
+
+
+def test_a_passing_store_leaves_nothing_but_the_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    with passing_store(tmp_path / "cache") as store:
+        assert store.claim(KEY)
+        store.put(result())
+    assert os.listdir(tmp_path / "tmp") == []
+    assert file_of(tmp_path / "cache").exists()
+
+
+def test_a_passing_store_without_a_cache_is_memory():
+    with warnings.catch_warnings(), passing_store(None) as store:
+        assert isinstance(store, MemoryStore)
+        assert store.claim(KEY)
+        assert not store.has(KEY)
+        assert store.get(KEY) is None
+        store.put(result())
+        store.release(KEY)
+        assert store.has(KEY)
+        assert_same(store.get(KEY), result())

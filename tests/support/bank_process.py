@@ -1,0 +1,104 @@
+"""A process that builds a bank with a slow model: ``python bank_process.py FOLDER OPTIONS``.
+
+Options, as JSON: ``log``, a file that gets a line for every call of the model, with the number of
+images; ``sleep``, seconds a call takes; ``mischief``, what the model does in call number ``at``:
+``"exit"`` or ``"kill"``; ``slow``, seconds that the writing of a set takes at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from exact_model import exact, labelled, logits_of
+
+N, SHARD, SETS = 48, 8, 3
+
+
+def speckled(image, severity, rng):
+    """A corruption that needs no compiler, so that processes start soon."""
+    image[rng.random(image.shape[:2]) < 0.1 * severity] = 255
+    return image
+
+
+def build(folder, function=None, **options):
+    """The bank that all such processes build."""
+    from shiftcal.surrogates.build import build_bank
+    from shiftcal.surrogates.conditions import conditions_of
+    from shiftcal.surrogates.synthesize import Options
+
+    images, labels = labelled(N, seed=21)
+    return build_bank(
+        exact(function, batch_size=SHARD),
+        images,
+        folder,
+        labels=labels,
+        conditions=conditions_of(speckled, (1, 5)),
+        options=Options(shard_size=SHARD, **options),
+    )
+
+
+def begin(folder, **options):
+    """Such a process."""
+    return subprocess.Popen(
+        [sys.executable, __file__, str(folder), json.dumps(options, default=str)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process):
+    """What it says at the end: images it scored."""
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    return json.loads(out)
+
+
+def calls(log):
+    """How many times the model was called, by all processes together."""
+    return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+def _main(folder, options):
+    told = json.loads(options)
+    log = os.open(told["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT) if "log" in told else None
+    number = 0
+
+    def slow(batch):
+        nonlocal number
+        number += 1
+        if log is not None:
+            os.write(log, f"{len(batch)}\n".encode())
+        time.sleep(told.get("sleep", 0))
+        if number == told.get("at"):
+            if told["mischief"] == "exit":
+                os._exit(7)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return logits_of(batch)
+
+    if "slow" in told:
+        _slow_down(told["slow"])
+    done = build(Path(folder), slow)
+    sys.stdout.write(json.dumps({"computed": done.computed, "added": done.added}))
+
+
+def _slow_down(seconds):
+    from shiftcal.surrogates import build as module
+
+    real = module.write_set
+
+    def write(*arguments, **options):
+        real(*arguments, **options)
+        time.sleep(seconds)
+
+    module.write_set = write
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])
