@@ -18,10 +18,10 @@ from timing import Timing, circumstances, extra_memory, listed, measure, write
 
 from shiftcal.maps import Temperature
 from shiftcal.scores import Scores
-from shiftcal.scoring.merge import merge_scores, merge_statistics
-from shiftcal.scoring.merge_parts import find_parts
-from shiftcal.scoring.statistics import ScoreStatistics
-from shiftcal.scoring.statistics_part import Part
+from shiftcal.scoring.merging.merge import merge_scores, merge_statistics
+from shiftcal.scoring.merging.parts import find_parts
+from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
+from shiftcal.scoring.statistics.part import Part
 
 ROWS = 50_000
 PARTS = 1_000
@@ -131,8 +131,8 @@ of processor time, over all threads. Written by `sharding.py`.
   {kilobytes(facts["bytes_of_a_file_10"])} of 10.
 - Memory beside the mapped rows: {megabytes(facts["memory_of_statistics_1000"])} at most, the rows
   that were just read among it.
-- The temperature differs from the exact fit by {facts["temperature_off_by_1000"]:.1e} and
-  {facts["temperature_off_by_10"]:.1e}, relative.
+- The temperature differs from that of `Temperature`, which works in single precision here, by
+  {facts["temperature_off_by_1000"]:.1e} and {facts["temperature_off_by_10"]:.1e}, relative.
 
 ## Merging them
 

@@ -8,9 +8,9 @@ from ladder_data import draw
 from score_parts import write_parts
 
 import shiftcal as sc
-from shiftcal.scoring.merge import statistics_of_npz
-from shiftcal.scoring.merge_parts import find_parts
-from shiftcal.scoring.statistics import ScoreStatistics
+from shiftcal.scoring.merging.merge import statistics_of_npz
+from shiftcal.scoring.merging.parts import find_parts
+from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
 
 KEYS = {
     "shiftcal", "command", "output", "holds", "n_parts", "n_images", "n", "n_classes",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from absent_package import hide
 from hostile_files import trap
 
 from shiftcal.errors import FileError, InputError, MissingExtra
@@ -77,13 +77,7 @@ def test_variants_without_weights_and_other_files_are_refused(tmp_path):
     ],
 )
 def test_a_missing_package_is_told_with_the_way_to_install_it(monkeypatch, absent, words):
-    class Blocked:
-        def find_spec(self, name, path=None, target=None):
-            if name == absent:
-                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-    monkeypatch.delitem(sys.modules, absent, raising=False)
-    monkeypatch.setattr(sys, "meta_path", [Blocked(), *sys.meta_path])
+    hide(monkeypatch, absent)
     with pytest.raises(MissingExtra, match=words):
         efficientnet_lite(0)
 

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from absent_package import hide
 from hostile_files import trap
 from standin_hubs import sized, standin_timm, tiny
 
@@ -75,7 +76,7 @@ def test_unknown_names_and_a_missing_package_are_told(monkeypatch, published):
     install(monkeypatch, standin_timm(SETTINGS, published))
     with pytest.raises(InputError, match="timm has no network 'resnet5'; the nearest: resnet50"):
         as_model("timm:resnet5")
-    monkeypatch.setitem(sys.modules, "timm", None)
+    hide(monkeypatch, "timm")
     with pytest.raises(MissingExtra, match=r"timm:resnet50 needs timm.*Run: pip install timm$"):
         as_model("timm:resnet50")
 

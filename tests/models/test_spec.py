@@ -8,12 +8,13 @@ import sys
 import numpy as np
 import pytest
 import torch
+from absent_package import hide
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 from torch import nn
 
-from shiftcal.errors import FileError, InputError, UnknownName
+from shiftcal.errors import FileError, InputError, MissingExtra, UnknownName
 from shiftcal.models import (
     ExportedModel,
     OnnxModel,
@@ -23,7 +24,6 @@ from shiftcal.models import (
     TorchModel,
     TorchScriptModel,
     as_model,
-    cifar_resnet,
     parse_spec,
 )
 from shiftcal.models._spec_options import TAKEN, plain_value
@@ -318,7 +318,8 @@ def test_options_beside_the_text_are_taken_and_none_may_be_said_twice():
 @pytest.mark.filterwarnings("ignore:.*torch.jit.*:FutureWarning")
 def test_plain_paths_and_texts_of_files_give_the_same_model(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    network = cifar_resnet(20)
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Conv2d(3, 4, 32), nn.Flatten(), nn.Linear(4, 3)).eval()
     torch.jit.save(torch.jit.trace(network, torch.zeros(2, 3, 32, 32)), "net.pt")
     (tmp_path / "odd?crop=3.pt").write_bytes((tmp_path / "net.pt").read_bytes())
     wanted = as_model(network, preprocessing=Preprocessing()).logits(IMAGES)
@@ -331,6 +332,23 @@ def test_plain_paths_and_texts_of_files_give_the_same_model(tmp_path, monkeypatc
         )
     assert as_model(tmp_path / "net.pt").spec == f"torchscript:{tmp_path}/net.pt"
     assert as_model(network).spec is None
+
+
+@pytest.mark.parametrize(
+    ("text", "package"),
+    [
+        ("timm:resnet50", "timm"),
+        ("hf:microsoft/resnet-50", "transformers"),
+        ("torchvision:resnet50", "torchvision"),
+        ("pytorchcv:resnet20_cifar10", "pytorchcv"),
+    ],
+)
+def test_a_package_that_is_not_installed_is_named_with_the_way_to_install_it(
+    monkeypatch, text, package
+):
+    hide(monkeypatch, package)
+    with pytest.raises(MissingExtra, match=f"{text} needs {package}.*Run: pip install {package}$"):
+        as_model(text)
 
 
 def test_things_that_are_no_models_are_refused():

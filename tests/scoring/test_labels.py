@@ -26,11 +26,21 @@ def test_images_without_labels_have_none():
 
 
 def test_classes_with_names_on_both_sides_are_matched_by_name():
-    assert matched([0, 1, 2, 1], ["cat", "ant", "bee"], ["ant", "bee", "cat", "dog"]) == [2, 0, 1, 0]
+    assert matched([0, 1, 2, 1], ["cat", "ant", "bee"], ["ant", "bee", "cat", "dog"]) == [
+        2,
+        0,
+        1,
+        0,
+    ]
 
 
 def test_classes_of_the_images_that_the_model_has_not_may_be_there_without_images():
-    assert matched([0, 2, 2, 0], ["ant", "yak", "cat"], ["ant", "bee", "cat", "dog"]) == [0, 2, 2, 0]
+    assert matched([0, 2, 2, 0], ["ant", "yak", "cat"], ["ant", "bee", "cat", "dog"]) == [
+        0,
+        2,
+        2,
+        0,
+    ]
 
 
 def test_an_image_of_a_class_the_model_has_not_is_refused():

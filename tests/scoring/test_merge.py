@@ -11,11 +11,11 @@ from score_parts import part_note, write_parts
 
 from shiftcal.errors import FileError, InputError
 from shiftcal.scores import Scores, read_scores, write_scores
-from shiftcal.scoring import merge_npz
-from shiftcal.scoring.merge import merge_scores, merge_statistics, statistics_of_npz
-from shiftcal.scoring.merge_parts import find_parts
-from shiftcal.scoring.statistics import ScoreStatistics
-from shiftcal.scoring.statistics_part import Part
+from shiftcal.scoring.merging import npz as merge_npz
+from shiftcal.scoring.merging.merge import merge_scores, merge_statistics, statistics_of_npz
+from shiftcal.scoring.merging.parts import find_parts
+from shiftcal.scoring.statistics.part import Part
+from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
 
 CLASSES = np.array(list("abcdef"))
 

@@ -7,7 +7,6 @@ import pytest
 from exact_model import Exact, exact, features_of, labelled, logits_of
 from stored_images import write_images
 
-import shiftcal
 from shiftcal.datasets import as_image_set
 from shiftcal.errors import FileError, InputError, InputWarning
 from shiftcal.models import as_model
@@ -29,7 +28,12 @@ def test_scores_are_the_models_logits_bit_for_bit():
     scores = score(model, IMAGES, LABELS)
     np.testing.assert_array_equal(scores.values, model.logits(IMAGES), strict=True)
     np.testing.assert_array_equal(scores.labels, LABELS)
-    assert (scores.input, scores.ids, scores.classes, scores.features) == ("logits", None, None, None)
+    assert (scores.input, scores.ids, scores.classes, scores.features) == (
+        "logits",
+        None,
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize("shard_size", [1, 7, 16, 1024])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -13,10 +15,10 @@ from stored_images import write_images
 from shiftcal.errors import FileError, InputError, InputWarning
 from shiftcal.models import as_model
 from shiftcal.scores import read_scores
-from shiftcal.scoring import score, score_file
 from shiftcal.scoring import _score_file as module
-from shiftcal.scoring.statistics import ScoreStatistics
-from shiftcal.scoring.statistics_file import read_statistics
+from shiftcal.scoring import score, score_file
+from shiftcal.scoring.statistics.file import read_statistics
+from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
 
 IMAGES, LABELS = labelled(30, seed=7)
 
@@ -285,3 +287,24 @@ def test_damaged_notes_are_named(tmp_path):
     (tmp_path / "a.npz.parts" / "notes.json").write_text("{")
     with pytest.raises(FileError, match=r"notes.json is damaged .*Remove it"):
         written(tmp_path / "a.npz", exact(batch_size=None))
+
+
+def test_two_at_once_share_the_work_on_one_file(tmp_path):
+    class Slow(Exact):
+        def __call__(self, batch):
+            time.sleep(0.1)
+            return super().__call__(batch)
+
+    models = [exact(Slow()), exact(Slow())]
+    working = [
+        threading.Thread(target=written, args=(tmp_path / "a.npz", model)) for model in models
+    ]
+    for each in working:
+        each.start()
+    for each in working:
+        each.join(30)
+    seen = [model.function.seen for model in models]
+    assert 30 <= sum(seen) <= 38
+    assert max(seen) < 30
+    np.testing.assert_array_equal(read_scores(tmp_path / "a.npz").values, logits_of(IMAGES))
+    assert only(tmp_path, "a.npz")

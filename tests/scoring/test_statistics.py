@@ -13,8 +13,8 @@ from shiftcal import SAC, SurrogateBank, metrics
 from shiftcal.errors import FitWarning, InputError, InputWarning
 from shiftcal.maps import Temperature
 from shiftcal.scores import Scores
-from shiftcal.scoring import statistics_rows
-from shiftcal.scoring.statistics import ScoreStatistics
+from shiftcal.scoring.statistics import rows as statistics_rows
+from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
 
 
 @pytest.fixture(scope="module")

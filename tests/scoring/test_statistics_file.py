@@ -12,10 +12,10 @@ from ladder_data import draw
 
 from shiftcal.errors import FileError
 from shiftcal.scores import Scores
-from shiftcal.scoring import statistics_file
-from shiftcal.scoring.statistics import ScoreStatistics
-from shiftcal.scoring.statistics_file import read_statistics
-from shiftcal.scoring.statistics_part import Part
+from shiftcal.scoring.statistics import file as statistics_file
+from shiftcal.scoring.statistics.file import read_statistics
+from shiftcal.scoring.statistics.part import Part
+from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
 
 PART = Part(shard=2, of=3, first=200, stop=400, n_images=600, key="abc")
 

@@ -84,7 +84,9 @@ def test_a_bit_that_flipped_is_never_believed(tmp_path):
     whole = file.read_bytes()
     believed = 0
     for place in range(0, len(whole), 3):
-        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :])
+        file.write_bytes(
+            whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :]
+        )
         found = FolderStore(tmp_path).get(KEY)
         if found is None:
             continue

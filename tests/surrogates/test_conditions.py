@@ -28,7 +28,9 @@ def test_several_come_one_after_the_other():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("severities", [(3, 1, 3), [1, 3], range(1, 4, 2), np.array([3, 1]), {1, 3}])
+@pytest.mark.parametrize(
+    "severities", [(3, 1, 3), [1, 3], range(1, 4, 2), np.array([3, 1]), {1, 3}]
+)
 def test_severities_rise_and_are_there_once(severities):
     assert named("fog", severities) == [("fog", 1), ("fog", 3)]
 

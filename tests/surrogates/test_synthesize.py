@@ -60,7 +60,9 @@ def test_a_table_can_be_named():
     bank = made(corruption="pixelate", severities=3, table="imagenet")
     by_hand = logits_of(corrupt(IMAGES, "pixelate", severity=3, table="imagenet"))
     np.testing.assert_array_equal(bank[1].logits, by_hand)
-    assert not np.array_equal(by_hand, logits_of(corrupt(IMAGES, "pixelate", severity=3, table="cifar")))
+    assert not np.array_equal(
+        by_hand, logits_of(corrupt(IMAGES, "pixelate", severity=3, table="cifar"))
+    )
 
 
 def test_a_function_of_ones_own_is_applied_with_its_random_numbers():

@@ -15,7 +15,7 @@ from shiftcal.cli._streams import progress
 from shiftcal.errors import InputError
 
 if TYPE_CHECKING:
-    from shiftcal.scoring.statistics import ScoreStatistics
+    from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
 
 
 def merge(
@@ -48,8 +48,8 @@ def merge(
     _check_suffix(output, only=only)
     check_output(output, inputs=parts)
     with progress(f"merging {len(parts):,} parts"):
-        from shiftcal.scoring.merge import merge_scores, merge_statistics
-        from shiftcal.scoring.merge_parts import find_parts
+        from shiftcal.scoring.merging.merge import merge_scores, merge_statistics
+        from shiftcal.scoring.merging.parts import find_parts
 
         found = find_parts(parts)
         if only:

@@ -20,7 +20,7 @@ from shiftcal.numerics.softmax import p_max
 from shiftcal.surrogates import SetSummary, SurrogateBank
 
 if TYPE_CHECKING:
-    from shiftcal.scoring.statistics import ScoreStatistics
+    from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
 
 DISTANCES = ("mean", "ks", "wasserstein")
 

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from shiftcal.scoring.engines.base import Engine
     from shiftcal.scoring.engines.local import LocalEngine
     from shiftcal.scoring.engines.ray import RayEngine
-    from shiftcal.scoring.statistics import ScoreStatistics
+    from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
 
 # Public name -> the file it is taken from, when it is first asked for.
 _WHERE = {
     "Engine": "engines.base",
     "LocalEngine": "engines.local",
     "RayEngine": "engines.ray",
-    "ScoreStatistics": "statistics",
+    "ScoreStatistics": "statistics.score_statistics",
     "Scored": "_score_file",
     "score": "_score",
     "score_file": "_score_file",

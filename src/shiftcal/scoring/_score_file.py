@@ -32,9 +32,9 @@ from shiftcal.scoring.labels import digest_of_labels, model_labels
 from shiftcal.scoring.run import Finished, Reporting, left_out, run_job, warn_of_bad
 from shiftcal.scoring.setup import as_engine, cache_folder, make_work
 from shiftcal.scoring.sharing import guest_of
-from shiftcal.scoring.statistics import ScoreStatistics
-from shiftcal.scoring.statistics_file import write_statistics
-from shiftcal.scoring.statistics_part import Part
+from shiftcal.scoring.statistics.file import write_statistics
+from shiftcal.scoring.statistics.part import Part
+from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
 from shiftcal.scoring.store import FolderStore, Store
 
 

@@ -115,16 +115,18 @@ def _file(condition: Condition) -> str:
 
 def _check_free(target: Path) -> None:
     """Refuse a folder that holds something else than a bank, finished or begun."""
-    if not target.exists():
+    try:
+        # One look at all of it: another process may be finishing the bank.
+        names = sorted(entry.name for entry in target.iterdir())
+    except FileNotFoundError:
         return
-    if not target.is_dir():
-        raise FileError(f"{target} is a file. Name a folder for the bank.")
-    if not (target / "bank.json").exists() and not (target / WORKSHOP).exists():
-        others = sorted(entry.name for entry in target.iterdir())
-        if others:
-            raise FileError(
-                f"{target} holds {others[0]!r} and is no bank. Name a new folder for the bank."
-            )
+    except OSError as error:
+        what = "is a file" if target.is_file() else f"cannot be read ({error.strerror or error})"
+        raise FileError(f"{target} {what}. Name a folder for the bank.") from error
+    if names and not {"bank.json", WORKSHOP} & set(names):
+        raise FileError(
+            f"{target} holds {names[0]!r} and is no bank. Name a new folder for the bank."
+        )
 
 
 @contextmanager

@@ -12,12 +12,12 @@ from shiftcal.errors import InputError
 from shiftcal.metrics import MetricSketch
 from shiftcal.numerics.temperature.likelihood import TemperatureSolution
 from shiftcal.scores import Scores
-from shiftcal.scoring import statistics_temperature
-from shiftcal.scoring.statistics_rows import checked_blocks
-from shiftcal.scoring.statistics_totals import Totals, totals_of
+from shiftcal.scoring.statistics import temperature as fitting
+from shiftcal.scoring.statistics.rows import checked_blocks
+from shiftcal.scoring.statistics.totals import Totals, totals_of
 
 if TYPE_CHECKING:
-    from shiftcal.scoring.statistics_part import Part
+    from shiftcal.scoring.statistics.part import Part
 
 # A cell of confidence is 1.2e-4 wide in the middle, 6e-5 at 0.99; all of them take 0.5 MB.
 PRECISION = 7
@@ -212,7 +212,7 @@ class ScoreStatistics:
         totals = self._with_labels("temperature")
         ends = check_range(t_range, name="t_range")
         _refuse_unreachable(ends)
-        return statistics_temperature.from_totals(totals, ends)
+        return fitting.from_totals(totals, ends)
 
     def refined(
         self, parts: Sequence[Scores], *, t_range: tuple[float, float] = (0.01, 100.0)
@@ -235,7 +235,7 @@ class ScoreStatistics:
                 f"refined needs the {self.n:,} labelled rows that were counted; the parts have "
                 f"{n:,}{'' if n != self.n else ', not all with labels'}. Give all of them, once."
             )
-        return statistics_temperature.refined(start, parts, t_range)
+        return fitting.refined(start, parts, t_range)
 
     def write(self, path: str | os.PathLike[str], *, part: Part | None = None) -> None:
         """Write everything to versioned JSON, whole or not at all.
@@ -244,7 +244,7 @@ class ScoreStatistics:
             path: The file.
             part: Which part of a job these are, for ``shiftcal merge``.
         """
-        from shiftcal.scoring.statistics_file import write_statistics
+        from shiftcal.scoring.statistics.file import write_statistics
 
         write_statistics(path, self, part)
 
@@ -255,7 +255,7 @@ class ScoreStatistics:
         Raises:
             FileError: If the file is missing, damaged, of another kind, or from a newer version.
         """
-        from shiftcal.scoring.statistics_file import read_statistics
+        from shiftcal.scoring.statistics.file import read_statistics
 
         return read_statistics(path)[0]
 
@@ -281,7 +281,7 @@ def _common(left: tuple[str, ...] | None, right: tuple[str, ...] | None) -> tupl
 
 
 def _refuse_unreachable(ends: tuple[float, float]) -> None:
-    low, high = statistics_temperature.REACH
+    low, high = fitting.REACH
     if not low <= ends[0] <= ends[1] <= high:
         raise InputError(
             f"statistics know temperatures from {low:.2g} to {high:g}; asked for was "

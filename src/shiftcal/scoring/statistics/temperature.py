@@ -13,8 +13,8 @@ from shiftcal.numerics.temperature.likelihood import TemperatureSolution
 from shiftcal.numerics.temperature.slope_search import find_zero
 from shiftcal.numerics.temperature.softmax_moments import Moments, softmax_moments
 from shiftcal.scores import Scores
-from shiftcal.scoring.statistics_rows import checked_blocks
-from shiftcal.scoring.statistics_totals import Totals
+from shiftcal.scoring.statistics.rows import checked_blocks
+from shiftcal.scoring.statistics.totals import Totals
 
 # The temperatures between which the ladder tells the likelihood.
 REACH = (1 / float(BETAS[-1]), 1 / float(BETAS[0]))

@@ -12,8 +12,8 @@ from typing import Literal
 from shiftcal.errors import FileError, InputError
 from shiftcal.scores._opening import find
 from shiftcal.scores.npz import read_member
-from shiftcal.scoring.statistics_file import read_part
-from shiftcal.scoring.statistics_part import Part
+from shiftcal.scoring.statistics.file import read_part
+from shiftcal.scoring.statistics.part import Part
 
 
 @dataclass(frozen=True)

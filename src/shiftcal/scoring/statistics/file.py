@@ -18,9 +18,9 @@ from shiftcal._checks import check_classes, check_count
 from shiftcal._files import atomic_write
 from shiftcal.errors import FileError, InputError
 from shiftcal.metrics import MetricSketch
-from shiftcal.scoring.statistics import PRECISION, ScoreStatistics
-from shiftcal.scoring.statistics_part import Part
-from shiftcal.scoring.statistics_totals import LADDER, OF_CONFIDENCE, OF_LABELS, Totals
+from shiftcal.scoring.statistics.part import Part
+from shiftcal.scoring.statistics.score_statistics import PRECISION, ScoreStatistics
+from shiftcal.scoring.statistics.totals import LADDER, OF_CONFIDENCE, OF_LABELS, Totals
 
 FORMAT = "shiftcal-statistics"
 VERSION = 1

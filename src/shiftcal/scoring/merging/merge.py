@@ -16,10 +16,10 @@ from shiftcal.errors import FileError, InputError
 from shiftcal.scores import Scores
 from shiftcal.scores._assemble import KINDS, the_kind
 from shiftcal.scores.npz import read_member
-from shiftcal.scoring.merge_npz import Head, heads, new_archive, stretches, write_array
-from shiftcal.scoring.merge_parts import PartFile
-from shiftcal.scoring.statistics import ScoreStatistics
-from shiftcal.scoring.statistics_file import read_statistics
+from shiftcal.scoring.merging.npz import Head, heads, new_archive, stretches, write_array
+from shiftcal.scoring.merging.parts import PartFile
+from shiftcal.scoring.statistics.file import read_statistics
+from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
 
 # What a row has beside its scores, in the order in which scores files are written.
 _BESIDE = ("labels", "features", "ids")

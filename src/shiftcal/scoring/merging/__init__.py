@@ -1,0 +1,1 @@
+"""Parts of a job put together again: their rows, or their statistics."""

@@ -1,0 +1,225 @@
+"""``shiftcal bank``."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from onnx_resnet import mean_colour_onnx
+from stored_images import draw_images, encode, write_images
+
+from shiftcal import SurrogateBank, corrupt
+from shiftcal.models import as_model
+
+IMAGES = draw_images(18, 16, 16, seed=30)
+CLASSES = ("ant", "bee", "cat")
+NAMES = [f"{CLASSES[i // 6]}/{i:02d}.png" for i in range(18)]
+COMMAND = "bank --model net.onnx --images images --batch-size 6 --shard-size 6"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A network of three classes, images in class folders, and an array of them."""
+    (tmp_path / "net.onnx").write_bytes(mean_colour_onnx(["n", 3, 16, 16]))
+    write_images(tmp_path / "images", IMAGES, NAMES)
+    np.save(tmp_path / "images.npy", IMAGES)
+    np.save(tmp_path / "three.npy", np.arange(18) // 6)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SHIFTCAL_CACHE", raising=False)
+    return tmp_path
+
+
+def contents(bank):
+    return {file.name: file.read_bytes() for file in bank.iterdir()}
+
+
+def test_a_bank_is_made_and_says_what_is_next(folder, shiftcal):
+    done = shiftcal(COMMAND, "--corruption pixelate -o bank")
+    assert (done.status, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        "model     net.onnx",
+        "images    images",
+        "sets      6: 6 made",
+        "scored    108 images in this run",
+        "bank      bank",
+        "next      shiftcal fit --method sac --bank bank -o sac.json",
+    ]
+    bank = SurrogateBank.load("bank")
+    model = as_model("net.onnx", batch_size=6)
+    for each in bank:
+        pixels = corrupt(IMAGES, "pixelate", severity=each.severity) if each.severity else IMAGES
+        np.testing.assert_array_equal(each.logits, model.logits(pixels))
+        assert each.labels.tolist() == [0] * 6 + [1] * 6 + [2] * 6
+    assert bank.origin["model"]["spec"] == "onnx:net.onnx"
+
+
+def test_the_bank_can_be_fitted_with(folder, shiftcal):
+    shiftcal(COMMAND, "-o bank")
+    assert shiftcal("fit --method sac --bank bank -o sac.json").status == 0
+
+
+def test_the_same_command_again_has_nothing_to_do(folder, shiftcal):
+    shiftcal(COMMAND, "-o bank --severity 1")
+    before = contents(folder / "bank")
+    done = shiftcal(COMMAND, "-o bank --severity 1")
+    assert done.status == 0
+    assert "sets      2: 0 added, 2 were there already" in done.out
+    assert "scored    0 images in this run" in done.out
+    assert contents(folder / "bank") == before
+
+
+def test_a_bank_is_added_to(folder, shiftcal):
+    shiftcal(COMMAND, "-o bank --severity 1")
+    done = shiftcal(COMMAND, "-o bank --severity 1-2 --corruption pixelate --corruption fog")
+    assert "sets      5: 3 added, 2 were there already" in done.out
+    assert "scored    54 images in this run" in done.out
+
+
+def test_json_says_the_same(folder, shiftcal_json):
+    told = shiftcal_json(COMMAND, "-o bank --severity 2,4 --seed 3 --dtype float16")
+    assert told["command"] == "bank"
+    assert (told["bank"], told["model"], told["images"]) == ("bank", "net.onnx", "images")
+    assert told["sets"] == ["clean", "pixelate, severity 2", "pixelate, severity 4"]
+    assert (told["sets_added"], told["images_scored"]) == (3, 54)
+    assert (told["left_out"], told["warnings"]) == ([], [])
+    origin = json.loads((folder / "bank" / "bank.json").read_text())["origin"]
+    assert (origin["seed"], origin["dtype"]) == (3, "float16")
+
+
+@pytest.mark.parametrize("kind", ["npy", "txt", "csv"])
+def test_labels_can_be_in_a_file(folder, shiftcal, kind):
+    labels = np.arange(18) % 3
+    np.save(folder / "y.npy", labels)
+    (folder / "y.txt").write_text("\n".join(map(str, labels)))
+    (folder / "y.csv").write_text("label\n" + "\n".join(map(str, labels)))
+    done = shiftcal(
+        f"bank --model net.onnx --images images.npy --labels y.{kind} --severity 1 -o b"
+    )
+    assert done.status == 0, done.err
+    assert SurrogateBank.load("b").clean.labels.tolist() == labels.tolist()
+
+
+def test_two_workers_make_the_same_bank(folder, shiftcal):
+    shiftcal(COMMAND, "--severity 1 -o one")
+    done = shiftcal(COMMAND, "--severity 1 --workers 2 -o two")
+    assert done.status == 0, done.err
+    assert contents(folder / "one") == contents(folder / "two")
+
+
+def test_a_cache_is_shared_between_banks(folder, shiftcal):
+    shiftcal(COMMAND, "--severity 1 --cache cache -o one")
+    done = shiftcal(COMMAND, "--severity 1 --cache cache -o two")
+    assert "scored    0 images" in done.out
+    assert contents(folder / "one") == contents(folder / "two")
+
+
+def test_a_function_of_ones_own_is_a_corruption(folder, shiftcal):
+    (folder / "mine.py").write_text("def dark(image, severity):\n    return image // severity\n")
+    done = shiftcal(COMMAND, "--corruption mine:dark --severity 2 -o bank")
+    assert done.status == 0, done.err
+    np.testing.assert_array_equal(
+        SurrogateBank.load("bank")[1].logits, as_model("net.onnx", batch_size=6).logits(IMAGES // 2)
+    )
+
+
+def test_a_function_that_fails_is_to_blame_and_what_was_done_is_kept(folder, shiftcal):
+    (folder / "bad.py").write_text("def bad(image, severity):\n    return image.nonsense\n")
+    done = shiftcal(COMMAND, "--corruption bad:bad --severity 1 -o bank")
+    assert done.status == 2
+    assert "nonsense" in done.err
+    assert "mistake in shiftcal" not in done.err
+
+
+@pytest.fixture
+def damaged(folder):
+    """Four images that cannot be read: cut short, empty, something else, gone."""
+    png = (folder / "images" / NAMES[0]).read_bytes()
+    (folder / "images" / NAMES[0]).write_bytes(png[: len(png) // 2])
+    (folder / "images" / NAMES[7]).write_bytes(b"")
+    (folder / "images" / NAMES[8]).write_text("this is no image")
+    jpeg = encode(IMAGES[17], "JPEG")
+    (folder / "images" / NAMES[17]).unlink()
+    (folder / "images" / "cat" / "17.jpg").write_bytes(jpeg[: len(jpeg) // 3])
+    return ["ant/00.png", "bee/07.png", "bee/08.png", "cat/17.jpg"]
+
+
+def test_images_that_cannot_be_read_are_left_out_listed_and_status_2(folder, shiftcal, damaged):
+    done = shiftcal(COMMAND, "--severity 1 -o bank")
+    assert done.status == 2
+    assert "left out  4 images" in done.out
+    lines = done.err.splitlines()
+    assert lines[0].startswith("warning: left out 4 of 18 images: ")
+    assert "ant/00.png" in lines[0]
+    assert lines[0].endswith("and 1 more")
+    assert lines[1].startswith("error: ")
+    assert "could not be read: 4 images. --skip-bad accepts that." in lines[1]
+    bank = SurrogateBank.load("bank")
+    assert [len(each) for each in bank] == [14, 14]
+    assert [bad["id"] for bad in bank.origin["left_out"]] == damaged
+
+
+def test_images_left_out_can_be_accepted(folder, shiftcal_json, damaged):
+    told = shiftcal_json(COMMAND, "--severity 1 -o bank --skip-bad")
+    assert [bad["id"] for bad in told["left_out"]] == damaged
+    assert all(bad["reason"] for bad in told["left_out"])
+    assert len(told["warnings"]) == 1
+    again = shiftcal_json(COMMAND, "--severity 1 -o bank", status=2)
+    assert again["left_out"] == told["left_out"]
+    assert again["images_scored"] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--model nothing.onnx --images images", "nothing.onnx"),
+        ("--model net.onxx --images images", "net.onxx"),
+        ("--model magic:wand --images images", "magic"),
+        ("--model net.onnx --images nowhere", "nowhere does not exist"),
+        ("--model net.onnx --images cifra10:images", "no data set is called 'cifra10'"),
+        ("--model net.onnx --images images.npy", "has no labels, and a surrogate bank needs them"),
+        ("--model net.onnx --images images.npy --labels gone.npy", "gone.npy could not be read"),
+        ("--model net.onnx --images images.npy --labels net.onnx", "file of labels"),
+        ("--model net.onnx --images images --corruption fgo", "fgo"),
+        ("--model net.onnx --images images --severity 6", "6"),
+        ("--model net.onnx --images images --dtype float8", "dtype"),
+        ("--model net.onnx --images images --engine lcoal", "lcoal"),
+        ("--model net.onnx --images images --address auto", "address"),
+        ("--model net.onnx --images images --table other", "table"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_and_leaves_nothing(folder, refused, words, message):
+    assert message in refused(f"bank {words} -o bank")
+    assert not (folder / "bank").exists()
+
+
+def test_labels_beyond_the_models_classes_are_refused(folder, refused):
+    np.save(folder / "y.npy", np.arange(18) % 5)
+    words = "bank --model net.onnx --images images.npy --labels y.npy -o bank"
+    assert "must be from 0 to 2, the columns of the model's logits; got 4" in refused(words)
+
+
+def test_as_many_labels_as_images_are_needed(folder, refused):
+    np.save(folder / "y.npy", np.arange(17) % 3)
+    words = "bank --model net.onnx --images images.npy --labels y.npy -o bank"
+    assert "18 rows, 17 labels" in refused(words)
+
+
+def test_a_folder_with_something_else_is_refused(folder, refused):
+    assert "is no bank" in refused(COMMAND, "-o images")
+
+
+def test_another_seed_is_refused_with_both_named(folder, shiftcal, refused):
+    shiftcal(COMMAND, "--severity 1 -o bank")
+    assert "seed 0, now it is 1" in refused(COMMAND, "--severity 1 -o bank --seed 1")
+
+
+def test_progress_is_told_in_lines_where_there_is_no_terminal(folder, shiftcal, monkeypatch):
+    monkeypatch.setattr("shiftcal.scoring.progress._BETWEEN", 0.0)
+    done = shiftcal(COMMAND, "--severity 1 -o bank")
+    lines = done.err.splitlines()
+    assert len(lines) == 6
+    assert all(line.startswith("progress: scoring images: ") for line in lines)
+    assert "6 of 36 images, " in lines[0]
+    assert "36 of 36 images, " in lines[-1]
+    assert lines[-1].endswith(" images/s, 0:00 left")
