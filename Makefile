@@ -42,6 +42,7 @@ bench: .venv-bench/bench.stamp .venv-peers-imagecorruptions/peers.stamp .venv-pe
 	.venv-bench/bin/python benchmarks/speed/corruptions.py
 	.venv-bench/bin/python benchmarks/speed/corruptions_memory.py
 	.venv-bench/bin/python benchmarks/speed/scoring.py
+	.venv-bench/bin/python benchmarks/speed/sharding.py
 
 clean:
 	rm -rf .venv .venv-bench .venv-peers-* site build dist

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 
 import pytest
 from holder import begun, gone, holder, tell
@@ -10,6 +10,10 @@ from holder import begun, gone, holder, tell
 from shiftcal.scoring.claims import Claims
 
 fcntl = pytest.importorskip("fcntl")
+
+
+def open_files():
+    return len(list(Path("/dev/fd").iterdir()))
 
 
 def test_what_another_process_has_is_not_to_be_had_until_it_lets_go(tmp_path):
@@ -44,15 +48,15 @@ def test_another_process_cannot_have_what_we_have(tmp_path):
 
 def test_letting_go_leaves_neither_files_nor_descriptors(tmp_path):
     claims = Claims(tmp_path)
-    before = len(os.listdir("/dev/fd"))
+    before = open_files()
     for key in "abcdef":
         assert claims.take(key)
     claims.release("a")
     claims.release("a")  # it is not ours any more: nothing happens
     claims.release("never had")
     claims.release_all()
-    assert os.listdir(tmp_path) == []
-    assert len(os.listdir("/dev/fd")) == before
+    assert list(tmp_path.iterdir()) == []
+    assert open_files() == before
 
 
 def test_two_in_one_process_exclude_one_another_too(tmp_path):
@@ -76,6 +80,6 @@ def test_a_drive_without_locks_does_not_stop_the_work(tmp_path, monkeypatch):
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    before = len(os.listdir("/dev/fd"))
+    before = open_files()
     assert Claims(tmp_path).take("a")
-    assert len(os.listdir("/dev/fd")) == before
+    assert open_files() == before

@@ -74,7 +74,7 @@ def test_the_engine_of_the_model_changes_the_key(monkeypatch):
 
 def test_the_version_of_shiftcal_changes_the_key(monkeypatch):
     before = keys(job())
-    monkeypatch.setattr(job_module, "version", lambda package: "99.0")
+    monkeypatch.setattr(job_module, "version", lambda _: "99.0")
     assert not set(before) & set(keys(job()))
 
 

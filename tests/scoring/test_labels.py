@@ -60,7 +60,7 @@ def test_names_that_are_not_as_many_as_columns_are_refused():
 
 
 def test_a_label_beyond_the_columns_is_refused():
-    with pytest.raises(InputError, match="must be from 0 to 3, .* got 4"):
+    with pytest.raises(InputError, match=r"must be from 0 to 3, .* got 4"):
         matched([0, 4, 1, 0])
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import warnings
-
 import numpy as np
 import pytest
 
@@ -154,10 +151,10 @@ def test_a_cache_that_cannot_be_written_is_read_and_warned_of_once(tmp_path, stu
     store = FolderStore(tmp_path / "work", cache=stubborn)
     assert_same(store.get(KEY), result())
     others = [result("cd" * 20), result("ef" * 20), result("01" * 20)]
-    with pytest.warns(InputWarning, match="cache .* cannot be written .*only read") as warned:
-        for other in others:
-            store.put(other)
-    assert len(warned) == 1
+    with pytest.warns(InputWarning, match=r"cache .* cannot be written .*only read"):
+        store.put(others[0])
+    for other in others[1:]:
+        store.put(other)  # a second warning would be an error
     for other in others:
         assert_same(store.get(other.key), other)
         assert file_of(tmp_path / "work", other.key).exists()
@@ -218,7 +215,7 @@ def test_a_full_disk_is_named(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("pathlib.Path.write_bytes", full)
-    with pytest.raises(FileError, match="could not be written: No space left on device. What is"):
+    with pytest.raises(FileError, match=r"could not be written: No space left on device\. What is"):
         FolderStore(tmp_path).put(result())
     assert not any(f.is_file() for f in tmp_path.rglob("*"))
 
@@ -244,12 +241,12 @@ def test_a_passing_store_leaves_nothing_but_the_cache(tmp_path, monkeypatch):
     with passing_store(tmp_path / "cache") as store:
         assert store.claim(KEY)
         store.put(result())
-    assert os.listdir(tmp_path / "tmp") == []
+    assert list((tmp_path / "tmp").iterdir()) == []
     assert file_of(tmp_path / "cache").exists()
 
 
 def test_a_passing_store_without_a_cache_is_memory():
-    with warnings.catch_warnings(), passing_store(None) as store:
+    with passing_store(None) as store:
         assert isinstance(store, MemoryStore)
         assert store.claim(KEY)
         assert not store.has(KEY)

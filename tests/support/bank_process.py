@@ -65,6 +65,22 @@ def calls(log):
     return len(log.read_text().splitlines()) if log.exists() else 0
 
 
+def wait_for(condition, process):
+    """Wait until something is so while a process runs."""
+    until = time.monotonic() + 60
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.002)
+
+
+def kill(process, number=signal.SIGKILL):
+    """End a process: its status and what it printed."""
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
 def _main(folder, options):
     told = json.loads(options)
     log = os.open(told["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT) if "log" in told else None

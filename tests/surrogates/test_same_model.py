@@ -44,7 +44,7 @@ def test_another_model_is_refused(bank):
 
 
 def test_a_model_without_a_name_must_be_given(bank):
-    with pytest.raises(InputError, match="has no name. Name it: --model"):
+    with pytest.raises(InputError, match=r"has no name\. Name it: --model"):
         model_of_bank(bank)
 
 
