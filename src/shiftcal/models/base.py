@@ -52,6 +52,8 @@ class Model(ABC):
         batch_size: Images given to the model at once; ``None`` finds a number that stays within
             the memory budget when the first images of a size come.
         memory_budget: Bytes that a batch may take on its way through the model.
+        key: A name that says which model this is, such as ``"my-model-v3"``, in the place of a
+            fingerprint; change it when the model changes.
 
     Attributes:
         spec: The text the model was made from, if it was made from one.
@@ -67,6 +69,7 @@ class Model(ABC):
         output: InputKind = "logits",
         batch_size: int | None = 256,
         memory_budget: int = MEMORY_BUDGET,
+        key: str | None = None,
     ) -> None:
         if not isinstance(preprocessing, Preprocessing | None):
             raise InputError(
@@ -78,6 +81,9 @@ class Model(ABC):
         self.output: InputKind = check_choice(output, ("logits", "probabilities"), name="output")
         self.batch_size = None if batch_size is None else check_count(batch_size, name="batch_size")
         self.memory_budget = check_count(memory_budget, name="memory_budget")
+        if key is not None and not (isinstance(key, str) and key):
+            raise InputError(f"key must be a name; got {key!r}. Leave it out if there is none.")
+        self.key = key
         # Images' (height, width) -> how many are given to the model at once.
         self._batch_sizes: dict[tuple[int, ...], int] = {}
 
@@ -95,7 +101,7 @@ class Model(ABC):
         Preprocessing is not part of it, nor is what changes no more than the rounding. Work with a
         model without one cannot be gone on with.
         """
-        parts = self._identity()
+        parts = self._identity() if self.key is None else ("key", self.key)
         return None if parts is None else digest([self.output, *parts])
 
     def _identity(self) -> Iterable[str | bytes | memoryview] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -24,8 +24,8 @@ class CallableModel(Model):
         raw: Give it the pixels as they are, uint8 of shape ``(n, height, width, 3)``; of the
             preprocessing only resizing and cropping can then be asked for.
         key: A name that says which function this is, such as ``"my-model-v3"``; change it when
-            the function changes. It is the model's fingerprint, which a function without it has
-            not, since no one can tell what it depends on.
+            the function changes. A function without it has no fingerprint, since no one can tell
+            what it depends on.
         preprocessing: As for every model.
         **options: ``classes``, ``output`` and ``batch_size``, as for every model.
     """
@@ -41,16 +41,10 @@ class CallableModel(Model):
     ) -> None:
         if not callable(function):
             raise InputError(f"function must be callable; got {type(function).__name__}.")
-        if key is not None and not (isinstance(key, str) and key):
-            raise InputError(f"key must be a name; got {key!r}. Leave it out if there is none.")
-        super().__init__(preprocessing=preprocessing, **options)
+        super().__init__(preprocessing=preprocessing, key=key, **options)
         if raw:
             self.preprocessing = replace(self.preprocessing, layout="nhwc", dtype="uint8")
         self.function = function
-        self.key = key
-
-    def _identity(self) -> Iterable[str] | None:
-        return None if self.key is None else ("function", self.key)
 
     def _forward(self, batch: NDArray[Any]) -> Any:
         return self.function(batch)

@@ -31,8 +31,8 @@ class ExportedModel(Model):
     Args:
         path: The file, ``.pt2``.
         device: Where it runs, such as ``"cpu"`` or ``"cuda:0"``.
-        **options: ``preprocessing``, ``classes``, ``output``, ``batch_size`` and ``memory_budget``,
-            as for every model; the batch size is found by default.
+        **options: ``preprocessing``, ``classes``, ``output``, ``batch_size``, ``memory_budget`` and
+            ``key``, as for every model; the batch size is found by default.
     """
 
     def __init__(self, path: str | Path, *, device: str = "cpu", **options: Any) -> None:

@@ -44,8 +44,8 @@ class OnnxModel(Model):
         providers: Execution providers of onnxruntime, best first.
         threads: Threads an operator may use; 0 leaves that to onnxruntime.
         preprocessing: As for every model.
-        **options: ``classes``, ``output``, ``batch_size`` and ``memory_budget``, as for every
-            model; the batch size is found by default.
+        **options: ``classes``, ``output``, ``batch_size``, ``memory_budget`` and ``key``, as for
+            every model; the batch size is found by default.
     """
 
     def __init__(

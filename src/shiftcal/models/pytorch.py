@@ -47,8 +47,8 @@ class TorchModel(Model):
             float32.
         preprocessing: As for every model; by default that of ``module.preprocessing``, if it has
             one.
-        **options: ``classes``, ``output``, ``batch_size`` and ``memory_budget``, as for every
-            model; the batch size is found by default.
+        **options: ``classes``, ``output``, ``batch_size``, ``memory_budget`` and ``key``, as for
+            every model; the batch size is found by default.
 
     Attributes:
         agreement: The part of the images of the first batch for which the class is that of

@@ -36,8 +36,8 @@ class SklearnModel(Model):
         scores: ``"decision_function"`` or ``"predict_proba"``; ``None`` takes the first the
             classifier has.
         preprocessing: As for every model, but channels last by default.
-        **options: ``classes`` (by default the classifier's own) and ``batch_size``, as for every
-            model.
+        **options: ``classes`` (by default the classifier's own), ``batch_size`` and ``key``, as for
+            every model.
     """
 
     def __init__(

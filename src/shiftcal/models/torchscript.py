@@ -40,8 +40,8 @@ class TorchScriptModel(Model):
         features_from: Which of the things the network returns are features: the place in a tuple,
             such as ``"1"``, whose first is the logits, or the key in a dict, whose ``"logits"``
             are. Layers inside TorchScript cannot be listened to.
-        **options: ``preprocessing``, ``classes``, ``output``, ``batch_size`` and ``memory_budget``,
-            as for every model; the batch size is found by default.
+        **options: ``preprocessing``, ``classes``, ``output``, ``batch_size``, ``memory_budget`` and
+            ``key``, as for every model; the batch size is found by default.
     """
 
     def __init__(
