@@ -182,3 +182,17 @@ def test_a_model_that_cannot_be_known_again_is_warned_of_and_never_found():
 def test_nothing_is_warned_of_where_nothing_lasts():
     nameless = as_model(lambda batch: np.zeros((len(batch), 2)))
     Job(make_work(nameless, IMAGES), (CLEAN,), lasting=False)
+
+
+def test_where_the_images_stand_changes_the_key():
+    # The random numbers of an image are those of its place, and results name it by it.
+    twice = np.concatenate([IMAGES[:8], IMAGES[:8]])
+    one, other = keys(job(NOISE, images=twice, labels=None))
+    assert one != other
+
+
+@pytest.mark.parametrize(("condition", "counts"), [(CLEAN, False), (NOISE, True)], ids=str)
+def test_the_generator_of_random_numbers_counts_for_corruptions(monkeypatch, condition, counts):
+    before = keys(job(condition))
+    monkeypatch.setattr(job_module, "GENERATOR", "another")
+    assert (keys(job(condition)) != before) is counts
