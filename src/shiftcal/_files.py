@@ -12,11 +12,17 @@ from shiftcal.errors import FileError
 
 
 @contextmanager
-def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_write(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator[Path]:
     """Give a temporary name beside ``path``; rename it to ``path`` if the block succeeds.
 
     Whatever interrupts the block (an error, Ctrl-C, a full disk), ``path`` is left as it
     was and the temporary file is removed. A reader sees the old file or the new one.
+
+    Args:
+        path: The file.
+        durable: Whether it outlives a power cut as soon as the block is left. Otherwise the
+            system writes it within seconds, and a power cut may leave it damaged: for files
+            with a checksum, that can be made again.
 
     Raises:
         FileError: If the folder does not exist, ``path`` is one, or the file cannot be written.
@@ -26,14 +32,16 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         temporary.touch(exist_ok=False)
         yield temporary
-        flush_file(temporary)
+        if durable:
+            flush_file(temporary)
         temporary.replace(target)
     except OSError as error:
         raise FileError(_cannot_write(target, error)) from error
     finally:
         with suppress(OSError):  # a folder gone read-only must not hide the error above
             temporary.unlink(missing_ok=True)
-    flush_folder(target.parent)
+    if durable:
+        flush_folder(target.parent)
 
 
 def file_to_write(path: str | os.PathLike[str]) -> Path:

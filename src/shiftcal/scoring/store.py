@@ -157,7 +157,8 @@ class FolderStore:
     def _write(self, folder: Path, key: str, content: bytes) -> None:
         file = _place(folder, key)
         file.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(file) as temporary:
+        # The model would wait for the disk; a file that a power cut damaged is made again.
+        with atomic_write(file, durable=False) as temporary:
             temporary.write_bytes(content)
         self._useless.discard(file)
 

@@ -19,6 +19,7 @@ from shiftcal.models import Model
 from shiftcal.models.base import Outputs
 from shiftcal.numerics._threads import thread_count
 from shiftcal.scoring.ahead import ahead
+from shiftcal.scoring.one_blas_thread import one_blas_thread
 from shiftcal.scoring.shard import Shard, ShardResult
 
 # Bytes of images that are kept, since the next shard is often the same images corrupted otherwise.
@@ -60,14 +61,15 @@ class Work:
         parts: list[tuple[_Ready, Outputs]] = []
         k: int | None = len(self.model.classes) if self.model.classes else None
         named = k is not None
-        for ready in ahead(self._prepared(shards)):
-            if ready.batch is not None:
-                made = self._run(ready, k=k, named=named)
-                k, named = made.logits.shape[1], False
-                parts.append((ready, made))
-            if ready.last:
-                yield self._finished(ready.shard, parts, ready.bad)
-                parts = []
+        with one_blas_thread():
+            for ready in ahead(self._prepared(shards)):
+                if ready.batch is not None:
+                    made = self._run(ready, k=k, named=named)
+                    k, named = made.logits.shape[1], False
+                    parts.append((ready, made))
+                if ready.last:
+                    yield self._finished(ready.shard, parts, ready.bad)
+                    parts = []
 
     def _run(self, ready: _Ready, *, k: int | None, named: bool) -> Outputs:
         assert ready.batch is not None
