@@ -16,7 +16,7 @@ demo: .venv/core.stamp
 	.venv/bin/python examples/digits.py
 
 test: .venv/dev.stamp
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv/bin/pytest -n auto
+	MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv/bin/pytest -n auto
 
 check: lint docs test
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 import shiftcal as sc
 from shiftcal import corruptions
-from shiftcal.cli.corrupt import _severities
+from shiftcal.cli._corruptions import parse_severities
 from shiftcal.errors import InputError
 from shiftcal.surrogates.image_sets import folder
 
@@ -110,18 +110,18 @@ def test_some_severities_of_an_array_have_a_file_each(images, shiftcal):
     ],
 )
 def test_severities_can_be_one_several_or_all(text, severities):
-    assert _severities(text) == severities
+    assert parse_severities(text) == severities
 
 
 @pytest.mark.parametrize("text", ["", "x", "1-", "-2", "1,,2", "2.5", "1-x", "٣", "1-99999"])
 def test_other_severities_are_refused(text):
     with pytest.raises(InputError, match="--severity must be a number, several as 1,3 or 2-4"):
-        _severities(text)
+        parse_severities(text)
 
 
 def test_severities_the_wrong_way_round_are_refused():
     with pytest.raises(InputError, match=r"'4-2' names none. Put the smaller number first"):
-        _severities("4-2")
+        parse_severities("4-2")
 
 
 def test_several_corruptions_can_be_named_and_once_is_enough(images, shiftcal_json):

@@ -78,3 +78,16 @@ def test_a_damaged_origin_is_a_clear_error(bank, model):
 def test_no_bank_is_a_clear_error(tmp_path):
     with pytest.raises(FileError, match="is not a bank folder"):
         model_of_bank(tmp_path / "nowhere", exact())
+
+
+@pytest.mark.parametrize(
+    "spec", ["torch:subprocess:getoutput?cmd=touch%20{mark}", "sklearn:x.skops?trusted=os.system"]
+)
+def test_a_bank_cannot_make_us_run_code(bank, tmp_path, spec):
+    mark = tmp_path / "mark"
+    document = json.loads((bank / "bank.json").read_text())
+    document["origin"]["model"]["spec"] = spec.format(mark=mark)
+    (bank / "bank.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match=r"would run code.*name the model yourself: --model"):
+        model_of_bank(bank)
+    assert not mark.exists()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from shiftcal.errors import FileError, InputError
 from shiftcal.models import Model, Preprocessing, as_model
+from shiftcal.models.spec import parse_spec
 from shiftcal.surrogates.folder import read_document
 
 
@@ -38,9 +39,7 @@ def model_of_bank(
             "or SurrogateBank.synthesize do. Name the model and leave the bank out."
         ) from error
     if model is None:
-        if spec is None:
-            raise InputError(f"{source} was made with a model that has no name. Name it: --model.")
-        model = as_model(spec)
+        model = as_model(_harmless(source, spec))
     model = copy.copy(model)
     model.preprocessing = preprocessing
     model.batch_size = batch_size or size
@@ -51,3 +50,19 @@ def model_of_bank(
             "of another: name the same model, or leave the bank out."
         )
     return model
+
+
+def _harmless(source: Path, spec: object) -> str:
+    """The line of a model, unless making that model would run code that the line names.
+
+    A bank is a file that may come from anybody, and a line on the command line is not.
+    """
+    if not isinstance(spec, str):
+        raise InputError(f"{source} was made with a model that has no name. Name it: --model.")
+    found = parse_spec(spec)
+    if found.kind == "torch" or "trusted" in found.options:
+        raise InputError(
+            f"{source} was made with the model {spec!r}, and making it would run code. If you "
+            f"know that code, name the model yourself: --model {spec!r}."
+        )
+    return spec
