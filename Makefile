@@ -1,4 +1,5 @@
 # Everything installs itself into .venv; nothing is installed twice unless its list changes.
+# Two test processes share the machine: torch (MKL_...) and BLAS get one thread each in them.
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 SOURCES := src tests benchmarks examples docs

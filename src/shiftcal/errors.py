@@ -6,6 +6,7 @@
     ├── InputError (ValueError)        what was passed cannot be used
     │   ├── UnknownName                no map, method, metric ... of that name
     │   └── FileError                  a file is missing, damaged, or of another kind
+    │       └── MissingData            nothing of the images asked for is there
     ├── FitError (ValueError)          the data cannot support the fit
     ├── NotFittedError                 fit (or adapt) has to come first; also scikit-learn's class
     └── MissingExtra (ImportError)     an optional package is not installed
@@ -26,6 +27,7 @@ __all__ = [
     "FitWarning",
     "InputError",
     "InputWarning",
+    "MissingData",
     "MissingExtra",
     "NotFittedError",
     "ShiftcalError",
@@ -47,6 +49,13 @@ class UnknownName(InputError):
 
 class FileError(InputError):
     """A file is missing, damaged, from a newer version, or not of the kind asked for."""
+
+
+class MissingData(FileError):
+    """Nothing of the images that were asked for is there: no folder, no file, no such part.
+
+    If some of it is there, or it is not as it must be, that is a plain :class:`FileError`.
+    """
 
 
 class FitError(ShiftcalError, ValueError):

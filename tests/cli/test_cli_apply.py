@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -199,3 +202,27 @@ def test_a_saved_map_is_no_method(files, refused):
     _persistence.save(fitted, "map.json")
     reason = refused("apply map.json target.npz -o out.npz")
     assert "map.json holds the map 'temperature', not a method" in reason
+
+
+def scored_by(path, fingerprint):
+    """The target once more, as a file that says which model it is of."""
+    with np.load("target.npz") as target:
+        arrays = dict(target)
+    origin = {"model": {"fingerprint": fingerprint, "preprocessing": {"crop": 224}}}
+    np.savez(path, origin=np.array(json.dumps(origin)), **arrays)
+
+
+def test_scores_of_another_model_are_warned_of(fitted, shiftcal):
+    from shiftcal.scores._origin import model_digest_of_file
+
+    scored_by("same.npz", "1234")
+    scored_by("other.npz", "5678")
+    method = load("sac.json")
+    method.model_ = model_digest_of_file(Path("same.npz"))
+    method.save("sac.json")
+    assert load("sac.json").model_ == method.model_ is not None
+    assert shiftcal("apply sac.json same.npz -o out.npz").err == ""
+    assert shiftcal("apply sac.json target.npz -o out.npz").err == ""
+    done = shiftcal("apply sac.json other.npz -o out.npz")
+    assert done.status == 0
+    assert "other.npz was scored by another model, or with another preprocessing" in done.err

@@ -78,6 +78,24 @@ def test_the_version_of_shiftcal_changes_the_key(monkeypatch):
     assert not set(before) & set(keys(job()))
 
 
+def test_the_version_of_pillow_counts_where_it_makes_the_pixels(monkeypatch, tmp_path):
+    folder = tmp_path / "files"
+    write_images(folder, IMAGES, [f"{i:02}.png" for i in range(len(IMAGES))])
+    larger = exact(preprocessing=Preprocessing(resize=48))
+
+    def all_keys():
+        pixels = keys(job())
+        return pixels, keys(job(images=folder, labels=LABELS)), keys(job(model=larger))
+
+    pixels, files, resized = all_keys()
+    real = job_module.version
+    monkeypatch.setattr(job_module, "version", lambda p: "99.0" if p == "pillow" else real(p))
+    after = all_keys()
+    assert after[0] == pixels
+    assert not set(after[1]) & set(files)
+    assert not set(after[2]) & set(resized)
+
+
 def test_condition_and_severity_change_the_key():
     some = [
         CLEAN,

@@ -44,18 +44,37 @@ def test_classes_of_the_images_that_the_model_has_not_may_be_there_without_image
 
 
 def test_an_image_of_a_class_the_model_has_not_is_refused():
-    with pytest.raises(InputError, match="class 'yak', which is not among the model's 4 classes"):
+    with pytest.raises(InputError, match="class 'yak', which is not among the model's, 4 classes"):
         matched([0, 1, 1, 0], ["ant", "yak"], ["ant", "bee", "cat", "dog"])
 
 
-@pytest.mark.parametrize("theirs", [None, ["0", "1", "2", "3"]])
-@pytest.mark.parametrize("ours", [None, ["ant", "bee", "cat", "dog"]])
-def test_without_names_in_common_they_are_matched_by_number(theirs, ours):
-    assert matched([3, 0, 1, 3], theirs, ours) == [3, 0, 1, 3]
+@pytest.mark.parametrize(
+    ("theirs", "ours"), [(None, ["ant", "bee", "cat", "dog"]), (["d", "c", "b", "a"], None)]
+)
+def test_without_names_on_one_side_they_are_matched_by_number(theirs, ours):
+    assert matched([3, 0, 1, 2], theirs, ours) == [3, 0, 1, 2]
+
+
+def test_names_on_both_sides_with_nothing_in_common_are_refused():
+    with pytest.raises(InputError, match=r"the class '0-dog', which is not among the model's, 4"):
+        matched([0, 1, 2, 3], ["0-dog", "1-cat", "2-bee", "3-ant"], ["ant", "bee", "cat", "dog"])
+
+
+@pytest.mark.parametrize("ours", [None, [f"class {j}" for j in range(12)]])
+def test_folders_called_by_numbers_are_columns_whatever_their_order(ours):
+    theirs = sorted(str(j) for j in range(12))  # 0, 1, 10, 11, 2 ...
+    assert matched([0, 2, 3, 4], theirs, ours, k=12) == [0, 10, 11, 2]
+    with pytest.raises(InputError, match="must be from 0 to 10"):
+        matched([0, 2, 3, 4], theirs, None, k=11)
+
+
+def test_wordnet_folders_are_in_the_order_of_the_model():
+    theirs = ["n01440764", "n01443537", "n01484850", "n01491361"]
+    assert matched([3, 0, 1, 2], theirs, ["tench", "goldfish", "shark", "tiger"]) == [3, 0, 1, 2]
 
 
 def test_names_that_are_not_as_many_as_columns_are_refused():
-    with pytest.raises(InputError, match=r"has 2 classes \(ant, bee, ...\), and the model 4"):
+    with pytest.raises(InputError, match=r"has 2 classes \(ant, bee\), and the model 4"):
         matched([0, 1, 1, 0], ["ant", "bee"])
 
 

@@ -178,3 +178,17 @@ def test_images_left_out_are_listed_in_the_bank(tmp_path):
     assert [len(s) for s in bank] == [18, 18, 18]
     again, _ = built(tmp_path / "bank", images=str(tmp_path / "images"))
     assert again.left_out == done.left_out
+
+
+def test_a_method_knows_the_model_of_its_bank(tmp_path):
+    from shiftcal import Vanilla
+    from shiftcal.scores._origin import model_digest_of_file
+    from shiftcal.scoring import score_file
+
+    bank = SurrogateBank.synthesize(exact(), IMAGES, LABELS, severities=1)
+    score_file(exact(), IMAGES, tmp_path / "same.npz")
+    score_file(exact(key="exact-v2"), IMAGES, tmp_path / "other.npz")
+    model = Vanilla().fit(bank).model_
+    assert model == model_digest_of_file(tmp_path / "same.npz")
+    assert model != model_digest_of_file(tmp_path / "other.npz")
+    assert Vanilla().fit(bank.clean.logits, LABELS).model_ is None

@@ -119,3 +119,22 @@ def test_a_nameless_model_can_make_a_bank_once(tmp_path):
         pytest.raises(FileError, match="the model unknown"),
     ):
         built(tmp_path / "bank", exact(key=None))
+
+
+@pytest.mark.parametrize("name", ["clean.npz", "pixelate-2.npz"])
+@pytest.mark.parametrize("what", ["gone", "damaged"])
+def test_a_set_that_was_lost_or_damaged_is_made_again(tmp_path, name, what):
+    built(tmp_path / "bank")
+    before = files(tmp_path / "bank")
+    file = tmp_path / "bank" / name
+    file.unlink() if what == "gone" else file.write_bytes(file.read_bytes()[:-9] + bytes(9))
+    done, seen = built(tmp_path / "bank")
+    assert (done.added, seen) == (1, 20)
+    assert files(tmp_path / "bank") == before
+
+
+def test_only_the_settings_that_differ_are_told(tmp_path):
+    built(tmp_path / "bank")
+    other = exact(preprocessing=Preprocessing(crop=12))
+    with pytest.raises(FileError, match=r"the preprocessing crop None, now it is crop 12\. Give"):
+        built(tmp_path / "bank", other)

@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TextIO
 
 from shiftcal.errors import FileError, FitWarning, InputWarning
@@ -95,3 +95,41 @@ def progress(doing: str) -> Iterator[None]:
 
     with Console(stderr=True).status(Text(doing)):
         yield
+
+
+@contextmanager
+def stdout_kept_for_results() -> Iterator[None]:
+    """Send to stderr what models and corruptions print meanwhile, in Python, in C or as children.
+
+    Results are made after it, not within: what is a terminal is asked of stdout.
+    """
+    with _descriptor_lent(sys.stdout, sys.stderr), redirect_stdout(sys.stderr):
+        yield
+
+
+@contextmanager
+def _descriptor_lent(stdout: TextIO | None, stderr: TextIO | None) -> Iterator[None]:
+    """Let the system's stdout be its stderr, where the two are files of the system."""
+    try:
+        out, err = stdout.fileno(), stderr.fileno()  # type: ignore[union-attr]
+        before = os.dup(out)
+    except (AttributeError, OSError, ValueError):  # closed, or something in memory
+        yield
+        return
+    os.dup2(err, out)
+    try:
+        yield
+    finally:
+        with suppress(OSError, ValueError):
+            stdout.flush()  # type: ignore[union-attr]
+        _flush_c()
+        os.dup2(before, out)
+        os.close(before)
+
+
+def _flush_c() -> None:
+    """Have C write what it holds back, or that would come out later, behind the result."""
+    import ctypes
+
+    with suppress(AttributeError, OSError, TypeError):  # Windows has no such name
+        ctypes.CDLL(None).fflush(None)

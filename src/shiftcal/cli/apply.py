@@ -12,6 +12,7 @@ from shiftcal.cli import _tables
 from shiftcal.cli._inputs import adapt_to, check_output, read_target
 from shiftcal.cli._options import Json
 from shiftcal.cli._report import Report
+from shiftcal.cli._same_model import warn_of_another_model
 from shiftcal.cli._streams import progress
 from shiftcal.errors import FileError, InputError
 
@@ -43,6 +44,7 @@ def apply(
     with progress(f"calibrating {target}"):
         fitted = _load(method)
         scores = read_target(target, n_classes=fitted.n_classes_, classes=fitted.class_names_)
+        warn_of_another_model(fitted, method, target)
         logits, values = adapt_to(fitted, scores)
         probs = fitted.predict_proba(values)
         from shiftcal.numerics.softmax import p_max

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from shiftcal.errors import FileError
+from shiftcal.errors import FileError, MissingData
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _RANGE = re.compile(r"(\d+)\.\.(\d+)")
@@ -27,7 +27,8 @@ def files_of(
         suffix: ``".tar"`` or the like.
 
     Raises:
-        FileError: If one of them is not there.
+        MissingData: If none of them is there.
+        FileError: If one of them is not.
     """
     if not isinstance(source, (str, os.PathLike)):
         named = [Path(one) for one in source]
@@ -36,15 +37,16 @@ def files_of(
     elif Path(source).is_dir():
         named = in_folder(Path(source), suffix)
         if not named:
-            raise FileError(f"{source} holds no file ending in {suffix}. Check the path.")
+            raise MissingData(f"{source} holds no file ending in {suffix}. Check the path.")
     else:
         named = [Path(source)]
     if not named:
         raise FileError(f"there must be at least one {suffix} file; got an empty list.")
-    for file in named:
-        if not file.is_file():
-            what = "is not a file" if file.exists() else "does not exist"
-            raise FileError(f"{file} {what}. Check the path.")
+    gone = [file for file in named if not file.is_file()]
+    if gone:
+        what = "is not a file" if gone[0].exists() else "does not exist"
+        kind = MissingData if len(gone) == len(named) else FileError
+        raise kind(f"{gone[0]} {what}. Check the path.")
     return [file.absolute() for file in named]
 
 

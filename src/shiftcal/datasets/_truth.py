@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal._checks import check_classes, check_labels, label_indices, plain, to_array
+from shiftcal._checks import as_text, check_classes, check_labels, label_indices, plain, to_array
 from shiftcal._types import Labels
 from shiftcal.errors import InputError
 
@@ -35,6 +35,24 @@ def checked_truth(
         return names, check_labels(given, n=n, k=len(names) if names else _at_least(given))
     except InputError as error:
         raise InputError(f"{name}: {error}") from error
+
+
+def are_names(labels: object, classes: Sequence[str] | None) -> bool:
+    """Whether labels are meant as names of these classes, not as numbers of columns.
+
+    Text that is a number is a name if a class is called so, or may be.
+    """
+    given = plain(to_array(labels, name="labels"), "labels")
+    if given.dtype.kind not in "US":
+        return False
+    if set(as_text(given.ravel(), "labels").tolist()) & set(classes or ()):
+        return True
+    try:
+        label_indices(given, classes)
+        label_indices(given, None)
+    except InputError:  # no number, or not certainly one: for the check of the labels to refuse
+        return True
+    return False
 
 
 def _at_least(labels: NDArray[Any]) -> int:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from shiftcal._checks import check_count, check_images, to_array
 from shiftcal._framing import Framing
 from shiftcal._types import Images
-from shiftcal.datasets._truth import checked_field, checked_truth
+from shiftcal.datasets._retry import read_or_why
+from shiftcal.datasets._truth import are_names, checked_field, checked_truth
 from shiftcal.errors import FileError, InputError
 
 
@@ -48,7 +49,13 @@ class ImageSet(ABC):
         classes: Names of the classes, if they are known.
         fields: More that is known of every image, such as ``severity`` or ``domain``: ``(n,)``
             each. One called ``id`` is what the images are called.
+
+    Attributes:
+        ready_made: The side of the squares that the images were resized and cut to when they were
+            published, as for a network, if they were; a model should not resize them again.
     """
+
+    ready_made: int | None = None
 
     def __init__(
         self,
@@ -133,6 +140,8 @@ class ImageSet(ABC):
 
         Raises:
             InputError: If an index is out of range, or the images are not of one size then.
+            FileError: If the system fails twice to read a file that is there. A file that is not
+                there or holds no image is no error: it is among the bad ones.
         """
         wanted = self._checked_indices(indices)
         framing = framing or Framing()
@@ -165,6 +174,9 @@ class ImageSet(ABC):
         """A digest of the content of these images, in this order; names and labels do not count.
 
         An image that cannot be read counts too, as one that cannot.
+
+        Raises:
+            FileError: As for :meth:`read`.
         """
         wanted = self._checked_indices(indices)
         whole = hashlib.blake2b(digest_size=16)
@@ -189,27 +201,32 @@ class ImageSet(ABC):
 
         Args:
             labels: ``(n,)``, class indices; ``None`` takes the labels away.
-            classes: Names of the classes; by default those it has.
+            classes: Names of the classes. By default those it has, if the labels are names; labels
+                that are numbers are columns of a model, which need not be these classes, so that
+                the names are dropped.
         """
         other = copy.copy(self)
-        names = self.classes if classes is None else classes
+        kept = self.classes if labels is None or are_names(labels, self.classes) else None
+        names = kept if classes is None else classes
         other.classes, other.labels = checked_truth(labels, names, n=len(self), name=self.name)
         return other
 
     def _framed_or_why(self, index: int, framing: Framing) -> Images | str:
-        try:
-            return self._framed(index, framing)
-        except FileError as error:
-            return str(error)
-        except InputError as error:
-            return f"{self.ids([index])[0]} of {self.name}: {error}"
+        def framed() -> Images:
+            try:
+                return self._framed(index, framing)
+            except FileError:
+                raise
+            except InputError as error:
+                raise FileError(f"{self.ids([index])[0]} of {self.name}: {error}") from error
+
+        made = read_or_why(framed)
+        return str(made) if isinstance(made, FileError) else made
 
     def _digest_of_one(self, index: int) -> bytes:
-        try:
-            stored = self._stored(index)
-        except FileError:
-            stored = b"unreadable"
-        return hashlib.blake2b(stored, digest_size=16).digest()
+        stored = read_or_why(lambda: self._stored(index))
+        told = b"unreadable" if isinstance(stored, FileError) else stored
+        return hashlib.blake2b(told, digest_size=16).digest()
 
     def _checked_indices(self, indices: object) -> NDArray[np.intp]:
         given = to_array(indices, name="indices")
@@ -250,6 +267,7 @@ class _Subset(ImageSet):
             classes=whole.classes,
             fields={key: values[indices] for key, values in whole.fields.items()},
         )
+        self.ready_made = whole.ready_made
 
     def _image(self, index: int) -> Images:
         return self.whole._image(int(self.indices[index]))

@@ -11,7 +11,7 @@ import numpy as np
 from shiftcal._framing import MOST_PIXELS, Framing
 from shiftcal._optional import require
 from shiftcal._types import Images
-from shiftcal.errors import FileError, InputError
+from shiftcal.errors import FileError, InputError, MissingData
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", ".gif")
 # Pillow knows others, of which some start programs to be read.
@@ -22,11 +22,11 @@ def find_images(folder: str | os.PathLike[str]) -> list[Path]:
     """Image files below a folder, as sorted paths relative to it; hidden ones are left out.
 
     Raises:
-        FileError: If there is no such folder, or no image in it.
+        MissingData: If there is no such folder, or no image in it.
     """
     root = Path(folder)
     if not root.is_dir():
-        raise FileError(f"{root} is not a folder.")
+        raise MissingData(f"{root} is not a folder.")
     found: list[Path] = []
     above: dict[str, frozenset[tuple[int, int]]] = {}
     for parent, folders, files in os.walk(root, followlinks=True):
@@ -46,7 +46,9 @@ def find_images(folder: str | os.PathLike[str]) -> list[Path]:
             if not name.startswith(".") and Path(name).suffix.lower() in SUFFIXES
         ]
     if not found:
-        raise FileError(f"{root} holds no images. Files ending in {', '.join(SUFFIXES)} are read.")
+        raise MissingData(
+            f"{root} holds no images. Files ending in {', '.join(SUFFIXES)} are read."
+        )
     return sorted(found, key=lambda path: path.parts)
 
 

@@ -10,13 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftcal.datasets._label_join import joined
+from shiftcal.datasets.base import ImageSet
 from shiftcal.errors import FileError
 
 _COLUMN = "label"
+# Columns that say which image a label is of; the first that is there and fits counts.
+_NAMES = ("file", "path", "id")
 
 
 def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """Labels ``(n,)`` in the order of the images: class indices, or names.
+    """Labels ``(n,)`` in the order of the file: class indices, or names.
 
     Args:
         path: ``.npy``, an array; ``.csv``, a table with a first line and a column ``label``;
@@ -25,14 +29,43 @@ def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
     Raises:
         FileError: If the file is not there, is damaged, or is none of these.
     """
+    return _read(Path(path))[0]
+
+
+def labels_for(images: ImageSet, path: str | os.PathLike[str]) -> NDArray[Any]:
+    """Labels ``(n,)`` of these images, one each.
+
+    A table with a column ``file``, ``path`` or ``id`` says which image each label is of, and may
+    have rows of others. Other files have a label for every image, in order.
+
+    Args:
+        images: The images.
+        path: As for :func:`read_labels`.
+
+    Raises:
+        FileError: If the file cannot be read, or does not have the label of every image.
+    """
     file = Path(path)
+    labels, names = _read(file)
+    if names:
+        return labels[joined(images, names, labels, source=str(file))]
+    if len(labels) != len(images):
+        raise FileError(
+            f"{file} must have a label for every image of {images.name}, {len(images):,} in "
+            f"order; it has {len(labels):,}. A column 'file' in a .csv says whose they are."
+        )
+    return labels
+
+
+def _read(file: Path) -> tuple[NDArray[Any], dict[str, list[str]]]:
+    """The labels, and the columns that say whose they are."""
     kind = file.suffix.lower()
     if kind not in _READERS:
         raise FileError(
             f"{file} must be a file of labels, .npy, .csv or .txt; it ends in {kind!r}."
         )
     try:
-        found = _READERS[kind](file)
+        found, names = _READERS[kind](file)
     except OSError as error:
         raise FileError(f"{file} could not be read: {error.strerror or error}.") from error
     except (ValueError, csv.Error, EOFError) as error:
@@ -41,35 +74,40 @@ def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
         raise FileError(f"{file} could not be read as labels: {error}.") from error
     if found.ndim != 1 or not found.size:
         raise FileError(f"{file} must hold labels in a row, shape (n,); got shape {found.shape}.")
-    return found
+    return found, names
 
 
-def _from_npy(file: Path) -> NDArray[Any]:
-    return np.load(file, allow_pickle=False)
+def _from_npy(file: Path) -> tuple[NDArray[Any], dict[str, list[str]]]:
+    return np.load(file, allow_pickle=False), {}
 
 
-def _from_csv(file: Path) -> NDArray[Any]:
+def _from_csv(file: Path) -> tuple[NDArray[Any], dict[str, list[str]]]:
     with file.open(encoding="utf-8-sig", newline="") as opened:
         rows = csv.DictReader(opened, strict=True, skipinitialspace=True)
-        if _COLUMN not in (rows.fieldnames or ()):
+        header = list(rows.fieldnames or ())
+        if _COLUMN not in header:
             raise FileError(
                 f"{file} must have a column {_COLUMN!r}; its first line is "
-                f"{', '.join(rows.fieldnames or ())!r:.80}."
+                f"{', '.join(header)!r:.80}."
             )
-        cells = [row[_COLUMN] for row in rows]
+        kept = {name: [] for name in (_COLUMN, *_NAMES) if name in header}
+        for row in rows:
+            for name, cells in kept.items():
+                cells.append(row[name] or "")
+    cells = kept.pop(_COLUMN)
     for number, cell in enumerate(cells):
         if not cell:
             raise FileError(f"{file}: row {number + 1} has no {_COLUMN}; every image needs one.")
-    return _plain(cells)
+    return _plain(cells), kept
 
 
-def _from_txt(file: Path) -> NDArray[Any]:
+def _from_txt(file: Path) -> tuple[NDArray[Any], dict[str, list[str]]]:
     lines = [line.strip() for line in file.read_text("utf-8-sig").splitlines()]
     while lines and not lines[-1]:
         lines.pop()
     if "" in lines:
         raise FileError(f"{file}: line {lines.index('') + 1} is empty; every image needs a label.")
-    return _plain(lines)
+    return _plain(lines), {}
 
 
 def _plain(cells: list[str]) -> NDArray[Any]:

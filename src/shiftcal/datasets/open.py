@@ -23,8 +23,8 @@ from shiftcal.datasets.containers.parquet import ParquetImages
 from shiftcal.datasets.containers.sequences import SequenceImages
 from shiftcal.datasets.containers.tar import TarImages
 from shiftcal.datasets.image_files import SUFFIXES
-from shiftcal.datasets.label_files import read_labels
-from shiftcal.errors import FileError, InputError, UnknownName
+from shiftcal.datasets.label_files import labels_for
+from shiftcal.errors import FileError, InputError, MissingData, UnknownName
 
 _KINDS: dict[str, Callable[..., ImageSet]] = {
     "array": array_file,
@@ -51,7 +51,11 @@ def as_image_set(
             ``NAME:PATH?option=value&option=value`` with the name of a published data set or of a
             kind (``folder``, ``array``, ``parquet``, ``huggingface``, ``tar``).
         labels: ``(n,)``, indices or, with classes, names; or the path of an ``.npy``, ``.csv`` or
-            ``.txt`` file of them. They take the place of those the set has.
+            ``.txt`` file of them. They take the place of those the set has. A ``.csv`` with a
+            column ``file``, ``path`` or ``id`` is matched to the names of the images, and may have
+            rows of others; else labels are in the order of the images. Numbers are
+            columns of the model, so that the set's own names of classes are dropped with them;
+            names are looked up among them.
         classes: Names of the classes in the order of the indices, in the place of its own.
 
     Raises:
@@ -62,7 +66,7 @@ def as_image_set(
     if labels is None and classes is None:
         return found
     if isinstance(labels, (str, os.PathLike)):
-        labels = read_labels(labels)
+        labels = labels_for(found, labels)
     return found.relabelled(found.labels if labels is None else labels, classes=classes)
 
 
@@ -134,7 +138,7 @@ def _from_path(path: Path) -> ImageSet:
     if name.endswith(".parquet"):
         return ParquetImages(path)
     if not path.exists():
-        raise FileError(f"{path} does not exist. Images can be in {_CAN_BE_OPENED}.")
+        raise MissingData(f"{path} does not exist. Images can be in {_CAN_BE_OPENED}.")
     if name.endswith((".npy", ".npz")):
         return array_file(path)
     if name.endswith(SUFFIXES):

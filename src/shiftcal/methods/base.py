@@ -18,6 +18,7 @@ from shiftcal._types import Floats, Labels, Logits, Probs
 from shiftcal.errors import FitWarning, InputError, NotFittedError
 from shiftcal.maps import Map
 from shiftcal.methods._selection import Selection
+from shiftcal.scores._origin import model_digest
 from shiftcal.surrogates import SurrogateBank
 
 # Elements of probabilities held at once while only the confidence is asked for.
@@ -38,6 +39,8 @@ class Method(Estimator, ABC):
         uses_features: Whether features are needed (of source-train, calibration and target).
         n_classes_: Number of classes, from the columns of the bank.
         class_names_: Their names, if the bank has them.
+        model_: A digest of the model and the preprocessing behind the bank, if it says so; scores
+            of another are calibrated for nothing.
         selection_: What the last ``adapt`` chose; ``None`` before it.
     """
 
@@ -49,6 +52,7 @@ class Method(Estimator, ABC):
     input: str
     n_classes_: int
     class_names_: tuple[str, ...] | None
+    model_: str | None
     selection_: Selection | None
 
     @final
@@ -71,6 +75,7 @@ class Method(Estimator, ABC):
         self.selection_ = None
         self._fit(checked, features)
         self.class_names_ = checked.classes
+        self.model_ = model_digest(checked.origin)
         self.n_classes_ = checked.n_classes
         return self
 

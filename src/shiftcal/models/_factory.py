@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-import traceback
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from shiftcal._optional import require
 from shiftcal.errors import InputError, ShiftcalError
+from shiftcal.models._importing import current_folder, imported, told
 from shiftcal.models.weights import load_weights
 
 
@@ -30,21 +26,18 @@ def made_by_factory(name: str, options: Mapping[str, Any]) -> Any:
         FileError: If the weights are not those of the network.
     """
     nn = require("torch.nn", extra="torch", needed_by=f"torch:{name}")
-    place, _, attribute = name.partition(":")
-    if not place or not attribute:
-        raise InputError(f"torch: must be followed by package.module:factory; got {name!r}.")
     rest = {key: value for key, value in options.items() if key != "weights"}
-    with _current_folder():
-        factory = _imported(name, place, attribute)
+    with current_folder():
+        factory = imported("torch", name, noun="factory")
+        if not callable(factory):
+            raise InputError(f"torch:{name} must be a function; got {type(factory).__name__}.")
         try:
             network = factory(**rest)
         except ShiftcalError:
             raise
         except Exception as error:
             given = ", ".join(f"{key}={value!r}" for key, value in rest.items())
-            raise InputError(
-                f"torch:{name} called with ({given}) raised {_where(error)}."
-            ) from error
+            raise InputError(f"torch:{name} called with ({given}) raised {told(error)}.") from error
     if not isinstance(network, nn.Module):
         raise InputError(
             f"torch:{name} must return a torch.nn.Module; got {type(network).__name__}."
@@ -52,33 +45,3 @@ def made_by_factory(name: str, options: Mapping[str, Any]) -> Any:
     if "weights" in options:
         load_weights(network, options["weights"], what=f"the network of {name}")
     return network
-
-
-def _imported(name: str, place: str, attribute: str) -> Any:
-    try:
-        found: Any = importlib.import_module(place)
-        for part in attribute.split("."):
-            found = getattr(found, part)
-    except Exception as error:  # the module is the user's, and raises what it likes
-        raise InputError(f"torch:{name} cannot be imported: {_where(error)}.") from error
-    if not callable(found):
-        raise InputError(f"torch:{name} must be a function; got {type(found).__name__}.")
-    return found
-
-
-@contextmanager
-def _current_folder() -> Iterator[None]:
-    folder = str(Path.cwd())
-    sys.path.insert(0, folder)
-    try:
-        yield
-    finally:
-        if folder in sys.path:  # what was imported may have changed the list
-            sys.path.remove(folder)
-
-
-def _where(error: Exception) -> str:
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    said = f"{type(error).__name__}: {str(error).rstrip('.')}"
-    library = "importlib" in frame.filename or frame.filename == __file__
-    return said if library else f"{said}, in {Path(frame.filename).name}, line {frame.lineno}"

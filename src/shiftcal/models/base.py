@@ -220,7 +220,7 @@ class Model(ABC):
             return self._forward(batch)
         except MissingExtra:
             raise
-        except Exception as error:  # a model raises what it likes
+        except (Exception, SystemExit) as error:  # a model raises what it likes
             raise InputError(
                 f"the model failed on {where}, given {batch.dtype} of shape {batch.shape}: "
                 f"{type(error).__name__}: {error}{_advice(error)}"
@@ -261,6 +261,6 @@ def _pair(output: Any, where: str) -> tuple[Any, Any]:
     return output
 
 
-def _advice(error: Exception) -> str:
+def _advice(error: BaseException) -> str:
     short = isinstance(error, MemoryError) or "out of memory" in str(error)
     return " Say a smaller batch_size, or a smaller memory_budget." if short else ""

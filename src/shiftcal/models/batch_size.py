@@ -64,6 +64,6 @@ def _measured(model: Model, one: NDArray[np.generic], *, assumed: float) -> floa
 def _runs(model: Model, batch: NDArray[np.generic]) -> bool:
     try:
         model.rehearse(batch)
-    except Exception:  # a model raises what it likes
+    except (Exception, SystemExit):  # a model raises what it likes
         return False
     return True

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 
-import numpy as np
-from numpy.typing import NDArray
-
 from shiftcal._checks import check_count
-from shiftcal.datasets import ImageSet
 from shiftcal.scores import Scores
 from shiftcal.scoring.gather import gathered
 from shiftcal.scoring.job import SHARD_SIZE, Job
+from shiftcal.scoring.names import names_of
+from shiftcal.scoring.notes import Notes
 from shiftcal.scoring.run import Reporting, run_job, warn_of_bad
 from shiftcal.scoring.setup import as_engine, cache_folder, make_work
 from shiftcal.scoring.shard import Condition
@@ -50,8 +48,8 @@ def score(
     Raises:
         InputError: If the images, labels or the model cannot be used; the message says what to do.
     """
-    work = make_work(model, images, labels, dtype=dtype)
     folder = cache_folder(cache)
+    work = make_work(model, images, labels, dtype=dtype, notes=Notes(cache=folder))
     size = check_count(shard_size, name="shard_size")
     job = Job(work, (CLEAN,), shard_size=size, lasting=folder is not None)
     with passing_store(folder) as store:
@@ -66,10 +64,3 @@ def score(
         ids=names_of(work.images, about.rows),
         classes=work.model.classes,
     )
-
-
-def names_of(images: ImageSet, rows: NDArray[np.int64]) -> NDArray[np.str_] | None:
-    """Names of images, if they are more than numbers."""
-    if type(images).ids is ImageSet.ids and "id" not in images.fields:
-        return None
-    return np.array(images.ids(rows), np.str_)

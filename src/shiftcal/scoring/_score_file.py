@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import secrets
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from shiftcal._checks import check_count
-from shiftcal._files import file_to_write, flush_file, flush_folder
-from shiftcal._types import Labels
+from shiftcal._files import file_to_write
 from shiftcal.errors import FileError, InputError
 from shiftcal.models import Model, as_model
-from shiftcal.scores import Scores, read_scores, write_scores
+from shiftcal.scores import Scores, write_scores
 from shiftcal.scores._read import format_of
 from shiftcal.scores._write import WRITABLE
 from shiftcal.scores.npz import read_member
-from shiftcal.scoring._score import CLEAN, names_of
-from shiftcal.scoring.gather import gathered, results_of, write_set
+from shiftcal.scoring._score import CLEAN
+from shiftcal.scoring.gather import gathered, none_readable, results_of
 from shiftcal.scoring.job import SHARD_SIZE, Job
-from shiftcal.scoring.labels import digest_of_labels, model_labels
-from shiftcal.scoring.run import Finished, Reporting, left_out, run_job, warn_of_bad
+from shiftcal.scoring.merging.merge import statistics_of_npz
+from shiftcal.scoring.names import names_of
+from shiftcal.scoring.notes import Notes
+from shiftcal.scoring.run import (
+    Finished,
+    Reporting,
+    known_labels,
+    left_out,
+    run_job,
+    warn_of_bad,
+)
+from shiftcal.scoring.scores_npz import write_npz
 from shiftcal.scoring.setup import as_engine, cache_folder, make_work
-from shiftcal.scoring.sharing import guest_of
 from shiftcal.scoring.statistics.file import write_statistics
-from shiftcal.scoring.statistics.part import Part
 from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
 from shiftcal.scoring.store import FolderStore, Store
+from shiftcal.scoring.whole import Whole
+from shiftcal.scoring.workshop import workshop
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,8 @@ def score_file(  # noqa: PLR0913 (all but the first three are options)
     target = None if out is None else file_to_write(out)
     if target is not None:
         format_of(target, WRITABLE)
-    with workshop_of(target or file_to_write(statistics or "")) as workshop:
+    beside = target or file_to_write(statistics or "")
+    with workshop(beside.with_name(f"{beside.name}.parts")) as folder:
         there = {} if target is None else _told(target)
         made = as_model(model)
         work = make_work(
@@ -105,46 +107,32 @@ def score_file(  # noqa: PLR0913 (all but the first three are options)
             images,
             labels,
             dtype=dtype,
-            notes=workshop / "notes.json",
+            notes=Notes(folder, cache_folder(cache)),
             before=_batch_size(there, made),
         )
         size = check_count(shard_size, name="shard_size")
         job = Job(work, (CLEAN,), shard_size=size, span=_span(len(work.images), part, size))
-        scored = _already(there, job, part)
+        whole = Whole(job, part)
+        scored = _already(there, job, whole, part)
         if scored is None:
-            store = FolderStore(workshop / "shards", cache=cache_folder(cache))
+            store = FolderStore(folder / "shards", cache=cache_folder(cache))
             try:
                 done = run_job(job, store, as_engine(engine), reporting or Reporting())
                 scored = _scored(job, done)
                 if statistics is not None:
-                    write_statistics(statistics, _statistics(job, store, done), _part(job, part))
-                if target is not None:
-                    _write(target, workshop, job, store, done=done, part=part)
+                    write_statistics(statistics, _statistics(job, store, done), whole.part)
+                if target is not None and target.suffix.lower() == ".npz":
+                    write_npz(target, folder, job, store, done=done, whole=whole)
+                elif target is not None:
+                    _write_whole(target, job, store, done)
             finally:
                 store.close()
             warn_of_bad(job, done.outlines[CLEAN].bad)
         elif statistics is not None:
-            rows = ScoreStatistics.of(read_scores(target))  # type: ignore[arg-type]
-            write_statistics(statistics, rows, _part(job, part))
+            assert target is not None
+            rows = statistics_of_npz(target) if scored.n else None
+            write_statistics(statistics, rows, whole.part)
     return scored
-
-
-@contextmanager
-def workshop_of(target: Path) -> Iterator[Path]:
-    """The folder ``<target>.parts``, which is removed by the last who leaves it with his work done.
-
-    If the work is broken off it stays, unless nothing was finished.
-    """
-    folder = target.with_name(f"{target.name}.parts")
-    with guest_of(folder) as guest:
-        try:
-            yield folder
-        except BaseException:
-            if not any(folder.rglob("*.shard")) and guest.is_last():
-                shutil.rmtree(folder, ignore_errors=True)
-            raise
-        if guest.is_last():
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _span(n: int, part: tuple[int, int] | None, shard_size: int) -> tuple[int, int]:
@@ -180,36 +168,31 @@ def _batch_size(told: dict[str, Any], model: Model) -> int | None:
     return told["model"]["batch_size"] if same else None
 
 
-def _already(told: dict[str, Any], job: Job, part: tuple[int, int] | None) -> Scored | None:
+def _already(
+    told: dict[str, Any], job: Job, whole: Whole, part: tuple[int, int] | None
+) -> Scored | None:
     """What is in the file, if it was made by this very job."""
     try:
         if told.get("key") != job.set_key(CLEAN):
             return None
-        labels = model_labels(job.work.images, job.work.model, told["k"])
-        if told["around"] != _around(job, labels, part):
+        labels = known_labels(job, told["k"])
+        if told["around"] != whole.around(labels, part):
             return None
         return Scored(told["n"], told["k"], labels is not None, 0, told["left_out"])
     except (KeyError, TypeError):
         return None
 
 
-def _around(job: Job, labels: Labels | None, part: tuple[int, int] | None) -> str:
-    """A digest of what is in a file beside the outputs of the model."""
-    ids = names_of(job.work.images, np.arange(*job.span))
-    names = None if ids is None else ids.tolist()
-    told = [digest_of_labels(labels), names, job.work.model.classes, part]
-    return hashlib.blake2b(json.dumps(told).encode(), digest_size=16).hexdigest()
-
-
 def _scored(job: Job, done: Finished) -> Scored:
     about = done.outlines[CLEAN]
-    return Scored(
-        len(about.rows), about.k, done.labels is not None, done.computed, left_out(job, about.bad)
-    )
+    labels = done.labels is not None
+    return Scored(about.n, about.k, labels, done.computed, left_out(job, about.bad))
 
 
-def _statistics(job: Job, store: Store, done: Finished) -> ScoreStatistics:
-    """Of all rows, a shard at a time."""
+def _statistics(job: Job, store: Store, done: Finished) -> ScoreStatistics | None:
+    """Of all rows, a shard at a time; ``None`` if there is no row."""
+    if not done.outlines[CLEAN].n:
+        return None
     return ScoreStatistics.merged(
         ScoreStatistics.of(
             Scores(
@@ -223,70 +206,12 @@ def _statistics(job: Job, store: Store, done: Finished) -> ScoreStatistics:
     )
 
 
-def _write(
-    target: Path,
-    workshop: Path,
-    job: Job,
-    store: Store,
-    *,
-    done: Finished,
-    part: tuple[int, int] | None,
-) -> None:
+def _write_whole(target: Path, job: Job, store: Store, done: Finished) -> None:
+    """A file of another kind than ``.npz``, by way of memory."""
     about = done.outlines[CLEAN]
+    if not about.k:
+        raise none_readable(job, about.bad)
     ids, classes = names_of(job.work.images, about.rows), job.work.model.classes
-    if target.suffix.lower() != ".npz":
-        z, features = gathered(job, CLEAN, store)
-        labels = None if done.labels is None else done.labels[about.rows]
-        write_scores(target, Scores(z, "logits", labels, features, ids, classes))
-        return
-    more: dict[str, NDArray[Any]] = {
-        "origin": _text(
-            {
-                "key": job.set_key(CLEAN),
-                "around": _around(job, done.labels, part),
-                "n": len(about.rows),
-                "k": about.k,
-                "left_out": left_out(job, about.bad),
-                **job.origin(),
-            }
-        )
-    }
-    if ids is not None:
-        more["ids"] = ids
-    if classes is not None:
-        more["classes"] = np.array(classes, np.str_)
-    if (which := _part(job, part)) is not None:
-        more["part"] = _text(which.to_dict())
-    # In the workshop, so that what a killed process leaves goes with it.
-    whole = workshop / f"{secrets.token_hex(6)}.npz"
-    try:
-        write_set(whole, job, CLEAN, store, about=about, labels=done.labels, more=more)
-        flush_file(whole)
-        whole.replace(target)
-    except OSError as error:
-        raise FileError(
-            f"{target} could not be written: {error.strerror or error}. What is done is kept; the "
-            "same command goes on from there."
-        ) from error
-    finally:
-        with suppress(OSError):
-            whole.unlink(missing_ok=True)
-    flush_folder(target.parent)
-
-
-def _part(job: Job, part: tuple[int, int] | None) -> Part | None:
-    """Which part of which whole; machines that do the parts may differ in what they run it with."""
-    if part is None:
-        return None
-    told = {
-        "model": job.model_id["fingerprint"],
-        "preprocessing": job.model_id["preprocessing"],
-        "dtype": job.work.dtype,
-        "shard_size": job.shard_size,
-    }
-    key = hashlib.blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=16).hexdigest()
-    return Part(*part, *job.span, n_images=len(job.work.images), key=key)
-
-
-def _text(document: dict[str, Any]) -> NDArray[np.str_]:
-    return np.array(json.dumps(document, sort_keys=True), np.str_)
+    z, features = gathered(job, CLEAN, store)
+    labels = None if done.labels is None else done.labels[about.rows]
+    write_scores(target, Scores(z, "logits", labels, features, ids, classes))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from shiftcal._types import Floats, Labels, Logits
 from shiftcal.errors import FileError, InputError
 from shiftcal.scores._npz_stream import NpzStream
 from shiftcal.scoring.job import Job
+from shiftcal.scoring.names import BLOCK
 from shiftcal.scoring.shard import Condition, ShardResult
 from shiftcal.scoring.store import Store
 
@@ -33,16 +34,46 @@ class Outline:
     """What a finished set is, without its rows.
 
     Attributes:
-        rows: Indices of its images, ``(n,)``.
-        k: Number of classes.
+        span: First index and index after the last of its images.
+        k: Number of classes; 0 if no image could be read.
         d: Number of features; 0 if there are none.
         bad: What was wrong with the images that were left out, by index.
     """
 
-    rows: NDArray[np.int64]
+    span: tuple[int, int]
     k: int
     d: int
     bad: dict[int, str]
+
+    @property
+    def n(self) -> int:
+        """How many rows it has."""
+        return self.span[1] - self.span[0] - len(self.bad)
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Indices of the images that could be read, ``(n,)``."""
+        return np.concatenate([np.empty(0, np.int64), *self.blocks()])
+
+    def blocks(self) -> Iterator[NDArray[np.int64]]:
+        """The same, some at a time."""
+        for start in range(*self.span, BLOCK):
+            stop = min(start + BLOCK, self.span[1])
+            yield np.array([i for i in range(start, stop) if i not in self.bad], np.int64)
+
+
+class Pieces(NamedTuple):
+    """An array that is not in memory as a whole.
+
+    Attributes:
+        shape: Of the whole.
+        dtype: Of the whole.
+        pieces: Along its first axis.
+    """
+
+    shape: tuple[int, ...]
+    dtype: DTypeLike
+    pieces: Iterable[NDArray[Any]]
 
 
 def outline(job: Job, condition: Condition, store: Store) -> Outline:
@@ -50,13 +81,12 @@ def outline(job: Job, condition: Condition, store: Store) -> Outline:
 
     Raises:
         DamagedShard: If one has to be made again.
-        InputError: If no image could be read, or shards of different models have one key.
+        InputError: If no image of the whole set could be read, or shards of different models have
+            one key. A part of it may have no row.
     """
-    rows: list[NDArray[np.int64]] = []
     bad: dict[int, str] = {}
     widths: set[tuple[int, int]] = set()
     for result in results_of(job, condition, store):
-        rows.append(result.rows)
         bad |= result.bad
         if len(result.rows):
             d = 0 if result.features is None else result.features.shape[1]
@@ -67,14 +97,18 @@ def outline(job: Job, condition: Condition, store: Store) -> Outline:
             f"they have {_in_words(widths)}. The model has changed and its key has not: give it "
             "another key."
         )
-    if not widths:
-        reason = next(iter(bad.values()))
-        raise InputError(
-            f"none of the {len(bad):,} images of {job.work.images.name} could be read. "
-            f"The first: {reason}"
-        )
-    k, d = widths.pop()
-    return Outline(np.concatenate(rows), k, d, bad)
+    if not widths and job.span == (0, len(job.work.images)):
+        raise none_readable(job, bad)
+    k, d = widths.pop() if widths else (0, 0)
+    return Outline(job.span, k, d, bad)
+
+
+def none_readable(job: Job, bad: Mapping[int, str]) -> InputError:
+    """The error of a job that has no row to give."""
+    return InputError(
+        f"none of the {len(bad):,} images of {job.work.images.name} could be read. "
+        f"The first: {bad[min(bad)]}"
+    )
 
 
 def _in_words(widths: set[tuple[int, int]]) -> str:
@@ -97,7 +131,7 @@ def write_set(
     *,
     about: Outline,
     labels: Labels | None,
-    more: dict[str, NDArray[Any]] | None = None,
+    more: Mapping[str, NDArray[Any] | Pieces] | None = None,
 ) -> None:
     """Write a set as an ``.npz`` scores file, a shard at a time.
 
@@ -110,7 +144,7 @@ def write_set(
         labels: Of all images as columns of the logits, if known.
         more: Further arrays, such as ids.
     """
-    n = len(about.rows)
+    n = about.n
     with NpzStream(path) as archive:
         archive.pieces(
             "logits",
@@ -119,7 +153,7 @@ def write_set(
             (r.logits for r in results_of(job, condition, store) if len(r.rows)),
         )
         if labels is not None:
-            archive.array("labels", labels[about.rows].astype(np.int64))
+            archive.pieces("labels", (n,), np.int64, (labels[rows] for rows in about.blocks()))
         if about.d:
             archive.pieces(
                 "features",
@@ -128,7 +162,10 @@ def write_set(
                 (r.features for r in results_of(job, condition, store) if r.features is not None),
             )
         for name, values in (more or {}).items():
-            archive.array(name, values)
+            if isinstance(values, Pieces):
+                archive.pieces(name, *values)
+            else:
+                archive.array(name, values)
 
 
 def results_of(job: Job, condition: Condition, store: Store) -> Iterator[ShardResult]:

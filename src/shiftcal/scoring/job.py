@@ -8,7 +8,8 @@ import secrets
 import threading
 import warnings
 from collections.abc import Iterator
-from importlib.metadata import version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,9 @@ class Job:
     """All shards of some images under some conditions.
 
     The key of a shard is a digest of the model, its engine and preprocessing, the batch size, the
-    content of the images, the condition, seed and table, the type of the result, and the version
-    of shiftcal: of everything that could change a bit of the result, and of nothing else.
+    content of the images, the condition, seed and table, the type of the result, the version of
+    shiftcal, and that of Pillow where it decodes or resizes: of everything that could change a bit
+    of the result, and of nothing else.
 
     Args:
         work: What is done with each.
@@ -53,6 +55,7 @@ class Job:
         self.shard_size = shard_size
         self.span = span or (0, len(work.images))
         self.model_id = model_identity(work.model, lasting=lasting)
+        self._versions = _versions(work)
         self._digests: dict[int, str] = {}
         self._guard = threading.Lock()
 
@@ -78,6 +81,10 @@ class Job:
         for start in self._starts():
             whole.update(self._digest(start).encode())
         return whole.hexdigest()
+
+    def image_digests(self) -> list[str]:
+        """Digests of the content of the images, shard by shard."""
+        return [self._digest(start) for start in self._starts()]
 
     def origin(self) -> dict[str, Any]:
         """How the results were made, as JSON can hold it."""
@@ -111,7 +118,7 @@ class Job:
     def _key(self, condition: Condition, start: int) -> str:
         work = self.work
         told: dict[str, Any] = {
-            "shiftcal": version("shiftcal"),
+            "versions": self._versions,
             "model": self.model_id,
             "batch_size": work.batch_size,
             "dtype": work.dtype,
@@ -139,6 +146,16 @@ class Job:
                 found = self.work.images.digest(np.arange(start, stop), threads=thread_count())
                 self._digests[start] = found
             return found
+
+
+def _versions(work: Work) -> dict[str, str]:
+    """Versions of what makes the pixels that the model sees; the model names its own engine."""
+    found = {"shiftcal": version("shiftcal")}
+    stored_as_pixels = work.images._images(np.zeros(1, np.intp)) is not None
+    if not stored_as_pixels or work.model.preprocessing.resize is not None:
+        with suppress(PackageNotFoundError):  # decoded by something else then
+            found["pillow"] = version("pillow")
+    return found
 
 
 def model_identity(model: Model, *, lasting: bool = True) -> dict[str, Any]:

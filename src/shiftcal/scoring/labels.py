@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 import numpy as np
 
@@ -11,13 +12,20 @@ from shiftcal.datasets import ImageSet
 from shiftcal.errors import InputError
 from shiftcal.models import Model
 
+# How ImageNet's folders are called, whatever a model calls its classes.
+_WNID = re.compile(r"n[0-9]{8}")
+
+# Labels that are copied at once.
+_BLOCK = 1 << 16
+
 
 def model_labels(images: ImageSet, model: Model, k: int) -> Labels | None:
     """Labels as columns of the model's logits; ``None`` if the images have none.
 
     Classes that both the images and the model name are matched by name, whatever their order.
-    Without names on one side, or with names that have nothing in common, they are matched by
-    number, and there must be equally many.
+    Names of images that are numbers are columns. Without names on one side, and where the images'
+    are identifiers of WordNet such as n01440764, they are matched by their order, and there must be
+    equally many.
 
     Args:
         images: The images.
@@ -30,29 +38,40 @@ def model_labels(images: ImageSet, model: Model, k: int) -> Labels | None:
     if images.labels is None:
         return None
     theirs, ours = images.classes, model.classes
-    if theirs is not None and ours is not None and set(theirs) & set(ours):
-        return _by_name(images, theirs, ours)
-    if theirs is not None and len(theirs) != k:
-        raise InputError(
-            f"{images.name} has {len(theirs)} classes ({', '.join(theirs[:3])}, ...), and the "
-            f"model {k}, so that which is which cannot be told. Name the model's classes in the "
-            "order of its logits (classes=...), or give the images labels by its columns: "
-            "as_image_set(images, labels=..., classes=...)."
-        )
-    most = int(images.labels.max())
-    if most >= k:
+    if theirs is not None:
+        if ours is not None and set(theirs) & set(ours):
+            return _by_name(images, theirs, ours)
+        if all(name.isdecimal() for name in theirs):
+            return _in_range(images, np.array([int(name) for name in theirs])[images.labels], k)
+        if ours is not None and not all(_WNID.fullmatch(name) for name in theirs):
+            return _by_name(images, theirs, ours)
+        if len(theirs) != k:
+            raise InputError(
+                f"{images.name} has {_listed(theirs)}, and the model {k}, so that which is which "
+                "cannot be told. Name the model's classes in the order of its logits "
+                "(classes=...), or give the images labels by its columns: as_image_set(images, "
+                "labels=...)."
+            )
+    return _in_range(images, images.labels, k)
+
+
+def _in_range(images: ImageSet, labels: Labels, k: int) -> Labels:
+    if labels.max() >= k:
         raise InputError(
             f"labels of {images.name} must be from 0 to {k - 1}, the columns of the model's "
-            f"logits; got {most}."
+            f"logits; got {labels.max()}."
         )
-    return images.labels
+    return labels
 
 
 def digest_of_labels(labels: Labels | None) -> str | None:
     """By which other labels are noticed; ``None`` if there are none."""
     if labels is None:
         return None
-    return hashlib.blake2b(labels.astype("<i8").tobytes(), digest_size=16).hexdigest()
+    whole = hashlib.blake2b(digest_size=16)
+    for start in range(0, len(labels), _BLOCK):
+        whole.update(labels[start : start + _BLOCK].astype("<i8").tobytes())
+    return whole.hexdigest()
 
 
 def _by_name(images: ImageSet, theirs: tuple[str, ...], ours: tuple[str, ...]) -> Labels:
@@ -63,9 +82,13 @@ def _by_name(images: ImageSet, theirs: tuple[str, ...], ours: tuple[str, ...]) -
     if strange:
         raise InputError(
             f"{images.name} has images of the class {strange[0]!r}, which is not among the "
-            f"model's {len(ours)} classes ({', '.join(ours[:3])}, ...). Leave it out, or name the "
-            "model's classes as the images do."
+            f"model's, {_listed(ours)}. Leave it out, or name the model's classes as the images do."
         )
     columns = np.array([column.get(name, -1) for name in theirs], np.intp)
     matched: Labels = columns[images.labels]
     return matched
+
+
+def _listed(classes: tuple[str, ...]) -> str:
+    many = "1 class" if len(classes) == 1 else f"{len(classes)} classes"
+    return f"{many} ({', '.join(classes[:3])}{', ...' if len(classes) > 3 else ''})"

@@ -82,10 +82,15 @@ def run_job(job: Job, store: Store, engine: Engine, reporting: Reporting) -> Fin
         except DamagedShard:
             continue
         k = next(iter(outlines.values())).k
-        return Finished(outlines, model_labels(work.images, work.model, k), computed)
+        return Finished(outlines, known_labels(job, k), computed)
     raise FileError(
         "finished shards were found damaged again and again. Look at the disk they are on."
     )
+
+
+def known_labels(job: Job, k: int) -> Labels | None:
+    """Labels of all images as columns of the logits; ``None`` if there are none of either."""
+    return model_labels(job.work.images, job.work.model, k) if k else None
 
 
 def left_out(job: Job, bad: dict[int, str]) -> list[dict[str, Any]]:

@@ -6,18 +6,19 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from shiftcal._checks import check_choice, check_count
-from shiftcal._files import atomic_write
+from shiftcal._types import Images
 from shiftcal.corruptions._engine import TABLES
 from shiftcal.datasets import ImageSet, as_image_set
-from shiftcal.errors import FileError, InputError
+from shiftcal.errors import InputError
 from shiftcal.models import Model, as_model
 from shiftcal.scoring.engines import Engine
 from shiftcal.scoring.engines.local import LocalEngine
+from shiftcal.scoring.given_labels import with_labels
+from shiftcal.scoring.notes import Notes
 from shiftcal.scoring.work import Work
 
 # Images that are looked at to find one that can be read.
@@ -32,7 +33,7 @@ def make_work(
     seed: int = 0,
     table: str = "auto",
     dtype: str = "float32",
-    notes: Path | None = None,
+    notes: Notes | None = None,
     before: int | None = None,
 ) -> Work:
     """Work with everything settled that decides its result.
@@ -44,18 +45,20 @@ def make_work(
         seed: Fixes the random numbers of corruptions.
         table: Whose strengths.
         dtype: ``"float32"`` or ``"float16"``.
-        notes: File that keeps a batch size that was found, so that a later run has the same.
+        notes: Where a batch size that was found is kept, so that others and later runs have the
+            same.
         before: The batch size of finished results that are to be added to, or checked; used where
             the model leaves it open.
     """
-    found = as_image_set(images, labels=labels)
+    opened = as_image_set(images)
     made = as_model(model)
+    found = with_labels(opened, labels, made)
     settled = {
         "seed": check_count(seed, name="seed", least=0, most=2**128),
         "table": check_choice(table, ("auto", *TABLES), name="table"),
         "dtype": check_choice(dtype, ("float32", "float16"), name="dtype"),
     }
-    return Work(made, found, _batch_size(made, found, notes, before), **settled)
+    return Work(made, found, _batch_size(made, found, notes or Notes(), before), **settled)
 
 
 def as_engine(engine: object) -> Engine:
@@ -76,41 +79,34 @@ def cache_folder(cache: str | os.PathLike[str] | None) -> Path | None:
     return None if told is None else Path(told)
 
 
-def _batch_size(model: Model, images: ImageSet, notes: Path | None, before: int | None) -> int:
+def _batch_size(model: Model, images: ImageSet, notes: Notes, before: int | None) -> int:
     if model.batch_size is not None:
         return model.batch_size
     if before is not None:
         return check_count(before, name="the batch size of what is there")
-    name = _name_of(model)
-    known = _read_notes(notes)
-    if name is not None and name in known:
-        return check_count(known[name], name=f"the batch size in {notes}")
-    framing = model.preprocessing.framing
-    some = images.read(np.arange(min(len(images), _FIRST)), framing=framing)
-    if not len(some.indices):
-        reason = next(iter(some.bad.values()))
-        raise InputError(f"none of the first images of {images.name} can be read: {reason}")
-    size = model.size_of_batches(some.images)
-    if notes is not None and name is not None:
-        known[name] = size
-        with atomic_write(notes) as temporary:
-            temporary.write_text(json.dumps(known, indent=1), "utf-8")
-    return size
 
+    def find() -> int:
+        return model.size_of_batches(_some(images, model, _FIRST))
 
-def _name_of(model: Model) -> str | None:
     fingerprint = model.fingerprint
     if fingerprint is None:
-        return None
-    told = json.dumps([fingerprint, model.preprocessing.to_dict(), model.memory_budget])
-    return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
+        return find()
+    size = _some(images, model, 1).shape[1:3]
+    told = json.dumps([fingerprint, model.preprocessing.to_dict(), model.memory_budget, size])
+    return notes.settled(hashlib.blake2b(told.encode(), digest_size=16).hexdigest(), find)
 
 
-def _read_notes(notes: Path | None) -> dict[str, Any]:
-    if notes is None or not notes.exists():
-        return {}
-    try:
-        found = json.loads(notes.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise FileError(f"{notes} is damaged ({error}). Remove it.") from error
-    return found if isinstance(found, dict) else {}
+def _some(images: ImageSet, model: Model, count: int) -> Images:
+    """The first images as the model takes them, or some from all over if none of them is readable.
+
+    Raises:
+        InputError: If none of those can be read either.
+    """
+    n = len(images)
+    spread = np.unique(np.linspace(0, n - 1, _FIRST).astype(np.intp))
+    for indices in (np.arange(min(n, count)), np.arange(min(n, _FIRST)), spread):
+        some = images.read(indices, framing=model.preprocessing.framing)
+        if len(some.indices):
+            return some.images
+    reason = next(iter(some.bad.values()))
+    raise InputError(f"none of the images of {images.name} that were tried can be read: {reason}")

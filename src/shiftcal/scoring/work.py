@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -38,6 +38,9 @@ class Work:
         table: Whose strengths; ``"auto"`` goes by the size of the images.
         dtype: What logits and features are rounded to, ``"float32"`` or ``"float16"``.
         threads: How many threads read and corrupt images; ``None`` is one for every processor.
+        tell: Called after every batch with the key of its shard and how many images of the shard
+            are done by then, by whichever thread runs the model. It stays in this process: a copy
+            that is pickled has none.
     """
 
     model: Model
@@ -47,6 +50,10 @@ class Work:
     table: str = "auto"
     dtype: str = "float32"
     threads: int | None = None
+    tell: Callable[[str, int], None] | None = field(default=None, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "tell": None}
 
     def with_threads(self, threads: int) -> Work:
         """The same work for a worker that may use so many threads."""
@@ -67,6 +74,8 @@ class Work:
                     made = self._run(ready, k=k, named=named)
                     k, named = made.logits.shape[1], False
                     parts.append((ready, made))
+                if self.tell is not None:
+                    self.tell(ready.shard.key, ready.done)
                 if ready.last:
                     yield self._finished(ready.shard, parts, ready.bad)
                     parts = []
@@ -125,7 +134,7 @@ class Work:
                     shard,
                     batch.indices,
                     None if pixels is None else self.model.preprocessing.numbers(pixels),
-                    last=stop == shard.stop,
+                    done=stop - shard.start,
                     bad=bad,
                 )
 
@@ -161,8 +170,12 @@ class _Ready:
     shard: Shard
     rows: NDArray[np.intp]
     batch: NDArray[Any] | None
-    last: bool
+    done: int  # images of the shard, with those of this batch
     bad: dict[int, str]
+
+    @property
+    def last(self) -> bool:
+        return self.done == len(self.shard)
 
 
 @dataclass

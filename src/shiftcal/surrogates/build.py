@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -18,11 +16,13 @@ from shiftcal.errors import FileError
 from shiftcal.scoring.gather import write_set
 from shiftcal.scoring.job import Job
 from shiftcal.scoring.labels import digest_of_labels, model_labels
+from shiftcal.scoring.notes import Notes
 from shiftcal.scoring.run import Finished, run_job, warn_of_bad
 from shiftcal.scoring.setup import as_engine, cache_folder
 from shiftcal.scoring.shard import Condition
-from shiftcal.scoring.sharing import alone_in, guest_of
+from shiftcal.scoring.sharing import alone_in
 from shiftcal.scoring.store import FolderStore, Store
+from shiftcal.scoring.workshop import workshop
 from shiftcal.surrogates.bank import set_name
 from shiftcal.surrogates.folder import FORMAT, VERSION, digest_of, read_document
 from shiftcal.surrogates.synthesize import Options, labelled_work, labels_of, origin_of
@@ -81,14 +81,15 @@ def build_bank(
     """
     target = Path(folder)
     _check_free(target)
-    with _workshop(target) as workshop:
+    cache = cache_folder(options.cache)
+    with workshop(target / WORKSHOP, host=target) as unfinished:
         bank = _read(target)
         work = labelled_work(
             model,
             images,
             labels,
             options,
-            notes=workshop / "notes.json",
+            notes=Notes(unfinished, cache),
             before=None if bank is None else bank["origin"]["model"]["batch_size"],
         )
         job = Job(work, tuple(conditions), shard_size=check_count(options.shard_size, name=_SIZE))
@@ -96,7 +97,7 @@ def build_bank(
         if not missing:
             return _built(target, added=0, computed=0)
         job.conditions = missing
-        store = FolderStore(workshop / "shards", cache=cache_folder(options.cache))
+        store = FolderStore(unfinished / "shards", cache=cache)
         try:
             done = run_job(job, store, as_engine(options.engine), options.reporting)
             with alone_in(target):
@@ -129,32 +130,6 @@ def _check_free(target: Path) -> None:
         )
 
 
-@contextmanager
-def _workshop(target: Path) -> Iterator[Path]:
-    """A folder below the bank for what is not finished; removed by the last who is done."""
-    folder = target / WORKSHOP
-    with guest_of(folder) as guest:
-        try:
-            yield folder
-        except BaseException:
-            if not any(folder.rglob("*.shard")) and guest.is_last():
-                _sweep(target)
-                with suppress(OSError):  # a bank may be there
-                    target.rmdir()
-            raise
-        if guest.is_last():
-            _sweep(target)
-
-
-def _sweep(target: Path) -> None:
-    """Remove the workshop, and what a process that was killed left beside it."""
-    for file in target.glob(".shiftcal-*.tmp"):
-        with suppress(OSError):
-            file.unlink()
-    # Last, since without it a folder with anything else in it is none of ours.
-    shutil.rmtree(target / WORKSHOP, ignore_errors=True)
-
-
 def _read(target: Path) -> dict[str, Any] | None:
     """The bank that is there, if there is one, and if it can be added to.
 
@@ -179,7 +154,7 @@ def _read(target: Path) -> dict[str, Any] | None:
 
 
 def _lacking(target: Path, bank: dict[str, Any], job: Job) -> tuple[Condition, ...]:
-    """Which sets of a job a bank has not.
+    """Which sets of a job a bank has not, or has no more: a file that was damaged is made again.
 
     Raises:
         FileError: If the bank is of another model, of other images or made with other settings.
@@ -196,6 +171,7 @@ def _lacking(target: Path, bank: dict[str, Any], job: Job) -> tuple[Condition, .
     for what, get in _DECIDING.items():
         before, after = get(bank["origin"]), get(now)
         if before != after:
+            before, after = _apart(before, after)
             raise FileError(
                 f"{target} holds a bank with {what} {_short(before)}, now it is {_short(after)}. "
                 "Give the same to add to it, or name a new folder."
@@ -208,7 +184,16 @@ def _lacking(target: Path, bank: dict[str, Any], job: Job) -> tuple[Condition, .
                 f"{bank.get('written_by')}, or by another corruption of that name. Name a new "
                 "folder."
             )
-    return tuple(c for c in job.conditions if _file(c) not in keys)
+    sound = {entry["file"] for entry in bank["sets"] if _is_sound(target, entry)}
+    return tuple(c for c in job.conditions if _file(c) not in sound)
+
+
+def _is_sound(target: Path, entry: dict[str, Any]) -> bool:
+    """Whether the file of a set is there and is what was written."""
+    try:
+        return digest_of(target / entry["file"]) == entry.get("sha256")
+    except OSError:
+        return False
 
 
 # Those that change the digests of others stand first.
@@ -224,6 +209,17 @@ _DECIDING: dict[str, Callable[[dict[str, Any]], Any]] = {
     "seed": lambda origin: origin["seed"],
     "table": lambda origin: origin["table"],
 }
+
+
+def _apart(before: object, after: object) -> tuple[object, object]:
+    """Of settings with names, those that differ."""
+    if not (isinstance(before, dict) and isinstance(after, dict)):
+        return before, after
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    told = [
+        ", ".join(f"{name} {settings.get(name)}" for name in names) for settings in (before, after)
+    ]
+    return told[0], told[1]
 
 
 def _short(value: object) -> object:
@@ -243,7 +239,12 @@ def _add(target: Path, job: Job, store: Store, done: Finished) -> int:
         with atomic_write(file) as temporary:
             about = done.outlines[condition]
             write_set(temporary, job, condition, store, about=about, labels=labels)
-        document["sets"].append(_entry(file, condition, job.set_key(condition)))
+        entry = _entry(file, condition, job.set_key(condition))
+        names = [known["file"] for known in document["sets"]]
+        if entry["file"] in names:
+            document["sets"][names.index(entry["file"])] = entry
+        else:
+            document["sets"].append(entry)
     with atomic_write(target / "bank.json") as temporary:
         temporary.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
     return len(wanted)

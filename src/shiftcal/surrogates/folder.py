@@ -112,7 +112,7 @@ def load_bank(folder: str | os.PathLike[str]) -> SurrogateBank:
         raise FileError(f"{source} cannot be used: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FileError(
-            f"{source / 'bank.json'} is damaged: {error!r}. Make the bank again."
+            f"{source / 'bank.json'} is damaged: {error!r}. Make the bank again, in a new folder."
         ) from error
 
 
@@ -136,7 +136,9 @@ def read_document(source: Path) -> dict[str, Any]:
             f"({error.strerror or error}). A bank is a folder with bank.json and its scores files."
         ) from error
     except (ValueError, RecursionError) as error:
-        raise FileError(f"{file} is damaged: not JSON ({error}). Make the bank again.") from error
+        raise FileError(
+            f"{file} is damaged: not JSON ({error}). Make the bank again, in a new folder."
+        ) from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise FileError(f"{file} does not describe a bank: it has no format {FORMAT!r}.")
     written = document.get("version")

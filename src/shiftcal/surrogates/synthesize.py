@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from shiftcal._checks import check_count
@@ -15,6 +14,7 @@ from shiftcal.scoring.engines import Engine
 from shiftcal.scoring.gather import gathered
 from shiftcal.scoring.job import SHARD_SIZE, Job
 from shiftcal.scoring.labels import digest_of_labels
+from shiftcal.scoring.notes import Notes
 from shiftcal.scoring.run import Finished, Reporting, left_out, run_job, warn_of_bad
 from shiftcal.scoring.setup import as_engine, cache_folder, make_work
 from shiftcal.scoring.shard import Condition
@@ -57,9 +57,9 @@ def synthesize_in_memory(
     options: Options,
 ) -> SurrogateBank:
     """A bank of these sets; see :meth:`SurrogateBank.synthesize`."""
-    work = labelled_work(model, images, labels, options)
-    size = check_count(options.shard_size, name="shard_size")
     folder = cache_folder(options.cache)
+    work = labelled_work(model, images, labels, options, notes=Notes(cache=folder))
+    size = check_count(options.shard_size, name="shard_size")
     job = Job(work, tuple(conditions), shard_size=size, lasting=folder is not None)
     with passing_store(folder) as store:
         done = run_job(job, store, as_engine(options.engine), options.reporting)
@@ -77,7 +77,7 @@ def labelled_work(
     labels: object,
     options: Options,
     *,
-    notes: Path | None = None,
+    notes: Notes | None = None,
     before: int | None = None,
 ) -> Work:
     """Work whose images have labels.
@@ -87,7 +87,7 @@ def labelled_work(
         images: As for :meth:`SurrogateBank.synthesize`.
         labels: As for :meth:`SurrogateBank.synthesize`.
         options: How the bank is made.
-        notes: File that keeps a batch size that was found.
+        notes: Where a batch size that was found is kept.
         before: The batch size of a bank that is to be added to.
 
     Raises:

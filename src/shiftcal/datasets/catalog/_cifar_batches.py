@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from shiftcal.datasets.catalog._cifar_names import CLASSES
 from shiftcal.datasets.catalog._cifar_pickle import as_pixels, read_pickle
 from shiftcal.datasets.catalog._cifar_rows import PIXELS, Rows
-from shiftcal.errors import FileError
+from shiftcal.errors import FileError, MissingData
 
 FILES = {
     "test": ("test_batch",),
@@ -24,10 +24,11 @@ def find_batches(root: Path, split: str) -> list[Path]:
     """The files of a split, in order; python batches are preferred to binary ones.
 
     Raises:
-        FileError: If there are none, or not all.
+        MissingData: If there are none.
+        FileError: If there are not all.
     """
     if not root.is_dir():
-        raise FileError(
+        raise MissingData(
             f"{root} is not a folder. Unpack cifar-10-python.tar.gz and name the folder that holds "
             "cifar-10-batches-py."
         )
@@ -42,7 +43,7 @@ def find_batches(root: Path, split: str) -> list[Path]:
                     f"{folder} has only some batches: {', '.join(missing)} must be there too. "
                     "Unpack the archive again."
                 )
-    raise FileError(
+    raise MissingData(
         f"{root} holds no CIFAR-10: there must be {FILES[split][0]} or {FILES[split][0]}.bin in it "
         f"or in its folder {' or '.join(_FOLDERS.values())}. If it holds the .tar.gz, unpack that."
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 from shiftcal._checks import check_choice
 from shiftcal.datasets.containers.files import FileImages
 from shiftcal.datasets.image_files import find_images
-from shiftcal.errors import FileError
+from shiftcal.errors import FileError, MissingData
 
 # Files relative to the folder of a domain, and the class of each.
 Entries = tuple[Sequence[str | os.PathLike[str]], Sequence[int]]
@@ -48,7 +48,8 @@ class DomainFolders:
 
         Raises:
             UnknownName: If there is no such domain.
-            FileError: If a folder is missing, or it cannot be told which one is meant.
+            MissingData: If no domain that is asked for is there.
+            FileError: If one of them is not, or it cannot be told which folder is meant.
         """
         wanted = self.domains
         if domain is not None:
@@ -57,7 +58,7 @@ class DomainFolders:
             wanted = (check_choice(meant, self.domains, name="domain"),)
         base = Path(root)
         if not base.is_dir():
-            raise FileError(f"{base} is not a folder; {self.title} is read from one.")
+            raise MissingData(f"{base} is not a folder; {self.title} is read from one.")
         found: dict[str, Path] = {}
         for place in (base, *(base / name for name in self.inside)):
             found = self._domains_in(place)
@@ -65,14 +66,16 @@ class DomainFolders:
                 break
         missing = [name for name in wanted if name not in found]
         if missing:
-            raise FileError(_missing(base, missing, found, self))
+            kind = MissingData if len(missing) == len(wanted) else FileError
+            raise kind(_missing(base, missing, found, self))
         return {name: found[name] for name in wanted}
 
     def by_folder(self, folder: Path) -> Entries:
         """Every image of a domain, sorted, with the class by the folder it is in.
 
         Raises:
-            FileError: If there is none, or one is outside the folders of the classes.
+            MissingData: If there is none.
+            FileError: If one is outside the folders of the classes.
         """
         files = find_images(folder)
         return files, [self.index_of(folder, file) for file in files]

@@ -47,7 +47,8 @@ def labelled_files(
         class_index: A list of classes, if the caller has named one.
 
     Raises:
-        FileError: If there are no images, or their labels cannot be told.
+        MissingData: If there are no images.
+        FileError: If their labels cannot be told.
     """
     found = find_images(folder)
     files = [path.as_posix() for path in found]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from shiftcal.errors import FileError, InputWarning
+from shiftcal.errors import FileError, InputWarning, MissingData
 
 # Ten times what a list of a million images needs.
 _MOST_BYTES = 1 << 30
@@ -46,7 +46,7 @@ def keep_existing(
     """The listed images that are below a folder; a warning tells of the others.
 
     Raises:
-        FileError: If none of them is there.
+        MissingData: If none of them is there.
     """
     names: dict[PurePosixPath, frozenset[str]] = {}
     for parent in {path.parent for path in paths}:
@@ -58,7 +58,7 @@ def keep_existing(
         there = frozenset(kept)
         absent = next(path for i, path in enumerate(paths) if i not in there)
         if not kept:
-            raise FileError(
+            raise MissingData(
                 f"{file} lists {len(paths):,} images, and none of them is below {folder}: the "
                 f"first is {absent}. Name the folder that the paths start from."
             )

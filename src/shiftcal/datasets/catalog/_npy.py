@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.errors import FileError
+from shiftcal.errors import FileError, MissingData
 
 _MAGIC = b"\x93NUMPY"
 # No set holds smaller images.
@@ -19,7 +19,8 @@ def map_array(file: Path) -> np.memmap[Any, Any]:
     """What an ``.npy`` file holds, mapped into memory; nothing in it is ever unpickled.
 
     Raises:
-        FileError: If there is no such file, it is of another kind, or it is cut short.
+        MissingData: If there is no such file.
+        FileError: If it is of another kind, or cut short.
     """
     _check_magic(file)
     try:
@@ -67,8 +68,11 @@ def read_labels(file: Path, *, k: int) -> NDArray[np.intp]:
     """Class indices ``(n,)`` of an ``.npy`` file.
 
     Raises:
-        FileError: As for :func:`map_array`, and if they are not whole numbers from 0 to ``k - 1``.
+        FileError: If there is no such file (labels are not missed alone: it is the images that
+            then have none), it is damaged, or not all are whole numbers from 0 to ``k - 1``.
     """
+    if not file.exists():
+        raise FileError(f"{file} is missing. Fetch or write it again.")
     found = map_array(file)
     if found.ndim != 1 or found.dtype.kind not in "iu" or not len(found):
         raise FileError(
@@ -86,7 +90,7 @@ def read_labels(file: Path, *, k: int) -> NDArray[np.intp]:
 
 def _check_magic(file: Path) -> None:
     if not file.exists():
-        raise FileError(f"{file} is missing. Fetch or write it again.")
+        raise MissingData(f"{file} is missing. Fetch or write it again.")
     if not file.is_file():  # a pipe would be waited for
         raise FileError(f"{file} is not a file.")
     try:

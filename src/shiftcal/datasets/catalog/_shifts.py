@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from shiftcal._checks import check_count
 from shiftcal._registry import suggest
-from shiftcal.errors import FileError, InputError, UnknownName
+from shiftcal.errors import FileError, InputError, MissingData, UnknownName
 
 # The groups they are published in; the last were meant for choosing hyper-parameters.
 GROUPS = {
@@ -32,12 +32,13 @@ def wanted_corruptions(
         root: Where that is, for messages.
 
     Raises:
-        FileError: If one is not there, or none is.
+        MissingData: If none of them is there.
+        FileError: If one is not there.
         UnknownName: If one is neither there nor a published one.
         InputError: If one is named twice.
     """
     if not present:
-        raise FileError(
+        raise MissingData(
             f"{root} holds no corruption. There must be one or more of {', '.join(CORRUPTIONS)}."
         )
     if corruption is None or corruption == "all":
@@ -51,7 +52,8 @@ def wanted_corruptions(
         if name in present:
             continue
         if name in CORRUPTIONS:
-            raise FileError(
+            none = not set(wanted) & set(present)
+            raise (MissingData if none else FileError)(
                 f"{root} has no {name!r}. It holds {', '.join(sorted(present))}. Fetch or make the "
                 "rest, or leave it out."
             )

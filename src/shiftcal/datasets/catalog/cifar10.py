@@ -14,14 +14,19 @@ from shiftcal.datasets.base import ImageSet
 from shiftcal.datasets.catalog._cifar_batches import FILES, find_batches, read_batch, read_names
 from shiftcal.datasets.catalog._cifar_rows import CifarRows
 
+
+def _files(split: str) -> tuple[str, ...]:
+    return tuple(f"cifar-10-batches-py/{name}" for name in (*FILES[split], "batches.meta"))
+
+
 ABOUT = About(
     title="CIFAR-10",
     n_classes=10,
     homepage="https://www.cs.toronto.edu/~kriz/cifar.html",
     licence="none stated; research use",
     parts=(
-        Part("test", {"split": "test"}, n=10_000, per_class=1_000),
-        Part("train", {"split": "train"}, n=50_000, per_class=5_000),
+        Part("test", {"split": "test"}, n=10_000, per_class=1_000, files=_files("test")),
+        Part("train", {"split": "train"}, n=50_000, per_class=5_000, files=_files("train")),
     ),
     downloads=(
         Download(
@@ -61,6 +66,7 @@ def cifar10(root: str | os.PathLike[str], *, split: str = "test") -> ImageSet:
         split: ``"test"`` (10,000 images) or ``"train"`` (50,000, batch 1 to batch 5).
 
     Raises:
+        MissingData: If no batch is there.
         FileError: If a batch is missing, damaged, or asks for what no batch needs.
     """
     check_choice(split, tuple(FILES), name="split")

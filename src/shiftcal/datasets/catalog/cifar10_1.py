@@ -21,14 +21,23 @@ def _file(name: str, size: int, digest: str) -> Download:
     return Download(url, name, digest=digest, algorithm="sha256", unpack=False, size=size)
 
 
+def _names(version: str) -> tuple[str, str]:
+    return f"cifar10.1_{version}_data.npy", f"cifar10.1_{version}_labels.npy"
+
+
+def _paths(name: str) -> tuple[str, str]:
+    """Where copies have a file, in the order of preference."""
+    return name, f"datasets/{name}"
+
+
 ABOUT = About(
     title="CIFAR-10.1",
     n_classes=10,
     homepage="https://github.com/modestyachts/CIFAR-10.1",
     licence="none stated for the images, which come from Tiny Images; research use",
     parts=(
-        Part("v6", {"version": "v6"}, n=2_000, per_class=200),
-        Part("v4", {"version": "v4"}, n=2_021),
+        Part("v6", {"version": "v6"}, n=2_000, per_class=200, files=_names("v6")),
+        Part("v4", {"version": "v4"}, n=2_021, files=_names("v4")),
     ),
     downloads=(
         _file(
@@ -52,6 +61,7 @@ ABOUT = About(
             "1f9544300ded199539b6662364ce7fe6c2e1ea9f87408f06db4b1a6184cffb18",
         ),
     ),
+    paths=_paths,
 )
 
 
@@ -65,7 +75,8 @@ def cifar10_1(root: str | os.PathLike[str], *, version: str = "v6") -> ImageSet:
             (2,021).
 
     Raises:
-        FileError: If a file is missing, damaged, or the two do not belong together.
+        MissingData: If the version is not there.
+        FileError: If a file is damaged, the labels are missing, or the two do not belong together.
     """
     check_choice(version, ("v6", "v4"), name="version")
     folder = Path(root)

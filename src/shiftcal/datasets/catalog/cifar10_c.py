@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from shiftcal.datasets.about import About, Download, Part
 from shiftcal.datasets.base import ImageSet
-from shiftcal.datasets.catalog._chain import Chain
+from shiftcal.datasets.catalog._cifar10_c_digests import DIGESTS
 from shiftcal.datasets.catalog._cifar_names import CLASSES
 from shiftcal.datasets.catalog._npy import map_images, read_labels, some_rows
 from shiftcal.datasets.catalog._shifts import (
@@ -23,7 +24,8 @@ from shiftcal.datasets.catalog._shifts import (
     wanted_severities,
 )
 from shiftcal.datasets.containers.arrays import ArrayImages
-from shiftcal.errors import FileError
+from shiftcal.datasets.containers.chain import ChainImages
+from shiftcal.errors import FileError, MissingData
 
 ABOUT = About(
     title="CIFAR-10-C",
@@ -31,7 +33,14 @@ ABOUT = About(
     homepage="https://zenodo.org/records/2535967",
     licence="CC BY 4.0",
     parts=tuple(
-        Part(name, {"corruption": name}, n=50_000, per_class=5_000) for name in CORRUPTIONS
+        Part(
+            name,
+            {"corruption": name},
+            n=50_000,
+            per_class=5_000,
+            files=(f"CIFAR-10-C/{name}.npy", "CIFAR-10-C/labels.npy"),
+        )
+        for name in CORRUPTIONS
     ),
     downloads=(
         Download(
@@ -41,6 +50,7 @@ ABOUT = About(
             size=2_918_471_680,
         ),
     ),
+    digests=MappingProxyType(DIGESTS),
 )
 
 
@@ -64,6 +74,7 @@ def cifar10_c(
         severity: From 1 to 5, or several in the same ways; all, in rising order, by default.
 
     Raises:
+        MissingData: If none of the corruptions is there.
         FileError: If a file is missing or damaged, or its rows do not fit the labels.
     """
     folder = _folder(Path(root))
@@ -75,14 +86,14 @@ def cifar10_c(
             f"{folder} has labels.npy for some corruptions and not for others. Copy it to where "
             "it is missing."
         )
-    return (
-        parts[0] if len(parts) == 1 else Chain(parts, name=f"CIFAR-10-C {describe(names, levels)}")
-    )
+    if len(parts) == 1:
+        return parts[0]
+    return ChainImages(parts, name=f"CIFAR-10-C {describe(names, levels)}")
 
 
 def _folder(root: Path) -> Path:
     if not root.is_dir():
-        raise FileError(f"{root} is not a folder. Name the one that holds CIFAR-10-C's arrays.")
+        raise MissingData(f"{root} is not a folder. Name the one that holds CIFAR-10-C's arrays.")
     inner = root / "CIFAR-10-C"
     return inner if inner.is_dir() else root
 
@@ -98,7 +109,7 @@ def _parts(folder: Path, name: str, levels: Sequence[int]) -> Iterator[ImageSet]
     stacked = folder / f"{name}.npy"
     if not stacked.exists():
         for level in levels:
-            images = map_images(folder / name / f"{level}.npy")
+            images = map_images(_apart(folder / name, level))
             labels = _labels(folder / name / "labels.npy", len(images), times=1)
             yield _part(images, name, level, labels)
         return
@@ -112,6 +123,17 @@ def _parts(folder: Path, name: str, levels: Sequence[int]) -> Iterator[ImageSet]
     labels = _labels(folder / "labels.npy", n, times=len(SEVERITIES))
     for level in levels:
         yield _part(some_rows(images, (level - 1) * n, level * n), name, level, labels)
+
+
+def _apart(folder: Path, level: int) -> Path:
+    """The array of one severity, of a corruption that has at least one."""
+    file = folder / f"{level}.npy"
+    if not file.exists():
+        raise FileError(
+            f"{folder} must have an array for severity {level}, {file.name}; it has not. Make the "
+            "rest, or ask for a severity that is there."
+        )
+    return file
 
 
 def _part(

@@ -10,7 +10,7 @@ from shiftcal.datasets.about import About, Part
 from shiftcal.datasets.base import ImageSet
 from shiftcal.datasets.catalog._imagenet_files import beside, labelled_files
 from shiftcal.datasets.containers.files import FileImages
-from shiftcal.errors import FileError
+from shiftcal.errors import MissingData
 
 ABOUT = About(
     title="ImageNet (ILSVRC 2012) validation",
@@ -57,12 +57,13 @@ def imagenet(
         class_index: The list of classes; looked for there by default.
 
     Raises:
-        FileError: If there are no images, or their labels cannot be told.
+        MissingData: If there are no images.
+        FileError: If their labels cannot be told.
     """
     check_choice(split, ("val",), name="split")
     base = Path(root)
     if not base.is_dir():
-        raise FileError(f"{base} is not a folder. Name the one that holds ImageNet's images.")
+        raise MissingData(f"{base} is not a folder. Name the one that holds ImageNet's images.")
     inside = (base / name for name in _FOLDERS)
     folder = next((place for place in inside if place.is_dir()), base)
     found = labelled_files(

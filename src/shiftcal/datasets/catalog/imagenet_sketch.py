@@ -9,7 +9,7 @@ from shiftcal.datasets.about import About, Download, Part
 from shiftcal.datasets.base import ImageSet
 from shiftcal.datasets.catalog._imagenet_files import beside, labelled_files
 from shiftcal.datasets.containers.files import FileImages
-from shiftcal.errors import FileError
+from shiftcal.errors import MissingData
 
 ABOUT = About(
     title="ImageNet-Sketch",
@@ -38,11 +38,12 @@ def imagenet_sketch(
             are there; looked for in the root and beside it by default.
 
     Raises:
-        FileError: If there are no images, or their labels cannot be told.
+        MissingData: If there are no images.
+        FileError: If their labels cannot be told.
     """
     base = Path(root)
     if not base.is_dir():
-        raise FileError(f"{base} is not a folder. Name the one that holds the folder sketch.")
+        raise MissingData(f"{base} is not a folder. Name the one that holds the folder sketch.")
     folder = base / "sketch" if (base / "sketch").is_dir() else base
     found = labelled_files(folder, places=beside(folder, base), class_index=class_index)
     return FileImages(

@@ -14,7 +14,7 @@ from shiftcal.datasets.catalog._imagenet_files import Labelled, beside, labelled
 from shiftcal.datasets.catalog._wnids import N_CLASSES, find_classes
 from shiftcal.datasets.containers.files import FileImages
 from shiftcal.datasets.image_files import find_images
-from shiftcal.errors import FileError
+from shiftcal.errors import FileError, MissingData
 
 _FROM = "https://huggingface.co/datasets/vaishaal/ImageNetV2/resolve/main"
 # The official name first; the last variant was once published under another.
@@ -74,7 +74,8 @@ def imagenet_v2(
             looked for in the root and beside it by default, and not needed.
 
     Raises:
-        FileError: If the variant is not there, or a folder is not named by a class.
+        MissingData: If the variant is not there.
+        FileError: If a folder is not named by a class.
     """
     check_choice(variant, tuple(_FOLDERS), name="variant")
     base = Path(root)
@@ -91,7 +92,7 @@ def imagenet_v2(
 
 def _folder(base: Path, variant: str) -> Path:
     if not base.is_dir():
-        raise FileError(f"{base} is not a folder. Name the one that holds ImageNet-V2.")
+        raise MissingData(f"{base} is not a folder. Name the one that holds ImageNet-V2.")
     for name in _FOLDERS[variant]:
         if (base / name).is_dir():
             return base / name
@@ -100,7 +101,7 @@ def _folder(base: Path, variant: str) -> Path:
     there = sorted({other for name, other in others.items() if (base / name).is_dir()})
     if here == variant and not there:
         return base
-    raise FileError(
+    raise MissingData(
         f"{base} has no folder {_FOLDERS[variant][0]}, and so not the variant {variant!r}; it has "
         f"{', '.join(map(repr, there or [here]))}. Fetch it, or ask for that."
     )

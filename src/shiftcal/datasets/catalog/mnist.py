@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from shiftcal.datasets.about import About, Download, Part
 from shiftcal.datasets.base import ImageSet
 from shiftcal.datasets.catalog._idx_files import read_idx
 from shiftcal.datasets.catalog._pixel_files import PixelImages, check_same_number
-from shiftcal.errors import FileError
+from shiftcal.errors import FileError, MissingData
 
 _STARTS = {"train": "train", "test": "t10k"}
 _PLACES = ("", "MNIST/raw", "raw", "mnist", "MNIST")
@@ -25,17 +27,43 @@ _FILES = (
     ("t10k-images-idx3-ubyte.gz", "9fb629c4189551a2d022fa330f9573f3", 1648877),
     ("t10k-labels-idx1-ubyte.gz", "ec29112dd5afa0611ce80d1b7f02629c", 4542),
 )
+_UNPACKED = {
+    "train-images-idx3-ubyte": "md5:6bbc9ace898e44ae57da46a324031adb",
+    "train-labels-idx1-ubyte": "md5:a25bea736e30d166cdddb491f175f624",
+    "t10k-images-idx3-ubyte": "md5:2646ac647ad5339dbf082846283269ea",
+    "t10k-labels-idx1-ubyte": "md5:27ae3e4e09519cfbb04c329615203637",
+}
+
+
+def _paths(name: str) -> Iterator[str]:
+    """Where copies have a file, as it is called unpacked, in the order of preference."""
+    what, _, kind = name.rpartition("-idx")
+    spelled = [f"{before}{what}{dot}idx{kind}" for before in ("", "mnist_") for dot in "-."]
+    for place in _PLACES:
+        for found in (*spelled, *(f"{one}.gz" for one in spelled)):
+            yield f"{place}/{found}" if place else found
+
+
+def _files(split: str) -> tuple[str, str]:
+    start = _STARTS[split]
+    return f"{start}-images-idx3-ubyte", f"{start}-labels-idx1-ubyte"
+
 
 ABOUT = About(
     title="MNIST",
     n_classes=10,
     homepage="http://yann.lecun.com/exdb/mnist/",
     licence="CC BY-SA 3.0",
-    parts=(Part("train", {"split": "train"}, 60000), Part("test", {"split": "test"}, 10000)),
+    parts=(
+        Part("train", {"split": "train"}, 60000, files=_files("train")),
+        Part("test", {"split": "test"}, 10000, files=_files("test")),
+    ),
     downloads=tuple(
         Download(f"{_MIRROR}/{name}", name, digest, unpack=False, size=size)
         for name, digest, size in _FILES
     ),
+    digests=MappingProxyType(_UNPACKED),
+    paths=_paths,
 )
 
 
@@ -53,11 +81,11 @@ def mnist(root: str | os.PathLike[str], *, split: str = "test") -> ImageSet:
         split: ``"train"``, 60,000 images, or ``"test"``, 10,000.
 
     Raises:
-        FileError: If a file is missing, is no idx file, or does not hold what its header says.
+        MissingData: If neither images nor labels are there.
+        FileError: If one of the two is missing, is no idx file, or does not hold what its header says.
     """
-    start = _STARTS[check_choice(split, tuple(_STARTS), name="split")]
-    images = _find(Path(root), f"{start}-images", "idx3-ubyte")
-    labels = _find(Path(root), f"{start}-labels", "idx1-ubyte")
+    check_choice(split, tuple(_STARTS), name="split")
+    images, labels = _found(Path(root), *_files(split))
     again = partial(read_idx, images, item=(28, 28))
     pixels, digits = again(), np.array(read_idx(labels, item=()))
     name = f"MNIST {split}"
@@ -65,13 +93,18 @@ def mnist(root: str | os.PathLike[str], *, split: str = "test") -> ImageSet:
     return PixelImages(pixels, again=again, name=name, labels=digits)
 
 
-def _find(root: Path, what: str, kind: str) -> Path:
-    spelled = [f"{before}{what}{dot}{kind}" for before in ("", "mnist_") for dot in "-."]
-    for place in _PLACES:
-        for name in (*spelled, *(f"{name}.gz" for name in spelled)):
-            if (file := root / place / name).is_file():
-                return file
-    raise FileError(
-        f"{root} holds no {spelled[0]}, with or without .gz, which MNIST needs. Name the folder "
-        "that it is in, or fetch it."
-    )
+def _found(root: Path, images: str, labels: str) -> tuple[Path, Path]:
+    at = {name: _first(root, name) for name in (images, labels)}
+    file, beside = at[images], at[labels]
+    if file is None or beside is None:
+        absent = images if file is None else labels
+        kind = MissingData if file is None and beside is None else FileError
+        raise kind(
+            f"{root} holds no {absent}, with or without .gz, which MNIST needs. Name the folder "
+            "that it is in, or fetch it."
+        )
+    return file, beside
+
+
+def _first(root: Path, name: str) -> Path | None:
+    return next((root / path for path in _paths(name) if (root / path).is_file()), None)

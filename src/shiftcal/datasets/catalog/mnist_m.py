@@ -13,7 +13,7 @@ from shiftcal.datasets.catalog._list_files import keep_existing, read_list
 from shiftcal.datasets.catalog._npy import map_images, read_labels
 from shiftcal.datasets.catalog._pixel_files import DIGITS, PixelImages, check_same_number
 from shiftcal.datasets.containers.files import FileImages
-from shiftcal.errors import FileError
+from shiftcal.errors import FileError, MissingData
 
 _SPLITS = ("train", "test")
 _STARTS = ("mnist_m", "mnistm")
@@ -45,7 +45,8 @@ def mnist_m(root: str | os.PathLike[str], *, split: str = "test") -> ImageSet:
         split: ``"train"``, 59,001 images, or ``"test"``, 9,001.
 
     Raises:
-        FileError: If neither form is there, or one is damaged or something else.
+        MissingData: If neither form is there.
+        FileError: If one is damaged or something else, or its labels are missing.
 
     Warns:
         InputWarning: If listed images are not there; they are left out.
@@ -59,7 +60,7 @@ def mnist_m(root: str | os.PathLike[str], *, split: str = "test") -> ImageSet:
                 return _from_files(stem, split)
             if (array := stem.with_name(f"{stem.name}.npy")).is_file():
                 return _from_array(array, split)
-    raise FileError(
+    raise MissingData(
         f"{base} holds no folder mnist_m_{split} and no file mnist_m_{split}.npy, one of which "
         f"MNIST-M {split} needs. Name the folder that it is in."
     )

@@ -53,6 +53,7 @@ def office_home(root: str | os.PathLike[str], *, domain: str | None = None) -> I
             order by default.
 
     Raises:
-        FileError: If a domain is missing, or a folder is not that of a class.
+        MissingData: If no domain that is asked for is there.
+        FileError: If one of them is not, or a folder is not that of a class.
     """
     return _LAYOUT.load(root, domain)

@@ -54,7 +54,8 @@ def pacs(
             ``splits``; ``"test"`` lists the whole domain. Everything by default, without a list.
 
     Raises:
-        FileError: If a domain or a list is missing, a folder is not that of a class, or a label
+        MissingData: If no domain that is asked for is there.
+        FileError: If one of them or a list is missing, a folder is not that of a class, or a label
             (they count from 1) is not the one of its folder.
 
     Warns:

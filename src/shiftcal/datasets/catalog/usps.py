@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -15,18 +16,28 @@ from shiftcal.datasets.base import ImageSet
 from shiftcal.datasets.catalog._libsvm_text import read_libsvm
 from shiftcal.datasets.catalog._npz_arrays import read_npz
 from shiftcal.datasets.catalog._pixel_files import PixelImages, check_same_number
-from shiftcal.errors import FileError
+from shiftcal.errors import FileError, MissingData
 
 _ADDRESS = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass"
 _TEXTS = {"train": "usps", "test": "usps.t"}
 _PIXELS = 256
+_PLACES = ("", "usps", "USPS")
+
+
+def _paths(name: str) -> Iterator[str]:
+    """Where copies have a file, in the order of preference."""
+    return (f"{place}/{name}" if place else name for place in _PLACES)
+
 
 ABOUT = About(
     title="USPS",
     n_classes=10,
     homepage="https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass.html#usps",
     licence="none stated; research use",
-    parts=(Part("train", {"split": "train"}, 7291), Part("test", {"split": "test"}, 2007)),
+    parts=(
+        Part("train", {"split": "train"}, 7291, files=("usps.bz2",)),
+        Part("test", {"split": "test"}, 2007, files=("usps.t.bz2",)),
+    ),
     downloads=(
         Download(
             f"{_ADDRESS}/usps.bz2", "usps.bz2", "ec16c51db3855ca6c91edd34d0e9b197", unpack=False
@@ -35,6 +46,7 @@ ABOUT = About(
             f"{_ADDRESS}/usps.t.bz2", "usps.t.bz2", "8ea070ee2aca1ac39742fdd1ef5ed118", unpack=False
         ),
     ),
+    paths=_paths,
 )
 
 
@@ -52,7 +64,8 @@ def usps(root: str | os.PathLike[str], *, split: str = "test") -> ImageSet:
         split: ``"train"``, 7,291 images, or ``"test"``, 2,007.
 
     Raises:
-        FileError: If no such file is there, or it is damaged or something else.
+        MissingData: If no such file is there.
+        FileError: If it is damaged or something else.
     """
     check_choice(split, tuple(_TEXTS), name="split")
     file = _find(Path(root), split)
@@ -64,11 +77,11 @@ def usps(root: str | os.PathLike[str], *, split: str = "test") -> ImageSet:
 
 def _find(root: Path, split: str) -> Path:
     names = (f"{_TEXTS[split]}.bz2", _TEXTS[split], "usps.npz")
-    for place in (root, root / "usps", root / "USPS"):
+    for place in _PLACES:
         for name in names:
-            if (file := place / name).is_file():
+            if (file := root / place / name).is_file():
                 return file
-    raise FileError(
+    raise MissingData(
         f"{root} holds no {', '.join(names[:-1])} or {names[-1]}, one of which USPS {split} "
         "needs. Name the folder that it is in, or fetch it."
     )

@@ -48,7 +48,8 @@ def visda2017(root: str | os.PathLike[str], *, domain: str | None = None) -> Ima
             in this order by default.
 
     Raises:
-        FileError: If a domain is missing, a folder is not that of a class, or the list says
+        MissingData: If no domain that is asked for is there.
+        FileError: If one of them is missing, a folder is not that of a class, or the list says
             something else than the folders.
 
     Warns:

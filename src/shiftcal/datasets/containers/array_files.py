@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from shiftcal._checks import as_text
 from shiftcal.datasets.containers.arrays import ArrayImages
-from shiftcal.datasets.label_files import read_labels
-from shiftcal.errors import FileError, InputError, ShiftcalError
+from shiftcal.datasets.label_files import labels_for, read_labels
+from shiftcal.errors import FileError, InputError, MissingData, ShiftcalError
 
 # What unpacks to more than this from a hundredth of it is meant to fill the memory.
 _LARGE = 1 << 30
@@ -44,11 +44,10 @@ def array_file(
         name: As for every set; by default the path.
 
     Raises:
-        FileError: If it is not such a file, is damaged, or holds Python objects.
+        MissingData: If there is no such file.
+        FileError: If it is something else, is damaged, or holds Python objects.
     """
     file = Path(path)
-    if isinstance(labels, (str, os.PathLike)):
-        labels = read_labels(labels)
     fields: dict[str, NDArray[Any]] = {}
     if file.suffix.lower() == ".npz":
         parts = _read_npz(file)
@@ -62,9 +61,14 @@ def array_file(
             images = npy_format.open_memmap(file, mode="r")
         labels = _beside(file) if labels is None else labels
     try:
+        if isinstance(labels, (str, os.PathLike)):
+            bare = ArrayImages(images, name=name or str(path), fields=fields)
+            labels = labels_for(bare, labels)
         return ArrayImages(
             images, name=name or str(path), labels=labels, classes=classes, fields=fields
         )
+    except FileError:
+        raise
     except InputError as error:
         text = str(error)
         raise InputError(text if str(path) in text else f"{path}: {text}") from error
@@ -126,7 +130,8 @@ def _parsing(file: Path, kind: str) -> Iterator[None]:
     except ShiftcalError:
         raise
     except OSError as error:
-        raise FileError(f"{file} could not be read: {error.strerror or error}.") from error
+        kind = MissingData if isinstance(error, FileNotFoundError) else FileError
+        raise kind(f"{file} could not be read: {error.strerror or error}.") from error
     except MemoryError as error:
         raise FileError(f"{file} needs more memory than there is. Save it as .npy.") from error
     except Exception as error:  # damaged bytes make numpy raise anything

@@ -24,7 +24,8 @@ def class_folder(root: str | os.PathLike[str], *, name: str | None = None) -> Fi
         name: As for every set; by default the folder.
 
     Raises:
-        FileError: If there is no image, if some lie in folders and some do not, if a class has
+        MissingData: If there is no image.
+        FileError: If some lie in folders and some do not, if a class has
             none, or if the folders are parts such as ``train`` and ``test``.
     """
     folder = Path(root)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.datasets.encoded import EncodedImages
-from shiftcal.errors import FileError
+from shiftcal.errors import FileError, MissingData
 
 
 class FileImages(EncodedImages):
@@ -46,9 +46,8 @@ class FileImages(EncodedImages):
                 raise FileError(f"{file} is a folder, a pipe or the like, not an image.")
             return file.read_bytes()
         except OSError as error:
-            raise FileError(
-                f"{file} cannot be read as an image: {error.strerror or error}."
-            ) from error
+            kind = MissingData if isinstance(error, FileNotFoundError) else FileError
+            raise kind(f"{file} cannot be read as an image: {error.strerror or error}.") from error
 
     def _called(self, index: int) -> str:
         return str(self.root / self.files[index])

@@ -23,7 +23,7 @@ from shiftcal.datasets._arrow import (
 )
 from shiftcal.datasets._naming import named_labels
 from shiftcal.datasets.encoded import EncodedImages
-from shiftcal.errors import FileError
+from shiftcal.errors import FileError, MissingData
 
 _STATE = "state.json"
 _DICT = "dataset_dict.json"
@@ -110,11 +110,11 @@ def _chosen(folder: Path, split: str | None) -> Path:
         if split is None:
             raise FileError(f"{folder} has the splits {', '.join(known)}. Say which: split=...")
         if split not in known:
-            raise FileError(f"{folder} has no split {split!r}. {suggest(split, known)}")
+            raise MissingData(f"{folder} has no split {split!r}. {suggest(split, known)}")
         return folder / split
     if not (folder / _STATE).is_file():
         what = "is not a folder" if not folder.is_dir() else f"holds no {_STATE}"
-        raise FileError(f"{folder} {what}; a folder that save_to_disk wrote has one.")
+        raise MissingData(f"{folder} {what}; a folder that save_to_disk wrote has one.")
     if split is not None:
         told = _read_json(folder / _STATE).get("_split")
         if told != split:

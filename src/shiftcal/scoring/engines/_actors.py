@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import pickle
-import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal._optional import require
-from shiftcal.errors import InputError, InputWarning
+from shiftcal.errors import InputError, InputWarning, ShiftcalError
 from shiftcal.scoring.engines._crew import Crew, WorkerDied
 from shiftcal.scoring.engines._parcel import packed
-from shiftcal.scoring.engines._worker import Worker
+from shiftcal.scoring.engines._search_path import extend_search_path, search_path
+from shiftcal.scoring.engines._worker import Worker, portable
 from shiftcal.scoring.shard import Shard, ShardResult
 from shiftcal.scoring.work import Work
 
@@ -44,6 +43,7 @@ class Actors(Crew):
         )
         self.size = size
         self.threads = max(1, int(cpus))
+        self.paths = search_path()
         # Bytes as an array: actors of one machine read them from its memory without a copy.
         self.sent = self.ray.put(np.frombuffer(packed(work), np.uint8))
         # A worker that is gone is replaced here, where it is known what it was at.
@@ -55,7 +55,7 @@ class Actors(Crew):
     def begin(self, place: int) -> Any:
         """Ask for an actor; done when the cluster had room for it and it has loaded the work."""
         self._end(place)
-        self.actors[place] = self.actor.remote(self.sent, self.threads, list(sys.path))
+        self.actors[place] = self.actor.remote(self.sent, self.threads, self.paths)
         return self.actors[place].load.remote()
 
     def give(self, place: int, shard: Shard) -> Any:
@@ -112,15 +112,19 @@ class Actor:
     def __init__(self, sent: NDArray[np.uint8], threads: int, paths: Sequence[str]) -> None:
         self.sent: NDArray[np.uint8] | None = sent
         self.threads = threads
-        known = set(sys.path)
-        sys.path.extend(path for path in paths if path not in known and Path(path).exists())
+        extend_search_path(paths)
 
     def load(self) -> None:
         """Make the work of what was sent."""
         assert self.sent is not None
         try:
             work: Work = pickle.loads(self.sent.data)
-        except Exception as error:  # whatever the constructors of the user's classes raise
+        except ShiftcalError as error:
+            raise portable(error) from None
+        except (
+            Exception,
+            SystemExit,
+        ) as error:  # whatever the constructors of the user's classes raise
             # Without its cause, which this error may be unable to take along.
             raise InputError(
                 "the model and the images must be such that a worker can load them, from files "

@@ -54,8 +54,9 @@ class Crew(ABC):
 def results_of(crew: Callable[[], Crew], shards: Iterable[Shard]) -> Iterator[ShardResult]:
     """Results of all shards, each once, as they come; workers are started at the first shard.
 
-    A shard is taken when a worker is free for it, but for the first one. After an error no more
-    are taken; those that are being done are finished and given, and then it is raised.
+    A worker is started when there is a shard for it, so that no more are than there are shards;
+    after that a shard is taken when a worker is free for it. After an error no more are taken;
+    those that are being done are finished and given, and then it is raised.
     """
     rest = iter(shards)
     first = next(rest, None)
@@ -81,8 +82,7 @@ class _Dispatch:
         self.failure: Exception | None = None
 
     def results(self) -> Iterator[ShardResult]:
-        for place in range(self.crew.size):
-            self.busy[self.crew.begin(place)] = (place, None)
+        self._start()
         while self._more_to_come():
             result = self._next()
             self._hand_out()
@@ -90,6 +90,16 @@ class _Dispatch:
                 yield result
         if self.failure is not None:
             raise self.failure
+
+    def _start(self) -> None:
+        """Begin workers, and take a shard for each; whichever is ready first does the first."""
+        for place in range(self.crew.size):
+            if place > 0:
+                shard = self._take_new()
+                if shard is None:
+                    return
+                self.waiting.append(shard)
+            self.busy[self.crew.begin(place)] = (place, None)
 
     def _more_to_come(self) -> bool:
         if any(shard is not None for _, shard in self.busy.values()):
@@ -122,8 +132,9 @@ class _Dispatch:
             self.busy[self.crew.give(place, shard)] = (place, shard)
 
     def _take(self) -> Shard | None:
-        if self.waiting:
-            return self.waiting.popleft()
+        return self.waiting.popleft() if self.waiting else self._take_new()
+
+    def _take_new(self) -> Shard | None:
         try:
             shard = None if self.rest is None else next(self.rest, None)
         except Exception as error:  # what is done already is given first

@@ -8,15 +8,19 @@ import sys
 import threading
 import time
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing import resource_tracker
 from typing import Any
 
-from shiftcal.errors import InputError
+from shiftcal.errors import InputError, ShiftcalError
 from shiftcal.scoring.engines._crew import Crew, WorkerDied
 from shiftcal.scoring.engines._joblib import part_of_joblib
 from shiftcal.scoring.engines._parcel import Parcel, opened
+from shiftcal.scoring.engines._search_path import extend_search_path, search_path
 from shiftcal.scoring.engines._worker import Worker
 from shiftcal.scoring.shard import Shard, ShardResult
 from shiftcal.scoring.work import Work
@@ -65,15 +69,26 @@ class _Executors(Crew):
 class Processes(_Executors):
     """Processes, started afresh: what this one has done to its own state does not reach them."""
 
+    def __init__(self, work: Work, *, size: int, threads: int) -> None:
+        super().__init__(work, size=size, threads=threads)
+        self.paths = search_path()
+
     def begin(self, place: int) -> Future[Any]:
         """Start a process, and let it load the work."""
         if place in self.executors:
             self.executors[place].shutdown(wait=True, kill_workers=True)
         limits = {f"{name}_NUM_THREADS": str(self.threads) for name in _LIMITS}
-        self.executors[place] = part_of_joblib("loky").ProcessPoolExecutor(
-            max_workers=1, initializer=_settle, initargs=(os.getpid(),), env=limits, timeout=None
-        )
-        return _submit(self.executors[place], _hold, self.parcel.folder, self.threads)
+        with _ctrl_c_held_back():
+            self.executors[place] = part_of_joblib("loky").ProcessPoolExecutor(
+                max_workers=1,
+                initializer=_settle,
+                initargs=(os.getpid(),),
+                env=limits,
+                timeout=None,
+            )
+            return _submit(
+                self.executors[place], _hold, self.parcel.folder, self.threads, self.paths
+            )
 
     def give(self, place: int, shard: Shard) -> Future[Any]:
         """The process keeps the work; a shard is all that is sent."""
@@ -93,6 +108,7 @@ class Threads(_Executors):
 
     def __init__(self, work: Work, *, size: int, threads: int) -> None:
         super().__init__(work, size=size, threads=threads)
+        self.tell = work.tell
         self.workers: dict[int, Worker] = {}
         # Models of PyTorch set this for the whole process, which goes on afterwards.
         self.torch: Any = sys.modules.get("torch")
@@ -120,7 +136,27 @@ class Threads(_Executors):
                 self.torch.set_num_threads(self.torch_threads)
 
     def _hold(self, place: int) -> None:
-        self.workers[place] = Worker(_loaded(self.parcel.folder), threads=self.threads)
+        work = replace(_loaded(self.parcel.folder), tell=self.tell)
+        self.workers[place] = Worker(work, threads=self.threads)
+
+
+@contextmanager
+def _ctrl_c_held_back() -> Iterator[None]:
+    """Start processes that Ctrl-C does not reach from their first moment on.
+
+    They inherit what is blocked, long before they can say themselves what they ignore. This
+    process has its Ctrl-C afterwards.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    # A process that loky starts along with the first worker, and that lets Ctrl-C through again.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _submit(executor: Executor, *task: Any) -> Future[Any]:
@@ -135,7 +171,12 @@ def _submit(executor: Executor, *task: Any) -> Future[Any]:
 def _loaded(folder: str) -> Work:
     try:
         return opened(folder)
-    except Exception as error:  # whatever the constructors of the user's classes raise
+    except ShiftcalError:
+        raise
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # whatever the constructors of the user's classes raise
         raise InputError(
             "the model and the images must be such that another process can load them; that "
             f"failed with {type(error).__name__}: {error}. With one local worker they stay in "
@@ -162,7 +203,8 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _hold(folder: str, threads: int) -> None:
+def _hold(folder: str, threads: int, paths: Sequence[str]) -> None:
+    extend_search_path(paths)
     _HELD["worker"] = Worker(_loaded(folder), threads=threads)
 
 

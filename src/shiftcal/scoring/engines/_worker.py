@@ -34,7 +34,7 @@ class Worker:
         self._given.put(shard)
         try:
             return next(self._results)
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # no exit of this process, which others need
             raise portable(error) from error
 
     def close(self) -> None:
@@ -52,12 +52,13 @@ class Worker:
                 yield shard
 
 
-def portable(error: Exception) -> Exception:
+def portable(error: BaseException) -> Exception:
     """The error, or one that says the same if it cannot be sent to another process."""
     try:
         same = pickle.loads(pickle.dumps(error))
     except Exception:  # classes with an __init__ of their own raise anything here
         same = None
-    if type(same) is type(error) and str(same) == str(error):
+    kept = type(same) is type(error) and str(same) == str(error)
+    if kept and isinstance(error, Exception):
         return error
     return ShiftcalError(f"{type(error).__name__} in a worker: {error}")

@@ -18,11 +18,11 @@ class Engine(ABC):
 
         A result depends on ``work`` and the shard alone, to the bit, wherever it is computed, but
         for a model whose own arithmetic goes by the number of threads or the kind of processor.
-        ``shards`` is consumed no further than there are workers free, and one more: whoever
-        iterates over it claims what it takes. A worker that dies costs the shard it was at, which
+        ``shards`` is consumed no further than there are workers, and one more: whoever iterates
+        over it claims what it takes. A worker that dies costs the shard it was at, which
         is given to another; a model that raises ends the iteration with that error.
 
         Args:
-            work: What is done with a shard; sent to every worker once.
+            work: What is done with a shard; sent to every worker once, without its ``tell``.
             shards: What is to be done.
         """

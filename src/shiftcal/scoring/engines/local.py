@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from shiftcal._checks import check_choice, check_count
+from shiftcal.errors import InputWarning
 from shiftcal.numerics._threads import thread_count
 from shiftcal.scoring.engines.base import Engine
 from shiftcal.scoring.shard import Shard, ShardResult
@@ -19,7 +22,7 @@ class LocalEngine(Engine):
     processors. More of them share the processors out, and pay where a model cannot use several.
 
     Args:
-        workers: How many.
+        workers: How many; no more are started than there are shards to be done.
         kind: What they are if there are several. ``"processes"`` suit every model; one that is
             killed, by the system for want of memory or otherwise, is replaced. ``"threads"``
             start sooner and suit models that let go of the interpreter's lock.
@@ -38,6 +41,14 @@ class LocalEngine(Engine):
         from shiftcal.scoring.engines._crew import results_of
         from shiftcal.scoring.engines._executors import Processes, Threads
 
+        processors = os.cpu_count() or 1
+        if self.workers > processors:
+            warnings.warn(
+                f"workers should be at most {processors}, the number of processors; got "
+                f"{self.workers}. More take memory, and are no faster.",
+                InputWarning,
+                stacklevel=2,
+            )
         crew = Processes if self.kind == "processes" else Threads
         threads = max(1, thread_count() // self.workers)
         return results_of(lambda: crew(work, size=self.workers, threads=threads), shards)
