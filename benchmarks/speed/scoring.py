@@ -200,7 +200,7 @@ def text(facts: dict[str, object]) -> str:
         "Microseconds an image, mean of five severities, least of the repeats: ResNet-20 at 32 "
         f"pixels in onnxruntime, batches of {facts['batch_size']}, all processors. The script is "
         "imagecorruptions in a DataLoader with two workers, then the same network.\n",
-        "| corruption | network alone | shiftcal | over the network | script | shiftcal is faster |",
+        "| corruption | network alone | shiftcal | over the network | script | shiftcal faster |",
         "|---" * 6 + "|",
     ]
     lines += [

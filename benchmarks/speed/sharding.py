@@ -20,8 +20,8 @@ from shiftcal.maps import Temperature
 from shiftcal.scores import Scores
 from shiftcal.scoring.merging.merge import merge_scores, merge_statistics
 from shiftcal.scoring.merging.parts import find_parts
-from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
 from shiftcal.scoring.statistics.part import Part
+from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
 
 ROWS = 50_000
 PARTS = 1_000

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shiftcal.cli._streams import complain
-from shiftcal.errors import InputError
+from shiftcal.errors import FileError, InputError
 
 if TYPE_CHECKING:
     from shiftcal.models import Model
@@ -36,6 +37,14 @@ LabelsFile = Annotated[
         metavar="FILE", help="Labels (.npy, .csv or .txt), if the images do not bring them."
     ),
 ]
+Classes = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|A,B,...",
+        help="Names of the model's classes in the order of its outputs: a text file with one a "
+        "line, or names with commas between them.",
+    ),
+]
 DType = Annotated[
     str,
     typer.Option(metavar="float32|float16", help="What logits are stored as; float16 halves them."),
@@ -61,19 +70,89 @@ Workers = Annotated[
 Address = Annotated[
     str | None, typer.Option(metavar="HOST:PORT", help="Of a running Ray cluster, or auto.")
 ]
+CpusPerWorker = Annotated[
+    float | None, typer.Option(metavar="X", help="Processors for each worker of Ray; 1 if left out.")
+]
+GpusPerWorker = Annotated[
+    float | None,
+    typer.Option(metavar="X", help="GPUs for each worker of Ray; 0.5 lets two share one."),
+]
 SkipBad = Annotated[
     bool, typer.Option("--skip-bad", help="Exit with status 0 even if images could not be read.")
 ]
 
 
-def load_model(spec: str, batch_size: int | None) -> Model:
+# Kinds of images, as text, that are whatever a folder holds.
+_FOLDERS = ("folder", "huggingface", "parquet", "tar")
+
+
+def load_model(spec: str, batch_size: int | None, classes: str | None = None) -> Model:
     """The model of a command line."""
+    names = None if classes is None else parse_classes(classes)
     from shiftcal.models import as_model
 
     model = as_model(spec)
     if batch_size is not None:
         model.batch_size = batch_size
+    if names is not None:
+        model.classes = names
     return model
+
+
+def parse_classes(text: str) -> tuple[str, ...]:
+    """The names that ``--classes`` gives, or the file it names.
+
+    Raises:
+        InputError: If there are fewer than two, or one comes twice.
+        FileError: If it is neither names nor a file that can be read.
+    """
+    names = _in_file(Path(text))
+    if names is None:
+        if "," not in text:
+            raise FileError(
+                "--classes must be a text file with one name a line, or names with commas between "
+                f"them; there is no file {text}."
+            )
+        names = [name.strip() for name in text.split(",")]
+    if "" in names or len(set(names)) < len(names) or len(names) < 2:
+        raise InputError(
+            f"--classes must give two names or more, all different and none empty; got "
+            f"{len(names)}, of which {len(set(names) - {''})} are different and not empty."
+        )
+    return tuple(names)
+
+
+def _in_file(file: Path) -> list[str] | None:
+    try:
+        return file.read_text("utf-8-sig").rstrip().splitlines() if file.is_file() else None
+    except UnicodeDecodeError as error:
+        raise FileError(f"{file} must be a text file in UTF-8: {error}.") from error
+    except OSError:  # many names are longer than that of a file may be
+        return None
+
+
+def refuse_inside(images: str, outputs: Sequence[Path | None]) -> None:
+    """Refuse to write into a folder of images, where the next run would find the output.
+
+    Raises:
+        FileError: Naming both.
+    """
+    from shiftcal.datasets._specs import parse_spec
+
+    folder = Path(images).expanduser()
+    if not folder.exists() and (spec := parse_spec(images)) and spec.name.lower() in _FOLDERS:
+        folder = Path(spec.path).expanduser()
+    for output in outputs:
+        if output is not None and folder.is_dir() and folder.resolve() in output.resolve().parents:
+            raise FileError(
+                f"{output}: the output lies in the folder that is read, {folder}. Name one outside "
+                "of it."
+            )
+
+
+def count_of(n: int, noun: str = "image") -> str:
+    """``1 image``, ``1,024 images``."""
+    return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
 def reporting() -> Reporting:
@@ -87,8 +166,10 @@ def told_of_bad(left_out: list[dict[str, Any]], *, skip: bool) -> str:
     """What is said at the end of images that could not be read; empty if nothing is."""
     if not left_out or skip:
         return ""
-    many = "1 image" if len(left_out) == 1 else f"{len(left_out):,} images"
-    return f"left out because it could not be read: {many}. --skip-bad accepts that."
+    return (
+        f"left out because it could not be read: {count_of(len(left_out))}. "
+        "--skip-bad accepts that."
+    )
 
 
 def parse_part(text: str | None) -> tuple[int, int] | None:

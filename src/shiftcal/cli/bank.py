@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from shiftcal.cli import _tables
+from shiftcal.cli._accuracy import Judged, judged, warn_of_odd
 from shiftcal.cli._corruptions import blaming_functions, choose_corruptions, parse_severities
 from shiftcal.cli._options import FrostPhotos, ImageSeed, Json, Table
 from shiftcal.cli._report import Report
@@ -14,18 +17,24 @@ from shiftcal.cli._scoring import (
     Address,
     BatchSize,
     CacheFolder,
+    Classes,
+    CpusPerWorker,
     DType,
     EngineName,
+    GpusPerWorker,
     ImagesSpec,
     LabelsFile,
     ModelSpec,
     ShardSize,
     SkipBad,
     Workers,
+    count_of,
     load_model,
+    refuse_inside,
     reporting,
     told_of_bad,
 )
+from shiftcal.cli._streams import stdout_kept_for_results
 
 if TYPE_CHECKING:
     from shiftcal.surrogates.build import Built
@@ -41,11 +50,12 @@ def bank(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="A corruption, all, or module:function for your own. Repeatable; pixelate if "
-            "left out.",
+            help="A corruption, several as fog,contrast, all, or module:function for your own. "
+            "Repeatable; pixelate if left out.",
         ),
     ] = None,
     labels: LabelsFile = None,
+    classes: Classes = None,
     severity: Annotated[
         str, typer.Option(metavar="1-5|all", help="One severity, several as 1,3 or 2-4, or all.")
     ] = "all",
@@ -57,6 +67,8 @@ def bank(
     engine: EngineName = "local",
     workers: Workers = None,
     address: Address = None,
+    cpus_per_worker: CpusPerWorker = None,
+    gpus_per_worker: GpusPerWorker = None,
     cache: CacheFolder = None,
     shard_size: ShardSize = 1024,
     skip_bad: SkipBad = False,
@@ -64,7 +76,7 @@ def bank(
 ) -> Report:
     """Make a surrogate bank; run again, it goes on where it stopped."""
     severities = parse_severities(severity)
-    corruptions = choose_corruptions(corruption or ["pixelate"], frost_photos)
+    refuse_inside(images, [output])
     from shiftcal.scoring.engines import engine_of
     from shiftcal.surrogates.build import build_bank
     from shiftcal.surrogates.conditions import conditions_of
@@ -74,48 +86,97 @@ def bank(
         seed=seed,
         table=table,
         dtype=dtype,
-        engine=engine_of(engine, workers=workers, address=address),
+        engine=engine_of(
+            engine,
+            workers=workers,
+            address=address,
+            cpus_per_worker=cpus_per_worker,
+            gpus_per_worker=gpus_per_worker,
+        ),
         shard_size=shard_size,
         cache=cache,
         reporting=reporting(),
     )
-    with blaming_functions():
+    with stdout_kept_for_results(), blaming_functions():
+        corruptions = choose_corruptions(corruption or ["pixelate"], frost_photos)
         built = build_bank(
-            load_model(model, batch_size),
+            load_model(model, batch_size, classes),
             images,
             output,
             labels=labels,
             conditions=conditions_of(corruptions, severities),
             options=options,
         )
-    document = {
-        "model": model,
-        "images": images,
-        "bank": output,
-        "sets": built.sets,
+    bad = told_of_bad(built.left_out, skip=skip_bad)
+    document = {"model": model, "images": images, "bank": output, **_document(built)}
+    return Report("bank", document, _text(built, document, last=not bad), as_json, bad_input=bad)
+
+
+def _document(built: Built) -> dict[str, Any]:
+    """What is in the bank; warns if that can hardly be meant."""
+    from shiftcal.surrogates.folder import read_document
+
+    told = read_document(built.folder)
+    sets = [judged(built.folder / entry["file"], entry["name"]) for entry in told["sets"]]
+    warn_of_odd(sets[0], told["classes"])
+    return {
+        "preprocessing": told["origin"]["model"]["preprocessing"],
+        "sets": [_shown(each) for each in sets],
         "sets_added": built.added,
         "images_scored": built.computed,
         "left_out": built.left_out,
     }
-    return Report(
-        "bank",
-        document,
-        _text(built, document),
-        as_json,
-        bad_input=told_of_bad(built.left_out, skip=skip_bad),
-    )
 
 
-def _text(built: Built, document: dict[str, Any]) -> str:
+def _shown(each: Judged) -> dict[str, Any]:
+    wanted = ("name", "rows", "mean_confidence", "accuracy")
+    return {key: value for key, value in asdict(each).items() if key in wanted}
+
+
+def _text(built: Built, document: dict[str, Any], *, last: bool) -> str:
     there = len(built.sets) - built.added
     added = f"{built.added} added" if there else f"{built.added} made"
-    kept = f", {there} were there already" if there else ""
-    bad = f"\nleft out  {len(built.left_out):,} images" if built.left_out else ""
+    kept = f", {there} {'was' if there == 1 else 'were'} there already" if there else ""
+    bad = f"\nleft out  {count_of(len(built.left_out))}" if built.left_out else ""
+    end = f"\n\nnext      shiftcal fit --method sac --bank {built.folder} -o sac.json"
     return (
         f"model     {document['model']}\n"
         f"images    {document['images']}\n"
+        f"input     {_in_short(document['preprocessing'])}\n"
         f"sets      {len(built.sets)}: {added}{kept}\n"
-        f"scored    {built.computed:,} images in this run{bad}\n"
-        f"bank      {built.folder}\n"
-        f"next      shiftcal fit --method sac --bank {built.folder} -o sac.json"
+        f"scored    {count_of(built.computed)} in this run{bad}\n"
+        f"bank      {built.folder}\n\n"
+        f"{_table(document['sets'])}{end if last else ''}"
     )
+
+
+def _in_short(preprocessing: dict[str, Any]) -> str:
+    """What is done to images before the model has them, but for what always is."""
+    from shiftcal.models import Preprocessing
+
+    usual = Preprocessing().to_dict()
+    said = [
+        f"{name} {_numbers(value)}"
+        for name, value in preprocessing.items()
+        if value != usual.get(name)
+    ]
+    return "; ".join(said) or "pixels 0 to 1, nothing else"
+
+
+def _numbers(value: object) -> str:
+    return ", ".join(f"{number:g}" for number in value) if isinstance(value, list) else str(value)
+
+
+def _table(sets: list[dict[str, Any]]) -> str:
+    header = ["set", "name", "rows", "mean confidence", "accuracy"]
+    rows = [
+        [
+            str(position),
+            each["name"],
+            f"{each['rows']:,}",
+            _tables.fraction(each["mean_confidence"]),
+            _tables.fraction(each["accuracy"]),
+        ]
+        for position, each in enumerate(sets, start=1)
+    ]
+    return _tables.table(header, rows, right=[name for name in header if name != "name"])

@@ -71,6 +71,7 @@ def check(
         "path": path,
         "complete": found.complete,
         "parts": found.parts,
+        "checksums": found.checksums,
         "files_verified": found.verified,
         "files_altered": found.altered,
         "files_absent": found.absent,
@@ -157,9 +158,18 @@ def _finding_text(found: Findings) -> str:
     incomplete = [part for part in found.parts if part.state != "complete"]
     if incomplete and found.absent:
         lines.append(f"missing files: {_few(found.absent)}.")
-    if found.verified:
-        lines.append(f"checksums: {len(found.verified):,} files are as published.")
+    lines += _checksum_lines(found)
     return "\n".join(lines).rstrip()
+
+
+def _checksum_lines(found: Findings) -> list[str]:
+    if found.checksums == "none known":
+        return ["checksums: none known; no checksum is published for the files of this set."]
+    if found.verified:
+        return [f"checksums: {len(found.verified):,} files are as published."]
+    if found.absent and any(part.state != "missing" for part in found.parts):
+        return [f"checksums: none compared; they are published for {_few(found.absent)}."]
+    return []
 
 
 def _few(names: tuple[str, ...]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import re
 import threading
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from shiftcal._checks import check_count
 from shiftcal._optional import require
 from shiftcal._types import Images
+from shiftcal.corruptions._digest import digest_of
 from shiftcal.corruptions.base import Corruption, Keys
 from shiftcal.errors import InputError
 
@@ -44,9 +44,13 @@ class Custom(Corruption):
             name of the function.
         severities: How many severities there are, if ``steps`` is one function: by default 5 if
             it has a parameter ``severity``, else 1.
+        key: Any text that changes whenever the pixels do, such as ``"darker-v2"``: results in files
+            are then known by it. By default they are known by the code of the functions and all
+            it refers to, as far as that can be compared with another run's.
 
     Raises:
-        InputError: If a step cannot be called, or the name cannot be that of a file.
+        InputError: If a step cannot be called, the name cannot be that of a file, or the key is
+            no text.
     """
 
     group = "custom"
@@ -59,6 +63,7 @@ class Custom(Corruption):
         *,
         name: str | None = None,
         severities: int | None = None,
+        key: str | None = None,
     ) -> None:
         ladder: list[Any] = list(steps) if isinstance(steps, (list, tuple)) else [steps]
         if not ladder or not all(callable(step) for step in ladder):
@@ -83,6 +88,7 @@ class Custom(Corruption):
             ladder *= count
         self._steps = tuple(ladder)
         self._name = _checked_name(name if name is not None else _name_of(ladder[0]))
+        self.key = _checked_key(key)
 
     @property
     def name(self) -> str:
@@ -100,10 +106,17 @@ class Custom(Corruption):
         return f"{self._name} (custom)"
 
     @property
-    def identity(self) -> str:
-        """The description, with a digest of the functions' text as far as it can be had."""
-        digest = hashlib.sha256("".join(_text_of(step) for step in self._steps).encode())
-        return f"{self._name} (custom, sha256 {digest.hexdigest()[:16]})"
+    def identity(self) -> str | None:
+        """The name with the key, or else with a digest of the functions.
+
+        The digest is of the functions' code, defaults and closures, the globals they name, and the
+        attributes of objects; ``None`` if something among them cannot be compared with another
+        run's, such as an open file. What a function reads from files is not looked at.
+        """
+        if self.key is not None:
+            return f"{self._name} (custom, key {self.key})"
+        digest = digest_of(self._steps)
+        return None if digest is None else f"{self._name} (custom, sha256 {digest[:16]})"
 
     @property
     def keeps_plan(self) -> bool:
@@ -174,17 +187,17 @@ def _parameters(step: Callable[..., Any]) -> set[str]:
         return set()
 
 
-def _text_of(step: Callable[..., Any]) -> str:
-    try:
-        return inspect.getsource(step)
-    except (TypeError, OSError):  # an object, such as a transform, or typed at the prompt
-        code = getattr(step, "__code__", None)
-        return repr(step) if code is None else repr((code.co_code, code.co_consts))
-
-
 def _name_of(step: Callable[..., Any]) -> str:
     name = getattr(step, "__name__", None) or type(step).__name__
     return "custom" if name == "<lambda>" else name
+
+
+def _checked_key(key: object) -> str | None:
+    if key is None or (isinstance(key, str) and key.strip()):
+        return key
+    raise InputError(
+        f"key must be text that changes whenever the pixels do, such as 'darker-v1'; got {key!r}."
+    )
 
 
 def _checked_name(name: object) -> str:

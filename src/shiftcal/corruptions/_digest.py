@@ -53,8 +53,8 @@ def digest_of(value: object) -> str | None:
 
 class _Digest:
     def __init__(self) -> None:
-        self._done: dict[int, bytes] = {}
-        self._open: list[int] = []
+        self._done: dict[object, bytes] = {}
+        self._open: list[object] = []
         self._kept: list[object] = []  # so that no number of an object is given to another
 
     def of(self, value: object) -> bytes:
@@ -65,7 +65,7 @@ class _Digest:
             return _hashed(kind.__name__, f"{value:x}" if kind is int else value)  # type: ignore[arg-type]
         return self._once(id(value), value, lambda: self._compound(value))
 
-    def _once(self, mark: int, value: object, make: Callable[[], bytes]) -> bytes:
+    def _once(self, mark: object, value: object, make: Callable[[], bytes]) -> bytes:
         if mark in self._open:
             return _hashed("again", str(len(self._open) - self._open.index(mark)))
         if mark not in self._done:
@@ -161,14 +161,13 @@ class _Digest:
         """A value that code names; of a module, what the code may take from it."""
         if not isinstance(value, ModuleType) or release_of(value.__name__) is not None:
             return self.of(value)
-        taken = {n: vars(value)[n] for n in names & vars(value).keys()}
-        parts = [p for n in sorted(taken) for p in (n, lambda n=n: self._named(taken[n], names))]
-        mark = hash((id(value), names))
-        return self._once(
-            mark,
-            value,
-            lambda: _hashed("own module", *(p() if callable(p) else p for p in parts)),
-        )
+
+        def make() -> bytes:
+            taken = sorted(names & vars(value).keys())
+            parts = [p for n in taken for p in (n, self._named(vars(value)[n], names))]
+            return _hashed("own module", *parts)
+
+        return self._once((id(value), names), value, make)
 
     def module(self, value: ModuleType) -> bytes:
         release = release_of(value.__name__)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,9 @@ from shiftcal._optional import require
 from shiftcal.corruptions._frost_pictures import Pictures, packed
 from shiftcal.corruptions._shrink import shrink
 from shiftcal.errors import FileError
+
+# A file and what changes when it is written or exchanged for another.
+_Stamp: TypeAlias = tuple[Path, int, int, int, int]
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"})
 
@@ -41,14 +46,51 @@ def frost_photos(folder: Path, scale: float) -> Pictures:
     Raises:
         FileError: If one cannot be read.
     """
-    files = photo_files(folder)
-    return _scaled(tuple((file, file.stat().st_mtime_ns) for file in files), scale)
+    return _scaled(_stamps(folder), scale)
+
+
+def photos_digest(folder: Path) -> str:
+    """SHA-256 of the photographs; they are read again only if one was changed.
+
+    Raises:
+        FileError: If one cannot be read.
+    """
+    return _digest(_stamps(folder))
+
+
+def _stamps(folder: Path) -> tuple[_Stamp, ...]:
+    """The photographs as they are now: what is kept of them is kept by this."""
+    return tuple(_stamp(file) for file in photo_files(folder))
+
+
+def _stamp(file: Path) -> _Stamp:
+    try:
+        found = file.stat()
+    except OSError as error:
+        raise _unreadable(file, error) from error
+    return file.absolute(), found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
 @functools.lru_cache(maxsize=8)
-def _scaled(files: tuple[tuple[Path, int], ...], scale: float) -> Pictures:
-    """Keyed by the times of change, so that a file is read anew when it is another."""
-    return packed([shrink(_read(file), scale) for file, _ in files])
+def _scaled(stamps: tuple[_Stamp, ...], scale: float) -> Pictures:
+    return packed([shrink(_read(file), scale) for file, *_ in stamps])
+
+
+@functools.lru_cache(maxsize=8)
+def _digest(stamps: tuple[_Stamp, ...]) -> str:
+    made = hashlib.sha256()
+    for file, *_ in stamps:
+        try:
+            made.update(file.read_bytes())
+        except OSError as error:
+            raise _unreadable(file, error) from error
+    return made.hexdigest()
+
+
+def _unreadable(file: Path, error: Exception) -> FileError:
+    return FileError(
+        f"photos: {str(file)!r} cannot be read as an image ({error}). Remove or replace it"
+    )
 
 
 def _read(file: Path) -> NDArray[np.uint8]:
@@ -58,7 +100,5 @@ def _read(file: Path) -> NDArray[np.uint8]:
         with image.open(file) as opened:
             upright = operations.exif_transpose(opened).convert("RGB")
     except (OSError, ValueError, SyntaxError) as error:
-        raise FileError(
-            f"photos: {str(file)!r} cannot be read as an image ({error}). Remove or replace it"
-        ) from error
+        raise _unreadable(file, error) from error
     return np.asarray(upright)

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable
 
 from shiftcal.corruptions.base import Corruption
+from shiftcal.corruptions.frost import Frost
 from shiftcal.errors import InputWarning
 
 
@@ -32,12 +33,13 @@ def lasting_identity(corruption: Corruption, *, lasting: bool = True) -> str:
     return f"{corruption.description} (unknown {secrets.token_hex(16)})"
 
 
-def own_identities(
+def identities(
     corruptions: Iterable[Corruption | None], *, lasting: bool = True
 ) -> dict[Corruption, str]:
-    """Identities of those that are not this package's, as they are now.
+    """What corruptions are known by for a whole run.
 
-    Asked for once in a run: a function or an object may keep something of its calls.
+    A function or an object may keep something of its calls, so it is asked at the start. Frost
+    looks at its photographs whenever it is asked and is left out: they may be exchanged meanwhile.
     """
-    own = {c: None for c in corruptions if c is not None and not c.is_ours}
-    return {corruption: lasting_identity(corruption, lasting=lasting) for corruption in own}
+    asked = {c: None for c in corruptions if c is not None and not isinstance(c, Frost)}
+    return {corruption: lasting_identity(corruption, lasting=lasting) for corruption in asked}

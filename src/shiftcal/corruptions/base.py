@@ -51,6 +51,8 @@ class Corruption(ABC):
         monotone: Whether the mean distortion grows with the published severity.
         parallel: Whether ``_apply`` may run in several threads at once.
         settings: The published parameters by table and severity.
+        key: What a corruption of the user's own is known by beside its name, if it is given: it
+            must change whenever the pixels do. By default its code and attributes are looked at.
     """
 
     group: ClassVar[Group]
@@ -58,6 +60,7 @@ class Corruption(ABC):
     monotone: ClassVar[bool] = True
     parallel: ClassVar[bool] = True
     settings: ClassVar[Settings]
+    key: str | None = None
 
     @property
     def name(self) -> str:
@@ -82,9 +85,25 @@ class Corruption(ABC):
         return f"<corruption {self.description}>"
 
     @property
-    def identity(self) -> str:
-        """The description with whatever else decides its pixels, for files that must not mix."""
-        return self.description
+    def identity(self) -> str | None:
+        """The description with whatever else decides its pixels, for files that must not mix.
+
+        For a class of the user's own that is :attr:`key`, or else a digest of its code and of the
+        attributes of the object; ``None`` if those cannot be compared with another run's.
+        """
+        if self.key is not None:
+            return f"{self.description} (key {self.key})"
+        held = self._attributes()
+        if not held and type(self).__module__.startswith("shiftcal.corruptions."):
+            return self.description
+        from shiftcal.corruptions._digest import digest_of
+
+        digest = digest_of((type(self), sorted(held.items())))
+        return None if digest is None else f"{self.description} (sha256 {digest[:16]})"
+
+    def _attributes(self) -> dict[str, Any]:
+        """What the object holds that may decide pixels."""
+        return dict(vars(self))
 
     @property
     def keeps_plan(self) -> bool:

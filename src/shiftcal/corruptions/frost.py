@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 from typing import Any, Literal, final
@@ -71,16 +70,18 @@ class Frost(Corruption):
         return f"{self.name} ({self.kind})"
 
     @property
-    def identity(self) -> str:
+    def identity(self) -> str | None:
         """The description, with a digest of the photographs if they are given."""
-        if self.photos is None:
-            return self.description
-        from shiftcal.corruptions._frost_photos import photo_files
+        found = super().identity
+        if self.photos is None or found is None:
+            return found
+        from shiftcal.corruptions._frost_photos import photos_digest
 
-        digest = hashlib.sha256()
-        for file in photo_files(self.photos):
-            digest.update(file.read_bytes())
-        return f"{self.name} ({self.kind}, sha256 {digest.hexdigest()[:16]})"
+        return f"{found[:-1]}, sha256 {photos_digest(self.photos)[:16]})"
+
+    def _attributes(self) -> dict[str, Any]:
+        """The photographs count by their content, not by their place."""
+        return {name: value for name, value in vars(self).items() if name != "photos"}
 
     @property
     def keeps_plan(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,19 +19,16 @@ from shiftcal.datasets.base import ImageSet
 from shiftcal.datasets.checksums import checksum, split_digest
 from shiftcal.datasets.containers.files import FileImages
 from shiftcal.datasets.known import known
-from shiftcal.errors import FileError, InputError, UnknownName
+from shiftcal.errors import FileError, InputError, MissingData, UnknownName
 
 State = Literal["complete", "missing", "wrong"]
+Checksums = Literal["verified", "altered", "absent", "none known", "not compared"]
 Step = Callable[[str, int, int], None]
 # How many of a kind a report names.
 _NAMED = 3
 _AT_ONCE = 256
-# How loaders say that something is not there, rather than not as it should be.
-_ABSENT = re.compile(
-    r"does not exist|is not there|is not a folder|is missing|are missing|misses|holds no|has no "
-    r"|there is no|there are no|no such|not found|neither|none of",
-    re.IGNORECASE,
-)
+# How the content of a file may be compressed, beside what is published.
+_COMPRESSED = (".gz", ".bz2")
 
 
 @dataclass(frozen=True)
@@ -66,12 +62,16 @@ class Findings:
         altered: Files whose checksum is another, with both.
         absent: Files with a published checksum that are not there. A complete set may do without:
             some have several layouts.
+        checksums: ``"none known"`` if no checksum of a file is published, so that only numbers of
+            images and what can be decoded speak for the copy; ``"absent"`` if it has none of the
+            files whose is; ``"not compared"`` if that was not asked for.
     """
 
     parts: tuple[PartFinding, ...]
     verified: tuple[str, ...]
     altered: tuple[str, ...]
     absent: tuple[str, ...]
+    checksums: Checksums
 
     @property
     def complete(self) -> bool:
@@ -107,8 +107,9 @@ def check_data_set(
         _check_part(part, load, root, about=about, sample=sample, tell=tell)
         for part in _chosen(about, parts)
     ]
-    sums = _check_digests(about, root, tell) if digests else ((), (), ())
-    return Findings(tuple(found), *sums)
+    if not digests:
+        return Findings(tuple(found), (), (), (), "not compared")
+    return _with_digests(found, about, root, parts=_chosen(about, parts), tell=tell)
 
 
 def _say_nothing(doing: str, done: int, total: int, /) -> None:
@@ -140,9 +141,9 @@ def _check_part(
         )
     try:
         images = load(root, **part.options)
+    except MissingData as error:
+        return _not_there(part, str(error))
     except InputError as error:
-        if isinstance(error, FileError) and _is_absence(error):
-            return _not_there(part, str(error))
         return PartFinding(part.name, "wrong", part.n, 0, 0, (str(error),))
     problems = [*_counted(part, images, about), *_gone(images)]
     chosen = _spread(len(images), sample)
@@ -153,12 +154,6 @@ def _check_part(
 
 def _not_there(part: Part, reason: str) -> PartFinding:
     return PartFinding(part.name, "missing", part.n, 0, 0, (reason,))
-
-
-def _is_absence(error: BaseException) -> bool:
-    if isinstance(error.__cause__, (FileNotFoundError, NotADirectoryError)):
-        return True
-    return bool(_ABSENT.search(str(error)))
 
 
 def _counted(part: Part, images: ImageSet, about: About) -> list[str]:
@@ -220,31 +215,34 @@ def _complaint(images: ImageSet, index: int) -> str:
     return ""
 
 
-def _check_digests(
-    about: About, root: Path, tell: Step
-) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+def _with_digests(
+    found: Sequence[PartFinding], about: About, root: Path, *, parts: Sequence[Part], tell: Step
+) -> Findings:
     verified, altered, absent = [], [], []
-    for name, text in about.digests.items():
-        file = _find(root, name)
+    known_sums = about.checksums(parts)
+    for name, text in known_sums.items():
+        file = next((root / at for at in about.paths(name) if (root / at).is_file()), None)
         if file is None:
             absent.append(name)
-            continue
-        algorithm, digits = split_digest(text)
-        got = checksum(file, algorithm, step=partial(tell, f"verifying {name}"))
-        if got == digits:
-            verified.append(name)
+        elif fault := _fault(file, name, text, tell):
+            altered.append(fault)
         else:
-            altered.append(f"{name}: its {algorithm} must be {digits}; got {got}.")
-    return tuple(verified), tuple(altered), tuple(absent)
+            verified.append(name)
+    state: Checksums = "none known" if not known_sums else "absent"
+    if verified or altered:
+        state = "altered" if altered else "verified"
+    return Findings(tuple(found), tuple(verified), tuple(altered), tuple(absent), state)
 
 
-def _find(root: Path, name: str) -> Path | None:
-    """A file below the root, where that may also be the folder inside an unpacked archive."""
-    below = Path(*Path(name).parts[1:])
-    for file in (root / name, root / below):
-        if file.is_file():
-            return file
-    return None
+def _fault(file: Path, name: str, text: str, tell: Step) -> str:
+    """What is wrong with a file that has a checksum; nothing if it is the published one."""
+    algorithm, digits = split_digest(text)
+    unpacked = file.suffix in _COMPRESSED and not name.endswith(file.suffix)
+    try:
+        got = checksum(file, algorithm, unpacked=unpacked, step=partial(tell, f"verifying {name}"))
+    except FileError as error:
+        return f"{name}: {error}"
+    return "" if got == digits else f"{name}: its {algorithm} must be {digits}; got {got}."
 
 
 def _listed(items: Sequence[str], what: str, *, between: str = ", ") -> list[str]:

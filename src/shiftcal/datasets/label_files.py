@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shiftcal.datasets._label_join import joined
 from shiftcal.datasets.base import ImageSet
-from shiftcal.errors import FileError
+from shiftcal.errors import FileError, MissingData
 
 _COLUMN = "label"
 # Columns that say which image a label is of; the first that is there and fits counts.
@@ -67,7 +67,10 @@ def _read(file: Path) -> tuple[NDArray[Any], dict[str, list[str]]]:
     try:
         found, names = _READERS[kind](file)
     except OSError as error:
-        raise FileError(f"{file} could not be read: {error.strerror or error}.") from error
+        missing = isinstance(error, FileNotFoundError)
+        raise (MissingData if missing else FileError)(
+            f"{file} could not be read: {error.strerror or error}."
+        ) from error
     except (ValueError, csv.Error, EOFError) as error:
         if isinstance(error, FileError):
             raise

@@ -32,8 +32,8 @@ def model_from_spec(spec: Spec, options: Mapping[str, Any]) -> Model:
         raise InputError(
             f"each option must be said once; got {', '.join(twice)} in {spec} and beside it."
         )
-    if spec.kind in _FILES:
-        return _FILES[spec.kind](spec, said, dict(options))
+    if spec.kind in _MADE_BY:
+        return _MADE_BY[spec.kind](spec, said, dict(options))
     return _of_module(spec, said, dict(options))
 
 
@@ -69,11 +69,18 @@ def _sklearn(spec: Spec, said: Options, options: dict[str, Any]) -> Model:
     return SklearnModel(read_skops(spec.target, trusted=trusted), **options, **said.adapter)
 
 
-_FILES: dict[str, Callable[[Spec, Options, dict[str, Any]], Model]] = {
+def _python(spec: Spec, said: Options, options: dict[str, Any]) -> Model:
+    from shiftcal.models._named_object import model_of_name
+
+    return model_of_name(spec.target, said.preprocessing, {**options, **said.adapter})
+
+
+_MADE_BY: dict[str, Callable[[Spec, Options, dict[str, Any]], Model]] = {
     "onnx": _onnx,
     "torchscript": _torchscript,
     "export": _export,
     "sklearn": _sklearn,
+    "python": _python,
 }
 
 

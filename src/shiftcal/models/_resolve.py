@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
+import os
 from pathlib import Path
 from typing import Any
 
-from shiftcal.errors import InputError
+from shiftcal.models._from_object import model_from_object
 from shiftcal.models._from_spec import model_from_spec
 from shiftcal.models.base import Model
-from shiftcal.models.callable import CallableModel
 from shiftcal.models.spec import ENDINGS, Spec, parse_spec
 
 
@@ -25,34 +24,22 @@ def as_model(thing: Any, **options: Any) -> Model:
             ``batch_size``.
 
     Returns:
-        The model. Its ``spec`` is the text that makes it again, if a text or path and nothing
-        else was given.
+        The model. Its ``spec`` is the text that makes it again, from whatever folder, if a text
+        or path and nothing else was given.
 
     Raises:
         InputError: If it is none of these.
     """
-    if isinstance(thing, Model):
-        if options:
-            raise InputError(
-                f"a Model has its options already; got {', '.join(options)} as well. "
-                "Say them where the model is made."
-            )
-        return thing
-    if isinstance(thing, type):
-        raise InputError(
-            f"a model must be an object; got the class {thing.__name__}. Make one: "
-            f"{thing.__name__}(...)."
-        )
     if isinstance(thing, str | Path):
         spec = _as_spec(thing)
         model = model_from_spec(spec, options)
-        model.spec = None if options else str(spec)
+        model.spec = None if options else str(_with_whole_paths(spec))
         return model
     if isinstance(thing, bytes):
         from shiftcal.models.onnx import OnnxModel
 
         return OnnxModel(thing, **options)
-    return _from_object(thing, options)
+    return model_from_object(thing, options)
 
 
 def _as_spec(thing: str | Path) -> Spec:
@@ -64,20 +51,13 @@ def _as_spec(thing: str | Path) -> Spec:
     return parse_spec(str(thing))
 
 
-def _from_object(thing: Any, options: dict[str, Any]) -> Model:
-    torch = sys.modules.get("torch")  # whoever has a module has imported it
-    if torch is not None and isinstance(thing, torch.nn.Module):
-        from shiftcal.models.pytorch import TorchModel
-
-        return TorchModel(thing, **options)
-    if hasattr(thing, "predict") and hasattr(thing, "fit"):
-        from shiftcal.models.sklearn import SklearnModel
-
-        return SklearnModel(thing, **options)
-    if callable(thing):
-        return CallableModel(thing, **options)
-    raise InputError(
-        "a model must be a function, a PyTorch module, a fitted scikit-learn classifier, the path "
-        "of an ONNX, TorchScript, torch.export or .skops file, or a text such as timm:resnet50; "
-        f"got {type(thing).__name__}."
-    )
+def _with_whole_paths(spec: Spec) -> Spec:
+    """Files and folders said from the root, so that the text means the same in every folder."""
+    target = spec.target
+    if spec.kind in set(ENDINGS.values()) or (spec.kind == "hf" and Path(target).is_dir()):
+        target = os.path.abspath(target)
+    options = dict(spec.options)
+    # What torchvision calls weights need not be a file.
+    if Path(options.get("weights", "")).is_file():
+        options["weights"] = os.path.abspath(options["weights"])
+    return Spec(spec.kind, target, options)

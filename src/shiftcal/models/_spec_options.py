@@ -18,6 +18,7 @@ _MODULE = (*_TORCH, "precision", "min_agreement")
 TAKEN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "onnx": ((*_COMMON, "output", "output_name", "features_from", "threads"), ()),
     "torch": (_MODULE, ("weights",)),
+    "python": ((*_COMMON, "output", "key", "raw"), ()),
     "torchscript": (_TORCH, ()),
     "export": ((*_COMMON, "output", "device", "threads"), ()),
     "sklearn": ((*_COMMON, "scores"), ("trusted",)),
@@ -157,4 +158,6 @@ _ADAPTER: dict[str, Callable[[str], Any]] = {
     "threads": _whole,
     "channels_last": _truth,
     "scores": str,
+    "key": str,
+    "raw": _truth,
 }

@@ -16,6 +16,7 @@ from shiftcal.errors import InputError, UnknownName
 KINDS = {
     "onnx": "model.onnx",
     "torch": "package.module:factory",
+    "python": "package.module:function",
     "torchscript": "file.pt",
     "export": "file.pt2",
     "sklearn": "file.skops",
@@ -36,6 +37,8 @@ ENDINGS = {
     ".pt2": "export",
     ".skops": "sklearn",
 }
+# Endings of what joblib.dump and pickle.dump write.
+_PICKLES = (".pkl", ".pickle", ".joblib")
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Spec:
 
     Attributes:
         kind: What it is made by, one of the kinds above.
-        target: A file, a name, or ``package.module:factory``.
+        target: A file, a name, or ``package.module:factory`` (``function`` for ``python``).
         options: Name -> text of its value, in the order given.
     """
 
@@ -91,6 +94,17 @@ def _of_path(path: str, prefix: str) -> str:
             f"no kind of model is called {prefix!r}. {suggest(prefix.lower(), list(KINDS))}"
         )
     ending = Path(path).suffix.lower()
+    if ending in _PICKLES:
+        raise InputError(
+            f"{path} is a pickle, which is never loaded because it can run code. Save the "
+            "classifier with skops.io.dump and name sklearn:file.skops, or name an object of a "
+            "module of yours that loads it: python:package.module:model."
+        )
+    if re.fullmatch(r"[\w-]+", path):
+        raise InputError(
+            f"{path!r} must say where the model is from: did you mean timm:{path} or "
+            f"torchvision:{path}? Models: {known}."
+        )
     if ending not in ENDINGS:
         raise InputError(
             "the file of a model must end in .onnx, .pt (TorchScript), .pt2 (torch.export) or "

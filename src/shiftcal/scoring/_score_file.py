@@ -118,16 +118,14 @@ def score_file(  # noqa: PLR0913 (all but the first three are options)
             store = FolderStore(folder / "shards", cache=cache_folder(cache))
             try:
                 done = run_job(job, store, as_engine(engine), reporting or Reporting())
-                scored = _scored(job, done)
                 if statistics is not None:
                     write_statistics(statistics, _statistics(job, store, done), whole.part)
-                if target is not None and target.suffix.lower() == ".npz":
-                    write_npz(target, folder, job, store, done=done, whole=whole)
-                elif target is not None:
-                    _write_whole(target, job, store, done)
+                if target is not None:
+                    _write(target, folder, job, store, done=done, whole=whole)
             finally:
                 store.close()
             warn_of_bad(job, done.outlines[CLEAN].bad)
+            scored = _scored(job, done)
         elif statistics is not None:
             assert target is not None
             rows = statistics_of_npz(target) if scored.n else None
@@ -206,8 +204,13 @@ def _statistics(job: Job, store: Store, done: Finished) -> ScoreStatistics | Non
     )
 
 
-def _write_whole(target: Path, job: Job, store: Store, done: Finished) -> None:
-    """A file of another kind than ``.npz``, by way of memory."""
+def _write(
+    target: Path, folder: Path, job: Job, store: Store, *, done: Finished, whole: Whole
+) -> None:
+    """The file; one of another kind than ``.npz`` by way of memory."""
+    if target.suffix.lower() == ".npz":
+        write_npz(target, folder, job, store, done=done, whole=whole)
+        return
     about = done.outlines[CLEAN]
     if not about.k:
         raise none_readable(job, about.bad)

@@ -57,9 +57,11 @@ class Outline:
 
     def blocks(self) -> Iterator[NDArray[np.int64]]:
         """The same, some at a time."""
+        bad = np.array(sorted(self.bad), np.int64)
         for start in range(*self.span, BLOCK):
             stop = min(start + BLOCK, self.span[1])
-            yield np.array([i for i in range(start, stop) if i not in self.bad], np.int64)
+            first, last = np.searchsorted(bad, (start, stop))
+            yield np.delete(np.arange(start, stop, dtype=np.int64), bad[first:last] - start)
 
 
 class Pieces(NamedTuple):

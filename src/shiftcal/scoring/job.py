@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from shiftcal.corruptions._engine import GENERATOR
+from shiftcal.corruptions._identity import identities, lasting_identity
 from shiftcal.errors import InputWarning
 from shiftcal.models import Model
 from shiftcal.numerics._threads import thread_count
@@ -37,8 +38,8 @@ class Job:
         conditions: Conditions of the sets, the clean one first if it is among them.
         shard_size: Images in a shard.
         span: First index and index after the last of the images that are wanted; all by default.
-        lasting: Whether results may be used by a later run; a model that cannot be known again is
-            warned of then.
+        lasting: Whether results may be used by a later run; a model or a corruption that cannot be
+            known again is warned of then.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Job:
         self.shard_size = shard_size
         self.span = span or (0, len(work.images))
         self.model_id = model_identity(work.model, lasting=lasting)
+        self._known = identities((c.corruption for c in conditions), lasting=lasting)
         self._versions = _versions(work)
         self._digests: dict[int, str] = {}
         self._guard = threading.Lock()
@@ -128,7 +130,7 @@ class Job:
         corruption = condition.corruption
         if corruption is not None:
             told |= {
-                "corruption": corruption.identity,
+                "corruption": self._known.get(corruption) or lasting_identity(corruption),
                 "severity": condition.severity,
                 "table": work.table,
                 "generator": GENERATOR,

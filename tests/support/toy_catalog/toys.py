@@ -6,7 +6,7 @@ from pathlib import Path
 
 from shiftcal.datasets.about import About, Download, Part
 from shiftcal.datasets.containers.files import FileImages
-from shiftcal.errors import FileError
+from shiftcal.errors import MissingData
 
 ABOUT = About(
     title="Toys",
@@ -25,7 +25,7 @@ def toys(root, *, split="train"):
     """Toys from ``<split>/<class>/<file>``, or from what a list names."""
     folder = Path(root, "toys", split) if Path(root, "toys").is_dir() else Path(root, split)
     if not folder.is_dir():
-        raise FileError(f"{folder} does not exist.")
+        raise MissingData(f"{folder} does not exist.")
     classes = sorted(path.name for path in folder.iterdir() if path.is_dir())
     if (folder / "list.txt").exists():
         files = (folder / "list.txt").read_text().split()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from shiftcal.datasets.about import About, Download, Part
 from shiftcal.datasets.base import ImageSet
-from shiftcal.datasets.catalog._imagenet_files import labelled_files
+from shiftcal.datasets.catalog._imagenet_files import Labelled, labelled_files
 from shiftcal.datasets.catalog._shifts import (
     CORRUPTIONS,
     GROUPS,
@@ -20,9 +21,11 @@ from shiftcal.datasets.catalog._shifts import (
     wanted_severities,
 )
 from shiftcal.datasets.containers.files import FileImages
-from shiftcal.errors import FileError
+from shiftcal.datasets.ready_made import side_of_corrupted
+from shiftcal.errors import FileError, MissingData
 
 _FROM = "https://zenodo.org/records/2235448/files"
+_SIDE = 224
 
 
 def _archive(name: str, size: int, digest: str) -> Download:
@@ -60,6 +63,11 @@ def imagenet_c(
     ``severity`` say of every image where it comes from. All of it is 4,750,000 files, whose names
     take about a gigabyte of memory: ask for what you need.
 
+    The images were resized to 256 and cut to 224 x 224 before they were corrupted, and are stored
+    so. A network that brings that preprocessing with it would enlarge them again: take its
+    resizing away, with ``?resize=none`` in the spec of the model. :attr:`ready_made` is 224, or
+    what ``shiftcal corrupt --crop`` was told.
+
     Args:
         root: The folder of the corruptions.
         corruption: A name, several one after the other (in a list, or with commas), or all that
@@ -71,7 +79,8 @@ def imagenet_c(
             are there; looked for there by default.
 
     Raises:
-        FileError: If a corruption or a severity is missing, or labels cannot be told.
+        MissingData: If none of the corruptions is there.
+        FileError: If one of them or a severity is missing, or labels cannot be told.
     """
     base = Path(root)
     present = _present(base)
@@ -80,7 +89,7 @@ def imagenet_c(
     wanted = [(name, level) for name in names for level in levels]
     places = (base, base.absolute().parent)
     found = [
-        labelled_files(
+        _labelled(
             _level(present[name], level), places=places, labels=labels, class_index=class_index
         )
         for name, level in wanted
@@ -91,7 +100,7 @@ def imagenet_c(
             "Fetch or make it again."
         )
     counts = [len(part.files) for part in found]
-    return FileImages(
+    images = FileImages(
         base,
         [
             f"{present[name].relative_to(base).as_posix()}/{level}/{file}"
@@ -106,12 +115,14 @@ def imagenet_c(
             "severity": np.repeat([level for _, level in wanted], counts),
         },
     )
+    images.ready_made = side_of_corrupted(base, published=_SIDE)
+    return images
 
 
 def _present(base: Path) -> dict[str, Path]:
     """Folders of corruptions by name, those that have a severity in them."""
     if not base.is_dir():
-        raise FileError(f"{base} is not a folder. Name the one that holds ImageNet-C.")
+        raise MissingData(f"{base} is not a folder. Name the one that holds ImageNet-C.")
     above = [base, *(base / group for group in GROUPS if (base / group).is_dir())]
     entries = [entry for folder in above for entry in sorted(folder.iterdir())]
     found: dict[str, Path] = {}
@@ -119,6 +130,13 @@ def _present(base: Path) -> dict[str, Path]:
         if any((entry / str(level)).is_dir() for level in SEVERITIES):
             found.setdefault(entry.name, entry)
     return found
+
+
+def _labelled(folder: Path, **how: Any) -> Labelled:
+    try:
+        return labelled_files(folder, **how)
+    except MissingData as error:  # the corruption is there, though this of it is not
+        raise FileError(str(error)) from error
 
 
 def _level(folder: Path, level: int) -> Path:

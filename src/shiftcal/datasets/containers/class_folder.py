@@ -7,6 +7,7 @@ from pathlib import Path
 
 from shiftcal.datasets.containers.files import FileImages
 from shiftcal.datasets.image_files import find_images
+from shiftcal.datasets.ready_made import side_of_corrupted
 from shiftcal.errors import FileError
 
 _SPLITS = {"train", "training", "val", "valid", "validation", "test", "testing"}
@@ -32,7 +33,7 @@ def class_folder(root: str | os.PathLike[str], *, name: str | None = None) -> Fi
     files = find_images(folder)
     loose = [file for file in files if len(file.parts) == 1]
     if len(loose) == len(files):
-        return FileImages(folder, files, name=name or str(root))
+        return _as_written(FileImages(folder, files, name=name or str(root)))
     if loose:
         raise FileError(
             f"{folder} must hold either images or one folder a class; it holds {loose[0]} beside "
@@ -48,7 +49,14 @@ def class_folder(root: str | os.PathLike[str], *, name: str | None = None) -> Fi
     _refuse_empty(folder, classes)
     place = {one: index for index, one in enumerate(classes)}
     labels = [place[file.parts[0]] for file in files]
-    return FileImages(folder, files, name=name or str(root), labels=labels, classes=classes)
+    return _as_written(
+        FileImages(folder, files, name=name or str(root), labels=labels, classes=classes)
+    )
+
+
+def _as_written(images: FileImages) -> FileImages:
+    images.ready_made = side_of_corrupted(images.root)
+    return images
 
 
 def _refuse_empty(folder: Path, classes: list[str]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,9 @@ from shiftcal.scores import Scores
 from shiftcal.scores._assemble import KINDS, the_kind
 from shiftcal.scores.npz import read_member
 from shiftcal.scoring.merging.npz import Head, heads, new_archive, stretches, write_array
+from shiftcal.scoring.merging.origin import merged_origin
 from shiftcal.scoring.merging.parts import PartFile
-from shiftcal.scoring.statistics.file import read_statistics
+from shiftcal.scoring.statistics.file import hold_nothing, read_statistics
 from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
 
 # What a row has beside its scores, in the order in which scores files are written.
@@ -33,7 +35,8 @@ def merge_statistics(parts: Sequence[PartFile]) -> ScoreStatistics:
     """
     total: ScoreStatistics | None = None
     for file in parts:
-        if file.holds == "scores" and _is_empty(heads(file.path)):
+        empty = _is_empty(heads(file.path)) if file.holds == "scores" else hold_nothing(file.path)
+        if empty:
             continue
         one = _statistics(file)
         try:
@@ -48,8 +51,10 @@ def merge_statistics(parts: Sequence[PartFile]) -> ScoreStatistics:
 def merge_scores(parts: Sequence[PartFile], path: str | os.PathLike[str]) -> ScoreStatistics:
     """Write one scores file of all rows in the order of the images, whole or not at all.
 
-    Rows go from file to file in stretches of some megabytes, however large the parts are. The
-    file has the same bytes as if it had been written at once.
+    Rows go from file to file in stretches of some megabytes, however large the parts are. If all
+    parts were scored alike, with one engine and batch size, the file has the same bytes as that of
+    a run over all images, and such a run finds it finished. If not, it has the rows of the parts,
+    and says of how they were made what all have in common.
 
     Args:
         parts: Of one job in their order; see ``find_parts``.
@@ -72,16 +77,24 @@ def merge_scores(parts: Sequence[PartFile], path: str | os.PathLike[str]) -> Sco
     for file, found in zip(files, known, strict=True):
         if extra := [name for name in (kind, *_BESIDE) if name in found and name not in whole]:
             raise FileError(f"{file} holds {extra[0]!r}, and {files[0]} does not. {_REPAIR}")
+    origin = merged_origin(parts, *whole[kind].shape)
     counted: list[ScoreStatistics] = []
     with atomic_write(path) as temporary, new_archive(temporary) as archive:
         for name, head in whole.items():
+            if name == "ids":
+                _write_whole(archive, "origin", origin)
             rows = partial(_counted, counted) if name == kind else partial(_rows, name)
             write_array(archive, name, head, rows(files))
+        if "ids" not in whole:
+            _write_whole(archive, "origin", origin)
         classes = counted[0].classes
-        if classes is not None:
-            names = np.array(classes, dtype=np.str_)
-            write_array(archive, "classes", Head(names.dtype, names.shape), [names])
+        _write_whole(archive, "classes", None if classes is None else np.array(classes, np.str_))
     return counted[0]
+
+
+def _write_whole(archive: ZipFile, name: str, array: NDArray[Any] | None) -> None:
+    if array is not None:
+        write_array(archive, name, Head(array.dtype, array.shape), [array])
 
 
 _REPAIR = "Parts of one job hold the same; score that part again."

@@ -31,24 +31,49 @@ _LARGEST = 1 << 25
 
 
 def write_statistics(
-    path: str | os.PathLike[str], statistics: ScoreStatistics, part: Part | None
+    path: str | os.PathLike[str], statistics: ScoreStatistics | None, part: Part | None
 ) -> None:
-    """Write statistics, whole or not at all; the same statistics give the same bytes."""
-    tables = {name: _packed(table) for name, table in statistics.cells.to_arrays().items()}
+    """Write statistics, whole or not at all; the same statistics give the same bytes.
+
+    Args:
+        path: The file.
+        statistics: What it holds; ``None`` for a part of which no image could be read.
+        part: Which part of a job they are, if one.
+    """
     document: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "written_by": f"shiftcal {version('shiftcal')}",
         "part": None if part is None else part.to_dict(),
-        "n_classes": statistics.k,
-        "classes": None if statistics.classes is None else list(statistics.classes),
-        "sums": dict(statistics.totals.sums),
-        "ladder": list(statistics.totals.ladder),
-        "cells": tables,
+        **(_EMPTY if statistics is None else _numbers(statistics)),
     }
     document["checksum"] = _checksum(document)
     with atomic_write(path) as temporary:
         temporary.write_text(json.dumps(document, indent=0, allow_nan=False) + "\n", "utf-8")
+
+
+# What no row adds; how many classes there are is not known either.
+_EMPTY: dict[str, Any] = {"n_classes": 0, "classes": None, "sums": {}, "ladder": [], "cells": {}}
+
+
+def _numbers(statistics: ScoreStatistics) -> dict[str, Any]:
+    cells = statistics.cells.to_arrays()
+    return {
+        "n_classes": statistics.k,
+        "classes": None if statistics.classes is None else list(statistics.classes),
+        "sums": dict(statistics.totals.sums),
+        "ladder": list(statistics.totals.ladder),
+        "cells": {name: _packed(table) for name, table in cells.items()},
+    }
+
+
+def hold_nothing(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is of a part of which no image could be read.
+
+    Raises:
+        FileError: As for :func:`read_statistics`.
+    """
+    return _is_empty(_document(Path(path)))
 
 
 def read_statistics(path: str | os.PathLike[str]) -> tuple[ScoreStatistics, Part | None]:
@@ -59,6 +84,11 @@ def read_statistics(path: str | os.PathLike[str]) -> tuple[ScoreStatistics, Part
     """
     source = Path(path)
     document = _document(source)
+    if _is_empty(document):
+        raise FileError(
+            f"{source} is of a part of which no image could be read, so that it holds no "
+            "statistics. `shiftcal merge` takes it with the other parts."
+        )
     try:
         k = check_count(document["n_classes"], name="n_classes", least=2)
         names = document["classes"]
@@ -86,6 +116,10 @@ def read_part(path: str | os.PathLike[str]) -> Part | None:
 def _part(source: Path, document: dict[str, Any]) -> Part | None:
     node = document.get("part")
     return None if node is None else Part.from_node(source, node)
+
+
+def _is_empty(document: dict[str, Any]) -> bool:
+    return {name: document.get(name) for name in _EMPTY} == _EMPTY
 
 
 def _document(source: Path) -> dict[str, Any]:

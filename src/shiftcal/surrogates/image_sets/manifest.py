@@ -12,6 +12,7 @@ from typing import Any
 
 from shiftcal._files import atomic_write
 from shiftcal.corruptions._engine import GENERATOR
+from shiftcal.corruptions._identity import lasting_identity
 from shiftcal.errors import FileError
 from shiftcal.surrogates.image_sets.job import Job
 
@@ -49,7 +50,7 @@ def described(job: Job, **settings: Any) -> Iterator[None]:
         _check_same(job.target, document, wanted)
         known: dict[str, str] = document["corruptions"]
         for corruption in job.corruptions:
-            ours = corruption.identity
+            ours = lasting_identity(corruption)
             if known.setdefault(corruption.name, ours) != ours:
                 raise FileError(
                     f"{job.target} already has {known[corruption.name]}, and this is {ours}. Name "

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from shiftcal.cli._scoring import count_of
 from shiftcal.errors import InputWarning
 
 # Images below which next to nothing can be said of calibration.
@@ -54,8 +55,7 @@ def judged(path: Path, name: str) -> Judged:
     assert labels is not None, "whoever asks knows that there are labels"
     n, k = heads(path)["logits"].shape
     sure, right, start = 0.0, 0, 0
-    for stretch in stretches(path, "logits"):
-        z = stretch.astype(np.float64)
+    for z in stretches(path, "logits"):
         sure += float(p_max(z).sum())
         right += int((z.argmax(axis=1) == labels[start : start + len(z)]).sum())
         start += len(z)
@@ -112,5 +112,4 @@ def _one_class(clean: Judged, classes: Sequence[str] | None) -> str:
 def _few(clean: Judged) -> str:
     if clean.rows >= _FEW:
         return ""
-    many = "1 image" if clean.rows == 1 else f"{clean.rows} images"
-    return f"the clean set has {many}, and fewer than {_FEW} tell little. Give more."
+    return f"the clean set has {count_of(clean.rows)}; fewer than {_FEW} tell little. Give more."
