@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ladder_data import STEPS, draw
+from onnx_resnet import mean_colour_onnx
 from photos import photo, photos
 from PIL import Image
 
@@ -32,10 +33,19 @@ def test_the_python_example_runs_and_prints_what_its_comments_say(capsys):
 
 def test_the_commands_run_on_files_as_described(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    for name, step in (("clean", 0), ("s1", 2), ("s2", 4), ("target", 3)):
+    for name, step in (("clean", 0), ("s1", 2)):
         logits, labels = draw(400, STEPS[step], seed=step)
-        np.savez(f"{name}.npz", logits=logits, **({} if name == "target" else {"labels": labels}))
-    np.save("labels.npy", labels)
+        # As many columns as the network has classes.
+        some = labels < 3
+        np.savez(f"{name}.npz", logits=logits[some, :3], labels=labels[some])
+    Path("model.onnx").write_bytes(mean_colour_onnx(["n", 3, None, None]))
+    new = [Path("new-images", f"{i:02}.png") for i in range(24)]
+    for i, file in enumerate(new):
+        tinted = photos(32, 32)[i % 4] // np.roll([1, 3, 3], i % 3).astype(np.uint8)
+        for path in (file, Path("calibration", "rgb"[i % 3], file.name)):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(tinted).save(path)
+    np.save("labels.npy", np.arange(24) % 3)
     np.savez("images.npz", images=photos(32, 32))
     Image.fromarray(photo(32, 32)).save("photo.png")
     (commands,) = (block for block in blocks("sh") if "shiftcal" in block)

@@ -184,7 +184,7 @@ def test_logits_that_are_not_finite_are_refused_with_the_file(fitted, refused):
         ("target.npz target.npz -o out.npz", "target.npz is not a saved shiftcal method"),
         ("target.npz sac.json -o out.npz", "METHOD and TARGET look swapped: target.npz is named"),
         ("target.npz sac.json -o out.npz", "Say: shiftcal apply sac.json target.npz -o out.npz"),
-        ("sac.json target.npz", "missing option '--output'"),
+        ("sac.json target.npz", "-o must name a file for the calibrated scores"),
         ("sac.json", "missing argument 'TARGET'"),
     ],
 )
@@ -226,3 +226,56 @@ def test_scores_of_another_model_are_warned_of(fitted, shiftcal):
     done = shiftcal("apply sac.json other.npz -o out.npz")
     assert done.status == 0
     assert "other.npz was scored by another model, or with another preprocessing" in done.err
+
+
+@pytest.fixture
+def statistics(fitted):
+    """``target.json``, the statistics of the target."""
+    from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
+
+    ScoreStatistics.of(read_scores("target.npz")).write("target.json")
+
+
+def test_statistics_of_a_target_are_enough_for_what_is_chosen(statistics, shiftcal, shiftcal_json):
+    _, selection = expected()
+    document = shiftcal_json("apply sac.json target.json")
+    assert set(document) == KEYS
+    assert document["selection"]["index"] == selection.index
+    assert document["selection"]["temperature"] == selection.temperature
+    assert [flag["code"] for flag in document["selection"]["flags"]] == [
+        flag.code for flag in selection.flags
+    ]
+    raw = p_max(read_scores("target.npz").values).mean()
+    assert document["raw_mean_confidence"] == pytest.approx(raw, abs=1e-12)
+    unknown = ("output", "mean_confidence", "n_predictions_changed")
+    assert [document[key] for key in unknown] == [None] * 3
+    out = shiftcal("apply sac.json target.json").out
+    assert f"{selection.index + 1} of 3 ({selection.set_name})" in out
+    assert f"temperature      {selection.temperature:.3f}\n" in out
+    assert f"mean confidence  {raw:.4f} before\n" in out
+    assert out.endswith("500 rows known by statistics\n")
+
+
+def test_statistics_cannot_be_calibrated_row_by_row(statistics, refused):
+    reason = refused("apply sac.json target.json -o out.npz")
+    assert "rows are needed to write calibrated scores, and target.json holds statistics" in reason
+
+
+def test_statistics_are_for_sac(statistics, shiftcal, refused):
+    shiftcal("fit --method ts --surrogate clean.npz -o ts.json")
+    assert "ts.json holds 'ts'" in refused("apply ts.json target.json")
+
+
+def test_statistics_of_other_classes_are_refused(fitted, refused):
+    from dataclasses import replace
+
+    from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
+
+    target = read_scores("target.npz")
+    turned = replace(target, classes=target.classes[::-1])
+    ScoreStatistics.of(turned).write("turned.json")
+    assert "the same in another order" in refused("apply sac.json turned.json")
+    five = replace(target, values=target.values[:, :5], labels=None, classes=None)
+    ScoreStatistics.of(five).write("five.json")
+    assert "five.json: statistics must be of the 6 classes" in refused("apply sac.json five.json")
+    assert "does not hold statistics" in refused("apply sac.json sac.json")

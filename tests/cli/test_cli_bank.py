@@ -12,10 +12,13 @@ from stored_images import draw_images, encode, write_images
 from shiftcal import SurrogateBank, corrupt
 from shiftcal.models import as_model
 
-IMAGES = draw_images(18, 16, 16, seed=30)
+# Six each are red, green, blue, as the network of mean colours has its classes.
+IMAGES = draw_images(18, 16, 16, seed=30) // 2
+IMAGES[np.arange(18), ..., np.arange(18) // 6] += 100
 CLASSES = ("ant", "bee", "cat")
 NAMES = [f"{CLASSES[i // 6]}/{i:02d}.png" for i in range(18)]
 COMMAND = "bank --model net.onnx --images images --batch-size 6 --shard-size 6"
+FEW = "the clean set has 18 images; fewer than 100 tell little. Give more."
 
 
 @pytest.fixture
@@ -36,22 +39,30 @@ def contents(bank):
 
 def test_a_bank_is_made_and_says_what_is_next(folder, shiftcal):
     done = shiftcal(COMMAND, "--corruption pixelate -o bank")
-    assert (done.status, done.err) == (0, "")
-    assert done.out.splitlines() == [
+    assert (done.status, done.err) == (0, f"warning: {FEW}\n")
+    lines = done.out.splitlines()
+    assert lines[:7] == [
         "model     net.onnx",
         "images    images",
+        "input     pixels 0 to 1, nothing else",
         "sets      6: 6 made",
         "scored    108 images in this run",
         "bank      bank",
-        "next      shiftcal fit --method sac --bank bank -o sac.json",
+        "",
     ]
     bank = SurrogateBank.load("bank")
+    assert lines[7].split() == ["set", "name", "rows", "mean", "confidence", "accuracy"]
+    for j, (line, each) in enumerate(zip(lines[8:14], bank.summaries(), strict=True), start=1):
+        told = [str(j), *each.name.split(), "18", f"{each.mean_confidence:.4f}"]
+        assert line.split() == [*told, f"{each.accuracy:.4f}"]
+    assert lines[8].endswith("1.0000")
+    assert lines[14:] == ["", "next      shiftcal fit --method sac --bank bank -o sac.json"]
     model = as_model("net.onnx", batch_size=6)
     for each in bank:
         pixels = corrupt(IMAGES, "pixelate", severity=each.severity) if each.severity else IMAGES
         np.testing.assert_array_equal(each.logits, model.logits(pixels))
         assert each.labels.tolist() == [0] * 6 + [1] * 6 + [2] * 6
-    assert bank.origin["model"]["spec"] == "onnx:net.onnx"
+    assert bank.origin["model"]["spec"] == f"onnx:{folder / 'net.onnx'}"
 
 
 def test_the_bank_can_be_fitted_with(folder, shiftcal):
@@ -80,9 +91,18 @@ def test_json_says_the_same(folder, shiftcal_json):
     told = shiftcal_json(COMMAND, "-o bank --severity 2,4 --seed 3 --dtype float16")
     assert told["command"] == "bank"
     assert (told["bank"], told["model"], told["images"]) == ("bank", "net.onnx", "images")
-    assert told["sets"] == ["clean", "pixelate, severity 2", "pixelate, severity 4"]
+    for each, one in zip(told["sets"], SurrogateBank.load("bank").summaries(), strict=True):
+        assert each == {
+            "name": one.name,
+            "rows": 18,
+            "mean_confidence": pytest.approx(one.mean_confidence, abs=1e-12),
+            "accuracy": one.accuracy,
+        }
+    names = ["clean", "pixelate, severity 2", "pixelate, severity 4"]
+    assert [each["name"] for each in told["sets"]] == names
+    assert told["preprocessing"] == as_model("net.onnx").preprocessing.to_dict()
     assert (told["sets_added"], told["images_scored"]) == (3, 54)
-    assert (told["left_out"], told["warnings"]) == ([], [])
+    assert (told["left_out"], told["warnings"]) == ([], [FEW])
     origin = json.loads((folder / "bank" / "bank.json").read_text())["origin"]
     assert (origin["seed"], origin["dtype"]) == (3, "float16")
 
@@ -147,13 +167,15 @@ def damaged(folder):
 def test_images_that_cannot_be_read_are_left_out_listed_and_status_2(folder, shiftcal, damaged):
     done = shiftcal(COMMAND, "--severity 1 -o bank")
     assert done.status == 2
-    assert "left out  4 images" in done.out
+    assert "scored    28 images in this run\nleft out  4 images\n" in done.out
+    assert "next" not in done.out
     lines = done.err.splitlines()
     assert lines[0].startswith("warning: left out 4 of 18 images: ")
     assert "ant/00.png" in lines[0]
-    assert lines[0].endswith("and 1 more")
-    assert lines[1].startswith("error: ")
-    assert "could not be read: 4 images. --skip-bad accepts that." in lines[1]
+    assert lines[0].endswith("; and 1 more.")
+    assert ".;" not in lines[0]
+    assert lines[-1].startswith("error: ")
+    assert "could not be read: 4 images. --skip-bad accepts that." in lines[-1]
     bank = SurrogateBank.load("bank")
     assert [len(each) for each in bank] == [14, 14]
     assert [bad["id"] for bad in bank.origin["left_out"]] == damaged
@@ -163,7 +185,7 @@ def test_images_left_out_can_be_accepted(folder, shiftcal_json, damaged):
     told = shiftcal_json(COMMAND, "--severity 1 -o bank --skip-bad")
     assert [bad["id"] for bad in told["left_out"]] == damaged
     assert all(bad["reason"] for bad in told["left_out"])
-    assert len(told["warnings"]) == 1
+    assert len(told["warnings"]) == 2
     again = shiftcal_json(COMMAND, "--severity 1 -o bank", status=2)
     assert again["left_out"] == told["left_out"]
     assert again["images_scored"] == 0
@@ -202,7 +224,7 @@ def test_labels_beyond_the_models_classes_are_refused(folder, refused):
 def test_as_many_labels_as_images_are_needed(folder, refused):
     np.save(folder / "y.npy", np.arange(17) % 3)
     words = "bank --model net.onnx --images images.npy --labels y.npy -o bank"
-    assert "18 rows, 17 labels" in refused(words)
+    assert "a label for every image of images.npy, 18 in order; it has 17" in refused(words)
 
 
 def test_a_folder_with_something_else_is_refused(folder, refused):
@@ -217,7 +239,8 @@ def test_another_seed_is_refused_with_both_named(folder, shiftcal, refused):
 def test_progress_is_told_in_lines_where_there_is_no_terminal(folder, shiftcal, monkeypatch):
     monkeypatch.setattr("shiftcal.scoring.progress._BETWEEN", 0.0)
     done = shiftcal(COMMAND, "--severity 1 -o bank")
-    lines = done.err.splitlines()
+    *lines, few = done.err.splitlines()
+    assert few == f"warning: {FEW}"
     assert len(lines) == 6
     assert all(line.startswith("progress: scoring images: ") for line in lines)
     assert "6 of 36 images, " in lines[0]

@@ -80,8 +80,11 @@ def test_a_complete_copy(toys, shiftcal, shiftcal_json):
         "part   state     must be  there are  looked at",
         "train  complete       12         12         12",
         "test   complete        6          6          6",
+        "",
+        "checksums: none known; no checksum is published for the files of this set.",
     ]
     document = shiftcal_json("data check TOYS copy --part test")
+    assert document["checksums"] == "none known"
     assert (document["command"], document["name"], document["path"]) == (
         "data check",
         "toys",

@@ -107,3 +107,19 @@ def test_what_cannot_be_merged_is_refused(parts, refused, tmp_path, words, reaso
     before = sorted(tmp_path.iterdir())
     assert reason in refused("merge", words)
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_file_that_holds_something_else_is_not_replaced(parts, refused):
+    np.savez("mine.npz", images=np.zeros((2, 8, 8, 3), np.uint8))
+    names = "part-1.npz part-2.npz part-3.npz"
+    assert "mine.npz is there already and holds no scores" in refused("merge", names, "-o mine.npz")
+
+
+def test_one_image_that_is_lost_is_one(tmp_path, monkeypatch, shiftcal):
+    from score_parts import part_note
+
+    monkeypatch.chdir(tmp_path)
+    z, y = draw(90, 0.9, seed=8)
+    np.savez("part-1.npz", logits=z, labels=y, part=part_note(1, 1, 0, 91, 91))
+    text = shiftcal("merge part-1.npz -o all.npz").out
+    assert "rows             90 of 91 images (the other gave none)" in text

@@ -51,6 +51,8 @@ def test_the_same_command_again_has_nothing_to_do(folder, shiftcal):
 
 def test_labels_come_into_the_file_and_into_json(folder, shiftcal_json):
     told = shiftcal_json(COMMAND, "--labels y.npy -o a.npz --dtype float16")
+    right = expected().argmax(axis=1) == np.arange(18) % 3
+    assert told["accuracy"] == right.mean()
     assert told["command"] == "score"
     assert (told["n"], told["n_classes"], told["labels"]) == (18, 3, True)
     assert (told["output"], told["statistics"], told["shard"]) == ("a.npz", None, None)
@@ -113,7 +115,7 @@ def test_images_that_cannot_be_read(folder, shiftcal, shiftcal_json):
     words = "score --model net.onnx --images images -o a.npz"
     done = shiftcal(words)
     assert done.status == 2
-    assert "left out  1 image" in done.out
+    assert "scored    17 images in this run\nleft out  1 image\n" in done.out
     assert "warning: left out 1 of 18 images: " in done.err
     assert "could not be read: 1 image. --skip-bad accepts that." in done.err
     told = shiftcal_json(words, "--skip-bad")

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import hashlib
 import os
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -155,6 +157,53 @@ def test_a_replaced_photo_is_read_anew(tmp_path):
         Image.fromarray(np.full((300, 300, 3), level, np.uint8)).save(file)
         os.utime(file, (moment, moment))
         assert (corrupted(black, Frost(photos=tmp_path), 1, "cifar") == level // 5).all()
+
+
+def test_a_photo_that_was_replaced_with_its_time_kept_is_read_anew(tmp_path):
+    file = tmp_path / "a.png"
+    black = np.zeros((1, 32, 32, 3), np.uint8)
+    known = set()
+    for level in (100, 200):
+        made = tmp_path / "new"
+        Image.fromarray(np.full((300, 300, 3), level, np.uint8)).save(made, "PNG")
+        os.utime(made, (1, 1))
+        made.replace(file)
+        frost = Frost(photos=tmp_path)
+        assert (corrupted(black, frost, 1, "cifar") == level // 5).all()
+        known.add(frost.identity)
+    assert len(known) == 2
+
+
+def test_photos_are_read_once_for_the_identity(folder, monkeypatch):
+    frost = Frost(photos=folder)
+    read = []
+    real = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda file: read.append(file.name) or real(file))
+    first = frost.identity
+    assert len(read) == 5
+    assert [frost.identity, Frost(photos=folder).identity] == [first, first]
+    assert len(read) == 5
+    (folder / "frost2.png").write_bytes(real(folder / "frost3.png"))
+    assert frost.identity != first
+
+
+def test_the_identity_is_that_of_the_content_wherever_it_is(folder, tmp_path_factory):
+    other = tmp_path_factory.mktemp("elsewhere")
+    for file in folder.iterdir():
+        (other / file.name).write_bytes(file.read_bytes())
+    whole = b"".join(file.read_bytes() for file in sorted(folder.glob("frost*"))[:5])
+    digest = hashlib.sha256(whole).hexdigest()[:16]
+    assert Frost(photos=folder).identity == f"frost (photos, sha256 {digest})"
+    assert Frost(photos=other).identity == Frost(photos=folder).identity
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a file cannot be made unreadable by a broken link")
+def test_a_photo_that_is_gone_is_named(folder):
+    frost = Frost(photos=folder)
+    (folder / "frost1.png").unlink()
+    (folder / "frost1.png").symlink_to(folder / "nowhere.png")
+    with pytest.raises(FileError, match=r"frost1\.png' cannot be read.*Remove or replace it"):
+        _ = frost.identity
 
 
 @pytest.mark.parametrize("scale", [0.2, 0.3])

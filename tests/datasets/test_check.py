@@ -172,7 +172,7 @@ def test_of_an_empty_folder_every_part_of_every_published_set_is_missing(name, t
     found = check_data_set(name, tmp_path)
     assert {part.state for part in found.parts} == {"missing"}
     assert len(found.parts) == len(about.parts) > 0
-    assert found.absent == tuple(about.digests)
+    assert found.absent == tuple(about.checksums())
 
 
 def test_a_real_copy_is_complete_and_a_part_of_one_is_not(shared_data):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shiftcal.datasets.label_files import read_labels
+from shiftcal.datasets import as_image_set
+from shiftcal.datasets.containers.files import FileImages
+from shiftcal.datasets.label_files import labels_for, read_labels
 from shiftcal.errors import FileError
 
 
@@ -53,3 +55,79 @@ def test_a_missing_file_and_a_table_of_numbers_are_refused(tmp_path):
     np.save(tmp_path / "o.npy", np.array([{}], object), allow_pickle=True)
     with pytest.raises(FileError, match="could not be read as labels: Object arrays"):
         read_labels(tmp_path / "o.npy")
+
+
+FILES = ["cat/a.png", "cat/b.png", "dog/c.png"]
+
+
+def files(names=FILES):
+    return FileImages(".", names, name="three files")
+
+
+@pytest.mark.parametrize("column", ["file", "path", "id"])
+def test_a_table_that_names_the_images_is_joined_by_their_names(tmp_path, column):
+    table = tmp_path / "l.csv"
+    table.write_text(f"label,{column}\n2,dog/c.png\n9,cow/d.png\n1,cat/b.png\n0,cat/a.png\n")
+    assert labels_for(files(), table).tolist() == ["0", "1", "2"]
+    assert as_image_set(files(), labels=table).labels.tolist() == [0, 1, 2]
+
+
+def test_folders_may_be_left_out_where_the_names_tell_the_images_apart(tmp_path):
+    table = tmp_path / "l.csv"
+    table.write_text("file,label\nc.png,2\nx.png,7\n/data/old/b.png,1\n.\\cat\\a.png,0\n")
+    assert labels_for(files(), table).tolist() == ["0", "1", "2"]
+    table.write_text("file,label\na.png,2\nb.png,7\n")
+    with pytest.raises(FileError, match=r"several images are called 'a.png', so that.*'file'.*fol"):
+        labels_for(files(["cat/a.png", "dog/a.png", "dog/b.png"]), table)
+    table.write_text("file,label\n1/a.png,0\n2/a.png,5\n1/b.png,1\n1/c.png,2\n")
+    with pytest.raises(FileError, match=r"it has 'a.png' twice, as '0' and as '5'"):
+        labels_for(files(), table)
+
+
+def test_an_image_that_the_table_lacks_is_named_with_their_number(tmp_path):
+    table = tmp_path / "l.csv"
+    table.write_text("file,label\ncat/a.png,0\ndog/b.png,1\nold/c.png,1\n")
+    # One is found by its whole name, so that dog/b.png is another image than cat/b.png.
+    with pytest.raises(
+        FileError, match=r"2 of 3 are not in its column 'file', the first of them 'cat/b.png'"
+    ):
+        labels_for(files(), table)
+    with pytest.raises(FileError, match=r"3 of 3 are not in its column 'file', .*'0'.*in order"):
+        labels_for(as_image_set(np.zeros((3, 8, 8, 3), np.uint8)), table)
+
+
+def test_rows_of_one_image_must_agree(tmp_path):
+    table = tmp_path / "l.csv"
+    rows = "file,label\ncat/a.png,0\ncat/b.png,1\ndog/c.png,2\n"
+    table.write_text(rows + "cat/a.png,0\nx.png,1\nx.png,2\n")
+    assert labels_for(files(), table).tolist() == ["0", "1", "2"]
+    table.write_text(rows + "cat/a.png,3\n")
+    with pytest.raises(FileError, match=r"it has 'cat/a.png' twice, as '0' and as '3'"):
+        labels_for(files(), table)
+
+
+def test_of_several_columns_the_one_that_has_the_images_counts(tmp_path):
+    table = tmp_path / "l.csv"
+    table.write_text("id,file,label\n2,x,c\n0,y,a\n1,z,b\n")
+    images = as_image_set(np.zeros((3, 8, 8, 3), np.uint8))
+    assert labels_for(images, table).tolist() == ["a", "b", "c"]
+
+
+def test_labels_in_order_must_be_as_many_as_the_images(tmp_path):
+    (tmp_path / "l.csv").write_text("label\n1\n0\n")
+    np.save(tmp_path / "l.npy", np.arange(4))
+    with pytest.raises(FileError, match=r"for every image of three files, 3 in order; it has 2"):
+        labels_for(files(), tmp_path / "l.csv")
+    with pytest.raises(FileError, match=r"3 in order; it has 4\. A column 'file'"):
+        as_image_set(files(), labels=tmp_path / "l.npy")
+
+
+def test_images_of_an_archive_are_joined_by_their_ids(tmp_path):
+    images = np.zeros((3, 8, 8, 3), np.uint8)
+    np.savez(tmp_path / "x.npz", images=images, ids=["u", "v", "w"], labels=[9, 9, 9])
+    (tmp_path / "l.csv").write_text("id,label\nw,2\nu,0\nv,1\n")
+    (tmp_path / "few.csv").write_text("id,label\nw,2\nu,0\n")
+    found = as_image_set(f"array:{tmp_path}/x.npz?labels={tmp_path}/l.csv")
+    assert found.labels.tolist() == [0, 1, 2]
+    with pytest.raises(FileError, match=r"few.csv must have the label.*1 of 3 are not.*'v'"):
+        as_image_set(f"array:{tmp_path}/x.npz?labels={tmp_path}/few.csv")

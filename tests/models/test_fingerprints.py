@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import functools
+import os
+import pickle
 import subprocess
 import sys
 
@@ -11,6 +14,7 @@ import onnx
 import pytest
 import torch
 from onnx_resnet import mean_colour_onnx, resnet20_onnx
+from pytorchcv.model_provider import get_model
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 
@@ -42,6 +46,7 @@ def test_a_copy_of_a_module_has_the_same_and_running_it_changes_nothing(network)
     model.logits(np.zeros((2, 8, 8, 3), np.uint8))
     assert model.fingerprint == before
     assert TorchModel(network, batch_size=3, channels_last=True).fingerprint == before
+    assert TorchModel(network, precision="float32").fingerprint == before
     assert TorchModel(network, preprocessing=Preprocessing(crop=4)).fingerprint == before
 
 
@@ -56,6 +61,15 @@ def test_a_copy_of_a_module_has_the_same_and_running_it_changes_nothing(network)
         lambda net: setattr(net, "scale", 2.0),
         lambda net: net.half(),
         lambda net: net.register_buffer("unsaved", torch.zeros(2), persistent=False),
+        lambda net: setattr(net, "_scale", 2.0),
+        lambda net: setattr(net, "table", {"scale": [1, (2, 3.0)]}),
+        lambda net: setattr(net, "loose", torch.ones(2)),
+        lambda net: setattr(net, "array", np.arange(3)),
+        lambda net: setattr(net, "norm", functools.partial(torch.flatten, start_dim=1)),
+        lambda net: setattr(net, "act", lambda x: x * 2),
+        lambda net: setattr(net, "forward", net[0].forward),
+        lambda net: net.register_forward_hook(lambda _m, _i, out: out * 2),
+        lambda net: net[1].register_forward_pre_hook(lambda _m, inputs: (inputs[0] * 2,)),
     ],
 )
 def test_whatever_is_changed_in_a_module_changes_it(network, change):
@@ -65,7 +79,8 @@ def test_whatever_is_changed_in_a_module_changes_it(network, change):
     assert model.fingerprint != before
 
 
-def test_options_that_decide_the_outputs_are_part_of_it(network):
+@pytest.mark.parametrize("key", [None, "v1"])
+def test_options_that_decide_the_outputs_are_part_of_it(network, key):
     options = [
         {},
         {"precision": "bfloat16"},
@@ -74,7 +89,8 @@ def test_options_that_decide_the_outputs_are_part_of_it(network):
         {"features_from": "1"},
         {"output": "probabilities"},
     ]
-    assert len({TorchModel(network, **given).fingerprint for given in options}) == len(options)
+    made = {TorchModel(network, key=key, **given).fingerprint for given in options}
+    assert len(made) == len(options)
 
 
 def test_the_code_of_a_module_is_part_of_it():
@@ -89,6 +105,144 @@ def test_the_code_of_a_module_is_part_of_it():
             return x.amax(dim=(2, 3))
 
     assert TorchModel(Net()).fingerprint != one
+
+
+SCALE, TABLE = 1.0, {"shift": [0.0]}
+
+
+def scaled(x):
+    return x * SCALE
+
+
+def scaled_and_shifted(x, by=1.0):
+    return scaled(x) * by + TABLE["shift"][0]
+
+
+class Calling(nn.Module):
+    """Its forward calls a function of this file, which calls another, which reads a global."""
+
+    power = 1
+
+    def __init__(self, by=2.0):
+        super().__init__()
+        self.own = lambda x: x * by
+
+    def forward(self, x):
+        return self.own(scaled_and_shifted(x.mean(dim=(2, 3))) ** self.power)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda patch: patch.setattr(sys.modules[__name__], "SCALE", 2.0),
+        lambda patch: patch.setitem(TABLE, "shift", [1.0]),
+        lambda patch: patch.setattr(sys.modules[__name__], "scaled", lambda x: x * 3),
+        lambda patch: patch.setattr(scaled_and_shifted, "__defaults__", (2.0,)),
+        lambda patch: patch.setattr(Calling, "power", 2),
+    ],
+)
+def test_what_the_code_of_a_module_calls_and_reads_is_part_of_it(change, monkeypatch):
+    model = TorchModel(Calling())
+    before = model.fingerprint
+    assert TorchModel(Calling()).fingerprint == before is not None
+    assert TorchModel(Calling(by=3.0)).fingerprint != before
+    change(monkeypatch)
+    assert model.fingerprint not in (None, before)
+    monkeypatch.undo()
+    assert model.fingerprint == before
+
+
+def test_hooks_count_and_their_numbers_do_not(network):
+    def double(_module, _inputs, output):
+        return output * 2
+
+    before = TorchModel(network).fingerprint
+    made = []
+    for _ in range(2):  # a hook's number is another every time
+        handle = network.register_forward_hook(double)
+        made.append(TorchModel(network).fingerprint)
+        handle.remove()
+    assert made[0] == made[1] != before
+    assert TorchModel(network).fingerprint == before
+
+
+def test_what_cannot_be_told_makes_it_unknown(network, tmp_path):
+    with (tmp_path / "open").open("w") as stream:
+        network.log = stream
+        assert TorchModel(network).fingerprint is None
+        assert TorchModel(network, key="v1").fingerprint
+
+
+def test_a_module_may_hold_itself(network):
+    before = TorchModel(network).fingerprint
+    network.table = {"self": [network]}
+    made = TorchModel(network).fingerprint
+    assert made not in (None, before)
+    assert TorchModel(copy.deepcopy(network)).fingerprint == made
+
+
+NETWORKS = {
+    "recurrent": lambda: nn.LSTM(4, 5, 2),
+    "attention": lambda: nn.MultiheadAttention(8, 2),
+    "transformer": lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2), 2),
+    "lists": lambda: nn.ModuleList([nn.ModuleDict({"a": nn.PReLU()}), nn.GroupNorm(2, 4)]),
+    "parametrized": lambda: nn.utils.parametrizations.weight_norm(nn.Linear(3, 3)),
+    "traced by fx": lambda: torch.fx.symbolic_trace(nn.Sequential(nn.Linear(2, 2), nn.ReLU())),
+    "ours": lambda: cifar_resnet(20),
+    "pytorchcv": lambda: get_model("mobilenetv2_w1"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_networks_of_every_kind_have_one(kind):
+    module = NETWORKS[kind]()
+    made = TorchModel(module).fingerprint
+    assert made is not None
+    assert TorchModel(copy.deepcopy(module).eval()).fingerprint == made
+    with torch.no_grad():
+        next(module.parameters()).add_(1)
+    assert TorchModel(module).fingerprint not in (None, made)
+
+
+def test_a_network_of_transformers_has_one():
+    transformers = pytest.importorskip("transformers")
+    sizes = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32}
+    config = transformers.ViTConfig(
+        num_hidden_layers=1, image_size=16, patch_size=8, hidden_act="gelu", **sizes
+    )
+    network = transformers.ViTForImageClassification(config)
+    made = TorchModel(network).fingerprint
+    assert made is not None
+    assert TorchModel(copy.deepcopy(network)).fingerprint == made
+    network.config.hidden_act = "relu"
+    assert TorchModel(network).fingerprint != made
+
+
+def test_code_of_this_project_and_its_globals_are_the_same_in_another_process(tmp_path):
+    (tmp_path / "nets.py").write_text(
+        "from torch import nn\n"
+        "KINDS = {'a', 'b', 'c'}\n"
+        "def pick(x, kinds=frozenset('xyz')):\n    return x if 'a' in KINDS else -x\n"
+        "class Net(nn.Module):\n"
+        "    act = staticmethod(lambda x: pick(x))\n"
+        "    def forward(self, x):\n        return self.act(x).mean((2, 3))\n"
+    )
+    code = (
+        "import nets; from shiftcal.models import TorchModel as T; print(T(nets.Net()).fingerprint)"
+    )
+    made = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONHASHSEED": seed},
+        ).stdout.strip()
+        for seed in ("1", "2")
+    }
+    assert len(made) == 1
+    assert made != {"None"}
 
 
 def test_it_is_the_same_in_another_process(network, tmp_path):
@@ -132,10 +286,10 @@ def test_a_file_that_changes_under_a_model_is_noticed(tmp_path):
     early, late = OnnxModel(path), OnnxModel(path)
     kept = early.fingerprint
     path.write_bytes(mean_colour_onnx(["n", 3, 8, 8]))
-    assert early.fingerprint == kept  # of what was loaded, and read once
-    with pytest.raises(FileError, match=r"a.onnx must stay as it was .* Load it again"):
-        _ = late.fingerprint
+    assert early.fingerprint == late.fingerprint == kept  # of what was loaded
     assert OnnxModel(path).fingerprint != kept
+    with pytest.raises(FileError, match=r"a.onnx must stay as it was .* Make the model anew"):
+        early.use_threads(1)
 
 
 @pytest.fixture
@@ -154,6 +308,17 @@ def test_weights_beside_an_onnx_file_are_part_of_it(in_two_files, tmp_path):
     weights[-1] ^= 1
     (tmp_path / "net.bin").write_bytes(weights)
     assert OnnxModel(in_two_files).fingerprint != one
+
+
+def test_weights_beside_an_onnx_file_are_those_that_were_loaded(in_two_files, tmp_path):
+    kept, late = OnnxModel(in_two_files).fingerprint, OnnxModel(in_two_files)
+    data = pickle.dumps(late)
+    weights = bytearray((tmp_path / "net.bin").read_bytes())
+    weights[-1] ^= 1
+    (tmp_path / "net.bin").write_bytes(weights)
+    assert late.fingerprint == kept
+    with pytest.raises(FileError, match=r"net.onnx must stay as it was"):
+        pickle.loads(data)
 
 
 def test_a_network_in_two_files_gives_features_too(in_two_files):
@@ -202,8 +367,51 @@ def test_that_of_a_classifier_is_made_of_what_it_learned_and_its_features():
     assert again.fingerprint == made[0].fingerprint
     one.fit(x[:40], y[:40])
     assert made[0].fingerprint != again.fingerprint
-    assert SklearnModel(one, features=lambda b: b[:, 0, :2, 0]).fingerprint is None
-    assert SklearnModel(one, features=np.ravel).fingerprint is None
+
+
+def pixels_times(factor):
+    def features(batch):
+        return batch[:, 0, :2, 0] * factor
+
+    return features
+
+
+def test_features_count_with_what_they_close_over_and_read(monkeypatch):
+    rng = np.random.default_rng(1)
+    fitted = LogisticRegression().fit(rng.normal(size=(60, 2)), rng.integers(0, 3, 60))
+
+    def scaled_pixels(batch):
+        return first_pixels(batch) * SCALE
+
+    functions = [
+        pixels_times(1),
+        pixels_times(2),
+        lambda b: b[:, 0, :2, 0],
+        lambda b: b[:, 1, :2, 0],
+        functools.partial(np.reshape, shape=(-1, 2)),
+        scaled_pixels,
+    ]
+    made = [SklearnModel(fitted, features=one).fingerprint for one in functions]
+    assert len({*made, None}) == len(made) + 1
+    assert SklearnModel(fitted, features=pixels_times(2)).fingerprint == made[1]
+    monkeypatch.setattr(sys.modules[__name__], "SCALE", 5.0)
+    assert SklearnModel(fitted, features=scaled_pixels).fingerprint != made[-1]
+
+
+def test_options_count_with_a_key_too(network, tmp_path):
+    rng = np.random.default_rng(1)
+    fitted = LogisticRegression().fit(rng.normal(size=(60, 2)), rng.integers(0, 3, 60))
+    file = mean_colour_onnx(FREE)
+    pairs = [
+        (SklearnModel, fitted, {"scores": "predict_proba"}),
+        (SklearnModel, fitted, {"return_features": True}),
+        (OnnxModel, file, {"features_from": "x"}),
+        (CallableModel, first_pixels, {"output": "probabilities"}),
+    ]
+    for kind, thing, options in pairs:
+        plain, other = kind(thing, key="v1"), kind(thing, key="v1", **options)
+        assert plain.fingerprint != other.fingerprint
+        assert kind(thing, key="v1", **options).fingerprint == other.fingerprint
 
 
 def test_a_function_has_none_unless_it_is_given_a_name():
@@ -229,5 +437,17 @@ def test_engines_are_named_with_their_versions(network):
     assert OnnxModel(mean_colour_onnx(FREE)).engine == wanted
     assert TorchModel(network).engine == f"torch {version}"
     assert TorchModel(network.to("meta")).engine == f"torch {version} meta"
+    assert TorchModel(network, channels_last=True).engine.endswith("channels_last")
     assert SklearnModel(fitted).engine == f"scikit-learn {sklearn.__version__}"
     assert CallableModel(first_pixels).engine == "CallableModel"
+
+
+def test_every_execution_provider_is_named():
+    model = OnnxModel(mean_colour_onnx(FREE))
+
+    class Session:
+        def get_providers(self):
+            return ["CUDAExecutionProvider", "CPUExecutionProvider"]
+
+    model.session = Session()
+    assert model.engine.endswith(" CUDAExecutionProvider, CPUExecutionProvider")

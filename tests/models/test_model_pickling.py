@@ -109,6 +109,36 @@ def test_a_file_that_is_gone_is_named(make, tmp_path):
             pickle.loads(data)
 
 
+def test_a_file_that_was_changed_is_refused(make, tmp_path):
+    for kind, name in [("onnx path", "net.onnx"), ("torchscript", "net.pt")]:
+        model = make[kind]()
+        data = pickle.dumps(model)
+        (tmp_path / name).write_bytes((tmp_path / name).read_bytes() + b"\0")
+        with pytest.raises(FileError, match=rf"{name} must stay as it was"):
+            pickle.loads(data)
+
+
+def test_torch_has_the_threads_it_was_told_only_while_it_runs(tmp_path):
+    seen = []
+
+    class Net(nn.Module):
+        def forward(self, x):
+            seen.append(torch.get_num_threads())
+            return x.mean((2, 3))
+
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        model = TorchModel(Net(), batch_size=6)
+        wanted = model.logits(IMAGES)
+        model.use_threads(1)
+        np.testing.assert_array_equal(model.logits(IMAGES), wanted)
+        assert torch.get_num_threads() == 2
+        assert seen == [2, 1]
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_threads_are_set_where_the_adapter_decides_them(make):
     before = torch.get_num_threads()
     try:
@@ -120,8 +150,8 @@ def test_threads_are_set_where_the_adapter_decides_them(make):
             if kind.startswith("onnx"):
                 assert model.session.get_session_options().intra_op_num_threads == 1
             if kind.startswith("torch"):
-                assert torch.get_num_threads() == 1
-                torch.set_num_threads(before)
+                assert model.threads == 1
+                assert torch.get_num_threads() == before  # the user's
     finally:
         torch.set_num_threads(before)
     with pytest.raises(InputError, match="threads must be a whole number"):

@@ -44,12 +44,38 @@ def test_logits_are_rounded_and_the_module_stays_as_it_is(small, precision, roun
         assert torch.equal(value, before[name])
 
 
-def test_the_agreement_is_that_of_the_first_batch(small):
-    model = TorchModel(small, precision="bfloat16", min_agreement=0.1, batch_size=30)
+def test_the_agreement_is_that_of_batches_1_2_4_8(undecided):
+    model = TorchModel(undecided, precision="bfloat16", min_agreement=0, batch_size=5)
     assert model.agreement is None
-    z = model.logits(IMAGES)
-    wanted = np.mean(z[:30].argmax(axis=1) == TorchModel(small).logits(IMAGES[:30]).argmax(axis=1))
-    assert model.agreement == pytest.approx(wanted)
+    z = model.logits(IMAGES)  # batches 1 to 8
+    rows = np.concatenate([np.arange(5 * n - 5, 5 * n) for n in (1, 2, 4, 8)])
+    same = z.argmax(axis=1) == TorchModel(undecided).logits(IMAGES).argmax(axis=1)
+    assert 0 < np.mean(same[rows]) < 1
+    assert model.agreement == pytest.approx(np.mean(same[rows]))
+
+
+def test_what_goes_wrong_after_the_first_batch_is_noticed(undecided):
+    images = np.concatenate([np.zeros((120, 16, 16, 3), np.uint8), IMAGES])
+    bias = undecided[3].bias.detach()
+    with torch.no_grad():
+        bias[1] += 0.02  # decides empty images, and is no help with the others
+        undecided[3].weight.mul_(20)
+        undecided[3].weight[1:] = undecided[3].weight[:1] * (1 + 1e-4)
+        undecided[0].bias.zero_()
+    model = TorchModel(undecided, precision="bfloat16", min_agreement=0.95, batch_size=40)
+    assert model.logits(images[:120]).shape == (120, 5)
+    assert model.agreement == 1
+    with pytest.raises(InputError, match=r"it does for 0.\d+ of 120"):
+        model.logits(images[120:])
+
+
+def test_one_image_alone_is_too_little_to_refuse_a_network(undecided):
+    wanted = TorchModel(undecided).logits(IMAGES).argmax(axis=1)
+    reduced = TorchModel(undecided, precision="bfloat16", min_agreement=0).logits(IMAGES)
+    differs = int(np.flatnonzero(reduced.argmax(axis=1) != wanted)[0])
+    model = TorchModel(undecided, precision="bfloat16")
+    assert model.logits(IMAGES[differs : differs + 1]).shape == (1, 5)
+    assert model.agreement == 0
 
 
 def test_finding_the_batch_size_is_not_taken_for_the_first_batch(small):
@@ -60,10 +86,10 @@ def test_finding_the_batch_size_is_not_taken_for_the_first_batch(small):
 
 def test_too_little_agreement_is_an_error_with_both_numbers_every_time(undecided):
     model = TorchModel(undecided, precision="bfloat16")
-    for _ in range(2):
+    for _ in range(3):
         with pytest.raises(
             InputError,
-            match=r"images 0 to 39.*in bfloat16 .* at least 0.99 .* it does for 0.\d+ of 40",
+            match=r"images 0 to 39.*in bfloat16 .* at least 0.99 .* it does for 0.\d+ of (40|80|120)",
         ):
             model.logits(IMAGES)
         assert model.agreement < 0.99

@@ -86,7 +86,7 @@ def test_images_of_another_size_than_the_file_says_are_refused():
 @pytest.mark.parametrize(
     ("shape", "kind", "message"),
     [
-        (["n", 1, 28, 28], TensorProto.FLOAT, "must take images of three channels"),
+        (["n", 2, 28, 28], TensorProto.FLOAT, "must take images of three channels, or of one"),
         (["n", 3, 28], TensorProto.FLOAT, "must have one input, a batch of images; got images"),
         (["n", 3, 28, 28], TensorProto.INT64, r"must be tensor\(float\).*got tensor\(int64\)"),
     ],

@@ -68,6 +68,8 @@ def test_it_goes_through_json_and_back():
         ({"std": (1, 1)}, InputError, "std must be three finite numbers"),
         ({"mean": (0, np.nan, 0)}, InputError, "mean must be three finite numbers"),
         ({"std": (1, 0, 1)}, InputError, "std must be positive"),
+        ({"channels": 2}, InputError, "channels must be 3, or 1 for grey; got 2"),
+        ({"channels": 1, "mean": MEAN}, InputError, "mean must be one finite number"),
         ({"layout": "chw"}, UnknownName, "layout must be one of"),
         ({"dtype": "float64"}, UnknownName, "dtype must be one of"),
         ({"dtype": "uint8", "mean": MEAN}, InputError, "left out with dtype 'uint8'"),
@@ -86,3 +88,29 @@ def test_unknown_settings_are_refused():
 def test_images_smaller_than_the_crop_are_refused():
     with pytest.raises(InputError, match=r"at least 24 pixels.*got 20 x 30"):
         Preprocessing(crop=24).apply(IMAGES)
+
+
+def test_old_documents_have_three_channels():
+    told = Preprocessing(mean=MEAN, std=STD).to_dict()
+    del told["channels"]
+    assert Preprocessing.from_dict(told) == Preprocessing(mean=MEAN, std=STD)
+
+
+def test_grey_is_pillows_to_the_last_bit():
+    ramp = np.arange(0, 256, 5, dtype=np.uint8)
+    cube = np.stack(np.meshgrid(ramp, ramp, ramp), axis=-1).reshape(1, 52, 52 * 52, 3)
+    made = Preprocessing(channels=1, layout="nhwc", dtype="uint8").apply(cube)
+    np.testing.assert_array_equal(
+        made[0, ..., 0], np.asarray(Image.fromarray(cube[0]).convert("L"))
+    )
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_grey_images_keep_their_values(layout):
+    grey = np.arange(256, dtype=np.uint8).reshape(1, 16, 16)
+    one = Preprocessing(channels=1, mean=0.1307, std=(0.3081,), layout=layout)
+    made = one.apply(np.repeat(grey[..., None], 3, axis=3))
+    assert made.shape == ((1, 1, 16, 16) if layout == "nchw" else (1, 16, 16, 1))
+    np.testing.assert_allclose(made.reshape(1, 16, 16), (grey / 255 - 0.1307) / 0.3081, atol=1e-6)
+    assert Preprocessing.from_dict(json.loads(json.dumps(one.to_dict()))) == one
+    assert Preprocessing(channels=1).mean == (0.0,)

@@ -16,6 +16,7 @@ from torch import nn
 
 from shiftcal.errors import FileError, InputError, MissingExtra, UnknownName
 from shiftcal.models import (
+    CallableModel,
     ExportedModel,
     OnnxModel,
     Preprocessing,
@@ -118,6 +119,11 @@ def test_the_text_of_a_spec_gives_the_spec_again(kind, target, options):
     [
         ("onx:model.onnx", "no kind of model is called 'onx'. Did you mean 'onnx'"),
         ("keras:model.h5", "no kind of model is called 'keras'. There are: onnx, torch"),
+        ("resnet50", r"'resnet50' must say.*did you mean timm:resnet50 or torchvision:resnet50\?"),
+        ("vit-b?crop=224", r"did you mean timm:vit-b or torchvision:vit-b\?"),
+        ("a/svm.pkl", r"a/svm.pkl is a pickle, which is never loaded.*skops.io.dump and name skl"),
+        ("svm.joblib", "svm.joblib is a pickle, which is never loaded"),
+        ("svm.PICKLE?batch_size=2", "svm.PICKLE is a pickle, which is never loaded"),
         ("model.h5", r"must end in .onnx, .pt .*got model.h5.*timm:resnet50"),
         ("", "must be said as kind:what"),
         ("   ", "must be said as kind:what"),
@@ -154,6 +160,7 @@ ADAPTERS = {
     "torchscript": TorchScriptModel,
     "export": ExportedModel,
     "sklearn": SklearnModel,
+    "python": CallableModel,
 }
 
 
@@ -289,11 +296,8 @@ def test_options_reach_the_adapter():
     assert as_model("cifar-resnet:20?device=cpu").preprocessing.mean == (0.485, 0.456, 0.406)
 
 
-def test_threads_are_set(monkeypatch):
-    seen = []
-    monkeypatch.setattr(torch, "set_num_threads", seen.append)
-    as_model("cifar-resnet:20?threads=1")
-    assert seen == [1]
+def test_threads_are_set():
+    assert as_model("cifar-resnet:20?threads=1").threads == 1
 
 
 @pytest.mark.parametrize("depth", ["18", "x", "20.0.1", "-20"])
@@ -356,3 +360,11 @@ def test_things_that_are_no_models_are_refused():
         as_model(3)
     with pytest.raises(InputError, match=r"must end in .onnx"):
         as_model("weights.bin")
+
+
+def test_a_grey_network_is_said_with_one_channel():
+    made = as_model("cifar-resnet:20?channels=1&mean=0.13&std=0.31").preprocessing
+    assert (made.channels, made.mean, made.std) == (1, (0.13,), (0.31,))
+    assert as_model("cifar-resnet:20?mean=0.5").preprocessing.mean == (0.5,) * 3
+    with pytest.raises(InputError, match="mean must be one finite number, with channels=1"):
+        as_model("cifar-resnet:20?channels=1&mean=0.1,0.2,0.3&std=1")

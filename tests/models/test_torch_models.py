@@ -199,12 +199,27 @@ def test_weights_go_through_both_kinds_of_file(tmp_path):
     for name in ("a.th", "a.safetensors"):
         other = cifar_resnet(20, n_classes=7, weights=tmp_path / name)
         np.testing.assert_array_equal(as_model(other).logits(IMAGES), wanted)
-    with pytest.raises(FileError, match=r"a.th does not hold the weights of a CIFAR ResNet-32"):
-        cifar_resnet(32, n_classes=7, weights=tmp_path / "a.th")
+
+
+def test_weights_of_another_depth_or_for_other_classes_say_what_they_are_of(tmp_path):
+    torch.save(cifar_resnet(32).state_dict(), tmp_path / "deep.th")
+    torch.save(cifar_resnet(20, n_classes=7).state_dict(), tmp_path / "seven.th")
     with pytest.raises(
-        FileError, match=r"weights of a CIFAR ResNet-20 of 10 classes: size mismatch"
+        FileError,
+        match=r"deep.th does not hold the weights of a CIFAR ResNet-20 .*not part of the network\. "
+        r"These are the weights of a ResNet-32: cifar-resnet:32\.$",
     ):
-        cifar_resnet(20, weights=tmp_path / "a.th")
+        cifar_resnet(20, weights=tmp_path / "deep.th")
+    with pytest.raises(
+        FileError,
+        match=r"of 10 classes: linear.weight and 1 more are of another shape \(linear.weight has "
+        r"\(7, 64\) in place of \(10, 64\)\)\. .*ResNet-20: cifar-resnet:20\?n_classes=7\.$",
+    ):
+        cifar_resnet(20, weights=tmp_path / "seven.th")
+    torch.save({"layer1.0.conv1.weight": torch.zeros(3)}, tmp_path / "other.th")
+    with pytest.raises(FileError, match=r"not part of|missing") as caught:
+        cifar_resnet(20, weights=tmp_path / "other.th")
+    assert "These are" not in str(caught.value)
 
 
 def test_weights_that_are_none_are_refused(tmp_path):

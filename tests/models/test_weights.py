@@ -56,11 +56,27 @@ def test_weights_of_another_network_are_refused_with_the_first_difference(tmp_pa
     torch.save(network(0, width=5).state_dict(), tmp_path / "wide.pth")
     torch.save({"first.weight": torch.zeros(3, 4)}, tmp_path / "named.pth")
     with pytest.raises(
-        FileError, match=r"wide.pth does not hold the weights of a small net: size mismatch for 0"
+        FileError,
+        match=r"wide.pth does not hold the weights of a small net: 0.weight and 2 more are of "
+        r"another shape \(0.weight has \(5, 4\) in place of \(3, 4\)\)\.$",
     ):
         load_weights(network(), tmp_path / "wide.pth", what="a small net")
-    with pytest.raises(FileError, match=r"named.pth does not hold.*Missing key"):
+    with pytest.raises(
+        FileError,
+        match=r"named.pth does not hold.*: 0.weight and 3 more are missing; first.weight is not "
+        r"part of the network\.$",
+    ):
         load_weights(network(), tmp_path / "named.pth", what="a small net")
+
+
+def test_what_torch_says_beside_names_and_shapes_is_cut_between_words(tmp_path):
+    class Odd(nn.Linear):
+        def load_state_dict(self, state):
+            raise RuntimeError("because " * 100)
+
+    torch.save(Odd(2, 2).state_dict(), tmp_path / "odd.pth")
+    with pytest.raises(FileError, match=r"of an odd net: (because )+\.\.\.$"):
+        load_weights(Odd(2, 2), tmp_path / "odd.pth", what="an odd net")
 
 
 def test_nothing_in_a_file_of_weights_runs(tmp_path):

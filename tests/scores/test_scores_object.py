@@ -180,3 +180,19 @@ def test_nothing_is_changed_in_what_was_passed():
     scores = Scores(values, labels=labels)
     scores.as_kind("probabilities")
     np.testing.assert_array_equal(values, LOGITS)
+
+
+def test_scores_are_shown_in_one_line():
+    z = np.linspace(-1, 1, 640).reshape(64, 10)
+    assert repr(Scores(z, labels=[0] * 64)) == "<Scores: 64 rows, 10 classes, logits, labels>"
+    full = Scores(
+        np.full((2, 2), 0.5),
+        "probabilities",
+        features=np.zeros((2, 3)),
+        ids=["a", "b"],
+        classes=("x", "y"),
+        source="a.npz",
+    )
+    assert repr(full) == (
+        "<Scores: 2 rows, 2 named classes, probabilities, features, ids, from a.npz>"
+    )

@@ -1,4 +1,4 @@
-"""Real faults: killed processes, full disks, damaged images, models that misbehave."""
+"""Real faults: killed processes, full disks, damaged shards, models that misbehave."""
 
 from __future__ import annotations
 
@@ -200,7 +200,9 @@ def test_a_damaged_shard_in_the_folder_is_made_again(tmp_path, undisturbed):
         build(bank, Misbehaves(raises))
     one, two = sorted(bank.rglob("*.shard"))
     one.write_bytes(one.read_bytes()[:100])
-    two.write_bytes(two.read_bytes()[:-1] + b"!")
+    content = bytearray(two.read_bytes())
+    content[-1] ^= 1
+    two.write_bytes(content)
     mended = Exact()
     assert build(bank, mended).computed == mended.seen == TOTAL
     assert files(bank) == undisturbed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from itertools import pairwise
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from exact_model import exact, labelled
 from stored_images import write_images
 
-from shiftcal.corruptions import as_corruption
+from shiftcal.corruptions import Custom, as_corruption
 from shiftcal.datasets import as_image_set
 from shiftcal.errors import InputWarning
 from shiftcal.models import Preprocessing, as_model
@@ -200,6 +201,45 @@ def test_a_model_that_cannot_be_known_again_is_warned_of_and_never_found():
 def test_nothing_is_warned_of_where_nothing_lasts():
     nameless = as_model(lambda batch: np.zeros((len(batch), 2)))
     Job(make_work(nameless, IMAGES), (CLEAN,), lasting=False)
+
+
+def held(value):
+    return lambda image: image if value is None else image[::-1]
+
+
+def test_what_a_function_closes_over_changes_the_key():
+    one, same, other = (keys(job(Condition(as_corruption(held(v)), 1))) for v in (1, 1, 2))
+    assert one == same
+    assert not set(one) & set(other)
+
+
+def test_a_corruption_that_cannot_be_known_again_is_warned_of_and_never_found():
+    nameless = Condition(as_corruption(held(threading.Lock())), 1)
+    with pytest.warns(InputWarning, match="whether the corruption 'custom' is the same") as told:
+        one = job(CLEAN, nameless)
+    assert len(told) == 1
+    with pytest.warns(InputWarning, match=r"name='custom', key='custom-v1'\)"):
+        two = job(CLEAN, nameless)
+    assert keys(one) == keys(one)
+    assert len(set(keys(one)) & set(keys(two))) == 3  # the shards of the clean images
+    Job(one.work, (nameless,), lasting=False)
+    keyed = Condition(Custom(held(threading.Lock()), key="v1"), 1)
+    assert keys(job(keyed)) == keys(job(keyed))
+
+
+def test_a_corruption_is_asked_what_it_is_once_a_run():
+    class Counting:
+        calls = 0
+
+        def __call__(self, image):
+            self.calls += 1
+            return image
+
+    counting = Counting()
+    one = job(Condition(as_corruption(counting), 1))
+    before = keys(one)
+    counting(IMAGES[0])
+    assert keys(one) == before
 
 
 def test_where_the_images_stand_changes_the_key():

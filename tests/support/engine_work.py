@@ -8,11 +8,13 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import sys
 import threading
 from pathlib import Path
 
 import numpy as np
 
+from shiftcal import errors
 from shiftcal.corruptions import as_corruption
 from shiftcal.datasets.containers.arrays import ArrayImages
 from shiftcal.models import CallableModel
@@ -74,6 +76,46 @@ class Unloadable(Linear):
 
     def __reduce__(self):
         return int, ("no number",)
+
+
+def refusal(name):
+    """An error of ours with a note, by the name of its class."""
+    error = getattr(errors, name)("what went wrong")
+    error.add_note("and where")
+    return error
+
+
+def raise_refusal(name):
+    raise refusal(name)
+
+
+class Refused(Linear):
+    """Cannot be loaded, for a reason of ours."""
+
+    def __init__(self, name):
+        super().__init__()
+        self.name = name
+
+    def __reduce__(self):
+        return raise_refusal, (self.name,)
+
+
+class ExitsAtLoading(Linear):
+    """Ends its process, politely, when it is loaded."""
+
+    def __reduce__(self):
+        return sys.exit, (0,)
+
+
+class Raises(Linear):
+    """Raises what it was made with at the marked image."""
+
+    def __init__(self, error):
+        super().__init__()
+        self.error = error
+
+    def at_marked(self):
+        raise self.error
 
 
 class Locked(Linear):

@@ -78,7 +78,9 @@ def read_only(disk):
     build(disk.parent / "one", first, cache=disk / "cache")
     shards = sorted((disk / "cache").rglob("*.shard"))
     shards[0].unlink()
-    shards[1].write_bytes(shards[1].read_bytes()[:-1] + b"?")
+    content = bytearray(shards[1].read_bytes())
+    content[-1] ^= 1  # whatever it was: the order of the shards goes by their keys
+    shards[1].write_bytes(content)
     left = len(shards) - 2
     _mount(disk, "remount,ro")
     with warnings.catch_warnings(record=True) as caught:

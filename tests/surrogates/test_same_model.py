@@ -60,6 +60,17 @@ def test_a_model_that_was_named_is_made_again(tmp_path):
         model_of_bank(tmp_path / "bank")
 
 
+def test_a_model_named_from_the_current_folder_is_found_from_another(tmp_path, monkeypatch):
+    (tmp_path / "model.onnx").write_bytes(mean_colour_onnx(["n", 3, 16, 16]))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    SurrogateBank.synthesize("model.onnx", IMAGES, LABELS % 3, severities=1, out="bank")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    found = model_of_bank(tmp_path / "bank")
+    assert found.spec == f"onnx:{tmp_path / 'model.onnx'}"
+    assert found.logits(IMAGES).shape == (12, 3)
+
+
 def test_a_bank_of_arrays_does_not_say_which_model(tmp_path):
     SurrogateBank.from_arrays([logits_of(IMAGES)], LABELS).save(tmp_path / "bank")
     with pytest.raises(FileError, match="does not say which model it was made with"):
@@ -81,7 +92,12 @@ def test_no_bank_is_a_clear_error(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "spec", ["torch:subprocess:getoutput?cmd=touch%20{mark}", "sklearn:x.skops?trusted=os.system"]
+    "spec",
+    [
+        "torch:subprocess:getoutput?cmd=touch%20{mark}",
+        "sklearn:x.skops?trusted=os.system",
+        "python:subprocess:getoutput?key=a",
+    ],
 )
 def test_a_bank_cannot_make_us_run_code(bank, tmp_path, spec):
     mark = tmp_path / "mark"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shiftcal.cli._scoring import count_of
+from shiftcal.cli._tables import count_of
 from shiftcal.errors import InputWarning
 
 # Images below which next to nothing can be said of calibration.

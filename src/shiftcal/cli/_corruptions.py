@@ -22,7 +22,7 @@ def choose_corruptions(asked: Sequence[str], frost_photos: Path | None) -> list[
     """The corruptions that the names stand for, each once.
 
     Args:
-        asked: Names, ``all``, or ``module:function``.
+        asked: Names, ``all``, or ``module:function``; each may be several with commas between.
         frost_photos: Folder of photographs for frost.
 
     Raises:
@@ -30,7 +30,8 @@ def choose_corruptions(asked: Sequence[str], frost_photos: Path | None) -> list[
     """
     from shiftcal import corruptions
 
-    names = [name for each in asked for name in (corruptions.names() if each == "all" else [each])]
+    said = [name.strip() for each in asked for name in each.split(",")]
+    names = [name for each in said for name in (corruptions.names() if each == "all" else [each])]
     made = [corruptions.as_corruption(_own(name)) for name in dict.fromkeys(names)]
     if frost_photos is None:
         return made

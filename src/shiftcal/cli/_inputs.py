@@ -74,11 +74,12 @@ def read_target(path: Path, *, n_classes: int, classes: Sequence[str] | None) ->
             f"this one has {target.k}. Both must come from one model."
         )
     if classes is not None and target.classes is not None:
-        _check_order(path, target.classes, tuple(classes))
+        check_order(path, target.classes, tuple(classes))
     return target
 
 
-def _check_order(path: Path, found: tuple[str, ...], expected: tuple[str, ...]) -> None:
+def check_order(path: Path, found: tuple[str, ...], expected: tuple[str, ...]) -> None:
+    """Refuse classes of a target that are not those expected, in their order."""
     if found == expected:
         return
     column, is_here, was_there = next(
@@ -158,3 +159,42 @@ def check_output(output: Path, *, inputs: Sequence[Path]) -> None:
             f"{output} is read by this command and must not be replaced by it. "
             "Name another file to be written."
         )
+
+
+def check_replaced(output: Path | None, *, holds: str) -> None:
+    """Refuse to replace a file that is there and is something else than what is to be written.
+
+    Args:
+        output: The file, if one is to be written.
+        holds: ``"scores"`` or ``"statistics"``.
+
+    Raises:
+        FileError: Naming it.
+    """
+    if output is None or not output.is_file():
+        return
+    try:
+        ours = _holds_statistics(output) if holds == "statistics" else _holds_scores(output)
+    except InputError:
+        ours = False
+    if not ours:
+        raise FileError(
+            f"{output} is there already and holds no {holds}, so that it is not replaced. Name "
+            "another file, or remove this one."
+        )
+
+
+def _holds_scores(path: Path) -> bool:
+    if path.suffix.lower() == ".npz":  # may be large
+        from shiftcal.scoring.merging.npz import heads
+
+        return not {"logits", "probabilities"}.isdisjoint(heads(path))
+    from shiftcal.scores import read_scores
+
+    return read_scores(path).n > 0
+
+
+def _holds_statistics(path: Path) -> bool:
+    from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
+
+    return ScoreStatistics.read(path).n > 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shiftcal.cli._streams import complain
+from shiftcal.cli._tables import count_of
 from shiftcal.errors import FileError, InputError
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ Address = Annotated[
     str | None, typer.Option(metavar="HOST:PORT", help="Of a running Ray cluster, or auto.")
 ]
 CpusPerWorker = Annotated[
-    float | None, typer.Option(metavar="X", help="Processors for each worker of Ray; 1 if left out.")
+    float | None,
+    typer.Option(metavar="X", help="Processors for each worker of Ray; 1 if left out."),
 ]
 GpusPerWorker = Annotated[
     float | None,
@@ -148,11 +150,6 @@ def refuse_inside(images: str, outputs: Sequence[Path | None]) -> None:
                 f"{output}: the output lies in the folder that is read, {folder}. Name one outside "
                 "of it."
             )
-
-
-def count_of(n: int, noun: str = "image") -> str:
-    """``1 image``, ``1,024 images``."""
-    return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
 def reporting() -> Reporting:

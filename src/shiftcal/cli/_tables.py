@@ -62,3 +62,8 @@ def fraction(value: float | None) -> str:
 def temperature(value: float | None) -> str:
     """A temperature with three decimals, or a dash where the map is no temperature."""
     return "-" if value is None else f"{value:.3f}"
+
+
+def count_of(n: int, noun: str = "image") -> str:
+    """``1 image``, ``1,024 images``."""
+    return f"{n:,} {noun}{'s' * (n != 1)}"

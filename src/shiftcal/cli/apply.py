@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shiftcal.cli import _tables
-from shiftcal.cli._inputs import adapt_to, check_output, read_target
+from shiftcal.cli._inputs import adapt_to, check_order, check_output, naming, read_target
 from shiftcal.cli._options import Json
 from shiftcal.cli._report import Report
 from shiftcal.cli._same_model import warn_of_another_model
@@ -25,21 +25,31 @@ def apply(
         Path, typer.Argument(metavar="METHOD", help="Fitted method, as `shiftcal fit` writes it.")
     ],
     target: Annotated[
-        Path, typer.Argument(metavar="TARGET", help="Scores file of the target. No labels needed.")
+        Path,
+        typer.Argument(
+            metavar="TARGET",
+            help="Scores file of the target, no labels needed; or a .json file of its statistics, "
+            "for which sac says what it would choose.",
+        ),
     ],
     output: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             "--output",
             "-o",
             metavar="FILE",
-            help="Where to write the calibrated scores: .npz, .csv, .parquet or .safetensors.",
+            help="Where to write the calibrated scores: .npz, .csv, .parquet or .safetensors; "
+            "must be given unless TARGET holds statistics.",
         ),
-    ],
+    ] = None,
     as_json: Json = False,
 ) -> Report:
     """Calibrate a target, and say which surrogate set it resembles."""
     _refuse_swapped(method, target, output)
+    if target.suffix.lower() == ".json":
+        return _to_statistics(method, target, output, as_json=as_json)
+    if output is None:
+        raise InputError("-o must name a file for the calibrated scores.")
     check_output(output, inputs=[method, target])
     with progress(f"calibrating {target}"):
         fitted = _load(method)
@@ -74,13 +84,47 @@ def apply(
     return Report("apply", document, _text(document), as_json)
 
 
-def _refuse_swapped(method: Path, target: Path, output: Path) -> None:
+def _to_statistics(method: Path, target: Path, output: Path | None, *, as_json: bool) -> Report:
+    """What a method chooses for a target of which only statistics are there."""
+    from shiftcal.methods.sac import SAC
+    from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
+
+    if output is not None:
+        raise InputError(
+            f"rows are needed to write calibrated scores, and {target} holds statistics of them. "
+            "Leave -o out to see what is chosen, or name a scores file."
+        )
+    fitted, statistics = _load(method), ScoreStatistics.read(target)
+    if not isinstance(fitted, SAC):
+        raise InputError(
+            f"statistics of a target are enough for sac alone; {method} holds {fitted.name()!r}. "
+            "Name a scores file of the target."
+        )
+    with naming(target):
+        selection = fitted.adapt_statistics(statistics)
+    if statistics.classes is not None and fitted.class_names_ is not None:
+        check_order(target, statistics.classes, tuple(fitted.class_names_))
+    document = {
+        "method": fitted.name(),
+        "method_file": method,
+        "target": target,
+        "output": None,
+        "n": statistics.n,
+        "mean_confidence": None,
+        "raw_mean_confidence": statistics.mean_confidence,
+        "n_predictions_changed": None,
+        "selection": selection.to_dict(),
+    }
+    return Report("apply", document, _text(document), as_json)
+
+
+def _refuse_swapped(method: Path, target: Path, output: Path | None) -> None:
     from shiftcal.scores._read import READABLE
 
     if method.suffix.lower() in READABLE and target.suffix.lower() == ".json":
         raise InputError(
             f"METHOD and TARGET look swapped: {method} is named as a scores file, and {target} as "
-            f"a fitted method. Say: shiftcal apply {target} {method} -o {output}"
+            f"a fitted method. Say: shiftcal apply {target} {method} -o {output or 'FILE'}"
         )
 
 
@@ -105,12 +149,9 @@ def _text(document: dict[str, Any]) -> str:
         pairs.append(("chosen set", chosen))
     pairs.append(("temperature", _tables.temperature(selection["temperature"])))
     pairs += [(name.replace("_", " "), f"{v:.4g}") for name, v in selection["details"].items()]
-    pairs.append(
-        (
-            "mean confidence",
-            f"{document['mean_confidence']:.4f} (before: {document['raw_mean_confidence']:.4f})",
-        )
-    )
+    before, after = document["raw_mean_confidence"], document["mean_confidence"]
+    sure = f"{before:.4f} before" if after is None else f"{after:.4f} (before: {before:.4f})"
+    pairs.append(("mean confidence", sure))
     if document["n_predictions_changed"]:
         changed = f"{document['n_predictions_changed']:,} of {document['n']:,}"
         pairs.append(("predicted class changed", changed))
@@ -118,5 +159,7 @@ def _text(document: dict[str, Any]) -> str:
     pairs.append(("flags", ", ".join(flag["code"] for flag in flags) or "none"))
     lines = [_tables.facts(pairs)]
     lines += [f"  {flag['code']}: {flag['message']}" for flag in flags]
-    lines += ["", f"{document['n']:,} rows written to {document['output']}"]
+    rows = _tables.count_of(document["n"], "row")
+    kept = document["output"]
+    lines += ["", f"{rows} known by statistics" if kept is None else f"{rows} written to {kept}"]
     return "\n".join(lines)

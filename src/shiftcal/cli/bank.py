@@ -28,7 +28,6 @@ from shiftcal.cli._scoring import (
     ShardSize,
     SkipBad,
     Workers,
-    count_of,
     load_model,
     refuse_inside,
     reporting,
@@ -137,14 +136,14 @@ def _text(built: Built, document: dict[str, Any], *, last: bool) -> str:
     there = len(built.sets) - built.added
     added = f"{built.added} added" if there else f"{built.added} made"
     kept = f", {there} {'was' if there == 1 else 'were'} there already" if there else ""
-    bad = f"\nleft out  {count_of(len(built.left_out))}" if built.left_out else ""
+    bad = f"\nleft out  {_tables.count_of(len(built.left_out))}" if built.left_out else ""
     end = f"\n\nnext      shiftcal fit --method sac --bank {built.folder} -o sac.json"
     return (
         f"model     {document['model']}\n"
         f"images    {document['images']}\n"
         f"input     {_in_short(document['preprocessing'])}\n"
         f"sets      {len(built.sets)}: {added}{kept}\n"
-        f"scored    {count_of(built.computed)} in this run{bad}\n"
+        f"scored    {_tables.count_of(built.computed)} in this run{bad}\n"
         f"bank      {built.folder}\n\n"
         f"{_table(document['sets'])}{end if last else ''}"
     )
@@ -154,7 +153,8 @@ def _in_short(preprocessing: dict[str, Any]) -> str:
     """What is done to images before the model has them, but for what always is."""
     from shiftcal.models import Preprocessing
 
-    usual = Preprocessing().to_dict()
+    channels = preprocessing.get("channels", 3)
+    usual = Preprocessing(channels=channels).to_dict() | {"channels": 3}
     said = [
         f"{name} {_numbers(value)}"
         for name, value in preprocessing.items()

@@ -158,16 +158,17 @@ def _finding_text(found: Findings) -> str:
     incomplete = [part for part in found.parts if part.state != "complete"]
     if incomplete and found.absent:
         lines.append(f"missing files: {_few(found.absent)}.")
-    lines += _checksum_lines(found)
+    if any(part.state != "missing" for part in found.parts):
+        lines += _checksum_lines(found, incomplete=bool(incomplete))
     return "\n".join(lines).rstrip()
 
 
-def _checksum_lines(found: Findings) -> list[str]:
+def _checksum_lines(found: Findings, *, incomplete: bool) -> list[str]:
     if found.checksums == "none known":
         return ["checksums: none known; no checksum is published for the files of this set."]
     if found.verified:
         return [f"checksums: {len(found.verified):,} files are as published."]
-    if found.absent and any(part.state != "missing" for part in found.parts):
+    if found.checksums == "absent" and not incomplete:
         return [f"checksums: none compared; they are published for {_few(found.absent)}."]
     return []
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shiftcal.cli import _tables
-from shiftcal.cli._inputs import check_output
+from shiftcal.cli._inputs import check_output, check_replaced
 from shiftcal.cli._options import Json
 from shiftcal.cli._report import Report
 from shiftcal.cli._streams import progress
@@ -47,7 +47,8 @@ def merge(
     only = statistics or output.suffix.lower() == ".json"
     _check_suffix(output, only=only)
     check_output(output, inputs=parts)
-    with progress(f"merging {len(parts):,} parts"):
+    check_replaced(output, holds="statistics" if only else "scores")
+    with progress(f"merging {_tables.count_of(len(parts), 'part')}"):
         from shiftcal.scoring.merging.merge import merge_scores, merge_statistics
         from shiftcal.scoring.merging.parts import find_parts
 
@@ -117,4 +118,5 @@ def _text(document: dict[str, Any]) -> str:
 
 def _rows(document: dict[str, Any]) -> str:
     n, images = document["n"], document["n_images"]
-    return f"{n:,}" if n == images else f"{n:,} of {images:,} images (the others gave none)"
+    others = "the other" if images - n == 1 else "the others"
+    return f"{n:,}" if n == images else f"{n:,} of {images:,} images ({others} gave none)"

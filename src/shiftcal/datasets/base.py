@@ -252,7 +252,7 @@ class ImageSet(ABC):
                     f"images of {self.name} must have one size to go through a model together: "
                     f"{first} is {images[0].shape[0]} x {images[0].shape[1]}, {this} is "
                     f"{image.shape[0]} x {image.shape[1]}. Say resize and crop in the "
-                    "preprocessing of the model."
+                    "preprocessing of the model, on the command line ?resize=256&crop=224."
                 )
 
 

@@ -93,7 +93,7 @@ def _from_csv(file: Path) -> tuple[NDArray[Any], dict[str, list[str]]]:
                 f"{file} must have a column {_COLUMN!r}; its first line is "
                 f"{', '.join(header)!r:.80}."
             )
-        kept = {name: [] for name in (_COLUMN, *_NAMES) if name in header}
+        kept: dict[str, list[str]] = {name: [] for name in (_COLUMN, *_NAMES) if name in header}
         for row in rows:
             for name, cells in kept.items():
                 cells.append(row[name] or "")

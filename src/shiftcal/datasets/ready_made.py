@@ -9,15 +9,16 @@ from pathlib import Path
 _NAME = "corrupted.json"
 
 
-def side_of_corrupted(folder: Path, *, published: int | None = None) -> int | None:
+def side_of_corrupted(folder: Path, *, above: int = 0, published: int | None = None) -> int | None:
     """The side that the images of a folder were cut to; ``None`` if they were not.
 
     Args:
-        folder: The folder that ``shiftcal corrupt`` wrote, or one of a severity in it.
+        folder: The folder that ``shiftcal corrupt`` wrote, or one in it.
+        above: How many folders above may be the one it wrote.
         published: The side if ``shiftcal corrupt`` did not write it.
     """
-    above = (folder, *folder.absolute().parents[:2])
-    told = next((place / _NAME for place in above if (place / _NAME).is_file()), None)
+    places = (folder, *folder.absolute().parents[:above])
+    told = next((place / _NAME for place in places if (place / _NAME).is_file()), None)
     if told is None:
         return published
     try:

@@ -14,13 +14,15 @@ from sklearn.base import clone
 from shiftcal import _persistence, maps
 from shiftcal._checks import GUARD_FROM, check_choice, check_features, check_scores
 from shiftcal._estimator import Estimator
-from shiftcal._types import Floats, Labels, Logits, Probs
+from shiftcal._types import Floats, InputKind, Labels, Logits, Probs
 from shiftcal.errors import FitWarning, InputError, NotFittedError
 from shiftcal.maps import Map
 from shiftcal.methods._selection import Selection
+from shiftcal.scores import Scores
 from shiftcal.scores._origin import model_digest
 from shiftcal.surrogates import SurrogateBank
 
+_KINDS = ("logits", "probabilities")
 # Elements of probabilities held at once while only the confidence is asked for.
 _BLOCK = 1 << 20
 
@@ -60,8 +62,8 @@ class Method(Estimator, ABC):
         """Learn what can be learnt before the target is seen.
 
         Args:
-            bank: A :class:`SurrogateBank`; or logits ``(n, k)`` of a calibration set, with
-                ``labels``, which make a bank of one set.
+            bank: A :class:`SurrogateBank`, or the folder of one; or logits ``(n, k)`` of a
+                calibration set, with ``labels``, which make a bank of one set.
             labels: ``(n,)``, only with logits.
             source_features: ``(m, d)`` features of the training samples, for methods that
                 weigh by features.
@@ -84,8 +86,9 @@ class Method(Estimator, ABC):
         """Look at an unlabelled target and decide how it will be calibrated.
 
         Args:
-            logits: ``(n, k)``, of the kind ``input`` says.
-            features: ``(n, d)``, for methods that weigh by features.
+            logits: ``(n, k)``, of the kind ``input`` says; or :class:`Scores` of either kind.
+            features: ``(n, d)``, for methods that weigh by features; by default those of the
+                :class:`Scores`.
 
         Returns:
             What was chosen and how sure it is; also kept as ``selection_``.
@@ -93,6 +96,8 @@ class Method(Estimator, ABC):
         self._require_fitted()
         z = self._check_logits(logits)
         f = None
+        if features is None and isinstance(logits, Scores):
+            features = logits.features
         if self.uses_features:
             if features is None:
                 raise InputError(self._needs_features("features= of the target in adapt"))
@@ -102,7 +107,7 @@ class Method(Estimator, ABC):
 
     @final
     def predict_proba(self, logits: object) -> Probs:
-        """Calibrated probabilities ``(n, k)``, float64, row by row."""
+        """Calibrated probabilities ``(n, k)``, float64, row by row; logits as for :meth:`adapt`."""
         return self._apply(self._check_target(logits))
 
     @final
@@ -143,15 +148,22 @@ class Method(Estimator, ABC):
         return self._check_logits(logits)
 
     def _check_logits(self, logits: object) -> Logits:
+        if isinstance(logits, Scores):
+            _check_order(logits.classes, self.class_names_)
+            kind: InputKind = check_choice(self.input, _KINDS, name="input")
+            logits = logits.as_kind(kind).values
         return check_scores(logits, input=self.input, k=self.n_classes_, guard_from=GUARD_FROM)
 
     def _check_bank(self, bank: object, labels: object) -> SurrogateBank:
-        check_choice(self.input, ("logits", "probabilities"), name="input")
+        check_choice(self.input, _KINDS, name="input")
+        if isinstance(bank, str | os.PathLike):
+            bank = SurrogateBank.load(bank)
         if not isinstance(bank, SurrogateBank):
             if labels is None:
                 raise InputError(
-                    f"{self.name()} is fitted on a SurrogateBank, or on logits and labels; got "
-                    f"{type(bank).__name__} and no labels. See SurrogateBank.from_arrays."
+                    f"{self.name()} is fitted on a SurrogateBank, the folder of one, or logits and "
+                    f"labels; got {type(bank).__name__} and no labels. See "
+                    "SurrogateBank.from_arrays."
                 )
             return SurrogateBank.from_arrays([bank], labels, input=self.input)
         if labels is not None:
@@ -178,6 +190,17 @@ class Method(Estimator, ABC):
             "calibration (features of the bank's first set) and target (features= in adapt). "
             f"Missing: {missing}. SAC, STS and TS need no features."
         )
+
+
+def _check_order(found: tuple[str, ...] | None, expected: tuple[str, ...] | None) -> None:
+    if found is None or expected is None or len(found) != len(expected):
+        return  # the number of classes is checked with the columns
+    for column, (here, there) in enumerate(zip(found, expected, strict=True)):
+        if here != there:
+            raise InputError(
+                f"scores must have the classes of the bank in their order; column {column} is "
+                f"{here!r} here and {there!r} there. Both must come from one model."
+            )
 
 
 def fit_map(template: str | Map, logits: Logits, labels: Labels, *, where: str) -> Map:

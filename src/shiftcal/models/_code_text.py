@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import inspect
 import sys
-import sysconfig
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType
@@ -37,7 +36,7 @@ def is_own(module: str | None) -> bool:
     if file is None:
         places = list(getattr(sys.modules.get(package), "__path__", ()))
         file = places[0] if places else None
-    return file is None or not any(Path(file).is_relative_to(place) for place in _libraries())
+    return file is None or not {"site-packages", "dist-packages"} & set(Path(file).parts)
 
 
 @lru_cache(maxsize=4096)
@@ -69,12 +68,6 @@ def named_in(code: CodeType) -> list[str]:
         if isinstance(one, CodeType):
             names.update(named_in(one))
     return sorted(names)
-
-
-@lru_cache(maxsize=1)
-def _libraries() -> list[str]:
-    paths = sysconfig.get_paths()
-    return [paths[name] for name in ("purelib", "platlib", "stdlib", "platstdlib")]
 
 
 @lru_cache(maxsize=4096)

@@ -45,3 +45,27 @@ def unknown_layer(name: str, known: Sequence[str], *, what: str) -> UnknownName:
         f"features_from must be the name of {what}; got {name!r}. There are {len(known)}, and the "
         f"{listed} {shown}."
     )
+
+
+def picked(output: Any, name: str) -> tuple[Any, Any]:
+    """Logits and features among what a network returns.
+
+    Args:
+        output: A tuple or list, whose first is the logits, or a dict, whose ``"logits"`` are.
+        name: The place in the one, such as ``"1"``, or the key in the other.
+
+    Raises:
+        UnknownName: If there is no such thing in it.
+    """
+    if isinstance(output, dict):
+        known, found = list(map(str, output)), output
+    else:
+        several = list(output) if isinstance(output, tuple | list) else [output]
+        known = [str(place) for place in range(len(several))]
+        found = dict(zip(known, several, strict=True))
+    logits = "logits" if isinstance(output, dict) else "0"
+    if name not in known or name == logits or logits not in known:
+        raise unknown_layer(
+            name, [one for one in known if one != logits], what="a second output of the network"
+        )
+    return found[logits], found[name]

@@ -70,9 +70,12 @@ def _sklearn(spec: Spec, said: Options, options: dict[str, Any]) -> Model:
 
 
 def _python(spec: Spec, said: Options, options: dict[str, Any]) -> Model:
-    from shiftcal.models._named_object import model_of_name
+    from shiftcal.models._named_object import brought, model_of_named, named_object
 
-    return model_of_name(spec.target, said.preprocessing, {**options, **said.adapter})
+    thing = named_object(spec.target)
+    if said.preprocessing:
+        _set_preprocessing(options, brought(thing), said)
+    return model_of_named(spec.target, thing, {**options, **said.adapter})
 
 
 _MADE_BY: dict[str, Callable[[Spec, Options, dict[str, Any]], Model]] = {
@@ -148,7 +151,12 @@ def _hub(kind: str) -> Callable[..., Found]:
 
 def _set_preprocessing(options: dict[str, Any], base: Preprocessing, said: Options) -> None:
     if options.get("preprocessing") is None:
-        options["preprocessing"] = replace(base, **said.preprocessing)
+        settings = dict(said.preprocessing)
+        channels = settings.get("channels", base.channels)
+        for name in ("mean", "std"):
+            if len(settings.get(name, ())) == 1:  # one number for all channels
+                settings[name] = settings[name] * (3 if channels == 3 else 1)
+        options["preprocessing"] = replace(base, **settings)
 
 
 def _moved(module: Any, device: str) -> Any:

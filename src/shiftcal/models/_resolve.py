@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +54,9 @@ def _with_whole_paths(spec: Spec) -> Spec:
     """Files and folders said from the root, so that the text means the same in every folder."""
     target = spec.target
     if spec.kind in set(ENDINGS.values()) or (spec.kind == "hf" and Path(target).is_dir()):
-        target = os.path.abspath(target)
+        target = str(Path(target).absolute())
     options = dict(spec.options)
     # What torchvision calls weights need not be a file.
     if Path(options.get("weights", "")).is_file():
-        options["weights"] = os.path.abspath(options["weights"])
+        options["weights"] = str(Path(options["weights"]).absolute())
     return Spec(spec.kind, target, options)

@@ -20,7 +20,7 @@ TAKEN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "torch": (_MODULE, ("weights",)),
     "python": ((*_COMMON, "output", "key", "raw"), ()),
     "torchscript": (_TORCH, ()),
-    "export": ((*_COMMON, "output", "device", "threads"), ()),
+    "export": ((*_COMMON, "output", "features_from", "device", "threads"), ()),
     "sklearn": ((*_COMMON, "scores"), ("trusted",)),
     "timm": (_MODULE, ("weights",)),
     "hf": (_MODULE, ("revision",)),
@@ -124,10 +124,10 @@ def _resize(text: str) -> int | tuple[int, ...] | None:
     return sides[0] if len(sides) == 1 else sides
 
 
-def _three(text: str) -> tuple[float, ...]:
+def _numbers(text: str) -> tuple[float, ...]:
     rule = "one number, or three with commas between them"
     numbers = tuple(_or(rule, _number, number) for number in text.split(","))
-    return numbers * 3 if len(numbers) == 1 else numbers
+    return numbers
 
 
 def _or(rule: str, reader: Callable[[str], Any], text: str) -> Any:
@@ -141,10 +141,11 @@ _PREPROCESSING: dict[str, Callable[[str], Any]] = {
     "resize": _resize,
     "crop": _crop,
     "interpolation": str,
-    "mean": _three,
-    "std": _three,
+    "mean": _numbers,
+    "std": _numbers,
     "layout": str,
     "dtype": str,
+    "channels": _whole,
 }
 _ADAPTER: dict[str, Callable[[str], Any]] = {
     "batch_size": _batch_size,

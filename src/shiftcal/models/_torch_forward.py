@@ -124,15 +124,39 @@ def memory_of(module: Any) -> str | None:
     return {"cpu": "process", "cuda": str(first.device) if first is not None else None}.get(kind)
 
 
-def torch_engine(module: Any) -> str:
-    """``torch``, its version without the build, and the kind of device unless a processor."""
+def torch_engine(device: str, *, channels_last: bool = False) -> str:
+    """``torch``, its version without the build, and what else decides the last digits.
+
+    Args:
+        device: Where the model runs; its kind is told unless it is a processor.
+        channels_last: Whether batches are stored so, for which torch has other kernels.
+    """
     torch = require("torch", extra="torch", needed_by="a PyTorch model")
+    kind = device.partition(":")[0]
+    told = [f"torch {torch.__version__.partition('+')[0]}"]
+    told += [kind] * (kind != "cpu") + ["channels_last"] * channels_last
+    return " ".join(told)
+
+
+def device_of(module: Any) -> str:
+    """Where a module runs, as torch names it."""
     first = first_tensor(module)
-    device = "" if first is None or first.device.type == "cpu" else f" {first.device.type}"
-    return f"torch {torch.__version__.partition('+')[0]}{device}"
+    return "cpu" if first is None else str(first.device)
 
 
-def use_torch_threads(threads: int) -> None:
-    """Set torch's number of threads, which is that of the whole process."""
+@contextmanager
+def torch_threads(threads: int | None) -> Iterator[None]:
+    """Let torch use so many threads meanwhile; ``None`` leaves that as it is.
+
+    The number is the whole process's, and is set back afterwards.
+    """
     torch = require("torch", extra="torch", needed_by="a PyTorch model")
+    before = torch.get_num_threads()
+    if threads is None or threads == before:
+        yield
+        return
     torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -14,25 +14,27 @@ from shiftcal.models._code_text import bytecode_of, is_own, name_of, named_in, s
 from shiftcal.models.preprocessing import Preprocessing
 
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), type(...), type(NotImplemented), range)
-_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType)
+# Where Hugging Face found the weights.
+_NO_SETTINGS = frozenset({"name_or_path", "_name_or_path", "_commit_hash"})
 # What torch's modules keep about themselves that decides no output, or says again what the
-# parameters say; and where Hugging Face found the weights.
-_NO_SETTINGS = frozenset(
-    "training _non_persistent_buffers_set _is_full_backward_hook _backward_hooks "
-    "_backward_pre_hooks _state_dict_hooks _state_dict_pre_hooks _load_state_dict_pre_hooks "
-    "_load_state_dict_post_hooks _compiled_call_impl _flat_weights _flat_weight_refs _graph "
-    "_tracer_cls _tracer_extras _lineno_map _prologue_start _wrapped_call dynamo_ctx "
-    "_is_hf_initialized name_or_path _name_or_path _commit_hash".split()
-)
+# parameters and the code of the module say.
+_NO_PARTS = _NO_SETTINGS | frozenset({
+    "training", "_non_persistent_buffers_set", "_is_full_backward_hook", "_backward_hooks",
+    "_backward_pre_hooks", "_state_dict_hooks", "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_compiled_call_impl",
+    "_flat_weights", "_flat_weight_refs", "_graph", "_tracer_cls", "_tracer_extras",
+    "_lineno_map", "_prologue_start", "_wrapped_call", "_is_hf_initialized",
+})  # fmt: skip
 # Entries of a class that decide nothing, or differ between processes.
-_NO_MEMBERS = frozenset(
-    "__module__ __qualname__ __dict__ __weakref__ __doc__ __annotations__ __annotate__ "
-    "__annotations_cache__ __annotate_func__ __abstractmethods__ _abc_impl __firstlineno__ "
-    "__static_attributes__ __parameters__ __orig_bases__ __match_args__".split()
-)
+_NO_MEMBERS = frozenset({
+    "__module__", "__qualname__", "__dict__", "__weakref__", "__doc__", "__annotations__",
+    "__annotate__", "__annotations_cache__", "__annotate_func__", "__abstractmethods__",
+    "_abc_impl", "__firstlineno__", "__static_attributes__", "__parameters__", "__orig_bases__",
+    "__match_args__",
+})  # fmt: skip
 
 
-class Unknown(Exception):  # noqa: N818
+class Unknown(Exception):
     """Something whose digest cannot be known, such as an open file."""
 
 
@@ -103,8 +105,10 @@ class ValueDigest:
             yield self.of(item)
         yield from self._of_attributes(getattr(items, "__dict__", {}))
 
-    def _of_attributes(self, attributes: dict[str, Any]) -> Iterator[str]:
-        for name in sorted(set(attributes) - _NO_SETTINGS, key=str):
+    def _of_attributes(
+        self, attributes: Any, without: frozenset[str] = _NO_SETTINGS
+    ) -> Iterator[str]:
+        for name in sorted(set(attributes) - without, key=str):
             yield str(name)
             yield self.of(attributes[name])
 
@@ -113,11 +117,15 @@ class ValueDigest:
         if array.dtype.hasobject:
             yield self.of(array.tolist())
         else:
-            yield memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+            flat: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            yield memoryview(flat)
 
     def _of_module(self, module: Any) -> Iterator[str]:
         yield self.of(type(module))
         own = dict(vars(module))
+        if "_orig_mod" in own.get("_modules", {}):  # of torch.compile, which computes the same
+            yield self.of(module._orig_mod)
+            return
         for kind in ("_forward_pre_hooks", "_forward_hooks"):
             hooks = own.pop(kind, {})
             flags = [own.pop(f"{kind}{end}", {}) for end in ("_with_kwargs", "_always_called")]
@@ -126,13 +134,16 @@ class ValueDigest:
                 yield self.of(hook)
         if isinstance(own.get("preprocessing"), Preprocessing):  # told beside the fingerprint
             del own["preprocessing"]
-        yield from self._of_attributes(own)
+        yield from self._of_attributes(own, _NO_PARTS)
 
     def _of_state(self, value: Any) -> Iterator[str]:
         """What pickle would keep of an object: how it is made, and its state."""
         try:
             made = value.__reduce_ex__(4)
         except Exception as error:  # objects raise what they like
+            if type(value).__module__ == "torch" and type(value).__name__ == "layout":
+                yield repr(value)
+                return
             raise Unknown(type(value).__name__) from error
         if isinstance(made, str):
             yield f"global {getattr(value, '__module__', '')}.{made}"
@@ -158,14 +169,12 @@ class ValueDigest:
         if holder is not None and not isinstance(holder, types.ModuleType | type):
             yield self.of(holder)
 
-    def _of_cached(self, function: Any) -> Iterator[str]:
-        yield self.of(function.__wrapped__)
-
     def _of_function(self, function: types.FunctionType) -> Iterator[str | memoryview]:
         yield name_of(function)
-        if not is_own(function.__module__):
+        if not is_own(function.__globals__.get("__name__")):
             # Made in a library by another function, it depends on what that was given.
             yield from self._of_cells(function)
+            yield from self._of_attributes(vars(function) if is_own(function.__module__) else {})
             return
         source = source_of(function.__code__)
         # The text of a lambda is its whole line.
@@ -210,17 +219,18 @@ class ValueDigest:
 
     _KINDS: tuple[tuple[Any, Callable[[ValueDigest, Any], Iterator[str | memoryview]]], ...] = (
         (type, _of_class),
-        (types.ModuleType, lambda self, module: iter([name_of(module)])),
+        (types.ModuleType, lambda _, module: iter([name_of(module)])),
         (types.FunctionType, _of_function),
         (types.BuiltinFunctionType, _of_builtin),
         (types.MethodType, _of_method),
-        (functools._lru_cache_wrapper, _of_cached),
+        (functools._lru_cache_wrapper, lambda self, one: iter([self.of(one.__wrapped__)])),
+        (functools.cached_property, lambda self, one: iter([self.of(one.func)])),
         (tuple | list, _of_items),
         (set | frozenset, _of_set),
-        (dict, _of_dict),
+        (dict | types.MappingProxyType, _of_dict),
         (np.ndarray, _of_array),
         (property, lambda self, one: self._of_items([one.fget, one.fset, one.fdel])),
-        (types.CodeType, lambda self, code: iter([bytecode_of(code)])),
+        (types.CodeType, lambda _, code: iter([bytecode_of(code)])),
     )
 
 
@@ -231,8 +241,8 @@ def _unwrapped(member: Any) -> Any:
 def _of_tensor(tensor: Any) -> Iterator[str | memoryview]:
     import torch
 
-    yield f"tensor {tensor.dtype} {tuple(tensor.shape)}"
     try:
+        yield f"tensor {tensor.dtype} {tuple(tensor.shape)}"
         flat = tensor.detach().cpu().contiguous().reshape(-1)
         yield memoryview(flat.view(torch.uint8).numpy())
     except (RuntimeError, TypeError, ValueError) as error:  # without numbers, or of odd kinds

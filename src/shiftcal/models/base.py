@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -21,11 +21,18 @@ from shiftcal._checks import (
 from shiftcal._types import Floats, Images, InputKind, Logits
 from shiftcal.errors import InputError, MissingExtra
 from shiftcal.models._fingerprint import digest
+from shiftcal.models._in_short import in_short
 from shiftcal.models._output_checks import check_rows, check_same_features, check_width
 from shiftcal.models.preprocessing import Preprocessing
 
 # Bytes a batch may take unless something else is said.
 MEMORY_BUDGET = 512 << 20
+_LESS_MEMORY = (
+    " Say a smaller batch_size, on the command line --batch-size, or a smaller memory_budget."
+)
+_PROBABILITIES = (
+    ' For a model, say output="probabilities", on the command line ?output=probabilities.'
+)
 
 
 class Outputs(NamedTuple):
@@ -52,8 +59,9 @@ class Model(ABC):
         batch_size: Images given to the model at once; ``None`` finds a number that stays within
             the memory budget when the first images of a size come.
         memory_budget: Bytes that a batch may take on its way through the model.
-        key: A name that says which model this is, such as ``"my-model-v3"``, in the place of a
-            fingerprint; change it when the model changes.
+        key: A name that says which model this is, such as ``"my-model-v3"``; change it when the
+            model changes. The fingerprint is then made of it, and of the options that decide the
+            outputs, without a look at the model.
 
     Attributes:
         spec: The text the model was made from, if it was made from one.
@@ -87,6 +95,9 @@ class Model(ABC):
         # Images' (height, width) -> how many are given to the model at once.
         self._batch_sizes: dict[tuple[int, ...], int] = {}
 
+    def __repr__(self) -> str:
+        return in_short(type(self).__name__, self.spec, self.classes, self.preprocessing)
+
     @abstractmethod
     def _forward(self, batch: NDArray[Any]) -> Any:
         """Logits ``(n, k)`` of a preprocessed batch; trusts its input, its output is checked.
@@ -98,15 +109,22 @@ class Model(ABC):
     def fingerprint(self) -> str | None:
         """A digest of whatever decides the outputs; ``None`` if that cannot be known.
 
-        Preprocessing is not part of it, nor is what changes no more than the rounding. Work with a
-        model without one cannot be gone on with.
+        Preprocessing is not part of it, nor is what changes no more than the rounding, which
+        :attr:`engine` tells. Work with a model without one cannot be gone on with.
         """
         parts = self._identity() if self.key is None else ("key", self.key)
-        return None if parts is None else digest([self.output, *parts])
+        if parts is None:
+            return None
+        chosen = [f"{name}={value!r}" for name, value in sorted(self._choices().items())]
+        return digest([self.output, *parts, *chosen])
 
     def _identity(self) -> Iterable[str | bytes | memoryview] | None:
-        """What :attr:`fingerprint` is made of, beside :attr:`output`."""
+        """What :attr:`fingerprint` is made of, beside :attr:`output` and :meth:`_choices`."""
         return None
+
+    def _choices(self) -> Mapping[str, str | bool | None]:
+        """Options of the adapter that decide the outputs, with a key or without."""
+        return {}
 
     @property
     def measured_memory(self) -> str | None:
@@ -122,7 +140,10 @@ class Model(ABC):
 
     @property
     def engine(self) -> str:
-        """What computes the outputs, with its version, such as ``"onnxruntime 1.20"``."""
+        """What computes the outputs, with its version and what else decides their last digits.
+
+        Such as ``"onnxruntime 1.20.1 CPUExecutionProvider"``.
+        """
         return type(self).__name__
 
     def use_threads(self, threads: int) -> None:
@@ -236,8 +257,8 @@ class Model(ABC):
         try:
             return check_scores(z, input=self.output, guard_from=GUARD_FROM)
         except InputError as error:
-            hint = ' For a model, say output="probabilities".' if self.output == "logits" else ""
-            hint = hint if "probabilities" in str(error) else ""
+            unsaid = self.output == "logits" and "probabilities" in str(error)
+            hint = _PROBABILITIES if unsaid else ""
             raise InputError(f"the model's output for {where}: {error}{hint}") from error
 
 
@@ -263,4 +284,4 @@ def _pair(output: Any, where: str) -> tuple[Any, Any]:
 
 def _advice(error: BaseException) -> str:
     short = isinstance(error, MemoryError) or "out of memory" in str(error)
-    return " Say a smaller batch_size, or a smaller memory_budget." if short else ""
+    return _LESS_MEMORY if short else ""

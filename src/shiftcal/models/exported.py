@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftcal._checks import check_count
 from shiftcal._optional import require
 from shiftcal.errors import FileError, InputError
+from shiftcal.models._features import as_features, picked
+from shiftcal.models._model_file import check_same
 from shiftcal.models._pt2_archive import checked_archive
+from shiftcal.models._torch_forward import torch_engine, torch_threads
 from shiftcal.models.base import Model
 
 # What is made anew from the file.
-_REOPENED = ("_module", "_shape", "_dtype", "_digest")
+_REOPENED = ("_module", "_shape", "_dtype")
 
 
 class ExportedModel(Model):
@@ -31,14 +35,27 @@ class ExportedModel(Model):
     Args:
         path: The file, ``.pt2``.
         device: Where it runs, such as ``"cpu"`` or ``"cuda:0"``.
+        features_from: Which of the things the network returns are features: the place in a tuple,
+            such as ``"1"``, whose first is the logits, or the key in a dict, whose ``"logits"``
+            are.
         **options: ``preprocessing``, ``classes``, ``output``, ``batch_size``, ``memory_budget`` and
             ``key``, as for every model; the batch size is found by default.
     """
 
-    def __init__(self, path: str | Path, *, device: str = "cpu", **options: Any) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        device: str = "cpu",
+        features_from: str | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(**{"batch_size": None, **options})
         self.path = Path(path).absolute()
         self.device = device
+        self.features_from = None if features_from is None else str(features_from)
+        self.threads: int | None = None
+        self._digest: str | None = None
         self._open()
 
     def _open(self) -> None:
@@ -48,6 +65,8 @@ class ExportedModel(Model):
             )
         export = require("torch.export", extra="torch", needed_by="a torch.export model")
         archive = checked_archive(self.path)
+        digest = hashlib.sha256(archive.getbuffer()).hexdigest()
+        check_same(self.path, digest, self._digest)
         try:
             with _quiet("torch.export"):
                 program = export.load(archive)
@@ -61,7 +80,7 @@ class ExportedModel(Model):
                 f"{self.path} could not be loaded by torch.export: {type(error).__name__}: {first}"
             ) from error
         self._shape, self._dtype = _only_input(program)
-        self._digest = hashlib.sha256(archive.getbuffer()).hexdigest()
+        self._digest = digest
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the network, which is read from the file again."""
@@ -73,9 +92,8 @@ class ExportedModel(Model):
 
     @property
     def engine(self) -> str:
-        """``torch`` and its version, and the device if it is not the processor."""
-        torch = require("torch", extra="torch", needed_by="a torch.export model")
-        return f"torch {torch.__version__}" + ("" if self.device == "cpu" else f" {self.device}")
+        """``torch``, its version, and the kind of device if it is not the processor."""
+        return torch_engine(self.device)
 
     @property
     def measured_memory(self) -> str | None:
@@ -83,39 +101,53 @@ class ExportedModel(Model):
         return "process" if self.device == "cpu" else self.device
 
     def use_threads(self, threads: int) -> None:
-        """Set torch's number of threads, which is that of the whole process."""
-        require("torch", extra="torch", needed_by="a torch.export model").set_num_threads(threads)
+        """Let torch use so many threads while the network runs."""
+        self.threads = check_count(threads, name="threads")
 
     def _identity(self) -> Iterable[str]:
-        return ("torch.export", self._digest)
+        return ("torch.export", str(self._digest))
+
+    def _choices(self) -> Mapping[str, str | None]:
+        return {"features_from": self.features_from}
 
     def _forward(self, batch: NDArray[Any]) -> Any:
         for wanted, came in zip(self._shape[1:], batch.shape[1:], strict=True):
             if wanted is not None and wanted != came:
                 raise InputError(
                     f"the network takes inputs of shape {self._shape[1:]}; these images give "
-                    f"{batch.shape[1:]}. Say resize and crop in the preprocessing."
+                    f"{batch.shape[1:]}. Say resize and crop, or channels, in the "
+                    "preprocessing, on the command line ?resize=256&crop=224 or ?channels=1."
                 )
         fixed = self._shape[0] or len(batch)
         parts = []
         for start in range(0, len(batch), fixed):
             piece = batch[start : start + fixed]
             missing = np.repeat(piece[-1:], fixed - len(piece), axis=0)
-            parts.append(self._run(np.concatenate([piece, missing]))[: len(piece)])
-        return np.concatenate(parts)
+            made = self._run(np.concatenate([piece, missing]))
+            parts.append([output[: len(piece)] for output in made])
+        outputs = tuple(np.concatenate(pieces) for pieces in zip(*parts, strict=True))
+        return outputs if self.features_from is not None else outputs[0]
 
-    def _run(self, batch: NDArray[Any]) -> NDArray[Any]:
+    def _run(self, batch: NDArray[Any]) -> list[NDArray[Any]]:
         torch = require("torch", extra="torch", needed_by="a torch.export model")
-        with torch.inference_mode():
+        with torch.inference_mode(), torch_threads(self.threads):
             output = self._module(torch.from_numpy(batch).to(self.device, self._dtype))
-        output = output.get("logits") if isinstance(output, dict) else output
-        if not isinstance(output, torch.Tensor):
-            raise InputError(
-                "the network must return a tensor of logits, or a dict with the key 'logits'; got "
-                f"{type(output).__name__}. Export a module that picks them out."
-            )
-        wide = output.dtype == torch.float64
-        return np.asarray(output.to("cpu", torch.float64 if wide else torch.float32).numpy())
+        if self.features_from is not None:
+            logits, features = picked(output, self.features_from)
+            rows = as_features(_to_numpy(features), name=self.features_from)
+            return [_to_numpy(logits), rows]
+        return [_to_numpy(output.get("logits") if isinstance(output, dict) else output)]
+
+
+def _to_numpy(output: Any) -> NDArray[Any]:
+    torch = require("torch", extra="torch", needed_by="a torch.export model")
+    if not isinstance(output, torch.Tensor):
+        raise InputError(
+            "the network must return a tensor of logits, or a dict with the key 'logits'; got "
+            f"{type(output).__name__}. Export a module that picks them out, or say features_from."
+        )
+    wide = output.dtype == torch.float64
+    return np.asarray(output.to("cpu", torch.float64 if wide else torch.float32).numpy())
 
 
 def _only_input(program: Any) -> tuple[tuple[int | None, ...], Any]:

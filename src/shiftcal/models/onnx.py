@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from shiftcal._checks import check_count
 from shiftcal._optional import require
-from shiftcal.errors import InputError
+from shiftcal.errors import InputError, MissingExtra
 from shiftcal.models._features import as_features
-from shiftcal.models._model_file import ModelFile
+from shiftcal.models._model_file import ModelFile, check_same
 from shiftcal.models._onnx_file import external_files, open_session, with_output
 from shiftcal.models.base import Model
 from shiftcal.models.preprocessing import Preprocessing
@@ -26,13 +26,13 @@ _DTYPES: dict[str, Literal["float32", "float16", "uint8"]] = {
 }
 
 # What is made anew from the file.
-_REOPENED = ("session", "_source")
+_REOPENED = ("session",)
 
 
 class OnnxModel(Model):
     """A network in an ONNX file.
 
-    Name, dtype and layout of the input are read from the file and override those of the
+    Name, dtype, layout and channels of the input are read from the file and override those of the
     preprocessing; its precision is the file's. A batch size fixed in the file is kept: images go in
     so many at a time.
 
@@ -64,10 +64,12 @@ class OnnxModel(Model):
         self.features_from = features_from
         self.providers = list(providers)
         self.threads = check_count(threads, name="threads", least=0)
+        self._digest: str | None = None
         self._open()
         self.input_name, self.shape, dtype = _only_input(self.session)
+        layout, channels = _layout(self.shape, self.preprocessing)
         self.preprocessing = replace(
-            self.preprocessing, dtype=dtype, layout=_layout(self.shape, self.preprocessing.layout)
+            self.preprocessing, dtype=dtype, layout=layout, channels=channels
         )
         if self.batch_size is None and isinstance(self.shape[0], int):
             self.batch_size = self.shape[0]
@@ -80,11 +82,10 @@ class OnnxModel(Model):
             )
 
     def _open(self) -> None:
-        if isinstance(self.file, Path):
-            self._source: ModelFile | bytes = ModelFile(self.file, "an ONNX file")
-            self.file = self._source.path
-        else:
-            self._source = self.file
+        file = None if isinstance(self.file, bytes) else _read(self.file)
+        if file is not None:
+            self.file = file.path
+            check_same(file.path, file.digest, self._digest)
         session = open_session(self.file, providers=self.providers, threads=self.threads)
         wanted = self.features_from
         if wanted is not None and wanted not in [one.name for one in session.get_outputs()]:
@@ -94,6 +95,9 @@ class OnnxModel(Model):
                 threads=self.threads,
                 folder=self.file.parent if isinstance(self.file, Path) else None,
             )
+        if file is not None:
+            file.loaded()
+            self._digest = file.digest
         self.session = session
 
     def __getstate__(self) -> dict[str, Any]:
@@ -106,9 +110,9 @@ class OnnxModel(Model):
 
     @property
     def engine(self) -> str:
-        """``onnxruntime``, its version and the execution provider that comes first."""
+        """``onnxruntime``, its version and the execution providers in their order."""
         runtime = require("onnxruntime", extra="onnx", needed_by="an ONNX model")
-        return f"onnxruntime {runtime.__version__} {self.session.get_providers()[0]}"
+        return f"onnxruntime {runtime.__version__} {', '.join(self.session.get_providers())}"
 
     @property
     def measured_memory(self) -> str | None:
@@ -121,19 +125,21 @@ class OnnxModel(Model):
         self._open()
 
     def _identity(self) -> Iterable[str | bytes] | None:
-        if isinstance(self._source, bytes):
-            own: str | bytes = self._source
-        else:
-            folder = self._source.path.parent
-            own = self._source.digest(lambda data: external_files(data, folder))
-        return ("onnx", own, self.output_name, str(self.features_from))
+        if isinstance(self.file, bytes):
+            return ("onnx", self.file)
+        # Without a digest this says what is needed for one.
+        return ("onnx", str(self._digest or _read(self.file, must=True).digest))
+
+    def _choices(self) -> Mapping[str, str | None]:
+        return {"output_name": self.output_name, "features_from": self.features_from}
 
     def _forward(self, batch: NDArray[Any]) -> Any:
         for wanted, came in zip(self.shape[1:], batch.shape[1:], strict=True):
             if isinstance(wanted, int) and wanted != came:
                 raise InputError(
                     f"the network takes inputs of shape {tuple(self.shape[1:])}; these images "
-                    f"give {batch.shape[1:]}. Say resize and crop in the preprocessing."
+                    f"give {batch.shape[1:]}. Say resize and crop, or channels, in the "
+                    "preprocessing, on the command line ?resize=256&crop=224 or ?channels=1."
                 )
         parts = [self._session_run(batch[start:stop]) for start, stop in self._pieces(len(batch))]
         outputs = tuple(np.concatenate(pieces) for pieces in zip(*parts, strict=True))
@@ -169,17 +175,36 @@ def _only_input(session: Any) -> tuple[str, list[Any], Literal["float32", "float
     return given.name, given.shape, _DTYPES[given.type]
 
 
-def _layout(shape: list[Any], default: Literal["nchw", "nhwc"]) -> Literal["nchw", "nhwc"]:
-    first, last = shape[1], shape[3]
-    open_first, open_last = not isinstance(first, int), not isinstance(last, int)
-    could_be = {"nchw": first == 3 or open_first, "nhwc": last == 3 or open_last}
-    if not any(could_be.values()):
-        raise InputError(
-            f"an ONNX model must take images of three channels; its input has shape {shape}."
-        )
-    # A dimension that says three is the channels, whatever an open one could be.
-    if first == 3 and last != 3:
-        return "nchw"
-    if last == 3 and first != 3:
-        return "nhwc"
-    return default if could_be[default] else ("nhwc" if default == "nchw" else "nchw")
+def _layout(
+    shape: list[Any], default: Preprocessing
+) -> tuple[Literal["nchw", "nhwc"], Literal[1, 3]]:
+    """Where the channels are and how many; what the shape leaves open is as in the default."""
+    sides: dict[Literal["nchw", "nhwc"], Any] = {"nchw": shape[1], "nhwc": shape[3]}
+    other: Literal["nchw", "nhwc"] = "nhwc" if default.layout == "nchw" else "nchw"
+    order: tuple[Literal["nchw", "nhwc"], ...] = (default.layout, other)
+    counts: tuple[Literal[1, 3], ...] = (3, 1)
+    # A dimension that says three is the channels, whatever an open one could be; so is one that
+    # says one, unless another says three.
+    for channels in counts:
+        for layout in order:
+            if sides[layout] == channels:
+                return layout, channels
+    for layout in order:
+        if not isinstance(sides[layout], int):
+            return layout, default.channels
+    raise InputError(
+        f"an ONNX model must take images of three channels, or of one; its input has shape {shape}."
+    )
+
+
+def _read(path: Path, *, must: bool = False) -> ModelFile:
+    """The file and the digest of all it refers to, which is empty if that cannot be known."""
+    folder = path.absolute().parent
+    try:
+        return ModelFile(path, "an ONNX file", lambda data: external_files(data, folder))
+    except MissingExtra:
+        if must:
+            raise
+    file = ModelFile(path, "an ONNX file")
+    file.digest = None
+    return file

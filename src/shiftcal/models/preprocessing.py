@@ -15,6 +15,8 @@ from shiftcal._types import Images
 from shiftcal.errors import InputError
 
 _PLAIN_MEAN, _PLAIN_STD = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
+# Red, green and blue in grey, of ITU-R 601, as 65,536ths: as Pillow has them. They add up to all.
+_LUMA = np.array([19595, 38470, 7471], np.uint32)
 
 
 @dataclass(frozen=True)
@@ -25,32 +27,40 @@ class Preprocessing:
         resize: Length the shorter side is brought to, or ``(height, width)``, or ``None``.
         crop: Side of the square cut from the centre after that, or ``None``.
         interpolation: How images are resized, ``"bilinear"`` or ``"bicubic"``, with antialiasing.
-        mean: Subtracted from each channel of pixels between 0 and 1.
+        mean: Subtracted from each channel of pixels between 0 and 1; a number for each channel.
         std: What each channel is divided by then.
         layout: ``"nchw"``, channels first, or ``"nhwc"``, channels last.
         dtype: ``"float32"`` or ``"float16"``; ``"uint8"`` leaves pixels from 0 to 255 as they are.
+        channels: 3, or 1 for a network that takes grey images: those that are grey as they are,
+            of others the luma ``0.299 r + 0.587 g + 0.114 b``, rounded as Pillow does. ``mean``
+            and ``std`` are one number then.
     """
 
     resize: int | tuple[int, int] | None = None
     crop: int | None = None
     interpolation: Literal["bilinear", "bicubic"] = "bilinear"
-    mean: tuple[float, float, float] = _PLAIN_MEAN
-    std: tuple[float, float, float] = _PLAIN_STD
+    mean: tuple[float, ...] = _PLAIN_MEAN
+    std: tuple[float, ...] = _PLAIN_STD
     layout: Literal["nchw", "nhwc"] = "nchw"
     dtype: Literal["float32", "float16", "uint8"] = "float32"
+    channels: Literal[1, 3] = 3
 
     def __post_init__(self) -> None:
+        if check_count(self.channels, name="channels") not in (1, 3):
+            raise InputError(f"channels must be 3, or 1 for grey; got {self.channels}.")
         object.__setattr__(self, "resize", _sides(self.resize))
         if self.crop is not None:
             object.__setattr__(self, "crop", check_count(self.crop, name="crop"))
         check_choice(self.interpolation, ("bilinear", "bicubic"), name="interpolation")
-        for name in ("mean", "std"):
-            object.__setattr__(self, name, _per_channel(getattr(self, name), name=name))
+        for name, plain in (("mean", _PLAIN_MEAN), ("std", _PLAIN_STD)):
+            given = getattr(self, name)
+            given = plain[: self.channels] if given in (plain, plain[:1]) else given
+            object.__setattr__(self, name, _per_channel(given, self.channels, name=name))
         if min(self.std) <= 0:
             raise InputError(f"std must be positive in every channel; got {self.std}.")
         check_choice(self.layout, ("nchw", "nhwc"), name="layout")
         check_choice(self.dtype, ("float32", "float16", "uint8"), name="dtype")
-        if self.dtype == "uint8" and (self.mean, self.std) != (_PLAIN_MEAN, _PLAIN_STD):
+        if self.dtype == "uint8" and (set(self.mean), set(self.std)) != ({0.0}, {1.0}):
             raise InputError(
                 "mean and std must be left out with dtype 'uint8', which keeps pixels as they are; "
                 f"got mean {self.mean}, std {self.std}. Say dtype='float32', or leave them out."
@@ -68,12 +78,14 @@ class Preprocessing:
             images: ``(n, height, width, 3)``, uint8; not changed.
 
         Returns:
-            ``(n, 3, h, w)`` or ``(n, h, w, 3)`` of :attr:`dtype`, contiguous.
+            ``(n, channels, h, w)`` or ``(n, h, w, channels)`` of :attr:`dtype`, contiguous.
         """
         return self.numbers(self.framing.of_images(images))
 
     def numbers(self, images: Images) -> NDArray[Any]:
         """What the model is given for images that have their size already; see :meth:`apply`."""
+        if self.channels == 1:
+            images = _grey(images)
         if self.layout == "nchw":
             images = images.transpose(0, 3, 1, 2)
         if self.dtype == "uint8":
@@ -120,13 +132,22 @@ def _sides(resize: object) -> int | tuple[int, int] | None:
     return check_count(resize, name="resize")
 
 
-def _per_channel(values: object, *, name: str) -> tuple[float, ...]:
+def _grey(images: Images) -> Images:
+    """Luma ``(n, h, w, 1)``, rounded to the nearest; of equal channels it is their value."""
+    luma = np.full(images.shape[:3], 1 << 15, np.uint32)
+    for channel, weight in enumerate(_LUMA):
+        luma += images[..., channel] * weight
+    return (luma >> 16).astype(np.uint8)[..., None]
+
+
+def _per_channel(values: object, channels: int, *, name: str) -> tuple[float, ...]:
+    given = [values] if channels == 1 and isinstance(values, int | float) else values
     try:
-        numbers = tuple(float(value) for value in values)  # type: ignore[attr-defined]
+        numbers = tuple(float(value) for value in given)  # type: ignore[attr-defined]
     except (TypeError, ValueError):
         numbers = ()
-    if len(numbers) != 3 or not np.isfinite(numbers).all():
-        raise InputError(
-            f"{name} must be three finite numbers, for red, green and blue; got {values!r}."
-        )
+    if len(numbers) != channels or not np.isfinite(numbers).all():
+        rule = "one finite number" if channels == 1 else "three finite numbers"
+        told = "with channels=1" if channels == 1 else "for red, green and blue"
+        raise InputError(f"{name} must be {rule}, {told}; got {values!r}.")
     return numbers

@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal._checks import check_choice, check_not_negative
+from shiftcal._checks import check_choice, check_count, check_not_negative
 from shiftcal._optional import require
 from shiftcal.errors import InputError
-from shiftcal.models._fingerprint import digest, of_module
+from shiftcal.models._fingerprint import of_object
 from shiftcal.models._torch_forward import (
     check_layer,
+    device_of,
     first_tensor,
     forward,
     memory_of,
     torch_engine,
-    use_torch_threads,
+    torch_threads,
 )
 from shiftcal.models.base import Model
 from shiftcal.models.preprocessing import Preprocessing
 
 _REDUCED = ("float16", "bfloat16")
+# Of fewer images than these, as many may differ as of these: one alone says little.
+_ENOUGH = 100
 
 
 class TorchModel(Model):
     """An ``nn.Module`` that takes a batch of images and returns logits.
 
     It runs in evaluation mode and without gradients, on the device and in the precision of its
-    parameters, and is left in the mode it was in. The number of threads is torch's own setting and
-    is not touched.
+    parameters, and is left in the mode it was in. The number of threads is torch's own setting,
+    unless :meth:`use_threads` says another, which holds while the module runs.
 
     Args:
         module: The network.
@@ -43,16 +46,17 @@ class TorchModel(Model):
         precision: ``"float16"`` or ``"bfloat16"`` does in it what torch's autocast considers safe;
             the module, which must be in float32, stays as it is. ``None`` takes parameters as they
             are.
-        min_agreement: The least part of the images of the first batch whose class must be that of
-            float32.
+        min_agreement: The least part of the images whose class must be that of float32. Batches
+            number 1, 2, 4, 8, ... run in both, and an error comes as soon as too many differ; of
+            the first 100 images as many may as of 100.
         preprocessing: As for every model; by default that of ``module.preprocessing``, if it has
             one.
         **options: ``classes``, ``output``, ``batch_size``, ``memory_budget`` and ``key``, as for
             every model; the batch size is found by default.
 
     Attributes:
-        agreement: The part of the images of the first batch for which the class is that of
-            float32; ``None`` before it, and without a reduced precision.
+        agreement: The part of the images that ran in both for which the class is that of float32;
+            ``None`` before the first, and without a reduced precision.
     """
 
     def __init__(
@@ -82,12 +86,19 @@ class TorchModel(Model):
         self.features_from = features_from
         self.precision = precision
         self.min_agreement = _part(min_agreement)
-        self.agreement: float | None = None
+        self.threads: int | None = None
+        # Batches so far; of the images that ran in both precisions, those of one class, and all.
+        self._batches, self._same, self._compared = 0, 0, 0
+
+    @property
+    def agreement(self) -> float | None:
+        """See the attributes of the class."""
+        return self._same / self._compared if self._compared else None
 
     @property
     def engine(self) -> str:
-        """``torch`` and its version, and the device if it is not the processor."""
-        return torch_engine(self.module)
+        """``torch``, its version, the device if it is not the processor, and the layout."""
+        return torch_engine(device_of(self.module), channels_last=self.channels_last)
 
     @property
     def measured_memory(self) -> str | None:
@@ -95,15 +106,17 @@ class TorchModel(Model):
         return memory_of(self.module)
 
     def use_threads(self, threads: int) -> None:
-        """Set torch's number of threads, which is that of the whole process."""
-        use_torch_threads(threads)
+        """Let torch use so many threads while the module runs."""
+        self.threads = check_count(threads, name="threads")
 
-    def _identity(self) -> Iterable[str | bytes | memoryview] | None:
-        try:
-            own = digest(of_module(self.module))
-        except (RuntimeError, TypeError, ValueError):  # weights without numbers, or of odd kinds
-            return None
-        return ("torch", own, str(self.precision), str(self.features_from))
+    def _identity(self) -> Iterable[str] | None:
+        own = of_object(self.module)
+        return None if own is None else ("torch", own)
+
+    def _choices(self) -> Mapping[str, str | None]:
+        # float32 is what a module that may be told it has anyway.
+        precision = self.precision if self.precision in _REDUCED else None
+        return {"precision": precision, "features_from": self.features_from}
 
     def rehearse(self, batch: NDArray[Any]) -> None:
         """Run a batch in both precisions, as for the first."""
@@ -113,28 +126,36 @@ class TorchModel(Model):
 
     def _forward(self, batch: NDArray[Any]) -> Any:
         output = self._in(self.precision, batch)
-        if self.precision in _REDUCED and (self.agreement or 0.0) < self.min_agreement:
-            self._compare(output, self._in(None, batch))
+        if self.precision in _REDUCED:
+            self._batches += 1
+            if self._batches.bit_count() == 1 or self._too_few():
+                self._compare(output, self._in(None, batch))
         return output
 
     def _in(self, precision: str | None, batch: NDArray[Any]) -> Any:
-        return forward(
-            self.module,
-            batch,
-            channels_last=self.channels_last,
-            precision=precision,
-            features_from=self.features_from,
-        )
+        with torch_threads(self.threads):
+            return forward(
+                self.module,
+                batch,
+                channels_last=self.channels_last,
+                precision=precision,
+                features_from=self.features_from,
+            )
 
     def _compare(self, output: Any, wanted: Any) -> None:
         ours, theirs = (z[0] if isinstance(z, tuple) else z for z in (output, wanted))
-        self.agreement = float(np.mean(ours.argmax(axis=1) == theirs.argmax(axis=1)))
-        if self.agreement < self.min_agreement:
+        self._same += int(np.sum(ours.argmax(axis=1) == theirs.argmax(axis=1)))
+        self._compared += len(ours)
+        if self._too_few():
             raise InputError(
                 f"the module in {self.precision} must give the class it gives in float32 for at "
                 f"least {self.min_agreement:g} of the images; it does for {self.agreement:.4g} of "
-                f"{len(ours)}. Leave out precision, or say a smaller min_agreement."
+                f"{self._compared}. Leave out precision, or say a smaller min_agreement."
             )
+
+    def _too_few(self) -> bool:
+        allowed = (1 - self.min_agreement) * max(self._compared, _ENOUGH)
+        return self._compared - self._same > allowed + 1e-9
 
 
 def _check_precision(module: Any, precision: object) -> None:

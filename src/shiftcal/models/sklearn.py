@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import version
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shiftcal._checks import check_choice
 from shiftcal.errors import InputError
-from shiftcal.models._fingerprint import of_function
+from shiftcal.models._fingerprint import of_object
 from shiftcal.models.base import Model
 from shiftcal.models.preprocessing import Preprocessing
 
@@ -24,9 +24,8 @@ class SklearnModel(Model):
     A decision function with one column ``s`` becomes ``[0, s]``. :attr:`scores` says which of the
     two is used.
 
-    Its fingerprint is made of the classifier, and of name and source of ``features``, which must
-    for that be a function defined in a module: a lambda, or a function made in another, can depend
-    on anything.
+    Its fingerprint is made of the classifier and of ``features``: source, closure, defaults and
+    the globals it names.
 
     Args:
         estimator: The fitted classifier, or a pipeline that ends in one.
@@ -73,13 +72,11 @@ class SklearnModel(Model):
         return f"scikit-learn {version('scikit-learn')}"
 
     def _identity(self) -> Iterable[str] | None:
-        import joblib  # type: ignore[import-untyped]
+        own, made = of_object(self.estimator), of_object(self.features)
+        return None if own is None or made is None else ("scikit-learn", own, made)
 
-        made = "pixels" if self.features is None else of_function(self.features)
-        if made is None:
-            return None
-        own = joblib.hash(self.estimator)
-        return ("scikit-learn", own, self.scores, made, str(self.return_features))
+    def _choices(self) -> Mapping[str, str | bool]:
+        return {"scores": self.scores, "return_features": self.return_features}
 
     def _forward(self, batch: NDArray[Any]) -> Any:
         rows = batch.reshape(len(batch), -1) if self.features is None else self.features(batch)

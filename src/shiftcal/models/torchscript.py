@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
+import io
 import warnings
-import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
+from shiftcal._checks import check_count
 from shiftcal._optional import require
 from shiftcal.errors import FileError
-from shiftcal.models._features import as_features, unknown_layer
-from shiftcal.models._model_file import ModelFile
+from shiftcal.models._features import as_features, picked
+from shiftcal.models._model_file import ModelFile, check_same
 from shiftcal.models._torch_forward import (
+    device_of,
     memory_of,
     run,
     to_numpy,
     torch_engine,
-    use_torch_threads,
+    torch_threads,
 )
+from shiftcal.models._torchscript_code import check_archive, check_graphs
 from shiftcal.models.base import Model
 
 # What is made anew from the file.
-_REOPENED = ("module", "_file")
+_REOPENED = ("module",)
 
 
 class TorchScriptModel(Model):
     """A network saved with ``torch.jit.save``, which brings its own code.
 
-    Nothing in the file is unpickled by Python. Its code is TorchScript, which can compute whatever
-    torch can: take files from people you trust.
+    Nothing in the file is unpickled by Python. Its code is TorchScript; a file with operators that
+    touch the disk, the network or Python is refused before anything in it runs.
 
     Args:
         path: The file, usually ``.pt``.
@@ -58,21 +61,26 @@ class TorchScriptModel(Model):
         self.device = device
         self.channels_last = channels_last
         self.features_from = None if features_from is None else str(features_from)
+        self.threads: int | None = None
+        self._digest: str | None = None
         self._open()
 
     def _open(self) -> None:
-        self._file = ModelFile(self.path, "a TorchScript file")
-        self.path = self._file.path
-        _check_archive(self.path)
+        file = ModelFile(self.path, "a TorchScript file")
+        check_same(file.path, file.digest, self._digest)
+        self.path, self._digest = file.path, file.digest
+        check_archive(file.data, file.path)
         jit = require("torch.jit", extra="torch", needed_by="a TorchScript model")
         try:
             with warnings.catch_warnings():
                 # Whoever names such a file knows its kind; that torch advises another is no news.
                 warnings.filterwarnings("ignore", r".*torch\.jit\.load", DeprecationWarning)
-                self.module = jit.load(str(self.path), map_location=self.device)
+                # The bytes that were judged, and not the file, which may be another by now.
+                self.module = jit.load(io.BytesIO(file.data), map_location=self.device)
         except RuntimeError as error:
             first = str(error).strip().partition("\n")[0]
             raise FileError(f"{self.path} could not be loaded as TorchScript: {first}") from error
+        check_graphs(self.module, self.path)
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the network, which is read from the file again."""
@@ -84,8 +92,8 @@ class TorchScriptModel(Model):
 
     @property
     def engine(self) -> str:
-        """``torch`` and its version, and the device if it is not the processor."""
-        return torch_engine(self.module)
+        """As for a PyTorch module."""
+        return torch_engine(device_of(self.module), channels_last=self.channels_last)
 
     @property
     def measured_memory(self) -> str | None:
@@ -93,48 +101,19 @@ class TorchScriptModel(Model):
         return memory_of(self.module)
 
     def use_threads(self, threads: int) -> None:
-        """Set torch's number of threads, which is that of the whole process."""
-        use_torch_threads(threads)
+        """Let torch use so many threads while the network runs."""
+        self.threads = check_count(threads, name="threads")
 
     def _identity(self) -> Iterable[str]:
-        return ("torchscript", self._file.digest(), str(self.features_from))
+        return ("torchscript", str(self._digest))
+
+    def _choices(self) -> Mapping[str, str | None]:
+        return {"features_from": self.features_from}
 
     def _forward(self, batch: NDArray[Any]) -> Any:
-        output = run(self.module, batch, channels_last=self.channels_last)
+        with torch_threads(self.threads):
+            output = run(self.module, batch, channels_last=self.channels_last)
         if self.features_from is None:
             return to_numpy(output)
-        logits, features = _picked(output, self.features_from)
+        logits, features = picked(output, self.features_from)
         return to_numpy(logits), as_features(to_numpy(features), name=self.features_from)
-
-
-def _picked(output: Any, name: str) -> tuple[Any, Any]:
-    if isinstance(output, dict):
-        known, found = list(map(str, output)), output
-    else:
-        several = list(output) if isinstance(output, tuple | list) else [output]
-        known = [str(place) for place in range(len(several))]
-        found = dict(zip(known, several, strict=True))
-    logits = "logits" if isinstance(output, dict) else "0"
-    if name not in known or name == logits or logits not in known:
-        raise unknown_layer(
-            name, [one for one in known if one != logits], what="a second output of the network"
-        )
-    return found[logits], found[name]
-
-
-def _check_archive(path: Path) -> None:
-    """Refuse what is no TorchScript archive before torch reads it."""
-    names: list[str] = []
-    if zipfile.is_zipfile(path):
-        try:
-            with zipfile.ZipFile(path) as archive:
-                names = archive.namelist()
-        except zipfile.BadZipFile:
-            names = []
-    inside = {name.partition("/")[2] for name in names}
-    if "constants.pkl" not in inside or not any(name.startswith("code/") for name in inside):
-        kind = "weights without code (torch.save)" if "data.pkl" in inside else "something else"
-        raise FileError(
-            f"{path} must be a TorchScript file, from torch.jit.save; it holds {kind} and was not "
-            "opened further. Weights go into an architecture: cifar_resnet(20, weights=...)."
-        )

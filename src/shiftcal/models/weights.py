@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from shiftcal._optional import require
@@ -38,10 +39,36 @@ def fill(network: Any, state: Mapping[str, Any], *, source: str, what: str) -> A
     try:
         network.load_state_dict(dict(state))
     except (RuntimeError, TypeError, AttributeError) as error:
-        lines = str(error).strip().splitlines()
-        reason = " ".join(line.strip() for line in lines[1:2]) or lines[0]
-        raise FileError(f"{source} does not hold the weights of {what}: {reason[:300]}") from error
+        reason = _difference(network, state) or shorten(str(error), 300, placeholder=" ...")
+        raise FileError(f"{source} does not hold the weights of {what}: {reason}") from error
     return network
+
+
+def _difference(network: Any, state: Mapping[str, Any]) -> str:
+    """In what named weights differ from those of a network; empty if not in names and shapes."""
+    wanted = {name: _shape(value) for name, value in network.state_dict().items()}
+    given = {name: _shape(value) for name, value in state.items()}
+    # Counters, which older files do not have, and which are not missed.
+    absent = [n for n in wanted if n not in given and not n.endswith("num_batches_tracked")]
+    strange = [name for name in given if name not in wanted]
+    other = [name for name in wanted if given.get(name, wanted[name]) != wanted[name]]
+    said = [f"{_some(absent)} missing"] if absent else []
+    if strange:
+        said.append(f"{_some(strange)} not part of the network")
+    if other:
+        first = other[0]
+        verb = f"{_some(other)} of another shape"
+        said.append(f"{verb} ({first} has {given[first]} in place of {wanted[first]})")
+    return "; ".join(said) + "." if said else ""
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    return tuple(getattr(value, "shape", ()))
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - 1
+    return f"{names[0]} and {more} more are" if more else f"{names[0]} is"
 
 
 def read_weights(path: str | Path) -> dict[str, Any]:

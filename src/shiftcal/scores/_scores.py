@@ -75,6 +75,12 @@ class Scores:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
+    def __repr__(self) -> str:
+        known = [name for name in ("labels", "features", "ids") if getattr(self, name) is not None]
+        named = "named classes" if self.classes else "classes"
+        parts = [f"{self.n:,} rows", f"{self.k:,} {named}", self.input, *known]
+        return f"<Scores: {', '.join(parts)}{f', from {self.source}' if self.source else ''}>"
+
     @property
     def n(self) -> int:
         """Number of samples."""

@@ -31,7 +31,7 @@ def complete(
     *,
     step: Step,
     first: Callable[[int], None] | None = None,
-) -> None:
+) -> int:
     """Have every shard of a job in the store.
 
     Shards that are there are left alone; those that another process is at are waited for, and
@@ -45,12 +45,16 @@ def complete(
             from any thread, but one at a time.
         first: Called with the number of classes as soon as it is known, to refuse early.
 
+    Returns:
+        How many images were scored here; those that could not be read are not among them.
+
     Raises:
         InputError: If the model fails; what was done until then is kept.
         FileError: If a result cannot be kept.
     """
     left: Iterable[Shard] = job.shards()
     count = _Count(step)
+    scored = 0
     work = replace(job.work, tell=count.so_far)
     while True:
         elsewhere: list[Shard] = []
@@ -58,10 +62,11 @@ def complete(
             store.put(result)
             store.release(result.key)
             count.finished(result)
+            scored += len(result.rows)
             if first is not None and result.logits.shape[1]:
                 first(result.logits.shape[1])
         if not elsewhere:
-            return
+            return scored
         time.sleep(_LOOK)
         left = elsewhere
 

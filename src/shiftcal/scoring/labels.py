@@ -19,6 +19,10 @@ _WNID = re.compile(r"n[0-9]{8}")
 _BLOCK = 1 << 16
 
 
+class ForeignLabels(InputError):
+    """Labels of images are not among the classes of a model, or which are which cannot be told."""
+
+
 def model_labels(images: ImageSet, model: Model, k: int) -> Labels | None:
     """Labels as columns of the model's logits; ``None`` if the images have none.
 
@@ -33,7 +37,7 @@ def model_labels(images: ImageSet, model: Model, k: int) -> Labels | None:
         k: Columns of its logits.
 
     Raises:
-        InputError: If a label is not one of the model's classes.
+        ForeignLabels: If a label is not one of the model's classes.
     """
     if images.labels is None:
         return None
@@ -46,18 +50,18 @@ def model_labels(images: ImageSet, model: Model, k: int) -> Labels | None:
         if ours is not None and not all(_WNID.fullmatch(name) for name in theirs):
             return _by_name(images, theirs, ours)
         if len(theirs) != k:
-            raise InputError(
+            raise ForeignLabels(
                 f"{images.name} has {_listed(theirs)}, and the model {k}, so that which is which "
                 "cannot be told. Name the model's classes in the order of its logits "
-                "(classes=...), or give the images labels by its columns: as_image_set(images, "
-                "labels=...)."
+                "(classes=..., on the command line --classes), or give the images labels by its "
+                "columns (labels=..., on the command line --labels FILE)."
             )
     return _in_range(images, images.labels, k)
 
 
 def _in_range(images: ImageSet, labels: Labels, k: int) -> Labels:
     if labels.max() >= k:
-        raise InputError(
+        raise ForeignLabels(
             f"labels of {images.name} must be from 0 to {k - 1}, the columns of the model's "
             f"logits; got {labels.max()}."
         )
@@ -80,7 +84,7 @@ def _by_name(images: ImageSet, theirs: tuple[str, ...], ours: tuple[str, ...]) -
     used = [theirs[j] for j in np.unique(images.labels)]
     strange = [name for name in used if name not in column]
     if strange:
-        raise InputError(
+        raise ForeignLabels(
             f"{images.name} has images of the class {strange[0]!r}, which is not among the "
             f"model's, {_listed(ours)}. Leave it out, or name the model's classes as the images do."
         )

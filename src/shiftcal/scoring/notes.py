@@ -11,7 +11,7 @@ from typing import Any
 
 from shiftcal._checks import check_count
 from shiftcal._files import atomic_write
-from shiftcal.errors import FileError, InputError
+from shiftcal.errors import FileError
 from shiftcal.scoring.sharing import alone_in, make_folder
 
 _FILE = "notes.json"
@@ -82,7 +82,7 @@ def _read(folder: Path | None) -> dict[str, int]:
         return {str(name): check_count(found[name], name=str(name)) for name in found}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, TypeError, RecursionError, InputError) as error:
+    except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
         raise FileError(f"{file} is damaged ({error}). Remove it.") from error
 
 

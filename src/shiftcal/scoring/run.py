@@ -69,14 +69,7 @@ def run_job(job: Job, store: Store, engine: Engine, reporting: Reporting) -> Fin
         with showing(
             f"scoring {work.images.name}", job.n_images, shown=reporting.shown, line=reporting.line
         ) as step:
-
-            def counted(images: int, *, kept: bool) -> None:
-                nonlocal computed
-                if not kept:  # those are told by the thread that looks ahead
-                    computed += images
-                step(images, kept=kept)
-
-            complete(job, store, engine, step=counted, first=first)
+            computed += complete(job, store, engine, step=step, first=first)
         try:
             outlines = {condition: outline(job, condition, store) for condition in job.conditions}
         except DamagedShard:
@@ -105,10 +98,10 @@ def left_out(job: Job, bad: dict[int, str]) -> list[dict[str, Any]]:
 def warn_of_bad(job: Job, bad: dict[int, str]) -> None:
     """Say which images could not be read."""
     if bad:
-        some = "; ".join(bad[index] for index in sorted(bad)[:_NAMED])
-        more = f" and {len(bad) - _NAMED:,} more" if len(bad) > _NAMED else ""
+        some = "; ".join(bad[index].rstrip(".") for index in sorted(bad)[:_NAMED])
+        more = f"; and {len(bad) - _NAMED:,} more" if len(bad) > _NAMED else ""
         warnings.warn(
-            f"left out {len(bad):,} of {len(job.work.images):,} images: {some}{more}",
+            f"left out {len(bad):,} of {len(job.work.images):,} images: {some}{more}.",
             InputWarning,
             stacklevel=3,
         )

@@ -19,6 +19,7 @@ from shiftcal.scoring.engines import Engine
 from shiftcal.scoring.engines.local import LocalEngine
 from shiftcal.scoring.given_labels import with_labels
 from shiftcal.scoring.notes import Notes
+from shiftcal.scoring.second_resize import warn_of_second_resize
 from shiftcal.scoring.work import Work
 
 # Images that are looked at to find one that can be read.
@@ -53,6 +54,7 @@ def make_work(
     opened = as_image_set(images)
     made = as_model(model)
     found = with_labels(opened, labels, made)
+    warn_of_second_resize(made, found)
     settled = {
         "seed": check_count(seed, name="seed", least=0, most=2**128),
         "table": check_choice(table, ("auto", *TABLES), name="table"),

@@ -20,8 +20,11 @@ from shiftcal._files import atomic_write
 from shiftcal.errors import FileError, InputWarning
 from shiftcal.scoring.claims import Claims
 from shiftcal.scoring.shard import ShardResult
+from shiftcal.scoring.sweep import sweep
 
 FORMAT = "shiftcal-shard-1"
+# Below the folder.
+CLAIMS = "claims"
 
 
 class Store(Protocol):
@@ -80,15 +83,16 @@ class FolderStore:
 
     Args:
         folder: Where shards are written and claimed.
-        cache: A second folder to read from, and to write to as long as that is possible: others
-            find there what was done here. ``None`` for none.
+        cache: A second folder to read from, and to write to and to claim in as long as that is
+            possible: others find there what was done here, and do not do it at the same time.
+            ``None`` for none.
     """
 
     def __init__(self, folder: Path, *, cache: Path | None = None) -> None:
         self._folder = folder
         self._cache = cache
         self._cache_writable = cache is not None
-        self._claims = Claims(folder / "claims")
+        self._claims = [Claims(place / CLAIMS) for place in (folder, cache) if place is not None]
         # Files that cannot be used, and may be where nothing can be removed.
         self._useless: set[Path] = set()
 
@@ -138,16 +142,27 @@ class FolderStore:
             ) from error
 
     def claim(self, key: str) -> bool:
-        """Whether no other process works on it."""
-        return self._claims.take(key)
+        """Whether no other process works on it, in this folder or for another with this cache."""
+        taken: list[Claims] = []
+        for claims in self._claims:
+            if not claims.take(key):
+                for ours in taken:
+                    ours.release(key)
+                return False
+            taken.append(claims)
+        return True
 
     def release(self, key: str) -> None:
         """Let go of it."""
-        self._claims.release(key)
+        for claims in self._claims:
+            claims.release(key)
 
     def close(self) -> None:
-        """Let go of everything."""
-        self._claims.release_all()
+        """Let go of everything; what killed processes left in the cache goes after a day."""
+        for claims in self._claims:
+            claims.release_all()
+        if self._cache is not None and self._cache_writable:
+            sweep(self._cache, self._claims[-1], self._cache / CLAIMS)
 
     def _files(self, key: str) -> list[Path]:
         folders = [self._folder] if self._cache is None else [self._cache, self._folder]

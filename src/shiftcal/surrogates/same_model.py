@@ -60,7 +60,7 @@ def _harmless(source: Path, spec: object) -> str:
     if not isinstance(spec, str):
         raise InputError(f"{source} was made with a model that has no name. Name it: --model.")
     found = parse_spec(spec)
-    if found.kind == "torch" or "trusted" in found.options:
+    if found.kind in ("torch", "python") or "trusted" in found.options:
         raise InputError(
             f"{source} was made with the model {spec!r}, and making it would run code. If you "
             f"know that code, name the model yourself: --model {spec!r}."

@@ -105,8 +105,8 @@ def labelled_work(
     )
     if work.images.labels is None:
         raise InputError(
-            f"{work.images.name} has no labels, and a surrogate bank needs them. Pass labels, or "
-            "put the images into one folder a class."
+            f"{work.images.name} has no labels, and a surrogate bank needs them. Pass labels, on "
+            "the command line --labels FILE, or put the images into one folder a class."
         )
     return work
 

@@ -50,7 +50,7 @@ def _nothing_is_left(tmp_path, monkeypatch):
     ids=["numpy", "numpy16", "onnx", "torch"],
 )
 def test_two_workers_give_the_bytes_of_one(engine, work):
-    shards = ew.shards("gaussian_noise")
+    shards = ew.shards("gaussian_noise")[::3]
     one = ew.by_key(LocalEngine().map_shards(work(), shards))
     assert set(one) == {shard.key for shard in shards}
     assert len(set(one.values())) == len(shards)  # all of them different
@@ -289,50 +289,6 @@ def test_a_killed_parent_leaves_neither_workers_nor_files(tmp_path):
     pid = int(done.stdout)
     end = time.monotonic() + 20
     while Path(f"/proc/{pid}").exists() or any((tmp_path / "temporary").iterdir()):
-        assert time.monotonic() < end
-        time.sleep(0.1)
-
-
-def alive_in_group(group):
-    """Processes of a group that run; those that are only waiting to be counted do not."""
-    found = []
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, _, its_group = file.read_text().rpartition(")")[2].split()[:3]
-        except OSError:
-            continue
-        if int(its_group) == group and state != "Z":
-            found.append(file.parent.name)
-    return found
-
-
-@pytest.mark.slow
-def test_ctrl_c_ends_all_processes_quietly(tmp_path):
-    code = (
-        "import engine_work as ew, time\n"
-        "from shiftcal.scoring.engines.local import LocalEngine\n"
-        "work = ew.work_of(lambda batch: time.sleep(9) or batch[:, :3, 0, 0])\n"
-        "print('begun', flush=True)\n"
-        "try:\n"
-        "    list(LocalEngine(workers=2).map_shards(work, ew.shards('pixelate')))\n"
-        "except KeyboardInterrupt:\n"
-        "    print('interrupted')\n"
-    )
-    support = str(Path(ew.__file__).parent)
-    with subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "PYTHONPATH": support, "TMPDIR": str(tmp_path / "temporary")},
-        start_new_session=True,  # a group of its own, all of which a terminal would interrupt
-    ) as process:
-        assert process.stdout.readline() == "begun\n"
-        time.sleep(4)
-        os.killpg(process.pid, signal.SIGINT)
-        assert process.communicate(timeout=60)[0] == "interrupted\n"
-    end = time.monotonic() + 20
-    while alive_in_group(process.pid):
         assert time.monotonic() < end
         time.sleep(0.1)
 

@@ -130,8 +130,8 @@ def _apart(folder: Path, level: int) -> Path:
     file = folder / f"{level}.npy"
     if not file.exists():
         raise FileError(
-            f"{folder} must have an array for severity {level}, {file.name}; it has not. Make the "
-            "rest, or ask for a severity that is there."
+            f"{file} is missing: {folder} has only some severities. Make the rest, or ask for one "
+            "that is there."
         )
     return file
 

@@ -82,7 +82,8 @@ def mnist(root: str | os.PathLike[str], *, split: str = "test") -> ImageSet:
 
     Raises:
         MissingData: If neither images nor labels are there.
-        FileError: If one of the two is missing, is no idx file, or does not hold what its header says.
+        FileError: If one of the two is missing, is no idx file, or does not hold what its header
+            says.
     """
     check_choice(split, tuple(_STARTS), name="split")
     images, labels = _found(Path(root), *_files(split))

@@ -130,8 +130,8 @@ def _parsing(file: Path, kind: str) -> Iterator[None]:
     except ShiftcalError:
         raise
     except OSError as error:
-        kind = MissingData if isinstance(error, FileNotFoundError) else FileError
-        raise kind(f"{file} could not be read: {error.strerror or error}.") from error
+        raised = MissingData if isinstance(error, FileNotFoundError) else FileError
+        raise raised(f"{file} could not be read: {error.strerror or error}.") from error
     except MemoryError as error:
         raise FileError(f"{file} needs more memory than there is. Save it as .npy.") from error
     except Exception as error:  # damaged bytes make numpy raise anything

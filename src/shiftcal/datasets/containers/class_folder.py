@@ -55,7 +55,8 @@ def class_folder(root: str | os.PathLike[str], *, name: str | None = None) -> Fi
 
 
 def _as_written(images: FileImages) -> FileImages:
-    images.ready_made = side_of_corrupted(images.root)
+    # <corruption>/<severity> is two below what `shiftcal corrupt` wrote.
+    images.ready_made = side_of_corrupted(images.root, above=2)
     return images
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from shiftcal._checks import check_count
 from shiftcal._optional import require
-from shiftcal.errors import InputError
+from shiftcal.errors import FileError, InputError
 from shiftcal.models.preprocessing import Preprocessing
-from shiftcal.models.weights import load_weights
+from shiftcal.models.weights import fill, read_weights
 
 DEPTHS = (20, 32, 44, 56, 110)
 # What the published weights were trained with: the mean and deviation of ImageNet.
@@ -39,6 +41,22 @@ def cifar_resnet(depth: int, *, weights: str | Path | None = None, n_classes: in
     network = CifarResNet((depth - 2) // 6, n_classes)
     network.preprocessing = PREPROCESSING
     if weights is not None:
+        state = read_weights(weights)
         what = f"a CIFAR ResNet-{depth} of {n_classes} classes"
-        load_weights(network, weights, what=what)
+        try:
+            fill(network, state, source=str(weights), what=what)
+        except FileError as error:
+            raise FileError(f"{error}{_hint(state)}") from error
     return network.eval()
+
+
+def _hint(state: Mapping[str, Any]) -> str:
+    """Which network of this kind the weights are of, if they are of one."""
+    blocks = sum(re.fullmatch(r"layer1\.\d+\.conv1\.weight", name) is not None for name in state)
+    stem, last = (state.get(f"{name}.weight") for name in ("conv1", "linear"))
+    depth = 6 * blocks + 2
+    # A ResNet for ImageNet has layers of the same names, with other shapes.
+    if depth not in DEPTHS or stem is None or last is None or stem.shape != (16, 3, 3, 3):
+        return ""
+    classes = "" if len(last) == 10 else f"?n_classes={len(last)}"
+    return f" These are the weights of a ResNet-{depth}: cifar-resnet:{depth}{classes}."

@@ -45,7 +45,7 @@ class LocalEngine(Engine):
         if self.workers > processors:
             warnings.warn(
                 f"workers should be at most {processors}, the number of processors; got "
-                f"{self.workers}. More take memory, and are no faster.",
+                f"{self.workers}. Each takes memory, and they share the same processors.",
                 InputWarning,
                 stacklevel=2,
             )

@@ -18,6 +18,8 @@ from shiftcal.scores._opening import find, parsing, refuse_bomb, require_magic
 _KIND = "an .npz archive"
 # Bytes of an array held at once.
 _STRETCH = 1 << 24
+# Rows held at once: of few classes, what is computed of a row is larger than the row.
+_ROWS = 1 << 15
 
 
 class Head(NamedTuple):
@@ -67,7 +69,7 @@ def stretches(path: Path, name: str) -> Iterator[NDArray[Any]]:
             )
         n, *rest = head.shape
         row = head.dtype.itemsize * int(np.prod(rest, dtype=np.int64))
-        rows = max(1, _STRETCH // max(1, row))
+        rows = min(_ROWS, max(1, _STRETCH // max(1, row)))
         for start in range(0, n, rows):
             count = min(rows, n - start)
             raw = file.read(count * row)
