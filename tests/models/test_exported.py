@@ -98,6 +98,37 @@ def test_a_network_must_take_one_batch_of_images_and_return_logits(tmp_path):
         as_model(tmp_path / "pair.pt2", batch_size=2).logits(np.zeros((2, 8, 8, 3), np.uint8))
 
 
+@pytest.mark.parametrize("name", ["1", "maps"])
+@pytest.mark.parametrize("fixed", [True, False])
+def test_features_are_a_place_in_the_tuple_or_a_key_of_the_dict(tmp_path, name, fixed):
+    class Both(nn.Module):
+        def forward(self, x):
+            logits, maps = x.mean((2, 3)), x * 2
+            return (logits, maps) if name == "1" else {"logits": logits, "maps": maps}
+
+    shapes = None if fixed else ({0: torch.export.Dim("n", min=1, max=1024)},)
+    program = torch.export.export(Both(), (torch.zeros(3, 3, 16, 16),), dynamic_shapes=shapes)
+    torch.export.save(program, tmp_path / "both.pt2")
+    model = as_model(f"export:{tmp_path / 'both.pt2'}?features_from={name}&batch_size=4")
+    made = model.outputs(IMAGES)
+    wanted = IMAGES.mean(axis=(1, 2)) / 255
+    np.testing.assert_allclose(made.logits, wanted, rtol=1e-5)
+    np.testing.assert_allclose(made.features, 2 * wanted, rtol=1e-5)  # maps: their mean
+    other = ExportedModel(tmp_path / "both.pt2", features_from="5", batch_size=4)
+    assert other.fingerprint != model.fingerprint
+    with pytest.raises(InputError, match=r"a second output of the network; got '5'"):
+        other.outputs(IMAGES)
+
+
+def test_a_file_that_was_changed_is_not_unpickled(files, tmp_path):
+    folder, _ = files
+    path = rewritten(folder / "open.pt2", tmp_path / "net.pt2", {})
+    data = pickle.dumps(ExportedModel(path))
+    rewritten(folder / "open.pt2", path, {"data/weights/weight_1": bytes(16)})
+    with pytest.raises(FileError, match=r"net.pt2 must stay as it was"):
+        pickle.loads(data)
+
+
 def pickled(content):
     for tensor in content["config"].values():
         tensor["use_pickle"] = True

@@ -54,19 +54,25 @@ def test_the_agreement_is_that_of_batches_1_2_4_8(undecided):
     assert model.agreement == pytest.approx(np.mean(same[rows]))
 
 
-def test_what_goes_wrong_after_the_first_batch_is_noticed(undecided):
-    images = np.concatenate([np.zeros((120, 16, 16, 3), np.uint8), IMAGES])
-    bias = undecided[3].bias.detach()
-    with torch.no_grad():
-        bias[1] += 0.02  # decides empty images, and is no help with the others
-        undecided[3].weight.mul_(20)
-        undecided[3].weight[1:] = undecided[3].weight[:1] * (1 + 1e-4)
-        undecided[0].bias.zero_()
-    model = TorchModel(undecided, precision="bfloat16", min_agreement=0.95, batch_size=40)
-    assert model.logits(images[:120]).shape == (120, 5)
+class WorseInTheLight(nn.Module):
+    """In few digits it turns its logits round, but for dark images."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(1))
+
+    def forward(self, x):
+        z = x.mean(dim=(2, 3)) * self.scale + torch.tensor([0.0, 1.0, 2.0])
+        few = torch.is_autocast_enabled(x.device.type)
+        return -z if few and x.mean() > 0.1 else z
+
+
+def test_what_goes_wrong_after_the_first_batch_is_noticed():
+    model = TorchModel(WorseInTheLight(), precision="bfloat16", batch_size=40)
+    assert model.logits(np.zeros((120, 16, 16, 3), np.uint8)).shape == (120, 3)
     assert model.agreement == 1
-    with pytest.raises(InputError, match=r"it does for 0.\d+ of 120"):
-        model.logits(images[120:])
+    with pytest.raises(InputError, match=r"it does for 0.6667 of 120"):  # batches 1, 2 and 4
+        model.logits(IMAGES)
 
 
 def test_one_image_alone_is_too_little_to_refuse_a_network(undecided):
@@ -89,7 +95,7 @@ def test_too_little_agreement_is_an_error_with_both_numbers_every_time(undecided
     for _ in range(3):
         with pytest.raises(
             InputError,
-            match=r"images 0 to 39.*in bfloat16 .* at least 0.99 .* it does for 0.\d+ of (40|80|120)",
+            match=r"images 0 to 39.*in bfloat16 .* least 0.99 .* it does for 0.\d+ of (40|80|120)",
         ):
             model.logits(IMAGES)
         assert model.agreement < 0.99
