@@ -155,9 +155,11 @@ def dark(image, severity):
 """
 
 
-def test_what_others_print_does_not_break_the_document(folder, shiftcal_json, capsys):
-    (folder / "mine.py").write_text('def dark(i, s):\n    print("hello")\n    return i // 2\n')
-    told = shiftcal_json(COMMAND, "--corruption mine:dark --severity 1 -o bank")
+def test_what_others_print_does_not_break_the_document(folder, shiftcal_json):
+    (folder / "chatty.py").write_text(
+        'def dark(image):\n    print("hello")\n    return image // 2\n'
+    )
+    told = shiftcal_json(COMMAND, "--corruption chatty:dark --severity 1 -o bank")
     assert told["sets_added"] == 2
 
 

@@ -139,6 +139,26 @@ def test_torch_has_the_threads_it_was_told_only_while_it_runs(tmp_path):
         torch.set_num_threads(before)
 
 
+def test_torch_leaves_a_processor_to_those_who_prepare_images(make):
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(4)
+        for kind in ("torch", "torchscript"):
+            model = make[kind]()
+            wanted = model.logits(IMAGES)
+            for processors, threads in [(1, 1), (2, 1), (4, 3), (9, 4)]:
+                with model.sharing(processors):
+                    assert model.threads == threads
+                    np.testing.assert_allclose(model.logits(IMAGES), wanted, atol=1e-5)
+                assert model.threads is None
+            model.use_threads(2)
+            with model.sharing(4):
+                assert model.threads == 2  # what was said is kept
+            assert torch.get_num_threads() == 4
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_threads_are_set_where_the_adapter_decides_them(make):
     before = torch.get_num_threads()
     try:

@@ -160,3 +160,25 @@ def torch_threads(threads: int | None) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def leaving_room(model: Any, processors: int, *, device: str) -> Iterator[None]:
+    """Let torch use all processors but one meanwhile, unless the model was told a number.
+
+    Threads of torch spin while they wait for one another: beside a thread that works, as many as
+    there are processors take longer than one fewer.
+
+    Args:
+        model: Its ``threads`` is set, and set back.
+        processors: How many there are for all.
+        device: Where it runs; on another than the processor nothing is changed.
+    """
+    torch = require("torch", extra="torch", needed_by="a PyTorch model")
+    before = model.threads
+    if before is None and device == "cpu":
+        model.threads = max(1, min(torch.get_num_threads(), processors - 1))
+    try:
+        yield
+    finally:
+        model.threads = before

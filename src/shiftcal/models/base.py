@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -149,6 +150,18 @@ class Model(ABC):
     def use_threads(self, threads: int) -> None:
         """Use at most so many threads from now on, where the adapter decides that."""
         del threads
+
+    @contextmanager
+    def sharing(self, processors: int) -> Iterator[None]:
+        """While other threads prepare images, leave them room, where the adapter decides that.
+
+        What the model gives is the same, and a number of threads that was said is kept.
+
+        Args:
+            processors: How many there are for the model and the others together.
+        """
+        del processors
+        yield
 
     @final
     def logits(self, images: object) -> Logits:

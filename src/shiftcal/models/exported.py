@@ -18,7 +18,7 @@ from shiftcal.errors import FileError, InputError
 from shiftcal.models._features import as_features, picked
 from shiftcal.models._model_file import check_same
 from shiftcal.models._pt2_archive import checked_archive
-from shiftcal.models._torch_forward import torch_engine, torch_threads
+from shiftcal.models._torch_forward import leaving_room, torch_engine, torch_threads
 from shiftcal.models.base import Model
 
 # What is made anew from the file.
@@ -103,6 +103,12 @@ class ExportedModel(Model):
     def use_threads(self, threads: int) -> None:
         """Let torch use so many threads while the network runs."""
         self.threads = check_count(threads, name="threads")
+
+    @contextmanager
+    def sharing(self, processors: int) -> Iterator[None]:
+        """Leave a processor to the others, unless a number of threads was said."""
+        with leaving_room(self, processors, device=self.device):
+            yield
 
     def _identity(self) -> Iterable[str]:
         return ("torch.export", str(self._digest))

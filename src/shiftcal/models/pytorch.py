@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from shiftcal.models._torch_forward import (
     device_of,
     first_tensor,
     forward,
+    leaving_room,
     memory_of,
     torch_engine,
     torch_threads,
@@ -108,6 +110,12 @@ class TorchModel(Model):
     def use_threads(self, threads: int) -> None:
         """Let torch use so many threads while the module runs."""
         self.threads = check_count(threads, name="threads")
+
+    @contextmanager
+    def sharing(self, processors: int) -> Iterator[None]:
+        """Leave a processor to the others, unless a number of threads was said."""
+        with leaving_room(self, processors, device=device_of(self.module)):
+            yield
 
     def _identity(self) -> Iterable[str] | None:
         own = of_object(self.module)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from shiftcal.models._features import as_features, picked
 from shiftcal.models._model_file import ModelFile, check_same
 from shiftcal.models._torch_forward import (
     device_of,
+    leaving_room,
     memory_of,
     run,
     to_numpy,
@@ -103,6 +105,12 @@ class TorchScriptModel(Model):
     def use_threads(self, threads: int) -> None:
         """Let torch use so many threads while the network runs."""
         self.threads = check_count(threads, name="threads")
+
+    @contextmanager
+    def sharing(self, processors: int) -> Iterator[None]:
+        """Leave a processor to the others, unless a number of threads was said."""
+        with leaving_room(self, processors, device=device_of(self.module)):
+            yield
 
     def _identity(self) -> Iterable[str]:
         return ("torchscript", str(self._digest))

@@ -68,7 +68,7 @@ class Work:
         parts: list[tuple[_Ready, Outputs]] = []
         k: int | None = len(self.model.classes) if self.model.classes else None
         named = k is not None
-        with one_blas_thread():
+        with one_blas_thread(), self.model.sharing(self.threads or thread_count()):
             for ready in ahead(self._prepared(shards)):
                 if ready.batch is not None:
                     made = self._run(ready, k=k, named=named)

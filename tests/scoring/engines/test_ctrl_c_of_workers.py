@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import engine_work as ew
 import pytest
 
 from shiftcal.scoring.engines._executors import Processes
+from shiftcal.scoring.engines._joblib import part_of_joblib
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux")
 
@@ -47,7 +49,8 @@ def test_ctrl_c_while_a_worker_is_started_comes_afterwards(tmp_path, monkeypatch
     submit, submitted = _executors._submit, []
 
     def interrupted(*task):
-        os.kill(os.getpid(), signal.SIGINT)
+        # To this thread: what is sent to the process may be heard by any thread of it.
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
         submitted.append(submit(*task))
         return submitted[0]
 
@@ -59,6 +62,26 @@ def test_ctrl_c_while_a_worker_is_started_comes_afterwards(tmp_path, monkeypatch
     finally:
         crew.stop()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_worker_is_ended_quietly_right_after_it_was_given_something(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    manager = part_of_joblib("loky.process_executor")._ExecutorManagerThread
+    woken = manager.wait_result_broken_or_wakeup
+
+    def late(self):  # as on a machine that has much else to do
+        found = woken(self)
+        time.sleep(0.1)
+        return found
+
+    monkeypatch.setattr(manager, "wait_result_broken_or_wakeup", late)
+    crew = Processes(ew.work_of(ew.Linear()), size=1, threads=1)
+    try:
+        crew.begin(0).result()
+        time.sleep(0.2)
+        crew.give(0, ew.shards()[0])
+    finally:
+        crew.stop()  # an error in the thread of loky fails this test
 
 
 def alive_in_group(group):

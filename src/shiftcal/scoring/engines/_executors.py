@@ -72,11 +72,12 @@ class Processes(_Executors):
     def __init__(self, work: Work, *, size: int, threads: int) -> None:
         super().__init__(work, size=size, threads=threads)
         self.paths = search_path()
+        self.latest: dict[int, Future[Any]] = {}  # what each was asked for last
 
     def begin(self, place: int) -> Future[Any]:
         """Start a process, and let it load the work."""
         if place in self.executors:
-            self.executors[place].shutdown(wait=True, kill_workers=True)
+            self._end(place)
         limits = {f"{name}_NUM_THREADS": str(self.threads) for name in _LIMITS}
         with _ctrl_c_held_back():
             self.executors[place] = part_of_joblib("loky").ProcessPoolExecutor(
@@ -86,21 +87,30 @@ class Processes(_Executors):
                 env=limits,
                 timeout=None,
             )
-            return _submit(
+            self.latest[place] = _submit(
                 self.executors[place], _hold, self.parcel.folder, self.threads, self.paths
             )
+        return self.latest[place]
 
     def give(self, place: int, shard: Shard) -> Future[Any]:
         """The process keeps the work; a shard is all that is sent."""
-        return _submit(self.executors[place], _do, shard)
+        self.latest[place] = _submit(self.executors[place], _do, shard)
+        return self.latest[place]
 
     def stop(self) -> None:
         """Kill the processes, which have nothing to lose."""
         try:
-            for executor in self.executors.values():
-                executor.shutdown(wait=True, kill_workers=True)
+            for place in self.executors:
+                self._end(place)
         finally:
             self.parcel.remove()
+
+    def _end(self, place: int) -> None:
+        # A thread of loky fails, with a traceback, at a task that it has yet to send.
+        end, latest = time.monotonic() + _LOOK, self.latest.get(place)
+        while latest and not (latest.running() or latest.done()) and time.monotonic() < end:
+            time.sleep(0.001)
+        self.executors[place].shutdown(wait=True, kill_workers=True)
 
 
 class Threads(_Executors):
@@ -144,8 +154,8 @@ class Threads(_Executors):
 def _ctrl_c_held_back() -> Iterator[None]:
     """Start processes that Ctrl-C does not reach from their first moment on.
 
-    They inherit what is blocked, long before they can say themselves what they ignore. This
-    process has its Ctrl-C afterwards.
+    They inherit what this thread blocks, long before they can say themselves what they ignore.
+    This process has its Ctrl-C afterwards, or at once through another thread.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
