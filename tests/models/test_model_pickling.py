@@ -146,7 +146,7 @@ def test_torch_leaves_a_processor_to_those_who_prepare_images(make):
         for kind in ("torch", "torchscript"):
             model = make[kind]()
             wanted = model.logits(IMAGES)
-            for processors, threads in [(1, 1), (2, 1), (4, 3), (9, 4)]:
+            for processors, threads in [(1, 1), (2, 2), (3, 3), (4, 3), (9, 4)]:
                 with model.sharing(processors):
                     assert model.threads == threads
                     np.testing.assert_allclose(model.logits(IMAGES), wanted, atol=1e-5)

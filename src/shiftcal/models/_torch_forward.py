@@ -162,12 +162,17 @@ def torch_threads(threads: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+# Processors from which on one is left to the threads that prepare images.
+_ROOM = 4
+
+
 @contextmanager
 def leaving_room(model: Any, processors: int, *, device: str) -> Iterator[None]:
     """Let torch use all processors but one meanwhile, unless the model was told a number.
 
     Threads of torch spin while they wait for one another: beside a thread that works, as many as
-    there are processors take longer than one fewer.
+    there are processors take longer than one fewer. Of two or three processors all are used, since
+    one is too much to leave idle for most of the time.
 
     Args:
         model: Its ``threads`` is set, and set back.
@@ -177,7 +182,8 @@ def leaving_room(model: Any, processors: int, *, device: str) -> Iterator[None]:
     torch = require("torch", extra="torch", needed_by="a PyTorch model")
     before = model.threads
     if before is None and device == "cpu":
-        model.threads = max(1, min(torch.get_num_threads(), processors - 1))
+        most = processors - 1 if processors >= _ROOM else processors
+        model.threads = max(1, min(torch.get_num_threads(), most))
     try:
         yield
     finally:
