@@ -7,7 +7,7 @@ and the bank), and the script (imagecorruptions in a DataLoader with two workers
 in the same onnxruntime; in an environment of its own, see ``peers/``), which is given as many
 images as it corrupts in some seconds, at most as many as we. Each is repeated equally often, and
 the least time counts. Then the network in torch, and one worker against two. Given the word
-``text``, only writes the text again.
+``text``, only writes the text again; given ``torch``, only measures that.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-from timing import RESULTS, circumstances, listed, write
+from timing import RESULTS, circumstances, in_fresh_process, listed, write
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -123,18 +123,19 @@ def measured(folder: Path) -> dict[str, object]:
     return {
         "batch_size": size,
         "rows": rows,
-        "torch": in_torch(images[:512], labels[:512], folder),
+        "torch": json.loads(in_fresh_process(__file__, "torch")),
         "workers": scaling(file, images),
     }
 
 
-def in_torch(images: np.ndarray, labels: np.ndarray, folder: Path) -> dict[str, float]:
+def in_torch(folder: Path) -> dict[str, float]:
     """The same in eager torch, for pixelate: the network alone, and the whole of shiftcal.
 
     In a process of its own, since threads of onnxruntime that are still there would disturb it.
     """
     from shiftcal import models
 
+    images, labels = photographs(512), np.arange(512) % 10
     model = models.as_model(models.cifar_resnet(20))
     size = model.size_of_batches(images[:64])
     batches = [model.preprocessing.apply(images[s : s + size]) for s in range(0, 512, size)]
@@ -235,6 +236,10 @@ def text(facts: dict[str, object]) -> str:
 
 
 def main() -> None:
+    if sys.argv[1:] == ["torch"]:
+        with tempfile.TemporaryDirectory() as folder:
+            print(json.dumps(in_torch(Path(folder))))
+        return
     if sys.argv[1:] == ["text"]:
         facts = json.loads((RESULTS / "scoring.json").read_text())
         facts.pop("timings", None)
