@@ -289,7 +289,9 @@ def test_every_public_name_is_in_the_reference():
             assert registry.get(name).__name__ in last
 
 
-@pytest.mark.parametrize("page", ["banks.md", "choose.md", "corruptions.md", "metrics.md"])
+@pytest.mark.parametrize(
+    "page", ["banks.md", "choose.md", "corruptions.md", "metrics.md", "scale.md"]
+)
 def test_tables_equal_the_committed_results(page):
     tables = script(DOCS / "figures" / "tables.py")
     message = "run docs/figures/tables.py"

@@ -14,7 +14,7 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parents[1]
 RESULTS = DOCS.parent / "benchmarks" / "accuracy" / "results"
 SPEED = DOCS.parent / "benchmarks" / "speed" / "results"
-PAGES = ("banks.md", "choose.md", "corruptions.md", "metrics.md")
+PAGES = ("banks.md", "choose.md", "corruptions.md", "metrics.md", "scale.md")
 METHODS = ("vanilla", "ts", "cpcs", "transcal", "sts", "sac")
 SHIFTS = {
     "none": "none: new clean digits",
@@ -263,6 +263,59 @@ def scoring():
     )
 
 
+def costs():
+    """Processor seconds of statistics by what is done and the number of classes."""
+    found = load("sharding", SPEED)
+    cpu = {(t["tool"], t["size"]): t["cpu"] for t in found["timings"]}
+    rows = {1000: (50_000, "50,000 x 1,000"), 10: (1_000_000, "1,000,000 x 10")}
+    return found, cpu, lambda tool, k: cpu[tool, rows[k][1]] / rows[k][0]
+
+
+def sharding():
+    found, cpu, a_row = costs()
+    what = {
+        "statistics with labels": "statistics of a million rows, with labels",
+        "statistics without labels": "without labels",
+        "one more pass for all digits": "one more pass for all digits of the temperature",
+    }
+    rows = [
+        [words, *(f"{1e6 * a_row(tool, k):.1f} s" for k in (1000, 10))]
+        for tool, words in what.items()
+    ]
+    rows.append(
+        [
+            "file of statistics, whatever it counts",
+            *(f"{found[f'bytes_of_a_file_{k}'] / 1e6:.2f} MB" for k in (1000, 10)),
+        ]
+    )
+    merging = cpu["statistics", "1,000 parts"]
+    return (
+        f"{markdown(['', '1,000 classes', '10 classes'], rows)}\n"
+        f"Adding up the statistics of 1,000 parts takes {merging:.1f} s.\n"
+    )
+
+
+def sharding_plan():
+    found, cpu, a_row = costs()
+    part = 100_000 * a_row("statistics with labels", 1000)
+    again = 1e8 * a_row("one more pass for all digits", 1000) / 60
+    size = found["bytes_of_a_file_1000"] / 1e6
+    rows = [
+        ["a part's logits in float16, on the worker's disk if they are kept at all", "200 MB"],
+        ["a part's statistics", f"{size:.2f} MB"],
+        ["processor time for a part's statistics, with labels", f"{part:.1f} s"],
+        ["for all of them", f"{1000 * part / 3600:.1f} hours, spread over the workers"],
+        ["what travels to one place", f"{1000 * size:.0f} MB"],
+        ["merging there", f"{cpu['statistics', '1,000 parts']:.1f} s"],
+        ["memory there", "a few megabytes"],
+        [
+            "one more pass for all digits of the temperature, if the logits were kept",
+            f"{again:.0f} minutes, spread",
+        ],
+    ]
+    return markdown(["", "1,000 parts"], rows)
+
+
 TABLES = {
     "corruption-effect": corruption_effect,
     "corruption-speed": corruption_speed,
@@ -273,6 +326,8 @@ TABLES = {
     "ece-floor": ece_floor,
     "ece-coverage": ece_coverage,
     "scoring": scoring,
+    "sharding": sharding,
+    "sharding-plan": sharding_plan,
     "small-coverage": small_coverage,
 }
 
