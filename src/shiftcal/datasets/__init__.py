@@ -13,6 +13,7 @@ from shiftcal._registry import Registry
 
 if TYPE_CHECKING:
     from shiftcal.datasets.base import Batch, ImageSet
+    from shiftcal.datasets.containers.chain import ChainImages
     from shiftcal.datasets.open import as_image_set, load
     from shiftcal.datasets.splits import calibration_split, source_split, target_split
 
@@ -22,6 +23,7 @@ names = _CATALOG.names
 # Public name -> the file it is taken from, when it is first asked for.
 _WHERE = {
     "Batch": "base",
+    "ChainImages": "containers.chain",
     "ImageSet": "base",
     "as_image_set": "open",
     "calibration_split": "splits",
@@ -32,6 +34,7 @@ _WHERE = {
 
 __all__ = [
     "Batch",
+    "ChainImages",
     "ImageSet",
     "as_image_set",
     "calibration_split",
