@@ -21,7 +21,8 @@ ModelSpec = Annotated[
     typer.Option(
         metavar="SPEC",
         help="The model: model.onnx, torchscript:file.pt, sklearn:file.skops, timm:NAME, hf:NAME, "
-        "torch:package.module:factory?weights=FILE; options behind it: ?resize=256&crop=224.",
+        "torch:package.module:factory?weights=FILE, python:module:function; options behind it: "
+        "?resize=256&crop=224.",
     ),
 ]
 ImagesSpec = Annotated[
