@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal._checks import check_choice, check_count, check_not_negative
+from shiftcal._checks import check_choice, check_not_negative
 from shiftcal._optional import require
 from shiftcal.errors import InputError
 from shiftcal.models._fingerprint import of_object
 from shiftcal.models._torch_forward import (
     check_layer,
-    device_of,
     first_tensor,
     forward,
-    leaving_room,
-    memory_of,
-    torch_engine,
     torch_threads,
 )
-from shiftcal.models.base import Model
+from shiftcal.models._torch_model import TorchNetwork
 from shiftcal.models.preprocessing import Preprocessing
 
 _REDUCED = ("float16", "bfloat16")
@@ -31,7 +26,7 @@ _REDUCED = ("float16", "bfloat16")
 _ENOUGH = 100
 
 
-class TorchModel(Model):
+class TorchModel(TorchNetwork):
     """An ``nn.Module`` that takes a batch of images and returns logits.
 
     It runs in evaluation mode and without gradients, on the device and in the precision of its
@@ -88,7 +83,7 @@ class TorchModel(Model):
         self.features_from = features_from
         self.precision = precision
         self.min_agreement = _part(min_agreement)
-        self.threads: int | None = None
+        self.threads = None
         # Batches so far; of the images that ran in both precisions, those of one class, and all.
         self._batches, self._same, self._compared = 0, 0, 0
 
@@ -96,26 +91,6 @@ class TorchModel(Model):
     def agreement(self) -> float | None:
         """See the attributes of the class."""
         return self._same / self._compared if self._compared else None
-
-    @property
-    def engine(self) -> str:
-        """``torch``, its version, the device if it is not the processor, and the layout."""
-        return torch_engine(device_of(self.module), channels_last=self.channels_last)
-
-    @property
-    def measured_memory(self) -> str | None:
-        """The device of the parameters, where torch or the system can say what it holds."""
-        return memory_of(self.module)
-
-    def use_threads(self, threads: int) -> None:
-        """Let torch use so many threads while the module runs."""
-        self.threads = check_count(threads, name="threads")
-
-    @contextmanager
-    def sharing(self, processors: int) -> Iterator[None]:
-        """Leave a processor to the others, unless a number of threads was said."""
-        with leaving_room(self, processors, device=device_of(self.module)):
-            yield
 
     def _identity(self) -> Iterable[str] | None:
         own = of_object(self.module)

@@ -4,35 +4,29 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
-from shiftcal._checks import check_count
 from shiftcal._optional import require
 from shiftcal.errors import FileError
 from shiftcal.models._features import as_features, picked
 from shiftcal.models._model_file import ModelFile, check_same
 from shiftcal.models._torch_forward import (
-    device_of,
-    leaving_room,
-    memory_of,
     run,
     to_numpy,
-    torch_engine,
     torch_threads,
 )
+from shiftcal.models._torch_model import TorchNetwork
 from shiftcal.models._torchscript_code import check_archive, check_graphs
-from shiftcal.models.base import Model
 
 # What is made anew from the file.
 _REOPENED = ("module",)
 
 
-class TorchScriptModel(Model):
+class TorchScriptModel(TorchNetwork):
     """A network saved with ``torch.jit.save``, which brings its own code.
 
     Nothing in the file is unpickled by Python. Its code is TorchScript; a file with operators that
@@ -63,7 +57,7 @@ class TorchScriptModel(Model):
         self.device = device
         self.channels_last = channels_last
         self.features_from = None if features_from is None else str(features_from)
-        self.threads: int | None = None
+        self.threads = None
         self._digest: str | None = None
         self._open()
 
@@ -91,26 +85,6 @@ class TorchScriptModel(Model):
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._open()
-
-    @property
-    def engine(self) -> str:
-        """As for a PyTorch module."""
-        return torch_engine(device_of(self.module), channels_last=self.channels_last)
-
-    @property
-    def measured_memory(self) -> str | None:
-        """As for a PyTorch module."""
-        return memory_of(self.module)
-
-    def use_threads(self, threads: int) -> None:
-        """Let torch use so many threads while the network runs."""
-        self.threads = check_count(threads, name="threads")
-
-    @contextmanager
-    def sharing(self, processors: int) -> Iterator[None]:
-        """Leave a processor to the others, unless a number of threads was said."""
-        with leaving_room(self, processors, device=device_of(self.module)):
-            yield
 
     def _identity(self) -> Iterable[str]:
         return ("torchscript", str(self._digest))
