@@ -49,6 +49,7 @@ class Scored:
         labels: Whether there are labels.
         computed: Images that were scored by this run; the others were there.
         left_out: Images that could not be read: index, id and reason of each.
+        key: Digest of everything that decides the scores.
     """
 
     n: int
@@ -56,6 +57,7 @@ class Scored:
     labels: bool
     computed: int
     left_out: list[dict[str, Any]]
+    key: str
 
 
 def score_file(  # noqa: PLR0913 (all but the first three are options)
@@ -176,7 +178,7 @@ def _already(
         labels = known_labels(job, told["k"])
         if told["around"] != whole.around(labels, part):
             return None
-        return Scored(told["n"], told["k"], labels is not None, 0, told["left_out"])
+        return Scored(told["n"], told["k"], labels is not None, 0, told["left_out"], told["key"])
     except (KeyError, TypeError):
         return None
 
@@ -184,7 +186,8 @@ def _already(
 def _scored(job: Job, done: Finished) -> Scored:
     about = done.outlines[CLEAN]
     labels = done.labels is not None
-    return Scored(about.n, about.k, labels, done.computed, left_out(job, about.bad))
+    bad = left_out(job, about.bad)
+    return Scored(about.n, about.k, labels, done.computed, bad, job.set_key(CLEAN))
 
 
 def _statistics(job: Job, store: Store, done: Finished) -> ScoreStatistics | None:

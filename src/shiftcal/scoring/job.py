@@ -19,6 +19,7 @@ from shiftcal.corruptions._identity import identities, lasting_identity
 from shiftcal.errors import InputWarning
 from shiftcal.models import Model
 from shiftcal.numerics._threads import thread_count
+from shiftcal.scoring.kept_features import keeps_features, may_give_features
 from shiftcal.scoring.shard import Condition, Shard
 from shiftcal.scoring.work import Work
 
@@ -29,9 +30,9 @@ class Job:
     """All shards of some images under some conditions.
 
     The key of a shard is a digest of the model, its engine and preprocessing, the batch size, the
-    content of the images, the condition, seed and table, the type of the result, the version of
-    shiftcal, and that of Pillow where it decodes or resizes: of everything that could change a bit
-    of the result, and of nothing else.
+    content of the images, the condition, seed and table, the type of the result, whether features
+    are kept where that is not as usual, the version of shiftcal, and that of Pillow where it
+    decodes or resizes: of everything that could change a bit of the result, and of nothing else.
 
     Args:
         work: What is done with each.
@@ -58,6 +59,7 @@ class Job:
         self.model_id = model_identity(work.model, lasting=lasting)
         self._known = identities((c.corruption for c in conditions), lasting=lasting)
         self._versions = _versions(work)
+        self._may_give_features = may_give_features(work.model)
         self._digests: dict[int, str] = {}
         self._guard = threading.Lock()
 
@@ -103,11 +105,16 @@ class Job:
             "shard_size": self.shard_size,
         }
 
-    def set_key(self, condition: Condition) -> str:
-        """A digest of everything that decides the result of a set."""
+    def set_key(self, condition: Condition, *, features: bool | None = None) -> str:
+        """A digest of everything that decides the result of a set.
+
+        Args:
+            condition: Which set.
+            features: Whether it keeps features; ``None`` is what the work says.
+        """
         whole = hashlib.blake2b(digest_size=16)
-        for shard in self.shards_of(condition):
-            whole.update(shard.key.encode())
+        for start in self._starts():
+            whole.update(self._key(condition, start, features=features).encode())
         return whole.hexdigest()
 
     def _starts(self) -> range:
@@ -117,7 +124,7 @@ class Job:
         stop = min(start + self.shard_size, self.span[1])
         return Shard(self._key(condition, start), condition, start, stop)
 
-    def _key(self, condition: Condition, start: int) -> str:
+    def _key(self, condition: Condition, start: int, *, features: bool | None = None) -> str:
         work = self.work
         told: dict[str, Any] = {
             "versions": self._versions,
@@ -137,6 +144,9 @@ class Job:
             }
             if corruption.random:
                 told["seed"] = work.seed
+        kept = keeps_features(work.features, condition) if features is None else features
+        if self._may_give_features and kept != (corruption is None):
+            told["features"] = kept
         text = json.dumps(told, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=20).hexdigest()
 

@@ -20,10 +20,18 @@ class Pace:
     Args:
         total: Images in all.
         clock: Gives seconds.
+        unit: What is counted, in words.
     """
 
-    def __init__(self, total: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        total: int,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        unit: str = "images",
+    ) -> None:
         self.total = total
+        self.unit = unit
         self.done = 0
         self.computed = 0
         self._clock = clock
@@ -43,11 +51,11 @@ class Pace:
         return self.computed / passed if passed > 0 else 0.0
 
     def __str__(self) -> str:
-        told = f"{self.done:,} of {self.total:,} images"
+        told = f"{self.done:,} of {self.total:,} {self.unit}"
         if not self.rate:
             return told
         left = (self.total - self.done) / self.rate
-        return f"{told}, {self.rate:,.0f} images/s, {_time(left)} left"
+        return f"{told}, {self.rate:,.0f} {self.unit}/s, {_time(left)} left"
 
 
 def _time(seconds: float) -> str:
@@ -64,6 +72,7 @@ def showing(
     shown: bool | None = None,
     line: Callable[[str], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
+    unit: str = "images",
 ) -> Iterator[Step]:
     """Give a function that is told about finished images.
 
@@ -73,8 +82,9 @@ def showing(
         shown: Whether a bar is shown; ``None`` is if standard error is a terminal.
         line: Where there is no bar: told the same in words, at most every 15 seconds.
         clock: Gives seconds.
+        unit: What is counted, in words.
     """
-    pace = Pace(total, clock=clock)
+    pace = Pace(total, clock=clock, unit=unit)
     terminal = sys.stderr is not None and sys.stderr.isatty()
     if terminal if shown is None else shown:
         with _bar(doing, pace) as step:
@@ -99,7 +109,7 @@ def _bar(doing: str, pace: Pace) -> Iterator[Step]:
 
         def step(images: int, *, kept: bool) -> None:
             pace.add(images, kept=kept)
-            words = str(pace).partition("images, ")[2]
+            words = str(pace).partition(f"{pace.unit}, ")[2]
             progress.update(task, completed=pace.done, pace=words)
 
         yield step

@@ -88,17 +88,17 @@ def _batch_size(model: Model, images: ImageSet, notes: Notes, before: int | None
         return check_count(before, name="the batch size of what is there")
 
     def find() -> int:
-        return model.size_of_batches(_some(images, model, _FIRST))
+        return model.size_of_batches(first_images(images, model, _FIRST))
 
     fingerprint = model.fingerprint
     if fingerprint is None:
         return find()
-    size = _some(images, model, 1).shape[1:3]
+    size = first_images(images, model, 1).shape[1:3]
     told = json.dumps([fingerprint, model.preprocessing.to_dict(), model.memory_budget, size])
     return notes.settled(hashlib.blake2b(told.encode(), digest_size=16).hexdigest(), find)
 
 
-def _some(images: ImageSet, model: Model, count: int) -> Images:
+def first_images(images: ImageSet, model: Model, count: int) -> Images:
     """The first images as the model takes them, or some from all over if none of them is readable.
 
     Raises:

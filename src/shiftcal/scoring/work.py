@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from shiftcal.models import Model
 from shiftcal.models.base import Outputs
 from shiftcal.numerics._threads import thread_count
 from shiftcal.scoring.ahead import ahead
+from shiftcal.scoring.kept_features import Features, keeps_features
 from shiftcal.scoring.one_blas_thread import one_blas_thread
 from shiftcal.scoring.shard import Shard, ShardResult
 
@@ -37,6 +38,8 @@ class Work:
         seed: Fixes the random numbers of the corruptions.
         table: Whose strengths; ``"auto"`` goes by the size of the images.
         dtype: What logits and features are rounded to, ``"float32"`` or ``"float16"``.
+        features: Which sets keep the features that the model gives: ``"clean"``, ``"all"`` or
+            ``"none"``.
         threads: How many threads read and corrupt images; ``None`` is one for every processor.
         tell: Called after every batch with the key of its shard and how many images of the shard
             are done by then, by whichever thread runs the model. It stays in this process: a copy
@@ -49,6 +52,7 @@ class Work:
     seed: int = 0
     table: str = "auto"
     dtype: str = "float32"
+    features: Features = "clean"
     threads: int | None = None
     tell: Callable[[str, int], None] | None = field(default=None, compare=False)
 
@@ -59,7 +63,7 @@ class Work:
         """The same work for a worker that may use so many threads."""
         return replace(self, threads=threads)
 
-    def __call__(self, shards: Iterable[Shard]) -> Iterator[ShardResult]:
+    def __call__(self, shards: Iterable[Shard]) -> Generator[ShardResult, None, None]:
         """The results of the shards, in order; the next batch is made while the model runs.
 
         Raises:
@@ -98,7 +102,7 @@ class Work:
             )
         where = f"images {shard.start} to {shard.stop - 1} ({shard.condition.name})"
         whole = self.model.joined([made for _, made in parts], where=where, first=shard.start)
-        wanted = shard.condition.corruption is None
+        wanted = keeps_features(self.features, shard.condition)
         return ShardResult(
             key=shard.key,
             rows=np.concatenate([ready.rows for ready, _ in parts]).astype(np.int64),

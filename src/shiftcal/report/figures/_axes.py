@@ -1,0 +1,80 @@
+"""Axes that several kinds of figure share: where ticks stand, how labels fit, where y starts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from shiftcal.report.figures._page import letters, wrapped
+from shiftcal.report.figures._style import GRID
+
+_SLANT = 30
+
+
+def columns_for(panels: int, most: int = 3) -> int:
+    """How many panels stand in a row, so that few places of the last row stay empty."""
+    rows = math.ceil(panels / most)
+    return math.ceil(panels / rows)
+
+
+def beside(x: Sequence[float], share: float, *, log: bool) -> list[float]:
+    """Every x moved by a share of the least distance between two, as seen on the axis.
+
+    Args:
+        x: Rising.
+        share: Between -1/2 and 1/2.
+        log: Whether distances on the axis are those of the logarithms.
+    """
+    seen = [math.log(value) if log else value for value in x]
+    least = min((b - a for a, b in pairwise(seen)), default=1.0)
+    moved = [value + share * least for value in seen]
+    return [math.exp(value) for value in moved] if log and share else list(moved if share else x)
+
+
+def mark_numbers(axes: Any, x: Sequence[float], *, log: bool, width: float) -> None:
+    """Ticks at the numbers themselves, as many as can be read side by side.
+
+    Args:
+        axes: To be marked.
+        x: Rising.
+        log: Whether the axis is logarithmic.
+        width: Of the axes, in inches.
+    """
+    seen = [math.log(value) if log else value for value in x]
+    span = (seen[-1] - seen[0]) * 1.1 or 1.0
+    kept: list[int] = []
+    for index, value in enumerate(seen):
+        letters_needed = len(in_words(x[index])) + 1.5
+        if not kept or (value - seen[kept[-1]]) / span * letters(width) >= letters_needed:
+            kept.append(index)
+    axes.set_xticks([x[i] for i in kept], [in_words(x[i]) for i in kept])
+    axes.minorticks_off()
+
+
+def in_words(number: float) -> str:
+    """A number as a tick says it: ``5,000``, ``0.25``."""
+    return f"{number:,.10g}"
+
+
+def mark_categories(axes: Any, names: Sequence[str], *, width: float) -> None:
+    """Names at 0, 1, 2, ..., in lines where that is enough, else slanted; parted by light lines."""
+    room = 0.95 * width / len(names)
+    lines = [wrapped(name, room, hyphens=True) for name in names]
+    longest = max(len(part) for name in lines for part in name.split("\n"))
+    places = range(len(names))
+    if longest <= letters(room):
+        axes.set_xticks(places, lines)
+    else:
+        axes.set_xticks(places, names, rotation=_SLANT, ha="right", rotation_mode="anchor")
+    for place in places[1:]:
+        axes.axvline(place - 0.5, color=GRID, linewidth=0.6, zorder=0)
+    axes.set_xlim(-0.5, len(names) - 0.5)
+    axes.tick_params(axis="x", length=0)
+
+
+def from_zero(axes: Any, values: Sequence[float]) -> None:
+    """Let y start at 0 if nothing is below it and the values are not all far above it."""
+    if values and 0 <= min(values) < 0.6 * max(values):
+        axes.set_ylim(bottom=0)

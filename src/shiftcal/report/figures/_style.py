@@ -1,0 +1,123 @@
+"""The fixed look: which method has which colour, how large letters are, how axes are drawn.
+
+Colours are Okabe and Ito's (2008), which stay apart for the colour-blind; the grey is darker than
+usual, so that it stays apart from the purple and the green too. Methods differ in their markers
+as well, for print without colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from shiftcal._optional import require
+
+INK, MUTED, GRID = "#222222", "#555555", "#E2E2E2"
+# What is true and what is claimed, as in Salvador et al., 2021.
+BLUE, ORANGE = "#0072B2", "#E69F00"
+CHOSEN = "#FFF3D6"
+# Points at the printed width of a page, which is that of every figure.
+SMALL, NORMAL, LARGE = 8.0, 8.5, 10.0
+
+SETTINGS: dict[str, Any] = {
+    "font.size": SMALL,
+    "axes.labelsize": NORMAL,
+    "axes.titlesize": NORMAL,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": MUTED,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.unicode_minus": True,
+    "text.color": INK,
+    "text.parse_math": False,  # a dollar or an underscore in a label is itself
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "legend.fontsize": SMALL,
+    "legend.frameon": False,
+    "mathtext.fontset": "dejavusans",
+    "svg.fonttype": "none",  # text stays text: it can be searched and edited
+    "svg.hashsalt": "shiftcal",  # without it every file has other ids
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one series is drawn.
+
+    Attributes:
+        colour: As ``#RRGGBB``.
+        marker: matplotlib's letter.
+        dashes: matplotlib's line style.
+    """
+
+    colour: str
+    marker: str
+    dashes: str = "-"
+
+
+METHODS = {
+    "vanilla": Look("#666666", "o"),
+    "ts": Look("#56B4E9", "^"),
+    "cpcs": Look("#CC79A7", "v"),
+    "transcal": Look("#009E73", "D"),
+    "sts": Look("#0072B2", "s"),
+    "sac": Look("#D55E00", "o"),
+    "oracle": Look("#000000", "X", "--"),
+}
+# Lengths without a common factor: twenty more series before one looks like another.
+_COLOURS = ("#E69F00", "#332288", "#882255", "#44AA99", "#999933")
+_MARKERS = ("h", "<", "p", ">")
+_DASHES = ("-", "--", ":", "-.")
+
+
+def looks(keys: Iterable[str]) -> dict[str, Look]:
+    """The look of every key: a method's own, or else the next of a fixed cycle.
+
+    Args:
+        keys: In the order of the figure; a repeated one counts once.
+    """
+    found: dict[str, Look] = {}
+    others = 0
+    for key in keys:
+        if key in found:
+            continue
+        if key not in METHODS:
+            lap, place = divmod(others, len(_COLOURS))
+            marker, dashes = _MARKERS[others % len(_MARKERS)], _DASHES[lap % len(_DASHES)]
+            found[key] = Look(_COLOURS[place], marker, dashes)
+            others += 1
+        else:
+            found[key] = METHODS[key]
+    return found
+
+
+def tint(colour: str) -> str:
+    """A third of the colour on white, not seen through."""
+    parts = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(255 - (255 - part) / 3):02X}" for part in parts)
+
+
+@contextmanager
+def applied() -> Iterator[None]:
+    """The look within the block, whatever the user's own settings; they are back after it."""
+    styles = require("matplotlib.style", extra="plot", needed_by="a figure")
+    with styles.context(["default", SETTINGS]):
+        yield
+
+
+def with_grid(axes: Any) -> None:
+    """Light lines across, for reading values."""
+    axes.grid(axis="y", color=GRID, linewidth=0.6)
+    axes.tick_params(axis="y", length=0)

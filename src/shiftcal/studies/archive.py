@@ -1,0 +1,165 @@
+"""The scored sets of a run, read from disk when they are asked for."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftcal._files import atomic_write
+from shiftcal._types import Floats, Labels, Logits
+from shiftcal.datasets import calibration_split
+from shiftcal.errors import FileError
+from shiftcal.scores import read_scores
+from shiftcal.studies.variant import CLEAN
+
+INDEX = "scores/index.json"
+_FORMAT = "shiftcal-study-scores"
+_VERSION = 1
+# Bytes of scores that are kept in memory, since many variants are evaluated on one set.
+_KEPT_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a set is.
+
+    Attributes:
+        file: Its scores, from the folder of the run.
+        key: Digest of what made them.
+        own: Whether it has images of its own, not those of the clean set.
+    """
+
+    file: str
+    key: str
+    own: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """A scored set.
+
+    Attributes:
+        logits: ``(n, k)``.
+        labels: ``(n,)``; ``None`` for the training images, whose labels nobody needs.
+        features: ``(n, d)``, if the model gave them.
+    """
+
+    logits: Logits
+    labels: Labels | None
+    features: Floats | None
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Rows of the clean set and of its corrupted versions, both sorted.
+
+    Attributes:
+        calibration: To calibrate on.
+        test: To test on.
+    """
+
+    calibration: NDArray[np.intp]
+    test: NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Archive:
+    """The scored sets of a run.
+
+    Attributes:
+        folder: Of the run.
+        entries: The sets by name.
+        train: The training images' scores, if there are any.
+        model: What is known of the model.
+    """
+
+    folder: Path
+    entries: dict[str, Entry]
+    train: Entry | None = None
+    model: dict[str, Any] = field(default_factory=dict)
+    _kept: OrderedDict[str, Stored] = field(default_factory=OrderedDict, repr=False)
+
+    @classmethod
+    def open(cls, folder: Path) -> Archive:
+        """The archive of a run whose sets are all scored.
+
+        Raises:
+            FileError: If it is not there, or damaged.
+        """
+        file = folder / INDEX
+        try:
+            told = json.loads(file.read_text("utf-8"))
+        except OSError as error:
+            raise FileError(
+                f"{folder} has no finished scores: {file} could not be read "
+                f"({error.strerror or error}). The command that began the study goes on with it."
+            ) from error
+        except ValueError as error:
+            raise FileError(
+                f"{file} is damaged: not JSON ({error}). Run the study again."
+            ) from error
+        try:
+            if told["format"] != _FORMAT or told["version"] > _VERSION:
+                raise FileError(
+                    f"{file} is of another kind, or written by a newer shiftcal: format "
+                    f"{told['format']!r}, version {told['version']!r}."
+                )
+            train = None if told["train"] is None else Entry(**told["train"])
+            entries = {name: Entry(**entry) for name, entry in told["sets"].items()}
+            return cls(folder, entries, train, told["model"])
+        except (KeyError, TypeError, AttributeError) as error:
+            raise FileError(f"{file} is damaged: {error!r}. Run the study again.") from error
+
+    def write(self) -> None:
+        """Write the index, whole or not at all."""
+        document = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "model": self.model,
+            "train": None if self.train is None else vars(self.train),
+            "sets": {name: vars(entry) for name, entry in self.entries.items()},
+        }
+        with atomic_write(self.folder / INDEX) as temporary:
+            temporary.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+    def scores(self, name: str) -> Stored:
+        """The scores of a set.
+
+        Raises:
+            FileError: If the file is missing or damaged.
+        """
+        found = self._kept.get(name)
+        if found is None:
+            found = self._read(self.entries[name].file)
+            self._kept[name] = found
+            while sum(_size(each) for each in self._kept.values()) > _KEPT_BYTES:
+                self._kept.popitem(last=False)
+        return found
+
+    def train_features(self) -> Floats | None:
+        """Features of the training images, ``(m, d)``."""
+        return None if self.train is None else self._read(self.train.file).features
+
+    def split(self, seed: int, images: int) -> Split:
+        """Which rows are calibrated on and which are tested on, decided by labels and seed."""
+        labels = self.scores(CLEAN).labels
+        assert labels is not None
+        return Split(*calibration_split(labels, n=images, seed=seed))
+
+    def _read(self, file: str) -> Stored:
+        found = read_scores(self.folder / file)
+        return Stored(found.logits(), found.labels, found.features)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_kept": OrderedDict()}
+
+
+def _size(stored: Stored) -> int:
+    features = 0 if stored.features is None else stored.features.nbytes
+    return stored.logits.nbytes + features

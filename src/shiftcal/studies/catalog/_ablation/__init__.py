@@ -1,0 +1,1 @@
+"""What the study ``ablation`` asks, and how the answers are shown."""

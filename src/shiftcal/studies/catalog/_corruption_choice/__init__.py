@@ -1,0 +1,1 @@
+"""What the study of the calibration corruption computes and shows."""

@@ -1,0 +1,181 @@
+"""The sets of the natural study as its tables and its figure show them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from shiftcal.report.figures.lines import Lines, Panel, Series
+from shiftcal.report.tables.table import Cell, Column, Row, Table
+from shiftcal.studies.paper import METHODS, TABLE_2, PublishedColumn, published
+from shiftcal.studies.record import Record
+from shiftcal.studies.results import Results, mean_over_splits, select
+from shiftcal.studies.showing import ECE, OVER_SPLITS, percent
+from shiftcal.studies.variant import CLEAN
+
+CLEAN_TITLE = "clean test images"
+_PAPER = "Paper: ResNet-50 of torchvision, 5,000 calibration images."
+
+
+@dataclass(frozen=True)
+class ShownSet:
+    """A target as it is shown.
+
+    Attributes:
+        title: In tables and figures.
+        column: Of the paper's Table 2, if it is one.
+        records: Of all variants on it.
+    """
+
+    title: str
+    column: str | None
+    records: tuple[Record, ...]
+
+    @property
+    def paper(self) -> PublishedColumn | None:
+        """That column."""
+        return None if self.column is None else TABLE_2.get(self.column)
+
+    def of(self, variant: str) -> list[Record]:
+        """The records of one variant."""
+        return select(self.records, variant=variant)
+
+
+def shown_sets(results: Results) -> list[ShownSet]:
+    """The clean test images and every natural set that there are records of, in order."""
+    told: list[tuple[str, str, str | None]] = [(CLEAN, CLEAN_TITLE, None)]
+    told += [(each.name, each.title, each.column) for each in results.plan.shifts.sets]
+    found = [
+        ShownSet(title, column, tuple(results.select(target=name))) for name, title, column in told
+    ]
+    return [each for each in found if each.records]
+
+
+def labels_of(shown: Sequence[ShownSet]) -> dict[str, str]:
+    """Labels of the variants by key."""
+    return {r.variant: r.label for each in shown for r in each.records}
+
+
+def natural_table(shown: Sequence[ShownSet]) -> Table:
+    """ECE of every method on every set, and the paper's beside it."""
+    columns = []
+    for each in shown:
+        known = each.paper
+        name, group = (known.name, known.group) if known else (each.title, "")
+        columns.append(Column(name, unit="%", group=group, lower_is_better=True))
+        if known:
+            beside = Column(f"{name}, paper", unit="%", group=group, lower_is_better=True)
+            columns.append(beside)
+    methods = {r.variant: r.method for each in shown for r in each.records}
+    rows = [
+        Row(label, _row(shown, key, methods[key]), ranked=key != "oracle")
+        for key, label in labels_of(shown).items()
+    ]
+    compared_with = any(each.paper for each in shown)
+    if compared_with:
+        rows += [
+            Row(f"{label} (paper only)", _row(shown, method, method))
+            for method, label in METHODS.items()
+            if method not in methods.values()
+        ]
+    note = f"{OVER_SPLITS} {_PAPER}" if compared_with else OVER_SPLITS
+    table = Table(
+        "ECE under natural shift", tuple(columns), tuple(rows), note=note, corner="Method"
+    )
+    return table.marked()
+
+
+def _row(shown: Sequence[ShownSet], variant: str, method: str) -> tuple[Cell, ...]:
+    cells = []
+    for each in shown:
+        own = each.of(variant)
+        cells.append(percent(mean_over_splits(own)) if own else Cell(None))
+        if each.paper:
+            told = published(each.column, variant, method)
+            cells.append(Cell(told, source="" if told is None else each.paper.source))
+    return tuple(cells)
+
+
+def sets_table(shown: Sequence[ShownSet]) -> Table:
+    """Every set in numbers: its size, the model's accuracy and confidence, what was chosen."""
+    choosing = {r.variant: r.label for each in shown for r in each.records if r.chosen}
+    columns = [
+        Column("images", digits=0),
+        Column("accuracy", unit="%"),
+        Column("confidence", unit="%"),
+    ]
+    for label in choosing.values():
+        columns += [Column("chosen", group=label), Column("T", group=label)]
+    rows = []
+    for each in shown:
+        first = each.of(each.records[0].variant)
+        cells = [Cell(first[0].n), _model(first, "accuracy"), _model(first, "raw_confidence")]
+        for key in choosing:
+            cells += _choice(each.of(key))
+        rows.append(Row(each.title, tuple(cells), ranked=False))
+    note = f"Accuracy and confidence are those of the model itself. {OVER_SPLITS}"
+    return Table("The sets", tuple(columns), tuple(rows), note=note, corner="Set")
+
+
+def _model(records: Sequence[Record], field: str) -> Cell:
+    """What the model itself does; a natural set is the same in every split."""
+    mean = mean_over_splits(records, lambda record: float(getattr(record, field)))
+    return percent(mean) if records[0].severity is not None else Cell(100 * mean.value)
+
+
+def _choice(records: Sequence[Record]) -> list[Cell]:
+    if not records:
+        return [Cell(None), Cell(None)]
+    (name, times), *others = Counter(record.chosen for record in records).most_common()
+    told = f"{name} ({times} of {len(records)})" if others else name
+    known = [record for record in records if record.temperature is not None]
+    if not known:
+        return [Cell(told), Cell(None)]
+    mean = mean_over_splits(known, lambda record: record.temperature or 0.0)
+    return [Cell(told), Cell(mean.value, mean.low, mean.high)]
+
+
+def natural_lines(shown: Sequence[ShownSet]) -> Lines:
+    """ECE of every method on every set; the paper's numbers in a panel of their own."""
+    labels = labels_of(shown)
+    panels = [_panel(shown, labels)]
+    known = [each for each in shown if each.paper]
+    if known:
+        panels = [_panel(shown, labels, title="measured"), _paper_panel(known, labels)]
+    return Lines(
+        panels=tuple(panels),
+        y_label=ECE,
+        title="ECE under natural shift",
+        note=f"{OVER_SPLITS} {_PAPER}" if known else OVER_SPLITS,
+    )
+
+
+def _panel(shown: Sequence[ShownSet], labels: Mapping[str, str], *, title: str = "") -> Panel:
+    series = []
+    for key, label in labels.items():
+        cells = [
+            percent(mean_over_splits(own)) if (own := each.of(key)) else None for each in shown
+        ]
+        y, low, high = (
+            tuple(None if cell is None else getattr(cell, part) for cell in cells)
+            for part in ("value", "low", "high")
+        )
+        ends = {} if all(end is None for end in low) else {"low": low, "high": high}
+        series.append(Series(key=key, label=label, y=y, **ends))
+    names = tuple(each.title for each in shown)
+    return Panel(x=names, series=tuple(series), x_label="Target", title=title)
+
+
+def _paper_panel(known: Sequence[ShownSet], labels: Mapping[str, str]) -> Panel:
+    columns = [each.paper for each in known if each.paper]
+    series = tuple(
+        Series(
+            key=method,
+            label=labels.get(method, label),
+            y=tuple(column.ece[method] for column in columns),
+        )
+        for method, label in METHODS.items()
+    )
+    names = tuple(each.title for each in known)
+    return Panel(x=names, series=series, x_label="Target", title="paper, ResNet-50")

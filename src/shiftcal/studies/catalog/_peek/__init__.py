@@ -1,0 +1,1 @@
+"""What the study of few target rows computes and shows."""

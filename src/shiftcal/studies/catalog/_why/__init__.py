@@ -1,0 +1,1 @@
+"""What the study ``why-it-works`` measures, and how it is shown."""

@@ -1,0 +1,159 @@
+"""How often the closest mean gives the least error, over all targets and splits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from shiftcal.numerics.intervals import MeanInterval, mean_interval
+from shiftcal.report.figures.lines import Lines, Panel, Series
+from shiftcal.report.tables.table import Cell, Column, Row, Table
+from shiftcal.studies.catalog._why.measured import Seen
+from shiftcal.studies.showing import ECE, OVER_SPLITS, SEVERITY
+from shiftcal.studies.variant import Target
+
+
+@dataclass(frozen=True)
+class Case:
+    """One target in one split.
+
+    Attributes:
+        target: The target.
+        split: Seed of the split.
+        seen: It under the temperature of every surrogate.
+    """
+
+    target: Target
+    split: int
+    seen: Seen
+
+    @property
+    def hit(self) -> float:
+        """1 if the closest mean gives the least ECE."""
+        return float(self.seen.nearest == self.seen.best)
+
+    @property
+    def near_hit(self) -> float:
+        """1 if it is the best set or one beside it."""
+        return float(abs(self.seen.nearest - self.seen.best) <= 1)
+
+    @property
+    def ece_nearest(self) -> float:
+        """ECE under the temperature of the closest mean."""
+        return self.seen.eces[self.seen.nearest]
+
+    @property
+    def ece_best(self) -> float:
+        """The least ECE of any surrogate's temperature."""
+        return self.seen.eces[self.seen.best]
+
+    @property
+    def ece_clean(self) -> float:
+        """ECE under the temperature of the clean set."""
+        return self.seen.eces[0]
+
+
+_NEAREST, _BEST, _CLEAN = "closest mean (SAC)", "least ECE, by the labels", "clean set (TS)"
+_PARTS: tuple[tuple[Column, Callable[[Case], float]], ...] = (
+    (Column("least ECE", unit="%", group="closest mean has", digits=1), lambda case: case.hit),
+    (
+        Column("least ECE or is next to it", unit="%", group="closest mean has", digits=1),
+        lambda case: case.near_hit,
+    ),
+    (Column(_NEAREST, unit="%", group="ECE under"), lambda case: case.ece_nearest),
+    (Column(_BEST, unit="%", group="ECE under"), lambda case: case.ece_best),
+    (Column(_CLEAN, unit="%", group="ECE under"), lambda case: case.ece_clean),
+)
+
+
+def claim_table(cases: Sequence[Case], titles: dict[str, str]) -> Table:
+    """How often the closest mean is right and what it costs where it is not, by severity.
+
+    Args:
+        cases: At least one.
+        titles: Of the natural targets, by name.
+    """
+    shifted = [s for s in _severities(cases) if s]
+    rows = [_row(f"severity {s}", _at(cases, [s])) for s in _severities(cases)]
+    if len(shifted) > 1:
+        whole = f"severities {shifted[0]} to {shifted[-1]}"
+        rows.append(_row(whole, _at(cases, shifted), rule_before=True))
+    natural = dict.fromkeys(case.target.name for case in cases if case.target.natural)
+    rows += [
+        _row(titles.get(name, name), [case for case in cases if case.target.name == name])
+        for name in natural
+    ]
+    columns = (Column("cases", digits=0), *(column for column, _ in _PARTS))
+    note = f"A case is one target in one split. {OVER_SPLITS}"
+    title = "Does the closest mean give the least ECE?"
+    return Table(title, columns, tuple(rows), note=note, corner="Target")
+
+
+def claim_lines(cases: Sequence[Case]) -> Lines | None:
+    """Mean ECE under the temperature of three choices of the set; ``None`` without severities."""
+    severities = _severities(cases)
+    if not severities:
+        return None
+    series = []
+    for key, label, pick in (
+        ("ts", _CLEAN, lambda case: case.ece_clean),
+        ("sac", _NEAREST, lambda case: case.ece_nearest),
+        ("best-set", _BEST, lambda case: case.ece_best),
+    ):
+        means = [_mean(_at(cases, [s]), pick) for s in severities]
+        y, low, high = (
+            tuple(None if end is None else 100 * end for end in ends)
+            for ends in zip(*means, strict=True)
+        )
+        ends = {} if None in low else {"low": low, "high": high}
+        series.append(Series(key=key, label=label, y=y, **ends))
+    panel = Panel(x=tuple(map(float, severities)), series=tuple(series), x_label=SEVERITY)
+    title = "The temperature of which surrogate set?"
+    return Lines(panels=(panel,), y_label=f"mean {ECE}", title=title, note=OVER_SPLITS)
+
+
+def claim_said(cases: Sequence[Case]) -> str:
+    """The answer in a sentence."""
+    hits, near = (100 * float(np.mean([pick(case) for case in cases])) for _, pick in _PARTS[:2])
+    cost = 100 * float(np.mean([case.ece_nearest - case.ece_best for case in cases]))
+    targets, splits = (len({pick(case) for case in cases}) for pick in (_name, _split))
+    return (
+        f"Over {targets} targets in {splits} {'split' if splits == 1 else 'splits'}, the surrogate "
+        f"set with the closest mean p_max is that of least ECE in {hits:.0f} % of {len(cases)} "
+        f"cases, and that or one beside it in {near:.0f} %; choosing it instead of the best costs "
+        f"{cost:.2f} points of ECE on average."
+    )
+
+
+def _row(label: str, cases: Sequence[Case], *, rule_before: bool = False) -> Row:
+    cells = [Cell(len(cases))]
+    for _, pick in _PARTS:
+        found = _mean(cases, pick)
+        cells.append(Cell(*(None if end is None else 100 * end for end in found)))
+    return Row(label, tuple(cells), rule_before=rule_before)
+
+
+def _mean(cases: Sequence[Case], pick: Callable[[Case], float]) -> MeanInterval:
+    """The mean within each split, then over the splits."""
+    by_split: dict[int, list[float]] = {}
+    for case in cases:
+        by_split.setdefault(case.split, []).append(pick(case))
+    return mean_interval([float(np.mean(values)) for values in by_split.values()])
+
+
+def _severities(cases: Sequence[Case]) -> list[int]:
+    return sorted({s for case in cases if (s := case.target.severity) is not None})
+
+
+def _at(cases: Sequence[Case], severities: Sequence[int]) -> list[Case]:
+    return [case for case in cases if case.target.severity in severities]
+
+
+def _name(case: Case) -> object:
+    return case.target.name
+
+
+def _split(case: Case) -> object:
+    return case.split

@@ -1,0 +1,168 @@
+"""Which distance chooses the surrogate set: of the means, Kolmogorov-Smirnov, or Wasserstein."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import ClassVar, final
+
+from shiftcal.errors import InputError
+from shiftcal.report.tables.table import Cell, Column, Row, Table
+from shiftcal.studies.catalog._pairs import paired, same_set
+from shiftcal.studies.catalog._spans import in_words, spans
+from shiftcal.studies.catalog.base import Findings, Study, compared
+from shiftcal.studies.plan.plan import Plan
+from shiftcal.studies.record import Record
+from shiftcal.studies.results import Mean, Results, mean_over_splits, select
+from shiftcal.studies.showing import OVER_SPLITS, percent, severity_boxes, severity_table
+from shiftcal.studies.variant import Variant
+
+_SAC = "sac"
+
+
+@final
+class Distances(Study):
+    """SAC with several distances between target and surrogate sets, as the plan lists them."""
+
+    title: ClassVar[str] = "The distance that chooses the surrogate set"
+
+    def check(self, plan: Plan) -> None:
+        """Refuse a plan with nothing to compare."""
+        super().check(plan)
+        found = sum(each.name == _SAC for each in plan.methods)
+        if found < 2:
+            raise InputError(
+                f"the study {plan.study!r} compares SAC under several distances, and the plan's "
+                f"methods have {found or 'none'} of it. List one for each distance, such as "
+                '{name = "sac", label = "SAC, KS", distance = "ks"}.'
+            )
+
+    def variants(self, plan: Plan) -> list[Variant]:
+        """The methods of the plan."""
+        return compared(plan)
+
+    def findings(self, results: Results) -> Findings:
+        """Boxes and means by severity, and how often two distances choose the same set."""
+        if not results.severities:
+            return Findings({}, {}, ("No corrupted or clean target was evaluated.",))
+        labels = {record.variant: record.label for record in results.records}
+        chosen = _by_key([r for r in results.records if r.method == _SAC])
+        tables = {
+            "mean-ece": severity_table(
+                results.records,
+                labels,
+                results.severities,
+                title="Mean ECE by distance",
+            )
+        }
+        if len(chosen) > 1:
+            tables["agreement"] = _agreement(chosen, labels, results.severities)
+        boxes = severity_boxes(
+            results.records,
+            labels,
+            results.severities,
+            title="ECE by distance and severity",
+            note="A box holds the corruptions; each is the mean over the splits.",
+        )
+        shifted = [s for s in results.severities if s]
+        remarks = (*_means(chosen, labels, shifted), *_where_apart(chosen, labels, shifted))
+        return Findings(tables, {"distances": boxes}, remarks)
+
+
+@dataclass(frozen=True)
+class _Apart:
+    """Two variants where they chose different sets: how often, and what each then has."""
+
+    share: float
+    first: float
+    second: float
+
+
+def _by_key(records: Sequence[Record]) -> dict[str, list[Record]]:
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        found.setdefault(record.variant, []).append(record)
+    return found
+
+
+def _agreement(
+    chosen: Mapping[str, Sequence[Record]], labels: Mapping[str, str], severities: Sequence[int]
+) -> Table:
+    """The share of targets for which two variants chose the same surrogate set."""
+    over = spans(severities)
+    columns = [Column(name, unit="%", digits=1) for name in over]
+    rows = []
+    for one, other in combinations(chosen, 2):
+        means = [
+            paired(
+                select(chosen[one], severity=span), select(chosen[other], severity=span), same_set
+            )
+            for span in over.values()
+        ]
+        cells = tuple(Cell(None) if mean is None else percent(mean) for mean in means)
+        rows.append(Row(f"{labels[one]} and {labels[other]}", cells))
+    return Table(
+        "Targets for which the same surrogate set is chosen",
+        tuple(columns),
+        tuple(rows),
+        note=f"{OVER_SPLITS} An interval may reach beyond 0 and 100 %.",
+        corner="Pair",
+    )
+
+
+def _means(
+    chosen: Mapping[str, Sequence[Record]], labels: Mapping[str, str], shifted: Sequence[int]
+) -> Iterator[str]:
+    """The order of the distances over all shifted targets."""
+    means: dict[str, Mean] = {}
+    for key, records in chosen.items():
+        own = select(records, severity=shifted)
+        if own:
+            means[key] = mean_over_splits(own)
+    if len(means) < 2:
+        return
+    order = sorted(means, key=lambda key: means[key].value)
+    told = ", ".join(f"{labels[key]} {100 * means[key].value:.2f} %" for key in order)
+    apart = 100 * (means[order[-1]].value - means[order[0]].value)
+    yield (
+        f"Mean ECE over {in_words(shifted)}: {told}; the first and the last "
+        f"are {apart:.2f} points apart."
+    )
+
+
+def _where_apart(
+    chosen: Mapping[str, Sequence[Record]], labels: Mapping[str, str], shifted: Sequence[int]
+) -> Iterator[str]:
+    """What each distance has where two choose differently."""
+    for one, other in combinations(chosen, 2):
+        found = _apart(*(select(chosen[key], severity=shifted) for key in (one, other)))
+        if found is None:
+            continue
+        pair = f"{labels[one]} and {labels[other]}"
+        if not found.share:
+            yield f"{pair} choose the same set for every shifted target."
+            continue
+        yield (
+            f"{pair} choose the same set for {100 * (1 - found.share):.1f} % of the shifted "
+            f"targets; on the others their mean ECE is {100 * found.first:.2f} % and "
+            f"{100 * found.second:.2f} %."
+        )
+
+
+def _apart(records: Sequence[Record], others: Sequence[Record]) -> _Apart | None:
+    partners = {(other.split, other.target): other for other in others}
+    pairs = [
+        (record, partners[record.split, record.target])
+        for record in records
+        if (record.split, record.target) in partners
+    ]
+    if not pairs:
+        return None
+    differ = [(a, b) for a, b in pairs if a.chosen != b.chosen]
+    n = max(len(differ), 1)
+    return _Apart(
+        len(differ) / len(pairs),
+        sum(a.ece for a, _ in differ) / n,
+        sum(b.ece for _, b in differ) / n,
+    )

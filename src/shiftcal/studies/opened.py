@@ -1,0 +1,81 @@
+"""A run on disk, opened to look at its numbers."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from shiftcal.errors import FileError, InputError
+from shiftcal.studies.archive import Archive
+from shiftcal.studies.plan.plan import Plan
+from shiftcal.studies.plan.reading import read_plan
+from shiftcal.studies.planned import variants_of
+from shiftcal.studies.record import Record, read_records
+from shiftcal.studies.stages.outcome import bank_of, fitted, judged, rows_of
+from shiftcal.studies.variant import CLEAN, Target, Variant
+
+PLAN, RECORDS, ABOUT = "plan.toml", "records.csv", "run.json"
+
+
+class Run:
+    """A run on disk.
+
+    Args:
+        folder: Where it is.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+
+    @property
+    def plan(self) -> Plan:
+        """The plan as it was run.
+
+        Raises:
+            FileError: If there is none, or it is damaged.
+        """
+        file = self.folder / PLAN
+        try:
+            return read_plan(file.read_text("utf-8"), where=str(file))
+        except OSError as error:
+            raise FileError(
+                f"{self.folder} is not the folder of a study: {file} could not be read "
+                f"({error.strerror or error})."
+            ) from error
+
+    @property
+    def records(self) -> list[Record]:
+        """Every evaluation."""
+        return read_records(self.folder / RECORDS)
+
+    @property
+    def archive(self) -> Archive:
+        """The stored scores."""
+        return Archive.open(self.folder)
+
+    def recompute(self, record: Record) -> Record:
+        """A record computed again from the stored logits, by the plan and the seed it names.
+
+        Raises:
+            InputError: If no such evaluation is in the plan.
+        """
+        plan, archive = self.plan, self.archive
+        variant, target = self._find(plan, archive, record)
+        split = archive.split(record.split, plan.calibration.images)
+        bank = bank_of(archive, variant.ladder, split, seed=record.split)
+        rows = rows_of(archive.scores(target.name), target, split)
+        made = judged(fitted(variant, record.draw, bank, archive), rows, bins=plan.bins)
+        return replace(record, **vars(made))
+
+    def _find(self, plan: Plan, archive: Archive, record: Record) -> tuple[Variant, Target]:
+        wanted = (record.panel, record.setting, record.variant, record.calibration)
+        for variant in variants_of(plan, len(archive.scores(CLEAN).logits)):
+            told = (variant.panel, variant.setting, variant.key, variant.ladder.corruption)
+            for target in variant.targets if told == wanted else ():
+                if target.name == record.target:
+                    return variant, target
+        raise InputError(
+            f"the plan of {self.folder} has no evaluation of {record.label} on {record.target} "
+            f"with surrogate sets of {record.calibration}."
+        )

@@ -1,0 +1,221 @@
+"""A study from images to tables and figures; a run made again from its stored scores."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shiftcal._checks import check_count
+from shiftcal._files import atomic_write
+from shiftcal.errors import FileError
+from shiftcal.studies.archive import Archive
+from shiftcal.studies.catalog.base import Findings
+from shiftcal.studies.opened import ABOUT, PLAN, RECORDS, Run
+from shiftcal.studies.plan.plan import Plan
+from shiftcal.studies.plan.text import to_toml
+from shiftcal.studies.planned import study_of, variants_of
+from shiftcal.studies.record import write_records
+from shiftcal.studies.results import Results
+from shiftcal.studies.stages.estimate import Estimate, estimate
+from shiftcal.studies.stages.evaluation import evaluate
+from shiftcal.studies.stages.reporting import report
+from shiftcal.studies.stages.scoring import Means, score_sets, wanted_of
+from shiftcal.studies.stages.sources import open_sources
+from shiftcal.studies.variant import CLEAN, Variant
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of a run.
+
+    Attributes:
+        folder: Where it is.
+        findings: Tables, figures and remarks.
+        scored: Images that were scored by this call; the others were there.
+        evaluated: Evaluations made by this call.
+        records: Evaluations in all.
+        seconds: By stage.
+        missing: What was left out because it was not there.
+    """
+
+    folder: Path
+    findings: Findings
+    scored: int
+    evaluated: int
+    records: int
+    seconds: dict[str, float]
+    missing: tuple[str, ...] = ()
+
+
+def reproduce(
+    plan: Plan,
+    folder: str | os.PathLike[str],
+    *,
+    means: Means | None = None,
+    workers: int = 1,
+    skip_missing: bool = False,
+    announce: Callable[[Estimate], None] | None = None,
+) -> Done:
+    """Run a study; run again, it goes on where it stopped, and redoes only what a change asks for.
+
+    Args:
+        plan: The plan.
+        folder: Where everything is written: ``plan.toml``, ``scores/``, ``splits/``,
+            ``evaluated/``, ``records.csv``, ``tables/``, ``figures/``, ``report.md``, ``run.json``.
+        means: How the scoring is done.
+        workers: Processes that evaluate.
+        skip_missing: Whether natural targets and training images that are not there are left out.
+        announce: Told how long it will take before it starts.
+
+    Raises:
+        MissingData: If data is not there; the message says what to get and where to put it.
+        InputError: If the plan cannot be run.
+        FileError: If something cannot be written; what is done is kept.
+    """
+    course = _Course(means or Means(), check_count(workers, name="workers"))
+    target = Path(folder)
+    _check_free(target)
+    study_of(plan)
+    sources = open_sources(plan, skip_missing=skip_missing)
+    plan = sources.plan
+    variants = variants_of(plan, len(sources.images))
+    wanted = wanted_of(plan, variants)
+    _make(target)
+    _write_text(target / PLAN, to_toml(plan))
+    course.lap("opening")
+    if announce is not None:
+        announce(estimate(sources, wanted, variants, target, means=course.means, workers=workers))
+        course.lap("estimate")
+    archive, scored = score_sets(sources, wanted, target, course.means)
+    course.lap("scoring")
+    return course.finish(plan, variants, archive, scored=scored, missing=sources.missing)
+
+
+def rebuild(
+    folder: str | os.PathLike[str], *, means: Means | None = None, workers: int = 1
+) -> Done:
+    """Make records, tables and figures of a run again from its stored scores; no model is run.
+
+    Args:
+        folder: Of the run.
+        means: How progress is told.
+        workers: Processes that evaluate what is not evaluated yet.
+
+    Raises:
+        FileError: If its scores are not all there.
+    """
+    course = _Course(means or Means(), check_count(workers, name="workers"))
+    target = Path(folder)
+    plan = Run(target).plan
+    archive = Archive.open(target)
+    variants = variants_of(plan, len(archive.scores(CLEAN).logits))
+    for name in wanted_of(plan, variants).names:
+        if name not in archive.entries:
+            raise FileError(
+                f"{target} has no scores of {name}, which its plan asks for. Run the plan again: "
+                f"shiftcal reproduce {target / PLAN} -o {target}"
+            )
+    course.lap("opening")
+    return course.finish(plan, variants, archive)
+
+
+@dataclass
+class _Course:
+    """How a run goes: by what means, and how long each stage took."""
+
+    means: Means
+    workers: int
+    seconds: dict[str, float] = field(default_factory=dict)
+    _last: float = field(default_factory=time.perf_counter)
+
+    def lap(self, stage: str) -> None:
+        """A stage is over."""
+        now = time.perf_counter()
+        self.seconds[stage] = round(now - self._last, 2)
+        self._last = now
+
+    def finish(
+        self,
+        plan: Plan,
+        variants: list[Variant],
+        archive: Archive,
+        *,
+        scored: int = 0,
+        missing: tuple[str, ...] = (),
+    ) -> Done:
+        """Everything that needs scores only."""
+        target = archive.folder
+        _write_splits(plan, archive)
+        records, evaluated = evaluate(
+            plan, variants, archive, workers=self.workers, reporting=self.means.reporting
+        )
+        write_records(records, target / RECORDS)
+        self.lap("evaluation")
+        results = Results(plan, tuple(records), archive)
+        findings = report(study_of(plan), results, missing=missing)
+        self.lap("report")
+        done = Done(target, findings, scored, evaluated, len(records), self.seconds, missing)
+        _write_text(target / ABOUT, json.dumps(_about(done, archive), indent=1) + "\n")
+        return done
+
+
+def _about(done: Done, archive: Archive) -> dict[str, Any]:
+    packages = ("shiftcal", "numpy", "scipy", "scikit-learn", "numba")
+    return {
+        "versions": {"python": platform.python_version(), **{p: version(p) for p in packages}},
+        "machine": {"processor": platform.machine(), "cores": os.cpu_count()},
+        "model": archive.model,
+        "images_scored": done.scored,
+        "evaluations": done.evaluated,
+        "records": done.records,
+        "seconds": done.seconds,
+        "left_out": list(done.missing),
+    }
+
+
+def _write_splits(plan: Plan, archive: Archive) -> None:
+    """The rows of every split, so that nobody has to draw them again."""
+    folder = archive.folder / "splits"
+    _make(folder)
+    for seed in plan.seeds:
+        split = archive.split(seed, plan.calibration.images)
+        with (
+            atomic_write(folder / f"seed-{seed}.npz", durable=False) as temporary,
+            temporary.open("wb") as opened,
+        ):
+            np.savez(opened, calibration=split.calibration, test=split.test)
+
+
+def _check_free(folder: Path) -> None:
+    """Refuse a folder that holds something else than a run."""
+    try:
+        names = sorted(entry.name for entry in folder.iterdir())
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise FileError(f"{folder} cannot be used: {error.strerror or error}.") from error
+    if names and PLAN not in names:
+        raise FileError(
+            f"{folder} holds {names[0]!r} and is not the folder of a study. Name a new one."
+        )
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder} could not be made: {error.strerror or error}.") from error
+
+
+def _write_text(file: Path, text: str) -> None:
+    with atomic_write(file) as temporary:
+        temporary.write_text(text, "utf-8")

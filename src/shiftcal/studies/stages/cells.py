@@ -1,0 +1,95 @@
+"""What is to be evaluated: every variant on every target in every split, each known by content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from shiftcal import methods
+from shiftcal.studies.archive import Archive
+from shiftcal.studies.plan.plan import Plan
+from shiftcal.studies.plan.reading import ORACLE
+from shiftcal.studies.record import Record
+from shiftcal.studies.stages.outcome import Outcome
+from shiftcal.studies.variant import Target, Variant
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One evaluation that is wanted.
+
+    Attributes:
+        variant: What.
+        target: On which target.
+        split: Seed of the split.
+        draw: Which draw of the method's own.
+        key: Digest of everything that decides the outcome.
+    """
+
+    variant: Variant
+    target: Target
+    split: int
+    draw: int
+    key: str
+
+    def record(self, outcome: Outcome, arrays: str) -> Record:
+        """The row of ``records.csv``."""
+        variant, target = self.variant, self.target
+        return Record(
+            panel=variant.panel,
+            setting=variant.setting,
+            variant=variant.key,
+            label=variant.label,
+            method=variant.method,
+            calibration=variant.ladder.corruption,
+            split=self.split,
+            draw=self.draw,
+            target=target.name,
+            corruption=target.corruption,
+            severity=target.severity,
+            **vars(outcome),
+            arrays=arrays,
+            key=self.key,
+        )
+
+
+def cells_of(plan: Plan, variants: Sequence[Variant], archive: Archive) -> Iterator[Cell]:
+    """All of them, split by split, variant by variant."""
+    for split in plan.seeds:
+        for variant in variants:
+            told = _told(plan, variant, archive)
+            for target in variant.targets:
+                for draw in range(variant.draws):
+                    text = json.dumps(
+                        [*told, split, draw, archive.entries[target.name].key, target.natural],
+                        sort_keys=True,
+                        default=repr,
+                    )
+                    key = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+                    yield Cell(variant, target, split, draw, key)
+
+
+def _told(plan: Plan, variant: Variant, archive: Archive) -> list[object]:
+    """What decides an outcome, beside split, draw and target.
+
+    Methods that learn from the clean set alone do not depend on the others, and those that look at
+    no features not on the training images.
+    """
+    method = None if variant.method == ORACLE else methods.get(variant.method)
+    sets = variant.ladder.sets if method is not None and method.uses_bank else ("clean",)
+    train = (
+        archive.train.key if method is not None and method.uses_features and archive.train else ""
+    )
+    return [
+        version("shiftcal"),
+        variant.method,
+        dict(variant.settings),
+        [archive.entries[name].key for name in sets],
+        variant.ladder.images,
+        plan.calibration.images,
+        plan.bins,
+        train,
+    ]

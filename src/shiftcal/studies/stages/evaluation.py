@@ -1,0 +1,148 @@
+"""From stored scores to records: whatever was evaluated before is not evaluated again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from shiftcal.scoring.progress import showing
+from shiftcal.scoring.run import Reporting
+from shiftcal.studies.archive import Archive, Split
+from shiftcal.studies.plan.plan import Plan
+from shiftcal.studies.record import Record
+from shiftcal.studies.stages.cells import Cell, cells_of
+from shiftcal.studies.stages.kept import keep_outcomes, read_outcomes
+from shiftcal.studies.stages.outcome import (
+    Fitted,
+    Outcome,
+    bank_of,
+    fitted,
+    judged,
+    rows_of,
+)
+from shiftcal.studies.variant import Ladder, Target, Variant
+
+# What one worker does at a time is a part of a split; more parts even out, and fit more often.
+_PARTS_PER_WORKER = 1
+
+
+def evaluate(
+    plan: Plan,
+    variants: Sequence[Variant],
+    archive: Archive,
+    *,
+    workers: int = 1,
+    reporting: Reporting | None = None,
+) -> tuple[list[Record], int]:
+    """Evaluate every variant on every target in every split.
+
+    Outcomes are kept in the folder of the archive, target by target, as they come. The records do
+    not depend on how many workers there are, nor on what was done before.
+
+    Args:
+        plan: The plan.
+        variants: What is compared.
+        archive: The scores.
+        workers: Processes.
+        reporting: How progress is told.
+
+    Returns:
+        The records in the order of the plan, and how many were evaluated by this call.
+    """
+    told = reporting or Reporting()
+    cells = list(cells_of(plan, variants, archive))
+    known = read_outcomes(archive.folder)
+    missing = {cell.key: cell for cell in cells if cell.key not in known}
+    tasks = _tasks(list(missing.values()), plan, workers)
+    with showing(
+        "evaluating", len(missing), shown=told.shown, line=told.line, unit="evaluations"
+    ) as step:
+        for split, target, outcomes in _run(tasks, archive, workers):
+            keep_outcomes(archive.folder, split, target, outcomes)
+            known |= outcomes
+            step(len(outcomes), kept=False)
+    records = [
+        cell.record(known[cell.key], archive.entries[cell.target.name].file) for cell in cells
+    ]
+    return records, len(missing)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a worker does at a time: some targets of a split.
+
+    Attributes:
+        split: Its seed.
+        images: To calibrate on.
+        bins: Of the ECE.
+        cells: Those of the targets.
+    """
+
+    split: int
+    images: int
+    bins: int
+    cells: tuple[Cell, ...]
+
+
+def _tasks(cells: list[Cell], plan: Plan, workers: int) -> list[Task]:
+    """Cells cut by split, and within a split by target so that workers have equal shares."""
+    made = []
+    parts = workers * _PARTS_PER_WORKER
+    for split in plan.seeds:
+        own = [cell for cell in cells if cell.split == split]
+        names = list(dict.fromkeys(cell.target.name for cell in own))
+        for part in range(parts):
+            wanted = set(names[part::parts])
+            chosen = tuple(cell for cell in own if cell.target.name in wanted)
+            if chosen:
+                made.append(Task(split, plan.calibration.images, plan.bins, chosen))
+    return made
+
+
+def _run(
+    tasks: list[Task], archive: Archive, workers: int
+) -> Iterator[tuple[int, str, dict[str, Outcome]]]:
+    if workers == 1 or len(tasks) < 2:
+        for task in tasks:
+            for target, outcomes in outcomes_of(task, archive):
+                yield task.split, target, outcomes
+        return
+    from joblib import Parallel, delayed  # type: ignore[import-untyped]
+
+    parallel = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)
+    for split, found in parallel(delayed(_all_of)(task, archive) for task in tasks):
+        for target, outcomes in found:
+            yield split, target, outcomes
+
+
+def _all_of(task: Task, archive: Archive) -> tuple[int, list[tuple[str, dict[str, Outcome]]]]:
+    return task.split, list(outcomes_of(task, archive))
+
+
+def outcomes_of(task: Task, archive: Archive) -> Iterator[tuple[str, dict[str, Outcome]]]:
+    """The outcomes of a task, target by target."""
+    split = archive.split(task.split, task.images)
+    made = _fitted(task, archive, split)
+    by_target: dict[Target, list[Cell]] = {}
+    for cell in task.cells:
+        by_target.setdefault(cell.target, []).append(cell)
+    for target, cells in by_target.items():
+        rows = rows_of(archive.scores(target.name), target, split)
+        outcomes = {}
+        for cell in cells:
+            outcomes[cell.key] = judged(made[id(cell.variant), cell.draw], rows, bins=task.bins)
+        yield target.name, outcomes
+
+
+def _fitted(task: Task, archive: Archive, split: Split) -> dict[tuple[int, int], Fitted]:
+    """Every variant of a task, fitted; one bank at a time is in memory."""
+    by_ladder: dict[Ladder, dict[tuple[int, int], Cell]] = {}
+    for cell in task.cells:
+        same = by_ladder.setdefault(cell.variant.ladder, {})
+        same[id(cell.variant), cell.draw] = cell
+    made = {}
+    for ladder, cells in by_ladder.items():
+        bank = bank_of(archive, ladder, split, seed=task.split)
+        for which, cell in cells.items():
+            made[which] = fitted(cell.variant, cell.draw, bank, archive)
+    return made

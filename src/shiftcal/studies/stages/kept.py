@@ -1,0 +1,46 @@
+"""Outcomes on disk: a file for each target of a split, found again by content."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from shiftcal._files import atomic_write
+from shiftcal.errors import FileError
+from shiftcal.studies.stages.outcome import Outcome
+
+FOLDER = "evaluated"
+
+
+def read_outcomes(folder: Path) -> dict[str, Outcome]:
+    """Every outcome that is there, by key; a damaged file counts as none."""
+    found: dict[str, Outcome] = {}
+    for file in sorted((folder / FOLDER).glob("split-*/*.json")):
+        found |= _read(file)
+    return found
+
+
+def keep_outcomes(folder: Path, split: int, target: str, outcomes: Mapping[str, Outcome]) -> None:
+    """Add the outcomes of a target to those that are there.
+
+    Raises:
+        FileError: If they cannot be written.
+    """
+    file = folder / FOLDER / f"split-{split}" / f"{target}.json"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{file.parent} could not be made: {error.strerror or error}.") from error
+    all_of_them = {**_read(file), **outcomes}
+    with atomic_write(file, durable=False) as temporary:
+        document = {key: vars(outcome) for key, outcome in all_of_them.items()}
+        temporary.write_text(json.dumps(document, indent=0) + "\n", "utf-8")
+
+
+def _read(file: Path) -> dict[str, Outcome]:
+    try:
+        told = json.loads(file.read_text("utf-8"))
+        return {key: Outcome(**values) for key, values in told.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}  # evaluated again

@@ -1,0 +1,239 @@
+"""From images to stored scores: a bank of the source under all corruptions, a file for the rest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from shiftcal._types import Labels
+from shiftcal.corruptions import Corruption, as_corruption
+from shiftcal.datasets import ImageSet, as_image_set
+from shiftcal.errors import FileError, InputError
+from shiftcal.scoring._score_file import score_file
+from shiftcal.scoring.engines import Engine
+from shiftcal.scoring.kept_features import may_give_features
+from shiftcal.scoring.run import Reporting
+from shiftcal.scoring.shard import Condition
+from shiftcal.studies.archive import Archive, Entry
+from shiftcal.studies.plan.plan import Plan
+from shiftcal.studies.stages.sources import Sources
+from shiftcal.studies.variant import CLEAN, Variant, set_name
+from shiftcal.surrogates.build import build_bank
+from shiftcal.surrogates.folder import read_document
+from shiftcal.surrogates.synthesize import Options
+
+TRAIN = "train"
+
+
+@dataclass(frozen=True)
+class Means:
+    """How the scoring is done; nothing of it changes a result.
+
+    Attributes:
+        engine: Where; ``None`` is one worker in this process.
+        cache: Folder of finished shards, shared between runs.
+        reporting: How progress is told.
+    """
+
+    engine: Engine | None = None
+    cache: str | os.PathLike[str] | None = None
+    reporting: Reporting = field(default_factory=Reporting)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which sets a study scores.
+
+    Attributes:
+        conditions: Of the source images, made on the fly; the clean one first.
+        made: Ready-made ones: where the images are, by name of the set.
+        own: Natural targets.
+    """
+
+    conditions: tuple[Condition, ...]
+    made: dict[str, str]
+    own: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all of them."""
+        on_the_fly = (condition_name(condition) for condition in self.conditions)
+        return (*on_the_fly, *self.made, *self.own)
+
+
+def condition_name(condition: Condition) -> str:
+    """The name of the set that a condition makes."""
+    name = "" if condition.corruption is None else condition.corruption.name
+    return set_name(name, condition.severity)
+
+
+def wanted_of(plan: Plan, variants: Sequence[Variant]) -> Wanted:
+    """What the variants of a plan learn from and are evaluated on."""
+    pairs = dict.fromkeys(
+        (variant.ladder.corruption, severity)
+        for variant in variants
+        for severity in variant.ladder.severities
+    )
+    pairs |= dict.fromkeys(
+        (target.corruption, target.severity)
+        for variant in variants
+        for target in variant.targets
+        if target.severity
+    )
+    own = {ladder.name: ladder for ladder in plan.ladders}
+    conditions, made = [Condition()], {}
+    corruptions = {name: _corruption(plan, name) for name, _ in pairs}
+    for name, severity in pairs:
+        if plan.shifts.made is None or name in own:
+            conditions.append(_condition(corruptions[name], severity))
+        else:
+            text = plan.shifts.made.replace("{corruption}", name)
+            made[set_name(name, severity)] = text.replace("{severity}", str(severity))
+    natural = {t.name: None for v in variants for t in v.targets if t.natural}
+    return Wanted(tuple(conditions), made, tuple(natural))
+
+
+def _condition(corruption: Corruption, severity: int) -> Condition:
+    if not 1 <= severity <= corruption.severities:
+        raise InputError(
+            f"{corruption.name} has the severities 1 to {corruption.severities}; the plan asks "
+            f"for {severity}."
+        )
+    return Condition(corruption, severity)
+
+
+def _corruption(plan: Plan, name: str) -> Corruption:
+    for ladder in plan.ladders:
+        if ladder.name == name:
+            from shiftcal.corruptions import Strengths
+
+            return Strengths(ladder.corruption, ladder.strengths, name=ladder.name)
+    return as_corruption(name)
+
+
+def score_sets(sources: Sources, wanted: Wanted, folder: Path, means: Means) -> tuple[Archive, int]:
+    """Have all sets scored below the folder of a run, whatever was done before.
+
+    A plan with another model or other images is scored in folders of its own, so that nothing is
+    mixed; anything else of a plan can change, and only what is missing is scored.
+
+    Returns:
+        The archive, and how many images were scored by this call.
+
+    Raises:
+        InputError: If the model fails, or ready-made images are others than the clean ones.
+        FileError: If something cannot be written; what is done is kept.
+    """
+    bank = folder / "scores" / f"source-{digest_of(sources)}"
+    _make(bank.parent)
+    built = build_bank(
+        sources.model,
+        sources.images,
+        bank,
+        conditions=wanted.conditions,
+        options=options_of(sources, means),
+    )
+    document = read_document(bank)
+    entries = {
+        Path(entry["file"]).stem: Entry(f"scores/{bank.name}/{entry['file']}", entry["key"])
+        for entry in document["sets"]
+    }
+    others = _Others(sources, bank.with_name(f"sets-{digest_of(sources)}"), means)
+    for name, spec in wanted.made.items():
+        entries[name] = others.score(name, as_image_set(spec))
+    for name in wanted.own:
+        entries[name] = others.score(name, sources.sets[name], own=True)
+    train = None if sources.train is None else others.score(TRAIN, sources.train, own=True)
+    archive = Archive(folder, entries, train, {**document["origin"]["model"], **_about(sources)})
+    _check_made(archive, wanted)
+    archive.write()
+    return archive, built.computed + others.computed
+
+
+def options_of(sources: Sources, means: Means) -> Options:
+    """How the bank of the source is made; targets keep their features, too."""
+    plan = sources.plan
+    return Options(
+        seed=plan.shifts.seed,
+        table=plan.shifts.table,
+        dtype=plan.model.dtype,
+        engine=means.engine,
+        cache=means.cache,
+        features="all" if may_give_features(sources.model) else "none",
+        reporting=means.reporting,
+    )
+
+
+class _Others:
+    """Sets with files of their own, scored one after the other."""
+
+    def __init__(self, sources: Sources, folder: Path, means: Means) -> None:
+        self.sources, self.folder, self.means = sources, folder, means
+        self.computed = 0
+
+    def score(self, name: str, images: ImageSet, *, own: bool = False) -> Entry:
+        """Have the scores of a set in its file."""
+        _make(self.folder)
+        scored = score_file(
+            self.sources.model,
+            images,
+            self.folder / f"{name}.npz",
+            dtype=self.sources.plan.model.dtype,
+            engine=self.means.engine,
+            cache=self.means.cache,
+            reporting=self.means.reporting,
+        )
+        self.computed += scored.computed
+        return Entry(f"scores/{self.folder.name}/{name}.npz", scored.key, own)
+
+
+def digest_of(sources: Sources) -> str:
+    """A short digest of what decides all scores: the model, the images, the corruptions' seed."""
+    plan = sources.plan
+    told = [
+        sources.model.fingerprint,
+        sources.model.engine,
+        plan.model.groups,
+        plan.model.batch_size,
+        plan.model.dtype,
+        plan.data.images,
+        plan.data.labels,
+        plan.data.limit,
+        plan.shifts.seed,
+        plan.shifts.table,
+    ]
+    return hashlib.blake2b(json.dumps(told).encode(), digest_size=4).hexdigest()
+
+
+def _about(sources: Sources) -> dict[str, object]:
+    return {"spec": sources.plan.model.spec[0], "images": sources.images.name}
+
+
+def _check_made(archive: Archive, wanted: Wanted) -> None:
+    """Ready-made images must be the clean ones, row by row: the split is one for all."""
+    clean = archive.scores(CLEAN)
+    for name in wanted.made:
+        found = archive.scores(name)
+        if not _same(found.labels, clean.labels):
+            raise InputError(
+                f"the images of {name} ({wanted.made[name]}) must be those of the clean set, in "
+                f"its order; they are {len(found.logits):,} with other labels, it has "
+                f"{len(clean.logits):,}. Name the clean images they were made of."
+            )
+
+
+def _same(labels: Labels | None, clean: Labels | None) -> bool:
+    return labels is not None and clean is not None and np.array_equal(labels, clean)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder} could not be made: {error.strerror or error}.") from error

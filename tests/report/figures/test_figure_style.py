@@ -1,0 +1,91 @@
+"""The look: a method keeps its colour, and colours stay apart for every eye."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from skimage.color import deltaE_ciede2000, rgb2lab
+
+from shiftcal import methods
+from shiftcal.report.figures._style import METHODS, looks, tint
+
+# Machado, Oliveira and Fernandes, 2009, severity 1, on linear RGB.
+EYES = {
+    "usual": np.eye(3),
+    "protan": np.array(
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ]
+    ),
+    "deutan": np.array(
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ]
+    ),
+    "tritan": np.array(
+        [
+            [1.255528, -0.076749, -0.178779],
+            [-0.078411, 0.930809, 0.147602],
+            [0.004733, 0.691367, 0.303900],
+        ]
+    ),
+}
+
+
+def seen(colour, eye):
+    """CIELAB of a colour as an eye sees it."""
+    srgb = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+    light = np.clip(EYES[eye] @ linear, 0, 1)
+    shown = np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)
+    return rgb2lab(shown)
+
+
+def least_difference(colours, eye):
+    return min(
+        float(deltaE_ciede2000(seen(one, eye), seen(other, eye)))
+        for one, other in combinations(colours, 2)
+    )
+
+
+def test_every_method_of_the_library_has_a_look_of_its_own():
+    assert set(METHODS) == {*methods.names(), "oracle"}
+    assert METHODS["oracle"].colour == "#000000"
+    assert METHODS["oracle"].dashes == "--"
+    red, green, blue = (METHODS["vanilla"].colour[i : i + 2] for i in (1, 3, 5))
+    assert red == green == blue
+
+
+# A difference of 2.3 is just noticed; 10 is seen at a glance.
+@pytest.mark.parametrize("eye", EYES)
+def test_the_colours_of_the_methods_stay_apart_for_every_eye(eye):
+    assert least_difference([look.colour for look in METHODS.values()], eye) > 10
+
+
+@pytest.mark.parametrize("eye", EYES)
+def test_the_first_other_colours_stay_apart_for_every_eye(eye):
+    assert least_difference([look.colour for look in looks("abcde").values()], eye) > 8
+
+
+def test_a_method_looks_the_same_whatever_stands_beside_it():
+    assert looks(["sac"])["sac"] == looks(["x", "ts", "y", "sac"])["sac"] == METHODS["sac"]
+
+
+def test_other_keys_are_told_apart_by_their_order():
+    assert looks(["x", "sac", "y"])["y"] == looks(["u", "v"])["v"]
+    assert looks(["x", "x", "y"]) == looks(["x", "y"])
+    made = looks([*METHODS, *map(str, range(20))])
+    assert len(set(made.values())) == 27
+    assert not {made[str(i)].colour for i in range(20)} & {look.colour for look in METHODS.values()}
+
+
+def test_a_tint_is_a_third_of_the_colour():
+    assert tint("#000000") == "#AAAAAA"
+    assert tint("#FFFFFF") == "#FFFFFF"
+    assert tint("#0000FF") == "#AAAAFF"
