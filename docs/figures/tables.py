@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 import statistics
+import sys
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[1]
 RESULTS = DOCS.parent / "benchmarks" / "accuracy" / "results"
 SPEED = DOCS.parent / "benchmarks" / "speed" / "results"
-PAGES = ("banks.md", "choose.md", "corruptions.md", "metrics.md", "scale.md")
+PAGES = ("banks.md", "choose.md", "corruptions.md", "metrics.md", "results.md", "scale.md")
 METHODS = ("vanilla", "ts", "cpcs", "transcal", "sts", "sac")
 SHIFTS = {
     "none": "none: new clean digits",
@@ -29,7 +30,7 @@ SHIFTS = {
     "blur": "blur",
     "faded": "faded to half",
 }
-_MARKED = re.compile(r"(<!-- table: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_MARKED = re.compile(r"(<!-- table: ([a-z0-9/-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def load(name, folder=RESULTS):
@@ -334,7 +335,17 @@ TABLES = {
 
 def renewed(text):
     """The text of a page with every marked table written anew."""
-    return _MARKED.sub(lambda m: f"{m[1]}\n{TABLES[m[2]]()}\n{m[3]}", text)
+    return _MARKED.sub(lambda m: f"{m[1]}\n{written(m[2])}\n{m[3]}", text)
+
+
+def written(name):
+    """One table; a name with a slash is a block of the page of results."""
+    if "/" not in name:
+        return TABLES[name]()
+    sys.path.insert(0, str(DOCS / "figures"))
+    from results import block
+
+    return block(name)
 
 
 def main() -> None:

@@ -16,17 +16,16 @@ from shiftcal.studies.showing import OVER_SPLITS, percent
 def full_table(records: Sequence[Record], variants: Mapping[str, str]) -> Table:
     """ECE of every target and method, beside the model's own accuracy and confidence there.
 
-    A row is a corruption at a severity, in the order of the records; the best of each row is
-    marked, the oracle aside.
+    A row is a corruption at a severity; the best of each row is marked, the oracle aside.
     """
     columns = [
         Column("accuracy", unit="%", group="Model"),
         Column("confidence", unit="%", group="Model"),
         *(Column(label, unit="%", group="ECE") for label in variants.values()),
     ]
-    rows = []
+    rows: list[Row] = []
     corruption = None
-    for target in dict.fromkeys(record.target for record in records):
+    for target in _by_corruption(records):
         here = select(records, target=target)
         first = select(here, variant=here[0].variant)
         cells = [_percent(select(here, variant=key)) for key in variants]
@@ -38,7 +37,7 @@ def full_table(records: Sequence[Record], variants: Mapping[str, str]) -> Table:
                     percent(mean_over_splits(first, lambda record: record.raw_confidence)),
                     *_marked(cells, list(variants)),
                 ),
-                rule_before=here[0].corruption != corruption,
+                rule_before=bool(rows) and here[0].corruption != corruption,
             )
         )
         corruption = here[0].corruption
@@ -49,6 +48,13 @@ def full_table(records: Sequence[Record], variants: Mapping[str, str]) -> Table:
         note=f"{OVER_SPLITS} The lowest ECE of a row is marked, the oracle's aside.",
         corner="Target",
     )
+
+
+def _by_corruption(records: Sequence[Record]) -> list[str]:
+    """The targets, those of one corruption together, by severity."""
+    order = {name: i for i, name in enumerate(dict.fromkeys(r.corruption for r in records))}
+    places = {r.target: (order[r.corruption], r.severity or 0) for r in records}
+    return sorted(places, key=places.__getitem__)
 
 
 def _percent(records: Sequence[Record]) -> Cell:

@@ -164,7 +164,8 @@ class _Course:
         findings = report(study_of(plan), results, missing=missing)
         self.lap("report")
         done = Done(target, findings, scored, evaluated, len(records), self.seconds, missing)
-        _write_text(target / ABOUT, json.dumps(_about(done, archive), indent=1) + "\n")
+        about = {"study": plan.study, **_about(done, archive)}
+        _write_text(target / ABOUT, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
         return done
 
 
@@ -179,6 +180,7 @@ def _about(done: Done, archive: Archive) -> dict[str, Any]:
         "records": done.records,
         "seconds": done.seconds,
         "left_out": list(done.missing),
+        "remarks": list(done.findings.remarks),
     }
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar, final
 
 from shiftcal.errors import InputError
 from shiftcal.report.tables.table import Cell, Column, Row, Table
-from shiftcal.studies.catalog._pairs import paired, same_set
+from shiftcal.studies.catalog._pairs import pairs, same_set
 from shiftcal.studies.catalog._spans import in_words, spans
 from shiftcal.studies.catalog.base import Findings, Study, compared
 from shiftcal.studies.plan.plan import Plan
@@ -95,9 +95,7 @@ def _agreement(
     rows = []
     for one, other in combinations(chosen, 2):
         means = [
-            paired(
-                select(chosen[one], severity=span), select(chosen[other], severity=span), same_set
-            )
+            same_set(select(chosen[one], severity=span), select(chosen[other], severity=span))
             for span in over.values()
         ]
         cells = tuple(Cell(None) if mean is None else percent(mean) for mean in means)
@@ -106,7 +104,7 @@ def _agreement(
         "Targets for which the same surrogate set is chosen",
         tuple(columns),
         tuple(rows),
-        note=f"{OVER_SPLITS} An interval may reach beyond 0 and 100 %.",
+        note=OVER_SPLITS,
         corner="Pair",
     )
 
@@ -151,18 +149,13 @@ def _where_apart(
 
 
 def _apart(records: Sequence[Record], others: Sequence[Record]) -> _Apart | None:
-    partners = {(other.split, other.target): other for other in others}
-    pairs = [
-        (record, partners[record.split, record.target])
-        for record in records
-        if (record.split, record.target) in partners
-    ]
-    if not pairs:
+    both = list(pairs(records, others))
+    if not both:
         return None
-    differ = [(a, b) for a, b in pairs if a.chosen != b.chosen]
+    differ = [(a, b) for a, b in both if a.chosen != b.chosen]
     n = max(len(differ), 1)
     return _Apart(
-        len(differ) / len(pairs),
+        len(differ) / len(both),
         sum(a.ece for a, _ in differ) / n,
         sum(b.ece for _, b in differ) / n,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from shiftcal.errors import FileError
@@ -53,7 +54,7 @@ def _page(study: Study, results: Results, findings: Findings, missing: tuple[str
         title = figure.title or name
         parts += [Heading(title), Figure(f"{FIGURES}/{name}.png", alt=title)]
     for name, table in findings.tables.items():
-        parts += [Heading(table.title or name), table]
+        parts += [Heading(table.title or name), replace(table, title="")]
     parts += [Heading("Where the numbers come from"), Markdown(_HOW)]
     parts += [Heading("The plan"), Code(to_toml(plan), language="toml")]
     return Page(study.title, tuple(parts))  # type: ignore[arg-type]

@@ -177,8 +177,8 @@ def _grouped(
 
     Natural targets bring the names of the groups already, or the classes that are grouped.
     """
-    from shiftcal.datasets.class_groups import class_groups, grouped
-    from shiftcal.models.grouped import GroupedModel
+    from shiftcal.datasets import class_groups, grouped
+    from shiftcal.models import GroupedModel
 
     groups = class_groups(name)
     own = {

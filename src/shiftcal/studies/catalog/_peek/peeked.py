@@ -46,7 +46,7 @@ class Peeked:
 
     def same(self, severities: Sequence[int]) -> Mean | None:
         """The share of draws that choose the same surrogate set as all rows."""
-        return paired(select(self.records, severity=severities), self.whole, same_set)
+        return same_set(select(self.records, severity=severities), self.whole)
 
     def spread(self, severities: Sequence[int]) -> float | None:
         """Standard deviation of the ECE over the draws for one target of one split.
@@ -90,7 +90,7 @@ def same_set_table(peeked: Sequence[Peeked], severities: Sequence[int]) -> Table
         "Draws that choose the same surrogate set as all rows do",
         tuple(columns),
         tuple(rows),
-        note=f"{OVER_SPLITS} An interval may reach beyond 0 and 100 %.",
+        note=OVER_SPLITS,
         corner=_CORNER,
     )
 

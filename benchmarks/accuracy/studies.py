@@ -1,0 +1,117 @@
+"""The paper's studies on the real data that is here, from images to committed results.
+
+``python benchmarks/accuracy/studies.py [NAME ...]`` runs the plans of these names, or all of them,
+in ``runs/`` below the current folder (scores are shared between them in ``runs/cache``), and copies
+what is worth keeping to ``results/studies/NAME``: the plan, the records, the tables, the data of
+the figures, and what it took. Reads images and networks from $SHIFTCAL_DATA or ../shared/data.
+
+ResNet-20 runs in onnxruntime, twice as fast here as in torch; the plans that come with shiftcal
+name the same weights for torch.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from shiftcal import studies
+from shiftcal.scoring.run import Reporting
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = Path(__file__).parent / "results" / "studies"
+RUNS = Path("runs")
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+ON_CIFAR = (
+    "synthetic", "natural-cifar10", "corruption-choice", "distances", "peek", "ablation",
+    "why-it-works",
+)  # fmt: skip
+ON_IMAGENET = ("natural-imagenet16", "synthetic-imagenet")
+WEIGHTS = "cifar10-resnet-weights/resnet20-12fca82f.th"
+# Larger tables of records are packed.
+PACKED_BYTES = 500_000
+
+
+def data_folder() -> Path:
+    data = Path(os.environ.get("SHIFTCAL_DATA") or ROOT.parent / "shared" / "data")
+    if not data.is_dir():
+        raise SystemExit("real data not found: set SHIFTCAL_DATA to its folder")
+    return data
+
+
+def resnet20(data: Path, folder: Path) -> str:
+    """The network as an ONNX file, and the text that opens it."""
+    import onnx
+    import torch
+    from onnx_resnet import resnet20_onnx
+
+    stored = torch.load(data / WEIGHTS, weights_only=True, map_location="cpu")["state_dict"]
+    weights = {name.removeprefix("module."): value.numpy() for name, value in stored.items()}
+    file = folder / "resnet20.onnx"
+    file.write_bytes(resnet20_onnx(weights))
+    pooled = next(n for n in onnx.load(file).graph.node if n.op_type == "Flatten").output[0]
+    return (
+        f"onnx:{file}?mean=0.485,0.456,0.406&std=0.229,0.224,0.225&features_from={pooled}"
+        "&batch_size=256"
+    )
+
+
+def plan_of(name: str, data: Path) -> studies.Plan:
+    text, where = studies.plan_text(name)
+    plan = studies.read_plan(text, data=data, where=where)
+    if name in ON_CIFAR:
+        plan = replace(plan, model=replace(plan.model, spec=(resnet20(data, RUNS),)))
+    return plan
+
+
+def run(name: str, data: Path) -> studies.Done:
+    def say(text: object) -> None:
+        print(f"{time.strftime('%X')} {name}: {text}", flush=True)
+
+    means = studies.Means(cache=RUNS / "cache", reporting=Reporting(line=say))
+    return studies.reproduce(
+        plan_of(name, data),
+        RUNS / name,
+        means=means,
+        workers=os.cpu_count() or 1,
+        skip_missing=True,
+        announce=say,
+    )
+
+
+def keep(name: str, data: Path) -> None:
+    """Copy what is worth keeping; the folder of the data is written as in the plan."""
+    source, target = RUNS / name, RESULTS / name
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    files = [source / "plan.toml", source / "run.json", source / "records.csv"]
+    files += sorted((source / "tables").glob("*.csv")) + sorted((source / "tables").glob("*.md"))
+    files += sorted((source / "figures").glob("*.json"))
+    for file in files:
+        text = file.read_text("utf-8").replace(str(data), "{data}")
+        kept = target / file.relative_to(source)
+        kept.parent.mkdir(exist_ok=True)
+        if file.name == "records.csv" and len(text) > PACKED_BYTES:
+            packed = gzip.compress(text.encode(), mtime=0)
+            kept.with_name("records.csv.gz").write_bytes(packed)
+        else:
+            kept.write_text(text, "utf-8")
+
+
+def main(names: list[str]) -> None:
+    data = data_folder()
+    RUNS.mkdir(exist_ok=True)
+    for name in names or [*ON_CIFAR, *ON_IMAGENET]:
+        done = run(name, data)
+        keep(name, data)
+        print(json.dumps(done.seconds), *done.findings.remarks, sep="\n  ", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
