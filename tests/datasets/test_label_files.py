@@ -37,7 +37,7 @@ def test_every_kind_gives_the_labels_in_order(tmp_path):
         ("l.txt", b"", "labels in a row"),
         ("l.npy", b"text", "could not be read as labels"),
         ("l.npy", b"", "could not be read as labels"),
-        ("l.mat", b"", "must be a file of labels, .npy, .csv or .txt; it ends in '.mat'"),
+        ("l.mat", b"", "must be a file of labels, .npy, .npz, .csv or .txt; it ends in '.mat'"),
     ],
 )
 def test_files_that_are_no_labels_are_refused(tmp_path, name, content, words):

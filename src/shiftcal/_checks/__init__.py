@@ -4,6 +4,7 @@ Every function returns the checked value and never changes what it was given.
 """
 
 from shiftcal._checks.arrays import to_array
+from shiftcal._checks.groups import check_groups
 from shiftcal._checks.images import ImageLayout, check_images
 from shiftcal._checks.model_outputs import (
     GUARD_FROM,
@@ -41,6 +42,7 @@ __all__ = [
     "check_count",
     "check_features",
     "check_fraction",
+    "check_groups",
     "check_images",
     "check_labels",
     "check_logits",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from shiftcal._registry import Registry
 
 if TYPE_CHECKING:
+    from shiftcal.datasets._class_groups import class_groups, grouped
     from shiftcal.datasets.base import Batch, ImageSet
     from shiftcal.datasets.containers.chain import ChainImages
     from shiftcal.datasets.open import as_image_set, load
@@ -27,6 +28,8 @@ _WHERE = {
     "ImageSet": "base",
     "as_image_set": "open",
     "calibration_split": "splits",
+    "class_groups": "_class_groups",
+    "grouped": "_class_groups",
     "load": "open",
     "source_split": "splits",
     "target_split": "splits",
@@ -38,6 +41,8 @@ __all__ = [
     "ImageSet",
     "as_image_set",
     "calibration_split",
+    "class_groups",
+    "grouped",
     "load",
     "names",
     "source_split",

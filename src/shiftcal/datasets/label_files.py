@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.datasets._label_join import joined
+from shiftcal.datasets._npz_member import member_of, read_member
 from shiftcal.datasets.base import ImageSet
 from shiftcal.errors import FileError, MissingData
 
@@ -23,13 +24,14 @@ def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
     """Labels ``(n,)`` in the order of the file: class indices, or names.
 
     Args:
-        path: ``.npy``, an array; ``.csv``, a table with a first line and a column ``label``;
-            ``.txt``, one label a line.
+        path: ``.npy``, an array; ``FILE.npz:KEY``, an array of an ``.npz`` file, ``labels`` if no
+            key is said; ``.csv``, a table with a first line and a column ``label``; ``.txt``, one
+            label a line.
 
     Raises:
         FileError: If the file is not there, is damaged, or is none of these.
     """
-    return _read(Path(path))[0]
+    return _read(path)[0]
 
 
 def labels_for(images: ImageSet, path: str | os.PathLike[str]) -> NDArray[Any]:
@@ -45,27 +47,38 @@ def labels_for(images: ImageSet, path: str | os.PathLike[str]) -> NDArray[Any]:
     Raises:
         FileError: If the file cannot be read, or does not have the label of every image.
     """
-    file = Path(path)
-    labels, names = _read(file)
+    labels, names = _read(path)
     if names:
-        return labels[joined(images, names, labels, source=str(file))]
+        return labels[joined(images, names, labels, source=os.fspath(path))]
     if len(labels) != len(images):
         raise FileError(
-            f"{file} must have a label for every image of {images.name}, {len(images):,} in "
+            f"{path} must have a label for every image of {images.name}, {len(images):,} in "
             f"order; it has {len(labels):,}. A column 'file' in a .csv says whose they are."
         )
     return labels
 
 
-def _read(file: Path) -> tuple[NDArray[Any], dict[str, list[str]]]:
+def _read(path: str | os.PathLike[str]) -> tuple[NDArray[Any], dict[str, list[str]]]:
     """The labels, and the columns that say whose they are."""
+    file, key = member_of(path)
+    names: dict[str, list[str]] = {}
+    if file.suffix.lower() == ".npz":
+        found = read_member(file, key, default="labels")
+    else:
+        found, names = _parsed(file)
+    if found.ndim != 1 or not found.size:
+        raise FileError(f"{path} must hold labels in a row, shape (n,); got shape {found.shape}.")
+    return found, names
+
+
+def _parsed(file: Path) -> tuple[NDArray[Any], dict[str, list[str]]]:
     kind = file.suffix.lower()
     if kind not in _READERS:
         raise FileError(
-            f"{file} must be a file of labels, .npy, .csv or .txt; it ends in {kind!r}."
+            f"{file} must be a file of labels, .npy, .npz, .csv or .txt; it ends in {kind!r}."
         )
     try:
-        found, names = _READERS[kind](file)
+        return _READERS[kind](file)
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
         raise (MissingData if missing else FileError)(
@@ -75,9 +88,6 @@ def _read(file: Path) -> tuple[NDArray[Any], dict[str, list[str]]]:
         if isinstance(error, FileError):
             raise
         raise FileError(f"{file} could not be read as labels: {error}.") from error
-    if found.ndim != 1 or not found.size:
-        raise FileError(f"{file} must hold labels in a row, shape (n,); got shape {found.shape}.")
-    return found, names
 
 
 def _from_npy(file: Path) -> tuple[NDArray[Any], dict[str, list[str]]]:

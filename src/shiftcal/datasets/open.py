@@ -19,6 +19,7 @@ from shiftcal.datasets.containers.arrays import ArrayImages
 from shiftcal.datasets.containers.class_folder import class_folder
 from shiftcal.datasets.containers.files import FileImages
 from shiftcal.datasets.containers.hf_disk import HuggingFaceImages, is_saved
+from shiftcal.datasets.containers.mosaic import mosaic
 from shiftcal.datasets.containers.parquet import ParquetImages
 from shiftcal.datasets.containers.sequences import SequenceImages
 from shiftcal.datasets.containers.tar import TarImages
@@ -30,6 +31,7 @@ _KINDS: dict[str, Callable[..., ImageSet]] = {
     "array": array_file,
     "folder": class_folder,
     "huggingface": HuggingFaceImages,
+    "mosaic": mosaic,
     "parquet": ParquetImages,
     "tar": TarImages,
 }
@@ -49,13 +51,13 @@ def as_image_set(
             if grey; a list of Pillow images, of arrays or of image files; a data set with a length
             and items ``(image, label)``, such as a torch one without transforms; a path; or a line
             ``NAME:PATH?option=value&option=value`` with the name of a published data set or of a
-            kind (``folder``, ``array``, ``parquet``, ``huggingface``, ``tar``).
+            kind (``folder``, ``array``, ``mosaic``, ``parquet``, ``huggingface``, ``tar``).
         labels: ``(n,)``, indices or, with classes, names; or the path of an ``.npy``, ``.csv`` or
-            ``.txt`` file of them. They take the place of those the set has. A ``.csv`` with a
-            column ``file``, ``path`` or ``id`` is matched to the names of the images, and may have
-            rows of others; else labels are in the order of the images. Numbers are
-            columns of the model, so that the set's own names of classes are dropped with them;
-            names are looked up among them.
+            ``.txt`` file of them, or ``FILE.npz:KEY``. They take the place of those the set has.
+            A ``.csv`` with a column ``file``, ``path`` or ``id`` is matched to the names of the
+            images, and may have rows of others; else labels are in the order of the images.
+            Numbers are columns of the model, so that the set's own names of classes are dropped
+            with them; names are looked up among them.
         classes: Names of the classes in the order of the indices, in the place of its own.
 
     Raises:

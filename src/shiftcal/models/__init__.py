@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from shiftcal.models.base import Model, Outputs
     from shiftcal.models.callable import CallableModel
     from shiftcal.models.exported import ExportedModel
+    from shiftcal.models.grouped import GroupedModel
     from shiftcal.models.onnx import OnnxModel
     from shiftcal.models.preprocessing import Preprocessing
     from shiftcal.models.pytorch import TorchModel
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _WHERE = {
     "CallableModel": "callable",
     "ExportedModel": "exported",
+    "GroupedModel": "grouped",
     "Model": "base",
     "OnnxModel": "onnx",
     "Outputs": "base",
@@ -49,6 +51,7 @@ _WHERE = {
 __all__ = [
     "CallableModel",
     "ExportedModel",
+    "GroupedModel",
     "Model",
     "OnnxModel",
     "Outputs",

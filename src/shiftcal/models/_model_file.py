@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from shiftcal.errors import FileError
+from shiftcal.errors import FileError, MissingData
 
 
 class ModelFile:
@@ -27,7 +27,7 @@ class ModelFile:
     ) -> None:
         self.path = Path(path).absolute()
         if not self.path.is_file():
-            raise FileError(f"{path} must be {kind}; there is no file of that name.")
+            raise MissingData(f"{path} must be {kind}; there is no file of that name.")
         self._stamps = {self.path: _stamp(self.path)}
         self.data = self.path.read_bytes()
         made = hashlib.sha256(self.data)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from shiftcal._checks import check_count
 from shiftcal._optional import require
-from shiftcal.errors import FileError, InputError
+from shiftcal.errors import FileError, InputError, MissingData
 from shiftcal.models._features import as_features, picked
 from shiftcal.models._model_file import check_same
 from shiftcal.models._pt2_archive import checked_archive
@@ -60,7 +60,7 @@ class ExportedModel(Model):
 
     def _open(self) -> None:
         if not self.path.is_file():
-            raise FileError(
+            raise MissingData(
                 f"{self.path} must be a file of torch.export; there is no file of that name."
             )
         export = require("torch.export", extra="torch", needed_by="a torch.export model")

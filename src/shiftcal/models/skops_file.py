@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shiftcal._optional import require
-from shiftcal.errors import FileError
+from shiftcal.errors import FileError, MissingData
 
 
 def read_skops(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
@@ -28,7 +28,7 @@ def read_skops(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
     """
     path = Path(path)
     if not path.is_file():
-        raise FileError(f"{path} must be a .skops file; there is no file of that name.")
+        raise MissingData(f"{path} must be a .skops file; there is no file of that name.")
     skops = require("skops.io", extra="skops", needed_by="a .skops file")
     data = path.read_bytes()  # judged and loaded from the same bytes
     if not zipfile.is_zipfile(io.BytesIO(data)):

@@ -10,7 +10,7 @@ from textwrap import shorten
 from typing import Any
 
 from shiftcal._optional import require
-from shiftcal.errors import FileError
+from shiftcal.errors import FileError, MissingData
 
 # Where training scripts put the weights inside what they save.
 _NESTS = ("state_dict", "model", "net")
@@ -83,7 +83,7 @@ def read_weights(path: str | Path) -> dict[str, Any]:
     """
     path = Path(path)
     if not path.is_file():
-        raise FileError(f"{path} must be a file of weights; there is no file of that name.")
+        raise MissingData(f"{path} must be a file of weights; there is no file of that name.")
     state = _tensors(path) if path.suffix == ".safetensors" else _saved(path)
     while isinstance(state, dict):
         nest = next((name for name in _NESTS if isinstance(state.get(name), dict)), None)

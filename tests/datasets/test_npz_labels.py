@@ -1,0 +1,89 @@
+"""Labels in an .npz file, named as FILE.npz:KEY."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from shiftcal.datasets import _npz_member, as_image_set
+from shiftcal.datasets._npz_member import member_of
+from shiftcal.datasets.label_files import read_labels
+from shiftcal.errors import FileError, MissingData
+
+
+def test_a_key_names_the_array(tmp_path):
+    np.savez_compressed(tmp_path / "l.npz", test=[2, 0, 1], train=list("abc"))
+    assert read_labels(f"{tmp_path}/l.npz:test").tolist() == [2, 0, 1]
+    assert read_labels(tmp_path / "l.npz:train").tolist() == ["a", "b", "c"]
+    images = np.zeros((3, 8, 8, 3), np.uint8)
+    found = as_image_set(images, labels=f"{tmp_path}/l.npz:test")
+    assert found.labels.tolist() == [2, 0, 1]
+    np.save(tmp_path / "x.npy", images)
+    line = f"array:{tmp_path}/x.npy?labels={tmp_path}/l.npz:test"
+    assert as_image_set(line).labels.tolist() == [2, 0, 1]
+
+
+def test_without_a_key_labels_are_the_array_of_that_name(tmp_path):
+    np.savez(tmp_path / "l.npz", labels=[1, 1], other=[0, 0])
+    assert read_labels(tmp_path / "l.npz").tolist() == [1, 1]
+    np.savez(tmp_path / "o.npz", test=[1, 1], train=[0, 0])
+    with pytest.raises(
+        FileError, match=r"no array 'labels'; it holds 'test', 'train'\. Name one as o\.npz:test"
+    ):
+        read_labels(tmp_path / "o.npz")
+    with pytest.raises(FileError, match="no array 'tset'; it holds 'test', 'train'"):
+        read_labels(tmp_path / "o.npz:tset")
+
+
+@pytest.mark.parametrize(
+    ("text", "file", "key"),
+    [
+        ("l.npz:test", "l.npz", "test"),
+        ("a/L.NPZ:x/y", "a/L.NPZ", "x/y"),
+        ("C:\\data\\l.npz", "C:\\data\\l.npz", None),
+        ("C:\\data\\l.npz:test", "C:\\data\\l.npz", "test"),
+        ("C:/data/l.npy", "C:/data/l.npy", None),
+        ("C:l.csv", "C:l.csv", None),
+        ("l.npz:", "l.npz:", None),
+    ],
+)
+def test_a_drive_is_no_file_and_its_rest_no_key(text, file, key):
+    assert member_of(text) == (Path(file), key)
+
+
+def test_a_file_of_that_very_name_is_the_path_it_is(tmp_path):
+    (tmp_path / "l.npz:x.txt").write_text("4\n5\n")
+    assert read_labels(tmp_path / "l.npz:x.txt").tolist() == ["4", "5"]
+
+
+def test_files_that_are_none_are_refused(tmp_path):
+    with pytest.raises(MissingData, match=r"none\.npz could not be read: No such file"):
+        read_labels(tmp_path / "none.npz:test")
+    (tmp_path / "l.npz").write_bytes(b"text")
+    with pytest.raises(FileError, match=r"could not be read as an \.npz file: File is not a zip"):
+        read_labels(tmp_path / "l.npz:test")
+    with zipfile.ZipFile(tmp_path / "l.npz", "w") as archive:
+        archive.writestr("readme.txt", "hello")
+    with pytest.raises(FileError, match="must hold arrays; it holds none"):
+        read_labels(tmp_path / "l.npz:readme")
+    with zipfile.ZipFile(tmp_path / "l.npz", "w") as archive:
+        archive.writestr("test.npy", b"damaged")
+    with pytest.raises(FileError, match=r"could not be read as an \.npz file"):
+        read_labels(tmp_path / "l.npz:test")
+    np.savez(tmp_path / "l.npz", table=np.eye(2), none=[])
+    for key, shape in [("table", r"\(2, 2\)"), ("none", r"\(0,\)")]:
+        with pytest.raises(FileError, match=rf"l.npz:{key} must hold labels in a row.*{shape}"):
+            read_labels(f"{tmp_path}/l.npz:{key}")
+
+
+def test_nothing_is_unpickled_and_nothing_unpacked_without_end(tmp_path, monkeypatch):
+    np.savez(tmp_path / "l.npz", test=np.array([{}], object))
+    with pytest.raises(FileError, match="Object arrays cannot be loaded"):
+        read_labels(f"{tmp_path}/l.npz:test")
+    np.savez_compressed(tmp_path / "l.npz", test=np.zeros(1000))
+    monkeypatch.setattr(_npz_member, "_MOST_BYTES", 4000)
+    with pytest.raises(FileError, match=r"'test' must take at most 4,000 bytes; it takes 8,128"):
+        read_labels(f"{tmp_path}/l.npz:test")
