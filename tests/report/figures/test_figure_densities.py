@@ -26,7 +26,7 @@ def test_it_is_scipys_estimate_of_the_data_with_both_mirror_images(shape):
     assert density(p_max, GRID) == pytest.approx(3 * theirs(GRID), rel=1e-9)
 
 
-@pytest.mark.parametrize("n", [2, 10, 10_000])
+@pytest.mark.parametrize("n", [2, 10, 3000])
 def test_it_integrates_to_one_even_if_all_is_near_one(n):
     p_max = 1 - np.random.default_rng(4).exponential(0.02, n).clip(0, 1)
     # The trapezoidal rule on a grid finer than the kernel.
@@ -49,10 +49,10 @@ def test_values_that_do_not_spread_give_a_narrow_peak_of_mass_one(values):
 @pytest.mark.parametrize(
     ("p_max", "grid", "words"),
     [
-        ([0.5, 1.5], GRID, "p_max must be in"),
+        ([0.5, 1.5], GRID, r"p_max must lie in \[0, 1\]"),
         ([0.5, np.nan], GRID, "p_max"),
         ([], GRID, "p_max"),
-        ([0.5], [-0.1, 0.5], "grid must be in"),
+        ([0.5], [-0.1, 0.5], r"a density must have rising grid within \[0, 1\]"),
     ],
 )
 def test_values_outside_zero_to_one_are_refused(p_max, grid, words):

@@ -1,4 +1,4 @@
-"""What every kind of figure promises: a round trip, the same bytes, and errors that say what to do."""
+"""What every kind of figure promises: a round trip, the same bytes, errors that say what to do."""
 
 from __future__ import annotations
 
@@ -18,6 +18,13 @@ from shiftcal.report.figures import FigureData, base, read_figure, write_figure
 EACH = one_of_each()
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The three files of every kind, not to be changed."""
+    folder = tmp_path_factory.mktemp("figures")
+    return {kind: write_figure(figure, folder, kind) for kind, figure in EACH.items()}
+
+
 def test_a_kind_is_its_file_and_each_has_a_sample_here():
     assert base.kinds() == sorted(EACH)
     for kind, figure in EACH.items():
@@ -25,42 +32,40 @@ def test_a_kind_is_its_file_and_each_has_a_sample_here():
 
 
 @pytest.mark.parametrize("kind", EACH)
-def test_the_data_comes_back_equal(kind, tmp_path):
+def test_the_data_comes_back_equal(kind, written):
     figure = EACH[kind]
     assert FigureData.from_dict(json.loads(json.dumps(figure.to_dict()))) == figure
-    *_, path = write_figure(figure, tmp_path, "it")
+    *_, path = written[kind]
     assert read_figure(path) == figure
     assert json.loads(path.read_text())["kind"] == kind
 
 
 @pytest.mark.parametrize("kind", EACH)
-def test_three_files_are_written_and_their_bytes_are_always_the_same(kind, tmp_path):
-    (tmp_path / "again").mkdir()
-    first = write_figure(EACH[kind], tmp_path, "it")
-    second = write_figure(EACH[kind], tmp_path / "again", "it")
-    assert [path.name for path in first] == ["it.png", "it.svg", "it.json"]
-    for one, other in zip(first, second, strict=True):
+def test_three_files_are_written_and_their_bytes_are_always_the_same(kind, written, tmp_path):
+    again = write_figure(EACH[kind], tmp_path, "it")
+    assert [path.name for path in again] == ["it.png", "it.svg", "it.json"]
+    assert sorted(tmp_path.iterdir()) == sorted(again)
+    for one, other in zip(written[kind], again, strict=True):
         assert one.read_bytes() == other.read_bytes()
 
 
-def test_another_process_writes_the_same_bytes(tmp_path):
-    (tmp_path / "there").mkdir()
+@pytest.mark.slow
+def test_another_process_writes_the_same_bytes_and_never_imports_pyplot(written, tmp_path):
     code = (
-        "import sys, warnings; sys.path.insert(0, sys.argv[1])\n"
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from sample_figures import lines\n"
         "from shiftcal.report.figures import write_figure\n"
         "write_figure(lines(), sys.argv[2], 'it')\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
     support = str(next(p for p in map(str, sys.path) if p.endswith("support")))
-    there = str(tmp_path / "there")
-    subprocess.run([sys.executable, "-c", code, support, there], check=True)
-    for path in write_figure(lines(), tmp_path, "it"):
-        assert path.read_bytes() == (tmp_path / "there" / path.name).read_bytes()
+    subprocess.run([sys.executable, "-c", code, support, str(tmp_path)], check=True)
+    for path in written["lines"]:
+        assert path.read_bytes() == (tmp_path / f"it{path.suffix}").read_bytes()
 
 
-def test_the_png_is_the_width_of_a_page_at_200_dots_per_inch_on_white(tmp_path):
-    path, *_ = write_figure(EACH["lines"], tmp_path, "it")
+def test_the_png_is_the_width_of_a_page_at_200_dots_per_inch_on_white(written):
+    path, *_ = written["lines"]
     with Image.open(path) as image:
         assert image.width == 1400
         assert round(image.info["dpi"][0]) == 200
@@ -92,7 +97,7 @@ def test_no_letter_is_smaller_than_eight_points(kind):
 def test_title_legend_picture_and_note_do_not_overlap(kind):
     from dataclasses import replace
 
-    figure = replace(EACH[kind], title="long " * 60, note="words " * 60).draw()
+    figure = replace(EACH[kind], title="long " * 60, note="www " * 60 + "\nlast").draw()
     figure.draw_without_rendering()
     title, note = (text.get_window_extent() for text in figure.texts)
     legend = figure.legends[0].get_window_extent()
@@ -105,10 +110,10 @@ def test_title_legend_picture_and_note_do_not_overlap(kind):
     assert max(title.x1, note.x1, *(picture.x1 for picture in pictures)) <= figure.bbox.x1
 
 
-def test_the_users_own_settings_change_nothing_and_stay(tmp_path):
+def test_the_users_own_settings_change_nothing_and_stay(written, tmp_path):
     import matplotlib as mpl
 
-    expected = write_figure(EACH["boxes"], tmp_path, "plain")[0].read_bytes()
+    expected = written["boxes"][0].read_bytes()
     with mpl.rc_context({"font.size": 30, "axes.facecolor": "black", "lines.linewidth": 9}):
         before = dict(mpl.rcParams)
         assert write_figure(EACH["boxes"], tmp_path, "own")[0].read_bytes() == expected
@@ -142,11 +147,6 @@ def test_a_folder_that_is_not_there_is_told(tmp_path):
         write_figure(EACH["boxes"], tmp_path / "nowhere", "it")
 
 
-def damaged(document, change):
-    change(document)
-    return json.dumps(document)
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -162,9 +162,11 @@ def damaged(document, change):
         (lambda d: d["series"].append(3), "must be a table of values, not 3"),
     ],
 )
-def test_damage_is_told_with_what_is_wrong(change, words, tmp_path):
-    *_, path = write_figure(EACH["boxes"], tmp_path, "it")
-    path.write_text(damaged(json.loads(path.read_text()), change))
+def test_damage_is_told_with_what_is_wrong(change, words, written, tmp_path):
+    document = json.loads(written["boxes"][2].read_text())
+    change(document)
+    path = tmp_path / "it.json"
+    path.write_text(json.dumps(document))
     with pytest.raises(FileError, match=words) as caught:
         read_figure(path)
     assert str(path) in str(caught.value)

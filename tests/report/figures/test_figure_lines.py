@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -44,7 +45,7 @@ def test_the_intervals_reach_from_low_to_high_at_the_place_of_the_point():
     left = lines().draw().axes[0]
     (bars,) = (c for c in left.collections if isinstance(c, LineCollection))
     places = left.lines[0].get_xdata()
-    ends = [bar for bar in bars.get_segments() if not np.isnan(bar).any()]
+    ends = [bar for bar in bars.get_segments() if bar.size]
     assert np.array_equal(
         ends, [[[places[0], 1.0], [places[0], 2.0]], [[places[2], 8], [places[2], 11]]]
     )
@@ -117,7 +118,7 @@ def test_names_in_several_lines_do_not_touch():
     figure = drawn(panel(x=names, made=(series(y=tuple(range(7))),)))
     figure.draw_without_rendering()
     boxes = [label.get_window_extent() for label in figure.axes[0].get_xticklabels()]
-    assert all(a.x1 < b.x0 for a, b in zip(boxes, boxes[1:], strict=False))
+    assert all(a.x1 < b.x0 for a, b in pairwise(boxes))
 
 
 def test_panels_share_y_and_one_legend_names_each_key_once():

@@ -76,5 +76,5 @@ def test_anything_else_is_refused_with_its_place(given, words):
 
 def test_lengths_that_differ_are_told_and_none_is_left_out():
     same_length("it", a=(1, 2), b=None, c="xy")
-    with pytest.raises(InputError, match="it must have as many.*a has 2, b has 1"):
+    with pytest.raises(InputError, match=r"it must have as many.*a has 2, b has 1"):
         same_length("it", a=(1, 2), b=(1,))

@@ -14,9 +14,8 @@ from shiftcal.report.figures._style import LARGE, MUTED, SMALL
 WIDTH = 7.0
 _WITHIN = WIDTH - 0.1
 _EDGE = 0.04
-# A letter is about this many times as wide as its size; in running text there are more spaces,
-# bold ones are wider; a line is this many times as high.
-_LETTER, _RUNNING, _BOLD, _LINE = 0.56, 0.94, 1.06, 1.35
+# A letter of a short label is about this many times as wide as its size, a line so many as high.
+_LETTER, _LINE = 0.56, 1.35
 _POINTS = 72
 
 
@@ -61,10 +60,7 @@ class Page:
             title: May be empty.
             note: May be empty.
         """
-        title, note = (
-            wrapped(title, _WITHIN, _BOLD * LARGE),
-            wrapped(note, _WITHIN, _RUNNING * SMALL),
-        )
+        title, note = self._broken(title, LARGE, "bold"), self._broken(note, SMALL, "normal")
         legend, tall = self._legend(handles, [wrapped(label, WIDTH - 0.6) for label in labels])
         above, below = _strip(title, LARGE), _strip(note, SMALL)
         total = above + tall + self.height + below
@@ -79,6 +75,24 @@ class Page:
         if note:
             self.figure.text(y=0.06 / total, s=note, va="bottom", size=SMALL, color=MUTED, **put)
         return self.figure
+
+    def _broken(self, text: str, size: float, weight: str) -> str:
+        """The text in lines as long as the page is wide; its own line breaks stay."""
+        fonts = require("matplotlib.font_manager", extra="plot", needed_by="a figure")
+        font = fonts.FontProperties(size=size, weight=weight)
+        lines: list[str] = []
+        for given in text.split("\n"):
+            line = ""
+            for word in given.split(" "):
+                longer = f"{line} {word}" if line else word
+                width, _, _ = self._renderer.get_text_width_height_descent(longer, font, False)
+                if line and width > _WITHIN * self.figure.dpi:
+                    lines.append(line)
+                    line = word
+                else:
+                    line = longer
+            lines.append(line)
+        return "\n".join(lines)
 
     def _legend(self, handles: Sequence[Any], labels: Sequence[str]) -> tuple[Any, float]:
         """The legend in as few rows as fit, and its height in inches."""

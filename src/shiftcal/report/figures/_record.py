@@ -68,7 +68,7 @@ def same_length(owner: str, **parts: Iterable[Any] | None) -> None:
 def within_one(owner: str, values: Sequence[float], *, name: str) -> None:
     """Refuse values that do not rise or that leave [0, 1]."""
     rising = all(before < after for before, after in pairwise(values))
-    if not values or not rising or values[0] < 0 or values[-1] > 1:
+    if not values or not rising or not (values[0] >= 0 and values[-1] <= 1):  # also for NaN
         raise InputError(f"{owner} must have rising {name} within [0, 1], not {values!r:.60}.")
 
 

@@ -77,7 +77,7 @@ METHODS = {
     "oracle": Look("#000000", "X", "--"),
 }
 # Lengths without a common factor: twenty more series before one looks like another.
-_COLOURS = ("#E69F00", "#332288", "#882255", "#44AA99", "#999933")
+_COLOURS = ("#E69F00", "#332288", "#117733", "#661100", "#AA4499")
 _MARKERS = ("h", "<", "p", ">")
 _DASHES = ("-", "--", ":", "-.")
 

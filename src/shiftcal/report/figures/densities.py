@@ -120,13 +120,14 @@ def density(p_max: Confidence, grid: Floats) -> Floats:
 
     Args:
         p_max: ``(n,)`` highest probabilities.
-        grid: ``(m,)`` where the density is wanted, in [0, 1].
+        grid: ``(m,)`` where the density is wanted, rising, in [0, 1].
 
     Returns:
         ``(m,)`` densities.
     """
     values = check_confidence(p_max, name="p_max").astype(np.float64)
-    points = check_confidence(grid, name="grid").astype(np.float64)
+    points = np.asarray(grid, np.float64)
+    within_one("a density", points.ravel().tolist(), name="grid")
     spread = float(values.std(ddof=1)) if values.size > 1 else 0.0
     width = max(spread * values.size ** (-1 / 5), _LEAST_BANDWIDTH)
     total = np.zeros(points.size)

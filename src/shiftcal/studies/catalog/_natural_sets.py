@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from shiftcal.report.figures.lines import Lines, Panel, Series
 from shiftcal.report.tables.table import Cell, Column, Row, Table
-from shiftcal.studies.paper import METHODS, TABLE_2, PublishedColumn, published
+from shiftcal.studies.paper import METHODS, READING_UNTOLD, TABLE_2, PublishedColumn, published
 from shiftcal.studies.record import Record
 from shiftcal.studies.results import Results, mean_over_splits, select
 from shiftcal.studies.showing import ECE, OVER_SPLITS, percent
@@ -80,6 +80,10 @@ def natural_table(shown: Sequence[ShownSet]) -> Table:
             if method not in methods.values()
         ]
     note = f"{OVER_SPLITS} {_PAPER}" if compared_with else OVER_SPLITS
+    twice = [each for each in READING_UNTOLD if list(methods.values()).count(each) > 1]
+    if compared_with and twice:
+        names = " and ".join(METHODS[each] for each in twice)
+        note += f" It does not say which reading of {names} it used: its number stands beside each."
     table = Table(
         "ECE under natural shift", tuple(columns), tuple(rows), note=note, corner="Method"
     )
@@ -137,12 +141,16 @@ def _choice(records: Sequence[Record]) -> list[Cell]:
 
 
 def natural_lines(shown: Sequence[ShownSet]) -> Lines:
-    """ECE of every method on every set; the paper's numbers in a panel of their own."""
+    """ECE of every method on every set; the paper's numbers in a panel of their own.
+
+    Beside the paper's panel ours has natural sets only, as the paper's.
+    """
     labels = labels_of(shown)
     panels = [_panel(shown, labels)]
     known = [each for each in shown if each.paper]
     if known:
-        panels = [_panel(shown, labels, title="measured"), _paper_panel(known, labels)]
+        natural = [each for each in shown if each.records[0].severity is None]
+        panels = [_panel(natural, labels, title="measured"), _paper_panel(known, labels)]
     return Lines(
         panels=tuple(panels),
         y_label=ECE,

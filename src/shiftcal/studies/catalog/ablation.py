@@ -14,7 +14,7 @@ from shiftcal.studies.catalog._ablation.answers import (
     answer_panel,
     answer_table,
     ladder_lines,
-    mean_label,
+    span,
 )
 from shiftcal.studies.catalog._ablation.questions import FINE, PARTS, QUESTIONS
 from shiftcal.studies.catalog._ablation.remarks import remarks
@@ -22,7 +22,7 @@ from shiftcal.studies.catalog._ablation.shares import shares_table
 from shiftcal.studies.catalog.base import Findings, Study
 from shiftcal.studies.plan.plan import Plan
 from shiftcal.studies.results import Results, select
-from shiftcal.studies.showing import OVER_SPLITS, severity_lines
+from shiftcal.studies.showing import ECE, OVER_SPLITS, severity_lines
 from shiftcal.studies.variant import Variant
 
 
@@ -65,7 +65,10 @@ class Ablation(Study):
         figures: dict[str, Any] = {}
         if panels:
             figures["ablation"] = Lines(
-                panels=tuple(panels), y_label=mean_label(severities), note=OVER_SPLITS
+                panels=tuple(panels),
+                y_label=f"mean {ECE}",
+                title=f"One thing varied at a time: mean ECE over {span(severities)}",
+                note=OVER_SPLITS,
             )
         parts = results.select(panel=PARTS)
         if parts:

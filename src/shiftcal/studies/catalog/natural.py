@@ -91,8 +91,8 @@ def _beside_paper(shown: ShownSet) -> list[str]:
         return []
     theirs = shown.paper.ece
     here, there = min(means, key=means.__getitem__), min(means, key=theirs.__getitem__)
+    others = "as in the paper" if here == there else f"{METHODS[there]} in the paper"
     return [
         f"Of the {len(means)} methods that the paper has too, {METHODS[here]} is the lowest "
-        f"here on {shown.title} ({means[here]:.2f} %), {METHODS[there]} in the paper "
-        f"({theirs[there]:.2f} %)."
+        f"here on {shown.title} ({means[here]:.2f} %), {others} ({theirs[there]:.2f} %)."
     ]

@@ -23,6 +23,11 @@ from shiftcal.studies.variant import Variant
 
 # Where the paper's order must come out.
 STRONG = (3, 4, 5)
+_BOXES = (
+    "A value is the ECE under one corruption, its mean over the splits; severity 0 has one, the "
+    "clean test images. Boxes: quartiles; whiskers: values within 1.5 times their distance; "
+    "diamonds: means."
+)
 
 
 @final
@@ -64,7 +69,7 @@ class Synthetic(Study):
                 variants,
                 severities,
                 title="ECE of every corruption",
-                note="A value is the ECE under one corruption, its mean over the splits.",
+                note=_BOXES,
             ),
         }
         return Findings(tables, figures, remarks(results.plan, records, variants))
@@ -89,6 +94,9 @@ def remarks(plan: Plan, records: Sequence[Record], variants: Mapping[str, str]) 
 
 
 def _told(severities: Sequence[int]) -> str:
+    first, last = severities[0], severities[-1]
     if len(severities) == 1:
-        return f"severity {severities[0]}"
-    return f"severities {severities[0]} to {severities[-1]}"
+        return f"severity {first}"
+    if len(severities) <= last - first:
+        return f"severities {' and '.join(map(str, severities))}"
+    return f"severities {first} to {last}"

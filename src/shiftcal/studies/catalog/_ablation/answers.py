@@ -26,11 +26,6 @@ def span(severities: Sequence[int]) -> str:
     return f"severities {over[0]} to {over[-1]}"
 
 
-def mean_label(severities: Sequence[int]) -> str:
-    """Of an axis with the mean over them."""
-    return f"mean ECE over {span(severities)} (%)"
-
-
 def settings_of(question: Question, records: Sequence[Record]) -> list[str]:
     """What was varied: numbers rising, other settings in the order of the plan."""
     found = list(dict.fromkeys(record.setting for record in records))
@@ -75,27 +70,16 @@ def answer_panel(question: Question, records: Sequence[Record], severities: Sequ
     """Mean ECE over the severities from 1 on against what is varied, a series for each method."""
     shifted = select(records, severity=averaged(severities))
     labels = labels_of(records)
-    if not question.words:
-        # Each method at its own place, in its own colour.
-        series = [
-            _series(
-                key, label, [select(shifted, variant=key) if key == at else () for at in labels]
-            )
-            for key, label in labels.items()
-        ]
-        return Panel(
-            x=tuple(labels.values()),
-            series=tuple(series),
-            x_label=question.x_label,
-            title=question.name,
-        )
     settings = settings_of(question, records)
     series = [
         _series(key, label, [select(shifted, variant=key, setting=each) for each in settings])
         for key, label in labels.items()
     ]
+    x: tuple[float, ...] | tuple[str, ...] = tuple(each or span(severities) for each in settings)
+    if question.numeric:
+        x = tuple(float(each) for each in settings)
     return Panel(
-        x=tuple(float(each) for each in settings) if question.numeric else tuple(settings),
+        x=x,
         series=tuple(series),
         x_label=question.x_label,
         title=question.name,

@@ -133,11 +133,11 @@ IMAGES, MAP, FINE = "calibration images", "map", "fine ladder"
 QUESTIONS = {
     question.name: question
     for question in (
-        Question(PARTS, "Method", "", _parts),
+        Question(PARTS, "Targets", "", _parts),
         Question(SETS, "Number of sets J", "J = {}", _sets, numeric=True),
         Question(SPACING, "Severities beside the clean set", "severities {}", _spacing),
         Question(IMAGES, "Calibration images", "{} images", _images, numeric=True, log_x=True),
-        Question(MAP, "Calibration map", "{} map", _maps),
+        Question(MAP, "Calibration map", "map {}", _maps),
         Question(FINE, "Ladder of surrogate sets", "ladder {}", _fine),
     )
 }

@@ -80,14 +80,14 @@ def _failures(view: View) -> Iterator[str]:
 def _foreseen(view: View) -> Iterator[str]:
     """Whether the reach of the surrogate sets tells the order of the choices beforehand."""
     known = [choice for choice in view.choices if choice.name in view.reach]
-    if len(known) < _ENOUGH:
-        return
     means = [choice.mean(view.leading, view.shifted) for choice in known]
     pairs = [
         (view.reach[choice.name].width, mean.value)
         for choice, mean in zip(known, means, strict=True)
         if mean is not None
     ]
+    if len(pairs) < _ENOUGH:
+        return
     correlation = _rank_correlation(*(list(side) for side in zip(*pairs, strict=True)))
     if correlation is not None:
         yield (
@@ -105,10 +105,15 @@ def _narrow(view: View, known: Sequence[Choice]) -> Iterator[str]:
     served = [width for name, width in widths.items() if gains[name] <= 0]
     if failed and served:
         yield (
-            f"The sets of the choices that are worse than {view.labels['ts']} cover "
-            f"{min(failed):.1f} to {max(failed):.1f} points of mean confidence, those of the "
-            f"others {min(served):.1f} to {max(served):.1f}."
+            f"Where {view.labels[view.leading]} is worse than {view.labels['ts']}, the sets cover "
+            f"{_from_to(failed)} points of mean confidence; with the other choices "
+            f"{_from_to(served)}."
         )
+
+
+def _from_to(values: Sequence[float]) -> str:
+    low, high = f"{min(values):.1f}", f"{max(values):.1f}"
+    return low if low == high else f"{low} to {high}"
 
 
 def _gains(view: View, key: str) -> dict[str, float]:

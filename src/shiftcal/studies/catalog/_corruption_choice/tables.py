@@ -66,7 +66,7 @@ def choices_table(view: View) -> Table:
     columns = [Column(view.labels[key], unit="%", lower_is_better=True) for key in view.varied]
     columns += [Column(view.labels[key], unit="%", group="same targets") for key in fixed]
     if "ts" in fixed:
-        columns.append(Column(f"{leading} less {view.labels['ts']}", unit="points"))
+        columns.append(Column(f"{leading} minus {view.labels['ts']}", unit="points"))
     columns += [
         Column("targets outside", unit="%", digits=1),
         Column("highest confidence", unit="%", group="surrogate sets", digits=1),

@@ -49,8 +49,9 @@ def sizes_figure(peeked: Sequence[Peeked], results: Results) -> Lines:
         ),
         y_label=f"mean {ECE}",
         title="How many target rows have to be looked at",
+        intervals="bands",
         note=(
-            "Bars: one standard deviation of one target's ECE to either side, when other rows "
+            "Band: one standard deviation of one target's ECE to either side, when other rows "
             "are drawn."
         ),
     )
@@ -74,13 +75,14 @@ def _cost(each: Peeked, shifted: Sequence[int]) -> Iterator[str]:
     mean, more, same = each.mean(shifted), each.more(shifted), each.same(shifted)
     if mean is None or more is None or same is None:
         return
+    points = f"{abs(100 * more.value):.2f}"
     word = "more" if more.value > 0 else "less"
+    beside = f"{points} points {word} than" if float(points) else "the same as"
     spread = each.spread(shifted)
     varies = "" if spread is None else f"; one target's ECE varies by {100 * spread:.2f} points"
     yield (
-        f"{each.label}: mean ECE {100 * mean.value:.2f} %, {abs(100 * more.value):.2f} points "
-        f"{word} than with all rows; {100 * same.value:.0f} % of the draws choose the same "
-        f"set{varies}."
+        f"{each.label}: mean ECE {100 * mean.value:.2f} %, {beside} with all rows; "
+        f"{100 * same.value:.0f} % of the draws choose the same set{varies}."
     )
 
 

@@ -55,16 +55,19 @@ class Case:
         return self.seen.eces[0]
 
 
-_NEAREST, _BEST, _CLEAN = "closest mean (SAC)", "least ECE, by the labels", "clean set (TS)"
-_PARTS: tuple[tuple[Column, Callable[[Case], float]], ...] = (
-    (Column("least ECE", unit="%", group="closest mean has", digits=1), lambda case: case.hit),
+_NEAREST, _BEST, _CLEAN = "closest mean (SAC)", "best set, by the labels", "clean set (TS)"
+_Pick = Callable[[Case], float]
+_SHARES: tuple[tuple[Column, _Pick], ...] = (
+    (Column("best set", unit="%", group="closest mean is", digits=1), lambda case: case.hit),
     (
-        Column("least ECE or is next to it", unit="%", group="closest mean has", digits=1),
+        Column("best or next to it", unit="%", group="closest mean is", digits=1),
         lambda case: case.near_hit,
     ),
-    (Column(_NEAREST, unit="%", group="ECE under"), lambda case: case.ece_nearest),
-    (Column(_BEST, unit="%", group="ECE under"), lambda case: case.ece_best),
-    (Column(_CLEAN, unit="%", group="ECE under"), lambda case: case.ece_clean),
+)
+_ERRORS: tuple[tuple[Column, _Pick], ...] = (
+    (Column(_NEAREST, unit="%", group="mean ECE of"), lambda case: case.ece_nearest),
+    (Column(_BEST, unit="%", group="mean ECE of"), lambda case: case.ece_best),
+    (Column(_CLEAN, unit="%", group="mean ECE of"), lambda case: case.ece_clean),
 )
 
 
@@ -85,8 +88,11 @@ def claim_table(cases: Sequence[Case], titles: dict[str, str]) -> Table:
         _row(titles.get(name, name), [case for case in cases if case.target.name == name])
         for name in natural
     ]
-    columns = (Column("cases", digits=0), *(column for column, _ in _PARTS))
-    note = f"A case is one target in one split. {OVER_SPLITS}"
+    columns = (Column("cases", digits=0), *(column for column, _ in (*_SHARES, *_ERRORS)))
+    note = (
+        "A case is one target in one split; the best set is that under whose temperature the "
+        f"target's ECE is least. {OVER_SPLITS}"
+    )
     title = "Does the closest mean give the least ECE?"
     return Table(title, columns, tuple(rows), note=note, corner="Target")
 
@@ -116,7 +122,7 @@ def claim_lines(cases: Sequence[Case]) -> Lines | None:
 
 def claim_said(cases: Sequence[Case]) -> str:
     """The answer in a sentence."""
-    hits, near = (100 * float(np.mean([pick(case) for case in cases])) for _, pick in _PARTS[:2])
+    hits, near = (100 * float(np.mean([pick(case) for case in cases])) for _, pick in _SHARES)
     cost = 100 * float(np.mean([case.ece_nearest - case.ece_best for case in cases]))
     targets, splits = (len({pick(case) for case in cases}) for pick in (_name, _split))
     return (
@@ -129,18 +135,20 @@ def claim_said(cases: Sequence[Case]) -> str:
 
 def _row(label: str, cases: Sequence[Case], *, rule_before: bool = False) -> Row:
     cells = [Cell(len(cases))]
-    for _, pick in _PARTS:
+    cells += [Cell(100 * _mean(cases, pick).mean) for _, pick in _SHARES]
+    for _, pick in _ERRORS:
         found = _mean(cases, pick)
         cells.append(Cell(*(None if end is None else 100 * end for end in found)))
     return Row(label, tuple(cells), rule_before=rule_before)
 
 
-def _mean(cases: Sequence[Case], pick: Callable[[Case], float]) -> MeanInterval:
-    """The mean within each split, then over the splits."""
+def _mean(cases: Sequence[Case], pick: _Pick) -> MeanInterval:
+    """The mean within each split, then over the splits; no end of the interval is below 0."""
     by_split: dict[int, list[float]] = {}
     for case in cases:
         by_split.setdefault(case.split, []).append(pick(case))
-    return mean_interval([float(np.mean(values)) for values in by_split.values()])
+    found = mean_interval([float(np.mean(values)) for values in by_split.values()])
+    return found if found.low is None else found._replace(low=max(0.0, found.low))
 
 
 def _severities(cases: Sequence[Case]) -> list[int]:

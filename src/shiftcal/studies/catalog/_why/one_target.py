@@ -77,7 +77,8 @@ def verdict(rungs: Sequence[Rung], seen: Seen, *, title: str) -> str:
     """Whether the closest mean gives the least ECE, as the paper says of its example."""
     nearest, best = seen.nearest, seen.best
     found = (
-        f"{title}: the surrogate set with the closest mean p_max is {spoken(rungs[nearest].name)} "
+        f"Target {title}: the surrogate set with the closest mean p_max is "
+        f"{spoken(rungs[nearest].name)} "
         f"(difference {seen.distances[nearest]:.4f}), and under its temperature the ECE is "
         f"{100 * seen.eces[nearest]:.2f} %"
     )
