@@ -87,6 +87,24 @@ def test_a_bank_is_added_to(folder, shiftcal):
     assert "scored    54 images in this run" in done.out
 
 
+@pytest.mark.parametrize(("told", "kept"), [("", [1, 0]), ("all", [1, 1]), ("none", [0, 0])])
+def test_features_are_kept_of_the_sets_that_are_told(folder, shiftcal, told, kept):
+    command = COMMAND.replace("net.onnx", "net.onnx?features_from=x")
+    assert shiftcal(command, f"-o b --severity 1 {told and f'--features {told}'}").status == 0
+    bank = SurrogateBank.load("b")
+    assert [int(each.features is not None) for each in bank] == kept
+    if told == "all":
+        means = corrupt(IMAGES, "pixelate", severity=1).mean(axis=(1, 2)) / 255
+        # Means of 256 numbers in single precision.
+        np.testing.assert_allclose(bank[1].features, means, atol=1e-5)
+
+
+def test_an_unknown_choice_of_features_is_named(folder, shiftcal):
+    done = shiftcal(COMMAND, "-o b --features some")
+    assert done.status == 2
+    assert "features must be one of 'clean', 'all', 'none'; got 'some'" in done.err
+
+
 def test_json_says_the_same(folder, shiftcal_json):
     told = shiftcal_json(COMMAND, "-o bank --severity 2,4 --seed 3 --dtype float16")
     assert told["command"] == "bank"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from exact_model import exact, labelled
+from sklearn.linear_model import LogisticRegression
 from stored_images import write_images
 
 from shiftcal.corruptions import Custom, as_corruption
@@ -129,6 +131,39 @@ def test_the_seed_counts_for_random_corruptions_only(condition, counts):
 @pytest.mark.parametrize(("condition", "counts"), [(CLEAN, False), (BLOCKS, True)], ids=str)
 def test_the_table_counts_for_corruptions_only(condition, counts):
     assert changed(of=condition, table="cifar") is counts
+
+
+def featured(features, *, model=None):
+    """Keys of all sets where these keep features."""
+    made = job(model=model)
+    made.work = replace(made.work, features=features)
+    return [made.set_key(condition) for condition in made.conditions]
+
+
+@pytest.mark.parametrize(
+    ("features", "changes"), [("clean", []), ("all", [1, 2]), ("none", [0])], ids=str
+)
+def test_features_count_where_a_set_keeps_other_than_the_usual_ones(features, changes):
+    usual, other = [job().set_key(c) for c in job().conditions], featured(features)
+    assert [i for i in range(3) if usual[i] != other[i]] == changes
+
+
+def test_the_key_of_a_set_with_features_or_without_can_be_had_beforehand():
+    usual, every, none = (featured(which) for which in ("clean", "all", "none"))
+    assert [job().set_key(c, features=True) for c in job().conditions] == every
+    assert [job().set_key(c, features=False) for c in job().conditions] == [none[0], *usual[1:]]
+
+
+def test_features_do_not_count_for_a_model_that_gives_none():
+    classifier = LogisticRegression().fit(IMAGES.reshape(20, -1), LABELS)
+
+    def model(**options):
+        return as_model(classifier, key="lr", batch_size=8, **options)
+
+    assert featured("clean", model=model()) == featured("all", model=model())
+    assert featured("clean", model=model()) == featured("none", model=model())
+    giving = (featured(which, model=model(return_features=True)) for which in ("clean", "all"))
+    assert len(set(next(giving)) & set(next(giving))) == 1
 
 
 @pytest.mark.parametrize("condition", [CLEAN, NOISE], ids=lambda c: c.name)

@@ -103,6 +103,47 @@ def test_only_the_clean_set_has_features():
     assert [s.features for s in bank.sets[1:]] == [None, None]
 
 
+def test_every_set_has_features_where_all_are_wanted():
+    model = exact(lambda batch: (logits_of(batch), features_of(batch)))
+    bank = made(model, corruption=["pixelate", "gaussian_noise"], severities=(1, 2), features="all")
+    np.testing.assert_array_equal(bank.clean.features, features_of(IMAGES))
+    for each in bank.sets[1:]:
+        images = corrupt(IMAGES, each.corruption, severity=each.severity)
+        np.testing.assert_array_equal(each.features, features_of(images))
+        np.testing.assert_array_equal(each.logits, logits_of(images))
+
+
+def test_no_set_has_features_where_none_are_wanted():
+    model = exact(lambda batch: (logits_of(batch), features_of(batch)))
+    bank = SurrogateBank.synthesize(model, IMAGES, LABELS, severities=(1, 2), features="none")
+    assert [s.features for s in bank] == [None, None, None]
+
+
+def test_features_of_corrupted_sets_are_as_float16_as_the_logits():
+    model = exact(lambda batch: (logits_of(batch), features_of(batch) / 7))
+    bank = made(model, corruption="fog", severities=3, features="all", dtype="float16")
+    expected = (features_of(corrupt(IMAGES, "fog", severity=3)) / 7).astype(np.float16)
+    np.testing.assert_array_equal(bank[1].features, expected)
+
+
+def test_sets_with_features_and_without_do_not_share_a_cache(tmp_path):
+    def model():
+        return exact(lambda batch: (logits_of(batch), features_of(batch)))
+
+    for features, expected in (("clean", (1, 0)), ("all", (1, 1)), ("none", (0, 0))):
+        bank = made(
+            model(), corruption="fog", severities=3, features=features, cache=tmp_path / "cache"
+        )
+        assert [int(s.features is not None) for s in bank] == list(expected)
+
+
+def test_an_unknown_choice_of_features_is_refused_before_the_model_runs():
+    model = exact()
+    with pytest.raises(InputError, match=r"features must be one of 'clean', 'all', 'none'; got 'x"):
+        SurrogateBank.synthesize(model, IMAGES, LABELS, features="x")
+    assert model.function.seen == 0
+
+
 def test_the_origin_can_be_written_as_json_and_says_everything():
     bank = made(corruption="pixelate", severities=1, seed=9, table="cifar")
     told = json.loads(json.dumps(bank.origin))

@@ -62,6 +62,13 @@ def bank(
     seed: ImageSeed = 0,
     frost_photos: FrostPhotos = None,
     dtype: DType = "float32",
+    features: Annotated[
+        str,
+        typer.Option(
+            metavar="clean|all|none",
+            help="Which sets keep the features of a model that gives them.",
+        ),
+    ] = "clean",
     batch_size: BatchSize = None,
     engine: EngineName = "local",
     workers: Workers = None,
@@ -85,6 +92,7 @@ def bank(
         seed=seed,
         table=table,
         dtype=dtype,
+        features=features,
         engine=engine_of(
             engine,
             workers=workers,

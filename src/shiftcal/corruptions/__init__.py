@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from shiftcal.corruptions._corrupt import corrupt
     from shiftcal.corruptions._custom import Custom
     from shiftcal.corruptions._resolve import as_corruption
+    from shiftcal.corruptions._strengths import Strengths
 
 _registry: Registry[Corruption] = Registry(
     "shiftcal.corruptions", "corruption", Corruption, space="_"
@@ -24,9 +25,14 @@ names = _registry.names
 get = _registry.get
 
 # Public name -> the file it is taken from, when it is first asked for.
-_WHERE = {"Custom": "_custom", "corrupt": "_corrupt", "as_corruption": "_resolve"}
+_WHERE = {
+    "Custom": "_custom",
+    "Strengths": "_strengths",
+    "corrupt": "_corrupt",
+    "as_corruption": "_resolve",
+}
 
-__all__ = ["Corruption", "Custom", "as_corruption", "corrupt", "get", "names"]
+__all__ = ["Corruption", "Custom", "Strengths", "as_corruption", "corrupt", "get", "names"]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, final
@@ -15,6 +14,7 @@ from shiftcal._checks import check_count
 from shiftcal._optional import require
 from shiftcal._types import Images
 from shiftcal.corruptions._digest import digest_of
+from shiftcal.corruptions._given_name import check_name
 from shiftcal.corruptions.base import Corruption, Keys
 from shiftcal.errors import InputError
 
@@ -87,7 +87,7 @@ class Custom(Corruption):
                 )
             ladder *= count
         self._steps = tuple(ladder)
-        self._name = _checked_name(name if name is not None else _name_of(ladder[0]))
+        self._name = check_name(name if name is not None else _name_of(ladder[0]))
         self.key = _checked_key(key)
 
     @property
@@ -197,15 +197,4 @@ def _checked_key(key: object) -> str | None:
         return key
     raise InputError(
         f"key must be text that changes whenever the pixels do, such as 'darker-v1'; got {key!r}."
-    )
-
-
-def _checked_name(name: object) -> str:
-    if name == "labels":
-        raise InputError("name must not be 'labels', which is the file of labels. Pass another.")
-    if isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
-        return name
-    raise InputError(
-        f"name must be made of letters, digits, '_', '-' and '.', since files are called by it; "
-        f"got {name!r}."
     )

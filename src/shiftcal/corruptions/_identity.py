@@ -6,6 +6,7 @@ import secrets
 import warnings
 from collections.abc import Iterable
 
+from shiftcal.corruptions._strengths import Strengths
 from shiftcal.corruptions.base import Corruption
 from shiftcal.corruptions.frost import Frost
 from shiftcal.errors import InputWarning
@@ -41,5 +42,10 @@ def identities(
     A function or an object may keep something of its calls, so it is asked at the start. Frost
     looks at its photographs whenever it is asked and is left out: they may be exchanged meanwhile.
     """
-    asked = {c: None for c in corruptions if c is not None and not isinstance(c, Frost)}
+    asked = {c: None for c in corruptions if c is not None and not _is_frost(c)}
     return {corruption: lasting_identity(corruption, lasting=lasting) for corruption in asked}
+
+
+def _is_frost(corruption: Corruption) -> bool:
+    inner = corruption.corruption if isinstance(corruption, Strengths) else corruption
+    return isinstance(inner, Frost)

@@ -55,10 +55,10 @@ class Corruption(ABC):
             must change whenever the pixels do. By default its code and attributes are looked at.
     """
 
-    group: ClassVar[Group]
-    random: ClassVar[bool] = True
-    monotone: ClassVar[bool] = True
-    parallel: ClassVar[bool] = True
+    group: Group
+    random: bool = True
+    monotone: bool = True
+    parallel: bool = True
     settings: ClassVar[Settings]
     key: str | None = None
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from shiftcal._checks import check_count
 from shiftcal._files import file_to_write
+from shiftcal.datasets import as_image_set
 from shiftcal.errors import FileError, InputError
 from shiftcal.models import Model, as_model
 from shiftcal.scores import Scores, write_scores
@@ -22,6 +23,7 @@ from shiftcal.scoring.job import SHARD_SIZE, Job
 from shiftcal.scoring.merging.merge import statistics_of_npz
 from shiftcal.scoring.names import names_of
 from shiftcal.scoring.notes import Notes
+from shiftcal.scoring.pending import pending
 from shiftcal.scoring.run import (
     Finished,
     Reporting,
@@ -133,6 +135,44 @@ def score_file(  # noqa: PLR0913 (all but the first three are options)
             rows = statistics_of_npz(target) if scored.n else None
             write_statistics(statistics, rows, whole.part)
     return scored
+
+
+def to_be_scored(
+    model: object,
+    images: object,
+    out: Path,
+    *,
+    dtype: str = "float32",
+    cache: str | os.PathLike[str] | None = None,
+) -> tuple[int, str | None]:
+    """How many images :func:`score_file` would score for an ``.npz`` file; nothing is written.
+
+    Args:
+        model: As for :func:`score`.
+        images: As for :func:`score`.
+        out: The file.
+        dtype: As for :func:`score`.
+        cache: As for :func:`score`.
+
+    Returns:
+        How many, and the digest of the scores; ``None`` if nothing at all is there yet.
+    """
+    made, opened = as_model(model), as_image_set(images)
+    parts, shared = out.with_name(f"{out.name}.parts"), cache_folder(cache)
+    told = _told(out)
+    if not told and not parts.is_dir() and not (shared is not None and shared.is_dir()):
+        return len(opened), None
+    notes = Notes(parts if parts.is_dir() else None, shared)
+    work = make_work(made, opened, dtype=dtype, notes=notes, before=_batch_size(told, made))
+    job = Job(work, (CLEAN,), lasting=False)
+    key = job.set_key(CLEAN)
+    if _already(told, job, Whole(job, None), None) is not None:
+        return 0, key
+    store = FolderStore(parts / "shards", cache=shared)
+    try:
+        return pending(job, store), key
+    finally:
+        store.close()
 
 
 def _span(n: int, part: tuple[int, int] | None, shard_size: int) -> tuple[int, int]:

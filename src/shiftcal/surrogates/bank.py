@@ -75,6 +75,7 @@ class SurrogateBank:
         seed: int = 0,
         table: str = "auto",
         dtype: str = "float32",
+        features: str = "clean",
         engine: Engine | None = None,
         cache: str | os.PathLike[str] | None = None,
         progress: bool | None = None,
@@ -97,6 +98,9 @@ class SurrogateBank:
             seed: Fixes the random numbers of the corruptions.
             table: Whose strengths, as for :func:`shiftcal.corrupt`.
             dtype: What logits are stored as: ``"float32"``, or ``"float16"`` to halve the size.
+            features: Which sets keep the features of a model that gives them: ``"clean"``, which is
+                what methods need of a bank, ``"all"``, where corrupted sets shall be targets of
+                CPCS and TransCal, or ``"none"``.
             engine: Where the work is done; one worker in this process by default.
             cache: Folder of finished shards, to be shared between banks; by default that of the
                 environment variable ``SHIFTCAL_CACHE``, or none.
@@ -113,7 +117,10 @@ class SurrogateBank:
         from shiftcal.surrogates.synthesize import Options, synthesize_in_memory
 
         conditions = conditions_of(corruption, severities)
-        options = Options(seed, table, dtype, engine, cache=cache, reporting=Reporting(progress))
+        told = Reporting(progress)
+        options = Options(
+            seed, table, dtype, engine, cache=cache, features=features, reporting=told
+        )
         if out is None:
             return synthesize_in_memory(model, images, labels, conditions, options=options)
         build_bank(model, images, out, labels=labels, conditions=conditions, options=options)

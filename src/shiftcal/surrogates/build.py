@@ -15,6 +15,7 @@ from shiftcal._files import atomic_write
 from shiftcal.errors import FileError
 from shiftcal.scoring.gather import write_set
 from shiftcal.scoring.job import Job
+from shiftcal.scoring.kept_features import keeps_features
 from shiftcal.scoring.labels import digest_of_labels, model_labels
 from shiftcal.scoring.notes import Notes
 from shiftcal.scoring.run import Finished, run_job, warn_of_bad
@@ -178,14 +179,26 @@ def _lacking(target: Path, bank: dict[str, Any], job: Job) -> tuple[Condition, .
             )
     keys = {entry["file"]: entry["key"] for entry in bank["sets"]}
     for condition in job.conditions:
-        if keys.get(_file(condition), key := job.set_key(condition)) != key:
+        found = keys.get(_file(condition), key := job.set_key(condition))
+        if found != key:
             raise FileError(
-                f"{target} has a set {_file(condition)} that was made otherwise: by "
-                f"{bank.get('written_by')}, or by another corruption of that name. Name a new "
-                "folder."
+                f"{target} has a set {_file(condition)} that was made "
+                f"{_otherwise(job, condition, found, bank.get('written_by'))}"
             )
     sound = {entry["file"] for entry in bank["sets"] if _is_sound(target, entry)}
     return tuple(c for c in job.conditions if _file(c) not in sound)
+
+
+def _otherwise(job: Job, condition: Condition, found: str, written_by: object) -> str:
+    """How a set of another key was made, and what to do."""
+    wanted = keeps_features(job.work.features, condition)
+    if found == job.set_key(condition, features=not wanted):
+        before, now = ("without", "with") if wanted else ("with", "without")
+        return (
+            f"otherwise: {before} features, now it is to be {now} them. Give the same features=, "
+            "on the command line --features, or name a new folder."
+        )
+    return f"otherwise: by {written_by}, or by another corruption of that name. Name a new folder."
 
 
 def _is_sound(target: Path, entry: dict[str, Any]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shiftcal._checks import check_count
@@ -13,6 +13,7 @@ from shiftcal.errors import InputError
 from shiftcal.scoring.engines import Engine
 from shiftcal.scoring.gather import gathered
 from shiftcal.scoring.job import SHARD_SIZE, Job
+from shiftcal.scoring.kept_features import check_which
 from shiftcal.scoring.labels import digest_of_labels
 from shiftcal.scoring.notes import Notes
 from shiftcal.scoring.run import Finished, Reporting, left_out, run_job, warn_of_bad
@@ -36,6 +37,8 @@ class Options:
         shard_size: Images that are scored and kept together.
         cache: Folder of finished shards, to be shared between banks; ``None`` is that of the
             environment variable ``SHIFTCAL_CACHE``, if there is one.
+        features: Which sets keep the features of a model that gives them: ``"clean"``, ``"all"``
+            or ``"none"``.
         reporting: How progress is told.
     """
 
@@ -45,6 +48,7 @@ class Options:
     engine: Engine | None = None
     shard_size: int = SHARD_SIZE
     cache: str | os.PathLike[str] | None = None
+    features: str = "clean"
     reporting: Reporting = field(default_factory=Reporting)
 
 
@@ -93,6 +97,7 @@ def labelled_work(
     Raises:
         InputError: If they have none.
     """
+    features = check_which(options.features)
     work = make_work(
         model,
         images,
@@ -108,7 +113,7 @@ def labelled_work(
             f"{work.images.name} has no labels, and a surrogate bank needs them. Pass labels, on "
             "the command line --labels FILE, or put the images into one folder a class."
         )
-    return work
+    return replace(work, features=features)
 
 
 def labels_of(done: Finished) -> Labels:

@@ -63,7 +63,7 @@ def disk_images(images: Any, out: Any, disk: Any, smoothing: Any) -> None:
             elif not spills:
                 smooth(image, flat, smoothing, middle, sums)
             else:
-                _spill(spilt, running, reflected, top + margin, disk, work)
+                _spill(spilt[: len(image)], running, reflected, top + margin, disk, work)
                 smooth_and_add(image, flat, spilt, disk.spill[1], smoothing, middle, sums)
 
 
