@@ -14,7 +14,17 @@ import importlib
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from shiftcal import corruptions, datasets, errors, maps, methods, metrics, models, scoring
+    from shiftcal import (
+        corruptions,
+        datasets,
+        errors,
+        maps,
+        methods,
+        metrics,
+        models,
+        scoring,
+        studies,
+    )
     from shiftcal._persistence import load
     from shiftcal.corruptions import corrupt
     from shiftcal.methods.cpcs import CPCS
@@ -91,6 +101,7 @@ _MODULES = (
     "metrics",
     "models",
     "scoring",
+    "studies",
 )
 
 __all__ = [
@@ -133,6 +144,7 @@ __all__ = [
     "score",
     "scoring",
     "smooth_ece",
+    "studies",
     "top1_brier",
     "write_scores",
 ]

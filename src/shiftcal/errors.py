@@ -52,7 +52,7 @@ class FileError(InputError):
 
 
 class MissingData(FileError):
-    """Nothing of the images that were asked for is there: no folder, no file, no such part.
+    """Nothing of the images or the model asked for is there: no folder, no file, no such part.
 
     If some of it is there, or it is not as it must be, that is a plain :class:`FileError`.
     """

@@ -22,6 +22,7 @@ from shiftcal.cli.fit import fit
 from shiftcal.cli.gallery import gallery
 from shiftcal.cli.merge import merge
 from shiftcal.cli.methods import methods
+from shiftcal.cli.reproduce import reproduce
 from shiftcal.cli.score import score
 from shiftcal.errors import InputError
 
@@ -51,6 +52,7 @@ _COMMANDS: dict[str, tuple[Callable[..., Report], str]] = {
         "    --surrogate clean.npz --surrogate s1.npz --surrogate s2.npz",
     ),
     "methods": (methods, "shiftcal methods --json"),
+    "reproduce": (reproduce, "shiftcal reproduce synthetic --data data -o runs/synthetic"),
 }
 # The same of the commands below `shiftcal data`.
 _DATA_COMMANDS: dict[str, tuple[Callable[..., Report], str]] = {

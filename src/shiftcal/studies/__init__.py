@@ -1,8 +1,8 @@
 """Studies: a plan in, tables and figures out, every number traceable to arrays on disk.
 
 :func:`names` lists the plans of shiftcal, :func:`read_plan` reads one, :func:`reproduce`
-runs it, :func:`rebuild` makes tables and figures again from stored scores, and :class:`Run` opens a
-finished run to look at its numbers.
+runs it (:func:`forecast` says how long that takes), :func:`rebuild` makes tables and figures again
+from stored scores, and :class:`Run` opens a finished run to look at its numbers.
 """
 
 from __future__ import annotations
@@ -17,16 +17,19 @@ if TYPE_CHECKING:
     from shiftcal.studies.plan.reading import plan_text, read_plan
     from shiftcal.studies.plan.text import to_toml
     from shiftcal.studies.record import Record
-    from shiftcal.studies.run import Done, rebuild, reproduce
+    from shiftcal.studies.run import Done, forecast, rebuild, reproduce
+    from shiftcal.studies.stages.estimate import Estimate
     from shiftcal.studies.stages.scoring import Means
 
 # Public name -> the file it is taken from and its name there.
 _WHERE = {
     "Done": ("run", "Done"),
+    "Estimate": ("stages.estimate", "Estimate"),
     "Means": ("stages.scoring", "Means"),
     "Plan": ("plan.plan", "Plan"),
     "Record": ("record", "Record"),
     "Run": ("opened", "Run"),
+    "forecast": ("run", "forecast"),
     "names": ("plan.reading", "built_in"),
     "plan_text": ("plan.reading", "plan_text"),
     "read_plan": ("plan.reading", "read_plan"),
@@ -37,10 +40,12 @@ _WHERE = {
 
 __all__ = [
     "Done",
+    "Estimate",
     "Means",
     "Plan",
     "Record",
     "Run",
+    "forecast",
     "names",
     "plan_text",
     "read_plan",

@@ -77,12 +77,14 @@ class Archive:
         entries: The sets by name.
         train: The training images' scores, if there are any.
         model: What is known of the model.
+        made_of: Digests of what a plan says about the sets, as they were scored.
     """
 
     folder: Path
     entries: dict[str, Entry]
     train: Entry | None = None
     model: dict[str, Any] = field(default_factory=dict)
+    made_of: dict[str, str] = field(default_factory=dict)
     _kept: OrderedDict[str, Stored] = field(default_factory=OrderedDict, repr=False)
 
     @classmethod
@@ -112,8 +114,10 @@ class Archive:
                 )
             train = None if told["train"] is None else Entry(**told["train"])
             entries = {name: Entry(**entry) for name, entry in told["sets"].items()}
-            return cls(folder, entries, train, told["model"])
-        except (KeyError, TypeError, AttributeError) as error:
+            return cls(folder, entries, train, told["model"], dict(told.get("made_of", {})))
+        except FileError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise FileError(f"{file} is damaged: {error!r}. Run the study again.") from error
 
     def write(self) -> None:
@@ -122,6 +126,7 @@ class Archive:
             "format": _FORMAT,
             "version": _VERSION,
             "model": self.model,
+            "made_of": self.made_of,
             "train": None if self.train is None else vars(self.train),
             "sets": {name: vars(entry) for name, entry in self.entries.items()},
         }
@@ -134,8 +139,14 @@ class Archive:
         Raises:
             FileError: If the file is missing or damaged.
         """
-        found = self._kept.get(name)
-        if found is None:
+        found = self._kept.pop(name, None)
+        if found is not None:
+            self._kept[name] = found  # used last
+        else:
+            if name not in self.entries:
+                raise FileError(
+                    f"{self.folder} has no scores of {name}. Run the plan again that asks for them."
+                )
             found = self._read(self.entries[name].file)
             self._kept[name] = found
             while sum(_size(each) for each in self._kept.values()) > _KEPT_BYTES:

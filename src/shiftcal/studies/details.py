@@ -102,7 +102,7 @@ def temperature_table(
 def _temperature(records: Sequence[Record]) -> Cell:
     if not records:
         return Cell(None)
-    mean = mean_over_splits(records, lambda record: log(record.temperature or 1.0))
+    mean = mean_over_splits(records, lambda record: log(record.temperature or 1.0), least=None)
     ends = (None if end is None else exp(end) for end in (mean.low, mean.high))
     return Cell(exp(mean.value), *ends)
 

@@ -72,10 +72,12 @@ class Run:
         wanted = (record.panel, record.setting, record.variant, record.calibration)
         for variant in variants_of(plan, len(archive.scores(CLEAN).logits)):
             told = (variant.panel, variant.setting, variant.key, variant.ladder.corruption)
-            for target in variant.targets if told == wanted else ():
+            there = told == wanted and record.split in plan.seeds and record.draw < variant.draws
+            for target in variant.targets if there else ():
                 if target.name == record.target:
                     return variant, target
         raise InputError(
             f"the plan of {self.folder} has no evaluation of {record.label} on {record.target} "
-            f"with surrogate sets of {record.calibration}."
+            f"with surrogate sets of {record.calibration} in split {record.split}, draw "
+            f"{record.draw}."
         )

@@ -43,4 +43,18 @@ def variants_of(plan: Plan, n: int) -> list[Variant]:
         raise InputError(
             "the plan compares nothing: it needs methods, and shifts to compare them on."
         )
+    _check_different(variants)
     return variants
+
+
+def _check_different(variants: list[Variant]) -> None:
+    """Refuse two variants that nothing in a record tells apart."""
+    seen: dict[tuple[str, ...], str] = {}
+    for variant in variants:
+        told = (variant.panel, variant.setting, variant.key, variant.ladder.corruption)
+        if told in seen:
+            raise InputError(
+                f"the plan compares {seen[told]!r} with {variant.label!r}, and they are the same: "
+                "method and settings are alike. Leave one out, or set it otherwise."
+            )
+        seen[told] = variant.label

@@ -87,10 +87,13 @@ def records_to_csv(records: Iterable[Record]) -> str:
     """A table with a row for each, all digits kept."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
+    quoting = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
     writer.writerow(_NAMES)
     for record in records:
-        row = record.to_dict()
-        writer.writerow(["" if row[name] is None else row[name] for name in _NAMES])
+        row = ["" if value is None else value for value in record.to_dict().values()]
+        # A reader ends a row at a carriage return, which the module would not quote by itself.
+        odd = any(isinstance(value, str) and "\r" in value for value in row)
+        (quoting if odd else writer).writerow(row)
     return text.getvalue()
 
 

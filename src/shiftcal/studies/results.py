@@ -85,7 +85,10 @@ def select(records: Iterable[Record], **wanted: object) -> list[Record]:
 
 
 def mean_over_splits(
-    records: Sequence[Record], pick: Callable[[Record], float] = lambda record: record.ece
+    records: Sequence[Record],
+    pick: Callable[[Record], float] = lambda record: record.ece,
+    *,
+    least: float | None = 0.0,
 ) -> Mean:
     """The mean of some records of one variant: in every split first, then over the splits.
 
@@ -96,11 +99,14 @@ def mean_over_splits(
     Args:
         records: At least one.
         pick: Which number.
+        least: What it cannot be below, and so no end of an interval; ``None`` if it can be
+            anything.
     """
     by_split: dict[int, list[float]] = {}
     for record in records:
         by_split.setdefault(record.split, []).append(pick(record))
     splits = tuple(float(np.mean(values)) for values in by_split.values())
     value, low, high = mean_interval(splits)
-    # None of the numbers of a record can be negative, and so no end of an interval.
-    return Mean(value, None if low is None else max(0.0, low), high, splits)
+    if low is not None and least is not None:
+        low = max(least, low)
+    return Mean(value, low, high, splits)

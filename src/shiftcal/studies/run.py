@@ -19,6 +19,7 @@ from shiftcal._files import atomic_write
 from shiftcal.errors import FileError
 from shiftcal.studies.archive import Archive
 from shiftcal.studies.catalog.base import Findings
+from shiftcal.studies.folder import begin, check_free, check_made_of, make_folder, write_text
 from shiftcal.studies.opened import ABOUT, PLAN, RECORDS, Run
 from shiftcal.studies.plan.plan import Plan
 from shiftcal.studies.plan.text import to_toml
@@ -27,9 +28,10 @@ from shiftcal.studies.record import write_records
 from shiftcal.studies.results import Results
 from shiftcal.studies.stages.estimate import Estimate, estimate
 from shiftcal.studies.stages.evaluation import evaluate
+from shiftcal.studies.stages.rehearsal import check_settings
 from shiftcal.studies.stages.reporting import report
-from shiftcal.studies.stages.scoring import Means, score_sets, wanted_of
-from shiftcal.studies.stages.sources import open_sources
+from shiftcal.studies.stages.scoring import Means, Wanted, score_sets, wanted_of
+from shiftcal.studies.stages.sources import Sources, check_made, open_sources
 from shiftcal.studies.variant import CLEAN, Variant
 
 
@@ -83,14 +85,10 @@ def reproduce(
     """
     course = _Course(means or Means(), check_count(workers, name="workers"))
     target = Path(folder)
-    _check_free(target)
-    study_of(plan)
-    sources = open_sources(plan, skip_missing=skip_missing)
+    sources, variants, wanted = _opened(plan, target, skip_missing=skip_missing)
     plan = sources.plan
-    variants = variants_of(plan, len(sources.images))
-    wanted = wanted_of(plan, variants)
-    _make(target)
-    _write_text(target / PLAN, to_toml(plan))
+    make_folder(target)
+    begin(target, to_toml(plan))
     course.lap("opening")
     if announce is not None:
         announce(estimate(sources, wanted, variants, target, means=course.means, workers=workers))
@@ -98,6 +96,27 @@ def reproduce(
     archive, scored = score_sets(sources, wanted, target, course.means)
     course.lap("scoring")
     return course.finish(plan, variants, archive, scored=scored, missing=sources.missing)
+
+
+def forecast(
+    plan: Plan,
+    folder: str | os.PathLike[str],
+    *,
+    means: Means | None = None,
+    workers: int = 1,
+    skip_missing: bool = False,
+) -> Estimate:
+    """How long :func:`reproduce` will take with the same arguments; the folder stays as it is.
+
+    Raises:
+        MissingData: As :func:`reproduce`.
+        InputError: If the plan cannot be run.
+    """
+    check_count(workers, name="workers")
+    target = Path(folder)
+    sources, variants, wanted = _opened(plan, target, skip_missing=skip_missing)
+    how = means or Means()
+    return estimate(sources, wanted, variants, target, means=how, workers=workers)
 
 
 def rebuild(
@@ -124,6 +143,7 @@ def rebuild(
                 f"{target} has no scores of {name}, which its plan asks for. Run the plan again: "
                 f"shiftcal reproduce {target / PLAN} -o {target}"
             )
+    check_made_of(plan, archive)
     course.lap("opening")
     return course.finish(plan, variants, archive)
 
@@ -165,8 +185,22 @@ class _Course:
         self.lap("report")
         done = Done(target, findings, scored, evaluated, len(records), self.seconds, missing)
         about = {"study": plan.study, **_about(done, archive)}
-        _write_text(target / ABOUT, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
+        write_text(target / ABOUT, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
         return done
+
+
+def _opened(
+    plan: Plan, folder: Path, *, skip_missing: bool
+) -> tuple[Sources, list[Variant], Wanted]:
+    """What a run needs, before anything is written."""
+    check_free(folder)
+    study_of(plan)
+    sources = open_sources(plan, skip_missing=skip_missing)
+    variants = variants_of(sources.plan, len(sources.images))
+    wanted = wanted_of(sources.plan, variants)
+    check_made(wanted.made)
+    check_settings(variants)
+    return sources, variants, wanted
 
 
 def _about(done: Done, archive: Archive) -> dict[str, Any]:
@@ -187,7 +221,7 @@ def _about(done: Done, archive: Archive) -> dict[str, Any]:
 def _write_splits(plan: Plan, archive: Archive) -> None:
     """The rows of every split, so that nobody has to draw them again."""
     folder = archive.folder / "splits"
-    _make(folder)
+    make_folder(folder)
     for seed in plan.seeds:
         split = archive.split(seed, plan.calibration.images)
         with (
@@ -195,29 +229,3 @@ def _write_splits(plan: Plan, archive: Archive) -> None:
             temporary.open("wb") as opened,
         ):
             np.savez(opened, calibration=split.calibration, test=split.test)
-
-
-def _check_free(folder: Path) -> None:
-    """Refuse a folder that holds something else than a run."""
-    try:
-        names = sorted(entry.name for entry in folder.iterdir())
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise FileError(f"{folder} cannot be used: {error.strerror or error}.") from error
-    if names and PLAN not in names:
-        raise FileError(
-            f"{folder} holds {names[0]!r} and is not the folder of a study. Name a new one."
-        )
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder} could not be made: {error.strerror or error}.") from error
-
-
-def _write_text(file: Path, text: str) -> None:
-    with atomic_write(file) as temporary:
-        temporary.write_text(text, "utf-8")

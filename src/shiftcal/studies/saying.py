@@ -12,6 +12,8 @@ from shiftcal.studies.results import mean_over_splits, select
 
 # The methods from best to worst as the paper has them under strong shift; SAC may equal STS.
 PAPER_ORDER = ("sac", "sts", "ts", "vanilla")
+# Points of ECE that the order of a sum can make.
+_EQUAL = 1e-9
 _NAMES = {"sac": "SAC", "sts": "STS", "ts": "TS", "vanilla": "Vanilla"}
 _FLAGS = {
     "domains-separable": "features told target from source almost perfectly",
@@ -70,7 +72,7 @@ def paper_order(records: Sequence[Record], *, where: str) -> list[str]:
         )
         for row in by_split
     )
-    splits = f"; in {kept} of {len(by_split)} splits it does" if len(by_split) > 1 else ""
+    splits = f", and is that of {kept} of the {len(by_split)} splits" if len(by_split) > 1 else ""
     return [f"The paper's order {order} in mean ECE {where} {verdict}{splits}."]
 
 
@@ -89,7 +91,7 @@ def same_when_clean(records: Sequence[Record]) -> list[str]:
     other = sum(sac[split].chosen != "clean" for split in both)
     of = f"{len(both)} splits" if len(both) > 1 else "one split"
     chose = f"SAC chose another set than the clean one in {other} of {of}"
-    if apart == 0:
+    if apart < _EQUAL:
         why = "" if other else ", since it chose the clean set"
         return [f"On the clean test images SAC has the ECE of TS in all of {of}{why}."]
     return [
@@ -152,7 +154,7 @@ def transcal_readings(plan: Plan, records: Sequence[Record], *, where: str) -> l
             sharper = sum(r.temperature is not None and r.temperature < 1 for r in own)
             mean = 100 * mean_over_splits(own).value
             told.append(
-                f"{method.label} is TransCal with {bound}: mean ECE {mean:.2f} % {where}; it "
+                f"{method.label}, with {bound}, has a mean ECE of {mean:.2f} % {where}, and "
                 f"sharpened (T < 1) in {sharper} of {len(own)} evaluations."
             )
     return told

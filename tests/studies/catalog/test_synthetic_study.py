@@ -297,3 +297,14 @@ def test_without_any_record_it_says_so():
     assert not found.tables
     assert not found.figures
     assert "No record" in found.remarks[0]
+
+
+def test_the_interval_of_a_temperature_may_reach_below_one():
+    records = [
+        record(variant="transcal", split=split, temperature=temperature)
+        for split, temperature in enumerate((0.6, 0.9, 1.2))
+    ]
+    cell = findings(records).tables["temperatures"].rows[0].cells[0]
+    logs = np.log([0.6, 0.9, 1.2])
+    ends = stats.t.interval(0.95, 2, loc=logs.mean(), scale=stats.sem(logs))
+    assert (cell.low, cell.high) == pytest.approx(np.exp(ends))

@@ -10,6 +10,7 @@ from typing import Any
 
 from shiftcal._registry import suggest
 from shiftcal.errors import FileError, InputError, UnknownName
+from shiftcal.studies.plan.checking import check_plan
 from shiftcal.studies.plan.plan import (
     CalibrationPlan,
     DataPlan,
@@ -72,6 +73,7 @@ def read_plan(
 
     Raises:
         InputError: Naming the entry that is missing, unknown or not what it must be.
+        FileError: If it is not TOML at all.
     """
     try:
         values = tomllib.loads(text)
@@ -92,7 +94,7 @@ def read_plan(
         options=root.mapping("options"),
     )
     root.done()
-    _check(plan, where)
+    check_plan(plan, where)
     return plan
 
 
@@ -137,7 +139,7 @@ def _data(table: TomlTable) -> DataPlan:
 def _calibration(table: TomlTable) -> CalibrationPlan:
     usual = CalibrationPlan()
     found = CalibrationPlan(
-        corruption=table.text("corruption") or usual.corruption,
+        corruption=_spelled(table.text("corruption") or usual.corruption),
         severities=tuple(sorted(table.counts("severities", usual.severities, least=1))),
         images=table.count("images", usual.images) or usual.images,
     )
@@ -148,7 +150,7 @@ def _calibration(table: TomlTable) -> CalibrationPlan:
 def _shifts(table: TomlTable) -> ShiftPlan:
     usual = ShiftPlan()
     found = ShiftPlan(
-        corruptions=table.texts("corruptions"),
+        corruptions=tuple(_spelled(name) for name in table.texts("corruptions")),
         severities=tuple(sorted(table.counts("severities", usual.severities))),
         made=table.text("made"),
         seed=table.count("seed", 0, least=0) or 0,
@@ -179,16 +181,25 @@ def _natural(table: TomlTable) -> NaturalSet:
 
 
 def _ladder(table: TomlTable) -> LadderPlan:
-    found = LadderPlan(table.word("name"), table.word("corruption"), _strengths(table))
+    found = LadderPlan(table.word("name"), _spelled(table.word("corruption")), _strengths(table))
     table.done()
     return found
 
 
+def _spelled(corruption: str) -> str:
+    """A published name as files and records have it: ``Defocus-Blur`` is ``defocus_blur``."""
+    from shiftcal import corruptions
+
+    usual = corruption.replace("-", "_").lower()
+    return usual if usual in corruptions.names() else corruption
+
+
 def _strengths(table: TomlTable) -> tuple[tuple[float, ...], ...]:
     given = table.anything("strengths")
-    steps = [each if isinstance(each, list) else [each] for each in given or ()]
+    listed = given if isinstance(given, list) else []
+    steps = [each if isinstance(each, list) else [each] for each in listed]
     numbers = all(isinstance(x, (int, float)) and not isinstance(x, bool) for s in steps for x in s)
-    if not isinstance(given, list) or not steps or not numbers or not all(steps):
+    if not steps or not numbers or not all(steps):
         raise InputError(
             f"{table.where} strengths must be a list of numbers, or of lists of numbers, one for "
             f"each severity; got {given!r}."
@@ -234,32 +245,3 @@ def _needed(table: TomlTable, name: str) -> tuple[str, ...]:
     if not found or not all(found):
         raise InputError(f"{table.where} needs {name} = ...; it was not given.")
     return found
-
-
-def _check(plan: Plan, where: str) -> None:
-    """What concerns several entries at once."""
-    from shiftcal import corruptions
-
-    if not plan.seeds:
-        raise InputError(f"{where} seeds must name one at least: one split is made of each.")
-    own = {ladder.name for ladder in plan.ladders}
-    for name in (plan.calibration.corruption, *plan.shifts.corruptions):
-        if name not in own:
-            corruptions.get(name)  # raises, with the nearest name
-    names = [each.name for each in plan.shifts.sets]
-    for name in names:
-        taken = (
-            names.count(name) > 1
-            or name == "clean"
-            or name.rpartition("-")[0]
-            in (
-                *plan.shifts.corruptions,
-                plan.calibration.corruption,
-            )
-        )
-        if taken:
-            raise InputError(f"{where}: the set name {name!r} is taken. Give another one.")
-    labels = [method.label for method in plan.methods]
-    for label in labels:
-        if labels.count(label) > 1:
-            raise InputError(f"{where}: two methods have the label {label!r}. Give each its own.")

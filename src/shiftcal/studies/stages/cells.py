@@ -13,7 +13,7 @@ from shiftcal.studies.archive import Archive
 from shiftcal.studies.plan.plan import Plan
 from shiftcal.studies.plan.reading import ORACLE
 from shiftcal.studies.record import Record
-from shiftcal.studies.stages.outcome import Outcome
+from shiftcal.studies.stages.outcome import Outcome, settings_of
 from shiftcal.studies.variant import Target, Variant
 
 
@@ -60,11 +60,12 @@ def cells_of(plan: Plan, variants: Sequence[Variant], archive: Archive) -> Itera
     """All of them, split by split, variant by variant."""
     for split in plan.seeds:
         for variant in variants:
-            told = _told(plan, variant, archive)
+            told = [_told(plan, variant, draw, archive) for draw in range(variant.draws)]
             for target in variant.targets:
                 for draw in range(variant.draws):
+                    there = archive.entries[target.name].key
                     text = json.dumps(
-                        [*told, split, draw, archive.entries[target.name].key, target.natural],
+                        [*told[draw], split, draw, there, target.natural],
                         sort_keys=True,
                         default=repr,
                     )
@@ -72,8 +73,8 @@ def cells_of(plan: Plan, variants: Sequence[Variant], archive: Archive) -> Itera
                     yield Cell(variant, target, split, draw, key)
 
 
-def _told(plan: Plan, variant: Variant, archive: Archive) -> list[object]:
-    """What decides an outcome, beside split, draw and target.
+def _told(plan: Plan, variant: Variant, draw: int, archive: Archive) -> list[object]:
+    """What decides an outcome, beside split and target.
 
     Methods that learn from the clean set alone do not depend on the others, and those that look at
     no features not on the training images.
@@ -86,7 +87,7 @@ def _told(plan: Plan, variant: Variant, archive: Archive) -> list[object]:
     return [
         version("shiftcal"),
         variant.method,
-        dict(variant.settings),
+        dict(settings_of(variant, draw)),
         [archive.entries[name].key for name in sets],
         variant.ladder.images,
         plan.calibration.images,

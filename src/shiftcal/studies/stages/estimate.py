@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from shiftcal.scoring.job import Job
-from shiftcal.scoring.notes import Notes
-from shiftcal.scoring.pending import measured_rate, pending
-from shiftcal.scoring.setup import cache_folder, first_images
-from shiftcal.scoring.store import FolderStore
-from shiftcal.studies.archive import Stored
+from shiftcal.scoring.pending import measured_rate
+from shiftcal.scoring.setup import first_images
+from shiftcal.studies.archive import Archive
 from shiftcal.studies.plan.plan import Plan
-from shiftcal.studies.plan.reading import ORACLE
-from shiftcal.studies.stages.outcome import Fitted, judged
-from shiftcal.studies.stages.scoring import (
-    TRAIN,
-    Means,
-    Wanted,
-    condition_name,
-    digest_of,
-    options_of,
-)
+from shiftcal.studies.stages.cells import cells_of
+from shiftcal.studies.stages.kept import read_outcomes
+from shiftcal.studies.stages.left import Left
+from shiftcal.studies.stages.rehearsal import made_up, seconds_of
+from shiftcal.studies.stages.scoring import Means, Wanted
 from shiftcal.studies.stages.sources import Sources
 from shiftcal.studies.variant import Variant
-from shiftcal.surrogates import SurrogateBank
-from shiftcal.surrogates.build import WORKSHOP
-from shiftcal.surrogates.folder import read_document
-from shiftcal.surrogates.synthesize import labelled_work
 
 # Rows that an evaluation is timed with; more take longer in proportion.
 _TIMED_ROWS = 2000
@@ -45,8 +33,8 @@ class Estimate:
 
     Attributes:
         images: To be scored; those that are stored already do not count.
-        rate: Images a second, as measured.
-        evaluations: Variants times targets times splits, at most.
+        rate: Images a second, as measured; 0 if there are none to be scored.
+        evaluations: Of variants on targets in splits; those that are kept already do not count.
         evaluation_seconds: What they take.
         bytes: What the scores take on disk.
     """
@@ -71,7 +59,10 @@ class Estimate:
                 f"{self.images:,} images to score at about {self.rate:,.0f} a second ({took}), "
                 f"{self.bytes / 1e6:,.0f} MB on disk"
             )
-        evaluating = f"{self.evaluations:,} evaluations ({in_words(self.evaluation_seconds)})"
+        evaluating = "all evaluations are made already"
+        if self.evaluations:
+            took = in_words(self.evaluation_seconds)
+            evaluating = f"{self.evaluations:,} evaluations ({took})"
         return f"{scoring}; {evaluating}. About {in_words(self.seconds)} in all."
 
 
@@ -92,87 +83,41 @@ def estimate(
     means: Means,
     workers: int = 1,
 ) -> Estimate:
-    """Measure model and methods for some seconds, and count what is left to be done."""
+    """Count what is left to be done; measure model and methods for some seconds, if anything is."""
     plan = sources.plan
-    options = options_of(sources, means)
-    notes = Notes(cache=cache_folder(means.cache))
-    work = labelled_work(sources.model, sources.images, None, options, notes=notes)
-    job = Job(work, wanted.conditions, lasting=False)
-    rate = measured_rate(job)
-    images = _source_left(sources, job, folder, means) + _others_left(sources, wanted, folder)
+    left = Left.of(sources, wanted, folder, means)
+    counts = _evaluations(plan, variants, left.archive)
+    if not left.images and not sum(counts):
+        return Estimate(images=0, rate=0.0, evaluations=0, evaluation_seconds=0.0, bytes=0)
+    work = left.job.work
     made = work.model.outputs(first_images(work.images, work.model, 1))
     n, k = len(work.images), made.logits.shape[1]
     d = 0 if made.features is None else made.features.shape[1]
-    per_row = (k + d) * (2 if plan.model.dtype == "float16" else 4)
-    counts = [len(v.targets) * v.draws * len(plan.seeds) for v in variants]
     return Estimate(
-        images=images,
-        rate=rate,
+        images=left.images,
+        rate=measured_rate(left.job) if left.images else 0.0,
         evaluations=sum(counts),
-        evaluation_seconds=float(np.dot(counts, _seconds(plan, variants, n, (k, d)))) / workers,
-        bytes=images * per_row,
+        evaluation_seconds=_seconds(plan, variants, counts, (n, k, d)) / workers,
+        bytes=left.images * (k + d) * (2 if plan.model.dtype == "float16" else 4),
     )
 
 
-def _source_left(sources: Sources, job: Job, folder: Path, means: Means) -> int:
-    """Images of the source under all conditions that are not scored yet."""
-    bank = folder / "scores" / f"source-{digest_of(sources)}"
-    there = set()
-    if (bank / "bank.json").exists():
-        there = {Path(entry["file"]).stem for entry in read_document(bank)["sets"]}
-    job.conditions = tuple(c for c in job.conditions if condition_name(c) not in there)
-    cache = cache_folder(means.cache)
-    if not (bank / WORKSHOP).is_dir() and (cache is None or not cache.is_dir()):
-        return job.n_images
-    store = FolderStore(bank / WORKSHOP / "shards", cache=cache)
-    try:
-        return pending(job, store)
-    finally:
-        store.close()
-
-
-def _others_left(sources: Sources, wanted: Wanted, folder: Path) -> int:
-    """The same of sets with files of their own; one that is begun counts in full."""
-    done = folder / "scores" / f"sets-{digest_of(sources)}"
-    sizes = dict.fromkeys(wanted.made, len(sources.images))
-    sizes |= {name: len(sources.sets[name]) for name in wanted.own}
-    if sources.train is not None:
-        sizes[TRAIN] = len(sources.train)
-    return sum(n for name, n in sizes.items() if not (done / f"{name}.npz").exists())
+def _evaluations(plan: Plan, variants: Sequence[Variant], archive: Archive) -> list[int]:
+    """Of each variant, those that are not there yet; what two have in common counts once."""
+    known = read_outcomes(archive.folder).keys()
+    missing = {cell.key: cell.variant for cell in cells_of(plan, variants, archive)}
+    found = Counter(id(variant) for key, variant in missing.items() if key not in known)
+    return [found[id(variant)] for variant in variants]
 
 
 def _seconds(
-    plan: Plan, variants: Sequence[Variant], n: int, shape: tuple[int, int]
-) -> list[float]:
-    """What one evaluation of each variant takes, on random numbers of the right shape."""
-    k, d = shape
+    plan: Plan, variants: Sequence[Variant], counts: list[int], shape: tuple[int, int, int]
+) -> float:
+    """What so many evaluations take, on random numbers of the right shape."""
+    if not sum(counts):
+        return 0.0
+    n, k, d = shape
     rows = max(2 * k, min(_TIMED_ROWS, n))
     scale = max(1.0, (n - plan.calibration.images) / rows)
-    target = _random(rows, k, max(1, d))
-    took: dict[str, float] = {}
-    for variant in variants:
-        if variant.method not in took:
-            made = _fitted(variant, target)
-            judged(made, target, bins=plan.bins)  # loads kernels
-            began = time.perf_counter()
-            judged(made, target, bins=plan.bins)
-            took[variant.method] = scale * (time.perf_counter() - began)
-    return [took[variant.method] for variant in variants]
-
-
-def _random(rows: int, k: int, d: int) -> Stored:
-    rng = np.random.default_rng(0)
-    labels = np.arange(rows) % k
-    logits = rng.normal(size=(rows, k)).astype(np.float32)
-    logits[np.arange(rows), labels] += 3
-    return Stored(logits, labels, rng.normal(size=(rows, d)).astype(np.float32))
-
-
-def _fitted(variant: Variant, some: Stored) -> Fitted:
-    if variant.method == ORACLE:
-        return Fitted(None, 1, len(some.logits))
-    from shiftcal import methods
-
-    bank = SurrogateBank.from_arrays([some.logits], some.labels, features=some.features)
-    method = methods.get(variant.method)(**variant.settings)
-    return Fitted(method.fit(bank, source_features=some.features), 1, len(some.logits))
+    took = seconds_of(variants, made_up(rows, k, max(1, d)), bins=plan.bins)
+    return scale * float(np.dot(counts, took))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 from shiftcal.scoring.progress import showing
@@ -54,10 +56,13 @@ def evaluate(
     known = read_outcomes(archive.folder)
     missing = {cell.key: cell for cell in cells if cell.key not in known}
     tasks = _tasks(list(missing.values()), plan, workers)
-    with showing(
-        "evaluating", len(missing), shown=told.shown, line=told.line, unit="evaluations"
-    ) as step:
-        for split, target, outcomes in _run(tasks, archive, workers):
+    with (
+        showing(
+            "evaluating", len(missing), shown=told.shown, line=told.line, unit="evaluations"
+        ) as step,
+        closing(_run(tasks, archive, workers)) as results,
+    ):
+        for split, target, outcomes in results:
             keep_outcomes(archive.folder, split, target, outcomes)
             known |= outcomes
             step(len(outcomes), kept=False)
@@ -101,7 +106,7 @@ def _tasks(cells: list[Cell], plan: Plan, workers: int) -> list[Task]:
 
 def _run(
     tasks: list[Task], archive: Archive, workers: int
-) -> Iterator[tuple[int, str, dict[str, Outcome]]]:
+) -> Generator[tuple[int, str, dict[str, Outcome]]]:
     if workers == 1 or len(tasks) < 2:
         for task in tasks:
             for target, outcomes in outcomes_of(task, archive):
@@ -110,9 +115,15 @@ def _run(
     from joblib import Parallel, delayed  # type: ignore[import-untyped]
 
     parallel = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)
-    for split, found in parallel(delayed(_all_of)(task, archive) for task in tasks):
-        for target, outcomes in found:
-            yield split, target, outcomes
+    results = parallel(delayed(_all_of)(task, archive) for task in tasks)
+    try:
+        for split, found in results:
+            for target, outcomes in found:
+                yield split, target, outcomes
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of tasks that are given up: the next run does them
+            results.close()
 
 
 def _all_of(task: Task, archive: Archive) -> tuple[int, list[tuple[str, dict[str, Outcome]]]]:

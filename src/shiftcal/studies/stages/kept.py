@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from shiftcal._files import atomic_write
 from shiftcal.errors import FileError
 from shiftcal.studies.stages.outcome import Outcome
 
 FOLDER = "evaluated"
+_KINDS: dict[Any, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (float,),
+    "float | None": (float, type(None)),
+    "str": (str,),
+}
+_TYPES = {field.name: _KINDS[field.type] for field in fields(Outcome)}
 
 
 def read_outcomes(folder: Path) -> dict[str, Outcome]:
@@ -41,6 +50,18 @@ def keep_outcomes(folder: Path, split: int, target: str, outcomes: Mapping[str, 
 def _read(file: Path) -> dict[str, Outcome]:
     try:
         told = json.loads(file.read_text("utf-8"))
-        return {key: Outcome(**values) for key, values in told.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+        return {key: _outcome(values) for key, values in told.items()}
+    except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return {}  # evaluated again
+
+
+def _outcome(values: dict[str, Any]) -> Outcome:
+    """An outcome whose fields are what they must be.
+
+    Raises:
+        TypeError: If one is missing, or is something else.
+    """
+    for name, wanted in _TYPES.items():
+        if type(values[name]) not in wanted:
+            raise TypeError(name)
+    return Outcome(**values)

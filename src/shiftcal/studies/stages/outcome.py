@@ -93,7 +93,7 @@ def fitted(variant: Variant, draw: int, bank: SurrogateBank, archive: Archive) -
     """The variant's method, fitted to a bank."""
     if variant.method == ORACLE:
         return Fitted(None, 1, len(bank.clean))
-    method: Method = methods.get(variant.method)(**_settings(variant, draw))
+    method: Method = methods.get(variant.method)(**settings_of(variant, draw))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)  # what matters comes again as a flag
         method.fit(bank, source_features=_source_features(variant, method, archive))
@@ -156,7 +156,8 @@ def judged(made: Fitted, target: Stored, *, bins: int) -> Outcome:
     )
 
 
-def _settings(variant: Variant, draw: int) -> Mapping[str, Any]:
+def settings_of(variant: Variant, draw: int) -> Mapping[str, Any]:
+    """Settings of the method in a draw: of several, each has its own seed."""
     return {**variant.settings, "seed": draw} if variant.draws > 1 else variant.settings
 
 

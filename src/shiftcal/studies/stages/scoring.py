@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
-from shiftcal._types import Labels
 from shiftcal.corruptions import Corruption, as_corruption
-from shiftcal.datasets import ImageSet, as_image_set
+from shiftcal.datasets import ImageSet
 from shiftcal.errors import FileError, InputError
 from shiftcal.scoring._score_file import score_file
 from shiftcal.scoring.engines import Engine
@@ -21,14 +16,15 @@ from shiftcal.scoring.kept_features import may_give_features
 from shiftcal.scoring.run import Reporting
 from shiftcal.scoring.shard import Condition
 from shiftcal.studies.archive import Archive, Entry
+from shiftcal.studies.plan.checking import MARK
 from shiftcal.studies.plan.plan import Plan
+from shiftcal.studies.stages.digests import TRAIN, digest, digest_of, made_of
+from shiftcal.studies.stages.ready_made import check_read, open_made
 from shiftcal.studies.stages.sources import Sources
-from shiftcal.studies.variant import CLEAN, Variant, set_name
+from shiftcal.studies.variant import Variant, set_name
 from shiftcal.surrogates.build import build_bank
 from shiftcal.surrogates.folder import read_document
 from shiftcal.surrogates.synthesize import Options
-
-TRAIN = "train"
 
 
 @dataclass(frozen=True)
@@ -70,7 +66,13 @@ class Wanted:
 def condition_name(condition: Condition) -> str:
     """The name of the set that a condition makes."""
     name = "" if condition.corruption is None else condition.corruption.name
-    return set_name(name, condition.severity)
+    return set_name(name.partition(MARK)[0], condition.severity)
+
+
+def which(condition: Condition) -> tuple[str | None, int]:
+    """By what a bank's document tells its sets apart."""
+    corruption = condition.corruption
+    return None if corruption is None else corruption.name, condition.severity
 
 
 def wanted_of(plan: Plan, variants: Sequence[Variant]) -> Wanted:
@@ -102,8 +104,8 @@ def wanted_of(plan: Plan, variants: Sequence[Variant]) -> Wanted:
 def _condition(corruption: Corruption, severity: int) -> Condition:
     if not 1 <= severity <= corruption.severities:
         raise InputError(
-            f"{corruption.name} has the severities 1 to {corruption.severities}; the plan asks "
-            f"for {severity}."
+            f"{corruption.name.partition(MARK)[0]} has the severities 1 to "
+            f"{corruption.severities}; the plan asks for {severity}."
         )
     return Condition(corruption, severity)
 
@@ -113,7 +115,9 @@ def _corruption(plan: Plan, name: str) -> Corruption:
         if ladder.name == name:
             from shiftcal.corruptions import Strengths
 
-            return Strengths(ladder.corruption, ladder.strengths, name=ladder.name)
+            # Files of other strengths under the same name stay what they are.
+            told = f"{ladder.name}{MARK}{digest(ladder.corruption, ladder.strengths)}"
+            return Strengths(ladder.corruption, ladder.strengths, name=told)
     return as_corruption(name)
 
 
@@ -132,6 +136,7 @@ def score_sets(sources: Sources, wanted: Wanted, folder: Path, means: Means) -> 
     """
     bank = folder / "scores" / f"source-{digest_of(sources)}"
     _make(bank.parent)
+    made = open_made(sources, wanted.made)
     built = build_bank(
         sources.model,
         sources.images,
@@ -140,18 +145,21 @@ def score_sets(sources: Sources, wanted: Wanted, folder: Path, means: Means) -> 
         options=options_of(sources, means),
     )
     document = read_document(bank)
-    entries = {
-        Path(entry["file"]).stem: Entry(f"scores/{bank.name}/{entry['file']}", entry["key"])
-        for entry in document["sets"]
-    }
+    there = {(entry["corruption"], entry["severity"]): entry for entry in document["sets"]}
+    entries = {}
+    for condition in wanted.conditions:
+        entry = there[which(condition)]
+        file = f"scores/{bank.name}/{entry['file']}"
+        entries[condition_name(condition)] = Entry(file, entry["key"])
     others = _Others(sources, bank.with_name(f"sets-{digest_of(sources)}"), means)
-    for name, spec in wanted.made.items():
-        entries[name] = others.score(name, as_image_set(spec))
+    for name, images in made.items():
+        entries[name] = others.score(name, images)
     for name in wanted.own:
         entries[name] = others.score(name, sources.sets[name], own=True)
     train = None if sources.train is None else others.score(TRAIN, sources.train, own=True)
-    archive = Archive(folder, entries, train, {**document["origin"]["model"], **_about(sources)})
-    _check_made(archive, wanted)
+    model = {**document["origin"]["model"], **_about(sources)}
+    archive = Archive(folder, entries, train, model, made_of(sources.plan))
+    check_read(archive, wanted.made)
     archive.write()
     return archive, built.computed + others.computed
 
@@ -193,43 +201,8 @@ class _Others:
         return Entry(f"scores/{self.folder.name}/{name}.npz", scored.key, own)
 
 
-def digest_of(sources: Sources) -> str:
-    """A short digest of what decides all scores: the model, the images, the corruptions' seed."""
-    plan = sources.plan
-    told = [
-        sources.model.fingerprint,
-        sources.model.engine,
-        plan.model.groups,
-        plan.model.batch_size,
-        plan.model.dtype,
-        plan.data.images,
-        plan.data.labels,
-        plan.data.limit,
-        plan.shifts.seed,
-        plan.shifts.table,
-    ]
-    return hashlib.blake2b(json.dumps(told).encode(), digest_size=4).hexdigest()
-
-
 def _about(sources: Sources) -> dict[str, object]:
     return {"spec": sources.plan.model.spec[0], "images": sources.images.name}
-
-
-def _check_made(archive: Archive, wanted: Wanted) -> None:
-    """Ready-made images must be the clean ones, row by row: the split is one for all."""
-    clean = archive.scores(CLEAN)
-    for name in wanted.made:
-        found = archive.scores(name)
-        if not _same(found.labels, clean.labels):
-            raise InputError(
-                f"the images of {name} ({wanted.made[name]}) must be those of the clean set, in "
-                f"its order; they are {len(found.logits):,} with other labels, it has "
-                f"{len(clean.logits):,}. Name the clean images they were made of."
-            )
-
-
-def _same(labels: Labels | None, clean: Labels | None) -> bool:
-    return labels is not None and clean is not None and np.array_equal(labels, clean)
 
 
 def _make(folder: Path) -> None:

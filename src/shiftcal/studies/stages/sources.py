@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -12,8 +13,10 @@ from shiftcal import methods
 from shiftcal.datasets import ImageSet, as_image_set, calibration_split
 from shiftcal.errors import FileError, InputError, MissingData, MissingExtra
 from shiftcal.models import Model, as_model
+from shiftcal.scoring.setup import first_images
 from shiftcal.studies.plan.plan import MethodPlan, NaturalSet, Plan
 from shiftcal.studies.plan.reading import ORACLE
+from shiftcal.studies.stages.missing import Missing, told
 
 T = TypeVar("T")
 # Of a limit: a choice of images that no split depends on.
@@ -31,6 +34,7 @@ class Sources:
         train: Training images; ``None`` if no method needs their features.
         sets: Natural targets by name.
         missing: What was left out because it is not there.
+        token: Drawn anew every time: what a model is known by that cannot be known again.
     """
 
     plan: Plan
@@ -39,6 +43,7 @@ class Sources:
     train: ImageSet | None
     sets: dict[str, ImageSet]
     missing: tuple[str, ...] = ()
+    token: str = field(default_factory=lambda: secrets.token_hex(8))
 
 
 def open_sources(plan: Plan, *, skip_missing: bool = False) -> Sources:
@@ -59,31 +64,67 @@ def open_sources(plan: Plan, *, skip_missing: bool = False) -> Sources:
     )
     plan, train = _train(plan, search, skip_missing)
     plan, sets = _sets(plan, search, skip_missing)
-    search.raise_if_missing()
+    search.raise_if_missing(skipping=skip_missing)
     assert model is not None
     assert images is not None
     if plan.model.batch_size is not None:
         model.batch_size = plan.model.batch_size
     if plan.model.groups is not None:
-        model, images, sets = _grouped(plan.model.groups, model, images, sets)
+        model = _grouped_model(plan.model.groups, model)
+        sets = {name: _in_groups(plan, each) for name, each in sets.items()}
+    if train is not None:
+        _check_features(plan, model, images)
+        train = _limited(_in_groups(plan, train), plan.data.train_limit, "the training images")
     chosen = replace(
         plan,
         model=replace(plan.model, spec=(model_spec,)),
         data=replace(plan.data, images=(images_spec,)),
     )
-    limited = _limited(images, plan.data.limit, "the images")
-    return Sources(chosen, model, limited, train, sets, tuple(search.left_out))
+    wanted = same_choice(plan, images)
+    return Sources(chosen, model, wanted, train, sets, tuple(search.left_out))
+
+
+def same_choice(plan: Plan, images: ImageSet) -> ImageSet:
+    """Of the source images, or of ready-made versions of them, those that a plan uses.
+
+    It is decided by the labels, which all versions have in common: by groups and by the limit.
+    """
+    return _limited(_in_groups(plan, images), plan.data.limit, "the images")
+
+
+def check_made(made: Mapping[str, str]) -> None:
+    """Open ready-made images, so that nobody learns after hours that some are not there.
+
+    Args:
+        made: Where they are, by name of the set.
+
+    Raises:
+        MissingData: Naming those that are not there.
+    """
+    search = _Search()
+    for name, spec in made.items():
+        search.first(name, (spec,), as_image_set, "")
+    reasons = [reason for each in search.missing for reason in each.tried]
+    if reasons:
+        what = "ready-made corrupted images ([shifts] made)"
+        raise MissingData(told([Missing(what, tuple(reasons))], skipping=True))
 
 
 class _Search:
     """Alternatives tried one after the other; what is found nowhere is remembered."""
 
     def __init__(self) -> None:
-        self.missing: list[str] = []
+        self.missing: list[Missing] = []
         self.left_out: list[str] = []
 
     def first(
-        self, what: str, specs: Sequence[str], open_one: Callable[[str], T], fetch: str
+        self,
+        what: str,
+        specs: Sequence[str],
+        open_one: Callable[[str], T],
+        fetch: str,
+        *,
+        optional: bool = False,
     ) -> tuple[str, T | None]:
         """The first alternative that is there, and what it opens as.
 
@@ -95,27 +136,22 @@ class _Search:
             try:
                 return spec, open_one(spec)
             except (MissingData, MissingExtra) as error:
-                reasons.append(f"    {spec}: {error}")
+                reasons.append(f"{spec}: {error}")
             except FileError as error:
                 if not isinstance(error.__cause__, FileNotFoundError):
                     raise
-                reasons.append(f"    {spec}: {error}")
-        told = f"  {what}:\n" + "\n".join(reasons)
-        self.missing.append(f"{told}\n    {fetch}" if fetch else told)
+                reasons.append(f"{spec}: {error}")
+        self.missing.append(Missing(what, tuple(reasons), fetch, optional))
         return specs[0], None
 
     def leave_out(self) -> None:
         """What was found missing last is left out, and said so."""
-        self.left_out.append(self.missing.pop())
+        self.left_out.append(str(self.missing.pop()))
 
-    def raise_if_missing(self) -> None:
+    def raise_if_missing(self, *, skipping: bool = False) -> None:
         """Raises MissingData with everything that was found nowhere."""
         if self.missing:
-            raise MissingData(
-                "the study needs data that is not there:\n" + "\n".join(self.missing) + "\n"
-                "Put it there, name another folder with --data, or edit the plan. --skip-missing "
-                "runs without natural targets and training images that are not there."
-            )
+            raise MissingData(told(self.missing, skipping=skipping))
 
 
 def _opener(labels: str | None) -> Callable[[str], ImageSet]:
@@ -127,19 +163,20 @@ def _train(plan: Plan, search: _Search, skip: bool) -> tuple[Plan, ImageSet | No
     needing = [method for method in plan.methods if _uses_features(method)]
     if not needing:
         return plan, None
-    names = ", ".join(method.label for method in needing)
+    what = f"training images, for {', '.join(method.label for method in needing)}"
     if plan.data.train:
         spec, found = search.first(
-            f"training images, whose features {names} need",
+            what,
             plan.data.train,
             _opener(plan.data.train_labels),
             plan.data.fetch,
+            optional=True,
         )
         if found is not None:
             plan = replace(plan, data=replace(plan.data, train=(spec,)))
-            return plan, _limited(found, plan.data.train_limit, "the training images")
+            return plan, found
     else:
-        search.missing.append(f"  training images, whose features {names} need: [data] train = ...")
+        search.missing.append(Missing(what, ("the plan names none: [data] train = ...",), "", True))
     if skip:
         search.leave_out()
         kept = tuple(method for method in plan.methods if not _uses_features(method))
@@ -155,7 +192,9 @@ def _sets(plan: Plan, search: _Search, skip: bool) -> tuple[Plan, dict[str, Imag
     found: dict[str, ImageSet] = {}
     kept: list[NaturalSet] = []
     for each in plan.shifts.sets:
-        spec, images = search.first(each.title, each.images, _opener(each.labels), each.fetch)
+        spec, images = search.first(
+            each.title, each.images, _opener(each.labels), each.fetch, optional=True
+        )
         if images is None:
             if skip:
                 search.leave_out()
@@ -170,22 +209,36 @@ def _sets(plan: Plan, search: _Search, skip: bool) -> tuple[Plan, dict[str, Imag
     return replace(plan, shifts=replace(plan.shifts, sets=tuple(kept))), found
 
 
-def _grouped(
-    name: str, model: Model, images: ImageSet, sets: dict[str, ImageSet]
-) -> tuple[Model, ImageSet, dict[str, ImageSet]]:
-    """The same with classes put together; images of other classes are left out.
-
-    Natural targets bring the names of the groups already, or the classes that are grouped.
-    """
-    from shiftcal.datasets import class_groups, grouped
+def _grouped_model(name: str, model: Model) -> Model:
+    from shiftcal.datasets import class_groups
     from shiftcal.models import GroupedModel
 
-    groups = class_groups(name)
-    own = {
-        key: each if set(each.classes or ()) <= set(groups) else grouped(each, groups)
-        for key, each in sets.items()
-    }
-    return GroupedModel(model, groups), grouped(images, groups), own
+    return GroupedModel(model, class_groups(name))
+
+
+def _in_groups(plan: Plan, images: ImageSet) -> ImageSet:
+    """The same with classes put together, if the plan does; images of others are left out.
+
+    Sets that bring the names of the groups already stay as they are, and so do those without
+    labels, which only training images can be.
+    """
+    if plan.model.groups is None or images.labels is None:
+        return images
+    from shiftcal.datasets import class_groups, grouped
+
+    groups = class_groups(plan.model.groups)
+    there = images.classes is not None and set(images.classes) <= set(groups)
+    return images if there else grouped(images, groups)
+
+
+def _check_features(plan: Plan, model: Model, images: ImageSet) -> None:
+    """Refuse a model without features before hours of scoring, if a method needs them."""
+    if model.outputs(first_images(images, model, 1)).features is None:
+        names = ", ".join(method.label for method in plan.methods if _uses_features(method))
+        raise InputError(
+            f"{names} need features, and the model {plan.model.spec[0]} gives none. Name a layer "
+            "in its text (features_from=...), or leave the methods out."
+        )
 
 
 def _limited(images: ImageSet, limit: int | None, what: str) -> ImageSet:

@@ -1,0 +1,103 @@
+"""The table, the lines and the boxes that studies share: their numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from study_records import record
+
+from shiftcal.studies.showing import severity_boxes, severity_lines, severity_table
+
+VARIANTS = {"ts": "TS", "sac": "SAC", "oracle": "Oracle"}
+CORRUPTIONS = ("fog", "snow", "frost")
+SEVERITIES = (0, 1, 3)
+
+
+def drawn(splits=(0, 1, 2), variants=VARIANTS):
+    """A record of everything, and the same numbers as an array by variant, severity, split."""
+    rng = np.random.default_rng(6)
+    values = rng.uniform(0.1, 0.2, (len(variants), len(SEVERITIES), len(splits), 3))
+    made = []
+    for v, key in enumerate(variants):
+        for s, severity in enumerate(SEVERITIES):
+            for i, split in enumerate(splits):
+                for c, corruption in enumerate(CORRUPTIONS if severity else ("none",)):
+                    told = {"variant": key, "severity": severity, "corruption": corruption}
+                    made.append(record(**told, split=split, ece=values[v, s, i, c]))
+    values[:, 0] = values[:, 0, :, :1]  # the clean set is one
+    return made, values
+
+
+def students(means):
+    return stats.t.interval(0.95, len(means) - 1, means.mean(), stats.sem(means))
+
+
+def test_the_table_has_means_over_corruptions_with_intervals_over_splits():
+    records, values = drawn()
+    table = severity_table(records, VARIANTS, SEVERITIES, title="A", corner="Which")
+    assert [column.name for column in table.columns] == [
+        *("severity 0", "severity 1", "severity 3"),
+        "mean of 1 to 3",
+    ]
+    assert [row.label for row in table.rows] == ["TS", "SAC", "Oracle"]
+    for v, row in enumerate(table.rows):
+        groups = [values[v, s].mean(axis=1) for s in range(3)]
+        groups.append(values[v, 1:].mean(axis=(0, 2)))
+        for cell, means in zip(row.cells, groups, strict=True):
+            low, high = students(100 * means)
+            assert cell.value == pytest.approx(100 * means.mean(), rel=1e-12)
+            assert (cell.low, cell.high) == pytest.approx((low, high), rel=1e-9)
+
+
+def test_the_oracle_is_never_the_best():
+    records, _ = drawn()
+    table = severity_table(records, VARIANTS, SEVERITIES, title="A")
+    assert [row.ranked for row in table.rows] == [True, True, False]
+
+
+def test_the_lines_are_the_table():
+    records, _ = drawn()
+    table = severity_table(records, VARIANTS, SEVERITIES, title="A")
+    (panel,) = severity_lines(records, VARIANTS, SEVERITIES, title="A").panels
+    assert panel.x == (0.0, 1.0, 3.0)
+    for series, row in zip(panel.series, table.rows, strict=True):
+        assert series.label == row.label
+        assert series.y == tuple(cell.value for cell in row.cells[:3])
+        assert series.low == tuple(cell.low for cell in row.cells[:3])
+        assert series.high == tuple(cell.high for cell in row.cells[:3])
+
+
+def test_a_box_holds_a_value_for_each_corruption():
+    records, values = drawn()
+    boxes = severity_boxes(records, VARIANTS, SEVERITIES, title="A")
+    assert boxes.groups == ("0", "1", "3")
+    for v, series in enumerate(boxes.series):
+        for s, found in enumerate(series.values):
+            means = 100 * values[v, s].mean(axis=0)
+            assert found == pytest.approx(means if s else means[:1], rel=1e-12)
+
+
+def test_one_split_has_no_intervals():
+    records, _ = drawn(splits=(4,))
+    table = severity_table(records, VARIANTS, SEVERITIES, title="A")
+    assert all(cell.low is None for row in table.rows for cell in row.cells)
+    (panel,) = severity_lines(records, VARIANTS, SEVERITIES, title="A").panels
+    assert all(not series.low for series in panel.series)
+
+
+def test_what_is_missing_is_left_empty():
+    records, _ = drawn()
+    kept = [r for r in records if not (r.variant == "ts" and r.severity == 1)]
+    table = severity_table(kept, VARIANTS, SEVERITIES, title="A")
+    assert table.rows[0].cells[1].value is None
+    assert table.rows[0].cells[0].value is not None
+    (panel,) = severity_lines(kept, VARIANTS, SEVERITIES, title="A").panels
+    assert panel.series[0].y[1] is None
+    assert severity_boxes(kept, VARIANTS, SEVERITIES, title="A").series[0].values[1] == ()
+
+
+def test_one_severity_has_no_mean_of_several():
+    records, _ = drawn()
+    columns = severity_table(records, VARIANTS, (0, 1), title="A").columns
+    assert [column.name for column in columns] == ["severity 0", "severity 1"]
