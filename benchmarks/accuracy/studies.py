@@ -5,7 +5,7 @@ in ``runs/`` below the current folder (scores are shared between them in ``runs/
 what is worth keeping to ``results/studies/NAME``: the plan, the records, the tables, the data of
 the figures, and what it took. Reads images and networks from $SHIFTCAL_DATA or ../shared/data.
 
-ResNet-20 runs in onnxruntime, twice as fast here as in torch; the plans that come with shiftcal
+Both networks run in onnxruntime, twice as fast here as in torch; the plans that come with shiftcal
 name the same weights for torch.
 """
 
@@ -17,6 +17,7 @@ import os
 import shutil
 import sys
 import time
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,12 +63,39 @@ def resnet20(data: Path, folder: Path) -> str:
     )
 
 
+def lite0(folder: Path) -> str:
+    """EfficientNet-Lite0 as an ONNX file, and the text that opens it."""
+    import torch
+
+    from shiftcal import models
+
+    model = models.as_model("efficientnet-lite:0")
+    file = folder / "efficientnet-lite0.onnx"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the older exporter, which needs no further package
+        torch.onnx.export(
+            model.module.eval(),
+            (torch.zeros(2, 3, 224, 224),),
+            str(file),
+            input_names=["images"],
+            output_names=["logits"],
+            dynamic_axes={"images": {0: "n"}, "logits": {0: "n"}},
+            dynamo=False,
+        )
+    framed = model.preprocessing
+    numbers = {name: ",".join(map(str, getattr(framed, name))) for name in ("mean", "std")}
+    return (
+        f"onnx:{file}?resize={framed.resize}&crop={framed.crop}&"
+        f"interpolation={framed.interpolation}&mean={numbers['mean']}&std={numbers['std']}"
+        "&batch_size=64"
+    )
+
+
 def plan_of(name: str, data: Path) -> studies.Plan:
     text, where = studies.plan_text(name)
     plan = studies.read_plan(text, data=data, where=where)
-    if name in ON_CIFAR:
-        plan = replace(plan, model=replace(plan.model, spec=(resnet20(data, RUNS),)))
-    return plan
+    spec = resnet20(data, RUNS) if name in ON_CIFAR else lite0(RUNS)
+    return replace(plan, model=replace(plan.model, spec=(spec,)))
 
 
 def run(name: str, data: Path) -> studies.Done:

@@ -24,8 +24,8 @@ from shiftcal.studies.stages.outcome import (
 )
 from shiftcal.studies.variant import Ladder, Target, Variant
 
-# What one worker does at a time is a part of a split; more parts even out, and fit more often.
-_PARTS_PER_WORKER = 1
+# Targets that a worker takes at a time: what is lost by Ctrl-C, and what methods are fitted for.
+_TARGETS = 12
 
 
 def evaluate(
@@ -92,10 +92,10 @@ class Task:
 def _tasks(cells: list[Cell], plan: Plan, workers: int) -> list[Task]:
     """Cells cut by split, and within a split by target so that workers have equal shares."""
     made = []
-    parts = workers * _PARTS_PER_WORKER
     for split in plan.seeds:
         own = [cell for cell in cells if cell.split == split]
         names = list(dict.fromkeys(cell.target.name for cell in own))
+        parts = max(workers, -(-len(names) // _TARGETS))
         for part in range(parts):
             wanted = set(names[part::parts])
             chosen = tuple(cell for cell in own if cell.target.name in wanted)

@@ -14,7 +14,7 @@ from shiftcal.scoring.setup import cache_folder
 from shiftcal.scoring.store import FolderStore
 from shiftcal.studies.archive import Archive, Entry
 from shiftcal.studies.stages.digests import TRAIN, digest_of
-from shiftcal.studies.stages.ready_made import open_made
+from shiftcal.studies.stages.ready_made import open_made, taking_as_stored
 from shiftcal.studies.stages.scoring import Means, Wanted, condition_name, options_of, which
 from shiftcal.studies.stages.sources import Sources
 from shiftcal.surrogates.build import WORKSHOP
@@ -56,8 +56,8 @@ class Left:
         others |= {} if sources.train is None else {TRAIN: sources.train}
         for name, each in others.items():
             file = bank.with_name(f"sets-{digest_of(sources)}") / f"{name}.npz"
-            dtype = sources.plan.model.dtype
-            n, key = to_be_scored(sources.model, each, file, dtype=dtype, cache=means.cache)
+            model, dtype = taking_as_stored(sources.model, each), sources.plan.model.dtype
+            n, key = to_be_scored(model, each, file, dtype=dtype, cache=means.cache)
             images += n
             entries[name] = _entry(name, key)
         train = entries.pop(TRAIN, None)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
+
 import numpy as np
 
 from shiftcal.datasets import ImageSet, as_image_set
 from shiftcal.errors import InputError
+from shiftcal.models import Model
 from shiftcal.studies.archive import Archive
 from shiftcal.studies.stages.sources import Sources, same_choice
 from shiftcal.studies.variant import CLEAN
@@ -25,6 +29,18 @@ def open_made(sources: Sources, specs: dict[str, str]) -> dict[str, ImageSet]:
     made = {name: same_choice(sources.plan, as_image_set(spec)) for name, spec in specs.items()}
     _check_rows(sources, made, specs)
     return made
+
+
+def taking_as_stored(model: Model, images: ImageSet) -> Model:
+    """The model for images that were resized and cut when they were made: it resizes no more.
+
+    ImageNet-C is such a set, and the photographs it was made of are not: one model serves both.
+    """
+    if images.ready_made is None or model.preprocessing.resize is None:
+        return model
+    taken = copy.copy(model)
+    taken.preprocessing = replace(model.preprocessing, resize=None)
+    return taken
 
 
 def check_read(archive: Archive, specs: dict[str, str]) -> None:

@@ -19,7 +19,7 @@ from shiftcal.studies.archive import Archive, Entry
 from shiftcal.studies.plan.checking import MARK
 from shiftcal.studies.plan.plan import Plan
 from shiftcal.studies.stages.digests import TRAIN, digest, digest_of, made_of
-from shiftcal.studies.stages.ready_made import check_read, open_made
+from shiftcal.studies.stages.ready_made import check_read, open_made, taking_as_stored
 from shiftcal.studies.stages.sources import Sources
 from shiftcal.studies.variant import Variant, set_name
 from shiftcal.surrogates.build import build_bank
@@ -189,7 +189,7 @@ class _Others:
         """Have the scores of a set in its file."""
         _make(self.folder)
         scored = score_file(
-            self.sources.model,
+            taking_as_stored(self.sources.model, images),
             images,
             self.folder / f"{name}.npz",
             dtype=self.sources.plan.model.dtype,
