@@ -54,3 +54,9 @@ def test_every_study_of_the_paper_has_a_claim_that_says_where_it_stands():
     assert {claim.study for claim in CLAIMS} == studies
     assert all(claim.where and claim.text.endswith(".") for claim in CLAIMS)
     assert claims_of("peek")[0].text.startswith("100 random samples")
+
+
+def test_what_the_paper_says_of_one_example_is_not_made_a_rule():
+    (claim,) = claims_of("why-it-works")
+    assert "In the one example" in claim.text
+    assert "typically" in claim.text

@@ -7,7 +7,18 @@ import pytest
 from scipy import stats
 from study_records import record
 
-from shiftcal.studies.showing import severity_boxes, severity_lines, severity_table
+from shiftcal.report.tables import to_markdown
+from shiftcal.studies.results import Mean
+from shiftcal.studies.showing import (
+    OVER_SPLITS,
+    in_words,
+    percent,
+    severities_in_words,
+    severity_boxes,
+    severity_lines,
+    severity_table,
+    target_cell,
+)
 
 VARIANTS = {"ts": "TS", "sac": "SAC", "oracle": "Oracle"}
 CORRUPTIONS = ("fog", "snow", "frost")
@@ -38,7 +49,7 @@ def test_the_table_has_means_over_corruptions_with_intervals_over_splits():
     table = severity_table(records, VARIANTS, SEVERITIES, title="A", corner="Which")
     assert [column.name for column in table.columns] == [
         *("severity 0", "severity 1", "severity 3"),
-        "mean of 1 to 3",
+        "mean of 1 and 3",
     ]
     assert [row.label for row in table.rows] == ["TS", "SAC", "Oracle"]
     for v, row in enumerate(table.rows):
@@ -94,6 +105,8 @@ def test_what_is_missing_is_left_empty():
     assert table.rows[0].cells[0].value is not None
     (panel,) = severity_lines(kept, VARIANTS, SEVERITIES, title="A").panels
     assert panel.series[0].y[1] is None
+    assert [end is None for end in panel.series[0].low] == [False, True, False]
+    assert [end is None for end in panel.series[0].high] == [False, True, False]
     assert severity_boxes(kept, VARIANTS, SEVERITIES, title="A").series[0].values[1] == ()
 
 
@@ -101,3 +114,72 @@ def test_one_severity_has_no_mean_of_several():
     records, _ = drawn()
     columns = severity_table(records, VARIANTS, (0, 1), title="A").columns
     assert [column.name for column in columns] == ["severity 0", "severity 1"]
+
+
+def test_a_mean_over_severities_is_of_variants_that_have_them_all():
+    records, _ = drawn()
+    kept = [r for r in records if not (r.variant == "ts" and r.severity == 1)]
+    ts, sac, _ = severity_table(kept, VARIANTS, SEVERITIES, title="A").rows
+    assert ts.cells[-1].value is None
+    assert sac.cells[-1].value is not None
+    assert sac.cells[-1].mark
+
+
+@pytest.mark.parametrize(
+    ("severities", "words"),
+    [
+        ((4,), "4"),
+        ((1, 2, 3, 4, 5), "1 to 5"),
+        ((3, 4), "3 to 4"),
+        ((3, 5), "3 and 5"),
+        ((1, 3, 4), "1, 3 and 4"),
+    ],
+)
+def test_severities_are_named_without_those_that_are_missing(severities, words):
+    assert in_words(severities) == words
+    noun = "severity" if len(severities) == 1 else "severities"
+    assert severities_in_words(severities) == f"{noun} {words}"
+
+
+def test_no_interval_of_a_percentage_ends_above_100():
+    cell = percent(Mean(0.98, 0.95, 1.01, (0.97, 0.99)))
+    assert (cell.value, cell.low, cell.high) == pytest.approx((98, 95, 100))
+
+
+def test_the_note_says_that_splits_share_images():
+    assert "splits share images" in OVER_SPLITS
+    records, _ = drawn()
+    assert OVER_SPLITS in severity_table(records, VARIANTS, SEVERITIES, title="A").note
+
+
+def flipping(eces, sets):
+    pairs = zip(eces, sets, strict=True)
+    return [record(split=s, ece=ece, chosen=name) for s, (ece, name) in enumerate(pairs)]
+
+
+def test_a_choice_that_flips_between_splits_is_shown_with_its_range():
+    records = flipping((0.0715, 0.0655, 0.0699, 0.1941, 0.1871), "44455")
+    cell = target_cell(records)
+    assert (cell.value, cell.low, cell.high) == pytest.approx((11.762, 6.55, 19.41))
+    assert (cell.by_ends, cell.source) == (True, "least and most of the splits")
+    same = target_cell(flipping((0.0715, 0.0655, 0.0699, 0.0706, 0.068), "44444"))
+    assert not same.by_ends
+    assert (same.low + same.high) / 2 == pytest.approx(same.value)
+
+
+def test_an_interval_that_would_reach_below_0_is_a_range():
+    cell = target_cell(flipping((0.01, 0.01, 0.12), "444"))
+    assert (cell.low, cell.high, cell.by_ends) == (1.0, 12.0, True)
+
+
+def test_the_range_of_two_splits_is_not_taken_for_an_interval():
+    from shiftcal.report.tables import Column, Row, Table
+
+    cell = target_cell(flipping((0.04, 0.08), "45"))
+    table = Table("", (Column("ECE"),), (Row("SAC", (cell,)),))
+    assert "6.00 [4.00, 8.00]" in to_markdown(table)
+
+
+def test_one_split_has_neither_interval_nor_range():
+    assert target_cell(flipping((0.04,), "4")).low is None
+    assert target_cell([]).value is None

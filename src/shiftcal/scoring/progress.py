@@ -12,6 +12,9 @@ from shiftcal.scoring.complete import Step
 
 # Seconds between two lines.
 _BETWEEN = 15.0
+# How much must be computed before the time left is told: this share of all, or what came within
+# so many seconds after the first.
+_SHARE, _WATCHED = 0.02, 10.0
 
 
 class Pace:
@@ -36,6 +39,7 @@ class Pace:
         self.computed = 0
         self._clock = clock
         self._begun = clock()
+        self._first: float | None = None
         self._guard = threading.Lock()
 
     def add(self, images: int, *, kept: bool) -> None:
@@ -43,6 +47,8 @@ class Pace:
         with self._guard:
             self.done += images
             self.computed += 0 if kept else images
+            if self._first is None and not kept:
+                self._first = self._clock()
 
     @property
     def rate(self) -> float:
@@ -50,12 +56,23 @@ class Pace:
         passed = self._clock() - self._begun
         return self.computed / passed if passed > 0 else 0.0
 
+    @property
+    def left(self) -> float | None:
+        """Seconds to go; ``None`` while too little is computed to know."""
+        rate = self.rate
+        if self._first is None or not rate:
+            return None
+        to_do = self.total - self.done
+        enough = self.computed >= _SHARE * (to_do + self.computed)
+        watched = self._clock() - self._first >= _WATCHED
+        return to_do / rate if enough or watched else None
+
     def __str__(self) -> str:
         told = f"{self.done:,} of {self.total:,} {self.unit}"
-        if not self.rate:
+        left, rate = self.left, self.rate
+        if left is None:
             return told
-        left = (self.total - self.done) / self.rate
-        return f"{told}, {self.rate:,.0f} {self.unit}/s, {_time(left)} left"
+        return f"{told}, {rate:,.{0 if rate >= 10 else 1}f} {self.unit}/s, {_time(left)} left"
 
 
 def _time(seconds: float) -> str:

@@ -8,15 +8,22 @@ from dataclasses import replace
 from math import exp, log
 
 from shiftcal.report.tables.table import Cell, Column, Row, Table
+from shiftcal.studies.comparing import CLEARLY, clearly_above, difference
 from shiftcal.studies.record import Record
 from shiftcal.studies.results import mean_over_splits, select
-from shiftcal.studies.showing import OVER_SPLITS, percent
+from shiftcal.studies.showing import OVER_SPLITS, RANGES, percent, target_cell
+
+_MARKED = (
+    "Marked is the lowest ECE of a row and every other that is not clearly larger than any, the "
+    f"oracle's aside. {CLEARLY}"
+)
 
 
 def full_table(records: Sequence[Record], variants: Mapping[str, str]) -> Table:
     """ECE of every target and method, beside the model's own accuracy and confidence there.
 
-    A row is a corruption at a severity; the best of each row is marked, the oracle aside.
+    A row is a corruption at a severity. In each, the lowest ECE is marked and every other that is
+    not clearly above any, the oracle aside.
     """
     columns = [
         Column("accuracy", unit="%", group="Model"),
@@ -28,14 +35,14 @@ def full_table(records: Sequence[Record], variants: Mapping[str, str]) -> Table:
     for target in _by_corruption(records):
         here = select(records, target=target)
         first = select(here, variant=here[0].variant)
-        cells = [_percent(select(here, variant=key)) for key in variants]
+        own = {key: select(here, variant=key) for key in variants}
         rows.append(
             Row(
                 target,
                 (
                     percent(mean_over_splits(first, lambda record: record.accuracy)),
                     percent(mean_over_splits(first, lambda record: record.raw_confidence)),
-                    *_marked(cells, list(variants)),
+                    *_marked(own),
                 ),
                 rule_before=bool(rows) and here[0].corruption != corruption,
             )
@@ -45,7 +52,7 @@ def full_table(records: Sequence[Record], variants: Mapping[str, str]) -> Table:
         "ECE of every target",
         tuple(columns),
         tuple(rows),
-        note=f"{OVER_SPLITS} The lowest ECE of a row is marked, the oracle's aside.",
+        note=f"{OVER_SPLITS} {RANGES} {_MARKED}",
         corner="Target",
     )
 
@@ -57,23 +64,32 @@ def _by_corruption(records: Sequence[Record]) -> list[str]:
     return sorted(places, key=places.__getitem__)
 
 
-def _percent(records: Sequence[Record]) -> Cell:
-    return percent(mean_over_splits(records)) if records else Cell(None)
+def _marked(own: Mapping[str, Sequence[Record]]) -> list[Cell]:
+    """The cells of a row by variant, marked where no other is clearly below.
 
-
-def _marked(cells: Sequence[Cell], keys: Sequence[str]) -> list[Cell]:
-    """The cells with the lowest number marked; numbers that print the same are equally low."""
-    pairs = list(zip(cells, keys, strict=True))
-    ranked = [cell.number for cell, key in pairs if cell.number is not None and key != "oracle"]
-    if not ranked:
-        return list(cells)
-    best = f"{min(ranked):.2f}"
+    So the lowest is marked in any case, and what prints the same. One split tells no more.
+    """
+    cells = {key: target_cell(records) for key, records in own.items()}
+    ranked = {
+        key: cell.number
+        for key, cell in cells.items()
+        if cell.number is not None and key != "oracle"
+    }
+    lowest = f"{min(ranked.values()):.2f}" if ranked else ""
     return [
-        replace(cell, mark=key != "oracle" and f"{cell.number:.2f}" == best)
-        if cell.number is not None
-        else cell
-        for cell, key in pairs
+        replace(
+            cell,
+            mark=key in ranked
+            and (f"{cell.number:.2f}" == lowest or _undercut_by_none(key, own, list(ranked))),
+        )
+        for key, cell in cells.items()
     ]
+
+
+def _undercut_by_none(key: str, own: Mapping[str, Sequence[Record]], ranked: Sequence[str]) -> bool:
+    found = [difference(own[key], own[other]) for other in ranked if other != key]
+    known = [each for each in found if each is not None and each.low is not None]
+    return len(known) == len(found) and not any(map(clearly_above, known))
 
 
 def temperature_table(

@@ -7,11 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from shiftcal.errors import FileError, InputError
+from shiftcal.scoring.one_blas_thread import one_blas_thread
 from shiftcal.studies.archive import Archive
 from shiftcal.studies.plan.plan import Plan
 from shiftcal.studies.plan.reading import read_plan
 from shiftcal.studies.planned import variants_of
 from shiftcal.studies.record import Record, read_records
+from shiftcal.studies.stages.draws import seed_of
 from shiftcal.studies.stages.outcome import bank_of, fitted, judged, rows_of
 from shiftcal.studies.variant import CLEAN, Target, Variant
 
@@ -55,7 +57,7 @@ class Run:
         return Archive.open(self.folder)
 
     def recompute(self, record: Record) -> Record:
-        """A record computed again from the stored logits, by the plan and the seed it names.
+        """A record computed again from the stored logits, by the plan and the seeds it names.
 
         Raises:
             InputError: If no such evaluation is in the plan.
@@ -63,9 +65,11 @@ class Run:
         plan, archive = self.plan, self.archive
         variant, target = self._find(plan, archive, record)
         split = archive.split(record.split, plan.calibration.images)
+        seed = seed_of(variant, record.draw, record.split, target)
         bank = bank_of(archive, variant.ladder, split, seed=record.split)
         rows = rows_of(archive.scores(target.name), target, split)
-        made = judged(fitted(variant, record.draw, bank, archive), rows, bins=plan.bins)
+        with one_blas_thread():
+            made = judged(fitted(variant, bank, archive), rows, bins=plan.bins, seed=seed)
         return replace(record, **vars(made))
 
     def _find(self, plan: Plan, archive: Archive, record: Record) -> tuple[Variant, Target]:

@@ -135,8 +135,9 @@ CLAIMS = (
     Claim(
         "why-it-works",
         "Figure 1; Results, ablation study on SAC",
-        "The surrogate set whose mean confidence is nearest to the target's gives the least "
-        "calibration error.",
+        "In the one example of the figure the calibration error is least precisely where the mean "
+        "confidences are nearest; typically the surrogate set whose mean confidence is nearest to "
+        "the target's has a lower calibration error.",
     ),
 )
 

@@ -33,7 +33,8 @@ class Record:
         severity: How strongly; ``None`` for a natural shift.
         n: Test images.
         ece: Top-1, bins of equal size, of the calibrated confidences.
-        debiased_ece: The same without the share that chance has in it.
+        debiased_ece: Root mean square error over the same bins, with their noise subtracted; as
+            :func:`shiftcal.metrics.debiased_ece`, not an ECE without its bias.
         nll: Mean negative log-likelihood.
         brier: Mean squared error over all classes.
         accuracy: Of the calibrated predictions.

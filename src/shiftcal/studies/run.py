@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,13 @@ from shiftcal.studies.plan.text import to_toml
 from shiftcal.studies.planned import study_of, variants_of
 from shiftcal.studies.record import write_records
 from shiftcal.studies.results import Results
+from shiftcal.studies.stages.about import (
+    digests_of,
+    left_out_of,
+    read_about,
+    scoring_of,
+    where_it_ran,
+)
 from shiftcal.studies.stages.estimate import Estimate, estimate
 from shiftcal.studies.stages.evaluation import evaluate
 from shiftcal.studies.stages.rehearsal import check_settings
@@ -72,7 +77,8 @@ def reproduce(
     Args:
         plan: The plan.
         folder: Where everything is written: ``plan.toml``, ``scores/``, ``splits/``,
-            ``evaluated/``, ``records.csv``, ``tables/``, ``figures/``, ``report.md``, ``run.json``.
+            ``evaluated/``, ``records.csv``, ``tables/``, ``figures/``, ``data/``, ``report.md``,
+            ``report.json``, ``run.json``.
         means: How the scoring is done.
         workers: Processes that evaluate.
         skip_missing: Whether natural targets and training images that are not there are left out.
@@ -124,6 +130,8 @@ def rebuild(
 ) -> Done:
     """Make records, tables and figures of a run again from its stored scores; no model is run.
 
+    What the run left out is still said, as ``run.json`` knows it.
+
     Args:
         folder: Of the run.
         means: How progress is told.
@@ -145,7 +153,8 @@ def rebuild(
             )
     check_made_of(plan, archive)
     course.lap("opening")
-    return course.finish(plan, variants, archive)
+    missing = left_out_of(read_about(target / ABOUT))
+    return course.finish(plan, variants, archive, missing=missing)
 
 
 @dataclass
@@ -174,7 +183,7 @@ class _Course:
     ) -> Done:
         """Everything that needs scores only."""
         target = archive.folder
-        _write_splits(plan, archive)
+        splits = _write_splits(plan, archive)
         records, evaluated = evaluate(
             plan, variants, archive, workers=self.workers, reporting=self.means.reporting
         )
@@ -184,7 +193,7 @@ class _Course:
         findings = report(study_of(plan), results, missing=missing)
         self.lap("report")
         done = Done(target, findings, scored, evaluated, len(records), self.seconds, missing)
-        about = {"study": plan.study, **_about(done, archive)}
+        about = {"study": plan.study, **_about(done, archive, splits)}
         write_text(target / ABOUT, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
         return done
 
@@ -203,29 +212,32 @@ def _opened(
     return sources, variants, wanted
 
 
-def _about(done: Done, archive: Archive) -> dict[str, Any]:
-    packages = ("shiftcal", "numpy", "scipy", "scikit-learn", "numba")
+def _about(done: Done, archive: Archive, splits: dict[str, dict[str, str]]) -> dict[str, Any]:
+    earlier = read_about(done.folder / ABOUT)
     return {
-        "versions": {"python": platform.python_version(), **{p: version(p) for p in packages}},
-        "machine": {"processor": platform.machine(), "cores": os.cpu_count()},
+        **where_it_ran(),
         "model": archive.model,
-        "images_scored": done.scored,
+        **scoring_of(earlier, scored=done.scored, seconds=done.seconds.get("scoring", 0.0)),
         "evaluations": done.evaluated,
         "records": done.records,
         "seconds": done.seconds,
+        "splits": splits,
         "left_out": list(done.missing),
         "remarks": list(done.findings.remarks),
     }
 
 
-def _write_splits(plan: Plan, archive: Archive) -> None:
-    """The rows of every split, so that nobody has to draw them again."""
+def _write_splits(plan: Plan, archive: Archive) -> dict[str, dict[str, str]]:
+    """The rows of every split, so that nobody has to draw them again; their digests by seed."""
     folder = archive.folder / "splits"
     make_folder(folder)
+    digests = {}
     for seed in plan.seeds:
         split = archive.split(seed, plan.calibration.images)
+        digests[str(seed)] = digests_of(split)
         with (
             atomic_write(folder / f"seed-{seed}.npz", durable=False) as temporary,
             temporary.open("wb") as opened,
         ):
             np.savez(opened, calibration=split.calibration, test=split.test)
+    return digests

@@ -6,9 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
+from shiftcal.studies.catalog._pairs import in_points
+from shiftcal.studies.comparing import clearly_above, difference
 from shiftcal.studies.plan.plan import Plan
 from shiftcal.studies.record import Record
 from shiftcal.studies.results import mean_over_splits, select
+from shiftcal.studies.showing import flips
 
 # The methods from best to worst as the paper has them under strong shift; SAC may equal STS.
 PAPER_ORDER = ("sac", "sts", "ts", "vanilla")
@@ -18,7 +21,9 @@ _NAMES = {"sac": "SAC", "sts": "STS", "ts": "TS", "vanilla": "Vanilla"}
 _FLAGS = {
     "domains-separable": "features told target from source almost perfectly",
     "few-effective-samples": "the weights of a few calibration samples decided",
-    "weights-not-converged": "the regression behind the weights did not converge",
+    "weights-not-converged": (
+        "the regression behind the weights stopped at its limit of iterations, 100 as published"
+    ),
     "accuracy-estimate-outside": "the accuracy estimated for the target lay outside 0 to 100 %",
     "gap-open": "no temperature made confidence equal to the estimated accuracy",
     "search-not-converged": "the search for the temperature ended early",
@@ -51,7 +56,10 @@ def ranking(records: Sequence[Record], variants: Mapping[str, str], *, where: st
 
 
 def paper_order(records: Sequence[Record], *, where: str) -> list[str]:
-    """Whether SAC <= STS < TS < Vanilla in mean ECE, all splits together and each alone."""
+    """Whether SAC <= STS < TS < Vanilla in mean ECE, all splits together and each alone.
+
+    With the difference of each to the one before, taken within each split.
+    """
     means = {
         key: mean_over_splits(own) for key in PAPER_ORDER if (own := select(records, variant=key))
     }
@@ -73,7 +81,13 @@ def paper_order(records: Sequence[Record], *, where: str) -> list[str]:
         for row in by_split
     )
     splits = f", and is that of {kept} of the {len(by_split)} splits" if len(by_split) > 1 else ""
-    return [f"The paper's order {order} in mean ECE {where} {verdict}{splits}."]
+    steps = [
+        in_points(step)
+        for a, b in pairwise(means)
+        if (step := difference(select(records, variant=b), select(records, variant=a)))
+    ]
+    told = f"; each against the one before: {', '.join(steps)}" if steps else ""
+    return [f"The paper's order {order} in mean ECE {where} {verdict}{splits}{told}."]
 
 
 def _in_order(a: str, b: str, first: float, second: float) -> bool:
@@ -102,24 +116,82 @@ def same_when_clean(records: Sequence[Record]) -> list[str]:
 def worse_than(
     records: Sequence[Record], key: str, other: str, severities: Iterable[int]
 ) -> list[str]:
-    """At which severities a variant has the larger mean ECE, and by how much."""
+    """At which severities a variant has the larger mean ECE, and by how much within a split."""
     worse, compared = [], False
     labels = {record.variant: record.label for record in records}
     for severity in severities:
         here = select(records, severity=severity)
-        one, two = select(here, variant=key), select(here, variant=other)
-        if not one or not two:
+        excess = difference(select(here, variant=key), select(here, variant=other))
+        if excess is None:
             continue
         compared = True
-        excess = 100 * (mean_over_splits(one).value - mean_over_splits(two).value)
-        if excess > 0:
-            worse.append(f"{severity} (by {excess:.2f} points)")
+        if excess.value > 0:
+            worse.append(f"{severity} ({in_points(excess)})")
     if not compared:
         return []
     name = f"{labels[key]} has a larger mean ECE than {labels[other]}"
     if not worse:
         return [f"At no severity {name}."]
     return [f"{name} at severity {', '.join(worse)}."]
+
+
+def targets_above(records: Sequence[Record], key: str, other: str, *, where: str) -> list[str]:
+    """On which targets a variant has the larger mean ECE, the largest difference first.
+
+    "Clearly" is what :data:`shiftcal.studies.comparing.CLEARLY` says.
+
+    Args:
+        records: Of the targets to count.
+        key: The variant.
+        other: What it is compared with.
+        where: Which targets, such as ``"at severities 3 to 5"``; may be empty.
+    """
+    labels = {record.variant: record.label for record in records}
+    found = {}
+    for target in dict.fromkeys(record.target for record in records):
+        here = select(records, target=target)
+        excess = difference(select(here, variant=key), select(here, variant=other))
+        if excess is not None:
+            found[target] = excess
+    if not found:
+        return []
+    above = {target: each for target, each in found.items() if 100 * each.value > _EQUAL}
+    places = f"{len(found)} targets{where and f' {where}'}"
+    name = f"{labels[key]} has a larger mean ECE than {labels[other]}"
+    if not above:
+        return [f"On none of the {places} {name}."]
+    ranked = sorted(above, key=lambda target: -above[target].value)
+    told = ", ".join(f"{target} ({in_points(above[target])})" for target in ranked)
+    clearly = sum(map(clearly_above, above.values())) or "none"
+    return [f"{name} on {len(above)} of the {places}, on {clearly} of them clearly: {told}."]
+
+
+def changed_choice(records: Sequence[Record]) -> list[str]:
+    """On how many targets a variant chose different sets in different splits, and what it did."""
+    told = []
+    for key, label in {r.variant: r.label for r in records if r.chosen}.items():
+        own = select(records, variant=key)
+        by_target = {
+            name: select(own, target=name) for name in dict.fromkeys(r.target for r in own)
+        }
+        if all(len(each) < 2 for each in by_target.values()):
+            continue
+        changed = {name: each for name, each in by_target.items() if flips(each)}
+        chose = f"{label} chose different surrogate sets in different splits"
+        if not changed:
+            told.append(f"On none of the {len(by_target)} targets {chose}.")
+            continue
+        ends = {
+            name: (min(r.ece for r in each), max(r.ece for r in each))
+            for name, each in changed.items()
+        }
+        widest = max(ends, key=lambda name: ends[name][1] - ends[name][0])
+        low, high = ends[widest]
+        told.append(
+            f"{chose} on {len(changed)} of the {len(by_target)} targets; its ECE then differs "
+            f"between splits, most on {widest}: from {100 * low:.2f} to {100 * high:.2f} %."
+        )
+    return told
 
 
 def flags_raised(records: Sequence[Record], variants: Mapping[str, str]) -> list[str]:

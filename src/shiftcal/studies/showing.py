@@ -14,13 +14,58 @@ from shiftcal.studies.results import Mean, mean_over_splits, select
 
 SEVERITY = "Severity of the shift"
 ECE = "ECE (%)"
-OVER_SPLITS = "Intervals: 95 %, over the splits into calibration and test images."
+OVER_SPLITS = (
+    "Intervals: 95 %, over the splits into calibration and test images; splits share images, so "
+    "that they are somewhat narrow."
+)
+RANGES = (
+    "An ECE with [least, most] has the range over the splits instead, where the method chose "
+    "different surrogate sets in different splits or an interval would reach below 0."
+)
 
 
 def percent(mean: Mean) -> Cell:
-    """A mean over splits in percent, with its interval."""
-    ends = (mean.low, mean.high)
-    return Cell(100 * mean.value, *(None if end is None else 100 * end for end in ends))
+    """A mean over splits of a fraction, in percent; its interval ends at 100 %."""
+    if mean.low is None or mean.high is None:
+        return Cell(100 * mean.value)
+    return Cell(100 * mean.value, 100 * mean.low, 100 * max(mean.value, min(mean.high, 1.0)))
+
+
+def target_cell(records: Sequence[Record]) -> Cell:
+    """ECE of one variant on one target, in percent.
+
+    Student's interval is for splits that scatter around their mean. A method that chose one
+    surrogate set in some splits and another in others has two clusters, and an interval that would
+    reach below 0 is none for an error: both get the least and the most of the splits instead. The
+    CSV says so under ``source``.
+    """
+    if not records:
+        return Cell(None)
+    mean = mean_over_splits(records)
+    if mean.low is None or (mean.low > 0 and not flips(records)):
+        return percent(mean)
+    ends = (100 * min(mean.splits), 100 * max(mean.splits))
+    return Cell(100 * mean.value, *ends, by_ends=True, source="least and most of the splits")
+
+
+def flips(records: Sequence[Record]) -> bool:
+    """Whether a variant chose different surrogate sets for one target in different splits."""
+    return len({record.chosen for record in records}) > 1
+
+
+def severities_in_words(severities: Sequence[int]) -> str:
+    """For a sentence: ``severity 3``, ``severities 1 to 5``."""
+    return f"{'severity' if len(severities) == 1 else 'severities'} {in_words(severities)}"
+
+
+def in_words(severities: Sequence[int]) -> str:
+    """Severities for a header: ``3``, ``1 to 5``, ``3 and 5``, ``1, 3 and 4``."""
+    first, *others = severities
+    if not others:
+        return str(first)
+    if list(severities) == list(range(first, others[-1] + 1)):
+        return f"{first} to {others[-1]}"
+    return f"{', '.join(map(str, severities[:-1]))} and {others[-1]}"
 
 
 def severity_table(
@@ -33,8 +78,8 @@ def severity_table(
 ) -> Table:
     """Mean ECE over corruptions, a row for each variant, a column for each severity.
 
-    The last column is the mean over the severities from 1 on. The oracle is never marked best: it
-    has seen the labels.
+    The last column is the mean over the severities from 1 on, of variants that have all of them.
+    The lowest of a column is marked, but never the oracle: it has seen the labels.
 
     Args:
         records: Of these variants.
@@ -44,7 +89,7 @@ def severity_table(
         corner: What the rows are.
     """
     shifted = [s for s in severities if s]
-    whole = f"mean of {shifted[0]} to {shifted[-1]}" if len(shifted) > 1 else ""
+    whole = f"mean of {in_words(shifted)}" if len(shifted) > 1 else ""
     columns = [Column(f"severity {s}", unit="%", lower_is_better=True) for s in severities]
     if whole:
         columns.append(Column(whole, unit="%", lower_is_better=True))
@@ -53,9 +98,11 @@ def severity_table(
         own = select(records, variant=key)
         cells = [_cell(select(own, severity=s)) for s in severities]
         if whole:
-            cells.append(_cell(select(own, severity=shifted)))
+            complete = {record.severity for record in own} >= set(shifted)
+            cells.append(_cell(select(own, severity=shifted) if complete else []))
         rows.append(Row(label, tuple(cells), ranked=key != "oracle"))
-    return Table(title, tuple(columns), tuple(rows), note=OVER_SPLITS, corner=corner).marked()
+    note = f"{OVER_SPLITS} Marked is the lowest of a column, the oracle's aside."
+    return Table(title, tuple(columns), tuple(rows), note=note, corner=corner).marked()
 
 
 def severity_lines(
@@ -73,7 +120,7 @@ def severity_lines(
         means = [_mean(select(own, severity=s)) for s in severities]
         low = tuple(None if m is None or m.low is None else 100 * m.low for m in means)
         high = tuple(None if m is None or m.high is None else 100 * m.high for m in means)
-        ends = {} if None in low else {"low": low, "high": high}
+        ends = {} if all(end is None for end in low) else {"low": low, "high": high}
         y = tuple(None if m is None else 100 * m.value for m in means)
         series.append(Series(key=key, label=label, y=y, **ends))
     panel = Panel(x=tuple(float(s) for s in severities), series=tuple(series), x_label=SEVERITY)

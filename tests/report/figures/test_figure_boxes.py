@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from matplotlib.cbook import boxplot_stats
@@ -71,6 +73,19 @@ def test_groups_are_named_and_the_legend_names_the_series():
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "1"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["TS", "my own"]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("severity", "ECE (%)")
+
+
+def test_the_small_print_says_what_the_parts_are_after_the_note():
+    (plain,) = boxes().draw().texts
+    assert plain.get_text().startswith("Boxes: quartiles; whiskers: values within 1.5 times")
+    (noted,) = replace(boxes(), note="One value per corruption.").draw().texts
+    assert noted.get_text().startswith("One value per corruption. Boxes: quartiles;")
+    assert "diamonds: means." in " ".join(noted.get_text().split())
+
+
+def test_a_note_that_tells_of_whiskers_stands_alone():
+    (noted,) = replace(boxes(), note="The whiskers are the extremes.").draw().texts
+    assert noted.get_text() == "The whiskers are the extremes."
 
 
 def test_seven_boxes_of_a_group_do_not_touch_and_stay_in_their_group():

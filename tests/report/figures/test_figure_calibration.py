@@ -45,8 +45,36 @@ def test_ece_and_temperature_are_written_above():
 
 @pytest.mark.parametrize("count", [1, 5, 7])
 def test_as_many_panels_as_methods_are_seen(count):
-    figure = CalibrationPlots(panels=(TS,) * count).draw()
+    figure = CalibrationPlots(panels=(VANILLA,) * count).draw()
     assert sum(axes.get_visible() for axes in figure.axes) == 2 * count
+
+
+@pytest.mark.parametrize(
+    ("counts", "shown"), [((50, 50), False), ((51, 50), False), ((52, 50), True)]
+)
+def test_shares_are_left_out_if_all_bins_hold_equally_many(counts, shown):
+    figure = CalibrationPlots(panels=(TS, replace(TS, count=counts))).draw()
+    assert len(figure.axes) == (4 if shown else 2)
+    told = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert ("share of samples" in told) == shown
+    assert all(axes.get_xlabel() for axes in figure.axes[-2:])
+    assert [tick.get_text() for tick in figure.axes[-1].get_xticklabels()] == ["0", "0.5", "1"]
+
+
+def test_bins_too_narrow_to_be_seen_are_counted_below():
+    near_one = replace(
+        TS,
+        edges=(0.0, 0.5, 0.99, 0.995, 1.0),
+        accuracy=(30.0, 60.0, 80.0, 90.0),
+        confidence=(35.0, 62.0, 99.2, 99.9),
+        count=(25, 25, 25, 25),
+    )
+    figure = CalibrationPlots(panels=(TS, near_one), note="A note.").draw()
+    (note,) = figure.texts
+    assert " ".join(note.get_text().split()) == (
+        "A note. Bins above 0.99, too narrow to be seen: TS 2."
+    )
+    assert not CalibrationPlots(panels=(TS,)).draw().texts
 
 
 @pytest.mark.parametrize(

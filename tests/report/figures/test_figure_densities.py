@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from scipy import stats
 
 from shiftcal.errors import InputError
 from shiftcal.report.figures import density
+from shiftcal.report.figures._kernel_density import stretched_grid
 from shiftcal.report.figures._style import BLUE, CHOSEN, ORANGE
 
 GRID = np.linspace(0, 1, 2001)
@@ -46,6 +48,32 @@ def test_values_that_do_not_spread_give_a_narrow_peak_of_mass_one(values):
     assert np.trapezoid(made, GRID) == pytest.approx(1, abs=1e-3)
 
 
+def test_stretched_it_is_scipys_estimate_of_the_digits_mirrored_at_zero():
+    p_max = 1 - np.random.default_rng(3).beta(0.3, 2.0, 500).clip(1e-15)
+    digits, x = -np.log10(1 - p_max), np.linspace(0, 6, 400)
+    width = digits.std(ddof=1) * stats.gaussian_kde(digits).scotts_factor() / 2
+    mirrored = np.concatenate([digits, -digits])
+    theirs = stats.gaussian_kde(mirrored, bw_method=width / mirrored.std(ddof=1))
+    # 1e-6: a grid of p_max near 1 holds its distance from 1 to ten digits
+    assert density(p_max, 1 - 10**-x, stretched=True) == pytest.approx(2 * theirs(x), rel=1e-6)
+
+
+def test_stretched_it_integrates_to_the_share_within_the_grid():
+    p_max = np.concatenate([np.full(300, 0.9), np.full(100, 1.0)])
+    grid = stretched_grid(601)
+    made = density(p_max, grid, stretched=True)
+    assert grid[0] == 0
+    assert grid[-1] == pytest.approx(1 - 1e-6, abs=1e-15)
+    # Both peaks are wide: they spread over 15 digits.
+    assert np.trapezoid(made, -np.log10(1 - grid)) == pytest.approx(0.75, abs=0.01)
+
+
+def test_stretched_a_network_that_is_always_sure_has_a_density():
+    made = density(np.array([1.0, 1.0]), stretched_grid(11), stretched=True)
+    assert np.isfinite(made).all()
+    assert made.max() < 1e-6
+
+
 @pytest.mark.parametrize(
     ("p_max", "grid", "words"),
     [
@@ -70,6 +98,72 @@ def test_the_curves_and_their_means_are_the_data():
         assert set(our_mean.get_xdata()) == {densities().target_mean}
         assert (theirs.get_color(), ours.get_color()) == (ORANGE, BLUE)
         assert tuple(ours.get_xdata()) == densities().grid
+
+
+def stretched():
+    """Half of the target beyond the axis, and a quarter or none of the surrogates."""
+    first, second = densities().surrogates
+    flat = tuple([1 / 6] * 7)
+    return replace(
+        densities(),
+        grid=tuple(stretched_grid(7).tolist()),
+        target=tuple(y / 2 for y in flat),
+        target_mean=0.99,
+        surrogates=(
+            replace(first, density=tuple(0.75 * y for y in flat), mean=0.9),
+            replace(second, density=flat),
+        ),
+        stretched=True,
+    )
+
+
+def test_on_a_stretched_axis_values_and_means_stand_at_their_digits():
+    axes = stretched().draw().axes[0]
+    theirs, their_mean, ours, our_mean = axes.lines
+    assert theirs.get_xdata() == pytest.approx(np.arange(7.0), abs=1e-9)
+    assert ours.get_ydata() == pytest.approx([1 / 12] * 7)
+    assert list(their_mean.get_xdata()) == pytest.approx([1.0, 1.0])
+    assert list(our_mean.get_xdata()) == pytest.approx([2.0, 2.0])
+    assert axes.get_xlim() == (0, 6)
+    told = {
+        tick.get_text(): at
+        for tick, at in zip(axes.get_xticklabels(), axes.get_xticks(), strict=True)
+    }
+    assert told["0.5"] == pytest.approx(np.log10(2))
+    assert told["0.999"] == pytest.approx(3)
+
+
+def test_the_small_print_explains_the_axes_and_what_lies_beyond():
+    target, others = stretched().beyond()
+    assert target == pytest.approx(0.5)
+    assert others == pytest.approx((0.25, 0.0), abs=1e-9)
+    (note,) = replace(stretched(), note="A note.").draw().texts
+    said = " ".join(note.get_text().split())
+    assert said.startswith("A note. Axis: equal distances are equal factors of 1 - p_max;")
+    assert "50 % of the target and 0 to 25 % of the surrogate sets" in said
+    (plain,) = densities().draw().texts
+    assert plain.get_text() == "Densities: per unit of p_max."
+
+
+def test_ticks_of_a_stretched_axis_do_not_touch():
+    figure = replace(stretched(), surrogates=stretched().surrogates * 3).draw()
+    figure.draw_without_rendering()
+    assert len(figure.axes) == 12
+    for axes in figure.axes[:3]:
+        extents = [label.get_window_extent() for label in axes.get_xticklabels()]
+        assert all(a.x1 < b.x0 for a, b in pairwise(extents))
+
+
+def test_densities_have_a_scale():
+    for figure in (densities(), stretched()):
+        assert len(figure.draw().axes[0].get_yticks()) > 1
+
+
+def test_the_bars_have_other_colours_than_the_curves():
+    for axes in densities().draw().axes[2:]:
+        colours = [to_hex(bar.get_facecolor()).upper() for bar in axes.patches]
+        assert len(set(colours)) == 2
+        assert not {BLUE, ORANGE} & set(colours)
 
 
 def test_the_bars_are_accuracy_and_confidence_and_ece_is_written():

@@ -105,6 +105,29 @@ def test_ticks_that_would_touch_are_left_out():
     assert set(axes.get_xticks()) <= set(x)
 
 
+def test_a_few_numbers_that_would_touch_are_slanted_and_all_there():
+    x = (100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0)
+    figure = drawn(*[panel(x=x, made=(series(y=x),), log_x=True)] * 3)
+    for axes in figure.axes:
+        told = axes.get_xticklabels()
+        assert [tick.get_text() for tick in told] == [
+            "100",
+            "200",
+            "500",
+            "1,000",
+            "2,000",
+            "5,000",
+        ]
+        assert {tick.get_rotation() for tick in told} == {30}
+
+
+def test_on_a_logarithmic_axis_powers_of_ten_are_left_out_last():
+    x = tuple(float(i) for i in range(700, 1300, 10))
+    ticks = drawn(panel(x=x, made=(series(y=x),), log_x=True)).axes[0].get_xticks()
+    assert 1000.0 in ticks
+    assert 5 < len(ticks) < 40
+
+
 @pytest.mark.parametrize(("names", "slanted"), [(("edges", "a\nb"), 0), (("w" * 90, "b"), 30)])
 def test_names_too_long_for_their_place_are_slanted(names, slanted):
     axes = drawn(panel(x=names)).axes[0]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
 from skimage.color import deltaE_ciede2000, rgb2lab
 
 from shiftcal import methods
-from shiftcal.report.figures._style import METHODS, looks, tint
+from shiftcal.report.figures._style import METHODS, SEVERITIES, looks, tint
 
 # Machado, Oliveira and Fernandes, 2009, severity 1, on linear RGB.
 EYES = {
@@ -83,6 +83,31 @@ def test_other_keys_are_told_apart_by_their_order():
     made = looks([*METHODS, *map(str, range(20))])
     assert len(set(made.values())) == 27
     assert not {made[str(i)].colour for i in range(20)} & {look.colour for look in METHODS.values()}
+
+
+def hue_and_lightness(colour):
+    lightness, a, b = seen(colour, "usual")
+    return np.degrees(np.arctan2(b, a)), lightness
+
+
+def test_severities_go_from_light_to_dark_in_one_hue():
+    made = looks([f"severity-{s}" for s in range(6)])
+    assert list(made) == list(SEVERITIES)
+    hues, lightness = zip(*(hue_and_lightness(look.colour) for look in made.values()), strict=True)
+    assert max(hues) - min(hues) < 20
+    assert max(np.diff(lightness)) < -8
+    assert len({look.marker for look in made.values()}) == 6
+
+
+@pytest.mark.parametrize("eye", EYES)
+def test_severities_stay_apart_from_their_neighbours_for_every_eye(eye):
+    colours = [look.colour for look in SEVERITIES.values()]
+    assert min(least_difference(pair, eye) for pair in pairwise(colours)) > 5
+
+
+def test_a_severity_looks_the_same_whatever_stands_beside_it():
+    assert looks(["x", "severity-4", "y"])["severity-4"] == SEVERITIES["severity-4"]
+    assert looks(["x", "severity-4", "y"])["y"] == looks(["x", "y"])["y"]
 
 
 def test_a_tint_is_a_third_of_the_colour():

@@ -221,3 +221,10 @@ def test_it_compiles(tmp_path):
     )
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:]
+
+
+def test_a_range_is_printed_by_its_ends_however_even_it_is():
+    row = Row("a", (Cell(6.0, 4.0, 8.0, by_ends=True), Cell(6.0, 4.0, 8.0)))
+    text = to_latex(Table("", (Column("range"), Column("interval")), (row,)))
+    assert r"$6.00\ [4.00, 8.00]$" in text
+    assert r"$6.00 \pm 2.00$" in text

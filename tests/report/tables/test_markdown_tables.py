@@ -114,3 +114,10 @@ def test_words_of_code_stay_readable():
     text = to_markdown(Table("", (Column("p_max"),), (Row("gaussian_noise & co", (Cell(1),)),)))
     assert "gaussian_noise & co" in text
     assert "p_max" in text
+
+
+def test_a_range_is_printed_by_its_ends_however_even_it_is():
+    row = Row("a", (Cell(6.0, 4.0, 8.0, by_ends=True), Cell(6.0, 4.0, 8.0)))
+    text = to_markdown(Table("", (Column("range"), Column("interval")), (row,)))
+    assert "| 6.00 [4.00, 8.00] |" in text
+    assert "| 6.00 ± 2.00 |" in text

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
+from dataclasses import replace
 
 import pytest
 from study_records import plan, record, results
@@ -141,9 +142,55 @@ def test_remarks_tell_the_order_and_what_happens_where_two_choose_differently(fo
     assert (
         "SAC, mean and SAC, Wasserstein choose the same set for every shifted target."
     ) in found.remarks
-    # 4 of 18 evaluations have 4 points more.
-    assert "SAC, KS" in found.remarks[0]
-    assert "the first and the last are 0.89 points apart" in found.remarks[0]
+    means = {
+        key: 100 * statistics.fmean(ece(key, t, s) for t in TARGETS if t[1] for s in SPLITS)
+        for key in ("sac", "sac-wasserstein", "sac-ks")
+    }
+    told = "; ".join(f"{LABELS[key]} {value:.2f} %" for key, value in means.items())
+    assert found.remarks[0] == f"Mean ECE over severities 1 to 2: {told}."
+
+
+# Student's t of two degrees of freedom.
+T = 4.302653
+
+
+@pytest.mark.parametrize(
+    ("ks", "wasserstein", "verdict"),
+    [
+        ((0, 1, -1), (1, 1, 0), "no significant difference holds here."),
+        ((3, 4, 5), (1, 1, 0), "holds partly here: SAC, KS is worse."),
+        ((3, 4, 5), (-3, -3, -4), "does not hold here: SAC, KS is worse, SAC, Wasserstein is"),
+        ((3, 4, 5), (4, 4, 5), "does not hold here: SAC, KS and SAC, Wasserstein are worse."),
+    ],
+)
+def test_the_claim_is_judged_by_paired_differences_to_the_means(ks, wasserstein, verdict):
+    """The splits themselves are far apart, which no interval of the difference may contain."""
+    more = {"sac-ks": ks, "sac-wasserstein": wasserstein}
+    made = [
+        replace(r, ece=0.1 + 0.05 * r.split + 0.01 * more.get(r.variant, (0, 0, 0))[r.split])
+        for r in made_records()
+    ]
+    (told,) = (r for r in Distances().findings(results(made, **settings())).remarks if "claim" in r)
+    assert verdict in told
+    for key, points in more.items():
+        half = T * statistics.stdev(points) / 3**0.5
+        assert f"{LABELS[key]} {statistics.fmean(points):+.2f} ± {half:.2f} points" in told
+
+
+def test_one_split_gives_no_verdict():
+    made = [r for r in made_records() if r.split == 0]
+    (told,) = (r for r in Distances().findings(results(made, **settings())).remarks if "claim" in r)
+    # In this split KS has 4 points more on one of six targets.
+    assert "SAC, KS +0.67 points; SAC, Wasserstein +0.00 points" in told
+    assert "cannot be judged by one split." in told
+
+
+def test_the_figure_says_what_boxes_whiskers_and_diamonds_are(found):
+    told = " ".join(
+        text.get_text().replace("\n", " ") for text in found.figures["distances"].draw().texts
+    )
+    assert all(word in told for word in ("quartiles", "whiskers", "diamonds: means"))
+    assert "A value is the ECE under one corruption" in told
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from study_records import plan, record, results
 
 from shiftcal.errors import InputError
+from shiftcal.report.figures._style import looks
 from shiftcal.studies.catalog.peek import Peek
 from shiftcal.studies.plan.plan import MethodPlan, ShiftPlan
 from shiftcal.studies.plan.reading import plan_text, read_plan
@@ -169,13 +170,93 @@ def test_the_table_of_means_has_all_methods(found):
 def test_remarks_tell_what_few_rows_cost_and_where_they_are_better(found):
     text = "\n".join(found.remarks)
     assert (
-        f"SAC, 10 rows: mean ECE {mean(10, [1, 2]):.2f} %, 5.00 points more than with all rows; "
-        "75 % of the draws choose the same set; one target's ECE varies by 10.00 points."
+        f"SAC, 10 rows: mean ECE {mean(10, [1, 2]):.2f} %, minus that with all rows +5.00 ± 0.00 "
+        "points; 75 % of the draws choose the same set; one target's ECE varies by 10.00 points."
     ) in text
-    assert "0.12 points less than with all rows" in text
+    assert "minus that with all rows -0.12 ± 0.00 points" in text
     assert "100 rows are the fewest tried whose mean ECE is at most 0.5 points above" in text
     assert f"TS has {mean_of_all('ts', [1, 2]):.2f} %; 10 rows are the fewest tried" in text
     assert "Fewer rows have less mean ECE than all of them at severity 2 (100 rows)." in text
+
+
+# Student's t of one degree of freedom, with two splits.
+T = 12.7062
+
+
+@pytest.mark.parametrize(
+    ("more", "word", "left"),
+    [
+        ((0.0, 0.0), "holds here", 100),
+        ((-0.5, -0.5), "holds here", 105),
+        ((0.9, 1.1), "holds partly here", 90),
+        # The mean is near enough, but its interval reaches 1.6 points.
+        ((0.2, 0.4), "holds partly here", 97),
+        ((4.9, 5.1), "does not hold here", 50),
+    ],
+)
+def test_the_claim_that_a_hundred_rows_are_enough_is_judged(more, word, left):
+    """All rows gain 10 points on TS in every split."""
+    made = []
+    for split, draw in itertools.product(SPLITS, DRAWS):
+        shared = {"severity": 1, "split": split}
+        level = 0.05 + 0.1 * split
+        ece = level + more[split] / 100 + (0.01 if draw else -0.01)
+        made.append(
+            record(variant="sac-peek-100", setting="100", label="100", draw=draw, ece=ece, **shared)
+        )
+        if not draw:
+            made.append(record(variant="sac", ece=level, **shared))
+            made.append(record(variant="ts", ece=level + 0.1, **shared))
+    remarks = Peek().findings(results(made, **settings())).remarks
+    (told,) = (remark for remark in remarks if "claim" in remark)
+    assert f"100 rows are about as good as all {word}" in told
+    points = f"{statistics.fmean(more):+.2f} ± {T * (more[1] - more[0]) / 2:.2f} points"
+    assert f"minus that with all rows is {points} on the same targets" in told
+    assert f"and {left} % of what all rows gain on TS is left" in told
+
+
+@pytest.mark.parametrize(
+    ("left_out", "judged"), [("sac-peek-100", False), ("sac", False), ("ts", True)]
+)
+def test_the_claim_is_judged_if_a_hundred_rows_and_all_of_them_are_there(left_out, judged):
+    made = [r for r in made_records() if r.variant != left_out]
+    remarks = Peek().findings(results(made, **settings())).remarks
+    assert any("claim" in remark for remark in remarks) == judged
+    assert not any("is left" in remark for remark in remarks if left_out == "ts")
+
+
+def test_the_note_tells_one_targets_deviation_from_the_interval_of_the_mean(found):
+    note = found.figures["peek-size"].note
+    assert "ECE of one target strays" in note
+    assert "of the mean of all 4 targets" in note
+    # Both splits are 0.1 points apart whatever the size.
+    half = f"{T * 0.1 / 2:.2f}"
+    assert f"known to ± {half} to {half} points" in note
+
+
+def test_one_draw_has_no_band():
+    made = [r for r in made_records() if r.draw == 0]
+    figure = Peek().findings(results(made, **settings())).figures["peek-size"]
+    assert figure.note == "One draw has no band."
+    assert figure.panels[0].series[0].low == (None, None, None)
+
+
+def test_severities_have_the_keys_of_a_scale_from_light_to_dark(found):
+    _, by_severity = found.figures["peek-size"].panels
+    keys = [series.key for series in by_severity.series]
+    assert keys == ["severity-0", "severity-1", "severity-2"]
+    colours = [look.colour for look in looks(keys).values()]
+    brightness = [sum(int(c[i : i + 2], 16) for i in (1, 3, 5)) for c in colours]
+    assert brightness == sorted(brightness, reverse=True)
+    assert len(set(brightness)) == 3
+
+
+def test_the_figure_says_what_boxes_whiskers_and_diamonds_are(found):
+    told = " ".join(
+        text.get_text().replace("\n", " ") for text in found.figures["peek"].draw().texts
+    )
+    assert all(word in told for word in ("quartiles", "whiskers", "diamonds: means"))
+    assert "A value is the ECE under one corruption" in told
 
 
 @pytest.mark.parametrize(

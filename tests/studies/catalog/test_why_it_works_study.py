@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import csv
+import io
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +18,17 @@ from shiftcal.errors import InputError
 from shiftcal.report.figures import write_figure
 from shiftcal.scores import Scores, write_scores
 from shiftcal.studies.archive import Archive, Entry
+from shiftcal.studies.catalog._why.case import Case
+from shiftcal.studies.catalog._why.measured import Rung, Seen
+from shiftcal.studies.catalog._why.one_target import densities
+from shiftcal.studies.catalog._why.verdicts import claim_said, example_said
 from shiftcal.studies.catalog.why_it_works import WhyItWorks
 from shiftcal.studies.plan.plan import CalibrationPlan, MethodPlan, NaturalSet, ShiftPlan
 from shiftcal.studies.plan.reading import plan_text, read_plan
 from shiftcal.studies.results import Results
 from shiftcal.studies.stages.evaluation import evaluate
+from shiftcal.studies.stages.reporting import report
+from shiftcal.studies.variant import Target
 
 N, K, BINS, IMAGES = 600, 4, 10, 300
 # How much larger logits are than they should be.
@@ -219,15 +229,8 @@ def test_the_claim_is_judged_on_every_target_and_split(arrays, found):
     rows = {row.label: [cell.value for cell in row.cells] for row in table.rows}
     assert list(rows) == ["severity 0", "severity 1", "severity 2", "severities 1 to 2"]
     cases = {}
-    for target in ("clean", "fog-1", "fog-2"):
-        for seed in (3, 4):
-            mean, _, rungs = by_hand(arrays, target, seed)
-            nearest = int(np.argmin([abs(mean - rung[0]) for rung in rungs]))
-            eces = [rung[3] for rung in rungs]
-            best = int(np.argmin(eces))
-            cases.setdefault(target, []).append(
-                (nearest == best, abs(nearest - best) <= 1, eces[nearest], min(eces), eces[0])
-            )
+    for (target, _), numbers in hits_of(arrays, ("clean", "fog-1", "fog-2")).items():
+        cases.setdefault(target, []).append(numbers)
     for label, targets in (
         ("severity 0", ["clean"]),
         ("severity 2", ["fog-2"]),
@@ -253,32 +256,148 @@ def test_sac_has_the_ece_of_the_closest_mean(archive, found):
     assert row.cells[3].value == pytest.approx(100 * np.mean(own))
 
 
-def test_remarks_say_whether_the_closest_mean_is_the_best(arrays, found):
+def hits_of(arrays, targets, seeds=(3, 4)):
+    """For each target and split: hit, hit or one beside, ECE of closest, best and clean."""
+    found = {}
+    for target in targets:
+        for seed in seeds:
+            mean, _, rungs = by_hand(arrays, target, seed)
+            nearest = int(np.argmin([abs(mean - rung[0]) for rung in rungs]))
+            eces = [rung[3] for rung in rungs]
+            best = int(np.argmin(eces))
+            found[target, seed] = (
+                nearest == best, abs(nearest - best) <= 1, eces[nearest], eces[best], eces[0]
+            )  # fmt: skip
+    return found
+
+
+def interval(cases, pick):
+    """Percent: the mean of the two splits' means, and half of Student's interval."""
+    of = [np.mean([pick(c) for (_, s), c in cases.items() if s == seed]) for seed in (3, 4)]
+    half = 12.7062047 * np.std(of, ddof=1) / 2**0.5
+    return f"{100 * np.mean(of):+.2f} ± {100 * half:.2f} points"
+
+
+def test_the_claim_is_said_with_counts_and_paired_differences(arrays, found):
+    cases = hits_of(arrays, ("clean", "fog-1", "fog-2"))
+    hits, near = (sum(case[at] for case in cases.values()) for at in (0, 1))
+    said = found.remarks[1]
+    assert "over 3 targets in 2 splits" in said
+    assert f"least ECE in {hits} of 6 cases, and that or one beside it in {near} of 6;" in said
+    assert f"changes the mean ECE by {interval(cases, lambda c: c[2] - c[4])} (95 %" in said
+    assert f"in {6 - hits} of 6 cases another set is better" in said
+    assert f"costs {interval(cases, lambda c: c[2] - c[3])} of ECE" in said
+
+
+def case(split, nearest, eces, target="fog-1"):
+    """A case by hand: the set of the closest mean, and the ECE under each."""
+    distances = tuple(float(j != nearest) for j in range(len(eces)))
+    rungs = [Rung(f"set-{j}", np.array([0.9]), 0.9, 1.0) for j in range(len(eces))]
+    seen = Seen(0.9, 0.8, (0.8,) * len(eces), tuple(eces), distances)
+    return Case(Target(target, "fog", 1), split, rungs, seen)
+
+
+@pytest.mark.parametrize(
+    ("cases", "word"),
+    [
+        ([case(0, 1, (0.2, 0.1)), case(1, 1, (0.21, 0.1))], "holds here"),
+        ([case(s, n, (0.2, 0.1)) for s in (0, 1, 2) for n in (1, 1, 0)], "holds here"),
+        # As good as the clean set, which it is
+        ([case(0, 0, (0.1, 0.2)), case(1, 0, (0.1, 0.2))], "holds partly here"),
+        # Better than the clean set, but never the best
+        ([case(0, 1, (0.3, 0.2, 0.1)), case(1, 1, (0.3, 0.2, 0.1))], "holds partly here"),
+        ([case(0, 1, (0.1, 0.2)), case(1, 1, (0.1, 0.2))], "does not hold here"),
+        # Better on average, not beyond the interval, and the best in half of the splits
+        ([case(0, 1, (0.4, 0.1)), case(1, 1, (0.1, 0.2))], "does not hold here"),
+        # One split has no interval
+        ([case(0, 1, (0.4, 0.1))], "holds here"),
+    ],
+)
+def test_the_verdict_on_the_claim_follows_the_counts_and_the_gain(cases, word):
+    said = claim_said(cases)
+    assert f"typically has the lower calibration error {word}: " in said
+
+
+def test_almost_all_is_not_told_as_all():
+    cases = [case(s, 1, (0.2, 0.1, 0.3)) for s in range(304)] + [case(304, 0, (0.3, 0.2, 0.1))]
+    said = claim_said(cases)
+    assert "least ECE in 304 of 305 cases, and that or one beside it in 304 of 305" in said
+    assert "%" not in said.partition("changes")[0]
+    assert "There is no exception" in claim_said(cases[:304])
+
+
+@pytest.mark.parametrize(
+    ("hits", "word"), [((1, 1), "holds"), ((1, 0), "holds partly"), ((0, 0), "does not hold")]
+)
+def test_the_verdict_on_the_example_counts_its_splits(hits, word):
+    cases = [case(s, 1, (0.3, 0.1, 0.2) if hit else (0.3, 0.2, 0.1)) for s, hit in enumerate(hits)]
+    said = example_said(cases[0], cases, title="fog")
+    assert f"gives the least ECE, {word} on this target: it is so in {sum(hits)} of 2" in said
+    assert ("the least of all 3 sets" in said) == bool(hits[0])
+    assert ("while the least is 10.00 %, under that of set 2" in said) == (not hits[0])
+
+
+def test_the_example_is_that_of_the_split_that_is_shown(arrays, found):
     mean, _, rungs = by_hand(arrays, "fog-2", 3)
     nearest = int(np.argmin([abs(mean - rung[0]) for rung in rungs]))
-    best = int(np.argmin([rung[3] for rung in rungs]))
-    verdict, claim = found.remarks
-    assert f"ECE is {100 * rungs[nearest][3]:.2f} %" in verdict
-    assert ("as the paper says" in verdict) == (nearest == best)
-    assert ("does not give the least ECE" in verdict) == (nearest != best)
-    hits = found.tables["claim"].rows
-    share = sum(row.cells[0].value * row.cells[1].value for row in hits[:3]) / 6
-    assert claim.startswith("Over 3 targets in 2 splits")
-    assert f"least ECE in {share:.0f} % of 6 cases" in claim
+    said = found.remarks[0]
+    assert "split with seed 3" in said
+    assert f"ECE is {100 * rungs[nearest][3]:.2f} %" in said
+    gain = interval(hits_of(arrays, ["fog-2"]), lambda c: c[2] - c[4])
+    assert f"changes the ECE by {gain} (95 % interval" in said
 
 
-@pytest.mark.parametrize("best", [True, False])
-def test_the_verdict_is_honest_either_way(arrays, archive, best):
-    verdicts = {}
-    for target in ("clean", "fog-1", "fog-2"):
-        for seed in (3, 4):
-            mean, _, rungs = by_hand(arrays, target, seed)
-            nearest = np.argmin([abs(mean - rung[0]) for rung in rungs])
-            verdicts.setdefault(bool(nearest == np.argmin([r[3] for r in rungs])), (target, seed))
-    target, seed = verdicts[best]  # the arrays have both kinds
-    options = {"target": target, "split": seed}
-    said = WhyItWorks().findings(run(archive, options=options)).remarks[0]
-    assert ("as the paper says" in said) == best
+def test_every_case_is_in_the_data_and_gives_the_tables(arrays, found):
+    rows = list(csv.DictReader(io.StringIO(found.data["surrogates.csv"])))
+    assert len(rows) == 3 * 2 * 3
+    numbers = {(row["target"], int(row["split"]), row["surrogate"]): row for row in rows}
+    for (target, seed, name), row in numbers.items():
+        mean, accuracy, rungs = by_hand(arrays, target, seed)
+        j = ("clean", "pixelate-1", "pixelate-2").index(name)
+        own, t, confidence, ece = rungs[j]
+        names = ("target_mean_p_max", "accuracy", "mean_p_max", "distance", "temperature")
+        names += ("confidence", "ece")
+        expected = (mean, accuracy, own, abs(mean - own), t, confidence, ece)
+        assert [float(row[each]) for each in names] == pytest.approx(expected, rel=1e-4)
+        assert int(row["chosen"]) == (j == np.argmin([abs(mean - r[0]) for r in rungs]))
+        assert int(row["best"]) == (j == np.argmin([r[3] for r in rungs]))
+    chosen = [float(row["ece"]) for row in rows if row["chosen"] == "1" and row["severity"] == "2"]
+    claim = {row.label: row.cells for row in found.tables["claim"].rows}
+    assert claim["severity 2"][3].value == pytest.approx(100 * np.mean(chosen), rel=1e-12)
+    assert "data/surrogates.csv" in found.tables["claim"].note
+
+
+class OnlyData(WhyItWorks):
+    """The study without its figures, which take seconds to draw."""
+
+    def findings(self, results):
+        return replace(super().findings(results), figures={})
+
+
+def test_the_data_is_written_beside_the_tables(archive, tmp_path):
+    made = run(archive)
+    shutil.copytree(archive.folder / "scores", tmp_path / "scores")
+    again = Results(made.plan, made.records, Archive(tmp_path, archive.entries))
+    written = report(OnlyData(), again)
+    kept = (tmp_path / "data" / "surrogates.csv").read_text("utf-8")
+    assert kept == written.data["surrogates.csv"]
+
+
+@pytest.mark.parametrize(("factor", "stretched"), [(0.5, False), (4.0, True)])
+def test_the_axis_is_stretched_if_most_of_the_target_is_near_one(arrays, factor, stretched):
+    logits, _ = arrays["fog-2"]
+    own = factor * logits
+    sure = softmax(own, axis=1).max(axis=1)
+    assert (np.mean(sure > 0.95) > 0.5) == stretched
+    rungs = [Rung("clean", sure, float(sure.mean()), 1.0)]
+    seen = Seen(float(sure.mean()), 0.8, (0.8,), (0.1,), (0.0,))
+    figure = densities(rungs, own, seen, title="fog", note="")
+    assert figure.stretched == stretched
+    assert figure.grid[-1] == pytest.approx(1 - 1e-6 * stretched, abs=1e-12)
+    assert figure.target == figure.surrogates[0].density
+    within = np.mean(sure < 1 - 1e-6) if stretched else 1.0
+    # The kernels are wide where a share of the values lies beyond the end of the axis.
+    assert 1 - figure.beyond()[0] == pytest.approx(within, abs=0.03)
 
 
 def test_a_natural_target_is_tested_on_all_of_its_images(arrays, archive):
@@ -301,11 +420,13 @@ def test_findings_show_what_there_is(archive):
     assert set(study.findings(without).figures) == {"densities", "closest-mean"}
     nothing = Results(made.plan, made.records, Archive(Path("nowhere"), {}))
     assert study.findings(nothing).tables == {}
+    assert study.findings(nothing).data == {}
     other = Results(made.plan, (record(variant="unknown", target="fog-2", split=3),), archive)
     assert "calibration" not in study.findings(other).figures
     once = study.findings(run(archive, seeds=(3,)))
     assert once.tables["claim"].rows[0].cells[3].low is None
     assert "in 1 split," in once.remarks[1]
+    assert "±" not in " ".join(once.remarks)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from shiftcal.report.figures._page import letters, wrapped
 from shiftcal.report.figures._style import GRID
 
 _SLANT = 30
+# Inches between slanted lines of small print, measured along the axis.
+_SLANTED_APART = 0.24
 
 
 def columns_for(panels: int, most: int = 3) -> int:
@@ -34,7 +36,9 @@ def beside(x: Sequence[float], share: float, *, log: bool) -> list[float]:
 
 
 def mark_numbers(axes: Any, x: Sequence[float], *, log: bool, width: float) -> None:
-    """Ticks at the numbers themselves, as many as can be read side by side.
+    """Ticks at the numbers themselves: all, slanted if need be, or those that fit side by side.
+
+    Of those that do not fit on a logarithmic axis, powers of ten are the last to be left out.
 
     Args:
         axes: To be marked.
@@ -44,13 +48,34 @@ def mark_numbers(axes: Any, x: Sequence[float], *, log: bool, width: float) -> N
     """
     seen = [math.log(value) if log else value for value in x]
     span = (seen[-1] - seen[0]) * 1.1 or 1.0
-    kept: list[int] = []
-    for index, value in enumerate(seen):
-        letters_needed = len(in_words(x[index])) + 1.5
-        if not kept or (value - seen[kept[-1]]) / span * letters(width) >= letters_needed:
-            kept.append(index)
-    axes.set_xticks([x[i] for i in kept], [in_words(x[i]) for i in kept])
+    places = [(value - seen[0]) / span * width for value in seen]
+    words = [in_words(value) for value in x]
+    kept = _apart(places, words, first=[log and _is_power_of_ten(value) for value in x])
+    apart = min((b - a for a, b in pairwise(places)), default=width)
+    turned = {}
+    if len(kept) < len(x) and apart >= _SLANTED_APART:
+        kept = list(range(len(x)))
+        turned = {"rotation": _SLANT, "ha": "right", "rotation_mode": "anchor"}
+    axes.set_xticks([x[i] for i in kept], [words[i] for i in kept], **turned)
     axes.minorticks_off()
+
+
+def _apart(places: Sequence[float], words: Sequence[str], *, first: Sequence[bool]) -> list[int]:
+    """Which words can be written at places, in inches, without touching; some are tried first."""
+    kept: list[int] = []
+    for index in sorted(range(len(places)), key=lambda i: not first[i]):
+        near = (
+            letters(abs(places[index] - places[other]))
+            < (len(words[index]) + len(words[other])) / 2 + 1.5
+            for other in kept
+        )
+        if not any(near):
+            kept.append(index)
+    return sorted(kept)
+
+
+def _is_power_of_ten(number: float) -> bool:
+    return math.log10(number).is_integer()
 
 
 def in_words(number: float) -> str:

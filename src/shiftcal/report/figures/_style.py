@@ -17,6 +17,8 @@ from shiftcal._optional import require
 INK, MUTED, GRID = "#222222", "#555555", "#E2E2E2"
 # What is true and what is claimed, as in Salvador et al., 2021.
 BLUE, ORANGE = "#0072B2", "#E69F00"
+# The same two where blue and orange have another meaning above them.
+DARK, LIGHT = "#4D4D4D", "#B8B8B8"
 CHOSEN = "#FFF3D6"
 # Points at the printed width of a page, which is that of every figure.
 SMALL, NORMAL, LARGE = 8.0, 8.5, 10.0
@@ -76,6 +78,16 @@ METHODS = {
     "sac": Look("#D55E00", "o"),
     "oracle": Look("#000000", "X", "--"),
 }
+# One hue from light to dark, which no method has: what has an order is seen in its order.
+SEVERITIES = {
+    "severity-0": Look("#C3B3E6", "o"),
+    "severity-1": Look("#A68FD6", "^"),
+    "severity-2": Look("#896BC4", "s"),
+    "severity-3": Look("#6C48AE", "D"),
+    "severity-4": Look("#4E2A8C", "v"),
+    "severity-5": Look("#2C1157", "<"),
+}
+_FIXED = {**METHODS, **SEVERITIES}
 # Lengths without a common factor: twenty more series before one looks like another.
 _COLOURS = ("#E69F00", "#332288", "#117733", "#661100", "#AA4499")
 _MARKERS = ("h", "<", "p", ">")
@@ -83,7 +95,7 @@ _DASHES = ("-", "--", ":", "-.")
 
 
 def looks(keys: Iterable[str]) -> dict[str, Look]:
-    """The look of every key: a method's own, or else the next of a fixed cycle.
+    """The look of every key: a method's or a severity's own, or else the next of a fixed cycle.
 
     Args:
         keys: In the order of the figure; a repeated one counts once.
@@ -93,13 +105,13 @@ def looks(keys: Iterable[str]) -> dict[str, Look]:
     for key in keys:
         if key in found:
             continue
-        if key not in METHODS:
+        if key not in _FIXED:
             lap, place = divmod(others, len(_COLOURS))
             marker, dashes = _MARKERS[others % len(_MARKERS)], _DASHES[lap % len(_DASHES)]
             found[key] = Look(_COLOURS[place], marker, dashes)
             others += 1
         else:
-            found[key] = METHODS[key]
+            found[key] = _FIXED[key]
     return found
 
 

@@ -17,6 +17,10 @@ from shiftcal.report.figures.base import FigureData
 # The boxes of a group take this much of its width together.
 _TOGETHER = 0.82
 _LEFT = 0.6
+_SMALL_PRINT = (
+    "Boxes: quartiles; whiskers: values within 1.5 times the box's height of it; circles: values "
+    "beyond; diamonds: means."
+)
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,8 @@ class BoxSeries(Record):
 @dataclass(frozen=True, kw_only=True)
 class Boxes(FigureData):
     """One box for each series in each group (Tukey, 1977).
+
+    What its parts are is said below it, after the note, unless the note tells of whiskers itself.
 
     Attributes:
         groups: Their names, from left to right.
@@ -102,7 +108,9 @@ class Boxes(FigureData):
         axes.set_ylabel(self.y_label)
         from_zero(axes, [v for series in self.series for group in series.values for v in group])
         labels = [series.label for series in self.series]
-        return page.finish(handles, labels, title=self.title, note=self.note)
+        told = "whiskers" in self.note
+        note = self.note if told else " ".join(filter(None, (self.note, _SMALL_PRINT)))
+        return page.finish(handles, labels, title=self.title, note=note)
 
 
 def box_numbers(values: tuple[float, ...]) -> BoxNumbers:

@@ -16,8 +16,11 @@ from shiftcal.report.figures._style import BLUE, MUTED, ORANGE, with_grid
 from shiftcal.report.figures.base import FigureData
 
 _MOST_COLUMNS = 4
+_LABELS = ("accuracy,\nconfidence (%)", "share\n(%)")
 # How much of the colour is there: both are seen where they overlap.
 _ACCURACY, _CONFIDENCE = 0.75, 0.55
+# Bins above it are too narrow to be seen, so they are counted.
+_NARROW = 0.99
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,12 +64,23 @@ class Reliability(Record):
         if not sum(self.count):
             raise InputError(f"{owner} must have at least one sample in its bins.")
 
+    @property
+    def narrow(self) -> int:
+        """How many bins lie above 0.99."""
+        return sum(edge >= _NARROW for edge in self.edges[:-1])
+
+    @property
+    def even(self) -> bool:
+        """Whether all bins hold equally many samples, as far as they can."""
+        return max(self.count) - min(self.count) <= 1
+
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrationPlots(FigureData):
     """A panel per method: binned accuracy and confidence, and where the samples lie.
 
-    Where the two colours overlap both are reached; what sticks out is the calibration error.
+    Where the two colours overlap both are reached; what sticks out is the calibration error. The
+    shares of the samples are left out if they are the same in all bins of each method.
 
     Attributes:
         panels: At least one.
@@ -83,21 +97,37 @@ class CalibrationPlots(FigureData):
     def _drawn(self) -> Any:
         columns = columns_for(len(self.panels), _MOST_COLUMNS)
         rows = math.ceil(len(self.panels) / columns)
-        page = Page(2.4 * rows, share=min(1.0, (columns + 1) / 4))
+        shares = not all(panel.even for panel in self.panels)
+        ratios = [4, 1] if shares else [1]
+        high = len(ratios)
+        page = Page((2.4 if shares else 2.0) * rows, share=min(1.0, (columns + 1) / 4))
         grid = page.figure.subplots(
-            2 * rows, columns, squeeze=False, sharex=True, sharey="row", height_ratios=[4, 1] * rows
+            high * rows,
+            columns,
+            squeeze=False,
+            sharex=True,
+            sharey="row",
+            height_ratios=ratios * rows,
         )
         for index, panel in enumerate(self.panels):
             row, column = divmod(index, columns)
-            above, below = grid[2 * row, column], grid[2 * row + 1, column]
-            _draw_bins(above, panel, width=(WIDTH - 0.6) / columns)
-            _draw_shares(below, panel)
+            parts = grid[high * row : high * (row + 1), column]
+            _draw_bins(parts[0], panel, width=(WIDTH - 0.6) / columns)
+            if shares:
+                _draw_shares(parts[1], panel)
+            _mark_p_max(parts[-1])
             if column == 0:
-                above.set_ylabel("accuracy,\nconfidence (%)")
-                below.set_ylabel("share\n(%)")
-        for axes in grid[-2:, len(self.panels) - (rows - 1) * columns :].ravel():
+                for axes, label in zip(parts, _LABELS, strict=False):
+                    axes.set_ylabel(label)
+        for axes in grid[-high:, len(self.panels) - (rows - 1) * columns :].ravel():
             axes.set_visible(False)
-        return page.finish(*_legend(), title=self.title, note=self.note)
+        note = " ".join(filter(None, (self.note, self._small_print())))
+        return page.finish(*_legend(shares=shares), title=self.title, note=note)
+
+    def _small_print(self) -> str:
+        """How many bins stand so close together at the right end that they are not seen."""
+        told = [f"{each.label} {each.narrow}" for each in self.panels if each.narrow]
+        return f"Bins above {_NARROW}, too narrow to be seen: {', '.join(told)}." if told else ""
 
 
 def _draw_bins(axes: Any, panel: Reliability, *, width: float) -> None:
@@ -131,16 +161,23 @@ def _draw_shares(axes: Any, panel: Reliability) -> None:
     shares = 100 * np.array(panel.count) / sum(panel.count)
     widths = np.diff(panel.edges)
     axes.bar(panel.edges[:-1], shares, widths, align="edge", color=MUTED, edgecolor="white")
+    axes.tick_params(axis="y", length=0)
+
+
+def _mark_p_max(axes: Any) -> None:
     axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
     axes.tick_params(axis="x", labelbottom=True)
-    axes.tick_params(axis="y", length=0)
     axes.set_xlabel(r"$p_{\max}$", parse_math=True, labelpad=1)
 
 
-def _legend() -> tuple[list[Any], list[str]]:
+def _legend(*, shares: bool) -> tuple[list[Any], list[str]]:
     from matplotlib.patches import Patch
 
     accuracy = Patch(facecolor=BLUE, alpha=_ACCURACY)
     confidence = Patch(facecolor=ORANGE, alpha=_CONFIDENCE)
-    handles = [accuracy, confidence, (accuracy, confidence), Patch(facecolor=MUTED)]
-    return handles, ["accuracy", "mean confidence", "both", "share of samples"]
+    handles = [accuracy, confidence, (accuracy, confidence)]
+    labels = ["accuracy", "mean confidence", "both"]
+    if shares:
+        handles.append(Patch(facecolor=MUTED))
+        labels.append("share of samples")
+    return handles, labels

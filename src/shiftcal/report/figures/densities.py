@@ -8,17 +8,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shiftcal._checks import check_confidence
-from shiftcal._types import Confidence, Floats
+from shiftcal._types import Floats
 from shiftcal.errors import InputError
+from shiftcal.report.figures._kernel_density import DIGITS, density, stretch, stretched_grid
 from shiftcal.report.figures._page import WIDTH, Page, wrapped
 from shiftcal.report.figures._record import Record, same_length, within_one
-from shiftcal.report.figures._style import BLUE, CHOSEN, INK, MUTED, ORANGE
+from shiftcal.report.figures._style import BLUE, CHOSEN, DARK, INK, LIGHT, MUTED, ORANGE
 from shiftcal.report.figures.base import FigureData
 
-_MOST_COLUMNS = 6
-_LEAST_BANDWIDTH = 0.005
-_BLOCK = 4096
+__all__ = ["Densities", "Surrogate", "density", "stretched_grid"]
+
+# A stretched axis has longer numbers at its ticks, and needs the room for means side by side.
+_MOST_COLUMNS, _MOST_STRETCHED = 6, 3
+_TICKS = (0.0, 0.5, 1.0)
+_STRETCHED_TICKS = (0.5, 0.9, 0.99, 0.999, 0.99999)
+_MEAN: dict[str, Any] = {"linewidth": 1.2, "linestyle": (0, (3, 1.5))}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,12 +52,16 @@ class Surrogate(Record):
 class Densities(FigureData):
     """The target's p_max beside that of every surrogate; below, its accuracy and confidence.
 
+    On a stretched axis equal distances are equal factors of ``1 - p_max``, so that the values of an
+    over-confident network, most of them near 1, are seen; means are still means of p_max.
+
     Attributes:
         grid: Rising values of p_max, in [0, 1].
         target: Density of the target's p_max on the grid.
         target_mean: Of the target's p_max.
         target_label: In the legend.
         surrogates: At least one.
+        stretched: Whether the axis is stretched, and all densities are those on it.
     """
 
     kind: ClassVar[str] = "densities"
@@ -63,6 +71,7 @@ class Densities(FigureData):
     target_mean: float
     target_label: str
     surrogates: tuple[Surrogate, ...]
+    stretched: bool = False
 
     def _check(self) -> None:
         if not self.surrogates:
@@ -72,10 +81,27 @@ class Densities(FigureData):
             same_length(owner, grid=self.grid, target=self.target, density=each.density)
         within_one("a figure of densities", self.grid, name="grid")
 
+    def beyond(self) -> tuple[float, tuple[float, ...]]:
+        """Shares of the target and of each surrogate that lie outside the grid."""
+        x = self._places(self.grid)
+        target, *others = (
+            max(0.0, 1 - float(np.trapezoid(y, x)))
+            for y in (self.target, *(each.density for each in self.surrogates))
+        )
+        return target, tuple(others)
+
+    def _places(self, p_max: tuple[float, ...]) -> Floats:
+        """Where values of p_max stand on the axis."""
+        values = np.array(p_max, np.float64)
+        return stretch(values) if self.stretched else values
+
     def _drawn(self) -> Any:
-        bands = math.ceil(len(self.surrogates) / _MOST_COLUMNS)
+        most = _MOST_STRETCHED if self.stretched else _MOST_COLUMNS
+        bands = math.ceil(len(self.surrogates) / most)
         columns = math.ceil(len(self.surrogates) / bands)
-        page = Page(3.1 * bands, share=min(1.0, (columns + 1) / 5))
+        page = Page(
+            (2.6 if self.stretched else 3.1) * bands, share=min(1.0, (columns + 1) / (most - 1))
+        )
         grid = page.figure.subplots(
             2 * bands, columns, squeeze=False, sharey="row", height_ratios=[1.25, 1] * bands
         )
@@ -92,55 +118,45 @@ class Densities(FigureData):
         for axes in grid[-2:, len(self.surrogates) - (bands - 1) * columns :].ravel():
             axes.set_visible(False)
         page.figure.get_layout_engine().set(wspace=0.06)
-        return page.finish(*_legend(self.target_label), title=self.title, note=self.note)
+        note = " ".join(filter(None, (self.note, self._small_print())))
+        return page.finish(*_legend(self.target_label), title=self.title, note=note)
+
+    def _small_print(self) -> str:
+        """How the axes are to be read."""
+        if not self.stretched:
+            return "Densities: per unit of p_max."
+        target, others = self.beyond()
+        shares = dict.fromkeys(f"{100 * end:.0f}" for end in (min(others), max(others)))
+        return (
+            "Axis: equal distances are equal factors of 1 - p_max; densities: per factor of 10. "
+            f"Further right lie {100 * target:.0f} % of the target and "
+            f"{' to '.join(shares)} % of the surrogate sets."
+        )
 
     def _draw_densities(self, axes: Any, each: Surrogate, *, width: float) -> None:
+        x = self._places(self.grid)
         for y, mean, colour in (
             (each.density, each.mean, ORANGE),
             (self.target, self.target_mean, BLUE),
         ):
-            axes.fill_between(self.grid, y, color=colour, alpha=0.25, linewidth=0)
-            axes.plot(self.grid, y, color=colour, linewidth=1.2)
-            axes.axvline(mean, color=colour, linewidth=1.2, linestyle=(0, (3, 1.5)))
-        axes.set_xlim(0, 1)
-        axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
-        axes.set_yticks([])
+            axes.fill_between(x, y, color=colour, alpha=0.25, linewidth=0)
+            axes.plot(x, y, color=colour, linewidth=1.2)
+            axes.axvline(float(self._places((mean,))[0]), color=colour, **_MEAN)
+        ticks = _STRETCHED_TICKS if self.stretched else _TICKS
+        axes.set_xlim(0, DIGITS if self.stretched else 1)
+        axes.set_xticks(self._places(ticks), [f"{tick:g}" for tick in ticks])
+        axes.locator_params(axis="y", nbins=3)
+        axes.tick_params(axis="y", length=0)
         axes.set_xlabel(r"$p_{\max}$", parse_math=True, labelpad=1)
-        title = f"{each.label}\n(chosen)" if each.chosen else each.label
+        title = f"{each.label} (chosen)" if each.chosen else each.label
         axes.set_title(wrapped(title, width), weight="bold" if each.chosen else "normal")
         if each.chosen:
             axes.set_facecolor(CHOSEN)
 
 
-def density(p_max: Confidence, grid: Floats) -> Floats:
-    """Kernel density of values in [0, 1], with no mass lost at the ends.
-
-    Gaussian kernels with Scott's bandwidth, ``std * n**(-1/5)``, but at least 0.005; what a kernel
-    puts below 0 or above 1 is folded back, so that the density integrates to one over [0, 1].
-
-    Args:
-        p_max: ``(n,)`` highest probabilities.
-        grid: ``(m,)`` where the density is wanted, rising, in [0, 1].
-
-    Returns:
-        ``(m,)`` densities.
-    """
-    values = check_confidence(p_max, name="p_max").astype(np.float64)
-    points = np.asarray(grid, np.float64)
-    within_one("a density", points.ravel().tolist(), name="grid")
-    spread = float(values.std(ddof=1)) if values.size > 1 else 0.0
-    width = max(spread * values.size ** (-1 / 5), _LEAST_BANDWIDTH)
-    total = np.zeros(points.size)
-    for start in range(0, values.size, _BLOCK):
-        block = values[start : start + _BLOCK]
-        for mirrored in (block, -block, 2 - block):
-            total += np.exp(-0.5 * ((points[:, None] - mirrored) / width) ** 2).sum(axis=1)
-    return total / (values.size * width * math.sqrt(2 * math.pi))
-
-
 def _draw_bars(axes: Any, each: Surrogate) -> None:
     heights = (each.accuracy, each.confidence)
-    bars = axes.bar((0, 1), heights, width=0.62, color=(BLUE, ORANGE), alpha=0.85)
+    bars = axes.bar((0, 1), heights, width=0.62, color=(DARK, LIGHT))
     axes.bar_label(bars, fmt="{:.1f}", padding=1.5, color=INK)
     axes.set_ylim(0, 118)  # room for the number above a full bar
     axes.set_yticks([0, 50, 100])
@@ -159,8 +175,8 @@ def _legend(target: str) -> tuple[list[Any], list[str]]:
     handles = [
         Line2D([], [], color=BLUE, linewidth=1.2),
         Line2D([], [], color=ORANGE, linewidth=1.2),
-        Line2D([], [], color=MUTED, linewidth=1.2, linestyle=(0, (3, 1.5))),
-        Patch(facecolor=BLUE, alpha=0.85),
-        Patch(facecolor=ORANGE, alpha=0.85),
+        Line2D([], [], color=MUTED, **_MEAN),
+        Patch(facecolor=DARK),
+        Patch(facecolor=LIGHT),
     ]
     return handles, [target, "surrogate set", "mean", "accuracy", "confidence"]

@@ -91,7 +91,7 @@ def _interval(cell: Cell, value: float, digits: int) -> str:
     if cell.low is None or cell.high is None:
         return ""
     half = half_width(value, cell.low, cell.high, digits=digits)
-    if half is None:
+    if half is None or cell.by_ends:
         return f"\\ [{_number(cell.low, digits)}, {_number(cell.high, digits)}]"
     return f" \\pm {_in_math(half)}"
 

@@ -12,7 +12,8 @@ MISSING = "–"
 def to_markdown(table: Table) -> str:
     """The title, the table, the note.
 
-    Intervals are ``4.44 ± 0.12``, or ``4.44 [4.20, 4.70]`` if the two sides differ as printed.
+    Intervals are ``4.44 ± 0.12``, or ``4.44 [4.20, 4.70]`` if the two sides differ as printed or
+    the cell asks for the ends.
     Numbers stand to the right, marked ones are bold, missing ones are ``–``. A group stands
     before the name of each of its columns, since markdown has one line of headers and no rules.
     """
@@ -56,6 +57,6 @@ def _interval(cell: Cell, value: float, digits: int) -> str:
     if cell.low is None or cell.high is None:
         return ""
     half = half_width(value, cell.low, cell.high, digits=digits)
-    if half is None:
+    if half is None or cell.by_ends:
         return f" [{printed(cell.low, digits)}, {printed(cell.high, digits)}]"
     return f" ± {half}"

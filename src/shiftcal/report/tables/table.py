@@ -57,6 +57,8 @@ class Cell:
         value: In the unit of the column. None is a missing value.
         low: Lower end of the interval around it, or None.
         high: Upper end, given exactly if ``low`` is.
+        by_ends: Whether the interval is printed by its ends even where it lies evenly around the
+            value: for a range, which ± would make look like a confidence interval.
         mark: Whether it is printed bold.
         source: Where it comes from, such as the file of the arrays behind it. Only the CSV has it.
     """
@@ -64,6 +66,7 @@ class Cell:
     value: float | str | None
     low: float | None = None
     high: float | None = None
+    by_ends: bool = field(default=False, kw_only=True)
     mark: bool = field(default=False, kw_only=True)
     source: str = field(default="", kw_only=True)
 

@@ -5,17 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import pi, sqrt
 
 from shiftcal.report.figures.lines import Lines, Panel, Series
 from shiftcal.report.tables.table import Cell, Column, Row, Table
 from shiftcal.studies.paper import METHODS, READING_UNTOLD, TABLE_2, PublishedColumn, published
 from shiftcal.studies.record import Record
 from shiftcal.studies.results import Results, mean_over_splits, select
-from shiftcal.studies.showing import ECE, OVER_SPLITS, percent
+from shiftcal.studies.showing import ECE, OVER_SPLITS, RANGES, percent, target_cell
 from shiftcal.studies.variant import CLEAN
 
 CLEAN_TITLE = "clean test images"
 _PAPER = "Paper: ResNet-50 of torchvision, 5,000 calibration images."
+_SAME_IMAGES = (
+    "All images of a natural set are judged in every split: intervals do not cover which images "
+    "it has; the table of the sets says how much they matter. A natural set's ECE without interval "
+    "is one value: the same images and no calibration set."
+)
+_NOTE = f"{OVER_SPLITS} {_SAME_IMAGES} {RANGES}"
+_DRAWN = (
+    f"{OVER_SPLITS} They do not cover which images a natural set has. The bar is the range over "
+    "the splits where a method chose different surrogate sets or an interval would reach below 0."
+)
 
 
 @dataclass(frozen=True)
@@ -79,7 +90,9 @@ def natural_table(shown: Sequence[ShownSet]) -> Table:
             for method, label in METHODS.items()
             if method not in methods.values()
         ]
-    note = f"{OVER_SPLITS} {_PAPER}" if compared_with else OVER_SPLITS
+    note = f"{_NOTE} Marked is the lowest of a column, the oracle's aside."
+    if compared_with:
+        note += f" {_PAPER}"
     twice = [each for each in READING_UNTOLD if list(methods.values()).count(each) > 1]
     if compared_with and twice:
         names = " and ".join(METHODS[each] for each in twice)
@@ -94,31 +107,81 @@ def _row(shown: Sequence[ShownSet], variant: str, method: str) -> tuple[Cell, ..
     cells = []
     for each in shown:
         own = each.of(variant)
-        cells.append(percent(mean_over_splits(own)) if own else Cell(None))
+        cells.append(_ece(own))
         if each.paper:
             told = published(each.column, variant, method)
             cells.append(Cell(told, source="" if told is None else each.paper.source))
     return tuple(cells)
 
 
-def sets_table(shown: Sequence[ShownSet]) -> Table:
-    """Every set in numbers: its size, the model's accuracy and confidence, what was chosen."""
+def _ece(records: Sequence[Record]) -> Cell:
+    """ECE of a variant on a set; no interval where it is the same number in every split.
+
+    Splits that repeat a number do not measure how sure it is.
+    """
+    cell = target_cell(records)
+    natural = any(record.severity is None for record in records)
+    return Cell(cell.value) if natural and len({r.ece for r in records}) == 1 else cell
+
+
+def by_chance(accuracy: float, n: int, bins: int) -> float:
+    """About the most ECE that a perfectly calibrated predictor shows on so many images.
+
+    Such a predictor shows ``sqrt(2 / pi) mean(sqrt(c (1 - c))) sqrt(bins / n)``, as
+    :func:`shiftcal.metrics.ece` says. Its mean confidence is the accuracy a, and the mean root is
+    ``sqrt(a (1 - a))`` at the most, by Jensen.
+
+    Args:
+        accuracy: A fraction.
+        n: Images.
+        bins: Of the ECE.
+    """
+    return sqrt(2 / pi) * sqrt(accuracy * (1 - accuracy) * min(bins, n) / n)
+
+
+def standard_error(accuracy: float, n: int) -> float:
+    """About that of an ECE well above chance when other images of the same kind are drawn.
+
+    Where confidence is too high in every bin, the ECE is mean confidence minus accuracy, and what
+    varies most in it is the accuracy: ``sqrt(a (1 - a) / n)``.
+    """
+    return sqrt(accuracy * (1 - accuracy) / n)
+
+
+def sets_table(shown: Sequence[ShownSet], *, bins: int) -> Table:
+    """Every set in numbers: its size, what that does to an ECE, the model itself, the choices.
+
+    Args:
+        shown: The sets.
+        bins: Of the ECE.
+    """
     choosing = {r.variant: r.label for each in shown for r in each.records if r.chosen}
     columns = [
         Column("images", digits=0),
         Column("accuracy", unit="%"),
         Column("confidence", unit="%"),
+        Column("by chance", unit="%", group="ECE"),
+        Column("standard error", unit="%", group="ECE"),
     ]
     for label in choosing.values():
         columns += [Column("chosen", group=label), Column("T", group=label)]
     rows = []
     for each in shown:
         first = each.of(each.records[0].variant)
-        cells = [Cell(first[0].n), _model(first, "accuracy"), _model(first, "raw_confidence")]
+        n, accuracy = first[0].n, mean_over_splits(first, lambda record: record.accuracy).value
+        cells = [Cell(n), _model(first, "accuracy"), _model(first, "raw_confidence")]
+        cells += [
+            Cell(100 * by_chance(accuracy, n, bins)),
+            Cell(100 * standard_error(accuracy, n)),
+        ]
         for key in choosing:
             cells += _choice(each.of(key))
         rows.append(Row(each.title, tuple(cells), ranked=False))
-    note = f"Accuracy and confidence are those of the model itself. {OVER_SPLITS}"
+    note = (
+        f"Accuracy and confidence are those of the model itself. {OVER_SPLITS} So many images "
+        "make an ECE uncertain: by chance even perfect calibration shows up to about the first "
+        "number, and one well above it has about the second as standard error."
+    )
     return Table("The sets", tuple(columns), tuple(rows), note=note, corner="Set")
 
 
@@ -155,19 +218,16 @@ def natural_lines(shown: Sequence[ShownSet]) -> Lines:
         panels=tuple(panels),
         y_label=ECE,
         title="ECE under natural shift",
-        note=f"{OVER_SPLITS} {_PAPER}" if known else OVER_SPLITS,
+        note=f"{_DRAWN} {_PAPER}" if known else _DRAWN,
     )
 
 
 def _panel(shown: Sequence[ShownSet], labels: Mapping[str, str], *, title: str = "") -> Panel:
     series = []
     for key, label in labels.items():
-        cells = [
-            percent(mean_over_splits(own)) if (own := each.of(key)) else None for each in shown
-        ]
+        cells = [_ece(each.of(key)) for each in shown]
         y, low, high = (
-            tuple(None if cell is None else getattr(cell, part) for cell in cells)
-            for part in ("value", "low", "high")
+            tuple(getattr(cell, part) for cell in cells) for part in ("value", "low", "high")
         )
         ends = {} if all(end is None for end in low) else {"low": low, "high": high}
         series.append(Series(key=key, label=label, y=y, **ends))

@@ -54,6 +54,14 @@ def ece_difference(record: Record, other: Record) -> float:
     return record.ece - other.ece
 
 
+def in_points(difference: Mean) -> str:
+    """A difference of errors for a sentence: ``+1.41 ± 0.37 points``; without interval no ±."""
+    value = f"{100 * difference.value:+.2f}"
+    if difference.high is None:
+        return f"{value} points"
+    return f"{value} ± {100 * (difference.high - difference.value):.2f} points"
+
+
 def same_set(records: Sequence[Record], others: Sequence[Record]) -> Mean | None:
     """The share of records that chose the same surrogate set as their partner."""
     found = paired(records, others, lambda one, other: float(one.chosen == other.chosen))

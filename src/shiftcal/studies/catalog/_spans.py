@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shiftcal.studies.showing import in_words
+
 
 def spans(severities: Sequence[int]) -> dict[str, list[int]]:
     """Which severities stand under which header: each by itself, then those from 1 on together.
@@ -13,12 +15,5 @@ def spans(severities: Sequence[int]) -> dict[str, list[int]]:
     found = {f"severity {s}": [s] for s in severities}
     shifted = [s for s in severities if s]
     if len(shifted) > 1:
-        found[f"mean of {shifted[0]} to {shifted[-1]}"] = shifted
+        found[f"mean of {in_words(shifted)}"] = shifted
     return found
-
-
-def in_words(shifted: Sequence[int]) -> str:
-    """The severities from 1 on, for a sentence or a title."""
-    if len(shifted) == 1:
-        return f"severity {shifted[0]}"
-    return f"severities {shifted[0]} to {shifted[-1]}"

@@ -80,7 +80,7 @@ class Ablation(Study):
         fine = select(results.records, panel=FINE)
         if fine:
             figures[_file(FINE)] = ladder_lines(fine, severities)
-        return Findings(tables, figures, remarks(results.records, severities))
+        return Findings(tables, figures, remarks(results.records, severities, results.plan))
 
     def check(self, plan: Plan) -> None:
         """Refuse panels, maps and severities that there are not, and natural targets."""

@@ -26,11 +26,13 @@ class Findings:
         tables: By file name.
         figures: By file name.
         remarks: Sentences for the report, each made from the numbers.
+        data: Numbers behind tables that are not in ``records.csv``, by file name: CSV.
     """
 
     tables: Mapping[str, Table]
     figures: Mapping[str, FigureData]
     remarks: Sequence[str] = field(default_factory=tuple)
+    data: Mapping[str, str] = field(default_factory=dict)
 
 
 class Study(ABC):

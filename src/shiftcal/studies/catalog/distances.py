@@ -9,16 +9,27 @@ from typing import ClassVar, final
 
 from shiftcal.errors import InputError
 from shiftcal.report.tables.table import Cell, Column, Row, Table
-from shiftcal.studies.catalog._pairs import pairs, same_set
-from shiftcal.studies.catalog._spans import in_words, spans
+from shiftcal.studies.catalog._pairs import ece_difference, in_points, paired, pairs, same_set
+from shiftcal.studies.catalog._spans import spans
 from shiftcal.studies.catalog.base import Findings, Study, compared
+from shiftcal.studies.comparing import verdict
 from shiftcal.studies.plan.plan import Plan
 from shiftcal.studies.record import Record
 from shiftcal.studies.results import Mean, Results, mean_over_splits, select
-from shiftcal.studies.showing import OVER_SPLITS, percent, severity_boxes, severity_table
+from shiftcal.studies.showing import (
+    OVER_SPLITS,
+    percent,
+    severities_in_words,
+    severity_boxes,
+    severity_table,
+)
 from shiftcal.studies.variant import Variant
 
 _SAC = "sac"
+_BOXES = (
+    "A value is the ECE under one corruption, its mean over the splits; severity 0 has one, the "
+    "clean test images."
+)
 
 
 @final
@@ -63,10 +74,14 @@ class Distances(Study):
             labels,
             results.severities,
             title="ECE by distance and severity",
-            note="A box holds the corruptions; each is the mean over the splits.",
+            note=_BOXES,
         )
         shifted = [s for s in results.severities if s]
-        remarks = (*_means(chosen, labels, shifted), *_where_apart(chosen, labels, shifted))
+        remarks = (
+            *_means(chosen, labels, shifted),
+            *_verdict(chosen, labels, shifted),
+            *_where_apart(chosen, labels, shifted),
+        )
         return Findings(tables, {"distances": boxes}, remarks)
 
 
@@ -121,12 +136,55 @@ def _means(
     if len(means) < 2:
         return
     order = sorted(means, key=lambda key: means[key].value)
-    told = ", ".join(f"{labels[key]} {100 * means[key].value:.2f} %" for key in order)
-    apart = 100 * (means[order[-1]].value - means[order[0]].value)
+    told = "; ".join(f"{labels[key]} {100 * means[key].value:.2f} %" for key in order)
+    yield f"Mean ECE over {severities_in_words(shifted)}: {told}."
+
+
+def _verdict(
+    chosen: Mapping[str, Sequence[Record]], labels: Mapping[str, str], shifted: Sequence[int]
+) -> Iterator[str]:
+    """Whether other distances do as well as that of the means, target by target.
+
+    One does if the interval of the difference holds 0. The means are the reference if they are
+    among the distances, else the first.
+    """
+    reference = _SAC if _SAC in chosen else next(iter(chosen), "")
+    found = {
+        key: paired(select(records, severity=shifted), chosen[reference], ece_difference)
+        for key, records in chosen.items()
+        if key != reference
+    }
+    known = {key: mean for key, mean in found.items() if mean is not None}
+    if not known:
+        return
+    told = "; ".join(f"{labels[key]} {in_points(mean)}" for key, mean in known.items())
+    differ = [_changes(mean) for mean in known.values()]
+    word = "cannot be judged by one split"
+    if None not in differ:
+        word = f"{verdict([not each for each in differ])} here"
     yield (
-        f"Mean ECE over {in_words(shifted)}: {told}; the first and the last "
-        f"are {apart:.2f} points apart."
+        f"Mean ECE minus that of {labels[reference]} on the same targets: {told}. The paper's "
+        f"claim that another distance makes no significant difference {word}{_which(known, labels)}"
+        "."
     )
+
+
+def _changes(difference: Mean) -> bool | None:
+    """Whether 0 is outside of the interval; ``None`` without one."""
+    if difference.low is None or difference.high is None:
+        return None
+    return not difference.low <= 0 <= difference.high
+
+
+def _which(differences: Mapping[str, Mean], labels: Mapping[str, str]) -> str:
+    worse = [labels[k] for k, each in differences.items() if _changes(each) and each.value > 0]
+    better = [labels[k] for k, each in differences.items() if _changes(each) and each.value < 0]
+    parts = [
+        f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} {word}"
+        for names, word in ((worse, "worse"), (better, "better"))
+        if names
+    ]
+    return f": {', '.join(parts)}" if parts else ""
 
 
 def _where_apart(

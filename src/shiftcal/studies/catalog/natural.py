@@ -16,11 +16,13 @@ from shiftcal.studies.catalog._natural_sets import (
     sets_table,
     shown_sets,
 )
+from shiftcal.studies.catalog._pairs import in_points
 from shiftcal.studies.catalog.base import Findings, Study, compared
+from shiftcal.studies.comparing import below, difference, verdict
 from shiftcal.studies.paper import METHODS, TABLE_2, published
 from shiftcal.studies.plan.plan import Plan
 from shiftcal.studies.results import Results, mean_over_splits
-from shiftcal.studies.saying import flags_raised, ranking, transcal_readings
+from shiftcal.studies.saying import changed_choice, flags_raised, ranking, transcal_readings
 from shiftcal.studies.variant import Variant
 
 
@@ -65,19 +67,58 @@ class Natural(Study):
         shown = shown_sets(results)
         if not shown:
             return Findings({}, {}, ("No record of this study is of a natural set.",))
-        tables = {"natural": natural_table(shown), "sets": sets_table(shown)}
+        tables = {
+            "natural": natural_table(shown),
+            "sets": sets_table(shown, bins=results.plan.bins),
+        }
         return Findings(tables, {"natural": natural_lines(shown)}, remarks(results.plan, shown))
 
 
 def remarks(plan: Plan, shown: Sequence[ShownSet]) -> tuple[str, ...]:
     """The order of the methods on every set, beside the paper's, and what was noticed."""
     labels = labels_of(shown)
-    found: list[str] = []
+    found = _best_of_all(shown)
     for each in shown:
         found += ranking(each.records, labels, where=f"on {each.title}") + _beside_paper(each)
     natural = [r for each in shown for r in each.records if r.severity is None]
     found += transcal_readings(plan, natural, where="over the natural sets")
+    found += changed_choice([r for each in shown for r in each.records])
     return (*found, *flags_raised([r for each in shown for r in each.records], labels))
+
+
+def _best_of_all(shown: Sequence[ShownSet]) -> list[str]:
+    """Whether SAC or STS is the best on every natural set, each against the lowest of the others.
+
+    It counts as the best if it is below in the mean over splits, and the interval says so.
+    """
+    labels, kept, told = labels_of(shown), [], []
+    for each in (each for each in shown if each.records[0].severity is None):
+        means = {
+            r.variant: mean_over_splits(each.of(r.variant)).value
+            for r in each.records
+            if r.method != "oracle"
+        }
+        ours = [key for key in means if key in ("sac", "sts")]
+        others = [key for key in means if key not in ours]
+        if not ours or not others:
+            continue
+        one, other = (min(keys, key=means.__getitem__) for keys in (ours, others))
+        change = difference(each.of(one), each.of(other))
+        assert change is not None
+        kept.append(below(change))
+        told.append(
+            f"on {each.title} {labels[one]} against {labels[other]}, the lowest of the others, "
+            f"{in_points(change)}"
+        )
+    if not told:
+        return []
+    known = sum(each.paper is not None for each in shown)
+    which = f"{known} of them the paper's" if known else "none of them the paper's"
+    return [
+        f"The paper's claim that SAC or STS is the best on natural shifts {verdict(kept)} here, on "
+        f"{sum(kept)} of {len(kept)} sets ({which}): {'; '.join(told)}. The "
+        "intervals do not cover which images a set has."
+    ]
 
 
 def _beside_paper(shown: ShownSet) -> list[str]:

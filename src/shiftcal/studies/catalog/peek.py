@@ -15,7 +15,8 @@ from shiftcal.studies.catalog._peek.peeked import (
     shifted_of,
     sizes_table,
 )
-from shiftcal.studies.catalog._peek.views import remarks_of, sizes_figure
+from shiftcal.studies.catalog._peek.remarks import remarks_of
+from shiftcal.studies.catalog._peek.views import sizes_figure
 from shiftcal.studies.catalog.base import Findings, Study, compared
 from shiftcal.studies.plan.plan import Plan
 from shiftcal.studies.results import Results, select
@@ -26,11 +27,18 @@ if TYPE_CHECKING:
     from shiftcal.report.figures.base import FigureData
 
 _SAC = "sac"
+_BOXES = (
+    "A value is the ECE under one corruption, its mean over splits and draws; severity 0 has one, "
+    "the clean test images."
+)
 
 
 @final
 class Peek(Study):
-    """SAC that looks at all rows of a target, and at a few drawn at random, several times."""
+    """SAC that looks at all rows of a target, and at a few drawn at random, several times.
+
+    Every draw has rows of its own: those of one target and split say nothing of those of another.
+    """
 
     title: ClassVar[str] = "How many target rows have to be looked at"
     options: ClassVar[Mapping[str, Any]] = {"sizes": (10, 30, 100, 300, 1000), "draws": 10}
@@ -91,7 +99,7 @@ class Peek(Study):
                 only_sac,
                 results.severities,
                 title="ECE by the number of target rows looked at",
-                note="A box holds the corruptions; each is the mean over splits and draws.",
+                note=_BOXES,
             )
         peeked = peeked_of(results)
         if not peeked:

@@ -5,28 +5,40 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, final
 
+from shiftcal.studies.catalog._synthetic_claims import (
+    gain_most,
+    lowest_everywhere,
+    weighting_improves,
+)
 from shiftcal.studies.catalog.base import Findings, Study, compared, ladder_of
+from shiftcal.studies.comparing import CLEARLY
 from shiftcal.studies.details import chosen_table, full_table, temperature_table
 from shiftcal.studies.plan.plan import Plan
 from shiftcal.studies.record import Record
 from shiftcal.studies.results import Results, select
 from shiftcal.studies.saying import (
+    changed_choice,
     flags_raised,
     paper_order,
     ranking,
     same_when_clean,
+    targets_above,
     transcal_readings,
     worse_than,
 )
-from shiftcal.studies.showing import severity_boxes, severity_lines, severity_table
+from shiftcal.studies.showing import (
+    severities_in_words,
+    severity_boxes,
+    severity_lines,
+    severity_table,
+)
 from shiftcal.studies.variant import Variant
 
 # Where the paper's order must come out.
 STRONG = (3, 4, 5)
 _BOXES = (
     "A value is the ECE under one corruption, its mean over the splits; severity 0 has one, the "
-    "clean test images. Boxes: quartiles; whiskers: values within 1.5 times their distance; "
-    "diamonds: means."
+    "clean test images."
 )
 
 
@@ -79,11 +91,18 @@ def remarks(plan: Plan, records: Sequence[Record], variants: Mapping[str, str]) 
     """What the records say about the paper's claims."""
     severities = sorted({r.severity for r in records if r.severity is not None})
     strong = [severity for severity in severities if severity in STRONG]
-    found: list[str] = []
+    found = lowest_everywhere(records, variants)
     if strong:
         own = select(records, severity=strong)
-        where = f"over {_told(strong)}"
+        where = f"over {severities_in_words(strong)}"
+        found += gain_most(records, variants, strong)
+        found += weighting_improves(plan, records, variants, strong)
         found += ranking(own, variants, where=where) + paper_order(own, where=where)
+        for key, other in (("sac", "sts"), ("sts", "ts")):
+            found += targets_above(own, key, other, where=f"at {severities_in_words(strong)}")
+    found += targets_above(records, "sac", "ts", where="")
+    found += [CLEARLY] * any(" of them clearly" in each for each in found)
+    found += changed_choice(records)
     found += same_when_clean(records)
     for other in ("ts", "vanilla"):
         found += worse_than(records, "sts", other, severities)
@@ -91,12 +110,3 @@ def remarks(plan: Plan, records: Sequence[Record], variants: Mapping[str, str]) 
     found += transcal_readings(plan, corrupted, where="over the corrupted targets")
     found += flags_raised(records, variants)
     return tuple(found)
-
-
-def _told(severities: Sequence[int]) -> str:
-    first, last = severities[0], severities[-1]
-    if len(severities) == 1:
-        return f"severity {first}"
-    if len(severities) <= last - first:
-        return f"severities {' and '.join(map(str, severities))}"
-    return f"severities {first} to {last}"

@@ -10,10 +10,12 @@ from shiftcal._registry import suggest
 from shiftcal.errors import InputError
 from shiftcal.report.figures.calibration import CalibrationPlots
 from shiftcal.report.tables.table import Table
-from shiftcal.studies.catalog._why.claim import Case, claim_lines, claim_said, claim_table
+from shiftcal.studies.catalog._why.case import Case, cases_to_csv
+from shiftcal.studies.catalog._why.claim import CASES, claim_lines, claim_table
 from shiftcal.studies.catalog._why.measured import rungs_of, seen_under
-from shiftcal.studies.catalog._why.one_target import densities, surrogates_table, verdict
+from shiftcal.studies.catalog._why.one_target import densities, surrogates_table
 from shiftcal.studies.catalog._why.plots import reliability
+from shiftcal.studies.catalog._why.verdicts import claim_said, example_said
 from shiftcal.studies.catalog.base import Findings, Study, compared, ladder_of, targets_of
 from shiftcal.studies.plan.plan import Plan
 from shiftcal.studies.results import Results
@@ -51,21 +53,24 @@ class WhyItWorks(Study):
         tables: dict[str, Table] = {}
         figures: dict[str, FigureData] = {}
         remarks: list[str] = []
+        cases = list(_cases(results))
         target = self._target(results.plan)
-        if target.name in there:
-            one = _one_target(results, target, self._split(results.plan))
+        own = [case for case in cases if case.target == target]
+        if own:
+            one = _one_target(results, own, self._split(results.plan))
             tables |= one.tables
             figures |= one.figures
             remarks += one.remarks
-        cases = list(_cases(results))
+        data = {}
         if cases:
+            data[CASES] = cases_to_csv(cases)
             titles = {each.name: each.title for each in results.plan.shifts.sets}
             tables["claim"] = claim_table(cases, titles)
             remarks.append(claim_said(cases))
             lines = claim_lines(cases)
             if lines is not None:
                 figures["closest-mean"] = lines
-        return Findings(tables, figures, tuple(remarks))
+        return Findings(tables, figures, tuple(remarks), data)
 
     def check(self, plan: Plan) -> None:
         """Refuse a target or a split that the plan does not have."""
@@ -92,14 +97,14 @@ class WhyItWorks(Study):
         return plan.seeds[0] if given is None else given
 
 
-def _one_target(results: Results, target: Target, seed: int) -> Findings:
-    """The target beside every surrogate, and under every method."""
+def _one_target(results: Results, cases: list[Case], seed: int) -> Findings:
+    """The target of these cases beside every surrogate, and under every method, in one split."""
     plan, archive = results.plan, results.archive
+    shown = next(case for case in cases if case.split == seed)
+    target, rungs, seen = shown.target, shown.rungs, shown.seen
     split = archive.split(seed, plan.calibration.images)
     bank = bank_of(archive, ladder_of(plan), split, seed=seed)
     rows = rows_of(archive.scores(target.name), target, split)
-    rungs = rungs_of(bank)
-    seen = seen_under(rungs, rows, bins=plan.bins)
     title = _title(plan, target)
     note = f"{len(rows.logits):,} test images of the split with seed {seed}."
     figures: dict[str, FigureData] = {
@@ -120,7 +125,8 @@ def _one_target(results: Results, target: Target, seed: int) -> Findings:
             note=f"{plan.bins} bins of equally many images. {note}",
         )
     table = surrogates_table(rungs, seen, title=title, note=note)
-    return Findings({"surrogates": table}, figures, (verdict(rungs, seen, title=title),))
+    said = example_said(shown, cases, title=title)
+    return Findings({"surrogates": table}, figures, (said,))
 
 
 def _cases(results: Results) -> Iterator[Case]:
@@ -132,7 +138,7 @@ def _cases(results: Results) -> Iterator[Case]:
         for target in targets_of(plan):
             if target.name in archive.entries:
                 rows = rows_of(archive.scores(target.name), target, split)
-                yield Case(target, seed, seen_under(rungs, rows, bins=plan.bins))
+                yield Case(target, seed, rungs, seen_under(rungs, rows, bins=plan.bins))
 
 
 def _title(plan: Plan, target: Target) -> str:

@@ -13,8 +13,14 @@ from shiftcal.studies.archive import Archive
 from shiftcal.studies.plan.plan import Plan
 from shiftcal.studies.plan.reading import ORACLE
 from shiftcal.studies.record import Record
-from shiftcal.studies.stages.outcome import Outcome, settings_of
+from shiftcal.studies.stages.draws import seed_of
+from shiftcal.studies.stages.outcome import Outcome
 from shiftcal.studies.variant import Target, Variant
+
+# Which way of evaluating the outcomes on disk are of. Raise it with every change after which the
+# same scores and settings give another outcome, be it in the last digit: of a method, a map, a
+# metric, a split or a draw. What was kept before is then evaluated again.
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,7 @@ class Cell:
         target: On which target.
         split: Seed of the split.
         draw: Which draw of the method's own.
+        seed: Of that draw, if there are several.
         key: Digest of everything that decides the outcome.
     """
 
@@ -33,6 +40,7 @@ class Cell:
     target: Target
     split: int
     draw: int
+    seed: int | None
     key: str
 
     def record(self, outcome: Outcome, arrays: str) -> Record:
@@ -60,21 +68,18 @@ def cells_of(plan: Plan, variants: Sequence[Variant], archive: Archive) -> Itera
     """All of them, split by split, variant by variant."""
     for split in plan.seeds:
         for variant in variants:
-            told = [_told(plan, variant, draw, archive) for draw in range(variant.draws)]
+            told = _told(plan, variant, archive)
             for target in variant.targets:
+                own = [split, archive.entries[target.name].key, target.natural]
                 for draw in range(variant.draws):
-                    there = archive.entries[target.name].key
-                    text = json.dumps(
-                        [*told[draw], split, draw, there, target.natural],
-                        sort_keys=True,
-                        default=repr,
-                    )
+                    seed = seed_of(variant, draw, split, target)
+                    text = json.dumps([*told, *own, draw, seed], sort_keys=True, default=repr)
                     key = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-                    yield Cell(variant, target, split, draw, key)
+                    yield Cell(variant, target, split, draw, seed, key)
 
 
-def _told(plan: Plan, variant: Variant, draw: int, archive: Archive) -> list[object]:
-    """What decides an outcome, beside split and target.
+def _told(plan: Plan, variant: Variant, archive: Archive) -> list[object]:
+    """What decides an outcome, beside split, target and draw.
 
     Methods that learn from the clean set alone do not depend on the others, and those that look at
     no features not on the training images.
@@ -86,8 +91,9 @@ def _told(plan: Plan, variant: Variant, draw: int, archive: Archive) -> list[obj
     )
     return [
         version("shiftcal"),
+        FORMAT,
         variant.method,
-        dict(settings_of(variant, draw)),
+        dict(variant.settings),
         [archive.entries[name].key for name in sets],
         variant.ladder.images,
         plan.calibration.images,

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from shiftcal.scoring.pending import measured_rate
 from shiftcal.scoring.setup import first_images
 from shiftcal.studies.archive import Archive
 from shiftcal.studies.plan.plan import Plan
-from shiftcal.studies.stages.cells import cells_of
+from shiftcal.studies.stages.cells import Cell, cells_of
+from shiftcal.studies.stages.costs import evaluation_seconds
 from shiftcal.studies.stages.kept import read_outcomes
 from shiftcal.studies.stages.left import Left
-from shiftcal.studies.stages.rehearsal import made_up, seconds_of
+from shiftcal.studies.stages.rehearsal import Shape
 from shiftcal.studies.stages.scoring import Means, Wanted
 from shiftcal.studies.stages.sources import Sources
 from shiftcal.studies.variant import Variant
 
-# Rows that an evaluation is timed with; more take longer in proportion.
-_TIMED_ROWS = 2000
-# Figures and tables, in seconds; they do not depend on the size of the data.
-_REPORT_SECONDS = 15.0
+# Figures and tables, in seconds; they hardly depend on the size of the data.
+_REPORT_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -86,38 +82,32 @@ def estimate(
     """Count what is left to be done; measure model and methods for some seconds, if anything is."""
     plan = sources.plan
     left = Left.of(sources, wanted, folder, means)
-    counts = _evaluations(plan, variants, left.archive)
-    if not left.images and not sum(counts):
+    cells = _missing(plan, variants, left.archive)
+    if not left.images and not cells:
         return Estimate(images=0, rate=0.0, evaluations=0, evaluation_seconds=0.0, bytes=0)
     work = left.job.work
     made = work.model.outputs(first_images(work.images, work.model, 1))
-    n, k = len(work.images), made.logits.shape[1]
+    k = made.logits.shape[1]
     d = 0 if made.features is None else made.features.shape[1]
+    shape = Shape(
+        calibration=plan.calibration.images,
+        test=len(work.images) - plan.calibration.images,
+        train=0 if sources.train is None else len(sources.train),
+        classes=k,
+        features=d,
+    )
+    own = {name: len(images) for name, images in sources.sets.items()}
     return Estimate(
         images=left.images,
         rate=measured_rate(left.job) if left.images else 0.0,
-        evaluations=sum(counts),
-        evaluation_seconds=_seconds(plan, variants, counts, (n, k, d)) / workers,
+        evaluations=len(cells),
+        evaluation_seconds=evaluation_seconds(plan, cells, shape, own=own, workers=workers),
         bytes=left.images * (k + d) * (2 if plan.model.dtype == "float16" else 4),
     )
 
 
-def _evaluations(plan: Plan, variants: Sequence[Variant], archive: Archive) -> list[int]:
-    """Of each variant, those that are not there yet; what two have in common counts once."""
+def _missing(plan: Plan, variants: Sequence[Variant], archive: Archive) -> list[Cell]:
+    """Evaluations that are not there yet; what two variants have in common counts once."""
     known = read_outcomes(archive.folder).keys()
-    missing = {cell.key: cell.variant for cell in cells_of(plan, variants, archive)}
-    found = Counter(id(variant) for key, variant in missing.items() if key not in known)
-    return [found[id(variant)] for variant in variants]
-
-
-def _seconds(
-    plan: Plan, variants: Sequence[Variant], counts: list[int], shape: tuple[int, int, int]
-) -> float:
-    """What so many evaluations take, on random numbers of the right shape."""
-    if not sum(counts):
-        return 0.0
-    n, k, d = shape
-    rows = max(2 * k, min(_TIMED_ROWS, n))
-    scale = max(1.0, (n - plan.calibration.images) / rows)
-    took = seconds_of(variants, made_up(rows, k, max(1, d)), bins=plan.bins)
-    return scale * float(np.dot(counts, took))
+    cells = {cell.key: cell for cell in cells_of(plan, variants, archive)}
+    return [cell for key, cell in cells.items() if key not in known]

@@ -6,7 +6,9 @@ import warnings
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from typing import TypeAlias
 
+from shiftcal.scoring.one_blas_thread import one_blas_thread
 from shiftcal.scoring.progress import showing
 from shiftcal.scoring.run import Reporting
 from shiftcal.studies.archive import Archive, Split
@@ -26,6 +28,8 @@ from shiftcal.studies.variant import Ladder, Target, Variant
 
 # Targets that a worker takes at a time: what is lost by Ctrl-C, and what methods are fitted for.
 _TARGETS = 12
+# Seed of a split; of each target, outcomes by key.
+_Found: TypeAlias = tuple[int, list[tuple[str, dict[str, Outcome]]]]
 
 
 def evaluate(
@@ -55,17 +59,19 @@ def evaluate(
     cells = list(cells_of(plan, variants, archive))
     known = read_outcomes(archive.folder)
     missing = {cell.key: cell for cell in cells if cell.key not in known}
-    tasks = _tasks(list(missing.values()), plan, workers)
+    tasks = tasks_of(list(missing.values()), plan, workers)
     with (
+        one_blas_thread(),
         showing(
             "evaluating", len(missing), shown=told.shown, line=told.line, unit="evaluations"
         ) as step,
         closing(_run(tasks, archive, workers)) as results,
     ):
-        for split, target, outcomes in results:
-            keep_outcomes(archive.folder, split, target, outcomes)
-            known |= outcomes
-            step(len(outcomes), kept=False)
+        for split, found in results:
+            for target, outcomes in found:
+                keep_outcomes(archive.folder, split, target, outcomes)
+                known |= outcomes
+            step(sum(len(outcomes) for _, outcomes in found), kept=False)
     records = [
         cell.record(known[cell.key], archive.entries[cell.target.name].file) for cell in cells
     ]
@@ -89,7 +95,7 @@ class Task:
     cells: tuple[Cell, ...]
 
 
-def _tasks(cells: list[Cell], plan: Plan, workers: int) -> list[Task]:
+def tasks_of(cells: list[Cell], plan: Plan, workers: int) -> list[Task]:
     """Cells cut by split, and within a split by target so that workers have equal shares."""
     made = []
     for split in plan.seeds:
@@ -104,30 +110,33 @@ def _tasks(cells: list[Cell], plan: Plan, workers: int) -> list[Task]:
     return made
 
 
-def _run(
-    tasks: list[Task], archive: Archive, workers: int
-) -> Generator[tuple[int, str, dict[str, Outcome]]]:
-    if workers == 1 or len(tasks) < 2:
+def in_one_process(tasks: Sequence[Task], workers: int) -> bool:
+    """Whether so few tasks, or workers, are done here."""
+    return workers == 1 or len(tasks) < 2
+
+
+def _run(tasks: list[Task], archive: Archive, workers: int) -> Generator[_Found]:
+    """Outcomes as they come: of a target at a time in this process, else of a task."""
+    if in_one_process(tasks, workers):
         for task in tasks:
-            for target, outcomes in outcomes_of(task, archive):
-                yield task.split, target, outcomes
+            for each in outcomes_of(task, archive):
+                yield task.split, [each]
         return
     from joblib import Parallel, delayed  # type: ignore[import-untyped]
 
     parallel = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)
     results = parallel(delayed(_all_of)(task, archive) for task in tasks)
     try:
-        for split, found in results:
-            for target, outcomes in found:
-                yield split, target, outcomes
+        yield from results
     finally:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of tasks that are given up: the next run does them
             results.close()
 
 
-def _all_of(task: Task, archive: Archive) -> tuple[int, list[tuple[str, dict[str, Outcome]]]]:
-    return task.split, list(outcomes_of(task, archive))
+def _all_of(task: Task, archive: Archive) -> _Found:
+    with one_blas_thread():
+        return task.split, list(outcomes_of(task, archive))
 
 
 def outcomes_of(task: Task, archive: Archive) -> Iterator[tuple[str, dict[str, Outcome]]]:
@@ -141,19 +150,18 @@ def outcomes_of(task: Task, archive: Archive) -> Iterator[tuple[str, dict[str, O
         rows = rows_of(archive.scores(target.name), target, split)
         outcomes = {}
         for cell in cells:
-            outcomes[cell.key] = judged(made[id(cell.variant), cell.draw], rows, bins=task.bins)
+            method = made[id(cell.variant)]
+            outcomes[cell.key] = judged(method, rows, bins=task.bins, seed=cell.seed)
         yield target.name, outcomes
 
 
-def _fitted(task: Task, archive: Archive, split: Split) -> dict[tuple[int, int], Fitted]:
-    """Every variant of a task, fitted; one bank at a time is in memory."""
-    by_ladder: dict[Ladder, dict[tuple[int, int], Cell]] = {}
+def _fitted(task: Task, archive: Archive, split: Split) -> dict[int, Fitted]:
+    """Every variant of a task, fitted once; one bank at a time is in memory."""
+    by_ladder: dict[Ladder, dict[int, Variant]] = {}
     for cell in task.cells:
-        same = by_ladder.setdefault(cell.variant.ladder, {})
-        same[id(cell.variant), cell.draw] = cell
-    made = {}
-    for ladder, cells in by_ladder.items():
+        by_ladder.setdefault(cell.variant.ladder, {})[id(cell.variant)] = cell.variant
+    made: dict[int, Fitted] = {}
+    for ladder, variants in by_ladder.items():
         bank = bank_of(archive, ladder, split, seed=task.split)
-        for which, cell in cells.items():
-            made[which] = fitted(cell.variant, cell.draw, bank, archive)
+        made |= {which: fitted(variant, bank, archive) for which, variant in variants.items()}
     return made

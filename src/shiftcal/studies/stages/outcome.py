@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,11 +88,11 @@ class Fitted:
     n_calibration: int
 
 
-def fitted(variant: Variant, draw: int, bank: SurrogateBank, archive: Archive) -> Fitted:
-    """The variant's method, fitted to a bank."""
+def fitted(variant: Variant, bank: SurrogateBank, archive: Archive) -> Fitted:
+    """The variant's method, fitted to a bank; a draw of its own comes after that."""
     if variant.method == ORACLE:
         return Fitted(None, 1, len(bank.clean))
-    method: Method = methods.get(variant.method)(**settings_of(variant, draw))
+    method: Method = methods.get(variant.method)(**variant.settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)  # what matters comes again as a flag
         method.fit(bank, source_features=_source_features(variant, method, archive))
@@ -123,13 +122,14 @@ def rows_of(stored: Stored, target: Target, split: Split) -> Stored:
     return Stored(stored.logits[rows], stored.labels[rows], features)
 
 
-def judged(made: Fitted, target: Stored, *, bins: int) -> Outcome:
+def judged(made: Fitted, target: Stored, *, bins: int, seed: int | None = None) -> Outcome:
     """Adapt to a target and compare its calibrated confidences with its labels.
 
     Args:
         made: A fitted method.
         target: Test rows with labels.
         bins: Of the ECE.
+        seed: Of the method's own draw; ``None`` is the one it was made with.
     """
     method, labels = made.method, target.labels
     assert labels is not None
@@ -138,6 +138,8 @@ def judged(made: Fitted, target: Stored, *, bins: int) -> Outcome:
     if method is None:
         temperature, probs = _oracle(target.logits, labels)
     else:
+        if seed is not None:
+            method.set_params(seed=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FitWarning)
             selection = method.adapt(target.logits, target.features)
@@ -154,11 +156,6 @@ def judged(made: Fitted, target: Stored, *, bins: int) -> Outcome:
         chosen=chosen,
         flags=flags,
     )
-
-
-def settings_of(variant: Variant, draw: int) -> Mapping[str, Any]:
-    """Settings of the method in a draw: of several, each has its own seed."""
-    return {**variant.settings, "seed": draw} if variant.draws > 1 else variant.settings
 
 
 def _oracle(logits: Logits, labels: Labels) -> tuple[float, Probs]:

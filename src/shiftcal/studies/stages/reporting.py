@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from shiftcal._files import atomic_write
 from shiftcal.errors import FileError
 from shiftcal.report.figures.base import write_figure
 from shiftcal.report.page import Code, Figure, Heading, Markdown, Page, Paragraph, write_page
@@ -12,17 +13,26 @@ from shiftcal.report.tables.write import write_table
 from shiftcal.studies.catalog.base import Findings, Study
 from shiftcal.studies.plan.text import to_toml
 from shiftcal.studies.results import Results
+from shiftcal.studies.stages.written import replacing
 
-TABLES, FIGURES, PAGE = "tables", "figures", "report.md"
+TABLES, FIGURES, DATA, PAGE = "tables", "figures", "data", "report.md"
+_TABLE, _FIGURE = ("md", "csv", "tex"), ("png", "svg", "json")
 _HOW = (
-    "Every number is a mean of rows of [`records.csv`](records.csv). A row names its split's seed, "
-    "whose images are in `splits/`, the file of logits it was computed from, and the temperature; "
-    "`studies.Run(folder).recompute(record)` computes it again from them."
+    "The numbers come from rows of [`records.csv`](records.csv): means over targets and splits, "
+    "geometric means of temperatures, shares of choices. What is in no row, such as a density or "
+    "the distance to each surrogate set, is computed from the stored scores in `scores/`{data}. A "
+    "row names its split's seed, whose images are in `splits/`, the file of logits it was computed "
+    "from, and the temperature; `studies.Run(folder).recompute(record)` computes it again from "
+    "them."
 )
+_KEPT = ", and written to [`data/`](data)"
 
 
 def report(study: Study, results: Results, *, missing: tuple[str, ...] = ()) -> Findings:
-    """Write ``tables/``, ``figures/`` and ``report.md`` into the folder of a run.
+    """Write ``tables/``, ``figures/``, ``data/`` and ``report.md`` into the folder of a run.
+
+    Each file is written whole or not at all, the page last. What an earlier report wrote and this
+    one does not is removed; files that no report wrote stay.
 
     Args:
         study: Whose findings.
@@ -34,14 +44,25 @@ def report(study: Study, results: Results, *, missing: tuple[str, ...] = ()) -> 
     """
     folder = results.archive.folder
     findings = study.findings(results)
-    for name in (TABLES, FIGURES):
+    for name in (TABLES, FIGURES, *((DATA,) if findings.data else ())):
         _make(folder / name)
-    for name, table in findings.tables.items():
-        write_table(table, folder / TABLES, name)
-    for name, figure in findings.figures.items():
-        write_figure(figure, folder / FIGURES, name)
-    write_page(_page(study, results, findings, missing), folder / PAGE)
+    with replacing(folder, _files(findings)):
+        for name, table in findings.tables.items():
+            write_table(table, folder / TABLES, name)
+        for name, figure in findings.figures.items():
+            write_figure(figure, folder / FIGURES, name)
+        for name, text in findings.data.items():
+            with atomic_write(folder / DATA / name) as temporary:
+                temporary.write_text(text, "utf-8")
+        write_page(_page(study, results, findings, missing), folder / PAGE)
     return findings
+
+
+def _files(findings: Findings) -> list[str]:
+    """What is written for findings, from the folder of the run; the page always is."""
+    tables = [f"{TABLES}/{name}.{ending}" for name in findings.tables for ending in _TABLE]
+    figures = [f"{FIGURES}/{name}.{ending}" for name in findings.figures for ending in _FIGURE]
+    return [*tables, *figures, *(f"{DATA}/{name}" for name in findings.data)]
 
 
 def _page(study: Study, results: Results, findings: Findings, missing: tuple[str, ...]) -> Page:
@@ -55,7 +76,8 @@ def _page(study: Study, results: Results, findings: Findings, missing: tuple[str
         parts += [Heading(title), Figure(f"{FIGURES}/{name}.png", alt=title)]
     for name, table in findings.tables.items():
         parts += [Heading(table.title or name), replace(table, title="")]
-    parts += [Heading("Where the numbers come from"), Markdown(_HOW)]
+    how = _HOW.format(data=_KEPT if findings.data else "")
+    parts += [Heading("Where the numbers come from"), Markdown(how)]
     parts += [Heading("The plan"), Code(to_toml(plan), language="toml")]
     return Page(study.title, tuple(parts))  # type: ignore[arg-type]
 

@@ -10,7 +10,13 @@ from shiftcal.report.tables.table import Table
 from shiftcal.studies.catalog._ablation.questions import Question
 from shiftcal.studies.record import Record
 from shiftcal.studies.results import Mean, mean_over_splits, select
-from shiftcal.studies.showing import ECE, OVER_SPLITS, SEVERITY, severity_table
+from shiftcal.studies.showing import (
+    ECE,
+    OVER_SPLITS,
+    SEVERITY,
+    severities_in_words,
+    severity_table,
+)
 
 
 def averaged(severities: Sequence[int]) -> list[int]:
@@ -20,10 +26,7 @@ def averaged(severities: Sequence[int]) -> list[int]:
 
 def span(severities: Sequence[int]) -> str:
     """Those severities in words."""
-    over = averaged(severities)
-    if len(over) == 1:
-        return f"severity {over[0]}"
-    return f"severities {over[0]} to {over[-1]}"
+    return severities_in_words(averaged(severities))
 
 
 def settings_of(question: Question, records: Sequence[Record]) -> list[str]:

@@ -23,6 +23,7 @@ class Question:
         words: A setting in words, with ``{}`` where the setting goes; empty if the methods
             themselves are compared.
         variants: What is evaluated, from the plan and the values of the options.
+        own: The setting that the plan itself has for one of its methods.
         numeric: Whether the settings are numbers.
         log_x: Whether equal distances are equal ratios.
     """
@@ -31,6 +32,7 @@ class Question:
     x_label: str
     words: str
     variants: Callable[[Plan, Mapping[str, Any]], Iterator[Variant]]
+    own: Callable[[Plan, Variant], str]
     numeric: bool = False
     log_x: bool = False
 
@@ -72,7 +74,7 @@ def _spacing(plan: Plan, options: Mapping[str, Any]) -> Iterator[Variant]:
     for severities in options["spacings"]:
         if set(severities) <= set(ladder.severities):
             other = replace(ladder, severities=tuple(severities))
-            yield from _each(plan, SPACING, "-".join(map(str, severities)), ladder=other)
+            yield from _each(plan, SPACING, _joined(severities), ladder=other)
 
 
 def _images(plan: Plan, options: Mapping[str, Any]) -> Iterator[Variant]:
@@ -128,16 +130,51 @@ def _each(
             )
 
 
+def _joined(severities: Sequence[int]) -> str:
+    return "-".join(map(str, severities))
+
+
+def _map_of(_: Plan, variant: Variant) -> str:
+    return str(variant.settings.get("map", "temperature"))
+
+
 PARTS, SETS, SPACING = "what the parts give", "number of sets", "spacing"
 IMAGES, MAP, FINE = "calibration images", "map", "fine ladder"
 QUESTIONS = {
     question.name: question
     for question in (
-        Question(PARTS, "Targets", "", _parts),
-        Question(SETS, "Number of sets J", "J = {}", _sets, numeric=True),
-        Question(SPACING, "Severities beside the clean set", "severities {}", _spacing),
-        Question(IMAGES, "Calibration images", "{} images", _images, numeric=True, log_x=True),
-        Question(MAP, "Calibration map", "map {}", _maps),
-        Question(FINE, "Ladder of surrogate sets", "ladder {}", _fine),
+        Question(PARTS, "Targets", "", _parts, lambda *_: ""),
+        Question(
+            SETS,
+            "Number of sets J",
+            "J = {}",
+            _sets,
+            lambda plan, _: str(len(plan.calibration.severities) + 1),
+            numeric=True,
+        ),
+        Question(
+            SPACING,
+            "Severities beside the clean set",
+            "severities {}",
+            _spacing,
+            lambda plan, _: _joined(plan.calibration.severities),
+        ),
+        Question(
+            IMAGES,
+            "Calibration images",
+            "{} images",
+            _images,
+            lambda plan, _: str(plan.calibration.images),
+            numeric=True,
+            log_x=True,
+        ),
+        Question(MAP, "Calibration map", "map {}", _maps, _map_of),
+        Question(
+            FINE,
+            "Ladder of surrogate sets",
+            "ladder {}",
+            _fine,
+            lambda plan, _: plan.calibration.corruption,
+        ),
     )
 }

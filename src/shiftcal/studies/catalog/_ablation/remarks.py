@@ -4,31 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from shiftcal.studies.catalog._ablation.answers import averaged, labels_of, settings_of, span
-from shiftcal.studies.catalog._ablation.questions import FINE, PARTS, QUESTIONS, Question
+from shiftcal.studies.catalog._ablation.answers import averaged, span
+from shiftcal.studies.catalog._ablation.claim import claim_said
+from shiftcal.studies.catalog._ablation.compared import settings_said
+from shiftcal.studies.catalog._ablation.questions import FINE, PARTS, QUESTIONS
 from shiftcal.studies.catalog._ablation.shares import (
     ADAPTATION,
     LABELS,
     SURROGATES,
     difference,
 )
-from shiftcal.studies.catalog._pairs import ece_difference, paired
+from shiftcal.studies.catalog._pairs import in_points
+from shiftcal.studies.plan.plan import Plan
 from shiftcal.studies.record import Record
-from shiftcal.studies.results import Mean, mean_over_splits, select
+from shiftcal.studies.results import select
 
 
-def remarks(records: Sequence[Record], severities: Sequence[int]) -> tuple[str, ...]:
-    """What the parts give; for each question the best and the worst setting; the range of ladders.
+def remarks(records: Sequence[Record], severities: Sequence[int], plan: Plan) -> tuple[str, ...]:
+    """The paper's claim; what the parts give; every setting beside the plan's; range of ladders.
 
     Args:
         records: Of all panels.
         severities: Of all targets, rising.
+        plan: Which has the setting that all others are compared with.
     """
-    said = list(_of_parts(select(records, panel=PARTS), severities))
+    parts = select(records, panel=PARTS)
+    said = [*claim_said(parts), *_of_parts(parts, severities)]
     for question in QUESTIONS.values():
         if question.words:
-            said += _of_settings(question, select(records, panel=question.name), severities)
+            said += settings_said(question, records, severities, plan)
     said += _of_range(select(records, panel=FINE))
+    if said and len({record.split for record in records}) > 1:
+        said.append(
+            "Differences are taken target by target within each split; ± is a 95 % interval over "
+            "the splits."
+        )
     return tuple(said)
 
 
@@ -41,7 +51,7 @@ def _of_parts(records: Sequence[Record], severities: Sequence[int]) -> Iterator[
     ):
         found = difference(records, step, over)
         if found is not None:
-            yield f"Over {span(severities)}, {words} {_changes(found)}."
+            yield f"Over {span(severities)}, {words} changes the mean ECE by {in_points(found)}."
     for step in (SURROGATES, ADAPTATION):
         each = {s: difference(records, step, [s]) for s in severities}
         worse = [str(s) for s, found in each.items() if found is not None and found.value > 0]
@@ -52,28 +62,6 @@ def _of_parts(records: Sequence[Record], severities: Sequence[int]) -> Iterator[
             )
 
 
-def _of_settings(
-    question: Question, records: Sequence[Record], severities: Sequence[int]
-) -> Iterator[str]:
-    shifted = select(records, severity=averaged(severities))
-    for key, label in labels_of(records).items():
-        own = select(shifted, variant=key)
-        groups = {s: select(own, setting=s) for s in settings_of(question, own)}
-        means = {s: mean_over_splits(group).value for s, group in groups.items()}
-        if len(means) < 2:
-            continue
-        best, worst = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
-        found = paired(groups[best], groups[worst], ece_difference)
-        if found is None:
-            continue
-        yield (
-            f"{question.name.capitalize()}: {label} has its least mean ECE over "
-            f"{span(severities)}, {100 * means[best]:.2f} %, with {question.in_words(best)}, and "
-            f"its largest, {100 * means[worst]:.2f} %, with {question.in_words(worst)}; the one "
-            f"instead of the other {_changes(found)}."
-        )
-
-
 def _of_range(records: Sequence[Record]) -> Iterator[str]:
     """How often a target was outside of what a ladder covers."""
     told = []
@@ -81,19 +69,12 @@ def _of_range(records: Sequence[Record]) -> Iterator[str]:
         own = select(records, setting=ladder, method="sac")
         if own:
             outside = sum("outside-range" in record.flags.split() for record in own)
-            told.append(f"{100 * outside / len(own):.0f} % with the ladder {ladder}")
+            told.append(f"{outside} of {len(own)} with the ladder {ladder}")
     if told:
         yield (
-            "The mean confidence of the target was outside the range of the surrogate sets in "
-            f"{_listed(told)} of SAC's evaluations."
+            "Of SAC's evaluations, the mean confidence of the target was outside the range of the "
+            f"surrogate sets in {_listed(told)}."
         )
-
-
-def _changes(found: Mean) -> str:
-    interval = ""
-    if found.low is not None and found.high is not None:
-        interval = f" (95 % interval over splits {100 * found.low:+.2f} to {100 * found.high:+.2f})"
-    return f"changes the mean ECE by {100 * found.value:+.2f} points{interval}"
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from shiftcal.report.tables.table import Cell, Column, Row, Table
 from shiftcal.studies.catalog._pairs import ece_difference, paired
 from shiftcal.studies.record import Record
 from shiftcal.studies.results import Mean, select
-from shiftcal.studies.showing import percent
+from shiftcal.studies.showing import in_words, percent
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def shares_table(records: Sequence[Record], severities: Sequence[int]) -> Table:
     shifted = [s for s in severities if s]
     asked: list[tuple[str, Sequence[int]]] = [(f"severity {s}", [s]) for s in severities]
     if len(shifted) > 1:
-        asked.append((f"mean of {shifted[0]} to {shifted[-1]}", shifted))
+        asked.append((f"mean of {in_words(shifted)}", shifted))
     rows = []
     for step in STEPS:
         found = [difference(records, step, which) for _, which in asked]

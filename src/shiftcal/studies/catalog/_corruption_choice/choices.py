@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shiftcal.studies.catalog._pairs import ece_difference, paired
 from shiftcal.studies.record import Record
 from shiftcal.studies.results import Mean, Results, mean_over_splits
 
@@ -32,6 +33,25 @@ class Choice:
         """The mean ECE of a variant at these severities."""
         found = self.of(variant, severities)
         return mean_over_splits(found) if found else None
+
+    def minus(self, variant: str, other: str, severities: Sequence[int]) -> Mean | None:
+        """How much more ECE a variant has than another on the same targets of the same splits."""
+        return paired(self.of(variant, severities), self.of(other, severities), ece_difference)
+
+    def without_family(self, families: Mapping[str, str]) -> Choice:
+        """The same without targets of the choice's own family, which are easier to calibrate for.
+
+        A blur calibrated for with another blur is not the new kind of shift that is asked about.
+
+        Args:
+            families: By corruption.
+        """
+        own = families.get(self.name, "")
+        kept = {
+            place: [record for record in records if families.get(record.corruption) != own]
+            for place, records in self.records.items()
+        }
+        return Choice(self.name, kept)
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import TypeAlias
 
 from shiftcal.report.tables.table import Cell, Column, Row, Table
-from shiftcal.studies.catalog._corruption_choice.choices import Choice, spread
-from shiftcal.studies.catalog._corruption_choice.views import OVER_CHOICES, View
-from shiftcal.studies.catalog._pairs import ece_difference, paired
+from shiftcal.studies.catalog._corruption_choice.choices import spread
+from shiftcal.studies.catalog._corruption_choice.views import (
+    OTHER_FAMILIES,
+    OTHER_FAMILIES_NOTE,
+    OVER_CHOICES,
+    TS,
+    View,
+)
 from shiftcal.studies.catalog._spans import spans
 from shiftcal.studies.record import Record
 from shiftcal.studies.results import Mean
 from shiftcal.studies.showing import OVER_SPLITS, percent
 
+OWN_TARGETS = (
+    "Every row has other targets: compare the columns of a row, not one error with another."
+)
 _CORNER = "Calibration corruption"
+# A column, and a cell for each choice.
+_Part: TypeAlias = tuple[Column, Sequence[Cell]]
 
 
 def spread_table(view: View) -> Table:
@@ -40,7 +52,7 @@ def spread_table(view: View) -> Table:
 def severities_table(view: View) -> Table:
     """Mean ECE of every choice at every severity, for the methods that use surrogate sets."""
     columns = tuple(
-        Column(f"severity {s}", unit="%", group=view.labels[key], lower_is_better=True)
+        Column(f"severity {s}", unit="%", group=view.labels[key])
         for key in view.varied
         for s in view.severities
     )
@@ -52,52 +64,88 @@ def severities_table(view: View) -> Table:
         for choice in view.choices
     )
     title = "Mean ECE by calibration corruption and severity"
-    return Table(title, columns, rows, note=OVER_SPLITS, corner=_CORNER).marked()
+    return Table(title, columns, rows, note=f"{OVER_SPLITS} {OWN_TARGETS}", corner=_CORNER)
 
 
 def choices_table(view: View) -> Table:
-    """Every choice over the shifted targets, the best of the leading method first.
+    """Every choice over the shifted targets, the greatest gain of the leading method on TS first.
 
-    Beside the errors stands what can be seen before: how far the surrogate sets reach, and on how
-    many targets the method itself says that the target is outside of them.
+    Nothing is marked best: a row has other targets than the next. Beside the errors stands what
+    can be seen before: how far the surrogate sets reach, and on how many targets the method itself
+    says that the target is outside of them.
     """
-    fixed = [key for key in view.labels if key not in view.varied]
-    leading = view.labels[view.leading]
-    columns = [Column(view.labels[key], unit="%", lower_is_better=True) for key in view.varied]
-    columns += [Column(view.labels[key], unit="%", group="same targets") for key in fixed]
-    if "ts" in fixed:
-        columns.append(Column(f"{leading} minus {view.labels['ts']}", unit="points"))
-    columns += [
-        Column("targets outside", unit="%", digits=1),
-        Column("highest confidence", unit="%", group="surrogate sets", digits=1),
-        Column("lowest confidence", unit="%", group="surrogate sets", digits=1),
-        Column("lowest accuracy", unit="%", group="surrogate sets", digits=1),
+    parts = [
+        *_differences(view),
+        *_errors(view),
+        *_other_families(view),
+        *_seen_before(view),
     ]
-    rows = tuple(Row(choice.name, tuple(_cells(view, choice, fixed))) for choice in view.choices)
+    rows = tuple(
+        Row(choice.name, tuple(cells[index] for _, cells in parts))
+        for index, choice in enumerate(view.choices)
+    )
+    leading = view.labels[view.leading]
+    families = f" {OTHER_FAMILIES_NOTE}" if view.with_ts else ""
     return Table(
         f"Mean ECE by calibration corruption, {view.over}",
-        tuple(columns),
+        tuple(column for column, _ in parts),
         rows,
         note=(
-            f"{OVER_SPLITS} Targets outside: those of which {leading} says that their mean "
-            "confidence is beyond that of every surrogate set. Confidence (mean, raw) and accuracy "
-            "of the surrogate sets: on the calibration images of the first split, before any "
-            "target is seen."
+            f"{OVER_SPLITS} {OWN_TARGETS}{families} Targets outside: those of which {leading} says "
+            "that their mean confidence is beyond that of every surrogate set. Confidence (mean, "
+            "raw) and accuracy of the surrogate sets: on the calibration images of the first "
+            "split, before any target is seen."
         ),
         corner=_CORNER,
-    ).marked()
+    )
 
 
-def _cells(view: View, choice: Choice, fixed: Sequence[str]) -> list[Cell]:
-    cells = [_percent(choice.mean(key, view.shifted)) for key in (*view.varied, *fixed)]
-    own = choice.of(view.leading, view.shifted)
-    if "ts" in fixed:
-        cells.append(_percent(paired(own, choice.of("ts", view.shifted), ece_difference)))
-    cells.append(Cell(100 * outside(own) if own else None))
-    reach = view.reach.get(choice.name)
-    if reach is None:
-        return [*cells, Cell(None), Cell(None), Cell(None)]
-    return [*cells, *(Cell(100 * x) for x in (reach.highest, reach.lowest, reach.accuracy))]
+def _differences(view: View) -> Iterator[_Part]:
+    """How much more ECE than TS, on the same targets."""
+    for key in view.varied if view.with_ts else ():
+        name = f"{view.labels[key]} minus {view.labels[TS]}"
+        yield Column(name, unit="points"), _of(view, view.minus_ts(key))
+
+
+def _errors(view: View) -> Iterator[_Part]:
+    """The means of all variants, those of the others on the targets of the choice."""
+    fixed = [key for key in view.labels if key not in view.varied]
+    for key in (*view.varied, *fixed):
+        group = "same targets" if key in fixed else ""
+        means = [_percent(choice.mean(key, view.shifted)) for choice in view.choices]
+        yield Column(view.labels[key], unit="%", group=group), means
+
+
+def _other_families(view: View) -> Iterator[_Part]:
+    """The leading method without targets of the choice's own family."""
+    if not view.with_ts:
+        return
+    label = view.labels[view.leading]
+    kept = [choice.without_family(view.families) for choice in view.choices]
+    means = [_percent(choice.mean(view.leading, view.shifted)) for choice in kept]
+    yield Column(label, unit="%", group=OTHER_FAMILIES), means
+    name = f"{label} minus {view.labels[TS]}"
+    differences = view.minus_ts(view.leading, others=True)
+    yield Column(name, unit="points", group=OTHER_FAMILIES), _of(view, differences)
+
+
+def _seen_before(view: View) -> Iterator[_Part]:
+    """What tells without labels of the target whether the sets fit."""
+    own = [choice.of(view.leading, view.shifted) for choice in view.choices]
+    shares = [Cell(100 * outside(records) if records else None) for records in own]
+    yield Column("targets outside", unit="%", digits=1), shares
+    reach = [view.reach.get(choice.name) for choice in view.choices]
+    for name, pick in (
+        ("highest confidence", attrgetter("highest")),
+        ("lowest confidence", attrgetter("lowest")),
+        ("lowest accuracy", attrgetter("accuracy")),
+    ):
+        cells = [Cell(None if each is None else 100 * pick(each)) for each in reach]
+        yield Column(name, unit="%", group="surrogate sets", digits=1), cells
+
+
+def _of(view: View, means: Mapping[str, Mean]) -> list[Cell]:
+    return [_percent(means.get(choice.name)) for choice in view.choices]
 
 
 def outside(records: Sequence[Record]) -> float:

@@ -7,11 +7,17 @@ from dataclasses import dataclass
 
 from shiftcal.report.figures.lines import Lines, Panel, Series
 from shiftcal.studies.catalog._corruption_choice.choices import Choice, Spread, choices_of, spread
+from shiftcal.studies.catalog._corruption_choice.families import families_of
 from shiftcal.studies.catalog._corruption_choice.reach import Reach, reach_of
-from shiftcal.studies.catalog._spans import in_words
 from shiftcal.studies.results import Mean, Results
-from shiftcal.studies.showing import ECE, OVER_SPLITS, SEVERITY
+from shiftcal.studies.showing import ECE, OVER_SPLITS, SEVERITY, severities_in_words
 
+TS = "ts"
+OTHER_FAMILIES = "other families"
+OTHER_FAMILIES_NOTE = (
+    "Other families: without the targets of the choice's own family (noise, blur, weather or "
+    "digital) too."
+)
 OVER_CHOICES = (
     "One standard deviation over the choices to either side. Methods without surrogate sets vary "
     "only because each choice leaves out another target."
@@ -23,11 +29,16 @@ class View:
     """What tables, figures and remarks of the study are made of.
 
     Attributes:
-        choices: The best of the leading method first.
+        choices: Those first with which the leading method gains most on TS, targets for targets;
+            in the order of the plan without TS. Means of one method are no order: every choice
+            leaves out another target.
         labels: Of all variants, by key, in the order of the plan.
         varied: Keys of those that use surrogate sets, the leading one first: SAC if it is there.
         severities: All of them, rising.
         reach: How far the sets of each choice reach, as far as it is known.
+        families: Of corruptions, by name.
+        reference: The choice that the others are compared with: that of the plan's other
+            settings, or else the first.
     """
 
     choices: Sequence[Choice]
@@ -35,6 +46,8 @@ class View:
     varied: Sequence[str]
     severities: Sequence[int]
     reach: Mapping[str, Reach]
+    families: Mapping[str, str]
+    reference: str
 
     @classmethod
     def of(cls, results: Results) -> View:
@@ -43,12 +56,22 @@ class View:
         varied = list(dict.fromkeys(r.variant for r in results.records if r.setting))
         varied.sort(key=lambda key: key != "sac")
         choices = choices_of(results)
+        names = [choice.name for choice in choices]
+        usual = results.plan.calibration.corruption
         shifted = [s for s in results.severities if s] or results.severities
         if varied:
-            choices.sort(key=lambda choice: _or_last(choice.mean(varied[0], shifted)))
+            choices.sort(key=lambda choice: _or_last(choice.minus(varied[0], TS, shifted)))
         found = {c.name: reach_of(results.plan, results.archive, c.name) for c in choices}
         reach = {name: each for name, each in found.items() if each is not None}
-        return cls(choices, labels, varied, results.severities, reach)
+        return cls(
+            choices=choices,
+            labels=labels,
+            varied=varied,
+            severities=results.severities,
+            reach=reach,
+            families=families_of(results),
+            reference=usual if usual in names else next(iter(names), ""),
+        )
 
     @property
     def shifted(self) -> list[int]:
@@ -63,7 +86,27 @@ class View:
     @property
     def over(self) -> str:
         """The severities from 1 on, in words."""
-        return in_words(self.shifted)
+        return severities_in_words(self.shifted)
+
+    @property
+    def with_ts(self) -> bool:
+        """Whether there is TS to compare with."""
+        return TS in self.labels
+
+    def minus_ts(self, key: str, *, others: bool = False) -> dict[str, Mean]:
+        """How much more ECE than TS a variant has with each choice, over the shifted targets.
+
+        Args:
+            key: Of the variant.
+            others: Whether targets of the choice's own family are left out.
+        """
+        found = {}
+        for choice in self.choices:
+            kept = choice.without_family(self.families) if others else choice
+            mean = kept.minus(key, TS, self.shifted)
+            if mean is not None:
+                found[choice.name] = mean
+        return found
 
 
 def _or_last(mean: Mean | None) -> float:
@@ -97,43 +140,46 @@ def spread_figure(view: View) -> Lines:
 
 
 def choices_figure(view: View) -> Lines:
-    """Mean ECE over the shifted targets of every choice; Vanilla is told in the note."""
-    shown = {key: label for key, label in view.labels.items() if key != "vanilla"}
-    series = []
-    for key, label in shown.items():
-        means = [choice.mean(key, view.shifted) for choice in view.choices]
-        ends = [(None, None) if m is None or m.low is None else (m.low, m.high) for m in means]
-        series.append(
-            Series(
-                key=key,
-                label=label,
-                y=tuple(None if m is None else 100 * m.value for m in means),
-                low=tuple(None if low is None else 100 * low for low, _ in ends),
-                high=tuple(None if high is None else 100 * high for _, high in ends),
-            )
+    """The difference to TS on the same targets for every choice; without TS the means."""
+    names = tuple(choice.name for choice in view.choices)
+    if view.with_ts:
+        drawn = [_series(key, view.labels[key], names, view.minus_ts(key)) for key in view.varied]
+        others = view.minus_ts(view.leading, others=True)
+        label = f"{view.labels[view.leading]}, {OTHER_FAMILIES}"
+        drawn.append(_series(f"{view.leading}-others", label, names, others))
+        y_label = f"mean ECE minus that of {view.labels[TS]} (points)"
+        note = (
+            f" Differences are on the same targets: 0 is {view.labels[TS]}. {OTHER_FAMILIES_NOTE}"
         )
+    else:
+        drawn = [_series(key, view.labels[key], names, _means(view, key)) for key in view.labels]
+        y_label, note = f"mean {ECE}", " Every choice has other targets."
     panel = Panel(
-        x=tuple(choice.name for choice in view.choices),
-        series=tuple(series),
+        x=names,
+        series=tuple(drawn),
         x_label="calibration corruption, which is left out of the targets",
     )
     return Lines(
         panels=(panel,),
-        y_label=f"mean {ECE}, {view.over}",
-        title="Every choice of the calibration corruption",
-        note=f"{OVER_SPLITS}{_of_vanilla(view)}",
+        y_label=y_label,
+        title=f"Every choice of the calibration corruption, {view.over}",
+        note=f"{OVER_SPLITS}{note}",
     )
 
 
-def _of_vanilla(view: View) -> str:
-    if "vanilla" not in view.labels:
-        return ""
-    found = [choice.mean("vanilla", view.shifted) for choice in view.choices]
-    values = [100 * mean.value for mean in found if mean is not None]
-    if not values:
-        return ""
-    label = view.labels["vanilla"]
-    return f" {label} is not drawn: {min(values):.1f} to {max(values):.1f} %."
+def _means(view: View, key: str) -> dict[str, Mean]:
+    found = {choice.name: choice.mean(key, view.shifted) for choice in view.choices}
+    return {name: mean for name, mean in found.items() if mean is not None}
+
+
+def _series(key: str, label: str, names: Sequence[str], means: Mapping[str, Mean]) -> Series:
+    def percent(pick: str) -> tuple[float | None, ...]:
+        numbers = [getattr(means.get(name), pick, None) for name in names]
+        return tuple(None if number is None else 100 * number for number in numbers)
+
+    return Series(
+        key=key, label=label, y=percent("value"), low=percent("low"), high=percent("high")
+    )
 
 
 def _ends(found: Spread | None) -> tuple[float | None, float | None]:

@@ -9,10 +9,10 @@ import numpy as np
 
 from shiftcal.report.tables.table import Cell, Column, Row, Table
 from shiftcal.studies.catalog._pairs import ece_difference, paired, same_set
-from shiftcal.studies.catalog._spans import in_words, spans
+from shiftcal.studies.catalog._spans import spans
 from shiftcal.studies.record import Record
 from shiftcal.studies.results import Mean, Results, mean_over_splits, select
-from shiftcal.studies.showing import OVER_SPLITS, percent
+from shiftcal.studies.showing import OVER_SPLITS, percent, severities_in_words
 
 PEEK = "-peek-"
 _CORNER = "Rows looked at"
@@ -120,7 +120,7 @@ def sizes_table(peeked: Sequence[Peeked]) -> Table:
         if whole:
             rows.append(Row(whole[0].label, (_cell(_mean(whole)), *(Cell(None),) * 3)))
     return Table(
-        f"Number of target rows looked at, {in_words(shifted)}",
+        f"Number of target rows looked at, {severities_in_words(shifted)}",
         columns,
         tuple(rows),
         note=(

@@ -1,18 +1,14 @@
-"""Error against the number of target rows looked at, drawn and told."""
+"""Error against the number of target rows looked at, drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from shiftcal.report.figures.lines import Lines, Panel, Series
 from shiftcal.studies.catalog._peek.peeked import Peeked, shifted_of
-from shiftcal.studies.catalog._spans import in_words
 from shiftcal.studies.record import Record
 from shiftcal.studies.results import Mean, Results, mean_over_splits, select
-from shiftcal.studies.showing import ECE
-
-# So many points beside the error with all rows count as the same.
-_NEAR = 0.5
+from shiftcal.studies.showing import ECE, severities_in_words
 
 
 def sizes_figure(peeked: Sequence[Peeked], results: Results) -> Lines:
@@ -36,7 +32,7 @@ def sizes_figure(peeked: Sequence[Peeked], results: Results) -> Lines:
                 x=x,
                 series=tuple(overall),
                 x_label=label,
-                title=f"mean of {in_words(shifted)}",
+                title=f"mean of {severities_in_words(shifted)}",
                 log_x=True,
             ),
             Panel(
@@ -50,84 +46,27 @@ def sizes_figure(peeked: Sequence[Peeked], results: Results) -> Lines:
         y_label=f"mean {ECE}",
         title="How many target rows have to be looked at",
         intervals="bands",
-        note=(
-            "Band: one standard deviation of one target's ECE to either side, when other rows "
-            "are drawn."
-        ),
+        note=_note(base, shifted),
     )
 
 
-def remarks_of(peeked: Sequence[Peeked], results: Results) -> Iterator[str]:
-    """Sentences made from the numbers."""
-    shifted = shifted_of(peeked)
-    if not shifted:
-        return
-    for each in peeked:
-        yield from _cost(each, shifted)
-    for base in dict.fromkeys(each.base for each in peeked):
-        own = [each for each in peeked if each.base == base]
-        yield from _fewest(own, shifted)
-        yield from _against_ts(own, results, shifted)
-        yield from _better(own, shifted)
-
-
-def _cost(each: Peeked, shifted: Sequence[int]) -> Iterator[str]:
-    mean, more, same = each.mean(shifted), each.more(shifted), each.same(shifted)
-    if mean is None or more is None or same is None:
-        return
-    points = f"{abs(100 * more.value):.2f}"
-    word = "more" if more.value > 0 else "less"
-    beside = f"{points} points {word} than" if float(points) else "the same as"
-    spread = each.spread(shifted)
-    varies = "" if spread is None else f"; one target's ECE varies by {100 * spread:.2f} points"
-    yield (
-        f"{each.label}: mean ECE {100 * mean.value:.2f} %, {beside} with all rows; "
-        f"{100 * same.value:.0f} % of the draws choose the same set{varies}."
+def _note(base: Sequence[Peeked], shifted: Sequence[int]) -> str:
+    """What the band is, and how much better the mean within it is known."""
+    if all(each.spread(shifted) is None for each in base):
+        return "One draw has no band."
+    targets = {record.target for each in base for record in each.records if record.severity}
+    told = (
+        "Band on the left: how far the ECE of one target strays when other rows are drawn, one "
+        f"standard deviation to either side of the mean of all {len(targets)} targets."
     )
-
-
-def _fewest(own: Sequence[Peeked], shifted: Sequence[int]) -> Iterator[str]:
-    extra = {each.size: each.more(shifted) for each in own}
-    known = {size: 100 * mean.value for size, mean in extra.items() if mean is not None}
-    near = [size for size, points in known.items() if points <= _NEAR]
-    whole = own[0].whole[0].label if own[0].whole else ""
-    if near:
-        yield (
-            f"{min(near)} rows are the fewest tried whose mean ECE is at most {_NEAR} points above "
-            f"that of {whole}."
-        )
-    elif known:
-        yield f"No number of rows tried comes within {_NEAR} points of {whole}."
-
-
-def _against_ts(own: Sequence[Peeked], results: Results, shifted: Sequence[int]) -> Iterator[str]:
-    ts = _mean(results.select(variant="ts", severity=shifted))
-    if ts is None:
-        return
-    means = {each.size: each.mean(shifted) for each in own}
-    values = {size: mean.value for size, mean in means.items() if mean is not None}
-    below = [size for size, value in values.items() if value < ts.value]
-    told = f"{results.label('ts')} has {100 * ts.value:.2f} %"
-    if below:
-        least = min(below)
-        yield f"{told}; {least} rows are the fewest tried with less: {100 * values[least]:.2f} %."
-    else:
-        yield f"{told}; no number of rows tried has less."
-
-
-def _better(own: Sequence[Peeked], shifted: Sequence[int]) -> Iterator[str]:
-    """Where fewer rows have less error than all, beyond the interval if there is one."""
-    found: dict[int, list[int]] = {}
-    for s in shifted:
-        for each in own:
-            more = each.more([s])
-            if more is not None and (more.value if more.high is None else more.high) < 0:
-                found.setdefault(s, []).append(each.size)
-    if found:
-        told = "; ".join(
-            f"severity {s} ({', '.join(map(str, sizes))} rows)" for s, sizes in found.items()
-        )
-        yield f"Fewer rows have less mean ECE than all of them at {told}."
+    means = [each.mean(shifted) for each in base]
+    halves = [100 * (m.high - m.value) for m in means if m is not None and m.high is not None]
+    if not halves:
+        return told
+    return (
+        f"{told} The mean itself is known to ± {min(halves):.2f} to {max(halves):.2f} points "
+        "(95 %, over the splits)."
+    )
 
 
 def _x(base: Sequence[Peeked]) -> tuple[float, ...]:

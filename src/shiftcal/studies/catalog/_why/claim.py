@@ -3,58 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from shiftcal.numerics.intervals import MeanInterval, mean_interval
 from shiftcal.report.figures.lines import Lines, Panel, Series
 from shiftcal.report.tables.table import Cell, Column, Row, Table
-from shiftcal.studies.catalog._why.measured import Seen
-from shiftcal.studies.showing import ECE, OVER_SPLITS, SEVERITY
-from shiftcal.studies.variant import Target
+from shiftcal.studies.catalog._why.case import Case, by_split
+from shiftcal.studies.showing import ECE, OVER_SPLITS, SEVERITY, severities_in_words
 
-
-@dataclass(frozen=True)
-class Case:
-    """One target in one split.
-
-    Attributes:
-        target: The target.
-        split: Seed of the split.
-        seen: It under the temperature of every surrogate.
-    """
-
-    target: Target
-    split: int
-    seen: Seen
-
-    @property
-    def hit(self) -> float:
-        """1 if the closest mean gives the least ECE."""
-        return float(self.seen.nearest == self.seen.best)
-
-    @property
-    def near_hit(self) -> float:
-        """1 if it is the best set or one beside it."""
-        return float(abs(self.seen.nearest - self.seen.best) <= 1)
-
-    @property
-    def ece_nearest(self) -> float:
-        """ECE under the temperature of the closest mean."""
-        return self.seen.eces[self.seen.nearest]
-
-    @property
-    def ece_best(self) -> float:
-        """The least ECE of any surrogate's temperature."""
-        return self.seen.eces[self.seen.best]
-
-    @property
-    def ece_clean(self) -> float:
-        """ECE under the temperature of the clean set."""
-        return self.seen.eces[0]
-
-
+# File of all cases.
+CASES = "surrogates.csv"
 _NEAREST, _BEST, _CLEAN = "closest mean (SAC)", "best set, by the labels", "clean set (TS)"
 _Pick = Callable[[Case], float]
 _SHARES: tuple[tuple[Column, _Pick], ...] = (
@@ -81,7 +40,7 @@ def claim_table(cases: Sequence[Case], titles: dict[str, str]) -> Table:
     shifted = [s for s in _severities(cases) if s]
     rows = [_row(f"severity {s}", _at(cases, [s])) for s in _severities(cases)]
     if len(shifted) > 1:
-        whole = f"severities {shifted[0]} to {shifted[-1]}"
+        whole = severities_in_words(shifted)
         rows.append(_row(whole, _at(cases, shifted), rule_before=True))
     natural = dict.fromkeys(case.target.name for case in cases if case.target.natural)
     rows += [
@@ -91,7 +50,7 @@ def claim_table(cases: Sequence[Case], titles: dict[str, str]) -> Table:
     columns = (Column("cases", digits=0), *(column for column, _ in (*_SHARES, *_ERRORS)))
     note = (
         "A case is one target in one split; the best set is that under whose temperature the "
-        f"target's ECE is least. {OVER_SPLITS}"
+        f"target's ECE is least. Every case is in data/{CASES}. {OVER_SPLITS}"
     )
     title = "Does the closest mean give the least ECE?"
     return Table(title, columns, tuple(rows), note=note, corner="Target")
@@ -120,19 +79,6 @@ def claim_lines(cases: Sequence[Case]) -> Lines | None:
     return Lines(panels=(panel,), y_label=f"mean {ECE}", title=title, note=OVER_SPLITS)
 
 
-def claim_said(cases: Sequence[Case]) -> str:
-    """The answer in a sentence."""
-    hits, near = (100 * float(np.mean([pick(case) for case in cases])) for _, pick in _SHARES)
-    cost = 100 * float(np.mean([case.ece_nearest - case.ece_best for case in cases]))
-    targets, splits = (len({pick(case) for case in cases}) for pick in (_name, _split))
-    return (
-        f"Over {targets} targets in {splits} {'split' if splits == 1 else 'splits'}, the surrogate "
-        f"set with the closest mean p_max is that of least ECE in {hits:.0f} % of {len(cases)} "
-        f"cases, and that or one beside it in {near:.0f} %; choosing it instead of the best costs "
-        f"{cost:.2f} points of ECE on average."
-    )
-
-
 def _row(label: str, cases: Sequence[Case], *, rule_before: bool = False) -> Row:
     cells = [Cell(len(cases))]
     cells += [Cell(100 * _mean(cases, pick).mean) for _, pick in _SHARES]
@@ -144,10 +90,7 @@ def _row(label: str, cases: Sequence[Case], *, rule_before: bool = False) -> Row
 
 def _mean(cases: Sequence[Case], pick: _Pick) -> MeanInterval:
     """The mean within each split, then over the splits; no end of the interval is below 0."""
-    by_split: dict[int, list[float]] = {}
-    for case in cases:
-        by_split.setdefault(case.split, []).append(pick(case))
-    found = mean_interval([float(np.mean(values)) for values in by_split.values()])
+    found = mean_interval(float(np.mean([pick(each) for each in own])) for own in by_split(cases))
     return found if found.low is None else found._replace(low=max(0.0, found.low))
 
 
@@ -157,11 +100,3 @@ def _severities(cases: Sequence[Case]) -> list[int]:
 
 def _at(cases: Sequence[Case], severities: Sequence[int]) -> list[Case]:
     return [case for case in cases if case.target.severity in severities]
-
-
-def _name(case: Case) -> object:
-    return case.target.name
-
-
-def _split(case: Case) -> object:
-    return case.split

@@ -1,4 +1,4 @@
-"""One target beside every surrogate set: the figure of densities, its table, its sentence."""
+"""One target beside every surrogate set: the figure of densities and its table."""
 
 from __future__ import annotations
 
@@ -8,21 +8,30 @@ import numpy as np
 
 from shiftcal._types import Logits
 from shiftcal.numerics.softmax import p_max
-from shiftcal.report.figures.densities import Densities, Surrogate, density
+from shiftcal.report.figures.densities import Densities, Surrogate, density, stretched_grid
 from shiftcal.report.tables.table import Cell, Column, Row, Table
+from shiftcal.studies.catalog._why.case import spoken
 from shiftcal.studies.catalog._why.measured import Rung, Seen
 
-_GRID = np.linspace(0.0, 1.0, 201)
+_POINTS = 201
+# If more than half of the target's p_max are above it, a plain axis shows nothing but a peak at 1.
+_CROWDED = 0.95
 
 
 def densities(
     rungs: Sequence[Rung], logits: Logits, seen: Seen, *, title: str, note: str
 ) -> Densities:
-    """Densities of raw p_max; below, the target under each surrogate's temperature."""
+    """Densities of raw p_max; below, the target under each surrogate's temperature.
+
+    The axis is stretched towards 1 if more than half of the target's p_max are above 0.95.
+    """
+    confidence = p_max(logits)
+    stretched = float(np.median(confidence)) > _CROWDED
+    grid = stretched_grid(_POINTS) if stretched else np.linspace(0.0, 1.0, _POINTS)
     surrogates = [
         Surrogate(
             label=spoken(rung.name),
-            density=tuple(density(rung.p_max, _GRID).tolist()),
+            density=tuple(density(rung.p_max, grid, stretched=stretched).tolist()),
             mean=rung.mean,
             accuracy=100 * seen.accuracy,
             confidence=100 * seen.confidences[j],
@@ -32,13 +41,14 @@ def densities(
         for j, rung in enumerate(rungs)
     ]
     return Densities(
-        grid=tuple(_GRID.tolist()),
-        target=tuple(density(p_max(logits), _GRID).tolist()),
+        grid=tuple(grid.tolist()),
+        target=tuple(density(confidence, grid, stretched=stretched).tolist()),
         target_mean=seen.mean,
         target_label=title,
         surrogates=tuple(surrogates),
         title=f"Target and surrogate sets: {title}",
         note=note,
+        stretched=stretched,
     )
 
 
@@ -71,25 +81,3 @@ def surrogates_table(rungs: Sequence[Rung], seen: Seen, *, title: str, note: str
     said = f"Mean p_max of the target: {seen.mean:.4f}. {note}"
     name = f"Surrogate sets beside the target: {title}"
     return Table(name, columns, tuple(rows), note=said, corner="Surrogate set").marked()
-
-
-def verdict(rungs: Sequence[Rung], seen: Seen, *, title: str) -> str:
-    """Whether the closest mean gives the least ECE, as the paper says of its example."""
-    nearest, best = seen.nearest, seen.best
-    found = (
-        f"Target {title}: the surrogate set with the closest mean p_max is "
-        f"{spoken(rungs[nearest].name)} "
-        f"(difference {seen.distances[nearest]:.4f}), and under its temperature the ECE is "
-        f"{100 * seen.eces[nearest]:.2f} %"
-    )
-    if nearest == best:
-        return f"{found}, the least of all {len(rungs)} sets, as the paper says."
-    return (
-        f"{found}. The least is that of {spoken(rungs[best].name)}, {100 * seen.eces[best]:.2f} %: "
-        "here the closest mean does not give the least ECE, unlike in the paper's example."
-    )
-
-
-def spoken(name: str) -> str:
-    """A set's name for people: ``pixelate-3`` is pixelate 3."""
-    return name.replace("_", " ").replace("-", " ")

@@ -70,7 +70,7 @@ def reliability(
 def _again(
     variant: Variant, target: Stored, bank: SurrogateBank, archive: Archive
 ) -> tuple[Confidence, NDArray[np.bool_]]:
-    method = fitted(variant, 0, bank, archive).method
+    method = fitted(variant, bank, archive).method
     assert method is not None  # the oracle has a temperature
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)  # it is in the record's flags
