@@ -17,6 +17,8 @@ import pathlib, time
 import numpy as np
 
 def logits(batch):
+    if len(batch) > 1:
+        pathlib.Path("called").touch()
     if pathlib.Path("slow").exists():
         time.sleep(0.05)
     return batch.astype(np.float32).mean(axis=(1, 2)) / 64
@@ -96,3 +98,46 @@ def test_evaluation_that_was_interrupted_is_gone_on_with(folder, workers):
     assert f"evaluated  {5 * (40 * 5 - done):,} of 1,000 in this run" in out
     (folder / "run").rename(folder / "first")
     assert finish(folder, "--workers", "1")[0] == records
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [(), ("--estimate",)])
+def test_an_estimate_that_was_interrupted_is_made_again(folder, words):
+    (folder / "slow").touch()
+    process = begin(folder, "--workers", "1", *words)
+    wait_for((folder / "called").exists, process)
+    status, out, err = kill(process, signal.SIGINT)
+    assert (status, out) == (130, "")
+    assert err.splitlines() == LAST_LINES
+    # A run has written its plan by then, an estimate nothing.
+    made = [] if words else [folder / "run" / "plan.toml"]
+    assert [file for file in folder.rglob("run/**/*") if file.is_file()] == made
+    (folder / "slow").unlink()
+    _, out = finish(folder, "--workers", "1")
+    assert "scored     630 images in this run" in out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", ["records.csv", "tables/*.csv", "figures/*.png"])
+def test_a_report_that_was_interrupted_is_written_again(folder, first):
+    process = begin(folder, "--workers", "1")
+    run = folder / "run"
+    wait_for(lambda: list(run.glob(first)), process)
+    status, out, err = kill(process, signal.SIGINT)
+    assert (status, out) == (130, "")
+    assert err.splitlines()[-2:] == LAST_LINES
+    assert "Traceback" not in err
+    assert not (run / "run.json").exists()
+    assert not list(run.rglob("*.tmp"))
+    records, out = finish(folder, "--workers", "1")
+    assert "scored     0 images in this run" in out
+    assert "evaluated  0 of 50 in this run" in out
+    read = {file.relative_to(run): file.read_bytes() for file in run.rglob("*") if shown(file)}
+    run.rename(folder / "first")
+    assert finish(folder, "--workers", "1")[0] == records
+    assert read == {file.relative_to(run): file.read_bytes() for file in run.rglob("*")
+                    if shown(file)}  # fmt: skip
+
+
+def shown(file):
+    return file.parent.name in ("tables", "figures") or file.name in ("report.md", "report.json")

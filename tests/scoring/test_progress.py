@@ -38,10 +38,38 @@ def test_what_was_kept_does_not_count_for_the_rate():
 )
 def test_the_time_left_is_in_hours_minutes_and_seconds(total, left):
     clock = Clock()
-    pace = Pace(total, clock=clock)
-    clock.now += 1
+    pace = Pace(total + 9, clock=clock)
     pace.add(1, kept=False)
-    assert str(pace).endswith(f", {left} left")
+    clock.now += 10
+    pace.add(9, kept=False)
+    assert str(pace).endswith(f", 1.0 images/s, {left} left")
+
+
+def test_no_time_left_is_told_before_two_percent_or_ten_seconds_of_work():
+    clock = Clock()
+    pace = Pace(2440, unit="evaluations", clock=clock)
+    clock.now += 46  # until the workers have started
+    pace.add(8, kept=False)
+    assert str(pace) == "8 of 2,440 evaluations"
+    pace.add(40, kept=False)
+    assert str(pace) == "48 of 2,440 evaluations"
+    pace.add(1, kept=False)  # 2 %
+    assert str(pace) == "49 of 2,440 evaluations, 1.1 evaluations/s, 37:25 left"
+
+
+def test_ten_seconds_after_the_first_are_enough():
+    clock = Clock()
+    pace = Pace(1_000_000, clock=clock)
+    pace.add(600_000, kept=True)
+    clock.now += 10
+    pace.add(5, kept=False)
+    assert str(pace) == "600,005 of 1,000,000 images"
+    clock.now += 9
+    pace.add(185, kept=False)
+    assert str(pace) == "600,190 of 1,000,000 images"
+    clock.now += 1
+    pace.add(10, kept=False)
+    assert str(pace) == "600,200 of 1,000,000 images, 10 images/s, 11:06:20 left"
 
 
 def test_lines_come_at_most_every_15_seconds():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -18,7 +19,10 @@ from shiftcal.errors import FileError, InputError, MissingData
 from shiftcal.studies import run
 from shiftcal.studies.archive import INDEX, Archive
 from shiftcal.studies.catalog.base import Findings
+from shiftcal.studies.plan.plan import NaturalSet
 from shiftcal.studies.stages import sources
+
+NOWHERE = NaturalSet("nowhere", "Nowhere", ("/nowhere.npy",))
 
 
 @pytest.fixture
@@ -39,12 +43,21 @@ def test_a_run_says_what_it_did_and_where_everything_is(once, data):
     assert (once.scored, once.evaluated, once.records) == (7 * 120 + 90, 70, 70)
     assert set(once.seconds) == {"opening", "scoring", "evaluation", "report"}
     names = {"plan.toml", "scores", "splits", "evaluated", "records.csv", "tables", "figures"}
-    assert {file.name for file in once.folder.iterdir()} == {*names, "report.md", "run.json"}
+    names |= {"report.md", "report.json", "run.json"}
+    assert {file.name for file in once.folder.iterdir()} == names
     assert studies.Run(once.folder).plan == toy_plan(data, methods=ALL)
     told = json.loads((once.folder / "run.json").read_text("utf-8"))
     assert told["images_scored"] == 930
     assert told["records"] == 70
     assert told["versions"]["shiftcal"]
+    assert told["scoring_seconds"] == told["seconds"]["scoring"] > 0
+    for seed in ("0", "1"):
+        with np.load(once.folder / "splits" / f"seed-{seed}.npz") as split:
+            digests = {
+                name: hashlib.sha256(split[name].astype("<i8").tobytes()).hexdigest()
+                for name in ("calibration", "test")
+            }
+        assert told["splits"][seed] == digests
     for name in once.findings.tables:
         assert {file.suffix for file in once.folder.glob(f"tables/{name}.*")} >= {".md", ".csv"}
     for name in once.findings.figures:
@@ -87,6 +100,60 @@ def test_a_run_is_made_again_without_model_and_images(finished, once, monkeypatc
     assert (done.scored, done.evaluated) == (0, 70)
     assert numbers(finished) == before == numbers(once.folder)
     assert done.findings == once.findings
+
+
+def test_a_run_made_again_still_says_what_was_left_out_and_scored(tmp_path, data):
+    plan = toy_plan(data, methods=("ts",), shifts__sets=(NOWHERE,))
+    first = studies.reproduce(plan, tmp_path, skip_missing=True)
+    assert (first.scored, len(first.missing)) == (7 * 120 + 90, 1)
+    page, told = (tmp_path / name for name in ("report.md", "run.json"))
+    before, about = page.read_text("utf-8"), json.loads(told.read_text("utf-8"))
+    assert "Left out, because it is not there" in before
+    done = studies.rebuild(tmp_path)
+    assert done.scored == 0
+    assert done.missing == first.missing
+    assert page.read_text("utf-8") == before
+    again = json.loads(told.read_text("utf-8"))
+    for name in ("left_out", "images_scored", "scoring_seconds", "splits", "remarks"):
+        assert again[name] == about[name], name
+    assert "scoring" not in again["seconds"]
+    more = studies.reproduce(toy_plan(data, methods=("ts",), data__train_limit=60), tmp_path)
+    assert more.missing == ()
+    again = json.loads(told.read_text("utf-8"))
+    assert (again["images_scored"], again["left_out"]) == (60, [])
+    assert "Left out" not in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"left_out": 3, "images_scored": "x"}'])
+def test_what_a_damaged_file_said_of_the_run_before_is_not_known(finished, undrawn, text):
+    (finished / "run.json").write_text(text)
+    assert studies.rebuild(finished).missing == ()
+    assert json.loads((finished / "run.json").read_text("utf-8"))["images_scored"] == 0
+
+
+def test_tables_of_an_earlier_plan_are_gone(finished, data):
+    natural = NaturalSet("own", "Own", (str(data / "natural.npy"),),
+                         labels=str(data / "natural-labels.npy"))  # fmt: skip
+    before = {file.name for file in (finished / "tables").iterdir()}
+    (finished / "tables" / "mine.csv").write_text("mine")
+    plan = toy_plan(data, study="natural", methods=("ts", "sac"), shifts__sets=(natural,))
+    done = studies.reproduce(plan, finished)
+    after = {file.name for file in (finished / "tables").iterdir()}
+    assert before - after
+    assert {name.partition(".")[0] for name in after} == {*done.findings.tables, "mine"}
+    figures = {file.stem for file in (finished / "figures").iterdir()}
+    assert figures == set(done.findings.figures)
+
+
+def test_a_draw_is_computed_again_to_the_last_digit(tmp_path, data, undrawn):
+    options = {"sizes": [4, 9], "draws": 3}
+    plan = toy_plan(data, study="peek", methods=("sac",), options=options)
+    studies.reproduce(plan, tmp_path)
+    opened = studies.Run(tmp_path)
+    drawn = [record for record in opened.records if record.draw == 2]
+    assert len(drawn) == 2 * 2 * 5
+    for record in drawn:
+        assert opened.recompute(record) == record
 
 
 def test_scores_that_the_plan_asks_for_and_are_not_there(finished):

@@ -9,6 +9,7 @@ import pytest
 from study_records import plan as plan_of
 
 from shiftcal.studies.archive import Archive, Entry
+from shiftcal.studies.stages import cells
 from shiftcal.studies.stages.cells import cells_of
 from shiftcal.studies.variant import Ladder, Target, Variant
 
@@ -107,6 +108,19 @@ def test_training_images_count_for_those_who_look_at_features(name, depends):
 def test_each_draw_has_a_key_of_its_own():
     several = keys(replace(SAC, draws=3))
     assert len(set(several)) == 3
+
+
+def test_draws_on_another_target_are_others_even_if_its_scores_are_the_same():
+    drawn, twin = replace(SAC, draws=2), Target("fog-2", "fog", 2)
+    archive = with_entry("fog-2", "fog-1")
+    assert keys(replace(SAC, targets=(twin,)), archive=archive) == keys(SAC)
+    assert not set(keys(replace(drawn, targets=(twin,)), archive=archive)) & set(keys(drawn))
+
+
+def test_another_way_of_evaluating_has_another_key(monkeypatch):
+    before = keys(SAC)
+    monkeypatch.setattr(cells, "FORMAT", cells.FORMAT + 1)
+    assert keys(SAC) != before
 
 
 def test_a_draw_of_several_is_not_that_of_one_with_a_seed_of_its_own():

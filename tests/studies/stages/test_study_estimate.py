@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import toy_study
 from test_study_scoring import natural
@@ -10,8 +12,10 @@ from toy_study import ALL, N, toy_plan
 from shiftcal import studies
 from shiftcal.studies import run
 from shiftcal.studies.catalog.base import Findings
+from shiftcal.studies.stages import costs
 from shiftcal.studies.stages import estimate as stage
 from shiftcal.studies.stages.estimate import Estimate, in_words
+from shiftcal.studies.stages.rehearsal import Cost
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +23,8 @@ def quick(monkeypatch):
     """Nothing is drawn, and nothing is timed."""
     monkeypatch.setattr(run, "report", lambda *_, **__: Findings({}, {}))
     monkeypatch.setattr(stage, "measured_rate", lambda _: 50.0)
-    monkeypatch.setattr(stage, "seconds_of", lambda variants, *_, **__: [0.5] * len(variants))
+    monkeypatch.setattr(costs, "costs_of", lambda given, *_, **__: [Cost(2, 0.01, 1)] * len(given))
+    monkeypatch.setattr(costs, "_READ", math.inf)
 
 
 def interrupting(monkeypatch, calls):
@@ -50,9 +55,12 @@ def test_a_fresh_run_and_a_finished_one(data, tmp_path):
     told = counted_then_done(plan, tmp_path / "run")
     assert told.images == 7 * N + 90 + 45
     assert told.evaluations == 2 * 3 * 6
-    assert told.evaluation_seconds == 0.5 * told.evaluations
+    # In each of two splits three methods are fitted, and judged on 5 targets and the natural one.
+    split = 3 * (2 + 6 * 1 + 0.01 * (5 * 60 + 45))
+    assert told.evaluation_seconds == pytest.approx(2 * split)
+    # Two workers: every half of a split is fitted for; each has one half with the natural target.
     half = studies.forecast(plan, tmp_path / "other", workers=2)
-    assert half.evaluation_seconds == told.evaluation_seconds / 2
+    assert half.evaluation_seconds == pytest.approx(costs._START + split + 3 * 2)
     assert told.bytes == told.images * (3 + 4) * 4
     assert told.seconds > told.images / 50
     again = counted_then_done(plan, tmp_path / "run")

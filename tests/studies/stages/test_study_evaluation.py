@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from dataclasses import replace
@@ -143,7 +144,8 @@ def test_an_interrupted_evaluation_goes_on_and_ends_the_same_with_any_workers(
         evaluated(unevaluated, workers=workers, reporting=Reporting(shown=False, line=line))
     kept = len(read_outcomes(unevaluated))
     assert 0 < kept < 70
-    assert told[0].startswith("evaluating: 7 of 70 evaluations")
+    # One worker tells of a target, several of a part of a split: two or three targets.
+    assert int(told[0].split()[1]) in ((7,) if workers == 1 else (14, 21))
     records, made = evaluated(unevaluated, workers=workers)
     assert made == 70 - kept
     assert records == studies.Run(once.folder).records
@@ -219,17 +221,32 @@ def test_fewer_calibration_images_are_a_part_of_the_split_drawn_by_its_seed(unev
         assert record.n_calibration == 30
 
 
-def test_draws_have_seeds_of_their_own(unevaluated):
+def seed_by_hand(*told):
+    digest = hashlib.blake2b(json.dumps(told).encode(), digest_size=4).digest()
+    return int.from_bytes(digest, "little")
+
+
+def test_every_draw_of_every_target_and_split_has_a_seed_of_its_own(unevaluated, monkeypatch):
     plan, archive = studies.Run(unevaluated).plan, Archive.open(unevaluated)
     sac = next(each for each in variants_of(plan, 120) if each.method == "sac")
     drawn = replace(sac, settings={"peek": 4}, draws=3)
+    fits = []
+    fit = methods.get("sac")._fit
+    monkeypatch.setattr(methods.get("sac"), "_fit", lambda *a: (fits.append(1), fit(*a)))
     records, made = evaluate(plan, [drawn], archive)
     assert made == len(records) == 2 * 5 * 3
-    for seed in (1, 2):
-        one = replace(sac, settings={"peek": 4, "seed": seed})
-        alone, _ = evaluate(plan, [one], archive)
-        several = [record for record in records if record.draw == seed]
-        assert [record.ece for record in alone] == [record.ece for record in several]
+    assert len(fits) == 2  # once for each split
+    seeds = {seed_by_hand(r.draw, r.split, r.target) for r in records}
+    assert len(seeds) == 30
+    for record in records:
+        seed = seed_by_hand(record.draw, record.split, record.target)
+        one = replace(sac, settings={"peek": 4, "seed": seed}, targets=(target_of(sac, record),))
+        alone, _ = evaluate(replace(plan, seeds=(record.split,)), [one], archive)
+        assert [alone[0].ece, alone[0].chosen] == [record.ece, record.chosen]
+
+
+def target_of(variant, record):
+    return next(target for target in variant.targets if target.name == record.target)
 
 
 def test_a_natural_target_is_tested_on_all_of_its_images(tmp_path, data):

@@ -91,13 +91,13 @@ def remarks(plan: Plan, records: Sequence[Record], variants: Mapping[str, str]) 
     """What the records say about the paper's claims."""
     severities = sorted({r.severity for r in records if r.severity is not None})
     strong = [severity for severity in severities if severity in STRONG]
-    found = lowest_everywhere(records, variants)
+    own = select(records, severity=strong)
+    where = f"over {severities_in_words(strong)}" if strong else ""
+    found = ranking(own, variants, where=where) + lowest_everywhere(records, variants)
     if strong:
-        own = select(records, severity=strong)
-        where = f"over {severities_in_words(strong)}"
         found += gain_most(records, variants, strong)
         found += weighting_improves(plan, records, variants, strong)
-        found += ranking(own, variants, where=where) + paper_order(own, where=where)
+        found += paper_order(own, where=where)
         for key, other in (("sac", "sts"), ("sts", "ts")):
             found += targets_above(own, key, other, where=f"at {severities_in_words(strong)}")
     found += targets_above(records, "sac", "ts", where="")

@@ -41,9 +41,8 @@ def scoring_of(told: dict[str, Any], *, scored: int, seconds: float) -> dict[str
         scored: Images that this run scored.
         seconds: What its scoring took.
     """
-    before = told.get("images_scored"), told.get("scoring_seconds")
-    if not scored and isinstance(before[0], int) and isinstance(before[1], int | float):
-        return {"images_scored": before[0], "scoring_seconds": before[1]}
+    if not scored and isinstance(told.get("images_scored"), int):
+        scored, seconds = told["images_scored"], told.get("scoring_seconds", seconds)
     return {"images_scored": scored, "scoring_seconds": seconds}
 
 

@@ -127,7 +127,8 @@ def _run(tasks: list[Task], archive: Archive, workers: int) -> Generator[_Found]
     parallel = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)
     results = parallel(delayed(_all_of)(task, archive) for task in tasks)
     try:
-        yield from results
+        for found in results:  # noqa: UP028 (`yield from` would close them, and they would warn)
+            yield found
     finally:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of tasks that are given up: the next run does them
