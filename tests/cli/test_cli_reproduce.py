@@ -143,7 +143,7 @@ def test_the_same_command_again_has_nothing_to_do(done, shiftcal_json):
         ('"sac",', '"sac", { name = "sac", label = "KS", distance = "ks" },', 0, 10, 60),
         ("seeds = [0, 1]", "seeds = [0, 1, 2]", 0, EVALUATIONS // 2, 75),
         ("seeds = [0, 1]", "seeds = [1]", 0, 0, 25),
-        ("seeds = [0, 1]", "bins = 5\nseeds = [0, 1]", 0, EVALUATIONS, EVALUATIONS),
+        ("bins = 4", "bins = 3", 0, EVALUATIONS, EVALUATIONS),
         ("images = 45", "images = 60", 0, EVALUATIONS, EVALUATIONS),
         ('label = "Oracle"', 'label = "Labels"', 0, 0, EVALUATIONS),
         ("about = ", "about = 'Else.' # ", 0, 0, EVALUATIONS),
@@ -260,7 +260,7 @@ def test_a_folder_that_is_no_run_or_not_a_whole_one_is_refused(done, refused):
     (run / "scores" / "index.json").unlink()
     message = refused("reproduce runs/mine")
     assert "has no finished scores" in message
-    assert "The command that began the study goes on" in message
+    assert "Go on with the study: shiftcal reproduce runs/mine/plan.toml -o runs/mine" in message
 
 
 def test_the_plan_of_a_run_goes_on_in_its_folder(done, shiftcal_json):

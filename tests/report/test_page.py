@@ -12,6 +12,7 @@ from markdown_it import MarkdownIt
 
 from shiftcal.errors import FileError, InputError
 from shiftcal.report.page import (
+    Bullets,
     Code,
     Figure,
     Heading,
@@ -160,3 +161,9 @@ def test_what_cannot_be_on_a_page_is_refused(make, said):
 def test_a_page_that_cannot_be_written_is_told(tmp_path):
     with pytest.raises(FileError, match="could not be written"):
         write_page(Page("t", ()), tmp_path / "none" / "report.md")
+
+
+def test_items_of_a_list_are_shown_as_they_are_in_one_line_each():
+    page = Page("A", (Bullets(("a\n\nb *c*", "1. x", "# y")),))
+    assert to_markdown(page) == "# A\n\n- a b \\*c\\*\n- 1\\. x\n- \\# y\n"
+    assert to_markdown(Page("A", (Bullets(()),))) == "# A\n"

@@ -103,7 +103,7 @@ def test_a_run_is_made_again_without_model_and_images(finished, once, monkeypatc
 
 
 def test_a_run_made_again_still_says_what_was_left_out_and_scored(tmp_path, data):
-    plan = toy_plan(data, methods=("ts",), shifts__sets=(NOWHERE,))
+    plan = toy_plan(data, methods=("ts", "cpcs"), shifts__sets=(NOWHERE,))
     first = studies.reproduce(plan, tmp_path, skip_missing=True)
     assert (first.scored, len(first.missing)) == (7 * 120 + 90, 1)
     page, told = (tmp_path / name for name in ("report.md", "run.json"))
@@ -117,7 +117,8 @@ def test_a_run_made_again_still_says_what_was_left_out_and_scored(tmp_path, data
     for name in ("left_out", "images_scored", "scoring_seconds", "splits", "remarks"):
         assert again[name] == about[name], name
     assert "scoring" not in again["seconds"]
-    more = studies.reproduce(toy_plan(data, methods=("ts",), data__train_limit=60), tmp_path)
+    other = toy_plan(data, methods=("ts", "cpcs"), data__train_limit=60)
+    more = studies.reproduce(other, tmp_path)
     assert more.missing == ()
     again = json.loads(told.read_text("utf-8"))
     assert (again["images_scored"], again["left_out"]) == (60, [])

@@ -8,6 +8,7 @@ from scipy import stats
 from study_records import record
 
 from shiftcal.report.tables import to_markdown
+from shiftcal.studies.details import full_table
 from shiftcal.studies.results import Mean
 from shiftcal.studies.showing import (
     OVER_SPLITS,
@@ -183,3 +184,15 @@ def test_the_range_of_two_splits_is_not_taken_for_an_interval():
 def test_one_split_has_neither_interval_nor_range():
     assert target_cell(flipping((0.04,), "4")).low is None
     assert target_cell([]).value is None
+
+
+def test_one_method_is_the_lowest_of_nothing():
+    records, _ = drawn()
+    alone = {key: VARIANTS[key] for key in ("ts", "oracle")}
+    table = severity_table(records, alone, SEVERITIES, title="A")
+    full = full_table([r for r in records if r.variant in alone], alone)
+    assert not any(cell.mark for each in (table, full) for row in each.rows for cell in row.cells)
+    assert "Marked" not in full.note
+    several = full_table(records, VARIANTS)
+    assert any(cell.mark for row in several.rows for cell in row.cells)
+    assert "Marked" in several.note

@@ -16,6 +16,7 @@ PLAN = """\
 study = "synthetic"
 about = "Three colours."
 seeds = [0, 1]  # a comment
+bins = 4
 methods = ["vanilla", "ts", "sts", "sac", { name = "oracle", label = "Oracle" }]
 
 [model]

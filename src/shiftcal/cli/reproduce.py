@@ -237,9 +237,9 @@ def _explained() -> Iterator[None]:
         yield
     except MissingData as error:
         complain_at_length(f"{error}\n")
+        which = "what to get, and where to put it" if "To get it:" in str(error) else "what"
         raise MissingData(
-            "the study was not run: data that it needs is not there. The lines above say what to "
-            "get, and where to put it."
+            f"the study was not run: data that it needs is not there. The lines above say {which}."
         ) from error
     except KeyboardInterrupt:
         complain("note", "the same command goes on where this one stopped.")

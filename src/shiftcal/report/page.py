@@ -45,6 +45,13 @@ class Markdown:
 
 
 @dataclass(frozen=True)
+class Bullets:
+    """A list of plain texts, each shown as it is, in one line."""
+
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Figure:
     """A picture in a file beside the page.
 
@@ -91,7 +98,7 @@ class Code:
             )
 
 
-Part = Heading | Paragraph | Markdown | Table | Figure | Code
+Part = Heading | Paragraph | Markdown | Bullets | Table | Figure | Code
 
 
 @dataclass(frozen=True)
@@ -113,8 +120,8 @@ class Page:
         for part in self.parts:
             if not isinstance(part, Part):
                 raise InputError(
-                    "parts of a page must be Heading, Paragraph, Markdown, Table, Figure or Code; "
-                    f"got {type(part).__name__}."
+                    "parts of a page must be Heading, Paragraph, Markdown, Bullets, Table, Figure "
+                    f"or Code; got {type(part).__name__}."
                 )
 
 
@@ -145,6 +152,8 @@ def _block(part: Part) -> str:
             return paragraphs(part.text)
         case Markdown():
             return part.text.strip("\n")
+        case Bullets():
+            return "\n".join(f"- {paragraphs(' '.join(item.split()))}" for item in part.items)
         case Table():
             return table_to_markdown(part).rstrip("\n")
         case Figure():

@@ -46,8 +46,12 @@ class _Maker(threading.Thread, Generic[T]):
     def __init__(self, items: Iterable[T], depth: int) -> None:
         super().__init__(name="shiftcal-ahead", daemon=True)
         self._items = items
-        # What is in the queue is bounded by these: one is taken before an item is begun.
-        self._places = threading.Semaphore(depth)
+        # What is in the queue is bounded by these: one is taken before an item is begun. A
+        # semaphore would do, but Ctrl-C inside its release would leave its lock taken for good;
+        # putting into this kind of queue cannot be interrupted.
+        self._places: queue.SimpleQueue[None] = queue.SimpleQueue()
+        for _ in range(depth):
+            self._places.put(None)
         self._queue: queue.SimpleQueue[T | _Last] = queue.SimpleQueue()
         self.unwanted = False
 
@@ -65,7 +69,7 @@ class _Maker(threading.Thread, Generic[T]):
     def made(self) -> Iterator[T]:
         """The items, each when it is there."""
         while not isinstance(item := self._queue.get(), _Last):
-            self._places.release()
+            self._places.put(None)
             yield item
         if item.error is not None:
             raise item.error
@@ -73,9 +77,9 @@ class _Maker(threading.Thread, Generic[T]):
     def end(self) -> None:
         """Begin no more items, and wait for the one that is being made."""
         self.unwanted = True
-        self._places.release()
+        self._places.put(None)
         self.join()
 
     def _may_go_on(self) -> bool:
-        self._places.acquire()
+        self._places.get()
         return not self.unwanted

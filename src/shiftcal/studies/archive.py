@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from shiftcal._files import atomic_write
 from shiftcal._types import Floats, Labels, Logits
 from shiftcal.datasets import calibration_split
-from shiftcal.errors import FileError
+from shiftcal.errors import FileError, InputError
 from shiftcal.scores import read_scores
+from shiftcal.studies.again import repair
 from shiftcal.studies.variant import CLEAN
+from shiftcal.surrogates.folder import digest_of
 
 INDEX = "scores/index.json"
 _FORMAT = "shiftcal-study-scores"
@@ -33,11 +35,18 @@ class Entry:
         file: Its scores, from the folder of the run.
         key: Digest of what made them.
         own: Whether it has images of its own, not those of the clean set.
+        sha256: Of the file, as it was scored; empty if nobody knows it.
     """
 
     file: str
     key: str
     own: bool = False
+    sha256: str = ""
+
+    def __post_init__(self) -> None:
+        told = (self.file, self.key, self.sha256)
+        if not all(isinstance(each, str) for each in told) or type(self.own) is not bool:
+            raise TypeError("an entry of the index")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +95,7 @@ class Archive:
     model: dict[str, Any] = field(default_factory=dict)
     made_of: dict[str, str] = field(default_factory=dict)
     _kept: OrderedDict[str, Stored] = field(default_factory=OrderedDict, repr=False)
+    _checked: set[str] = field(default_factory=set, repr=False)
 
     @classmethod
     def open(cls, folder: Path) -> Archive:
@@ -100,17 +110,17 @@ class Archive:
         except OSError as error:
             raise FileError(
                 f"{folder} has no finished scores: {file} could not be read "
-                f"({error.strerror or error}). The command that began the study goes on with it."
+                f"({error.strerror or error}). Go on with the study: {repair(folder)}"
             ) from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise FileError(
-                f"{file} is damaged: not JSON ({error}). Run the study again."
+                f"{file} is damaged: not JSON ({error}). Have it written again: {repair(folder)}"
             ) from error
         try:
             if told["format"] != _FORMAT or told["version"] > _VERSION:
                 raise FileError(
                     f"{file} is of another kind, or written by a newer shiftcal: format "
-                    f"{told['format']!r}, version {told['version']!r}."
+                    f"{told['format']}, version {told['version']}."
                 )
             train = None if told["train"] is None else Entry(**told["train"])
             entries = {name: Entry(**entry) for name, entry in told["sets"].items()}
@@ -118,7 +128,10 @@ class Archive:
         except FileError:
             raise
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise FileError(f"{file} is damaged: {error!r}. Run the study again.") from error
+            raise FileError(
+                f"{file} is damaged: it is JSON, and not the list of scores that a study writes. "
+                f"Have it written again: {repair(folder)}"
+            ) from error
 
     def write(self) -> None:
         """Write the index, whole or not at all."""
@@ -137,7 +150,7 @@ class Archive:
         """The scores of a set.
 
         Raises:
-            FileError: If the file is missing or damaged.
+            FileError: If the file is missing, damaged or another than was scored.
         """
         found = self._kept.pop(name, None)
         if found is not None:
@@ -145,9 +158,10 @@ class Archive:
         else:
             if name not in self.entries:
                 raise FileError(
-                    f"{self.folder} has no scores of {name}. Run the plan again that asks for them."
+                    f"{self.folder} has no scores of {name}. Run the plan that asks for them: "
+                    f"{repair(self.folder)}"
                 )
-            found = self._read(self.entries[name].file)
+            found = self._read(self.entries[name])
             self._kept[name] = found
             while sum(_size(each) for each in self._kept.values()) > _KEPT_BYTES:
                 self._kept.popitem(last=False)
@@ -155,7 +169,7 @@ class Archive:
 
     def train_features(self) -> Floats | None:
         """Features of the training images, ``(m, d)``."""
-        return None if self.train is None else self._read(self.train.file).features
+        return None if self.train is None else self._read(self.train).features
 
     def split(self, seed: int, images: int) -> Split:
         """Which rows are calibrated on and which are tested on, decided by labels and seed."""
@@ -163,12 +177,34 @@ class Archive:
         assert labels is not None
         return Split(*calibration_split(labels, n=images, seed=seed))
 
-    def _read(self, file: str) -> Stored:
-        found = read_scores(self.folder / file)
-        return Stored(found.logits(), found.labels, found.features)
+    def _read(self, entry: Entry) -> Stored:
+        file = self.folder / entry.file
+        if entry.file not in self._checked:
+            self._check(file, entry.sha256)
+            self._checked.add(entry.file)
+        try:
+            found = read_scores(file)
+            return Stored(found.logits(), found.labels, found.features)
+        except (FileError, InputError) as error:
+            raise FileError(f"{error} Have it scored again: {repair(self.folder)}") from error
+
+    def _check(self, file: Path, sha256: str) -> None:
+        """Refuse a file that is not the one that was scored."""
+        try:
+            found = digest_of(file)
+        except OSError as error:
+            raise FileError(
+                f"{file}, scores of this study, could not be read: {error.strerror or error}. "
+                f"Have them made again: {repair(self.folder)}"
+            ) from error
+        if sha256 and found != sha256:
+            raise FileError(
+                f"{file} is damaged or was replaced: its checksum is not that of the scores that "
+                f"the study stored. Have them made again: {repair(self.folder)}"
+            )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_kept": OrderedDict()}
+        return {**self.__dict__, "_kept": OrderedDict(), "_checked": set()}
 
 
 def _size(stored: Stored) -> int:

@@ -23,8 +23,9 @@ def full_table(records: Sequence[Record], variants: Mapping[str, str]) -> Table:
     """ECE of every target and method, beside the model's own accuracy and confidence there.
 
     A row is a corruption at a severity. In each, the lowest ECE is marked and every other that is
-    not clearly above any, the oracle aside.
+    not clearly above any, the oracle aside; one method alone is the lowest of nothing.
     """
+    several = len([key for key in variants if key != "oracle"]) > 1
     columns = [
         Column("accuracy", unit="%", group="Model"),
         Column("confidence", unit="%", group="Model"),
@@ -52,7 +53,7 @@ def full_table(records: Sequence[Record], variants: Mapping[str, str]) -> Table:
         "ECE of every target",
         tuple(columns),
         tuple(rows),
-        note=f"{OVER_SPLITS} {RANGES} {_MARKED}",
+        note=f"{OVER_SPLITS} {RANGES}{f' {_MARKED}' if several else ''}",
         corner="Target",
     )
 
@@ -80,6 +81,7 @@ def _marked(own: Mapping[str, Sequence[Record]]) -> list[Cell]:
         replace(
             cell,
             mark=key in ranked
+            and len(own.keys() - {"oracle"}) > 1
             and (f"{cell.number:.2f}" == lowest or _undercut_by_none(key, own, list(ranked))),
         )
         for key, cell in cells.items()

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
 from shiftcal.errors import FileError, InputError
 from shiftcal.scoring.one_blas_thread import one_blas_thread
-from shiftcal.studies.archive import Archive
+from shiftcal.studies.again import PLAN, repair
+from shiftcal.studies.archive import INDEX, Archive
 from shiftcal.studies.plan.plan import Plan
 from shiftcal.studies.plan.reading import read_plan
 from shiftcal.studies.planned import variants_of
 from shiftcal.studies.record import Record, read_records
+from shiftcal.studies.stages.about import read_about
 from shiftcal.studies.stages.draws import seed_of
 from shiftcal.studies.stages.outcome import bank_of, fitted, judged, rows_of
 from shiftcal.studies.variant import CLEAN, Target, Variant
 
-PLAN, RECORDS, ABOUT = "plan.toml", "records.csv", "run.json"
+RECORDS, ABOUT = "records.csv", "run.json"
 
 
 class Run:
@@ -41,15 +44,39 @@ class Run:
         try:
             return read_plan(file.read_text("utf-8"), where=str(file))
         except OSError as error:
+            if (self.folder / INDEX).exists():
+                raise FileError(
+                    f"{self.folder} holds scores of a study and no plan: {file} could not be read "
+                    f"({error.strerror or error}). Run the plan again, which uses the scores: "
+                    f"{repair(self.folder)}"
+                ) from error
             raise FileError(
                 f"{self.folder} is not the folder of a study: {file} could not be read "
                 f"({error.strerror or error})."
             ) from error
+        except UnicodeDecodeError as error:
+            raise FileError(
+                f"{file} is damaged: not text in UTF-8 ({error.reason} at byte {error.start}). Put "
+                "the plan of the study in its place, or remove it and run the plan again: shiftcal "
+                f"reproduce PLAN -o {shlex.quote(str(self.folder))}"
+            ) from error
 
     @property
     def records(self) -> list[Record]:
-        """Every evaluation."""
-        return read_records(self.folder / RECORDS)
+        """Every evaluation.
+
+        Raises:
+            FileError: If the table is not there, or not the one that the run wrote.
+        """
+        found = read_records(self.folder / RECORDS)
+        told = read_about(self.folder / ABOUT).get("records")
+        if type(told) is int and told != len(found):
+            raise FileError(
+                f"{self.folder / RECORDS} has {len(found):,} rows, and {ABOUT} beside it says "
+                f"{told:,}: rows were lost or added, or a run was interrupted. Make it again: "
+                f"shiftcal reproduce {shlex.quote(str(self.folder))}"
+            )
+        return found
 
     @property
     def archive(self) -> Archive:

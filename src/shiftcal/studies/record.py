@@ -112,8 +112,12 @@ def read_records(file: Path) -> list[Record]:
     """
     try:
         with file.open(encoding="utf-8", newline="") as opened:
-            rows = csv.DictReader(opened, strict=True)
-            return [_record(row) for row in rows]
+            text = opened.read()
+        if not text.endswith("\n"):
+            raise ValueError("its last row is cut off")
+        rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        _check_columns(rows.fieldnames or ())
+        return [_record(row) for row in rows]
     except OSError as error:
         raise FileError(f"{file} could not be read: {error.strerror or error}.") from error
     except (ValueError, KeyError, TypeError, csv.Error) as error:
@@ -132,9 +136,15 @@ def record_of(values: dict[str, Any]) -> Record:
     return Record(**values)
 
 
+def _check_columns(names: Iterable[object]) -> None:
+    if set(names) != set(_NAMES):
+        raise ValueError(f"its columns are {', '.join(map(str, names))}")
+
+
 def _record(row: dict[str, str]) -> Record:
-    if set(row) != set(_NAMES):
-        raise ValueError(f"its columns are {', '.join(map(str, row))}")
+    _check_columns(row)
+    if None in row.values():
+        raise ValueError("a row has fewer fields than there are columns")
     return Record(**{name: _value(name, row[name]) for name in _NAMES})
 
 

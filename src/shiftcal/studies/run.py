@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,20 @@ import numpy as np
 from shiftcal._checks import check_count
 from shiftcal._files import atomic_write
 from shiftcal.errors import FileError
+from shiftcal.studies.again import PLAN, repair
 from shiftcal.studies.archive import Archive
 from shiftcal.studies.catalog.base import Findings
-from shiftcal.studies.folder import begin, check_free, check_made_of, make_folder, write_text
-from shiftcal.studies.opened import ABOUT, PLAN, RECORDS, Run
+from shiftcal.studies.folder import (
+    SPLITS,
+    begin,
+    check_free,
+    check_made_of,
+    check_still,
+    drop_splits,
+    make_folder,
+    write_text,
+)
+from shiftcal.studies.opened import ABOUT, RECORDS, Run
 from shiftcal.studies.plan.plan import Plan
 from shiftcal.studies.plan.text import to_toml
 from shiftcal.studies.planned import study_of, variants_of
@@ -94,12 +105,13 @@ def reproduce(
     sources, variants, wanted = _opened(plan, target, skip_missing=skip_missing)
     plan = sources.plan
     make_folder(target)
-    begin(target, to_toml(plan))
+    course.start(target, to_toml(plan))
+    begin(target, course.text)
     course.lap("opening")
     if announce is not None:
         announce(estimate(sources, wanted, variants, target, means=course.means, workers=workers))
         course.lap("estimate")
-    archive, scored = score_sets(sources, wanted, target, course.means)
+    archive, scored = score_sets(sources, wanted, target, course.means, check=course.check)
     course.lap("scoring")
     return course.finish(plan, variants, archive, scored=scored, missing=sources.missing)
 
@@ -143,28 +155,41 @@ def rebuild(
     course = _Course(means or Means(), check_count(workers, name="workers"))
     target = Path(folder)
     plan = Run(target).plan
+    course.start(target, (target / PLAN).read_bytes().decode())
     archive = Archive.open(target)
     variants = variants_of(plan, len(archive.scores(CLEAN).logits))
     for name in wanted_of(plan, variants).names:
         if name not in archive.entries:
             raise FileError(
                 f"{target} has no scores of {name}, which its plan asks for. Run the plan again: "
-                f"shiftcal reproduce {target / PLAN} -o {target}"
+                f"{repair(target)}"
             )
     check_made_of(plan, archive)
     course.lap("opening")
-    missing = left_out_of(read_about(target / ABOUT))
+    missing = left_out_of(course.earlier)
     return course.finish(plan, variants, archive, missing=missing)
 
 
 @dataclass
 class _Course:
-    """How a run goes: by what means, and how long each stage took."""
+    """How a run goes: where, by what plan and means, and how long each stage took."""
 
     means: Means
     workers: int
+    folder: Path = Path()
+    text: str = ""
+    earlier: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     _last: float = field(default_factory=time.perf_counter)
+
+    def start(self, folder: Path, text: str) -> None:
+        """With a plan, in a folder; what the run before said there is remembered."""
+        self.folder, self.text = folder, text
+        self.earlier = read_about(folder / ABOUT)
+
+    def check(self) -> None:
+        """Refuse to go on if the plan is another one by now."""
+        check_still(self.folder, self.text)
 
     def lap(self, stage: str) -> None:
         """A stage is over."""
@@ -183,17 +208,20 @@ class _Course:
     ) -> Done:
         """Everything that needs scores only."""
         target = archive.folder
+        self.check()
         splits = _write_splits(plan, archive)
         records, evaluated = evaluate(
             plan, variants, archive, workers=self.workers, reporting=self.means.reporting
         )
+        self.check()
         write_records(records, target / RECORDS)
         self.lap("evaluation")
         results = Results(plan, tuple(records), archive)
         findings = report(study_of(plan), results, missing=missing)
+        self.check()
         self.lap("report")
         done = Done(target, findings, scored, evaluated, len(records), self.seconds, missing)
-        about = {"study": plan.study, **_about(done, archive, splits)}
+        about = {"study": plan.study, **_about(done, archive, splits, self.earlier)}
         write_text(target / ABOUT, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
         return done
 
@@ -212,8 +240,12 @@ def _opened(
     return sources, variants, wanted
 
 
-def _about(done: Done, archive: Archive, splits: dict[str, dict[str, str]]) -> dict[str, Any]:
-    earlier = read_about(done.folder / ABOUT)
+def _about(
+    done: Done,
+    archive: Archive,
+    splits: dict[str, dict[str, str]],
+    earlier: dict[str, Any],
+) -> dict[str, Any]:
     return {
         **where_it_ran(),
         "model": archive.model,
@@ -229,7 +261,7 @@ def _about(done: Done, archive: Archive, splits: dict[str, dict[str, str]]) -> d
 
 def _write_splits(plan: Plan, archive: Archive) -> dict[str, dict[str, str]]:
     """The rows of every split, so that nobody has to draw them again; their digests by seed."""
-    folder = archive.folder / "splits"
+    folder = archive.folder / SPLITS
     make_folder(folder)
     digests = {}
     for seed in plan.seeds:
@@ -240,4 +272,6 @@ def _write_splits(plan: Plan, archive: Archive) -> dict[str, dict[str, str]]:
             temporary.open("wb") as opened,
         ):
             np.savez(opened, calibration=split.calibration, test=split.test)
+    with suppress(OSError):
+        drop_splits(archive.folder, but=plan.seeds)
     return digests

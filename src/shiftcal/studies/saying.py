@@ -10,7 +10,7 @@ from shiftcal.studies.catalog._pairs import in_points
 from shiftcal.studies.comparing import clearly_above, difference
 from shiftcal.studies.plan.plan import Plan
 from shiftcal.studies.record import Record
-from shiftcal.studies.results import mean_over_splits, select
+from shiftcal.studies.results import Mean, mean_over_splits, select
 from shiftcal.studies.showing import flips
 
 # The methods from best to worst as the paper has them under strong shift; SAC may equal STS.
@@ -71,7 +71,6 @@ def paper_order(records: Sequence[Record], *, where: str) -> list[str]:
         for a, b in pairwise(means)
         if not _in_order(a, b, means[a].value, means[b].value)
     ]
-    verdict = f"does not hold ({'; '.join(against)})" if against else "holds"
     by_split = list(zip(*(mean.splits for mean in means.values()), strict=False))
     kept = sum(
         all(
@@ -80,7 +79,11 @@ def paper_order(records: Sequence[Record], *, where: str) -> list[str]:
         )
         for row in by_split
     )
-    splits = f", and is that of {kept} of the {len(by_split)} splits" if len(by_split) > 1 else ""
+    several = len(by_split) > 1
+    splits = f", and is that of {kept} of the {len(by_split)} splits" if several else ""
+    verdict = f"does not hold ({'; '.join(against)})" if against else "holds"
+    if not against and several and 2 * kept < len(by_split):
+        verdict, splits = "holds in the means", f", but in only {kept} of {len(by_split)} splits"
     steps = [
         in_points(step)
         for a, b in pairwise(means)
@@ -125,7 +128,7 @@ def worse_than(
         if excess is None:
             continue
         compared = True
-        if excess.value > 0:
+        if _shows(excess):
             worse.append(f"{severity} ({in_points(excess)})")
     if not compared:
         return []
@@ -133,6 +136,11 @@ def worse_than(
     if not worse:
         return [f"At no severity {name}."]
     return [f"{name} at severity {', '.join(worse)}."]
+
+
+def _shows(excess: Mean) -> bool:
+    """Whether a difference is above 0 as it prints."""
+    return round(100 * excess.value, 2) > 0
 
 
 def targets_above(records: Sequence[Record], key: str, other: str, *, where: str) -> list[str]:
@@ -155,7 +163,7 @@ def targets_above(records: Sequence[Record], key: str, other: str, *, where: str
             found[target] = excess
     if not found:
         return []
-    above = {target: each for target, each in found.items() if 100 * each.value > _EQUAL}
+    above = {target: each for target, each in found.items() if _shows(each)}
     places = f"{len(found)} targets{where and f' {where}'}"
     name = f"{labels[key]} has a larger mean ECE than {labels[other]}"
     if not above:
@@ -202,7 +210,7 @@ def flags_raised(records: Sequence[Record], variants: Mapping[str, str]) -> list
         counts = Counter(code for record in own for code in dict.fromkeys(record.flags.split()))
         if counts:
             parts = "; ".join(
-                f"in {n} {_FLAGS[code]} ({code})" if code in _FLAGS else f"in {n} {code}"
+                f"{_FLAGS[code]} ({code}) in {n}" if code in _FLAGS else f"{code} in {n}"
                 for code, n in counts.most_common()
             )
             told.append(f"{label}, of {len(own)} evaluations: {parts}.")

@@ -18,10 +18,16 @@ OVER_SPLITS = (
     "Intervals: 95 %, over the splits into calibration and test images; splits share images, so "
     "that they are somewhat narrow."
 )
+ONE_SPLIT = "One split into calibration and test images, and so no intervals."
 RANGES = (
     "An ECE with [least, most] has the range over the splits instead, where the method chose "
     "different surrogate sets in different splits or an interval would reach below 0."
 )
+
+
+def of_one_split(note: str) -> str:
+    """A note without what it says about intervals, of which one split has none."""
+    return note.replace(OVER_SPLITS, ONE_SPLIT).replace(f" {RANGES}", "").replace(RANGES, "")
 
 
 def percent(mean: Mean) -> Cell:
@@ -79,7 +85,8 @@ def severity_table(
     """Mean ECE over corruptions, a row for each variant, a column for each severity.
 
     The last column is the mean over the severities from 1 on, of variants that have all of them.
-    The lowest of a column is marked, but never the oracle: it has seen the labels.
+    The lowest of a column is marked, but never the oracle: it has seen the labels. One alone is
+    the lowest of nothing.
 
     Args:
         records: Of these variants.
@@ -101,8 +108,8 @@ def severity_table(
             complete = {record.severity for record in own} >= set(shifted)
             cells.append(_cell(select(own, severity=shifted) if complete else []))
         rows.append(Row(label, tuple(cells), ranked=key != "oracle"))
-    note = f"{OVER_SPLITS} Marked is the lowest of a column, the oracle's aside."
-    return Table(title, tuple(columns), tuple(rows), note=note, corner=corner).marked()
+    table = Table(title, tuple(columns), tuple(rows), note=OVER_SPLITS, corner=corner)
+    return table.marked() if sum(row.ranked for row in rows) > 1 else table
 
 
 def severity_lines(

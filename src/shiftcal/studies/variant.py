@@ -69,6 +69,7 @@ class Variant:
         panel: Which question of the study it belongs to; one question has none.
         setting: What is varied within the panel, as text.
         draws: How often it is evaluated with another ``seed``, for methods that draw.
+        where: Where the plan says it, for messages.
     """
 
     key: str
@@ -80,3 +81,4 @@ class Variant:
     panel: str = ""
     setting: str = ""
     draws: int = 1
+    where: str = field(default="", compare=False)

@@ -8,6 +8,8 @@ import pytest
 
 from shiftcal import studies
 from shiftcal.errors import InputError
+from shiftcal.studies.plan.reading import read_plan
+from shiftcal.studies.plan.text import to_toml
 from shiftcal.studies.planned import REGISTRY, study_of, variants_of
 from shiftcal.studies.stages.rehearsal import check_settings
 from shiftcal.studies.stages.scoring import wanted_of
@@ -63,3 +65,33 @@ def test_two_lines_of_the_same_method_and_settings_are_refused():
 def test_options_that_a_study_has_not_are_named():
     with pytest.raises(InputError, match=r"no option 'sizs'.*sizes"):
         study_of(replace(built_in("peek"), options={"sizs": [3]}))
+
+
+def test_fewer_test_images_than_bins_are_refused():
+    with pytest.raises(InputError, match="leaves 14 images for the test, and the ECE has 15 bins"):
+        variants_of(built_in("synthetic"), 5014)
+    assert variants_of(built_in("synthetic"), 5015)
+
+
+def test_a_plan_that_compares_nothing_is_named():
+    text = to_toml(replace(built_in("synthetic"), methods=()))
+    with pytest.raises(InputError, match=r"^mine\.toml compares nothing"):
+        variants_of(read_plan(text, where="mine.toml"), 10_000)
+
+
+def test_methods_that_learn_from_surrogate_sets_are_refused_without():
+    plan = built_in("synthetic")
+    none = replace(plan, calibration=replace(plan.calibration, severities=()))
+    with pytest.raises(InputError, match=r"\[calibration\] severities must name one.* STS"):
+        variants_of(none, 10_000)
+    alone = tuple(each for each in plan.methods if each.name in ("vanilla", "ts", "oracle"))
+    assert variants_of(replace(none, methods=alone), 10_000)
+
+
+def test_shifts_that_are_all_left_out_are_refused():
+    plan = built_in("synthetic")
+    same = replace(plan.shifts, corruptions=(plan.calibration.corruption,))
+    with pytest.raises(InputError, match="which is left out; got pixelate alone"):
+        variants_of(replace(plan, shifts=same), 10_000)
+    clean = replace(plan.shifts, corruptions=(), severities=(0,))
+    assert variants_of(replace(plan, shifts=clean), 10_000)

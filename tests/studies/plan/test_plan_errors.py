@@ -47,9 +47,12 @@ def test_the_first_table(top, words):
 
 
 def test_unknown_methods_and_corruptions_get_the_nearest_name():
-    refused(HEAD + "methods = ['tss']\n" + TABLES, "'tss'.*ts", UnknownName)
-    refused(HEAD + TABLES + '[calibration]\ncorruption = "pixelat"', "pixelate", UnknownName)
-    refused(HEAD + TABLES + '[shifts]\ncorruptions = ["fogg"]', "fog", UnknownName)
+    unknown = HEAD + "methods = ['ts', 'tss']\n" + TABLES
+    refused(unknown, "^mine.toml methods 2: .*'tss'.*ts", UnknownName)
+    place = r"^mine.toml \[calibration\] corruption: .*pixelate"
+    refused(HEAD + TABLES + '[calibration]\ncorruption = "pixelat"', place, UnknownName)
+    place = r"^mine.toml \[shifts\] corruptions: .*'fogg'.*fog"
+    refused(HEAD + TABLES + '[shifts]\ncorruptions = ["fogg"]', place, UnknownName)
     ladder = '[[ladders]]\nname = "a"\ncorruption = "pixelat"\nstrengths = [1]'
     refused(HEAD + TABLES + ladder, "ladders 1: .*pixelate", UnknownName)
 
@@ -65,6 +68,11 @@ def test_unknown_methods_and_corruptions_get_the_nearest_name():
         ("[shifts]\ncorruptions = ['fog', 'Fog']", "corruptions name fog twice"),
         ("[shifts]\nseed = -1", "seed must be a whole number of at least 0"),
         ("[shifts]\ntable = 'x'", r"\[shifts\] table must be .*auto.*'x'"),
+        (
+            "[shifts]\nmade = 'x?severity={severity}'",
+            r"made must have .*Write \{corruption\} where",
+        ),
+        ("[shifts]\nmade = 'x/{corruption}'", r"\[shifts\] made must .*Write \{severity\} where"),
         ("[shifts]\nsets = 3", "sets must be a list of tables"),
         ("[[shifts.sets]]\nname = 'a'", "sets 1 needs images"),
         ("[[shifts.sets]]\nimages = 'a'", "sets 1 needs name"),
@@ -76,6 +84,30 @@ def test_unknown_methods_and_corruptions_get_the_nearest_name():
 )
 def test_the_other_tables(rest, words):
     refused(HEAD + TABLES + rest, words)
+
+
+LADDER = "[[ladders]]\nname = 'a'\ncorruption = 'pixelate'\nstrengths = [0.5]\n"
+
+
+@pytest.mark.parametrize(
+    ("rest", "words"),
+    [
+        ("[calibration]\nseverities = [1, 6]", r"\[calibration\] .*pixelate, .* severities 1 to 5"),
+        (
+            "[calibration]\ncorruption = 'a'",
+            "severities must be those of a, which has one severity",
+        ),
+        ("[shifts]\ncorruptions = ['a']\nseverities = [2]", r"\[shifts\] severities.*one severity"),
+        ("[shifts]\ncorruptions = ['fog']\nseverities = [9]", r"fog, .* 1 to 5; got \[9\]"),
+    ],
+)
+def test_severities_are_those_that_a_corruption_has(rest, words):
+    refused(HEAD + TABLES + LADDER + rest, words)
+
+
+def test_the_severities_of_what_is_left_out_of_the_targets_are_not_asked_for():
+    rest = "[calibration]\ncorruption = 'a'\nseverities = [1]\n[shifts]\ncorruptions = ['a', 'fog']"
+    read_plan(HEAD + TABLES + LADDER + rest)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8).filter(
 WORD = TEXT.filter(bool)
 WORDS = st.lists(WORD, min_size=1, max_size=3).map(tuple)
 OPTIONAL = st.none() | TEXT
-SEVERITIES = st.sets(st.integers(1, 9), max_size=4).map(lambda found: tuple(sorted(found)))
+MADE = st.none() | TEXT.map(lambda text: f"{{corruption}}{text}{{severity}}")
 ANYTHING = st.recursive(
     st.booleans()
     | st.integers(-(2**63), 2**63 - 1)
@@ -38,6 +38,12 @@ ANYTHING = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=6,
 )
+
+
+def severities(most):
+    return st.sets(st.integers(1, most), max_size=4).map(lambda found: tuple(sorted(found)))
+
+
 METHODS = st.sampled_from(
     [("vanilla", {}), ("sac", {"distance": "ks", "peek": 3}), ("oracle", {}), ("sts", {})]
 )
@@ -53,11 +59,11 @@ def plans(draw):
         model=ModelPlan(draw(WORDS), draw(OPTIONAL), draw(st.none() | st.integers(1)), "float16"),
         data=DataPlan(draw(WORDS), draw(OPTIONAL), draw(st.none() | st.integers(1, 10**12)),
                       draw(st.just(()) | WORDS), draw(OPTIONAL), draw(st.integers(1)), draw(TEXT)),
-        calibration=CalibrationPlan("fine", draw(SEVERITIES), draw(st.integers(1))),
+        calibration=CalibrationPlan("fine", draw(severities(2)), draw(st.integers(1))),
         shifts=ShiftPlan(
             tuple(draw(st.lists(st.sampled_from(["fog", "snow", "fine"]), unique=True))),
-            draw(SEVERITIES),
-            draw(OPTIONAL),
+            draw(severities(5)),
+            draw(MADE),
             draw(st.integers(0)),
             draw(st.sampled_from(["auto", "imagenet"])),
             tuple(NaturalSet(name, draw(WORD), draw(WORDS), draw(OPTIONAL), draw(OPTIONAL),

@@ -68,6 +68,19 @@ def test_other_scores_have_another_key(name):
     assert keys(SAC, archive=with_entry(name, "other")) != keys(SAC)
 
 
+@pytest.mark.parametrize("name", ["clean", "pixelate-1", "fog-1"])
+def test_another_file_of_the_same_scores_has_another_key(name):
+    entry = replace(ARCHIVE.entries[name], sha256="other")
+    other = replace(ARCHIVE, entries={**ARCHIVE.entries, name: entry})
+    assert keys(SAC, archive=other) != keys(SAC)
+
+
+def test_another_file_of_training_images_has_another_key_where_they_count():
+    other = replace(ARCHIVE, train=replace(ARCHIVE.train, sha256="other"))
+    assert keys(method("cpcs"), archive=other) != keys(method("cpcs"))
+    assert keys(SAC, archive=other) == keys(SAC)
+
+
 @pytest.mark.parametrize(
     "changed",
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
@@ -14,8 +15,10 @@ from shiftcal.studies import run
 from shiftcal.studies.catalog.base import Findings
 from shiftcal.studies.stages import costs
 from shiftcal.studies.stages import estimate as stage
+from shiftcal.studies.stages.enough import one_output
 from shiftcal.studies.stages.estimate import Estimate, in_words
 from shiftcal.studies.stages.rehearsal import Cost
+from shiftcal.studies.stages.sources import open_sources
 
 
 @pytest.fixture(autouse=True)
@@ -147,3 +150,25 @@ def test_it_says_what_is_to_be_done():
 )
 def test_times_in_words(seconds, words):
     assert in_words(seconds) == words
+
+
+def test_the_report_takes_what_it_took_before(data, finished):
+    about = json.loads((finished / "run.json").read_text("utf-8"))
+    about["seconds"] |= {"opening": 2.0, "report": 31.5}
+    (finished / "run.json").write_text(json.dumps(about))
+    told = studies.forecast(toy_plan(data, methods=ALL), finished)
+    assert told.seconds == told.report_seconds == 33.5
+    for damaged in ({}, {"report": "x"}, {"report": -1}, 3):
+        (finished / "run.json").write_text(json.dumps({"seconds": damaged}))
+        assert studies.forecast(toy_plan(data, methods=ALL), finished).report_seconds == 10
+
+
+def test_less_than_a_megabyte_is_said_to_be():
+    told = Estimate(images=10, rate=5.0, evaluations=0, evaluation_seconds=0, bytes=999_999)
+    assert "less than 1 MB on disk" in str(told)
+
+
+def test_one_image_that_looks_like_probabilities_is_not_warned_of(data):
+    spec = "python:toy_study:chances?key=a&raw=true"
+    sources = open_sources(toy_plan(data, model__spec=(spec,)))
+    assert one_output(sources.model, sources.images).logits.shape == (1, 3)  # warnings are errors

@@ -10,6 +10,8 @@ from toy_study import ALL, toy_plan
 from shiftcal import methods
 from shiftcal.errors import InputError
 from shiftcal.studies.plan.plan import MethodPlan
+from shiftcal.studies.plan.reading import read_plan
+from shiftcal.studies.plan.text import to_toml
 from shiftcal.studies.planned import variants_of
 from shiftcal.studies.stages import rehearsal
 from shiftcal.studies.stages.rehearsal import Shape, check_settings, costs_of, made_up
@@ -121,3 +123,11 @@ def test_made_up_scores_are_mostly_right_and_always_the_same():
     assert some.features.shape == (60, 2)
     assert (some.logits.argmax(axis=1) == some.labels).mean() > 0.8
     assert (made_up(60, 3, 2).logits == some.logits).all()
+
+
+def test_a_setting_is_refused_with_its_place_in_the_plan(data):
+    head = "methods = ['ts', {name = 'sac', distance = 'far'}]\n"
+    text = head + to_toml(toy_plan(data, methods=()))
+    plan = read_plan(text.replace("methods = []\n", ""), where="mine.toml")
+    with pytest.raises(InputError, match=r"^mine\.toml methods 2: distance must be"):
+        check_settings(variants_of(plan, 120))

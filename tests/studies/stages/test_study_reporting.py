@@ -12,6 +12,7 @@ from study_records import results
 from shiftcal.report.tables.table import Cell, Column, Row, Table
 from shiftcal.studies.archive import Archive
 from shiftcal.studies.catalog.base import Findings
+from shiftcal.studies.showing import ONE_SPLIT, OVER_SPLITS, RANGES
 from shiftcal.studies.stages import reporting
 from shiftcal.studies.stages.reporting import report
 from shiftcal.studies.stages.written import LIST
@@ -130,3 +131,42 @@ def test_the_page_says_where_its_numbers_come_from(tmp_path):
 def folder_made(folder):
     folder.mkdir(parents=True)
     return folder
+
+
+class Found:
+    """A study with these findings."""
+
+    title = "A toy"
+
+    def __init__(self, **found):
+        self.found = Findings(**{"tables": {}, "figures": {}, **found})
+
+    def findings(self, _):
+        return self.found
+
+
+def test_a_table_and_a_figure_of_one_title_have_one_heading(tmp_path):
+    table = replace(TABLE, title="Both")
+    figures = {"a": replace(lines(), title="Both"), "b": replace(lines(), title="Alone")}
+    reported(tmp_path, Found(tables={"t": table, "u": TABLE}, figures=figures))
+    text = (tmp_path / "report.md").read_text("utf-8")
+    headings = [line for line in text.splitlines() if line.startswith("## ")]
+    assert headings[:3] == ["## Both", "## Alone", "## T"]
+    assert text.index("figures/a.png") < text.index("1.00") < text.index("## Alone")
+
+
+def test_remarks_are_shown_as_they_are(tmp_path):
+    reported(tmp_path, Found(remarks=("*TS*\n# <b>", "- next")))
+    text = (tmp_path / "report.md").read_text("utf-8")
+    assert "\n- \\*TS\\* # &lt;b>\n- \\- next\n" in text
+
+
+def test_notes_of_one_split_speak_of_no_intervals(tmp_path):
+    table = replace(TABLE, note=f"First. {OVER_SPLITS} {RANGES} Last.")
+    study = Found(tables={"t": table}, figures={"f": replace(lines(), note=OVER_SPLITS)})
+    one = replace(results([]), archive=Archive(tmp_path, {}))
+    shown = report(study, replace(one, plan=replace(one.plan, seeds=(3,))))
+    assert shown.tables["t"].note == f"First. {ONE_SPLIT} Last."
+    assert shown.figures["f"].note == ONE_SPLIT
+    assert ONE_SPLIT in (tmp_path / "report.md").read_text("utf-8")
+    assert report(study, replace(one, plan=replace(one.plan, seeds=(3, 4)))).tables["t"] == table

@@ -113,7 +113,7 @@ def test_a_changed_plan_scores_only_what_is_missing(data, tmp_path):
     plan = toy_plan(data)
     scored(plan, tmp_path)
     assert scored(plan, tmp_path)[1] == 0
-    shuffled = replace(plan, bins=7, seeds=(5,), methods=plan.methods[::-1])
+    shuffled = replace(plan, bins=4, seeds=(5,), methods=plan.methods[::-1])
     assert scored(shuffled, tmp_path)[1] == 0
     more = toy_plan(
         data, methods=ALL, shifts__severities=(0, 1, 3, 5), shifts__sets=(natural(data),)
@@ -130,7 +130,7 @@ def test_a_changed_plan_scores_only_what_is_missing(data, tmp_path):
     "changes",
     [
         {"model__spec": (OTHER,)},
-        {"data__limit": 90},
+        {"data__limit": 90, "bins": 3},
         {"shifts__seed": 1},
         {"model__dtype": "float16"},
     ],
@@ -205,7 +205,7 @@ def test_ready_made_images_are_used_in_the_place_of_corruptions(data, tmp_path):
 
 
 def test_of_ready_made_images_the_same_are_taken_as_of_the_clean_ones(data, tmp_path):
-    plan = made_plan(data, write_made(tmp_path / "C", data), data__limit=90)
+    plan = made_plan(data, write_made(tmp_path / "C", data), data__limit=90, bins=3)
     archive, computed = scored(plan, tmp_path / "run")
     assert computed == 7 * 90
     assert np.array_equal(archive.scores("fog-1").labels, archive.scores("clean").labels)

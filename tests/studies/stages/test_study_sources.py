@@ -7,9 +7,9 @@ import pytest
 from toy_study import ALL, CLASSES, SPEC, N, toy_plan
 
 from shiftcal import datasets
-from shiftcal.errors import FileError, InputError, MissingData
+from shiftcal.errors import FileError, InputError, InputWarning, MissingData
 from shiftcal.studies.plan.plan import NaturalSet
-from shiftcal.studies.stages.sources import open_sources
+from shiftcal.studies.stages.sources import check_made, open_sources
 
 DAMAGED = {
     "onnx": ("onnx:{}", "net.onnx"),
@@ -184,3 +184,58 @@ def test_classes_are_put_together_in_all_sets(tmp_path, monkeypatch, data):
 
 def test_the_batch_size_of_the_plan_is_the_models(data):
     assert open_sources(toy_plan(data, model__batch_size=7)).model.batch_size == 7
+
+
+def test_labels_that_the_model_does_not_know_are_found_before_anything_is_scored(data, tmp_path):
+    labels = np.load(data / "natural-labels.npy")
+    labels[-1] = CLASSES
+    np.save(tmp_path / "labels.npy", labels)
+    plan = toy_plan(data, shifts__sets=(natural(data, labels=str(tmp_path / "labels.npy")),))
+    with pytest.raises(InputError, match=r"the set Natural: labels .* from 0 to 2, .*; got 3"):
+        open_sources(plan)
+    strange = toy_plan(data, methods=ALL, data__train_labels=str(tmp_path / "train.npy"))
+    np.save(tmp_path / "train.npy", np.full(90, CLASSES))
+    with pytest.raises(InputError, match=r"the training images: labels .* got 3"):
+        open_sources(strange)
+
+
+def test_every_class_needs_an_image_to_calibrate_on(data):
+    with pytest.raises(InputError, match=r"images must be at least the 3 classes.*; got 2\."):
+        open_sources(toy_plan(data, calibration__images=CLASSES - 1))
+    assert open_sources(toy_plan(data, calibration__images=CLASSES)).images
+
+
+def test_a_few_test_images_in_a_bin_are_warned_of(data):
+    with pytest.warns(InputWarning, match="60 images are left for the test, in 7 bins of the ECE"):
+        open_sources(toy_plan(data, bins=7))
+    open_sources(toy_plan(data, bins=6))  # warnings are errors
+
+
+def test_a_natural_set_needs_an_image_for_each_bin(data):
+    plan = toy_plan(data, bins=46, calibration__images=3, shifts__sets=(natural(data),))
+    with pytest.raises(InputError, match=r"the set natural must have .* 46 bins .*; it has 45"):
+        open_sources(plan)
+
+
+def test_a_limit_that_limits_nothing_is_noted(data):
+    with pytest.warns(InputWarning, match=r"\[data\] limit is 121, and there are 120 images"):
+        assert len(open_sources(toy_plan(data, data__limit=N + 1)).images) == N
+
+
+def test_ready_made_sets_that_are_missing_are_counted_and_told_once(tmp_path):
+    made = {f"fog-{s}": f"cifar10-c:{tmp_path}?corruption=fog&severity={s}" for s in range(1, 9)}
+    with pytest.raises(MissingData) as caught:
+        check_made(made)
+    said = str(caught.value)
+    assert "8 of 8 sets of ready-made corrupted images ([shifts] made): fog-1, fog-2" in said
+    assert "fog-6 and 2 more; the first:" in said
+    assert said.count(str(tmp_path)) == said.split("severity=1")[1].count(str(tmp_path)) + 1
+    assert "severity=2" not in said
+
+
+def test_nothing_is_to_be_run_again_if_nothing_is_to_be_got(data):
+    with pytest.raises(MissingData) as caught:
+        open_sources(toy_plan(data, data__images=("/none",)))
+    assert "run the same command again" not in str(caught.value)
+    with pytest.raises(MissingData, match=r"get it here.*\n.*run the same command again"):
+        open_sources(toy_plan(data, data__images=("/none",), data__fetch="get it here"))

@@ -79,7 +79,7 @@ class Processes(_Executors):
         if place in self.executors:
             self._end(place)
         limits = {f"{name}_NUM_THREADS": str(self.threads) for name in _LIMITS}
-        with _ctrl_c_held_back():
+        with ctrl_c_held_back():
             self.executors[place] = part_of_joblib("loky").ProcessPoolExecutor(
                 max_workers=1,
                 initializer=_settle,
@@ -151,7 +151,7 @@ class Threads(_Executors):
 
 
 @contextmanager
-def _ctrl_c_held_back() -> Iterator[None]:
+def ctrl_c_held_back() -> Iterator[None]:
     """Start processes that Ctrl-C does not reach from their first moment on.
 
     They inherit what this thread blocks, long before they can say themselves what they ignore.

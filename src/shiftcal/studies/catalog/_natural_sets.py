@@ -90,9 +90,7 @@ def natural_table(shown: Sequence[ShownSet]) -> Table:
             for method, label in METHODS.items()
             if method not in methods.values()
         ]
-    note = f"{_NOTE} Marked is the lowest of a column, the oracle's aside."
-    if compared_with:
-        note += f" {_PAPER}"
+    note = f"{_NOTE} {_PAPER}" if compared_with else _NOTE
     twice = [each for each in READING_UNTOLD if list(methods.values()).count(each) > 1]
     if compared_with and twice:
         names = " and ".join(METHODS[each] for each in twice)

@@ -113,6 +113,7 @@ def compared(plan: Plan) -> list[Variant]:
             ladder=ladder,
             targets=targets,
             settings=each.settings,
+            where=each.where,
         )
         for each in plan.methods
     ]

@@ -140,11 +140,13 @@ class MethodPlan:
         name: Of the method, as ``shiftcal methods`` lists them; or ``"oracle"``.
         label: In tables and figures.
         settings: Of the method.
+        where: Where it stands, for messages; empty if nobody knows.
     """
 
     name: str
     label: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+    where: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,7 @@ class Plan:
         bins: Of the ECE.
         ladders: Corruptions with strengths of the plan's own.
         options: Of the study itself.
+        where: Where it stands, for messages.
     """
 
     study: str
@@ -176,3 +179,4 @@ class Plan:
     bins: int = 15
     ladders: tuple[LadderPlan, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    where: str = field(default="the plan", compare=False)

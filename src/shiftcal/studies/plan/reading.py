@@ -92,6 +92,7 @@ def read_plan(
         bins=root.count("bins", 15) or 15,
         ladders=tuple(_ladder(table) for table in root.tables("ladders")),
         options=root.mapping("options"),
+        where=where,
     )
     root.done()
     check_plan(plan, where)
@@ -216,18 +217,26 @@ def _methods(given: object, where: str) -> tuple[MethodPlan, ...]:
 
 
 def _method(given: object, where: str) -> MethodPlan:
-    from shiftcal import methods
-
     table = TomlTable({"name": given} if isinstance(given, str) else given, where)
     name = table.word("name").lower()
     label = table.text("label")
     settings = {key: value for key, value in table.values.items() if key not in ("name", "label")}
     if name != ORACLE:
-        made = methods.get(name)(**_known(methods.get(name), settings, where))
+        method = _found(name, where)
+        made = method(**_known(method, settings, where))
         label = label or type(made).__name__
     elif settings:
         raise InputError(f"{where}: the oracle has no settings; got {', '.join(settings)}.")
-    return MethodPlan(name, label or "Oracle", settings)
+    return MethodPlan(name, label or "Oracle", settings, where)
+
+
+def _found(name: str, where: str) -> Any:
+    from shiftcal import methods
+
+    try:
+        return methods.get(name)
+    except UnknownName as error:
+        raise UnknownName(f"{where}: {error}") from error
 
 
 def _known(method: Any, settings: dict[str, Any], where: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ def to_toml(plan: Plan) -> str:
     """The plan as :func:`~shiftcal.studies.read_plan` reads it, with the defaults written out."""
     values = asdict(plan)
     values["methods"] = [{"name": m.name, "label": m.label, **m.settings} for m in plan.methods]
+    del values["where"]
     ladders, sets = values.pop("ladders"), values["shifts"].pop("sets")
     lines = _entries({key: value for key, value in values.items() if key not in _TABLES})
     for name in _TABLES:

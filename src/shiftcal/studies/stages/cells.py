@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from shiftcal import methods
-from shiftcal.studies.archive import Archive
+from shiftcal.studies.archive import Archive, Entry
 from shiftcal.studies.plan.plan import Plan
 from shiftcal.studies.plan.reading import ORACLE
 from shiftcal.studies.record import Record
@@ -70,7 +70,7 @@ def cells_of(plan: Plan, variants: Sequence[Variant], archive: Archive) -> Itera
         for variant in variants:
             told = _told(plan, variant, archive)
             for target in variant.targets:
-                own = [split, archive.entries[target.name].key, target.natural]
+                own = [split, *_scores(archive.entries[target.name]), target.natural]
                 for draw in range(variant.draws):
                     seed = seed_of(variant, draw, split, target)
                     text = json.dumps([*told, *own, draw, seed], sort_keys=True, default=repr)
@@ -86,17 +86,20 @@ def _told(plan: Plan, variant: Variant, archive: Archive) -> list[object]:
     """
     method = None if variant.method == ORACLE else methods.get(variant.method)
     sets = variant.ladder.sets if method is not None and method.uses_bank else ("clean",)
-    train = (
-        archive.train.key if method is not None and method.uses_features and archive.train else ""
-    )
+    train = archive.train if method is not None and method.uses_features else None
     return [
         version("shiftcal"),
         FORMAT,
         variant.method,
         dict(variant.settings),
-        [archive.entries[name].key for name in sets],
+        [_scores(archive.entries[name]) for name in sets],
         variant.ladder.images,
         plan.calibration.images,
         plan.bins,
-        train,
+        None if train is None else _scores(train),
     ]
+
+
+def _scores(entry: Entry) -> tuple[str, str]:
+    """By what scores are known: what made them, and the file, which may be another's."""
+    return entry.key, entry.sha256

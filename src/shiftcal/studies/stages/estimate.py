@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 from shiftcal.scoring.pending import measured_rate
-from shiftcal.scoring.setup import first_images
 from shiftcal.studies.archive import Archive
+from shiftcal.studies.opened import ABOUT
 from shiftcal.studies.plan.plan import Plan
+from shiftcal.studies.stages.about import read_about
 from shiftcal.studies.stages.cells import Cell, cells_of
 from shiftcal.studies.stages.costs import evaluation_seconds
+from shiftcal.studies.stages.enough import one_output
 from shiftcal.studies.stages.kept import read_outcomes
 from shiftcal.studies.stages.left import Left
 from shiftcal.studies.stages.rehearsal import Shape
@@ -19,8 +22,8 @@ from shiftcal.studies.stages.scoring import Means, Wanted
 from shiftcal.studies.stages.sources import Sources
 from shiftcal.studies.variant import Variant
 
-# Figures and tables, in seconds; they hardly depend on the size of the data.
-_REPORT_SECONDS = 5.0
+# Figures and tables, in seconds, before a run has told what its own take.
+_REPORT_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class Estimate:
         evaluations: Of variants on targets in splits; those that are kept already do not count.
         evaluation_seconds: What they take.
         bytes: What the scores take on disk.
+        report_seconds: What figures and tables take.
     """
 
     images: int
@@ -40,12 +44,13 @@ class Estimate:
     evaluations: int
     evaluation_seconds: float
     bytes: int
+    report_seconds: float = _REPORT_SECONDS
 
     @property
     def seconds(self) -> float:
         """All of it."""
         scoring = self.images / self.rate if self.images else 0.0
-        return scoring + self.evaluation_seconds + _REPORT_SECONDS
+        return scoring + self.evaluation_seconds + self.report_seconds
 
     def __str__(self) -> str:
         scoring = "all images are scored already"
@@ -53,13 +58,17 @@ class Estimate:
             took = in_words(self.images / self.rate)
             scoring = (
                 f"{self.images:,} images to score at about {self.rate:,.0f} a second ({took}), "
-                f"{self.bytes / 1e6:,.0f} MB on disk"
+                f"{_size(self.bytes)} on disk"
             )
         evaluating = "all evaluations are made already"
         if self.evaluations:
             took = in_words(self.evaluation_seconds)
             evaluating = f"{self.evaluations:,} evaluations ({took})"
         return f"{scoring}; {evaluating}. About {in_words(self.seconds)} in all."
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:,.0f} MB" if count >= 1e6 else "less than 1 MB"
 
 
 def in_words(seconds: float) -> str:
@@ -84,9 +93,9 @@ def estimate(
     left = Left.of(sources, wanted, folder, means)
     cells = _missing(plan, variants, left.archive)
     if not left.images and not cells:
-        return Estimate(images=0, rate=0.0, evaluations=0, evaluation_seconds=0.0, bytes=0)
+        return Estimate(0, 0.0, 0, 0.0, 0, report_seconds=_report_seconds(folder))
     work = left.job.work
-    made = work.model.outputs(first_images(work.images, work.model, 1))
+    made = one_output(work.model, work.images)
     k = made.logits.shape[1]
     d = 0 if made.features is None else made.features.shape[1]
     shape = Shape(
@@ -103,7 +112,18 @@ def estimate(
         evaluations=len(cells),
         evaluation_seconds=evaluation_seconds(plan, cells, shape, own=own, workers=workers),
         bytes=left.images * (k + d) * (2 if plan.model.dtype == "float16" else 4),
+        report_seconds=_report_seconds(folder),
     )
+
+
+def _report_seconds(folder: Path) -> float:
+    """What the report of the run before took, with opening what it is of."""
+    told = read_about(folder / ABOUT).get("seconds")
+    took = (
+        [told.get(stage, 0.0) for stage in ("opening", "report")] if isinstance(told, dict) else []
+    )
+    known = all(isinstance(each, (int, float)) and 0 <= each < inf for each in took)
+    return sum(took) if took and known and took[-1] else _REPORT_SECONDS
 
 
 def _missing(plan: Plan, variants: Sequence[Variant], archive: Archive) -> list[Cell]:

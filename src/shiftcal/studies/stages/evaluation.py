@@ -124,8 +124,11 @@ def _run(tasks: list[Task], archive: Archive, workers: int) -> Generator[_Found]
         return
     from joblib import Parallel, delayed  # type: ignore[import-untyped]
 
+    from shiftcal.scoring.engines._executors import ctrl_c_held_back
+
     parallel = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)
-    results = parallel(delayed(_all_of)(task, archive) for task in tasks)
+    with ctrl_c_held_back():  # workers start here; Ctrl-C ends them from this process
+        results = parallel(delayed(_all_of)(task, archive) for task in tasks)
     try:
         for found in results:  # noqa: UP028 (`yield from` would close them, and they would warn)
             yield found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -50,9 +51,10 @@ def keep_outcomes(folder: Path, split: int, target: str, outcomes: Mapping[str, 
 def _read(file: Path) -> dict[str, Outcome]:
     try:
         told = json.loads(file.read_text("utf-8"))
-        return {key: _outcome(values) for key, values in told.items()}
+        found = {key: _outcome(values) for key, values in told.items()}
     except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return {}  # evaluated again
+    return {key: outcome for key, outcome in found.items() if _is_finite(outcome)}
 
 
 def _outcome(values: dict[str, Any]) -> Outcome:
@@ -65,3 +67,8 @@ def _outcome(values: dict[str, Any]) -> Outcome:
         if type(values[name]) not in wanted:
             raise TypeError(name)
     return Outcome(**values)
+
+
+def _is_finite(outcome: Outcome) -> bool:
+    """Whether every number is one; files may say ``NaN``, and a mean over it would say so, too."""
+    return all(math.isfinite(v) for v in vars(outcome).values() if isinstance(v, float))

@@ -17,8 +17,8 @@ from shiftcal.studies.stages.digests import TRAIN, digest_of
 from shiftcal.studies.stages.ready_made import open_made, taking_as_stored
 from shiftcal.studies.stages.scoring import Means, Wanted, condition_name, options_of, which
 from shiftcal.studies.stages.sources import Sources
+from shiftcal.studies.stages.stored import known_digest, read_bank
 from shiftcal.surrogates.build import WORKSHOP
-from shiftcal.surrogates.folder import read_document
 from shiftcal.surrogates.synthesize import labelled_work
 
 
@@ -41,14 +41,15 @@ class Left:
     def of(cls, sources: Sources, wanted: Wanted, folder: Path, means: Means) -> Left:
         """Look at what is there; nothing is written."""
         bank = folder / "scores" / f"source-{digest_of(sources)}"
-        document = read_document(bank) if (bank / "bank.json").exists() else None
+        document = read_bank(bank)
         before = None if document is None else document["origin"]["model"]["batch_size"]
         job = _job(sources, wanted, bank, means=means, before=before)
         there = {} if document is None else {_key(entry): entry for entry in document["sets"]}
         entries = {}
         for condition in wanted.conditions:
-            found = there.get(which(condition), {}).get("key")
-            entries[condition_name(condition)] = _entry(condition_name(condition), found)
+            found = there.get(which(condition), {})
+            name = condition_name(condition)
+            entries[name] = _entry(name, found.get("key"), found.get("sha256"))
         missing = tuple(c for c in wanted.conditions if which(c) not in there)
         images = _pending(Job(job.work, missing, lasting=False), bank, means) if missing else 0
         others = dict(open_made(sources, wanted.made))
@@ -59,13 +60,13 @@ class Left:
             model, dtype = taking_as_stored(sources.model, each), sources.plan.model.dtype
             n, key = to_be_scored(model, each, file, dtype=dtype, cache=means.cache)
             images += n
-            entries[name] = _entry(name, key)
+            entries[name] = _entry(name, key, known_digest(file))
         train = entries.pop(TRAIN, None)
         return cls(images, job, Archive(folder, entries, train))
 
 
-def _entry(name: str, key: str | None) -> Entry:
-    return Entry("", key or f"not scored: {name}")
+def _entry(name: str, key: str | None, sha256: str | None) -> Entry:
+    return Entry("", key or f"not scored: {name}", sha256=sha256 or "")
 
 
 def _key(entry: dict[str, Any]) -> tuple[str | None, int]:

@@ -43,7 +43,10 @@ def told(missing: Sequence[Missing], *, skipping: bool) -> str:
     for fetch in dict.fromkeys(each.fetch for each in missing):
         blocks += [str(each) for each in missing if each.fetch == fetch]
         blocks += [f"  To get it: {fetch}"] if fetch else []
-    end = "Then run the same command again; or name another folder with --data, or edit the plan."
+    elsewhere = "ame another folder with --data, or edit the plan."
+    end = f"N{elsewhere}"
+    if any(each.fetch for each in missing):
+        end = f"Then run the same command again; or n{elsewhere}"
     if not skipping and any(each.optional for each in missing):
         names = "; ".join(each.what for each in missing if each.optional)
         end += f" --skip-missing runs without: {names}."

@@ -12,7 +12,7 @@ import numpy as np
 
 from shiftcal import methods
 from shiftcal._types import Logits
-from shiftcal.errors import FitError, FitWarning
+from shiftcal.errors import FitError, FitWarning, InputError
 from shiftcal.scoring.one_blas_thread import one_blas_thread
 from shiftcal.studies.archive import Stored
 from shiftcal.studies.plan.reading import ORACLE
@@ -82,7 +82,7 @@ def check_settings(variants: Sequence[Variant]) -> None:
     """Refuse settings that a method does not take, before anything is scored.
 
     Raises:
-        InputError: As the method says it.
+        InputError: As the method says it, and where the plan does.
     """
     shape = Shape(calibration=60, test=60, train=60, classes=3, features=2)
     few = _Scores.of(shape, 1)
@@ -91,6 +91,9 @@ def check_settings(variants: Sequence[Variant]) -> None:
             _fitted(variant, few)
         except FitError:
             continue  # of these few rows
+        except InputError as error:
+            place = variant.where or f"the method {variant.label!r} of the plan"
+            raise type(error)(f"{place}: {error}") from error
 
 
 def costs_of(variants: Sequence[Variant], shape: Shape, *, bins: int) -> list[Cost]:

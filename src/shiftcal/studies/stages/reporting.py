@@ -8,11 +8,22 @@ from pathlib import Path
 from shiftcal._files import atomic_write
 from shiftcal.errors import FileError
 from shiftcal.report.figures.base import write_figure
-from shiftcal.report.page import Code, Figure, Heading, Markdown, Page, Paragraph, write_page
+from shiftcal.report.page import (
+    Bullets,
+    Code,
+    Figure,
+    Heading,
+    Markdown,
+    Page,
+    Paragraph,
+    write_page,
+)
+from shiftcal.report.tables.table import Table
 from shiftcal.report.tables.write import write_table
 from shiftcal.studies.catalog.base import Findings, Study
 from shiftcal.studies.plan.text import to_toml
 from shiftcal.studies.results import Results
+from shiftcal.studies.showing import of_one_split
 from shiftcal.studies.stages.written import replacing
 
 TABLES, FIGURES, DATA, PAGE = "tables", "figures", "data", "report.md"
@@ -44,6 +55,8 @@ def report(study: Study, results: Results, *, missing: tuple[str, ...] = ()) -> 
     """
     folder = results.archive.folder
     findings = study.findings(results)
+    if len(results.plan.seeds) == 1:
+        findings = _of_one_split(findings)
     for name in (TABLES, FIGURES, *((DATA,) if findings.data else ())):
         _make(folder / name)
     with replacing(folder, _files(findings)):
@@ -58,6 +71,19 @@ def report(study: Study, results: Results, *, missing: tuple[str, ...] = ()) -> 
     return findings
 
 
+def _of_one_split(findings: Findings) -> Findings:
+    """The same, with notes that speak of no intervals."""
+    tables = {
+        name: replace(table, note=of_one_split(table.note))
+        for name, table in findings.tables.items()
+    }
+    figures = {
+        name: replace(figure, note=of_one_split(figure.note))
+        for name, figure in findings.figures.items()
+    }
+    return replace(findings, tables=tables, figures=figures)
+
+
 def _files(findings: Findings) -> list[str]:
     """What is written for findings, from the folder of the run; the page always is."""
     tables = [f"{TABLES}/{name}.{ending}" for name in findings.tables for ending in _TABLE]
@@ -68,18 +94,26 @@ def _files(findings: Findings) -> list[str]:
 def _page(study: Study, results: Results, findings: Findings, missing: tuple[str, ...]) -> Page:
     plan = results.plan
     parts: list[object] = [Paragraph(plan.about)] if plan.about else []
-    parts += [Markdown("\n".join(f"- {remark}" for remark in findings.remarks))]
+    parts += [Bullets(tuple(findings.remarks))]
     if missing:
         parts += [Heading("Left out, because it is not there"), Code("\n".join(missing))]
-    for name, figure in findings.figures.items():
-        title = figure.title or name
-        parts += [Heading(title), Figure(f"{FIGURES}/{name}.png", alt=title)]
-    for name, table in findings.tables.items():
-        parts += [Heading(table.title or name), replace(table, title="")]
+    for title, shown in _by_title(findings).items():
+        parts += [Heading(title), *shown]
     how = _HOW.format(data=_KEPT if findings.data else "")
     parts += [Heading("Where the numbers come from"), Markdown(how)]
     parts += [Heading("The plan"), Code(to_toml(plan), language="toml")]
     return Page(study.title, tuple(parts))  # type: ignore[arg-type]
+
+
+def _by_title(findings: Findings) -> dict[str, list[Figure | Table]]:
+    """Figures, then tables; a table beside the figure that has its title."""
+    found: dict[str, list[Figure | Table]] = {}
+    for name, figure in findings.figures.items():
+        title = figure.title or name
+        found.setdefault(title, []).append(Figure(f"{FIGURES}/{name}.png", alt=title))
+    for name, table in findings.tables.items():
+        found.setdefault(table.title or name, []).append(replace(table, title=""))
+    return found
 
 
 def _make(folder: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +21,12 @@ from shiftcal.studies.plan.plan import Plan
 from shiftcal.studies.stages.digests import TRAIN, digest, digest_of, made_of
 from shiftcal.studies.stages.ready_made import check_read, open_made, taking_as_stored
 from shiftcal.studies.stages.sources import Sources
+from shiftcal.studies.stages.stored import (
+    as_images_of_a_run,
+    drop_replaced,
+    note_digest,
+    read_bank,
+)
 from shiftcal.studies.variant import Variant, set_name
 from shiftcal.surrogates.build import build_bank
 from shiftcal.surrogates.folder import read_document
@@ -121,11 +127,25 @@ def _corruption(plan: Plan, name: str) -> Corruption:
     return as_corruption(name)
 
 
-def score_sets(sources: Sources, wanted: Wanted, folder: Path, means: Means) -> tuple[Archive, int]:
+def score_sets(
+    sources: Sources,
+    wanted: Wanted,
+    folder: Path,
+    means: Means,
+    *,
+    check: Callable[[], None] = lambda: None,
+) -> tuple[Archive, int]:
     """Have all sets scored below the folder of a run, whatever was done before.
 
     A plan with another model or other images is scored in folders of its own, so that nothing is
     mixed; anything else of a plan can change, and only what is missing is scored.
+
+    Args:
+        sources: The model and the images.
+        wanted: Which sets.
+        folder: Of the run.
+        means: How it is done.
+        check: Called before the index is written; raises if it must not be.
 
     Returns:
         The archive, and how many images were scored by this call.
@@ -137,20 +157,22 @@ def score_sets(sources: Sources, wanted: Wanted, folder: Path, means: Means) -> 
     bank = folder / "scores" / f"source-{digest_of(sources)}"
     _make(bank.parent)
     made = open_made(sources, wanted.made)
-    built = build_bank(
-        sources.model,
-        sources.images,
-        bank,
-        conditions=wanted.conditions,
-        options=options_of(sources, means),
-    )
+    read_bank(bank)
+    with as_images_of_a_run(bank):
+        built = build_bank(
+            sources.model,
+            sources.images,
+            bank,
+            conditions=wanted.conditions,
+            options=options_of(sources, means),
+        )
     document = read_document(bank)
     there = {(entry["corruption"], entry["severity"]): entry for entry in document["sets"]}
     entries = {}
     for condition in wanted.conditions:
         entry = there[which(condition)]
         file = f"scores/{bank.name}/{entry['file']}"
-        entries[condition_name(condition)] = Entry(file, entry["key"])
+        entries[condition_name(condition)] = Entry(file, entry["key"], sha256=entry["sha256"])
     others = _Others(sources, bank.with_name(f"sets-{digest_of(sources)}"), means)
     for name, images in made.items():
         entries[name] = others.score(name, images)
@@ -160,6 +182,7 @@ def score_sets(sources: Sources, wanted: Wanted, folder: Path, means: Means) -> 
     model = {**document["origin"]["model"], **_about(sources)}
     archive = Archive(folder, entries, train, model, made_of(sources.plan))
     check_read(archive, wanted.made)
+    check()
     archive.write()
     return archive, built.computed + others.computed
 
@@ -188,17 +211,20 @@ class _Others:
     def score(self, name: str, images: ImageSet, *, own: bool = False) -> Entry:
         """Have the scores of a set in its file."""
         _make(self.folder)
+        file = self.folder / f"{name}.npz"
+        drop_replaced(file)
         scored = score_file(
             taking_as_stored(self.sources.model, images),
             images,
-            self.folder / f"{name}.npz",
+            file,
             dtype=self.sources.plan.model.dtype,
             engine=self.means.engine,
             cache=self.means.cache,
             reporting=self.means.reporting,
         )
         self.computed += scored.computed
-        return Entry(f"scores/{self.folder.name}/{name}.npz", scored.key, own)
+        where = f"scores/{self.folder.name}/{name}.npz"
+        return Entry(where, scored.key, own, sha256=note_digest(file))
 
 
 def _about(sources: Sources) -> dict[str, object]:

@@ -13,14 +13,22 @@ from shiftcal import methods
 from shiftcal.datasets import ImageSet, as_image_set, calibration_split
 from shiftcal.errors import FileError, InputError, MissingData, MissingExtra
 from shiftcal.models import Model, as_model
-from shiftcal.scoring.setup import first_images
 from shiftcal.studies.plan.plan import MethodPlan, NaturalSet, Plan
 from shiftcal.studies.plan.reading import ORACLE
+from shiftcal.studies.stages.enough import (
+    check_enough,
+    check_labels,
+    note_limit,
+    one_output,
+)
 from shiftcal.studies.stages.missing import Missing, told
 
 T = TypeVar("T")
 # Of a limit: a choice of images that no split depends on.
 _LIMIT_SEED = 0
+_TRAIN = "the training images"
+# Ready-made sets that are named if they are not there; a study may want a hundred.
+_NAMED = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +64,8 @@ def open_sources(plan: Plan, *, skip_missing: bool = False) -> Sources:
 
     Raises:
         MissingData: Naming everything that is not there, and where to get it.
+        InputError: If something is there and cannot be used: too few images, labels that are none
+            of the model's.
     """
     search = _Search()
     model_spec, model = search.first("the model", plan.model.spec, as_model, plan.data.fetch)
@@ -74,13 +84,18 @@ def open_sources(plan: Plan, *, skip_missing: bool = False) -> Sources:
         sets = {name: _in_groups(plan, each) for name, each in sets.items()}
     if train is not None:
         _check_features(plan, model, images)
-        train = _limited(_in_groups(plan, train), plan.data.train_limit, "the training images")
+        train = _limited(_in_groups(plan, train), plan.data.train_limit, _TRAIN)
     chosen = replace(
         plan,
         model=replace(plan.model, spec=(model_spec,)),
         data=replace(plan.data, images=(images_spec,)),
     )
     wanted = same_choice(plan, images)
+    note_limit(plan, _in_groups(plan, images))
+    check_enough(plan, wanted, sets)
+    titles = {each.name: f"the set {each.title}" for each in plan.shifts.sets}
+    others = {titles[name]: each for name, each in sets.items()}
+    check_labels(model, wanted, others if train is None else {**others, _TRAIN: train})
     return Sources(chosen, model, wanted, train, sets, tuple(search.left_out))
 
 
@@ -104,10 +119,14 @@ def check_made(made: Mapping[str, str]) -> None:
     search = _Search()
     for name, spec in made.items():
         search.first(name, (spec,), as_image_set, "")
-    reasons = [reason for each in search.missing for reason in each.tried]
-    if reasons:
-        what = "ready-made corrupted images ([shifts] made)"
-        raise MissingData(told([Missing(what, tuple(reasons))], skipping=True))
+    if search.missing:
+        names = [each.what for each in search.missing]
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        what = (
+            f"{len(names)} of {len(made)} sets of ready-made corrupted images ([shifts] made): "
+            f"{', '.join(names[:_NAMED])}{more}; the first:"
+        )
+        raise MissingData(told([Missing(what, search.missing[0].tried)], skipping=True))
 
 
 class _Search:
@@ -233,7 +252,7 @@ def _in_groups(plan: Plan, images: ImageSet) -> ImageSet:
 
 def _check_features(plan: Plan, model: Model, images: ImageSet) -> None:
     """Refuse a model without features before hours of scoring, if a method needs them."""
-    if model.outputs(first_images(images, model, 1)).features is None:
+    if one_output(model, images).features is None:
         names = ", ".join(method.label for method in plan.methods if _uses_features(method))
         raise InputError(
             f"{names} need features, and the model {plan.model.spec[0]} gives none. Name a layer "

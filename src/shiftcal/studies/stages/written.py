@@ -34,6 +34,17 @@ def replacing(folder: Path, files: Sequence[str]) -> Iterator[None]:
     _list(folder, files)
 
 
+def remove_written(folder: Path) -> None:
+    """Remove every file that reports wrote and listed, then the list.
+
+    Args:
+        folder: Of the run.
+    """
+    for name in _listed(folder):
+        (folder / name).unlink(missing_ok=True)
+    (folder / LIST).unlink(missing_ok=True)
+
+
 def _listed(folder: Path) -> list[str]:
     """What the list says; a damaged one says nothing, and of another place nothing is taken."""
     try:
