@@ -204,7 +204,13 @@ class Archive:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_kept": OrderedDict(), "_checked": set()}
+        # A worker that was started before may be in another folder than this process is by now.
+        return {
+            **self.__dict__,
+            "folder": self.folder.absolute(),
+            "_kept": OrderedDict(),
+            "_checked": set(),
+        }
 
 
 def _size(stored: Stored) -> int:

@@ -28,6 +28,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(stage, "measured_rate", lambda _: 50.0)
     monkeypatch.setattr(costs, "costs_of", lambda given, *_, **__: [Cost(2, 0.01, 1)] * len(given))
     monkeypatch.setattr(costs, "_READ", math.inf)
+    monkeypatch.setattr(costs, "crowding", lambda _: 1.5)
 
 
 def interrupting(monkeypatch, calls):
@@ -63,7 +64,7 @@ def test_a_fresh_run_and_a_finished_one(data, tmp_path):
     assert told.evaluation_seconds == pytest.approx(2 * split)
     # Two workers: every half of a split is fitted for; each has one half with the natural target.
     half = studies.forecast(plan, tmp_path / "other", workers=2)
-    assert half.evaluation_seconds == pytest.approx(costs._START + split + 3 * 2)
+    assert half.evaluation_seconds == pytest.approx(1.5 * (costs._START + split + 3 * 2))
     assert told.bytes == told.images * (3 + 4) * 4
     assert told.seconds > told.images / 50
     again = counted_then_done(plan, tmp_path / "run")

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import heapq
+import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
 
 from shiftcal.studies.plan.plan import Plan
 from shiftcal.studies.stages.cells import Cell
@@ -14,6 +18,8 @@ from shiftcal.studies.stages.rehearsal import Cost, Shape, costs_of
 _START = 4.0
 # Bytes of scores that are read and checked in a second.
 _READ = 1e9
+# Numbers that are sorted to see how workers get on together, how often in a turn, and turns.
+_SORTED, _SORTS, _TURNS = 300_000, 12, 4
 
 
 def evaluation_seconds(
@@ -37,7 +43,32 @@ def evaluation_seconds(
     each = [_task_seconds(task, costs, shape, own) for task in tasks]
     if in_one_process(tasks, workers):
         return sum(each)
-    return _START + _longest(each, workers)
+    return crowding(workers) * (_START + _longest(each, workers))
+
+
+def crowding(workers: int) -> float:
+    """How much longer each of so many workers takes than one alone; at least 1.
+
+    Some work is timed in one thread and in so many at once, in turns: processors that the machine
+    shares with other programs, or with itself, do not do twice as much by two.
+    """
+    numbers = np.random.default_rng(0).normal(size=_SORTED)
+
+    def work(_: int = 0) -> None:
+        for _ in range(_SORTS):
+            np.sort(numbers)  # lets go of the interpreter's lock
+
+    alone = together = 0.0
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(work, range(workers)))  # starts the threads
+        for _ in range(_TURNS):
+            began = time.perf_counter()
+            work()
+            between = time.perf_counter()
+            list(pool.map(work, range(workers)))
+            alone += between - began
+            together += time.perf_counter() - between
+    return max(1.0, together / alone)
 
 
 def _task_seconds(
