@@ -44,6 +44,18 @@ def atomic_write(path: str | os.PathLike[str], *, durable: bool = True) -> Itera
         flush_folder(target.parent)
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder, if it is not there.
+
+    Raises:
+        FileError: If that is not possible.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder} could not be made: {error.strerror or error}.") from error
+
+
 def file_to_write(path: str | os.PathLike[str]) -> Path:
     """The path, if a file can have it.
 

@@ -9,9 +9,10 @@ import time
 import pytest
 from holder import begun, gone, holder, tell
 
+from shiftcal._files import make_folder
 from shiftcal.errors import FileError
 from shiftcal.scoring import sharing
-from shiftcal.scoring.sharing import alone_in, guest_of, make_folder
+from shiftcal.scoring.sharing import alone_in, guest_of
 
 pytest.importorskip("fcntl")
 

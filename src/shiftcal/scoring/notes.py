@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from shiftcal._checks import check_count
-from shiftcal._files import atomic_write
+from shiftcal._files import atomic_write, make_folder
 from shiftcal.errors import FileError
-from shiftcal.scoring.sharing import alone_in, make_folder
+from shiftcal.scoring.sharing import alone_in
 
 _FILE = "notes.json"
 # A folder of its own: the workshop itself is locked by all who are in it.

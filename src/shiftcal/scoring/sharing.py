@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from shiftcal._files import make_folder
 from shiftcal.errors import FileError
 
 
@@ -56,18 +57,6 @@ def alone_in(folder: Path) -> Iterator[None]:
     """Wait until nobody else is in such a block for the same folder."""
     with _locked(folder, shared=False):
         yield
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder, if it is not there.
-
-    Raises:
-        FileError: If that is not possible.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder} could not be made: {error.strerror or error}.") from error
 
 
 @contextmanager

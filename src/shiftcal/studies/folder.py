@@ -131,18 +131,6 @@ def check_made_of(plan: Plan, archive: Archive) -> None:
             )
 
 
-def make_folder(folder: Path) -> None:
-    """Make a folder, if it is not there.
-
-    Raises:
-        FileError: If it cannot be made.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder} could not be made: {error.strerror or error}.") from error
-
-
 def write_text(file: Path, text: str) -> None:
     """Write a file, whole or not at all."""
     with atomic_write(file) as temporary:

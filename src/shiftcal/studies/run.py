@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from shiftcal._checks import check_count
-from shiftcal._files import atomic_write
+from shiftcal._files import atomic_write, make_folder
 from shiftcal.errors import FileError
 from shiftcal.studies.again import PLAN, repair
 from shiftcal.studies.archive import Archive
@@ -26,7 +26,6 @@ from shiftcal.studies.folder import (
     check_made_of,
     check_still,
     drop_splits,
-    make_folder,
     write_text,
 )
 from shiftcal.studies.opened import ABOUT, RECORDS, Run

@@ -10,10 +10,10 @@ from scipy.stats import spearmanr
 from study_records import plan, record, results
 
 from shiftcal.errors import InputError, UnknownName
+from shiftcal.report.gallery import PAPER
 from shiftcal.studies.archive import Archive, Entry
 from shiftcal.studies.catalog.corruption_choice import CorruptionChoice
 from shiftcal.studies.plan.plan import (
-    PAPER_CORRUPTIONS,
     CalibrationPlan,
     LadderPlan,
     MethodPlan,
@@ -146,7 +146,7 @@ def test_each_choice_is_left_out_of_its_own_targets_and_others_are_evaluated_onc
 
 def test_the_sixteen_of_the_paper_are_the_default():
     made = CorruptionChoice().variants(plan(**settings(options={})))
-    assert tuple(v.setting for v in made if v.key == "sac") == PAPER_CORRUPTIONS
+    assert tuple(v.setting for v in made if v.key == "sac") == PAPER
 
 
 def test_a_choice_with_strengths_of_the_plans_own_leaves_out_the_corruption_beneath():

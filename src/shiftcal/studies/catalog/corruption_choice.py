@@ -8,6 +8,7 @@ from typing import Any, ClassVar, final
 
 from shiftcal import corruptions, methods
 from shiftcal.errors import InputError
+from shiftcal.report.gallery import PAPER
 from shiftcal.studies.catalog._corruption_choice.remarks import remarks_of
 from shiftcal.studies.catalog._corruption_choice.tables import (
     choices_table,
@@ -16,7 +17,7 @@ from shiftcal.studies.catalog._corruption_choice.tables import (
 )
 from shiftcal.studies.catalog._corruption_choice.views import View, choices_figure, spread_figure
 from shiftcal.studies.catalog.base import Findings, Study, compared, targets_of
-from shiftcal.studies.plan.plan import PAPER_CORRUPTIONS, Plan
+from shiftcal.studies.plan.plan import Plan
 from shiftcal.studies.plan.reading import ORACLE
 from shiftcal.studies.results import Results
 from shiftcal.studies.variant import Ladder, Variant
@@ -32,7 +33,7 @@ class CorruptionChoice(Study):
     """
 
     title: ClassVar[str] = "The choice of the calibration corruption"
-    options: ClassVar[Mapping[str, Any]] = {"choices": PAPER_CORRUPTIONS}
+    options: ClassVar[Mapping[str, Any]] = {"choices": PAPER}
 
     def check(self, plan: Plan) -> None:
         """Refuse choices that are no corruptions, and plans in which nothing depends on them."""

@@ -6,16 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-# The sixteen of the paper's appendix.
-PAPER_CORRUPTIONS = (
-    "brightness", "contrast", "defocus_blur", "elastic_transform",
-    "fog", "frost", "gaussian_blur", "gaussian_noise",
-    "glass_blur", "impulse_noise", "pixelate", "saturate",
-    "shot_noise", "spatter", "speckle_noise", "zoom_blur",
-)  # fmt: skip
-# Those that resemble what the paper's networks were trained with.
-TRAINED_WITH = ("brightness", "contrast", "saturate")
-
 
 @dataclass(frozen=True)
 class ModelPlan:

@@ -9,8 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from shiftcal._files import atomic_write
-from shiftcal.errors import FileError
+from shiftcal._files import atomic_write, make_folder
 from shiftcal.studies.stages.outcome import Outcome
 
 FOLDER = "evaluated"
@@ -38,10 +37,7 @@ def keep_outcomes(folder: Path, split: int, target: str, outcomes: Mapping[str, 
         FileError: If they cannot be written.
     """
     file = folder / FOLDER / f"split-{split}" / f"{target}.json"
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{file.parent} could not be made: {error.strerror or error}.") from error
+    make_folder(file.parent)
     all_of_them = {**_read(file), **outcomes}
     with atomic_write(file, durable=False) as temporary:
         document = {key: vars(outcome) for key, outcome in all_of_them.items()}

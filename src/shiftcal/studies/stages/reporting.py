@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
-from shiftcal._files import atomic_write
-from shiftcal.errors import FileError
+from shiftcal._files import atomic_write, make_folder
 from shiftcal.report.figures.base import write_figure
 from shiftcal.report.page import (
     Bullets,
@@ -58,7 +56,7 @@ def report(study: Study, results: Results, *, missing: tuple[str, ...] = ()) -> 
     if len(results.plan.seeds) == 1:
         findings = _of_one_split(findings)
     for name in (TABLES, FIGURES, *((DATA,) if findings.data else ())):
-        _make(folder / name)
+        make_folder(folder / name)
     with replacing(folder, _files(findings)):
         for name, table in findings.tables.items():
             write_table(table, folder / TABLES, name)
@@ -114,10 +112,3 @@ def _by_title(findings: Findings) -> dict[str, list[Figure | Table]]:
     for name, table in findings.tables.items():
         found.setdefault(table.title or name, []).append(replace(table, title=""))
     return found
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder} could not be made: {error.strerror or error}.") from error

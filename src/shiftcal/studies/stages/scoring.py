@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from shiftcal._files import make_folder
 from shiftcal.corruptions import Corruption, as_corruption
 from shiftcal.datasets import ImageSet
-from shiftcal.errors import FileError, InputError
+from shiftcal.errors import InputError
 from shiftcal.scoring._score_file import score_file
 from shiftcal.scoring.engines import Engine
 from shiftcal.scoring.kept_features import may_give_features
@@ -155,7 +156,7 @@ def score_sets(
         FileError: If something cannot be written; what is done is kept.
     """
     bank = folder / "scores" / f"source-{digest_of(sources)}"
-    _make(bank.parent)
+    make_folder(bank.parent)
     made = open_made(sources, wanted.made)
     read_bank(bank)
     with as_images_of_a_run(bank):
@@ -210,7 +211,7 @@ class _Others:
 
     def score(self, name: str, images: ImageSet, *, own: bool = False) -> Entry:
         """Have the scores of a set in its file."""
-        _make(self.folder)
+        make_folder(self.folder)
         file = self.folder / f"{name}.npz"
         drop_replaced(file)
         scored = score_file(
@@ -229,10 +230,3 @@ class _Others:
 
 def _about(sources: Sources) -> dict[str, object]:
     return {"spec": sources.plan.model.spec[0], "images": sources.images.name}
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder} could not be made: {error.strerror or error}.") from error
