@@ -69,7 +69,7 @@ def edited() -> str:
 
 def measured(folder: Path) -> dict[str, object]:
     data = data_folder()
-    spec = resnet20(data, folder)
+    spec = resnet20(data, folder).spec
     plan = folder / "plan.toml"
     plan.write_text(edited(), "utf-8")
     before = forward_rate(spec)
