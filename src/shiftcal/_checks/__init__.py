@@ -25,8 +25,10 @@ from shiftcal._checks.samples import (
 from shiftcal._checks.settings import (
     check_choice,
     check_count,
+    check_flag,
     check_fraction,
     check_not_negative,
+    check_positive,
     check_range,
 )
 
@@ -41,12 +43,14 @@ __all__ = [
     "check_correct",
     "check_count",
     "check_features",
+    "check_flag",
     "check_fraction",
     "check_groups",
     "check_images",
     "check_labels",
     "check_logits",
     "check_not_negative",
+    "check_positive",
     "check_probs",
     "check_range",
     "check_scores",

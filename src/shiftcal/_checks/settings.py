@@ -1,4 +1,4 @@
-"""Settings: a choice, a count, a fraction, a range."""
+"""Settings: a choice, a flag, a count, a number, a fraction, a range."""
 
 from __future__ import annotations
 
@@ -20,6 +20,13 @@ def check_choice(value: object, allowed: Sequence[str], *, name: str) -> Any:
     raise UnknownName(
         f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}.{near}"
     )
+
+
+def check_flag(value: object, *, name: str) -> bool:
+    """``value`` if it is true or false."""
+    if isinstance(value, bool):
+        return value
+    raise InputError(f"{name} must be true or false; got {value!r}.")
 
 
 def check_count(value: object, *, name: str, least: int = 1, most: int | None = None) -> int:
@@ -44,6 +51,14 @@ def check_not_negative(value: object, *, name: str) -> float:
     if number and 0 <= float(value) < np.inf:  # type: ignore[arg-type]
         return float(value)  # type: ignore[arg-type]
     raise InputError(f"{name} must be a number of at least 0; got {value!r}.")
+
+
+def check_positive(value: object, *, name: str) -> float:
+    """``value`` as a finite float above 0."""
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if number and 0 < float(value) < np.inf:  # type: ignore[arg-type]
+        return float(value)  # type: ignore[arg-type]
+    raise InputError(f"{name} must be a number above 0; got {value!r}.")
 
 
 def check_range(value: object, *, name: str) -> tuple[float, float]:

@@ -1,0 +1,1 @@
+"""The transfer losses, tensors in and a scalar out."""

@@ -1,0 +1,65 @@
+"""Joint maximum mean discrepancy: of features and predictions together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from shiftcal.adaptation._torch import torch
+from shiftcal.adaptation.losses._analytic import Outcome, analytic
+from shiftcal.adaptation.losses._pairs import check_batches, pair_weights
+from shiftcal.adaptation.losses.kernels import (
+    ALPHAS,
+    kernel_rates,
+    multi_kernel,
+    squared_distances,
+    weighted_pull,
+)
+
+
+def jmmd(
+    source_layers: Sequence[Any],
+    target_layers: Sequence[Any],
+    *,
+    linear: bool = False,
+    sigma: float = 0.92,
+) -> Any:
+    """How far two samples of features and predictions are apart.
+
+    The estimates are those of :func:`~shiftcal.adaptation.losses.mmd.mk_mmd`, and the kernel is the
+    product of ``multi_gaussian`` of the features and ``exp(-||p - q||² / (2 sigma²))`` of the
+    predictions.
+
+    Args:
+        source_layers: Features ``(b, d)`` and softmax outputs ``(b, k)``.
+        target_layers: The same of the target.
+        linear: The linear-time estimate, else the quadratic one.
+        sigma: Width of the predictions' kernel.
+
+    Raises:
+        InputError: If the shapes differ, or there is one row.
+    """
+    for ours, theirs in zip(source_layers, target_layers, strict=True):
+        check_batches(ours, theirs)
+    source, source_outputs = source_layers
+    target, target_outputs = target_layers
+
+    def rule(*layers: Any) -> Outcome:
+        x = torch.cat(layers[:2]).sub_(layers[0][0])
+        return _joint(x, torch.cat(layers[2:]), linear, -0.5 / sigma**2)
+
+    return analytic(rule, source, target, source_outputs, target_outputs)
+
+
+def _joint(x: Any, outputs: Any, linear: bool, rate: float) -> Outcome:
+    n = len(x)
+    sq_dist = squared_distances(x).flatten()
+    rates = kernel_rates(sq_dist.sum(), n * n, ALPHAS)
+    kernels = multi_kernel(sq_dist, rates)
+    # The kernel of the outputs times the weight of each pair, then that of the features on top.
+    weights = squared_distances(outputs).mul_(rate).exp_()
+    weights *= pair_weights(n // 2, linear=linear, peak=len(ALPHAS), dtype=x.dtype, device=x.device)
+    joint = kernels.sum(0).view(n, n).mul_(weights)
+    pull = kernels.t().mv(rates).view(n, n).mul_(weights)
+    value = joint.sum()
+    return value, (weighted_pull(x, pull), weighted_pull(outputs, joint.mul_(rate)))

@@ -1,0 +1,1 @@
+"""Trainers: one file is one, found by its file name."""

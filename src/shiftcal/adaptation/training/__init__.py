@@ -1,0 +1,1 @@
+"""The loop: batches in, checkpoints and a trained network out."""

@@ -1,0 +1,153 @@
+"""The network and its objective: what goes through, together or apart, and what is added up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+import torch
+from torch import nn
+
+from shiftcal.adaptation.base import Trainer
+from shiftcal.adaptation.network import Classifier, make_objective
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spy(Trainer):
+    """Keeps what it was given; its transfer loss is the mean of the target's features."""
+
+    label: ClassVar[str] = "spy"
+    seen: ClassVar[list] = []
+
+    def transfer(self, source, target, extra, step):
+        self.seen.append((source, target, extra, step))
+        return target.features.mean()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Apart(Spy):
+    joint: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blind(Spy):
+    adapts: ClassVar[bool] = False
+
+
+@pytest.fixture(autouse=True)
+def nothing_seen():
+    Spy.seen.clear()
+
+
+def batch(n=8, d=5, k=3, seed=0):
+    rng = torch.Generator().manual_seed(seed)
+    source = torch.randn(n, d, generator=rng)
+    target = torch.randn(n, d, generator=rng) + 2
+    return source, torch.randint(k, (n,), generator=rng), target
+
+
+def objective(trainer, *, backbone=None, width=4, d=5, k=3, seed=0):
+    torch.manual_seed(seed)
+    return make_objective(trainer, backbone, d, k, width=width)
+
+
+def test_the_total_is_the_cross_entropy_plus_the_weighted_transfer_loss():
+    source, labels, target = batch()
+    made = objective(Spy(trade_off=0.25))
+    losses = made(source, labels, target, 7)
+    ours, theirs, extra, step = Spy.seen[0]
+    assert step == 7
+    assert extra is None
+    expected = -ours.logits.log_softmax(1)[torch.arange(8), labels].mean()
+    torch.testing.assert_close(losses.classification, expected)
+    torch.testing.assert_close(losses.transfer, theirs.features.mean())
+    torch.testing.assert_close(losses.total, expected + 0.25 * theirs.features.mean())
+
+
+def test_logits_are_the_heads_of_the_bottlenecks_of_the_backbones():
+    backbone = nn.Linear(6, 5)
+    made = objective(Spy(), backbone=backbone).classifier.eval()
+    x = torch.randn(4, 6, generator=torch.Generator().manual_seed(3))
+    passed = made.both(x)
+    assert torch.equal(passed.features, made.bottleneck(backbone(x)))
+    assert torch.equal(passed.logits, made.head(passed.features))
+    assert torch.equal(made(x), passed.logits)
+
+
+def test_without_a_bottleneck_the_head_takes_the_backbones_features():
+    made = Classifier(None, 5, 3, trainer=Spy(), width=0).eval()
+    x = torch.randn(4, 5, generator=torch.Generator().manual_seed(3))
+    assert made.width == 5
+    assert torch.equal(made.both(x).features, x)
+    assert made(x).shape == (4, 3)
+
+
+def test_what_is_trained_along_is_as_wide_as_the_features_really_are():
+    @dataclass(frozen=True, kw_only=True)
+    class Wide(Spy):
+        def extra(self, width, n_classes):
+            return nn.Linear(width, n_classes)
+
+    assert objective(Wide(), width=0).extra.weight.shape == (3, 5)
+    assert objective(Wide(), width=4).extra.weight.shape == (3, 4)
+
+
+def normalised(x, mean, variance):
+    return (x - mean) / (variance + 1e-5).sqrt()
+
+
+@pytest.mark.parametrize("trainer", [Spy(), Apart()], ids=["joint", "apart"])
+def test_batch_statistics_are_common_only_if_the_trainer_says_so(trainer):
+    source, labels, target = batch()
+    made = objective(trainer, backbone=nn.BatchNorm1d(5))
+    made(source, labels, target, 0)
+    ours, theirs, *_ = Spy.seen[0]
+    a, b = source, target
+    for layer in (None, made.classifier.bottleneck[0]):  # the backbone's and the bottleneck's
+        a, b = (a, b) if layer is None else (layer(a), layer(b))
+        together = torch.cat([a, b])
+        of_a, of_b = (together, together) if trainer.joint else (a, b)
+        a = normalised(a, of_a.mean(0), of_a.var(0, correction=0))
+        b = normalised(b, of_b.mean(0), of_b.var(0, correction=0))
+    torch.testing.assert_close(ours.features, a.relu(), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(theirs.features, b.relu(), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("trainer", "sizes"), [(Spy(), [16]), (Apart(), [8, 8])])
+def test_the_backbone_sees_the_domains_together_or_one_after_the_other(trainer, sizes):
+    seen = []
+    backbone = nn.Identity()
+    backbone.register_forward_hook(lambda *given: seen.append(len(given[2])))
+    objective(trainer, backbone=backbone)(*batch(), 0)
+    assert seen == sizes
+
+
+def test_a_trainer_that_does_not_adapt_never_touches_the_target():
+    source, labels, _ = batch()
+    made = objective(Blind())
+
+    class Untouchable:
+        def __getattr__(self, name):
+            raise AssertionError(f"the target's {name} was asked for")
+
+        @classmethod
+        def __torch_function__(cls, *args, **kwargs):
+            raise AssertionError("the target was computed with")
+
+    losses = made(source, labels, Untouchable(), 0)
+    assert Spy.seen == []
+    assert losses.transfer.item() == 0
+    assert torch.equal(losses.total, losses.classification)
+    assert torch.isfinite(made(source, labels, None, 1).total)
+
+
+def test_the_same_seed_makes_the_same_network():
+    first, again, other = (objective(Spy(), seed=seed).state_dict() for seed in (1, 1, 2))
+    assert all(torch.equal(first[key], again[key]) for key in first)
+    assert any(not torch.equal(first[key], other[key]) for key in first)
+
+
+def test_names_of_weights_say_where_they_belong():
+    found = {name.partition(".")[0] for name in objective(Spy()).classifier.state_dict()}
+    assert found == {"bottleneck", "head"}

@@ -1,0 +1,90 @@
+"""A process that adapts and kills itself: ``python adapt_process.py FOLDER MODE [PLACE NUMBER]``.
+
+MODE is ``frozen`` or ``network``. PLACE is where it is killed, the NUMBER-th time it comes there:
+``model`` (a batch of frozen features), ``batch`` (of the training), ``checkpoint`` (written, the
+one before not yet removed) or ``write`` (any file of the outputs).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+PLACES = ("model", "batch", "checkpoint", "write")
+
+
+def adapted(folder, mode):
+    """The run that all such processes make."""
+    from tiny_backbone import tiny
+    from two_domains import colour_features, colour_model, domains
+
+    from shiftcal.adaptation import adapt, run
+    from shiftcal.adaptation.devices import cpu_threads
+
+    # A checkpoint every few steps, whichever mode.
+    run._FEW = run._OFTEN = 7
+    frozen = mode == "frozen"
+    with cpu_threads(1):
+        return adapt(
+            *domains(45),
+            folder,
+            trainer="jan",
+            backbone=colour_model(lambda batch: _killing("model", colour_features(batch)))
+            if frozen
+            else tiny(),
+            frozen=frozen,
+            severities=(1, 5),
+            changes={"iterations": 20, "batch_size": 6, "bottleneck": 5},
+        )
+
+
+def killed(folder, mode, place, number):
+    """Such a process, killed."""
+    command = [sys.executable, __file__, str(folder), mode, place, str(number)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == -signal.SIGKILL, (done.returncode, done.stderr[-2000:])
+
+
+_COUNTS = dict.fromkeys(PLACES, 0)
+_WHERE: list[str | int] = ["", 0]
+
+
+def _killing(place, value=None):
+    if _WHERE[0] == place:
+        _COUNTS[place] += 1
+        if _COUNTS[place] == _WHERE[1]:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return value
+
+
+def _main(folder, mode, place, number):
+    from shiftcal import _files
+    from shiftcal.adaptation.training import checkpoint, step
+
+    _WHERE[:] = [place, int(number)]
+    take, remove, replace = step.Stepper.__call__, checkpoint._remove_weights, Path.replace
+
+    def stepping(self, *given):
+        _killing("batch")
+        return take(self, *given)
+
+    def removing(*given):
+        _killing("checkpoint")
+        return remove(*given)
+
+    def replacing(self, target):
+        if "training" not in Path(target).parts and "features" not in Path(target).parts:
+            _killing("write")
+        return replace(self, target)
+
+    step.Stepper.__call__ = stepping
+    checkpoint._remove_weights = removing
+    _files.Path.replace = replacing
+    adapted(folder, mode)
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])
