@@ -15,10 +15,11 @@ import yaml
 from PIL import Image
 
 import shiftcal as sc
+from shiftcal import adaptation
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted(path.name for path in DOCS.glob("*.md"))
+PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<!\\)!?\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
@@ -78,9 +79,15 @@ def test_the_python_blocks_of_a_page_run_one_after_the_other(page, tmp_path, mon
         exec(compile(block, f"docs/{page}", "exec"), namespace)
 
 
+def listed(entries):
+    """Pages of a navigation, those of its sections among them."""
+    for entry in entries:
+        (page,) = entry.values()
+        yield from listed(page) if isinstance(page, list) else [page]
+
+
 def test_the_navigation_lists_every_page_once():
-    listed = [next(iter(entry.values())) for entry in site()["nav"]]
-    assert sorted(listed) == PAGES
+    assert sorted(listed(site()["nav"])) == PAGES
 
 
 def test_the_site_asks_for_no_font_from_elsewhere():
@@ -93,9 +100,9 @@ def test_links_inside_the_docs_lead_somewhere(page):
         if target.startswith(("http://", "https://")):
             continue
         name, _, anchor = target.partition("#")
-        other = name or page
-        assert (DOCS / other).is_file(), f"{page} links to {target}, which does not exist"
-        if anchor and other != "reference.md":  # its anchors are made from docstrings
+        other = (DOCS / page).parent / name if name else DOCS / page
+        assert other.is_file(), f"{page} links to {target}, which does not exist"
+        if anchor and other.name != "reference.md":  # its anchors are made from docstrings
             assert anchor in anchors_of(other), f"{page} links to {target}: no such heading"
 
 
@@ -290,7 +297,11 @@ def test_every_public_name_is_in_the_reference():
 
 
 @pytest.mark.parametrize(
-    "page", ["banks.md", "choose.md", "corruptions.md", "metrics.md", "scale.md"]
+    "page",
+    [
+        *("banks.md", "choose.md", "corruptions.md", "metrics.md", "scale.md"),
+        *(f"adaptation/{name}.md" for name in adaptation.names()),
+    ],
 )
 def test_tables_equal_the_committed_results(page):
     tables = script(DOCS / "figures" / "tables.py")

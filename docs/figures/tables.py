@@ -1,4 +1,4 @@
-"""Write the tables of the docs from the committed results of benchmarks/accuracy.
+"""Write the tables of the docs: committed results of benchmarks/accuracy, recipes of trainers.
 
 A table stands on its page between ``<!-- table: name -->`` and ``<!-- end -->``. Run as a script
 this renews all of them; a test asks that they are what the results say.
@@ -10,12 +10,22 @@ import json
 import re
 import statistics
 import sys
+from dataclasses import fields
+from functools import partial
 from pathlib import Path
+
+from shiftcal import adaptation
 
 DOCS = Path(__file__).resolve().parents[1]
 RESULTS = DOCS.parent / "benchmarks" / "accuracy" / "results"
 SPEED = DOCS.parent / "benchmarks" / "speed" / "results"
-PAGES = ("banks.md", "choose.md", "corruptions.md", "metrics.md", "results.md", "scale.md")
+TRAINERS = adaptation.names()
+PAGES = (
+    *("banks.md", "choose.md", "corruptions.md", "metrics.md", "results.md", "scale.md"),
+    *(f"adaptation/{name}.md" for name in TRAINERS),
+)
+# Settings of a training that every trainer's table shows.
+SHOWN = ("iterations", "batch_size", "lr", "lr_gamma", "weight_decay", "backbone_lr", "bottleneck")
 METHODS = ("vanilla", "ts", "cpcs", "transcal", "sts", "sac")
 SHIFTS = {
     "none": "none: new clean digits",
@@ -333,6 +343,30 @@ def study_speed():
     )
 
 
+def recipes(name):
+    """Settings and options of a trainer by recipe; what is alike in all and usual is left out."""
+    kind = adaptation.get(name)
+    prepared = {"default": kind.prepared(), **{r: kind.prepared(r) for r in kind.recipes}}
+    values = {r: {**s.to_dict(), **t.to_dict()} for r, (t, s) in prepared.items()}
+    usual = adaptation.Settings().to_dict()
+    own = {field.name for field in fields(kind)}
+
+    def is_shown(setting):
+        found = {repr(each[setting]) for each in values.values()}
+        other = setting not in own and repr(usual[setting]) not in found
+        return setting in SHOWN or len(found) > 1 or other
+
+    def cell(value):
+        return f"{value:,}" if type(value) is int else str(value)
+
+    rows = [
+        [f"`{setting}`", *(cell(each[setting]) for each in values.values())]
+        for setting in values["default"]
+        if is_shown(setting)
+    ]
+    return markdown(["", *(f"`{r}`" for r in values)], rows)
+
+
 TABLES = {
     "corruption-effect": corruption_effect,
     "corruption-speed": corruption_speed,
@@ -347,6 +381,7 @@ TABLES = {
     "sharding-plan": sharding_plan,
     "small-coverage": small_coverage,
     "study-speed": study_speed,
+    **{f"recipes-{name}": partial(recipes, name) for name in TRAINERS},
 }
 
 

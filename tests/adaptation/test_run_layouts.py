@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from one_layer import one_layer
 from stored_images import draw_images, write_images
-from tiny_backbone import tiny
 from two_domains import colour_model
 
 from shiftcal import datasets, methods
@@ -64,7 +64,7 @@ def test_a_task_runs_end_to_end(tree, tmp_path, frozen):
         f"{name}:{root}?domain={target}",
         tmp_path / "run",
         trainer="cdan",
-        backbone=colour_model() if frozen else tiny(),
+        backbone=colour_model() if frozen else one_layer(),
         frozen=frozen,
         recipe=RECIPES[name],
         changes=QUICK,

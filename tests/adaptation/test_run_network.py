@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from tiny_backbone import Tiny, tiny
+from one_layer import OneLayer, one_layer
 from two_domains import CLASSES, arrays_of, domains, drawn, write_domain
 
 import shiftcal as sc
@@ -24,7 +24,7 @@ def one_thread():
 
 
 def run(folder, **options):
-    wanted = {"trainer": "cdan", "backbone": tiny(), "severities": (1, 5), "changes": QUICK}
+    wanted = {"trainer": "cdan", "backbone": one_layer(), "severities": (1, 5), "changes": QUICK}
     return adapt(*domains(N), folder, **{**wanted, **options})
 
 
@@ -36,7 +36,7 @@ def finished(tmp_path_factory):
 
 def test_everything_that_calibration_needs_is_stored(finished):
     source, target = domains(N)
-    model = finished.model(tiny())
+    model = finished.model(one_layer())
     parts = finished.split
     expected = sc.SurrogateBank.synthesize(
         model, source.subset(parts.calibration), severities=(1, 5)
@@ -56,11 +56,11 @@ def test_everything_that_calibration_needs_is_stored(finished):
 
 
 def test_the_model_is_the_one_that_the_bank_was_made_with(finished):
-    assert finished.model(tiny()).fingerprint == finished.bank.origin["model"]["fingerprint"]
+    assert finished.model(one_layer()).fingerprint == finished.bank.origin["model"]["fingerprint"]
 
 
 def test_the_backbone_is_trained_and_the_given_one_left_as_it_was(finished):
-    begun, given = tiny().state_dict(), tiny()
+    begun, given = one_layer().state_dict(), one_layer()
     trained = finished.classifier(given).backbone.network.state_dict()
     assert any((trained[name] != begun[name]).any() for name in begun)
     for name, value in given.state_dict().items():
@@ -85,7 +85,7 @@ def test_the_same_call_has_nothing_to_do(finished):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"backbone": tiny(4)}, "training.inputs.backbone was"),
+        ({"backbone": one_layer(4)}, "training.inputs.backbone was"),
         ({"transform": "none"}, 'training.inputs.transform was "default" and is "none"'),
     ],
 )
@@ -108,7 +108,7 @@ def test_a_backbone_without_a_name_must_be_passed_again(finished):
     with pytest.raises(InputError, match="does not say how its backbone is made"):
         finished.model()
     with pytest.raises(FileError, match="does not hold the weights of the network of"):
-        finished.model(torch.nn.Sequential(Tiny(), torch.nn.Conv2d(8, 8, 1)))
+        finished.model(torch.nn.Sequential(OneLayer(), torch.nn.Conv2d(8, 8, 1)))
 
 
 def test_images_are_the_same_from_memory_and_from_files(tmp_path):
@@ -123,7 +123,7 @@ def test_images_are_the_same_from_memory_and_from_files(tmp_path):
             tmp_path / "b",
             tmp_path / folder,
             trainer="mcc",
-            backbone=tiny(),
+            backbone=one_layer(),
             severities=(5,),
             transform="none",
             changes=QUICK,
@@ -149,7 +149,7 @@ def test_an_image_that_cannot_be_read_is_not_left_out_of_a_training(tmp_path):
             tmp_path / "b",
             tmp_path / "run",
             trainer="dan",
-            backbone=tiny(),
+            backbone=one_layer(),
             transform="none",
             changes=QUICK,
         )

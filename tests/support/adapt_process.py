@@ -1,4 +1,4 @@
-"""A process that adapts and kills itself: ``python adapt_process.py FOLDER MODE [PLACE NUMBER]``.
+"""A process that adapts and kills itself: ``python adapt_process.py FOLDER MODE PLACE NUMBER``.
 
 MODE is ``frozen`` or ``network``. PLACE is where it is killed, the NUMBER-th time it comes there:
 ``model`` (a batch of frozen features), ``batch`` (of the training), ``checkpoint`` (written, the
@@ -11,30 +11,36 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 PLACES = ("model", "batch", "checkpoint", "write")
 
 
 def adapted(folder, mode):
-    """The run that all such processes make."""
-    from tiny_backbone import tiny
+    """The run that all such processes make, with a checkpoint every seven steps."""
+    from one_layer import one_layer
     from two_domains import colour_features, colour_model, domains
 
     from shiftcal.adaptation import adapt, run
     from shiftcal.adaptation.devices import cpu_threads
+    from shiftcal.adaptation.training import ledger
 
-    # A checkpoint every few steps, whichever mode.
-    run._FEW = run._OFTEN = 7
     frozen = mode == "frozen"
-    with cpu_threads(1):
+    often = partial(run.Course, checkpoint_every=7)
+    with (
+        cpu_threads(1),
+        patch.object(run, "Course", often),
+        patch.object(ledger, "_SHARE", float("inf")),
+    ):
         return adapt(
             *domains(45),
             folder,
             trainer="jan",
             backbone=colour_model(lambda batch: _killing("model", colour_features(batch)))
             if frozen
-            else tiny(),
+            else one_layer(),
             frozen=frozen,
             severities=(1, 5),
             changes={"iterations": 20, "batch_size": 6, "bottleneck": 5},

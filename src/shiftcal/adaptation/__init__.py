@@ -14,6 +14,7 @@ from shiftcal.adaptation.base import Trainer
 
 if TYPE_CHECKING:
     from shiftcal.adaptation.adapted import Adapted
+    from shiftcal.adaptation.frozen import Frozen, frozen_features
     from shiftcal.adaptation.run import adapt
     from shiftcal.adaptation.settings import Settings
 
@@ -22,9 +23,15 @@ names = _registry.names
 get = _registry.get
 
 # Public name -> the file it is taken from, when it is first asked for.
-_WHERE = {"Adapted": "adapted", "Settings": "settings", "adapt": "run"}
+_WHERE = {
+    "Adapted": "adapted",
+    "Frozen": "frozen",
+    "Settings": "settings",
+    "adapt": "run",
+    "frozen_features": "frozen",
+}
 
-__all__ = ["Adapted", "Settings", "Trainer", "adapt", "get", "names"]
+__all__ = ["Adapted", "Frozen", "Settings", "Trainer", "adapt", "frozen_features", "get", "names"]
 
 
 def __getattr__(name: str) -> Any:

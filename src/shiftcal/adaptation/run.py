@@ -37,8 +37,6 @@ from shiftcal.surrogates import SurrogateBank
 
 # Below the folder of a run, gone when it is finished; and the features, where nobody says where.
 _TRAINING, _FEATURES = "training", "features"
-# Iterations between checkpoints. Those on features take a millisecond, a checkpoint fifty.
-_OFTEN, _FEW = 500, 5000
 
 
 def adapt(  # noqa: PLR0913 (all but the first three are options)
@@ -116,7 +114,6 @@ def adapt(  # noqa: PLR0913 (all but the first three are options)
         device=device,
         precision=precision,
         select=select,
-        checkpoint_every=_FEW if frozen and select == "last" else _OFTEN,
         reporting=told,
     )
     split = task.split(seed)

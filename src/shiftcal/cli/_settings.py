@@ -72,6 +72,18 @@ def choose_settings(
     return chosen
 
 
+def parse_assignments(assignments: Sequence[str]) -> dict[str, Any]:
+    """Names and values of ``--set NAME=VALUE``; values are JSON, or else text.
+
+    Raises:
+        InputError: If one has another form, or a name is given twice.
+    """
+    chosen: dict[str, Any] = {}
+    for assignment in assignments:
+        _put(chosen, *_parse(assignment))
+    return chosen
+
+
 def _choose_map(name: str, assigned: Mapping[str, Any]) -> str | Map:
     """The map's name, or an unfitted one if it has settings of its own."""
     from shiftcal import maps

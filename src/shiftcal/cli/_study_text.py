@@ -23,6 +23,7 @@ def document_of(done: Done) -> dict[str, Any]:
         "tables": [done.folder / "tables" / f"{name}.csv" for name in names.tables],
         "figures": [done.folder / "figures" / f"{name}.png" for name in names.figures],
         "images_scored": done.scored,
+        **({} if done.trained is None else {"trained": done.trained}),
         "evaluated": done.evaluated,
         "records": done.records,
         "left_out": [each.strip() for each in done.missing],
@@ -38,10 +39,12 @@ def text_of(done: Done) -> str:
     if done.missing:
         blocks.append("left out, because it is not there:\n" + "\n".join(done.missing))
     stages = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in done.seconds.items())
+    trained = [] if done.trained is None else [("trained", f"{done.trained:,} in this run")]
     blocks.append(
         _tables.facts(
             [
                 ("scored", f"{_tables.count_of(done.scored)} in this run"),
+                *trained,
                 ("evaluated", f"{done.evaluated:,} of {done.records:,} in this run"),
                 ("seconds", stages),
                 ("report", str(done.folder / _PAGE)),

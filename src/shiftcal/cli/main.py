@@ -13,6 +13,7 @@ from shiftcal.cli._errors import BAD_INPUT, DONE, GATE_FAILED, status_of
 from shiftcal.cli._interrupt import INTERRUPTED, interrupted
 from shiftcal.cli._report import Report, to_json
 from shiftcal.cli._streams import complain, complain_at_length, say, warnings_as_lines
+from shiftcal.cli.adapt import adapt
 from shiftcal.cli.apply import apply
 from shiftcal.cli.bank import bank
 from shiftcal.cli.compare import compare
@@ -36,6 +37,11 @@ _COMMANDS: dict[str, tuple[Callable[..., Report], str]] = {
     "bank": (
         bank,
         "shiftcal bank --model model.onnx --images calibration/ --corruption pixelate -o bank/",
+    ),
+    "adapt": (
+        adapt,
+        "shiftcal adapt --method cdan --source photos/ --target sketches/ \\\n"
+        "    --backbone resnet50 --recipe office-home -o run/",
     ),
     "score": (score, "shiftcal score --bank bank/ --images new-images/ -o target.npz"),
     "merge": (merge, "shiftcal merge part-1.npz part-2.npz part-3.npz -o target.npz"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,13 +25,17 @@ from shiftcal.cli._scoring import (
     reporting,
 )
 from shiftcal.cli._streams import complain, complain_at_length, stdout_kept_for_results
+from shiftcal.cli._study_plan import images_of, with_model
 from shiftcal.cli._study_text import document_of, text_of
 from shiftcal.errors import FileError, InputError, MissingData
 
 if TYPE_CHECKING:
-    from shiftcal.studies import Means, Plan
+    from shiftcal.studies import Means
+    from shiftcal.studies.adapting.plan import AnyPlan
 
 _PLAN = "plan.toml"
+# Folders of which a run has one as soon as it has begun.
+_BEGUN = ("scores", "features", "trainings")
 
 
 def reproduce(
@@ -54,13 +58,17 @@ def reproduce(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(metavar="SPEC", help="The model, as for `shiftcal bank`, for the plan's own."),
+        typer.Option(
+            metavar="SPEC",
+            help="The model, as for `shiftcal bank`, for the plan's own; or the backbone, as for "
+            "`shiftcal adapt`.",
+        ),
     ] = None,
     skip_missing: Annotated[
         bool,
         typer.Option(
             "--skip-missing",
-            help="Run without natural targets and training images that are not there.",
+            help="Run without natural targets, training images and domains that are not there.",
         ),
     ] = False,
     engine: EngineName = "local",
@@ -171,31 +179,30 @@ def _shown(study: str, as_json: bool) -> Report:
     return Report("reproduce", {"plan": text}, text.rstrip("\n"), as_json)
 
 
-def _plan(study: str, data: Path | None, model: str | None) -> Plan:
+def _plan(study: str, data: Path | None, model: str | None) -> AnyPlan:
     from shiftcal import studies
 
     text, where = studies.plan_text(study)
     # Said from the root: scores are known by where their images are, wherever this is run from.
     given = None if data is None else data.expanduser().absolute()
     plan = studies.read_plan(text, data=given, where=where)
-    return plan if model is None else replace(plan, model=replace(plan.model, spec=(model,)))
+    return plan if model is None else with_model(plan, model)
 
 
-def _check_place(study: str, plan: Plan, folder: Path) -> None:
+def _check_place(study: str, plan: AnyPlan, folder: Path) -> None:
     """Refuse a folder where the run would spoil its own plan or images."""
     own = Path(study)
     in_it = own.is_file() and own.resolve() == (folder / _PLAN).resolve()
-    if in_it and not (folder / "scores").is_dir():
+    if in_it and not any((folder / name).is_dir() for name in _BEGUN):
         raise FileError(
             f"{folder} holds the plan itself, {study}, which the run would replace by a copy "
             "without its comments. Name another folder with -o."
         )
-    sets = (spec for each in plan.shifts.sets for spec in each.images)
-    for spec in (*plan.data.images, *plan.data.train, *sets):
+    for spec in images_of(plan):
         refuse_inside(spec, [folder])
 
 
-def _estimated(plan: Plan, folder: Path, how: _How, as_json: bool) -> Report:
+def _estimated(plan: AnyPlan, folder: Path, how: _How, as_json: bool) -> Report:
     from shiftcal import studies
 
     with _explained(), stdout_kept_for_results():
@@ -204,7 +211,7 @@ def _estimated(plan: Plan, folder: Path, how: _How, as_json: bool) -> Report:
     return Report("reproduce", document, str(found), as_json)
 
 
-def _reproduced(plan: Plan, folder: Path, how: _How, as_json: bool) -> Report:
+def _reproduced(plan: AnyPlan, folder: Path, how: _How, as_json: bool) -> Report:
     from shiftcal import studies
 
     with _explained(), stdout_kept_for_results():

@@ -11,19 +11,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from shiftcal.studies.course import Done
     from shiftcal.studies.opened import Run
     from shiftcal.studies.plan.plan import Plan
     from shiftcal.studies.plan.reading import built_in as names
     from shiftcal.studies.plan.reading import plan_text, read_plan
     from shiftcal.studies.plan.text import to_toml
     from shiftcal.studies.record import Record
-    from shiftcal.studies.run import Done, forecast, rebuild, reproduce
+    from shiftcal.studies.run import forecast, rebuild, reproduce
     from shiftcal.studies.stages.estimate import Estimate
     from shiftcal.studies.stages.scoring import Means
 
 # Public name -> the file it is taken from and its name there.
 _WHERE = {
-    "Done": ("run", "Done"),
+    "Done": ("course", "Done"),
     "Estimate": ("stages.estimate", "Estimate"),
     "Means": ("stages.scoring", "Means"),
     "Plan": ("plan.plan", "Plan"),

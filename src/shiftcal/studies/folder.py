@@ -37,7 +37,8 @@ def check_free(folder: Path) -> None:
         raise FileError(
             f"{folder} holds {names[0]!r} and is not the folder of a study. Name a new one."
         )
-    if PLAN in names and "scores" not in names and not _is_ours(folder / PLAN):
+    begun = {"scores", "features", "trainings"} & set(names)
+    if PLAN in names and not begun and not _is_ours(folder / PLAN):
         raise FileError(
             f"{folder} holds a {PLAN} that no study wrote, and it would be overwritten. Name "
             "another folder."

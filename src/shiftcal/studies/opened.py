@@ -9,6 +9,7 @@ from pathlib import Path
 
 from shiftcal.errors import FileError, InputError
 from shiftcal.scoring.one_blas_thread import one_blas_thread
+from shiftcal.studies.adapting.plan import AdaptationPlan, AnyPlan
 from shiftcal.studies.again import PLAN, repair
 from shiftcal.studies.archive import INDEX, Archive
 from shiftcal.studies.plan.plan import Plan
@@ -34,7 +35,7 @@ class Run:
         self.folder = Path(folder)
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> AnyPlan:
         """The plan as it was run.
 
         Raises:
@@ -89,7 +90,12 @@ class Run:
         Raises:
             InputError: If no such evaluation is in the plan.
         """
-        plan, archive = self.plan, self.archive
+        plan = self.plan
+        if isinstance(plan, AdaptationPlan):
+            from shiftcal.studies.adapting.evaluation import recomputed
+
+            return recomputed(plan, self.folder, record)
+        archive = self.archive
         variant, target = self._find(plan, archive, record)
         split = archive.split(record.split, plan.calibration.images)
         seed = seed_of(variant, record.draw, record.split, target)

@@ -6,8 +6,8 @@ from shiftcal import methods
 from shiftcal._registry import Registry
 from shiftcal.errors import InputError
 from shiftcal.studies.catalog.base import Study
+from shiftcal.studies.plan.methods import ORACLE
 from shiftcal.studies.plan.plan import Plan
-from shiftcal.studies.plan.reading import ORACLE
 from shiftcal.studies.variant import Variant
 
 REGISTRY: Registry[Study] = Registry("shiftcal.studies.catalog", "study", Study)

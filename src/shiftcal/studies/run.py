@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +14,15 @@ import numpy as np
 from shiftcal._checks import check_count
 from shiftcal._files import atomic_write, make_folder
 from shiftcal.errors import FileError
+from shiftcal.studies.adapting.plan import AdaptationPlan, AnyPlan
 from shiftcal.studies.again import PLAN, repair
 from shiftcal.studies.archive import Archive
-from shiftcal.studies.catalog.base import Findings
+from shiftcal.studies.course import Course, Done
 from shiftcal.studies.folder import (
     SPLITS,
     begin,
     check_free,
     check_made_of,
-    check_still,
     drop_splits,
     write_text,
 )
@@ -37,7 +35,6 @@ from shiftcal.studies.results import Results
 from shiftcal.studies.stages.about import (
     digests_of,
     left_out_of,
-    read_about,
     scoring_of,
     where_it_ran,
 )
@@ -50,31 +47,8 @@ from shiftcal.studies.stages.sources import Sources, check_made, open_sources
 from shiftcal.studies.variant import CLEAN, Variant
 
 
-@dataclass(frozen=True)
-class Done:
-    """What came of a run.
-
-    Attributes:
-        folder: Where it is.
-        findings: Tables, figures and remarks.
-        scored: Images that were scored by this call; the others were there.
-        evaluated: Evaluations made by this call.
-        records: Evaluations in all.
-        seconds: By stage.
-        missing: What was left out because it was not there.
-    """
-
-    folder: Path
-    findings: Findings
-    scored: int
-    evaluated: int
-    records: int
-    seconds: dict[str, float]
-    missing: tuple[str, ...] = ()
-
-
 def reproduce(
-    plan: Plan,
+    plan: AnyPlan,
     folder: str | os.PathLike[str],
     *,
     means: Means | None = None,
@@ -88,10 +62,12 @@ def reproduce(
         plan: The plan.
         folder: Where everything is written: ``plan.toml``, ``scores/``, ``splits/``,
             ``evaluated/``, ``records.csv``, ``tables/``, ``figures/``, ``data/``, ``report.md``,
-            ``report.json``, ``run.json``.
+            ``report.json``, ``run.json``; of domain adaptation ``features/`` and ``trainings/`` in
+            the place of scores and splits.
         means: How the scoring is done.
-        workers: Processes that evaluate.
-        skip_missing: Whether natural targets and training images that are not there are left out.
+        workers: Processes that evaluate, and train.
+        skip_missing: Whether natural targets, training images and domains that are not there are
+            left out.
         announce: Told how long it will take before it starts.
 
     Raises:
@@ -101,6 +77,12 @@ def reproduce(
     """
     course = _Course(means or Means(), check_count(workers, name="workers"))
     target = Path(folder)
+    if isinstance(plan, AdaptationPlan):
+        from shiftcal.studies.adapting.run import reproduce_adaptation
+
+        return reproduce_adaptation(
+            plan, target, course, skip_missing=skip_missing, announce=announce
+        )
     sources, variants, wanted = _opened(plan, target, skip_missing=skip_missing)
     plan = sources.plan
     make_folder(target)
@@ -116,7 +98,7 @@ def reproduce(
 
 
 def forecast(
-    plan: Plan,
+    plan: AnyPlan,
     folder: str | os.PathLike[str],
     *,
     means: Means | None = None,
@@ -131,6 +113,10 @@ def forecast(
     """
     check_count(workers, name="workers")
     target = Path(folder)
+    if isinstance(plan, AdaptationPlan):
+        from shiftcal.studies.adapting.run import forecast_adaptation
+
+        return forecast_adaptation(plan, target, workers=workers, skip_missing=skip_missing)
     sources, variants, wanted = _opened(plan, target, skip_missing=skip_missing)
     how = means or Means()
     return estimate(sources, wanted, variants, target, means=how, workers=workers)
@@ -154,6 +140,10 @@ def rebuild(
     course = _Course(means or Means(), check_count(workers, name="workers"))
     target = Path(folder)
     plan = Run(target).plan
+    if isinstance(plan, AdaptationPlan):
+        from shiftcal.studies.adapting.run import rebuild_adaptation
+
+        return rebuild_adaptation(plan, target, course)
     course.start(target, (target / PLAN).read_bytes().decode())
     archive = Archive.open(target)
     variants = variants_of(plan, len(archive.scores(CLEAN).logits))
@@ -169,32 +159,8 @@ def rebuild(
     return course.finish(plan, variants, archive, missing=missing)
 
 
-@dataclass
-class _Course:
-    """How a run goes: where, by what plan and means, and how long each stage took."""
-
-    means: Means
-    workers: int
-    folder: Path = Path()
-    text: str = ""
-    earlier: dict[str, Any] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-    _last: float = field(default_factory=time.perf_counter)
-
-    def start(self, folder: Path, text: str) -> None:
-        """With a plan, in a folder; what the run before said there is remembered."""
-        self.folder, self.text = folder, text
-        self.earlier = read_about(folder / ABOUT)
-
-    def check(self) -> None:
-        """Refuse to go on if the plan is another one by now."""
-        check_still(self.folder, self.text)
-
-    def lap(self, stage: str) -> None:
-        """A stage is over."""
-        now = time.perf_counter()
-        self.seconds[stage] = round(now - self._last, 2)
-        self._last = now
+class _Course(Course):
+    """The same to its end, from scores."""
 
     def finish(
         self,

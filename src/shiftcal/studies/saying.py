@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
+from shiftcal.studies.adapting.plan import AnyPlan
 from shiftcal.studies.catalog._pairs import in_points
 from shiftcal.studies.comparing import clearly_above, difference
-from shiftcal.studies.plan.plan import Plan
 from shiftcal.studies.record import Record
 from shiftcal.studies.results import Mean, mean_over_splits, select
 from shiftcal.studies.showing import flips
@@ -217,7 +217,7 @@ def flags_raised(records: Sequence[Record], variants: Mapping[str, str]) -> list
     return told
 
 
-def transcal_readings(plan: Plan, records: Sequence[Record], *, where: str) -> list[str]:
+def transcal_readings(plan: AnyPlan, records: Sequence[Record], *, where: str) -> list[str]:
     """Which readings of TransCal were used, and what each gave.
 
     Args:

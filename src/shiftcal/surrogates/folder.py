@@ -53,8 +53,15 @@ def bank_from_files(paths: Sequence[str | os.PathLike[str]]) -> SurrogateBank:
     return SurrogateBank(sets, classes=scores[0].classes, input=scores[0].input)
 
 
-def save_bank(bank: SurrogateBank, folder: str | os.PathLike[str]) -> None:
+def save_bank(
+    bank: SurrogateBank, folder: str | os.PathLike[str], *, durable: bool = True
+) -> None:
     """Write a bank to a new folder, whole or not at all.
+
+    Args:
+        bank: The bank.
+        folder: Where to.
+        durable: As for :func:`shiftcal.write_scores`.
 
     Raises:
         FileError: If the folder exists and holds something, or cannot be written.
@@ -67,7 +74,7 @@ def save_bank(bank: SurrogateBank, folder: str | os.PathLike[str]) -> None:
     temporary = target.with_name(f".shiftcal-{secrets.token_hex(6)}.tmp")
     try:
         temporary.mkdir()
-        entries = [_save_set(s, j, temporary) for j, s in enumerate(bank)]
+        entries = [_save_set(s, j, temporary, durable=durable) for j, s in enumerate(bank)]
         document = {
             "format": FORMAT,
             "version": VERSION,
@@ -79,7 +86,8 @@ def save_bank(bank: SurrogateBank, folder: str | os.PathLike[str]) -> None:
         }
         text = json.dumps(document, indent=1, ensure_ascii=False)
         (temporary / "bank.json").write_text(text + "\n", "utf-8")
-        flush_file(temporary / "bank.json")
+        if durable:
+            flush_file(temporary / "bank.json")
         if target.exists():
             target.rmdir()
         temporary.replace(target)
@@ -87,7 +95,8 @@ def save_bank(bank: SurrogateBank, folder: str | os.PathLike[str]) -> None:
         raise FileError(f"{target} could not be written: {error.strerror or error}.") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    flush_folder(target.parent)
+    if durable:
+        flush_folder(target.parent)
 
 
 def load_bank(folder: str | os.PathLike[str]) -> SurrogateBank:
@@ -151,7 +160,9 @@ def read_document(source: Path) -> dict[str, Any]:
     return document
 
 
-def _save_set(surrogate: SurrogateSet, position: int, folder: Path) -> dict[str, Any]:
+def _save_set(
+    surrogate: SurrogateSet, position: int, folder: Path, *, durable: bool
+) -> dict[str, Any]:
     name = f"set-{position:02d}.npz"
     scores = Scores(
         values=surrogate.logits,
@@ -159,7 +170,7 @@ def _save_set(surrogate: SurrogateSet, position: int, folder: Path) -> dict[str,
         labels=surrogate.labels,
         features=surrogate.features,
     )
-    write_scores(folder / name, scores)
+    write_scores(folder / name, scores, durable=durable)
     return {
         "file": name,
         "name": surrogate.name,

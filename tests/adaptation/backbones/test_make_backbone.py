@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -56,10 +58,11 @@ def test_a_module_gives_its_output_as_features_and_is_copied():
     net.eval()
     backbone.module.eval()
     close(backbone.module(IMAGES), net(IMAGES))
+    before = [parameter.clone() for parameter in net.parameters()]
     with torch.no_grad():
         for parameter in backbone.module.parameters():
-            parameter.zero_()
-    assert all(parameter.any() for parameter in net.parameters())
+            parameter.add_(1)
+    assert all(map(torch.equal, before, net.parameters()))
 
 
 def test_maps_of_a_module_are_averaged_over_positions():
@@ -161,6 +164,21 @@ def test_a_grey_network_is_tried_with_grey_images():
     assert make_backbone(net, preprocessing=grey).n_features == 3
 
 
+class Wrapped(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = Net()
+
+    def forward(self, x):
+        return SimpleNamespace(logits=self.net(x))
+
+
+def test_a_network_that_gives_its_logits_in_an_object_loses_its_head_too():
+    backbone = make_backbone(TorchModel(Wrapped(), preprocessing=SMALL))
+    assert backbone.n_features == 5
+    assert backbone.module(IMAGES).shape == (3, 5)
+
+
 class Repeated(nn.Module):
     def __init__(self):
         super().__init__()
@@ -190,9 +208,9 @@ def test_a_layer_that_does_not_run_is_told():
 @pytest.mark.parametrize(
     ("module", "words"),
     [
-        (nn.Flatten(0), r"features must be a tensor of shape \(n, d\).*gives shape \(2400,\)"),
-        (nn.LSTM(20, 3), r"failed on images of 20 x 20 pixels: "),
-        (nn.Linear(7, 3), r"failed on images of 20 x 20 pixels: RuntimeError.*Say the size"),
+        (nn.Flatten(0), r"features must be a tensor of shape \(n, d\).*gives shape \(1200,\)"),
+        (nn.LSTM(20, 3), r"failed on an image of 20 x 20 pixels: "),
+        (nn.Linear(7, 3), r"failed on an image of 20 x 20 pixels: RuntimeError.*Say the size"),
     ],
 )
 def test_a_module_that_gives_no_features_is_refused(module, words):
@@ -203,12 +221,12 @@ def test_a_module_that_gives_no_features_is_refused(module, words):
 def test_a_classifier_without_a_last_linear_layer_must_say_its_features():
     net = nn.Sequential(nn.Conv2d(3, 4, 20), nn.Flatten())
     model = TorchModel(net, preprocessing=SMALL)
-    with pytest.raises(InputError, match="must end in a linear layer.*features_from=LAYER"):
+    with pytest.raises(InputError, match=r"must end in a linear layer.*features_from=LAYER"):
         make_backbone(model)
 
 
 def test_a_model_without_gradients_is_refused_with_the_way_out():
-    with pytest.raises(InputError, match="PyTorch module.*got CallableModel.*frozen=True.*--froz"):
+    with pytest.raises(InputError, match=r"PyTorch module.*got CallableModel.*frozen=True.*--froz"):
         make_backbone(lambda images: images.mean(axis=(2, 3)))
 
 
@@ -220,9 +238,9 @@ def test_other_kinds_of_numbers_are_refused(here):
 
 
 def test_an_unknown_name_is_told_with_those_there_are():
-    with pytest.raises(UnknownName, match="no backbone is called 'resnet5'. Did you mean"):
+    with pytest.raises(UnknownName, match=r"no backbone is called 'resnet5'\. Did you mean"):
         make_backbone("resnet5")
-    with pytest.raises(UnknownName, match="such as timm:resnet50 or torch:package.module:factory"):
+    with pytest.raises(UnknownName, match="such as timm:resnet50 or torch:package"):
         make_backbone("vgg")
     with pytest.raises(UnknownName, match="no kind of model is called 'tmm'"):
         make_backbone("tmm:resnet50")

@@ -115,6 +115,15 @@ def test_images_that_cannot_be_sent_are_refused_with_the_way_out():
         next(feed_of(images).batches(0, 1))
 
 
+def test_a_worker_imports_no_torch():
+    code = (
+        "import sys, shiftcal.adaptation.feeds._workers, shiftcal.adaptation.backbones\n"
+        "print([name for name in ('torch', 'cv2', 'sklearn') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 SCRIPT = """
     import numpy as np, sys
     from shiftcal.adaptation.feeds.augment.pipelines import training_transform

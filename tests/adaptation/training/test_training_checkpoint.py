@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -21,9 +23,11 @@ from training_process import (
 
 from shiftcal.adaptation.devices import cpu_threads
 from shiftcal.adaptation.feeds.arrays import ArrayFeed
+from shiftcal.adaptation.training import ledger
 from shiftcal.adaptation.training.checkpoint import Checkpoints, State
 from shiftcal.adaptation.training.identity import differences
 from shiftcal.adaptation.training.loop import Course, train
+from shiftcal.adaptation.training.weights import not_finite
 from shiftcal.errors import FileError
 
 
@@ -183,7 +187,7 @@ def test_tied_and_strided_weights_are_kept(tmp_path):
         feed = ArrayFeed(*data("images"), batch_size=8, seed=3)
         feed = feed if before is None else Watched(feed, before)
         course = Course(device="cpu", checkpoint_every=8)
-        with cpu_threads(1):
+        with cpu_threads(1), patch.object(ledger, "_SHARE", float("inf")):
             train(objective, feed, settings(), folder, course, identity={})
         return objective
 
@@ -193,6 +197,47 @@ def test_tied_and_strided_weights_are_kept(tmp_path):
     parts = run(tmp_path / "parts")
     assert same(whole, parts)
     assert parts.extra.weight is parts.classifier.head.weight
+
+
+def test_checkpoints_that_take_too_long_are_left_out_but_for_the_last(tmp_path, monkeypatch):
+    written = []
+
+    def slow(self, state, tensors):
+        written.append(state.step)
+        time.sleep(0.3)
+
+    monkeypatch.setattr(Checkpoints, "write", slow)
+    feed = ArrayFeed(*data("features"), batch_size=8, seed=3)
+
+    def run(folder, **options):
+        written.clear()
+        course = Course(device="cpu", checkpoint_every=8, **options)
+        with cpu_threads(1):
+            train(
+                network("features", Moments()),
+                feed,
+                settings(iterations=30),
+                tmp_path / folder,
+                course,
+                identity={},
+                validate=lambda _: next(accuracies),
+            )
+        return list(written)
+
+    accuracies = iter([0.1, 0.2, 0.3, 0.4] * 2)
+    # The second would have to wait for six seconds.
+    assert run("last") == [8, 30]
+    assert run("best", select="source-validation") == [8, 16, 24, 30]
+
+
+def test_a_sum_that_is_too_large_is_told_from_numbers_that_are_not_finite():
+    large = torch.full((4,), 3e38)
+    whole = {"counts": torch.tensor([1, 2]), "half": torch.ones(3, dtype=torch.float16)}
+    assert not_finite({**whole, "large": large}) is None
+    for wrong in (float("nan"), float("inf"), -float("inf")):
+        assert not_finite({**whole, "large": large, "w": torch.tensor([1.0, wrong])}) == "w"
+    both = torch.tensor([float("inf"), -float("inf")])
+    assert not_finite({**whole, "both": both}) == "both"
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path):

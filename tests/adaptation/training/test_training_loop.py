@@ -16,6 +16,7 @@ from shiftcal.adaptation.base import Trainer
 from shiftcal.adaptation.devices import cpu_threads
 from shiftcal.adaptation.feeds.arrays import ArrayFeed
 from shiftcal.adaptation.feeds.base import Feed
+from shiftcal.adaptation.training import ledger
 from shiftcal.adaptation.training.history import read_history
 from shiftcal.adaptation.training.loop import Course, train
 from shiftcal.adaptation.training.randomness import seeded
@@ -196,7 +197,7 @@ def test_a_finished_training_is_not_done_again(tmp_path):
 
 
 @pytest.mark.parametrize("loss", ["classification", "transfer"])
-def test_a_loss_that_is_not_finite_is_told_with_its_step(tmp_path, loss):
+def test_a_loss_that_is_not_finite_is_told_with_its_step(tmp_path, loss, monkeypatch):
     @final
     @dataclass(frozen=True, kw_only=True)
     class Breaking(Trainer):
@@ -216,6 +217,7 @@ def test_a_loss_that_is_not_finite_is_told_with_its_step(tmp_path, loss):
     watched = network("features", trainer)
     feed = training_process.Watched(ArrayFeed(*data("features"), batch_size=8, seed=3), before)
     course = Course(seed=3, device="cpu", checkpoint_every=16)
+    monkeypatch.setattr(ledger, "_SHARE", float("inf"))
     with pytest.raises(FitError) as caught:
         train(watched, feed, settings(), tmp_path, course, identity={})
     message = str(caught.value)

@@ -8,6 +8,7 @@ import pytest
 
 from shiftcal import studies
 from shiftcal.errors import InputError
+from shiftcal.studies.plan.plan import Plan
 from shiftcal.studies.plan.reading import read_plan
 from shiftcal.studies.plan.text import to_toml
 from shiftcal.studies.planned import REGISTRY, study_of, variants_of
@@ -20,7 +21,11 @@ def built_in(name):
     return studies.read_plan(studies.plan_text(name)[0], data="/data")
 
 
-@pytest.mark.parametrize("name", studies.names())
+# Those of domain adaptation are of another kind.
+NAMES = [name for name in studies.names() if isinstance(built_in(name), Plan)]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_its_study_takes_it_and_says_what_is_evaluated(name):
     plan = built_in(name)
     assert study_of(plan).title
@@ -35,11 +40,11 @@ def test_its_study_takes_it_and_says_what_is_evaluated(name):
 
 
 def test_every_study_has_a_plan():
-    assert {built_in(name).study for name in studies.names()} == set(REGISTRY.names())
+    assert {built_in(name).study for name in NAMES} == set(REGISTRY.names())
 
 
 def test_every_plan_says_what_to_get_and_where_to_put_it():
-    for name in studies.names():
+    for name in NAMES:
         plan = built_in(name)
         assert "/data" in plan.data.fetch
         assert all("/data" in each.fetch for each in plan.shifts.sets)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from shiftcal.adaptation._torch import nn, torch
+from shiftcal.adaptation.backbones.trial import tried
 from shiftcal.errors import InputError
+from shiftcal.models.preprocessing import Preprocessing
 
 
 class Features(nn.Module):
@@ -42,38 +44,42 @@ class Features(nn.Module):
         return heard[-1]
 
 
-def without_head(network: Any, images: Any) -> Any:
+def without_head(network: Any, preprocessing: Preprocessing) -> tuple[Any, int]:
     """The network with the linear layer that gives its logits taken out, which changes it.
 
     Args:
         network: A classifier.
-        images: Some that it takes, to see which layer that is.
+        preprocessing: What images it takes, to see which layer that is.
+
+    Returns:
+        The network, and how many features the layer was given.
 
     Raises:
         InputError: If its logits do not come from a linear layer.
     """
-    path = _last_linear(network, images)
+    path = _last_linear(network, preprocessing)
     if not path:
         raise InputError(
             "a classifier must end in a linear layer to be used without it as a backbone; this "
             "one does not. Say which layer gives the features: features_from=LAYER, or pass a "
             "module that gives them."
         )
+    n_features = network.get_submodule(path).in_features
     parent, _, name = path.rpartition(".")
     setattr(network.get_submodule(parent), name, nn.Identity())
-    return network
+    return network, int(n_features)
 
 
-def _last_linear(network: Any, images: Any) -> str:
+def _last_linear(network: Any, preprocessing: Preprocessing) -> str:
     outputs: dict[str, Any] = {}
     handles = [
         layer.register_forward_hook(lambda _l, _i, out, path=path: outputs.update({path: out}))
         for path, layer in network.named_modules()
-        if isinstance(layer, nn.Linear)
+        if path and isinstance(layer, nn.Linear)
     ]
     try:
         with torch.no_grad():
-            result = network(images)
+            result = tried(network, preprocessing)
     finally:
         for handle in handles:
             handle.remove()

@@ -7,18 +7,13 @@ import re
 from typing import Any
 
 from shiftcal._registry import suggest
-from shiftcal.adaptation._torch import nn
+from shiftcal.adaptation._torch import nn, torch
 from shiftcal.adaptation.backbones.base import Backbone, reference_preprocessing
 from shiftcal.adaptation.backbones.digits import PREPROCESSING as DIGITS
 from shiftcal.adaptation.backbones.digits import digits_cnn
 from shiftcal.adaptation.backbones.headless import Features, without_head
 from shiftcal.adaptation.backbones.named import CLASSIFIERS
-from shiftcal.adaptation.backbones.trial import (
-    as_evaluated,
-    count_features,
-    leave_out_unused,
-    trial_images,
-)
+from shiftcal.adaptation.backbones.trial import leave_out_unused, tried
 from shiftcal.errors import InputError, UnknownName
 from shiftcal.models import Model, TorchModel, as_model
 from shiftcal.models.preprocessing import Preprocessing
@@ -58,14 +53,13 @@ def make_backbone(
         carried = getattr(spec, "preprocessing", None)
         if preprocessing is None and isinstance(carried, Preprocessing):
             preprocessing = carried
-        module = Features(copy.deepcopy(spec))
-        return _finished(module, preprocessing or reference_preprocessing(), None)
+        return _whole(copy.deepcopy(spec), preprocessing or reference_preprocessing(), None)
     return _of_model(as_model(spec), preprocessing)
 
 
 def _named(name: str, pretrained: bool, preprocessing: Preprocessing | None) -> Backbone:
     if name == "digits-cnn":
-        return _finished(Features(digits_cnn()), preprocessing or DIGITS, name)
+        return _whole(digits_cnn(), preprocessing or DIGITS, name)
     network, own = CLASSIFIERS[name](name, pretrained)
     return _headless(network, preprocessing or own, name)
 
@@ -82,23 +76,31 @@ def _of_model(model: Model, preprocessing: Preprocessing | None) -> Backbone:
     preprocessing = preprocessing or model.preprocessing
     if model.features_from is None:
         return _headless(network, preprocessing, model.spec)
+    _check_numbers(preprocessing)
     module = Features(network, model.features_from)
-    leave_out_unused(module, trial_images(module, preprocessing))
-    return _finished(module, preprocessing, model.spec)
+    with torch.enable_grad():
+        features = tried(module, preprocessing)
+        leave_out_unused(module, features)
+    return Backbone(module.train(), int(features.shape[1]), preprocessing, model.spec)
+
+
+def _whole(network: Any, preprocessing: Preprocessing, spec: str | None) -> Backbone:
+    _check_numbers(preprocessing)
+    module = Features(network)
+    with torch.no_grad():
+        n_features = int(tried(module, preprocessing).shape[1])
+    return Backbone(module.train(), n_features, preprocessing, spec)
 
 
 def _headless(network: Any, preprocessing: Preprocessing, spec: str | None) -> Backbone:
-    images = trial_images(network, preprocessing)
-    with as_evaluated(network):
-        without_head(network, images)
-    return _finished(Features(network), preprocessing, spec)
+    _check_numbers(preprocessing)
+    network, n_features = without_head(network, preprocessing)
+    return Backbone(Features(network).train(), n_features, preprocessing, spec)
 
 
-def _finished(module: Any, preprocessing: Preprocessing, spec: str | None) -> Backbone:
+def _check_numbers(preprocessing: Preprocessing) -> None:
     if (preprocessing.layout, preprocessing.dtype) != ("nchw", "float32"):
         raise InputError(
             "a backbone must take images as float32 with channels first; got "
             f"{preprocessing.dtype} in layout {preprocessing.layout}. Leave out dtype and layout."
         )
-    images = trial_images(module, preprocessing)
-    return Backbone(module.train(), count_features(module, images), preprocessing, spec)

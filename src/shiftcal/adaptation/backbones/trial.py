@@ -15,58 +15,53 @@ from shiftcal.models.preprocessing import Preprocessing
 _SIDES = (32, 224)
 
 
-def trial_images(module: Any, preprocessing: Preprocessing) -> Any:
-    """Two black images, as large as the preprocessing says or else as the module takes.
+def tried(module: Any, preprocessing: Preprocessing) -> Any:
+    """What a module gives for a black image, in evaluation mode; it is left in the mode it was in.
+
+    The image is as large as the preprocessing says, or else as the module takes.
 
     Raises:
-        InputError: If the module fails on them.
+        InputError: If the module fails.
     """
     said = side_of(preprocessing)
+    sides = _SIDES if said is None else (said,)
     first = next(iter(module.parameters()), torch.zeros(()))
-    failures = []
-    for side in _SIDES if said is None else (said,):
-        shape = (2, preprocessing.channels, side, side)
-        images = torch.zeros(shape, device=first.device)
+    why = ""
+    for side in sides:
+        image = torch.zeros((1, preprocessing.channels, side, side), device=first.device)
         try:
-            with as_evaluated(module), torch.no_grad():
-                module(images)
+            with _evaluated(module):
+                return module(image)
         except ShiftcalError:
             raise
         except Exception as error:  # a module raises what it likes
-            told = str(error).strip().partition("\n")[0]
-            failures.append(f"{type(error).__name__}: {told}")
-        else:
-            return images
-    sides = " and of ".join(f"{side} x {side}" for side in (_SIDES if said is None else (said,)))
+            why = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+    told = " and of ".join(f"{side} x {side}" for side in sides)
     raise InputError(
-        f"the backbone failed on images of {sides} pixels: {failures[-1]}. Say the size that it "
-        "takes in its preprocessing: resize and crop."
+        f"the backbone failed on an image of {told} pixels: {why}. Say the size that it takes in "
+        "its preprocessing: resize and crop."
     )
 
 
-def count_features(module: Any, images: Any) -> int:
-    """How many features a module gives an image."""
-    with as_evaluated(module), torch.no_grad():
-        return int(module(images).shape[1])
-
-
-def leave_out_unused(module: Any, images: Any) -> None:
+def leave_out_unused(module: Any, features: Any) -> None:
     """Train no parameter that has no part in the features, such as those of layers behind them.
 
     They would have no gradient, for which processes that train together wait.
+
+    Args:
+        module: The backbone.
+        features: What it gave, with the graph that leads there.
     """
     wanted = [parameter for parameter in module.parameters() if parameter.requires_grad]
     if not wanted:
         return
-    with as_evaluated(module), torch.enable_grad():
-        total = module(images).sum()
-        slopes = torch.autograd.grad(total, wanted, allow_unused=True)
+    slopes = torch.autograd.grad(features.sum(), wanted, allow_unused=True)
     for parameter, slope in zip(wanted, slopes, strict=True):
         parameter.requires_grad_(slope is not None)
 
 
 @contextmanager
-def as_evaluated(module: Any) -> Iterator[None]:
+def _evaluated(module: Any) -> Iterator[None]:
     """In evaluation mode meanwhile, so that no statistics of batches change."""
     modes = [(part, part.training) for part in module.modules()]
     module.eval()

@@ -35,7 +35,7 @@ class CDAN(Trainer):
     recipes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "office-home": {"iterations": 30_000},
         "visda": {"iterations": 30_000},
-        "frozen": {"iterations": 2_000, "hidden": 256},
+        "frozen": {"iterations": 1_000, "hidden": 64, "warm_up": 300},
         "digits": {"iterations": 5_000, "batch_size": 64, "hidden": 256, "backbone_lr": 1.0},
     }
 

@@ -30,7 +30,7 @@ class DAN(Trainer):
     recipes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "office-home": {"iterations": 10_000},
         "visda": {"iterations": 10_000},
-        "frozen": {"iterations": 2_000},
+        "frozen": {"iterations": 1_000},
         "digits": {"iterations": 5_000, "batch_size": 64, "lr": 0.01, "backbone_lr": 1.0},
     }
 

@@ -32,7 +32,7 @@ class MCC(Trainer):
     recipes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "office-home": {"iterations": 30_000, "bottleneck": 2048, "temperature": 2.5},
         "visda": {"iterations": 30_000, "lr": 0.002, "temperature": 3.0},
-        "frozen": {"iterations": 2_000, "batch_size": 32},
+        "frozen": {"iterations": 1_000, "batch_size": 32},
         "digits": {"iterations": 5_000, "batch_size": 64, "lr": 0.01, "backbone_lr": 1.0},
     }
 

@@ -36,7 +36,7 @@ class MDD(Trainer):
     recipes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "office-home": {"iterations": 30_000, "bottleneck": 2048, "width": 2048},
         "visda": {"iterations": 30_000, "batch_size": 36, "bottleneck": 1024, "width": 1024},
-        "frozen": {"iterations": 2_000, "bottleneck": 256, "width": 256},
+        "frozen": {"iterations": 1_000, "bottleneck": 256, "width": 128, "warm_up": 300},
         "digits": {
             "iterations": 5_000,
             "batch_size": 64,

@@ -39,7 +39,7 @@ class SAFN(Trainer):
     recipes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "office-home": {"iterations": 10_000},
         "visda": {"iterations": 10_000, "batch_size": 36, "delta": 0.3},
-        "frozen": {"iterations": 2_000, "lr": 0.003, "bottleneck": 256},
+        "frozen": {"iterations": 1_000, "lr": 0.003, "bottleneck": 256},
         "digits": {
             "iterations": 5_000,
             "batch_size": 64,

@@ -25,7 +25,7 @@ class SourceOnly(Trainer):
     recipes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "office-home": {"iterations": 2_500},
         "visda": {"iterations": 20_000},
-        "frozen": {"iterations": 2_000, "lr": 0.003, "bottleneck": 256},
+        "frozen": {"iterations": 1_000, "lr": 0.003, "bottleneck": 256},
         "digits": {
             "iterations": 5_000,
             "batch_size": 64,

@@ -20,7 +20,8 @@ class Course:
         seed: Decides everything random.
         device: As torch names it, or ``"auto"``.
         precision: Of the forward pass: ``"bfloat16"`` or ``"float16"``; ``None`` is float32.
-        checkpoint_every: Iterations between two checkpoints.
+        checkpoint_every: Iterations between two checkpoints; some are left out where they would
+            take more than a twentieth of the time.
         select: Which weights are the result: the last, or those of the checkpoint with the best
             accuracy on validation images of the source; the latest among equals.
         reporting: How progress is told.

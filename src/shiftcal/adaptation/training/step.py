@@ -33,7 +33,7 @@ class Stepper:
         if precision is not None:
             self._cast = torch.autocast(device.type, getattr(torch, precision))
         # Small gradients are zero in float16 unless the loss is made larger.
-        self.scaler = torch.amp.GradScaler(device.type) if precision == "float16" else None
+        self._scaler = torch.amp.GradScaler(device.type) if precision == "float16" else None
 
     def __call__(self, batch: Batch, step: int) -> tuple[Any, Any, Any]:
         """Losses of the iteration: classification, transfer, total; tensors, not waited for."""
@@ -42,14 +42,23 @@ class Stepper:
             losses = self._forward(source, labels, target, step)
         for parameter in self._parameters:
             parameter.grad = None
-        if self.scaler is None:
+        if self._scaler is None:
             losses.total.backward()
             self._optimiser.step(step)
         else:
-            self.scaler.scale(losses.total).backward()
-            self.scaler.step(self._optimiser, step)
-            self.scaler.update()
+            self._scaler.scale(losses.total).backward()
+            self._scaler.step(self._optimiser, step)
+            self._scaler.update()
         return losses.classification.detach(), losses.transfer.detach(), losses.total.detach()
+
+    def scaling(self) -> dict[str, Any] | None:
+        """How gradients are scaled, as JSON can hold it; ``None`` if they are not."""
+        return None if self._scaler is None else self._scaler.state_dict()
+
+    def restore(self, scaling: dict[str, Any] | None) -> None:
+        """Go on with what :meth:`scaling` gave."""
+        if self._scaler is not None and scaling is not None:
+            self._scaler.load_state_dict(scaling)
 
     def _moved(self, batch: Batch) -> Batch:
         return Batch(

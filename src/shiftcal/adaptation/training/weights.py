@@ -23,10 +23,12 @@ def training_tensors(objective: Any, momentum: Mapping[str, Any]) -> dict[str, A
 
 def not_finite(tensors: Mapping[str, Any]) -> str | None:
     """The name of the first that holds NaN or infinite numbers, or ``None``."""
-    for name, tensor in tensors.items():
-        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            return name
-    return None
+    real = {name: tensor for name, tensor in tensors.items() if tensor.is_floating_point()}
+    # A sum is finite only if all its terms are, and is found much faster than they are looked at;
+    # one that is not may also be too large.
+    if bool(torch.isfinite(torch.stack([tensor.detach().sum() for tensor in real.values()])).all()):
+        return None
+    return next((name for name, one in real.items() if not torch.isfinite(one).all()), None)
 
 
 def to_bytes(tensors: Mapping[str, Any]) -> bytes:

@@ -82,7 +82,7 @@ class Processes(_Executors):
         with ctrl_c_held_back():
             self.executors[place] = part_of_joblib("loky").ProcessPoolExecutor(
                 max_workers=1,
-                initializer=_settle,
+                initializer=settle,
                 initargs=(os.getpid(),),
                 env=limits,
                 timeout=None,
@@ -198,7 +198,7 @@ def _loaded(folder: str) -> Work:
 _HELD: dict[str, Worker] = {}
 
 
-def _settle(parent: int) -> None:
+def settle(parent: int) -> None:
     """Leave Ctrl-C to the parent, end when it is gone, and grow without being ended for it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if os.name != "nt":  # where a process is told the number of its parent even when that is gone

@@ -107,7 +107,7 @@ def compared(plan: Plan) -> list[Variant]:
     ladder, targets = ladder_of(plan), targets_of(plan)
     return [
         Variant(
-            key=_key(each.name, each.settings),
+            key=variant_key(each.name, each.settings),
             label=each.label,
             method=each.name,
             ladder=ladder,
@@ -119,6 +119,6 @@ def compared(plan: Plan) -> list[Variant]:
     ]
 
 
-def _key(name: str, settings: Mapping[str, Any]) -> str:
+def variant_key(name: str, settings: Mapping[str, Any]) -> str:
     """The name of the method, and of what is set otherwise than by default."""
     return "-".join([name, *(str(value) for value in settings.values())])

@@ -17,8 +17,8 @@ from shiftcal.studies.catalog._corruption_choice.tables import (
 )
 from shiftcal.studies.catalog._corruption_choice.views import View, choices_figure, spread_figure
 from shiftcal.studies.catalog.base import Findings, Study, compared, targets_of
+from shiftcal.studies.plan.methods import ORACLE
 from shiftcal.studies.plan.plan import Plan
-from shiftcal.studies.plan.reading import ORACLE
 from shiftcal.studies.results import Results
 from shiftcal.studies.variant import Ladder, Variant
 

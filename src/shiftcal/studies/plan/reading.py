@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
 from shiftcal._registry import suggest
 from shiftcal.errors import FileError, InputError, UnknownName
+from shiftcal.studies.adapting.plan import STUDY as ADAPTATION
+from shiftcal.studies.adapting.plan import AnyPlan
 from shiftcal.studies.plan.checking import check_plan
+from shiftcal.studies.plan.entries import file_name, needed, spelled
+from shiftcal.studies.plan.methods import read_methods
 from shiftcal.studies.plan.plan import (
     CalibrationPlan,
     DataPlan,
     LadderPlan,
-    MethodPlan,
     ModelPlan,
     NaturalSet,
     Plan,
@@ -24,8 +26,6 @@ from shiftcal.studies.plan.plan import (
 from shiftcal.studies.plan.tables import TomlTable
 
 BUILT_IN = Path(__file__).parent.parent / "plans"
-ORACLE = "oracle"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _DATA = "{data}"
 
 
@@ -63,7 +63,7 @@ def plan_text(plan: str | os.PathLike[str]) -> tuple[str, str]:
 
 def read_plan(
     text: str, *, data: str | os.PathLike[str] | None = None, where: str = "plan"
-) -> Plan:
+) -> AnyPlan:
     """A plan from its text.
 
     Args:
@@ -80,6 +80,10 @@ def read_plan(
     except tomllib.TOMLDecodeError as error:
         raise FileError(f"{where} is not TOML: {error}.") from error
     root = TomlTable(_filled(values, data, where), where)
+    if values.get("study") == ADAPTATION:
+        from shiftcal.studies.adapting.reading import read_adaptation_plan
+
+        return read_adaptation_plan(root)
     plan = Plan(
         study=root.word("study"),
         about=root.text("about") or "",
@@ -87,7 +91,7 @@ def read_plan(
         data=_data(root.table("data")),
         calibration=_calibration(root.table("calibration")),
         shifts=_shifts(root.table("shifts")),
-        methods=_methods(root.anything("methods"), where),
+        methods=read_methods(root.anything("methods"), where),
         seeds=root.counts("seeds", Plan.seeds),
         bins=root.count("bins", 15) or 15,
         ladders=tuple(_ladder(table) for table in root.tables("ladders")),
@@ -114,7 +118,7 @@ def _filled(value: Any, data: str | os.PathLike[str] | None, where: str) -> Any:
 
 def _model(table: TomlTable) -> ModelPlan:
     found = ModelPlan(
-        spec=_needed(table, "spec"),
+        spec=needed(table, "spec"),
         groups=table.text("groups"),
         batch_size=table.count("batch_size", None),
         dtype=table.text("dtype") or ModelPlan.dtype,
@@ -125,7 +129,7 @@ def _model(table: TomlTable) -> ModelPlan:
 
 def _data(table: TomlTable) -> DataPlan:
     found = DataPlan(
-        images=_needed(table, "images"),
+        images=needed(table, "images"),
         labels=table.text("labels"),
         limit=table.count("limit", None),
         train=table.texts("train"),
@@ -140,7 +144,7 @@ def _data(table: TomlTable) -> DataPlan:
 def _calibration(table: TomlTable) -> CalibrationPlan:
     usual = CalibrationPlan()
     found = CalibrationPlan(
-        corruption=_spelled(table.text("corruption") or usual.corruption),
+        corruption=spelled(table.text("corruption") or usual.corruption),
         severities=tuple(sorted(table.counts("severities", usual.severities, least=1))),
         images=table.count("images", usual.images) or usual.images,
     )
@@ -151,7 +155,7 @@ def _calibration(table: TomlTable) -> CalibrationPlan:
 def _shifts(table: TomlTable) -> ShiftPlan:
     usual = ShiftPlan()
     found = ShiftPlan(
-        corruptions=tuple(_spelled(name) for name in table.texts("corruptions")),
+        corruptions=tuple(spelled(name) for name in table.texts("corruptions")),
         severities=tuple(sorted(table.counts("severities", usual.severities))),
         made=table.text("made"),
         seed=table.count("seed", 0, least=0) or 0,
@@ -163,16 +167,11 @@ def _shifts(table: TomlTable) -> ShiftPlan:
 
 
 def _natural(table: TomlTable) -> NaturalSet:
-    name = table.word("name")
-    if not _NAME.fullmatch(name):
-        raise InputError(
-            f"{table.where} name must be letters, digits, '-', '_' and '.'; got {name!r}. What is "
-            "shown is the title."
-        )
+    name = file_name(table, "name")
     found = NaturalSet(
         name=name,
         title=table.text("title") or name,
-        images=_needed(table, "images"),
+        images=needed(table, "images"),
         labels=table.text("labels"),
         column=table.text("column"),
         fetch=table.text("fetch") or "",
@@ -182,17 +181,9 @@ def _natural(table: TomlTable) -> NaturalSet:
 
 
 def _ladder(table: TomlTable) -> LadderPlan:
-    found = LadderPlan(table.word("name"), _spelled(table.word("corruption")), _strengths(table))
+    found = LadderPlan(table.word("name"), spelled(table.word("corruption")), _strengths(table))
     table.done()
     return found
-
-
-def _spelled(corruption: str) -> str:
-    """A published name as files and records have it: ``Defocus-Blur`` is ``defocus_blur``."""
-    from shiftcal import corruptions
-
-    usual = corruption.replace("-", "_").lower()
-    return usual if usual in corruptions.names() else corruption
 
 
 def _strengths(table: TomlTable) -> tuple[tuple[float, ...], ...]:
@@ -206,51 +197,3 @@ def _strengths(table: TomlTable) -> tuple[tuple[float, ...], ...]:
             f"each severity; got {given!r}."
         )
     return tuple(tuple(float(x) for x in step) for step in steps)
-
-
-def _methods(given: object, where: str) -> tuple[MethodPlan, ...]:
-    if given is None:
-        return ()
-    if not isinstance(given, list):
-        raise InputError(f"{where} methods must be a list of names or tables; got {given!r}.")
-    return tuple(_method(each, f"{where} methods {i}") for i, each in enumerate(given, 1))
-
-
-def _method(given: object, where: str) -> MethodPlan:
-    table = TomlTable({"name": given} if isinstance(given, str) else given, where)
-    name = table.word("name").lower()
-    label = table.text("label")
-    settings = {key: value for key, value in table.values.items() if key not in ("name", "label")}
-    if name != ORACLE:
-        method = _found(name, where)
-        made = method(**_known(method, settings, where))
-        label = label or type(made).__name__
-    elif settings:
-        raise InputError(f"{where}: the oracle has no settings; got {', '.join(settings)}.")
-    return MethodPlan(name, label or "Oracle", settings, where)
-
-
-def _found(name: str, where: str) -> Any:
-    from shiftcal import methods
-
-    try:
-        return methods.get(name)
-    except UnknownName as error:
-        raise UnknownName(f"{where}: {error}") from error
-
-
-def _known(method: Any, settings: dict[str, Any], where: str) -> dict[str, Any]:
-    known = sorted(method().get_params())
-    for name in settings:
-        if name not in known:
-            raise InputError(
-                f"{where}: {method.__name__} has no setting {name!r}. {suggest(name, known)}"
-            )
-    return settings
-
-
-def _needed(table: TomlTable, name: str) -> tuple[str, ...]:
-    found = table.texts(name)
-    if not found or not all(found):
-        raise InputError(f"{table.where} needs {name} = ...; it was not given.")
-    return found

@@ -10,8 +10,8 @@ from importlib.metadata import version
 
 from shiftcal import methods
 from shiftcal.studies.archive import Archive, Entry
+from shiftcal.studies.plan.methods import ORACLE
 from shiftcal.studies.plan.plan import Plan
-from shiftcal.studies.plan.reading import ORACLE
 from shiftcal.studies.record import Record
 from shiftcal.studies.stages.draws import seed_of
 from shiftcal.studies.stages.outcome import Outcome

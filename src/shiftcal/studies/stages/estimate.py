@@ -37,6 +37,8 @@ class Estimate:
         evaluation_seconds: What they take.
         bytes: What the scores take on disk.
         report_seconds: What figures and tables take.
+        trainings: Networks to be trained; ``None`` for a study that trains none.
+        training_seconds: What they take, with their outputs.
     """
 
     images: int
@@ -45,26 +47,35 @@ class Estimate:
     evaluation_seconds: float
     bytes: int
     report_seconds: float = _REPORT_SECONDS
+    trainings: int | None = None
+    training_seconds: float = 0.0
 
     @property
     def seconds(self) -> float:
         """All of it."""
         scoring = self.images / self.rate if self.images else 0.0
-        return scoring + self.evaluation_seconds + self.report_seconds
+        return scoring + self.training_seconds + self.evaluation_seconds + self.report_seconds
 
     def __str__(self) -> str:
-        scoring = "all images are scored already"
+        parts = []
         if self.images:
             took = in_words(self.images / self.rate)
-            scoring = (
+            parts.append(
                 f"{self.images:,} images to score at about {self.rate:,.0f} a second ({took}), "
                 f"{_size(self.bytes)} on disk"
             )
+        elif self.trainings is None:
+            parts.append("all images are scored already")
+        if self.trainings is not None:
+            took = in_words(self.training_seconds)
+            plural = "" if self.trainings == 1 else "s"
+            trained = f"{self.trainings:,} training{plural} ({took})"
+            parts.append(trained if self.trainings else "all networks are trained already")
         evaluating = "all evaluations are made already"
         if self.evaluations:
             took = in_words(self.evaluation_seconds)
             evaluating = f"{self.evaluations:,} evaluations ({took})"
-        return f"{scoring}; {evaluating}. About {in_words(self.seconds)} in all."
+        return f"{'; '.join([*parts, evaluating])}. About {in_words(self.seconds)} in all."
 
 
 def _size(count: int) -> str:
@@ -93,7 +104,7 @@ def estimate(
     left = Left.of(sources, wanted, folder, means)
     cells = _missing(plan, variants, left.archive)
     if not left.images and not cells:
-        return Estimate(0, 0.0, 0, 0.0, 0, report_seconds=_report_seconds(folder))
+        return Estimate(0, 0.0, 0, 0.0, 0, report_seconds=report_seconds(folder))
     work = left.job.work
     made = one_output(work.model, work.images)
     k = made.logits.shape[1]
@@ -112,12 +123,16 @@ def estimate(
         evaluations=len(cells),
         evaluation_seconds=evaluation_seconds(plan, cells, shape, own=own, workers=workers),
         bytes=left.images * (k + d) * (2 if plan.model.dtype == "float16" else 4),
-        report_seconds=_report_seconds(folder),
+        report_seconds=report_seconds(folder),
     )
 
 
-def _report_seconds(folder: Path) -> float:
-    """What the report of the run before took, with opening what it is of."""
+def report_seconds(folder: Path) -> float:
+    """What the report of the run before took, with opening what it is of.
+
+    Args:
+        folder: Of the run.
+    """
     told = read_about(folder / ABOUT).get("seconds")
     took = (
         [told.get(stage, 0.0) for stage in ("opening", "report")] if isinstance(told, dict) else []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from shiftcal.studies.stages.outcome import (
     judged,
     rows_of,
 )
+from shiftcal.studies.stages.processes import in_processes
 from shiftcal.studies.variant import Ladder, Target, Variant
 
 # Targets that a worker takes at a time: what is lost by Ctrl-C, and what methods are fitted for.
@@ -122,20 +122,7 @@ def _run(tasks: list[Task], archive: Archive, workers: int) -> Generator[_Found]
             for each in outcomes_of(task, archive):
                 yield task.split, [each]
         return
-    from joblib import Parallel, delayed  # type: ignore[import-untyped]
-
-    from shiftcal.scoring.engines._executors import ctrl_c_held_back
-
-    parallel = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)
-    with ctrl_c_held_back():  # workers start here; Ctrl-C ends them from this process
-        results = parallel(delayed(_all_of)(task, archive) for task in tasks)
-    try:
-        for found in results:  # noqa: UP028 (`yield from` would close them, and they would warn)
-            yield found
-    finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of tasks that are given up: the next run does them
-            results.close()
+    yield from in_processes(_all_of, [(task, archive) for task in tasks], workers)
 
 
 def _all_of(task: Task, archive: Archive) -> _Found:

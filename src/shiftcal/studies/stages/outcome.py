@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from shiftcal.maps.temperature import Temperature
 from shiftcal.methods import Method
 from shiftcal.numerics.softmax import p_max
 from shiftcal.studies.archive import Archive, Split, Stored
-from shiftcal.studies.plan.reading import ORACLE
+from shiftcal.studies.plan.methods import ORACLE
 from shiftcal.studies.variant import CLEAN, Ladder, Target, Variant
 from shiftcal.surrogates import SurrogateBank, SurrogateSet
 
@@ -88,21 +88,28 @@ class Fitted:
     n_calibration: int
 
 
-def fitted(variant: Variant, bank: SurrogateBank, archive: Archive) -> Fitted:
+class Trained(Protocol):
+    """Where the features of the images are that a model was trained on."""
+
+    def train_features(self) -> Floats | None:
+        """Features of the training images, ``(m, d)``."""
+
+
+def fitted(variant: Variant, bank: SurrogateBank, trained: Trained) -> Fitted:
     """The variant's method, fitted to a bank; a draw of its own comes after that."""
     if variant.method == ORACLE:
         return Fitted(None, 1, len(bank.clean))
     method: Method = methods.get(variant.method)(**variant.settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)  # what matters comes again as a flag
-        method.fit(bank, source_features=_source_features(variant, method, archive))
+        method.fit(bank, source_features=_source_features(variant, method, trained))
     return Fitted(method, len(bank) if method.uses_bank else 1, len(bank.clean))
 
 
-def _source_features(variant: Variant, method: Method, archive: Archive) -> Floats | None:
+def _source_features(variant: Variant, method: Method, trained: Trained) -> Floats | None:
     if not method.uses_features:
         return None
-    features = archive.train_features()
+    features = trained.train_features()
     if features is None:
         raise InputError(
             f"{variant.label} needs features of training images, and there are none: name them "

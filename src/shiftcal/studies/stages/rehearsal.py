@@ -15,7 +15,7 @@ from shiftcal._types import Logits
 from shiftcal.errors import FitError, FitWarning, InputError
 from shiftcal.scoring.one_blas_thread import one_blas_thread
 from shiftcal.studies.archive import Stored
-from shiftcal.studies.plan.reading import ORACLE
+from shiftcal.studies.plan.methods import ORACLE
 from shiftcal.studies.stages.outcome import Fitted, judged
 from shiftcal.studies.variant import Variant
 from shiftcal.surrogates import SurrogateBank

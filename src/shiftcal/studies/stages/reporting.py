@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from shiftcal._files import atomic_write, make_folder
 from shiftcal.report.figures.base import write_figure
@@ -18,6 +19,7 @@ from shiftcal.report.page import (
 )
 from shiftcal.report.tables.table import Table
 from shiftcal.report.tables.write import write_table
+from shiftcal.studies.adapting.plan import AnyPlan
 from shiftcal.studies.catalog.base import Findings, Study
 from shiftcal.studies.plan.text import to_toml
 from shiftcal.studies.results import Results
@@ -51,10 +53,37 @@ def report(study: Study, results: Results, *, missing: tuple[str, ...] = ()) -> 
     Raises:
         FileError: If something cannot be written.
     """
-    folder = results.archive.folder
     findings = study.findings(results)
     if len(results.plan.seeds) == 1:
         findings = _of_one_split(findings)
+    how = _HOW.format(data=_KEPT if findings.data else "")
+    about = AboutRun(results.archive.folder, results.plan, study.title, how, missing)
+    write_findings(findings, about)
+    return findings
+
+
+@dataclass(frozen=True)
+class AboutRun:
+    """What a report says beside the findings.
+
+    Attributes:
+        folder: Of the run.
+        plan: As it was run.
+        title: Of the page.
+        how: Where the numbers come from, in Markdown.
+        missing: What was left out because it was not there.
+    """
+
+    folder: Path
+    plan: AnyPlan
+    title: str
+    how: str
+    missing: tuple[str, ...] = ()
+
+
+def write_findings(findings: Findings, about: AboutRun) -> None:
+    """Write them as :func:`report` does."""
+    folder = about.folder
     for name in (TABLES, FIGURES, *((DATA,) if findings.data else ())):
         make_folder(folder / name)
     with replacing(folder, _files(findings)):
@@ -65,8 +94,7 @@ def report(study: Study, results: Results, *, missing: tuple[str, ...] = ()) -> 
         for name, text in findings.data.items():
             with atomic_write(folder / DATA / name) as temporary:
                 temporary.write_text(text, "utf-8")
-        write_page(_page(study, results, findings, missing), folder / PAGE)
-    return findings
+        write_page(_page(findings, about), folder / PAGE)
 
 
 def _of_one_split(findings: Findings) -> Findings:
@@ -89,18 +117,17 @@ def _files(findings: Findings) -> list[str]:
     return [*tables, *figures, *(f"{DATA}/{name}" for name in findings.data)]
 
 
-def _page(study: Study, results: Results, findings: Findings, missing: tuple[str, ...]) -> Page:
-    plan = results.plan
+def _page(findings: Findings, about: AboutRun) -> Page:
+    plan, missing = about.plan, about.missing
     parts: list[object] = [Paragraph(plan.about)] if plan.about else []
     parts += [Bullets(tuple(findings.remarks))]
     if missing:
         parts += [Heading("Left out, because it is not there"), Code("\n".join(missing))]
     for title, shown in _by_title(findings).items():
         parts += [Heading(title), *shown]
-    how = _HOW.format(data=_KEPT if findings.data else "")
-    parts += [Heading("Where the numbers come from"), Markdown(how)]
+    parts += [Heading("Where the numbers come from"), Markdown(about.how)]
     parts += [Heading("The plan"), Code(to_toml(plan), language="toml")]
-    return Page(study.title, tuple(parts))  # type: ignore[arg-type]
+    return Page(about.title, tuple(parts))  # type: ignore[arg-type]
 
 
 def _by_title(findings: Findings) -> dict[str, list[Figure | Table]]:

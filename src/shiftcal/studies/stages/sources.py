@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 import numpy as np
 
 from shiftcal import methods
 from shiftcal.datasets import ImageSet, as_image_set, calibration_split
-from shiftcal.errors import FileError, InputError, MissingData, MissingExtra
+from shiftcal.errors import InputError, MissingData
 from shiftcal.models import Model, as_model
+from shiftcal.studies.plan.methods import ORACLE
 from shiftcal.studies.plan.plan import MethodPlan, NaturalSet, Plan
-from shiftcal.studies.plan.reading import ORACLE
 from shiftcal.studies.stages.enough import (
     check_enough,
     check_labels,
@@ -22,8 +21,8 @@ from shiftcal.studies.stages.enough import (
     one_output,
 )
 from shiftcal.studies.stages.missing import Missing, told
+from shiftcal.studies.stages.search import Search
 
-T = TypeVar("T")
 # Of a limit: a choice of images that no split depends on.
 _LIMIT_SEED = 0
 _TRAIN = "the training images"
@@ -67,7 +66,7 @@ def open_sources(plan: Plan, *, skip_missing: bool = False) -> Sources:
         InputError: If something is there and cannot be used: too few images, labels that are none
             of the model's.
     """
-    search = _Search()
+    search = Search()
     model_spec, model = search.first("the model", plan.model.spec, as_model, plan.data.fetch)
     images_spec, images = search.first(
         "the images", plan.data.images, _opener(plan.data.labels), plan.data.fetch
@@ -84,7 +83,7 @@ def open_sources(plan: Plan, *, skip_missing: bool = False) -> Sources:
         sets = {name: _in_groups(plan, each) for name, each in sets.items()}
     if train is not None:
         _check_features(plan, model, images)
-        train = _limited(_in_groups(plan, train), plan.data.train_limit, _TRAIN)
+        train = limited(_in_groups(plan, train), plan.data.train_limit, _TRAIN)
     chosen = replace(
         plan,
         model=replace(plan.model, spec=(model_spec,)),
@@ -104,7 +103,7 @@ def same_choice(plan: Plan, images: ImageSet) -> ImageSet:
 
     It is decided by the labels, which all versions have in common: by groups and by the limit.
     """
-    return _limited(_in_groups(plan, images), plan.data.limit, "the images")
+    return limited(_in_groups(plan, images), plan.data.limit, "the images")
 
 
 def check_made(made: Mapping[str, str]) -> None:
@@ -116,7 +115,7 @@ def check_made(made: Mapping[str, str]) -> None:
     Raises:
         MissingData: Naming those that are not there.
     """
-    search = _Search()
+    search = Search()
     for name, spec in made.items():
         search.first(name, (spec,), as_image_set, "")
     if search.missing:
@@ -129,55 +128,11 @@ def check_made(made: Mapping[str, str]) -> None:
         raise MissingData(told([Missing(what, search.missing[0].tried)], skipping=True))
 
 
-class _Search:
-    """Alternatives tried one after the other; what is found nowhere is remembered."""
-
-    def __init__(self) -> None:
-        self.missing: list[Missing] = []
-        self.left_out: list[str] = []
-
-    def first(
-        self,
-        what: str,
-        specs: Sequence[str],
-        open_one: Callable[[str], T],
-        fetch: str,
-        *,
-        optional: bool = False,
-    ) -> tuple[str, T | None]:
-        """The first alternative that is there, and what it opens as.
-
-        Raises:
-            InputError: If one is there and cannot be used.
-        """
-        reasons = []
-        for spec in specs:
-            try:
-                return spec, open_one(spec)
-            except (MissingData, MissingExtra) as error:
-                reasons.append(f"{spec}: {error}")
-            except FileError as error:
-                if not isinstance(error.__cause__, FileNotFoundError):
-                    raise
-                reasons.append(f"{spec}: {error}")
-        self.missing.append(Missing(what, tuple(reasons), fetch, optional))
-        return specs[0], None
-
-    def leave_out(self) -> None:
-        """What was found missing last is left out, and said so."""
-        self.left_out.append(str(self.missing.pop()))
-
-    def raise_if_missing(self, *, skipping: bool = False) -> None:
-        """Raises MissingData with everything that was found nowhere."""
-        if self.missing:
-            raise MissingData(told(self.missing, skipping=skipping))
-
-
 def _opener(labels: str | None) -> Callable[[str], ImageSet]:
     return lambda spec: as_image_set(spec, labels=labels)
 
 
-def _train(plan: Plan, search: _Search, skip: bool) -> tuple[Plan, ImageSet | None]:
+def _train(plan: Plan, search: Search, skip: bool) -> tuple[Plan, ImageSet | None]:
     """Training images, if a method needs their features."""
     needing = [method for method in plan.methods if _uses_features(method)]
     if not needing:
@@ -207,7 +162,7 @@ def _uses_features(method: MethodPlan) -> bool:
     return method.name != ORACLE and bool(methods.get(method.name).uses_features)
 
 
-def _sets(plan: Plan, search: _Search, skip: bool) -> tuple[Plan, dict[str, ImageSet]]:
+def _sets(plan: Plan, search: Search, skip: bool) -> tuple[Plan, dict[str, ImageSet]]:
     found: dict[str, ImageSet] = {}
     kept: list[NaturalSet] = []
     for each in plan.shifts.sets:
@@ -260,8 +215,14 @@ def _check_features(plan: Plan, model: Model, images: ImageSet) -> None:
         )
 
 
-def _limited(images: ImageSet, limit: int | None, what: str) -> ImageSet:
-    """A stratified choice of the images, if there are more."""
+def limited(images: ImageSet, limit: int | None, what: str) -> ImageSet:
+    """A stratified choice of the images, if there are more.
+
+    Args:
+        images: All of them.
+        limit: How many at most; ``None`` is all.
+        what: They are called in messages.
+    """
     if limit is None or limit >= len(images):
         return images
     labels = np.zeros(len(images), np.intp) if images.labels is None else images.labels

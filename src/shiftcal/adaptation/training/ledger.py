@@ -1,0 +1,134 @@
+"""What is kept of a training: the history of its losses, and checkpoints."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from shiftcal.adaptation.settings import Settings
+from shiftcal.adaptation.training.checkpoint import Best, Checkpoints, State
+from shiftcal.adaptation.training.course import Course
+from shiftcal.adaptation.training.divergence import check_losses, check_weights
+from shiftcal.adaptation.training.history import History, Row, Tally
+from shiftcal.adaptation.training.weights import not_finite
+
+# A checkpoint is left out if the last one took more than a share of the time that has passed since:
+# steps may last less than 1 ms, and to write what survives a power cut takes tens of them.
+_SHARE = 0.05
+# Rows of the history in all, about.
+_ROWS = 100
+
+
+class Ledger:
+    """Kept by every process, and written by the first.
+
+    Args:
+        folder: Where everything is written.
+        kept: The checkpoints.
+        settings: Of the training.
+        course: How it is run.
+        main: Whether this process writes.
+    """
+
+    def __init__(
+        self, folder: Path, kept: Checkpoints, settings: Settings, course: Course, *, main: bool
+    ) -> None:
+        self._folder, self._kept, self._main = folder, kept, main
+        self._settings, self._course = settings, course
+        self._row_every = -(-settings.iterations // _ROWS)
+        self._tally = Tally()
+        self._not_before = 0.0
+        # Iterations, and where the last row or checkpoint was due, in the newest checkpoint.
+        self._newest = (0, 0)
+        self.best: Best | None = None
+        self.stopped_at = 0
+        self.history: History
+
+    def begin(self, state: State | None) -> None:
+        """Go on from a checkpoint, or begin."""
+        rows: list[Row] = []
+        if state is not None:
+            self.stopped_at, self.best, rows = state.stopped_at, state.best, state.rows
+            self._newest = (state.step, state.stopped_at)
+            self._tally = Tally(state.since, state.sums)
+        self.history = History(self._folder if self._main else None, rows)
+
+    @property
+    def next_stop(self) -> int:
+        """The next iteration after which a row or a checkpoint is due."""
+        done = self.stopped_at
+        every = (self._row_every, self._course.checkpoint_every)
+        return min(self._settings.iterations, *(done - done % n + n for n in every))
+
+    def ends(self, step: int) -> bool:
+        """Whether this was the last iteration."""
+        return step == self._settings.iterations
+
+    def checkpoint_due(self, step: int) -> bool:
+        """Whether a checkpoint is due after so many iterations, and the accuracy before it."""
+        return self.ends(step) or step % self._course.checkpoint_every == 0
+
+    def count(self, window: Sequence[Sequence[float]], first: int) -> None:
+        """Count the losses of iterations in a row, of which ``first`` is the first.
+
+        Raises:
+            FitError: If one is not finite.
+        """
+        check_losses(window, first, self._settings, self._said_of_newest())
+        for losses in window:
+            self._tally.add(losses)
+
+    def stop(self, step: int, accuracy: float | None) -> None:
+        """Note what is due after so many iterations, but for the checkpoint."""
+        if self.ends(step) or accuracy is not None or step % self._row_every == 0:
+            rate = self._settings.lr_at(step - 1)
+            self.history.append(Row(step, rate, *self._tally.means(), accuracy))
+            self._tally = Tally()
+        if accuracy is not None and self._is_best(accuracy):
+            self.best = Best(step, accuracy)
+        self.stopped_at = step
+
+    def _is_best(self, accuracy: float) -> bool:
+        if self._course.select == "last":
+            return False
+        return self.best is None or accuracy >= self.best.accuracy
+
+    def is_worth_keeping(self, step: int) -> bool:
+        """Whether a checkpoint that is due is to be written."""
+        selected = self.best is not None and self.best.step == step
+        return self.ends(step) or selected or time.monotonic() >= self._not_before
+
+    def keep(self, step: int, tensors: Mapping[str, Any], scaler: dict[str, Any] | None) -> None:
+        """Have a checkpoint of this moment, if there is none.
+
+        Raises:
+            FitError: If a tensor is not finite.
+            FileError: If it cannot be written.
+        """
+        holds = (step, self.stopped_at)
+        if not self._main or holds == self._newest:
+            return
+        begun = time.monotonic()
+        check_weights(not_finite(tensors), step, self._settings, self._said_of_newest())
+        state = State(
+            step=step,
+            stopped_at=self.stopped_at,
+            since=self._tally.steps,
+            sums=self._tally.sums,
+            rows=self.history.rows,
+            best=self.best,
+            scaler=scaler,
+        )
+        self._kept.write(state, tensors)
+        self._newest = holds
+        now = time.monotonic()
+        self._not_before = now + (now - begun) / _SHARE
+
+    def _said_of_newest(self) -> str:
+        if not self._main:
+            return f"The last checkpoint is kept in {self._folder}."
+        if not self._newest[0]:
+            return "There was no checkpoint yet."
+        return f"The checkpoint of step {self._newest[0]:,} is kept in {self._folder}."

@@ -1,0 +1,1 @@
+"""Studies of domain adaptation: networks are trained, task by task, and their outputs judged."""

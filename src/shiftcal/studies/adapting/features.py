@@ -1,0 +1,121 @@
+"""Frozen features of every domain, computed once and shared by all trainings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from shiftcal._files import make_folder
+from shiftcal.adaptation.frozen import Frozen, frozen_features
+from shiftcal.scoring.job import Job
+from shiftcal.scoring.notes import Notes
+from shiftcal.scoring.pending import pending
+from shiftcal.scoring.setup import cache_folder
+from shiftcal.scoring.shard import Condition
+from shiftcal.scoring.store import FolderStore
+from shiftcal.studies.adapting.plan import AdaptationPlan, DomainPlan
+from shiftcal.studies.adapting.sources import Domains
+from shiftcal.studies.stages.digests import digest
+from shiftcal.studies.stages.scoring import Means, which
+from shiftcal.studies.stages.stored import read_bank
+from shiftcal.surrogates.build import WORKSHOP
+from shiftcal.surrogates.conditions import conditions_of
+from shiftcal.surrogates.synthesize import Options, labelled_work
+
+FOLDER = "features"
+
+
+def make_features(domains: Domains, run: Path, means: Means) -> tuple[dict[str, Frozen], int]:
+    """Have the features of every domain in the folder of a run, whatever was done before.
+
+    Domains that are a source have those of the surrogate sets, too.
+
+    Args:
+        domains: The images and the backbone.
+        run: Folder of the run.
+        means: How it is done; their cache is not used.
+
+    Returns:
+        The features by name of the domain, and how many images were scored by this call.
+
+    Raises:
+        InputError: If the backbone fails, or an image cannot be read.
+        FileError: If something cannot be written; what is done is kept.
+    """
+    plan, found, scored = domains.plan, {}, 0
+    for domain in plan.domains:
+        job = left_of(domains, domain, run)
+        scored += 0 if job is None else pending_in(job, _place(plan, domain, run))
+        make_folder(_place(plan, domain, run).parent)
+        found[domain.name] = frozen_features(
+            domains.backbone,
+            domains.images[domain.name],
+            _place(plan, domain, run),
+            corruption=plan.calibration.corruption,
+            severities=_severities(plan, domain),
+            engine=means.engine,
+            reporting=means.reporting,
+        )
+    return found, scored
+
+
+def count_left(domains: Domains, run: Path) -> tuple[int, Job | None]:
+    """How many images are to be scored, and one of the jobs, to be measured; nothing is written."""
+    images, some = 0, None
+    for domain in domains.plan.domains:
+        job = left_of(domains, domain, run)
+        if job is not None:
+            images += pending_in(job, _place(domains.plan, domain, run))
+            some = some or job
+    return images, some
+
+
+def left_of(domains: Domains, domain: DomainPlan, run: Path) -> Job | None:
+    """The features that are missing of a domain, as a job; ``None`` if all are there."""
+    bank = _place(domains.plan, domain, run)
+    document = read_bank(bank)
+    sets = [] if document is None else document["sets"]
+    there = {(entry["corruption"], entry["severity"]) for entry in sets}
+    missing = [c for c in _conditions(domains.plan, domain) if which(c) not in there]
+    if not missing:
+        return None
+    images = domains.images[domain.name]
+    begun = bank / WORKSHOP
+    work = labelled_work(
+        domains.backbone,
+        images.relabelled(np.zeros(len(images), np.intp)),  # as frozen_features has it
+        None,
+        Options(features="all"),
+        notes=Notes(begun if begun.is_dir() else None, cache_folder(None)),
+        before=None if document is None else document["origin"]["model"]["batch_size"],
+    )
+    return Job(work, tuple(missing), lasting=False)
+
+
+def pending_in(job: Job, bank: Path) -> int:
+    """Images of a job that no finished part of a bank has."""
+    cache = cache_folder(None)
+    if not (bank / WORKSHOP).is_dir() and (cache is None or not cache.is_dir()):
+        return job.n_images
+    store = FolderStore(bank / WORKSHOP / "shards", cache=cache)
+    try:
+        return pending(job, store)
+    finally:
+        store.close()
+
+
+def _place(plan: AdaptationPlan, domain: DomainPlan, run: Path) -> Path:
+    told = digest(plan.network.backbone, domain.images, domain.labels, domain.limit)
+    return run / FOLDER / f"{domain.name}-{told}"
+
+
+def _severities(plan: AdaptationPlan, domain: DomainPlan) -> tuple[int, ...]:
+    sources = {source for source, _ in plan.tasks}
+    return plan.calibration.severities if domain.name in sources else ()
+
+
+def _conditions(plan: AdaptationPlan, domain: DomainPlan) -> list[Condition]:
+    severities = list(_severities(plan, domain))
+    corruption = plan.calibration.corruption
+    return conditions_of(corruption, severities) if severities else [Condition()]

@@ -1,0 +1,169 @@
+"""``shiftcal adapt``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from onnx_resnet import mean_colour_onnx
+from two_domains import CLASSES, drawn, write_domain
+
+from shiftcal.adaptation import Adapted, names
+from shiftcal.adaptation.devices import cpu_threads
+
+N = 60
+IMAGES = "--source photos --target sketches --backbone net.onnx?features_from=x --frozen"
+QUICK = "--set iterations=20 --set batch_size=8 --set bottleneck=6 --severity 1,5"
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    with cpu_threads(1):
+        yield
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Two domains in class folders, one of them without labels too, and a backbone."""
+    folder = tmp_path_factory.mktemp("domains")
+    write_domain(folder / "photos", *drawn(N, seed=1))
+    images, labels = drawn(N, shift=0.7, seed=2)
+    write_domain(folder / "sketches", images, labels)
+    np.save(folder / "bare.npy", images)
+    (folder / "net.onnx").write_bytes(mean_colour_onnx(["n", 3, 16, 16]))
+    return folder
+
+
+@pytest.fixture
+def folder(made, tmp_path, monkeypatch):
+    """The same in a folder of the test's own, which is the current one."""
+    for each in made.iterdir():
+        (tmp_path / each.name).symlink_to(each)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_run_says_what_came_and_what_is_next(folder, shiftcal):
+    done = shiftcal("adapt --method mcc", IMAGES, QUICK, "-o run")
+    assert (done.status, done.err) == (0, "")
+    made = Adapted.open("run")
+    losses = made.document["trained"]["losses"]
+    assert done.out.splitlines() == [
+        "method    mcc, recipe frozen",
+        "backbone  net.onnx?features_from=x, frozen",
+        "source    photos",
+        "          48 to train on, 12 to calibrate on",
+        "target    sketches",
+        "          30 seen without labels, 30 held out",
+        "trained   20 steps",
+        f"losses    classification {losses['classification']:.4f}, "
+        f"transfer {losses['transfer']:.4f}",
+        f"accuracy  {made.bank.clean.summary().accuracy:.4f} on the calibration images of the "
+        "source",
+        f"          {made.accuracy:.4f} on the held-out target",
+        "run       run",
+        "",
+        "next      shiftcal compare --target run/target.npz --bank run/bank --source-train "
+        "run/source-train.npz",
+    ]
+    assert made.bank.classes == CLASSES
+    following = done.out.splitlines()[-1].removeprefix("next      shiftcal ")
+    after = shiftcal(following, "--resamples 0")
+    assert after.status == 0
+    assert "missing" not in after.out
+
+
+def test_a_target_without_labels_has_no_accuracy(folder, shiftcal, shiftcal_json):
+    images = IMAGES.replace("sketches", "bare.npy")
+    done = shiftcal("adapt --method dan", images, QUICK, "-o run")
+    assert "not known, since it has no labels on the held-out target" in done.out
+    document = shiftcal_json("adapt --method dan", images, QUICK, "-o run")
+    assert document["accuracy"]["target"] is None
+    assert document["method"] == "dan"
+
+
+def test_the_document_says_all_and_the_docs_name_it(folder, shiftcal_json):
+    document = shiftcal_json("adapt", IMAGES, QUICK, "--set entropy=true --seed 3 -o run")
+    assert document["method"] == "cdan"
+    assert document["options"]["entropy"] is True
+    assert document["settings"]["iterations"] == 20
+    assert document["images"] == {"train": 48, "calibration": 12, "seen": 30, "held_out": 30}
+    assert (document["seed"], document["steps"], document["resumed_at"]) == (3, 20, 0)
+    from test_cli_help import DOCS
+
+    text = DOCS.read_text("utf-8")
+    section = text.partition("## `shiftcal adapt`")[2].partition("\n## ")[0]
+    for key in document:
+        assert f"`{key}`" in section or f"`{key}`" in text.partition("## JSON")[2], key
+
+
+def test_features_are_shared_between_runs(folder, shiftcal):
+    for seed in (0, 1):
+        words = f"--features shared --seed {seed} -o run-{seed}"
+        assert shiftcal("adapt --method dan", IMAGES, QUICK, words).status == 0
+    assert len(list((folder / "shared").iterdir())) == 2
+    assert not (folder / "run-0" / "features").exists()
+
+
+def test_the_best_weights_can_be_kept(folder, shiftcal):
+    done = shiftcal("adapt --method dan", IMAGES, QUICK, "--select source-validation -o run")
+    assert done.status == 0
+    assert Adapted.open("run").document["identity"]["training"]["select"] == "source-validation"
+
+
+def test_the_trainers_are_listed(shiftcal, shiftcal_json):
+    done = shiftcal("adapt --list")
+    assert [line.split()[0] for line in done.out.splitlines()[1:]] == names()
+    listed = shiftcal_json("adapt --list")["trainers"]
+    assert [each["name"] for each in listed] == names()
+    for each in listed:
+        assert set(each["recipes"]) >= {"frozen", "office-home", "visda"}
+        assert each["summary"].endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--target sketches --backbone net.onnx -o run", "--source must be given"),
+        ("--source photos --target sketches --backbone net.onnx", "-o must be given"),
+        (f"{IMAGES} -o photos/run", "the output lies in the folder that is read"),
+        (f"{IMAGES} -o sketches/run", "the output lies in the folder that is read"),
+        (f"{IMAGES} --method dam -o run", "no trainer is called 'dam'"),
+        (f"{IMAGES} --set iteration=3 -o run", "Did you mean 'iterations'?"),
+        (f"{IMAGES} --set iterations -o run", "--set must be of the form NAME=VALUE"),
+        (f"{IMAGES} --set lr=1 --set lr=2 -o run", "'lr' is given twice"),
+        (f"{IMAGES} --recipe office -o run", "CDAN has no recipe 'office'"),
+        (f"{IMAGES} --corruption fog,contrast -o run", "--corruption must be one; got 2"),
+        (f"{IMAGES} --severity six -o run", "--severity must be a number"),
+        (f"{IMAGES.replace(' --frozen', '')} --features f -o run", "goes with --frozen"),
+        (f"{IMAGES.replace(' --frozen', '')} -o run", "--frozen"),
+        (f"{IMAGES.replace('photos', 'bare.npy')} -o run", "has no labels, and what a network"),
+        (f"{IMAGES} --device tpu -o run", "device must be one that torch has here"),
+    ],
+)
+def test_what_cannot_be_used_is_told_in_a_line(folder, refused, words, told):
+    assert told in refused("adapt", words)
+    assert not (folder / "run").exists()
+
+
+def test_a_diverging_training_is_told(folder, refused):
+    assert "lr" in refused("adapt --method dan", IMAGES, QUICK, "--set lr=1e30 -o run")
+
+
+@pytest.mark.slow
+def test_processes_of_torchrun_train_together_and_one_speaks(folder):
+    words = f"adapt --method dan {IMAGES} {QUICK} -o together".split()
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2",
+         "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "shiftcal", *words],
+        capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.count("next      shiftcal compare") == 1
+    made = Adapted.open("together")
+    assert made.document["identity"]["training"]["processes"] == 2
+    assert np.isfinite(made.target.values).all()

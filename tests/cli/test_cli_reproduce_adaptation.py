@@ -1,0 +1,157 @@
+"""``shiftcal reproduce`` with a study of domain adaptation."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from toy_adaptation import EVALUATIONS, IMAGES, NETWORKS, PLAN, SPEC, write_domains
+
+from shiftcal import studies
+from shiftcal.cli.main import run as program
+from shiftcal.studies.adapting import estimate, pace
+from shiftcal.studies.stages import reporting
+from shiftcal.studies.stages.rehearsal import Cost
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.filterwarnings("ignore:30 images of .* are tested on")
+
+COMMAND = "reproduce mine.toml --data . --workers 1"
+# Thirty images are in three bins.
+BINS = "bins = 3"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Pictures are drawn once; nothing is timed for long."""
+    monkeypatch.setattr(reporting, "write_figure", lambda *_: None)
+    monkeypatch.setattr(estimate, "measured_rate", lambda _: 1000.0)
+    monkeypatch.setattr(
+        estimate, "costs_of", lambda variants, *_, **__: [Cost(1, 0)] * len(variants)
+    )
+    monkeypatch.setattr(pace, "_HEADS", 2)
+    monkeypatch.delenv("SHIFTCAL_CACHE", raising=False)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The folder of a study that was run once, with figures."""
+    folder = write_domains(tmp_path_factory.mktemp("adaptation") / "study")
+    (folder / "mine.toml").write_text(PLAN, "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.delenv("SHIFTCAL_CACHE", raising=False)
+        assert program([*COMMAND.split(), "--json"]) == 0
+    return folder
+
+
+@pytest.fixture
+def there(finished, monkeypatch):
+    """The same, which the test may look at and not change, as the current folder."""
+    monkeypatch.chdir(finished)
+    return finished
+
+
+@pytest.fixture
+def copied(finished, tmp_path, monkeypatch):
+    """A copy, whose run knows its images by where they were; as the current folder."""
+    folder = shutil.copytree(finished, tmp_path / "copy")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_a_run_tells_what_was_found_and_what_was_done(copied, shiftcal):
+    (network,) = copied.glob("runs/mine/trainings/dawn_to_noon/dan-*/seed-1")
+    shutil.rmtree(network)
+    done = shiftcal("reproduce runs/mine/plan.toml -o runs/mine --workers 1")
+    assert done.status == 0, done.err
+    (note,) = (line for line in done.err.splitlines() if line.startswith("note: 1 training ("))
+    assert note.endswith(" in all.")
+    assert done.out.startswith("- Adaptation beats training on the source alone (")
+    lines = done.out.splitlines()
+    assert "ECE by trainer" in lines
+    assert "trained    1 in this run" in lines
+    # It came to the numbers it had, which are evaluated already.
+    assert f"evaluated  0 of {EVALUATIONS} in this run" in lines
+    assert lines[-1] == "report     runs/mine/report.md"
+
+
+def test_json_says_the_same(there, shiftcal_json):
+    told = shiftcal_json(COMMAND)
+    assert (told["study"], told["folder"]) == ("adaptation", "runs/mine")
+    assert (told["images_scored"], told["trained"], told["evaluated"]) == (0, 0, 0)
+    assert told["records"] == EVALUATIONS
+    assert Path(told["tables"][0]).name == "ece-by-trainer.csv"
+    assert all(Path(file).is_file() for file in (*told["tables"], *told["figures"]))
+    assert told["warnings"] == []
+    stages = {"opening", "estimate", "features", "training", "evaluation", "report"}
+    assert set(told["seconds"]) == stages
+
+
+def test_an_estimate_counts_images_trainings_and_evaluations(there, shiftcal, shiftcal_json):
+    told = shiftcal_json(COMMAND, "-o elsewhere --estimate")["estimate"]
+    assert (told["images"], told["trainings"], told["evaluations"]) == (
+        IMAGES,
+        NETWORKS,
+        EVALUATIONS,
+    )
+    assert told["seconds"] > told["training_seconds"] > 0
+    text = shiftcal(COMMAND, "-o elsewhere --estimate").out
+    assert text.startswith(f"{IMAGES} images to score at about 1,000 a second (1 s), ")
+    assert f"; {NETWORKS} trainings (" in text
+    assert not Path("elsewhere").exists()
+
+
+def test_a_run_is_rebuilt_from_its_folder(copied, shiftcal_json):
+    for file in copied.glob("*.npz"):
+        file.unlink()
+    shutil.rmtree(copied / "runs" / "mine" / "tables")
+    told = shiftcal_json("reproduce runs/mine --workers 1")
+    assert (told["study"], told["trained"], told["evaluated"]) == ("adaptation", 0, 0)
+    assert all(Path(file).is_file() for file in told["tables"])
+
+
+def test_studies_of_domain_adaptation_are_listed_and_shown(shiftcal, shiftcal_json):
+    listed = {each["name"]: each for each in shiftcal_json("reproduce --list")["studies"]}
+    for name in ("digits", "office-caltech", "office-home", "pacs", "visda"):
+        assert listed[name]["study"] == "adaptation"
+        shown = shiftcal(f"reproduce {name} --show-plan").out
+        assert shown.startswith("# Domain adaptation on ")
+        assert studies.read_plan(shown, data="/data").study == "adaptation"
+
+
+def test_data_that_are_not_there_are_explained(tmp_path, monkeypatch, shiftcal):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text(PLAN, "utf-8")
+    done = shiftcal(COMMAND)
+    assert done.status == 2
+    for word in ("Dawn: get up early", "Noon: wait", "Dusk: wait longer", "--skip-missing"):
+        assert word in done.err
+    assert done.err.splitlines()[-1].startswith("error: the study was not run: data that it needs")
+
+
+def test_another_backbone_can_stand_for_that_of_the_plan(there, shiftcal_json):
+    other = SPEC.replace("colours-v1", "colours-v2")
+    told = shiftcal_json(COMMAND, "-o elsewhere --estimate --model", other)["estimate"]
+    assert told["images"] == IMAGES
+    assert shiftcal_json(COMMAND, "--estimate --model", other)["estimate"]["images"] == IMAGES
+
+
+def test_a_run_would_not_spoil_its_own_images_or_plan(there, refused):
+    (there / "pictures").mkdir(exist_ok=True)
+    shutil.copy(there / "dusk.npz", there / "pictures" / "dusk.npz")
+    text = PLAN.replace('"{data}/dusk.npz"', '"{data}/pictures/dusk.npz"')
+    (there / "other.toml").write_text(text, "utf-8")
+    assert "pictures" in refused("reproduce other.toml --data . -o pictures")
+    (there / "plan.toml").write_text(PLAN, "utf-8")
+    assert "holds the plan itself" in refused("reproduce plan.toml --data . -o .")
+    (there / "plan.toml").unlink()
+
+
+def test_a_mistake_in_the_plan_is_named(there, refused):
+    (there / "wrong.toml").write_text(PLAN.replace('"dan",', '"dann",'), "utf-8")
+    message = refused("reproduce wrong.toml --data .")
+    assert "wrong.toml trainers 2: no trainer is called 'dann'. Did you mean 'dan'?" in message
+    (there / "wrong.toml").write_text(PLAN.replace(BINS, "bins = 3\nlr = 1"), "utf-8")
+    assert "has no entry 'lr'" in refused("reproduce wrong.toml --data .")
