@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from shiftcal import (
+        adaptation,
         corruptions,
         datasets,
         errors,
@@ -93,6 +94,7 @@ _WHERE = {
     "MetricSketch": "metrics",
 }
 _MODULES = (
+    "adaptation",
     "corruptions",
     "datasets",
     "errors",
@@ -119,6 +121,7 @@ __all__ = [
     "Vanilla",
     "__version__",
     "accuracy",
+    "adaptation",
     "aurc",
     "bin_table",
     "bootstrap",

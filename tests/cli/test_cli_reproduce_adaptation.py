@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from bank_process import wait_for
 from toy_adaptation import EVALUATIONS, IMAGES, NETWORKS, PLAN, SPEC, write_domains
 
 from shiftcal import studies
@@ -155,3 +161,49 @@ def test_a_mistake_in_the_plan_is_named(there, refused):
     assert "wrong.toml trainers 2: no trainer is called 'dann'. Did you mean 'dan'?" in message
     (there / "wrong.toml").write_text(PLAN.replace(BINS, "bins = 3\nlr = 1"), "utf-8")
     assert "has no entry 'lr'" in refused("reproduce wrong.toml --data .")
+
+
+def begin(folder, *words):
+    """The command, as a process of its own in a group of its own, as a terminal has it."""
+    support = Path(__file__).parents[1] / "support"
+    return subprocess.Popen(
+        [sys.executable, "-m", "shiftcal", *COMMAND.split()[:-2], "-o", "run", *words],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "SHIFTCAL_CACHE": "", "PYTHONPATH": str(support)},
+        start_new_session=True,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_trainings_that_were_stopped_are_gone_on_with(tmp_path, finished, workers, how):
+    folder = write_domains(tmp_path / "study")
+    (folder / "mine.toml").write_text(PLAN, "utf-8")
+    process = begin(folder, "--workers", workers)
+    trained = lambda: len(list(folder.rglob("seed-*/adapt.json")))  # noqa: E731
+    wait_for(lambda: trained() >= 2, process)
+    os.killpg(process.pid, how)
+    _, err = process.communicate(timeout=60)
+    if how == signal.SIGINT:
+        assert process.returncode == 130
+        assert "note: the same command goes on where this one stopped." in err
+        assert "Traceback" not in err
+    done = trained()
+    assert done < NETWORKS
+    assert not (folder / "run" / "records.csv").exists()
+    out, err = begin(folder, "--workers", workers).communicate(timeout=300)
+    assert f"trained    {NETWORKS - done} in this run" in out, err
+    ours, theirs = (
+        [_without_place(record) for record in studies.Run(run).records]
+        for run in (folder / "run", finished / "runs" / "mine")
+    )
+    assert ours == theirs
+
+
+def _without_place(record):
+    """Where images are decides the folder of a network, and nothing of its numbers."""
+    return replace(record, arrays="", key="")

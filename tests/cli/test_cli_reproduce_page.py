@@ -11,6 +11,13 @@ import pytest
 from tiny_study import write_study
 
 from shiftcal import studies
+from shiftcal.studies.adapting.plan import (
+    AdaptationPlan,
+    DomainPlan,
+    NetworkPlan,
+    SurrogatePlan,
+    TrainingPlan,
+)
 from shiftcal.studies.plan.plan import (
     CalibrationPlan,
     DataPlan,
@@ -54,8 +61,9 @@ def test_every_plan_has_a_row_and_what_it_fetches_is_named():
     for name in studies.names():
         assert f"| `{name}` |" in PAGE
         told = tomllib.loads(studies.plan_text(name)[0])
-        sets = told.get("shifts", {}).get("sets", [])
-        for fetch in (told["data"]["fetch"], *(each.get("fetch", "") for each in sets)):
+        sets = told.get("shifts", {}).get("sets", []) + told.get("domains", [])
+        own = [told["data"]["fetch"]] if "data" in told else []
+        for fetch in (*own, *(each.get("fetch", "") for each in sets)):
             for command in re.findall(r"shiftcal data get [\w-]+ --to \{data\}/[\w-]+", fetch):
                 assert f"`{command}`" in PAGE
             for address in re.findall(r"https://[^\s,;:)]+", fetch):
@@ -72,6 +80,17 @@ def test_every_entry_of_a_plan_is_explained():
                 assert re.search(rf"`(\[\w+\] )?{field.name}`", table), field.name
     for section in sections - {"sets"}:
         assert f"[{section}" in table
+
+
+def test_every_entry_of_a_plan_of_domain_adaptation_is_explained():
+    section = PAGE.partition("## Domain adaptation")[2].partition("\n## ")[0]
+    tables = {"network", "training", "calibration", "domains"}
+    for part in (AdaptationPlan, NetworkPlan, TrainingPlan, SurrogatePlan, DomainPlan):
+        for field in fields(part):
+            if field.name not in {*tables, "settings"} and field.compare:
+                assert re.search(rf"`(\[\w+\] )?{field.name}`", section), field.name
+    for table in (*tables, "training.settings"):
+        assert f"[{table}" in section
 
 
 def test_every_column_of_the_records_is_explained():

@@ -104,6 +104,7 @@ def frozen_features(
     corruption: object = "pixelate",
     severities: Sequence[int] = (1, 2, 3, 4, 5),
     engine: Engine | None = None,
+    cache: str | os.PathLike[str] | None = None,
     reporting: Reporting | None = None,
 ) -> Frozen:
     """Have the features of images in a folder, of each corrupted version too.
@@ -119,6 +120,8 @@ def frozen_features(
         corruption: What images are corrupted with, after they are resized and cropped.
         severities: How much; none is the images as they are, only.
         engine: Where the work is done; one worker in this process by default.
+        cache: Folder of finished shards, shared between sets; by default that of the environment
+            variable ``SHIFTCAL_CACHE``, or none.
         reporting: How progress is told.
 
     Raises:
@@ -135,7 +138,9 @@ def frozen_features(
         unlabelled,
         folder,
         conditions=conditions,
-        options=Options(features="all", engine=engine, reporting=reporting or Reporting()),
+        options=Options(
+            features="all", engine=engine, cache=cache, reporting=reporting or Reporting()
+        ),
     )
     if built.left_out:
         first = built.left_out[0]

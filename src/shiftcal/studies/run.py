@@ -116,7 +116,9 @@ def forecast(
     if isinstance(plan, AdaptationPlan):
         from shiftcal.studies.adapting.run import forecast_adaptation
 
-        return forecast_adaptation(plan, target, workers=workers, skip_missing=skip_missing)
+        return forecast_adaptation(
+            plan, target, means or Means(), workers=workers, skip_missing=skip_missing
+        )
     sources, variants, wanted = _opened(plan, target, skip_missing=skip_missing)
     how = means or Means()
     return estimate(sources, wanted, variants, target, means=how, workers=workers)

@@ -310,6 +310,33 @@ def test_an_ece_of_few_images_is_warned_of(times_of_day, tmp_path):
         studies.forecast(plan, tmp_path / "run")
 
 
+def test_features_of_a_cache_are_not_computed_again(times_of_day, tmp_path):
+    plan = replace(toy_plan(times_of_day), seeds=(0,))
+    plan = replace(plan, trainers=plan.trainers[:1], methods=plan.methods[:2])
+    means = studies.Means(cache=tmp_path / "cache")
+    first = studies.reproduce(plan, tmp_path / "one", means=means)
+    assert studies.forecast(plan, tmp_path / "two", means=means).images == 0
+    second = studies.reproduce(plan, tmp_path / "two", means=means)
+    assert (first.scored, second.scored) == (IMAGES, 0)
+    ours, theirs = (studies.Run(tmp_path / name).records for name in ("one", "two"))
+    assert ours == theirs
+
+
+def test_progress_is_told_in_lines(times_of_day, tmp_path):
+    from shiftcal.scoring.run import Reporting
+
+    lines = []
+    plan = replace(toy_plan(times_of_day), seeds=(0,), methods=toy_plan(times_of_day).methods[:2])
+    plan = replace(plan, training=replace(plan.training, threads=1))
+    job = Reporting(shown=False, line=lines.append)
+    # One after the other where a training has all threads; the toy is frozen, and so has one.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "threads_of", lambda _: None)
+        studies.reproduce(plan, tmp_path / "run", means=studies.Means(reporting=job))
+    assert lines[0] == "training 1 of 6: source only on A2N, seed 0"
+    assert lines[-1] == "training 6 of 6: MCC on N2D, seed 0"
+
+
 def test_a_folder_of_something_else_is_refused(tmp_path, times_of_day):
     (tmp_path / "thesis.tex").write_text("")
     with pytest.raises(FileError, match=r"holds 'thesis\.tex' and is not the folder of a study"):

@@ -51,6 +51,10 @@ def test_office_home_goes_from_image_files_to_the_papers_table_3(tmp_path):
         write_tree(folder, ("Alarm_Clock", "Bike", "TV"), shift=0.2 * seed, seed=seed)
     plan = reduced("office-home", tmp_path / "data")
     plan = replace(plan, tasks=(("art", "clipart"), ("real-world", "art")))
+    found = studies.forecast(plan, tmp_path / "run")
+    assert (found.images, found.trainings) == (0, 4)
+    assert found.training_seconds > 0
+    assert str(found).startswith("4 trainings (")
     done = studies.reproduce(plan, tmp_path / "run")
     assert (done.scored, done.trained, done.records) == (0, 4, 4 * len(plan.methods))
     table = done.findings.tables["ece-cdan"]

@@ -7,14 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from shiftcal.adaptation.choice import choose
 from shiftcal.adaptation.task import Task
 from shiftcal.scoring.pending import measured_rate
 from shiftcal.studies.adapting.cells import variants_of
-from shiftcal.studies.adapting.checking import changes_of
 from shiftcal.studies.adapting.evaluation import works_left
 from shiftcal.studies.adapting.features import count_left
-from shiftcal.studies.adapting.pace import Inputs, training_seconds
+from shiftcal.studies.adapting.pace import Inputs, chosen_by, training_seconds
 from shiftcal.studies.adapting.plan import AdaptationPlan, Pair
 from shiftcal.studies.adapting.sources import Domains
 from shiftcal.studies.adapting.training import is_left, threads_of
@@ -23,21 +21,23 @@ from shiftcal.studies.stages.costs import crowding
 from shiftcal.studies.stages.enough import one_output
 from shiftcal.studies.stages.estimate import Estimate, report_seconds
 from shiftcal.studies.stages.rehearsal import Shape, costs_of
+from shiftcal.studies.stages.scoring import Means
 
 
-def estimate(domains: Domains, run: Path, *, workers: int) -> Estimate:
+def estimate(domains: Domains, run: Path, means: Means, *, workers: int) -> Estimate:
     """Count what is left to be done; measure backbone and trainers for some seconds, if anything.
 
     Args:
         domains: The images and the backbone.
         run: Folder of the run, which stays as it is.
+        means: How it will be done.
         workers: Processes.
     """
     plan = domains.plan
     all_of_them = trainings_of(plan)
     left = [training for training in all_of_them if is_left(training, run)]
     finished = [training for training in all_of_them if training.finished(run)]
-    images, job = count_left(domains, run) if plan.network.frozen else (0, None)
+    images, job = count_left(domains, run, means) if plan.network.frozen else (0, None)
     evaluations = len(left) * len(plan.methods)
     evaluations += sum(len(work.cells) for work in works_left(plan, finished, run))
     if not images and not evaluations:
@@ -69,13 +69,13 @@ def _inputs(domains: Domains) -> Inputs:
 
 
 def _training(domains: Domains, left: Sequence[Training], inputs: Inputs, workers: int) -> float:
-    """What trainings take: each trainer is timed once."""
+    """What trainings take, one after the other or several at once."""
     plan, threads = domains.plan, threads_of(domains.plan)
-    each = {}
-    for trainer in {training.trainer.key: training.trainer for training in left}.values():
-        pairs = [training.pair for training in left if training.trainer == trainer]
-        scored = round(float(np.mean([_scored(domains, pair) for pair in pairs])))
-        each[trainer.key] = training_seconds(plan, trainer, inputs, scored=scored, threads=threads)
+    if not left:
+        return 0.0
+    trainers = {training.trainer.key: training.trainer for training in left}
+    scored = round(float(np.mean([_scored(domains, training.pair) for training in left])))
+    each = training_seconds(plan, list(trainers.values()), inputs, scored=scored, threads=threads)
     total = sum(each[training.trainer.key] for training in left)
     at_once = 1 if threads is None else min(max(1, workers // threads), max(1, len(left)))
     return total if at_once == 1 else crowding(at_once) * total / at_once
@@ -110,13 +110,5 @@ def _evaluating(domains: Domains, evaluations: int, inputs: Inputs, workers: int
 
 def _width(plan: AdaptationPlan, inputs: Inputs) -> int:
     """Features after the bottleneck, of the trainer that has most."""
-    widths = [
-        choose(
-            trainer.name,
-            recipe=plan.training.recipe,
-            changes=changes_of(plan.training, trainer),
-            frozen=plan.network.frozen,
-        ).settings.bottleneck
-        for trainer in plan.trainers
-    ]
+    widths = [chosen_by(plan, trainer).settings.bottleneck for trainer in plan.trainers]
     return max(widths) or inputs.n_features

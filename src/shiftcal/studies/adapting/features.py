@@ -34,7 +34,7 @@ def make_features(domains: Domains, run: Path, means: Means) -> tuple[dict[str, 
     Args:
         domains: The images and the backbone.
         run: Folder of the run.
-        means: How it is done; their cache is not used.
+        means: How it is done.
 
     Returns:
         The features by name of the domain, and how many images were scored by this call.
@@ -45,8 +45,8 @@ def make_features(domains: Domains, run: Path, means: Means) -> tuple[dict[str, 
     """
     plan, found, scored = domains.plan, {}, 0
     for domain in plan.domains:
-        job = left_of(domains, domain, run)
-        scored += 0 if job is None else pending_in(job, _place(plan, domain, run))
+        job = _left_of(domains, domain, run, means)
+        scored += 0 if job is None else _pending(job, _place(plan, domain, run), means)
         make_folder(_place(plan, domain, run).parent)
         found[domain.name] = frozen_features(
             domains.backbone,
@@ -55,23 +55,24 @@ def make_features(domains: Domains, run: Path, means: Means) -> tuple[dict[str, 
             corruption=plan.calibration.corruption,
             severities=_severities(plan, domain),
             engine=means.engine,
+            cache=means.cache,
             reporting=means.reporting,
         )
     return found, scored
 
 
-def count_left(domains: Domains, run: Path) -> tuple[int, Job | None]:
+def count_left(domains: Domains, run: Path, means: Means) -> tuple[int, Job | None]:
     """How many images are to be scored, and one of the jobs, to be measured; nothing is written."""
     images, some = 0, None
     for domain in domains.plan.domains:
-        job = left_of(domains, domain, run)
+        job = _left_of(domains, domain, run, means)
         if job is not None:
-            images += pending_in(job, _place(domains.plan, domain, run))
+            images += _pending(job, _place(domains.plan, domain, run), means)
             some = some or job
     return images, some
 
 
-def left_of(domains: Domains, domain: DomainPlan, run: Path) -> Job | None:
+def _left_of(domains: Domains, domain: DomainPlan, run: Path, means: Means) -> Job | None:
     """The features that are missing of a domain, as a job; ``None`` if all are there."""
     bank = _place(domains.plan, domain, run)
     document = read_bank(bank)
@@ -87,15 +88,15 @@ def left_of(domains: Domains, domain: DomainPlan, run: Path) -> Job | None:
         images.relabelled(np.zeros(len(images), np.intp)),  # as frozen_features has it
         None,
         Options(features="all"),
-        notes=Notes(begun if begun.is_dir() else None, cache_folder(None)),
+        notes=Notes(begun if begun.is_dir() else None, cache_folder(means.cache)),
         before=None if document is None else document["origin"]["model"]["batch_size"],
     )
     return Job(work, tuple(missing), lasting=False)
 
 
-def pending_in(job: Job, bank: Path) -> int:
+def _pending(job: Job, bank: Path, means: Means) -> int:
     """Images of a job that no finished part of a bank has."""
-    cache = cache_folder(None)
+    cache = cache_folder(means.cache)
     if not (bank / WORKSHOP).is_dir() and (cache is None or not cache.is_dir()):
         return job.n_images
     store = FolderStore(bank / WORKSHOP / "shards", cache=cache)

@@ -1,8 +1,9 @@
-"""How long trainings take, from some steps of each trainer on made-up inputs."""
+"""How long trainings take, from some steps on made-up inputs."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.adaptation.choice import choose
+from shiftcal.adaptation.choice import Choice, choose
 from shiftcal.adaptation.devices import cpu_threads
 from shiftcal.adaptation.feeds.arrays import ArrayFeed
 from shiftcal.adaptation.network import make_objective
@@ -45,27 +46,60 @@ class Inputs:
     n_classes: int
 
 
-def training_seconds(
-    plan: AdaptationPlan, trainer: TrainerPlan, inputs: Inputs, *, scored: int, threads: int | None
-) -> float:
-    """What one training takes, with its outputs.
-
-    Args:
-        plan: The plan.
-        trainer: The trainer.
-        inputs: What the network is given.
-        scored: Images that a whole network scores when it is trained.
-        threads: Of torch; ``None`` is as it is.
-    """
-    chosen = choose(
+def chosen_by(plan: AdaptationPlan, trainer: TrainerPlan) -> Choice:
+    """A trainer as a plan wants it."""
+    return choose(
         trainer.name,
         recipe=plan.training.recipe,
         changes=changes_of(plan.training, trainer),
         frozen=plan.network.frozen,
     )
+
+
+def training_seconds(
+    plan: AdaptationPlan,
+    trainers: Sequence[TrainerPlan],
+    inputs: Inputs,
+    *,
+    scored: int,
+    threads: int | None,
+) -> dict[str, float]:
+    """What one training takes with its outputs, by key of the trainer.
+
+    Heads are timed trainer by trainer. In a whole network the backbone takes most of the time: one
+    trainer is timed, and the others take as long for each image.
+
+    Args:
+        plan: The plan.
+        trainers: At least one.
+        inputs: What the network is given.
+        scored: Images that a whole network scores when it is trained.
+        threads: Of torch; ``None`` is as it is.
+    """
+    chosen = {trainer.key: chosen_by(plan, trainer) for trainer in trainers}
+    device = plan.training.device
+    with cpu_threads(threads):
+        if inputs.module is None:
+            return {
+                key: _images(each) * _timed(each, inputs, device)[0] + _BESIDE
+                for key, each in chosen.items()
+            }
+        last = list(chosen.values())[-1]  # that one looks at the target, if any does
+        image, forward = _timed(last, inputs, device)
+    return {key: _images(each) * image + scored * forward for key, each in chosen.items()}
+
+
+def _images(chosen: Choice) -> int:
+    """Images of both domains over all steps."""
+    domains = 2 if chosen.trainer.adapts else 1
+    return domains * chosen.settings.batch_size * chosen.settings.iterations
+
+
+def _timed(chosen: Choice, inputs: Inputs, device: str) -> tuple[float, float]:
+    """Seconds that an image takes in training, and in evaluation."""
     settings = chosen.settings
     few = settings.changed({"iterations": _HEADS if inputs.module is None else _NETWORK})
-    with TemporaryDirectory() as folder, cpu_threads(threads), seeded(0):
+    with TemporaryDirectory() as folder, seeded(0):
         objective = make_objective(
             chosen.trainer,
             inputs.module,
@@ -77,13 +111,9 @@ def training_seconds(
         labels = np.arange(len(some)) % inputs.n_classes
         target = some[::-1].copy() if chosen.trainer.adapts else None
         feed = ArrayFeed(some, labels, target, batch_size=settings.batch_size, seed=0)
-        course = Course(device=plan.training.device, reporting=Reporting(shown=False))
+        course = Course(device=device, reporting=Reporting(shown=False))
         trained = train(objective, feed, few, Path(folder) / "t", course, identity={})
-        images = settings.batch_size * (1 if target is None else 2)
-        steps = settings.iterations * images / trained.images_per_second
-        if inputs.module is None:
-            return steps + _BESIDE
-        return steps + scored * _forward(objective.classifier, some)
+        return 1 / trained.images_per_second, _forward(objective.classifier, some)
 
 
 def _made_up(inputs: Inputs, batch_size: int) -> NDArray[np.float32]:
@@ -96,7 +126,6 @@ def _forward(classifier: Any, images: NDArray[np.float32]) -> float:
     """Seconds that an image takes through a network in evaluation mode."""
     from shiftcal.adaptation._torch import torch
 
-    classifier.eval()
     where = next(classifier.parameters()).device
     began = time.perf_counter()
     with torch.inference_mode():

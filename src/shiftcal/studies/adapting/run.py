@@ -31,6 +31,7 @@ from shiftcal.studies.stages.about import left_out_of, scoring_of, where_it_ran
 from shiftcal.studies.stages.estimate import Estimate
 from shiftcal.studies.stages.rehearsal import check_settings
 from shiftcal.studies.stages.reporting import AboutRun, write_findings
+from shiftcal.studies.stages.scoring import Means
 
 _HOW = (
     "The numbers come from rows of [`records.csv`](records.csv), one for each method on each "
@@ -58,7 +59,7 @@ def reproduce_adaptation(
     begin(folder, course.text)
     course.lap("opening")
     if announce is not None:
-        announce(estimate(domains, folder, workers=course.workers))
+        announce(estimate(domains, folder, course.means, workers=course.workers))
         course.lap("estimate")
     features: dict[str, Frozen] = {}
     scored = 0
@@ -79,10 +80,11 @@ def reproduce_adaptation(
 
 
 def forecast_adaptation(
-    plan: AdaptationPlan, folder: Path, *, workers: int, skip_missing: bool
+    plan: AdaptationPlan, folder: Path, means: Means, *, workers: int, skip_missing: bool
 ) -> Estimate:
     """How long it will take; see :func:`shiftcal.studies.forecast`."""
-    return estimate(_opened(plan, folder, skip_missing=skip_missing), folder, workers=workers)
+    domains = _opened(plan, folder, skip_missing=skip_missing)
+    return estimate(domains, folder, means, workers=workers)
 
 
 def rebuild_adaptation(plan: AdaptationPlan, folder: Path, course: Course) -> Done:
