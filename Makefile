@@ -45,6 +45,7 @@ bench: .venv-bench/bench.stamp .venv-peers-imagecorruptions/peers.stamp .venv-pe
 	.venv-bench/bin/python benchmarks/speed/scoring.py
 	.venv-bench/bin/python benchmarks/speed/sharding.py
 	.venv-bench/bin/python benchmarks/speed/study.py
+	.venv-bench/bin/python benchmarks/speed/adaptation.py
 
 clean:
 	rm -rf .venv .venv-bench .venv-peers-* site build dist

@@ -20,7 +20,7 @@ from shiftcal import studies
 from shiftcal.scoring.run import Reporting
 
 sys.path.insert(0, str(Path(__file__).parent))
-from studies import ROOT, RUNS, Network, commit_of, data_folder, keep, lite0  # noqa: E402
+from studies import ROOT, RUNS, Network, commit_of, data_folder, keep, lite0
 
 FROZEN = ("pacs", "office-caltech")
 TRAINED = ("digits",)

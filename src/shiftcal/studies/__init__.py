@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from shiftcal.studies.adapting.plan import AdaptationPlan
     from shiftcal.studies.course import Done
     from shiftcal.studies.opened import Run
     from shiftcal.studies.plan.plan import Plan
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 # Public name -> the file it is taken from and its name there.
 _WHERE = {
+    "AdaptationPlan": ("adapting.plan", "AdaptationPlan"),
     "Done": ("course", "Done"),
     "Estimate": ("stages.estimate", "Estimate"),
     "Means": ("stages.scoring", "Means"),
@@ -40,6 +42,7 @@ _WHERE = {
 }
 
 __all__ = [
+    "AdaptationPlan",
     "Done",
     "Estimate",
     "Means",

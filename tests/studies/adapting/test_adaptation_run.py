@@ -15,6 +15,9 @@ from shiftcal import studies
 from shiftcal.adaptation import Adapted
 from shiftcal.errors import FileError, InputError, InputWarning, MissingData
 from shiftcal.studies.adapting import estimate, pace, training
+from shiftcal.studies.adapting.findings import findings_of
+from shiftcal.studies.adapting.results import AdaptationResults
+from shiftcal.studies.adapting.trainings_table import trainings_from_csv
 from shiftcal.studies.stages import reporting
 from shiftcal.studies.stages.rehearsal import Cost
 
@@ -107,6 +110,16 @@ def test_every_cell_of_the_main_table_is_a_mean_of_records(adapted_once):
             own = [r for r in records if (r.label, r.panel) == (row.label, trainer)]
             means = [fmean(r.ece for r in own if r.split == seed) for seed in (0, 1)]
             assert cell.value == pytest.approx(100 * fmean(means), rel=1e-12)
+
+
+def test_what_is_shown_follows_from_the_plan_the_records_and_the_trainings_alone(adapted_once):
+    run = studies.Run(adapted_once.folder)
+    known = trainings_from_csv((run.folder / "data" / "trainings.csv").read_text("utf-8"))
+    results = AdaptationResults(run.plan, tuple(run.records), *map(tuple, known))
+    again = findings_of(results)
+    assert again.remarks == adapted_once.findings.remarks
+    assert again.tables == adapted_once.findings.tables
+    assert again.figures == adapted_once.findings.figures
 
 
 def test_run_again_nothing_is_done(adapted_run, times_of_day):
@@ -283,8 +296,10 @@ def test_tasks_of_a_missing_domain_are_left_out_if_that_is_wanted(times_of_day, 
     assert "Left out, because it is not there" in (tmp_path / "run" / "report.md").read_text()
     assert studies.rebuild(tmp_path / "run").missing == done.missing
     (data / "noon-2.npz").unlink()
-    with pytest.raises(MissingData, match=r"noon-1\.npz \+ .*noon-2\.npz"):
-        studies.forecast(toy_plan(data), tmp_path / "run", skip_missing=True)
+    for skip in (True, False):  # no task is left
+        with pytest.raises(MissingData, match=r"noon-1\.npz \+ .*noon-2\.npz") as caught:
+            studies.forecast(toy_plan(data), tmp_path / "run", skip_missing=skip)
+        assert "--skip-missing" not in str(caught.value)
 
 
 def test_images_that_cannot_be_judged_are_refused_before_anything_is_written(

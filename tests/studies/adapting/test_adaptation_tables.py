@@ -10,6 +10,7 @@ import pytest
 from adaptation_records import evaluated, everywhere, facts, plan, results
 from study_records import LABELS
 
+from shiftcal.errors import FileError
 from shiftcal.report.tables.latex import to_latex
 from shiftcal.report.tables.markdown import to_markdown
 from shiftcal.studies.adapting.figures import accuracy_lines, trainer_lines
@@ -24,6 +25,7 @@ from shiftcal.studies.adapting.tables import (
     temperature_table,
     trainer_table,
 )
+from shiftcal.studies.adapting.trainings_table import trainings_from_csv, trainings_to_csv
 
 CDAN = TrainerPlan("cdan", "CDAN")
 METHOD = {name: i for i, name in enumerate(LABELS)}
@@ -200,6 +202,21 @@ def test_every_training_has_a_row_in_the_data_and_a_diverged_one_its_reason(foun
     assert rows[0]["target_accuracy"] == "0.6"
     assert rows[1]["failed"] == failure.reason
     assert rows[1]["target_accuracy"] == ""
+
+
+def test_trainings_are_read_as_they_were_written():
+    known = [facts(), facts(seed=1, target_accuracy=1 / 3)]
+    failures = [Failure("art_to_product", "dan", 1, 'it "diverged", twice')]
+    assert trainings_from_csv(trainings_to_csv(known, failures)) == (known, failures)
+    assert trainings_from_csv(trainings_to_csv([], [])) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "text", ["task,trainer,seed,failed\na,b,0,\n", "task,seed,failed\na,0,why\n", "a,b\n1,2\n"]
+)
+def test_a_table_of_something_else_is_not_read(text):
+    with pytest.raises(FileError, match=r"trainings\.csv is damaged, or not that of a study"):
+        trainings_from_csv(text)
 
 
 def test_findings_without_any_network_say_so():

@@ -36,7 +36,14 @@ class CDAN(Trainer):
         "office-home": {"iterations": 30_000},
         "visda": {"iterations": 30_000},
         "frozen": {"iterations": 1_000, "hidden": 64, "warm_up": 300},
-        "digits": {"iterations": 5_000, "batch_size": 64, "hidden": 256, "backbone_lr": 1.0},
+        "digits": {
+            "iterations": 1_000,
+            "batch_size": 64,
+            "lr": 0.03,
+            "hidden": 256,
+            "backbone_lr": 1.0,
+            "warm_up": 300,
+        },
     }
 
     entropy: bool = False

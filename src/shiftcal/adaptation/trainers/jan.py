@@ -31,7 +31,7 @@ class JAN(Trainer):
         "office-home": {"iterations": 10_000},
         "visda": {"iterations": 10_000},
         "frozen": {"iterations": 1_000},
-        "digits": {"iterations": 5_000, "batch_size": 64, "lr": 0.01, "backbone_lr": 1.0},
+        "digits": {"iterations": 1_000, "batch_size": 64, "lr": 0.03, "backbone_lr": 1.0},
     }
 
     linear: bool = False

@@ -33,7 +33,7 @@ class MCC(Trainer):
         "office-home": {"iterations": 30_000, "bottleneck": 2048, "temperature": 2.5},
         "visda": {"iterations": 30_000, "lr": 0.002, "temperature": 3.0},
         "frozen": {"iterations": 1_000, "batch_size": 32},
-        "digits": {"iterations": 5_000, "batch_size": 64, "lr": 0.01, "backbone_lr": 1.0},
+        "digits": {"iterations": 1_000, "batch_size": 64, "lr": 0.03, "backbone_lr": 1.0},
     }
 
     temperature: float = 2.5

@@ -38,12 +38,13 @@ class MDD(Trainer):
         "visda": {"iterations": 30_000, "batch_size": 36, "bottleneck": 1024, "width": 1024},
         "frozen": {"iterations": 1_000, "bottleneck": 256, "width": 128, "warm_up": 300},
         "digits": {
-            "iterations": 5_000,
+            "iterations": 1_000,
             "batch_size": 64,
-            "lr": 0.01,
+            "lr": 0.03,
             "backbone_lr": 1.0,
             "bottleneck": 256,
-            "width": 256,
+            "width": 128,
+            "warm_up": 300,
         },
     }
 

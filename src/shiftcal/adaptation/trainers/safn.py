@@ -41,9 +41,10 @@ class SAFN(Trainer):
         "visda": {"iterations": 10_000, "batch_size": 36, "delta": 0.3},
         "frozen": {"iterations": 1_000, "lr": 0.003, "bottleneck": 256},
         "digits": {
-            "iterations": 5_000,
+            "iterations": 1_000,
             "batch_size": 64,
-            "lr": 0.01,
+            "lr": 0.03,
+            "backbone_momentum": 0.9,
             "bottleneck": 256,
             "delta": 0.3,
         },

@@ -27,9 +27,9 @@ class SourceOnly(Trainer):
         "visda": {"iterations": 20_000},
         "frozen": {"iterations": 1_000, "lr": 0.003, "bottleneck": 256},
         "digits": {
-            "iterations": 5_000,
+            "iterations": 1_000,
             "batch_size": 64,
-            "lr": 0.01,
+            "lr": 0.03,
             "backbone_lr": 1.0,
             "bottleneck": 256,
         },

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from dataclasses import asdict, fields
-
 from shiftcal.studies.adapting.figures import accuracy_lines, trainer_lines
 from shiftcal.studies.adapting.remarks import remarks
-from shiftcal.studies.adapting.results import AdaptationResults, Facts
+from shiftcal.studies.adapting.results import AdaptationResults
 from shiftcal.studies.adapting.sureness import sureness_table
 from shiftcal.studies.adapting.tables import (
     accuracy_table,
@@ -17,10 +13,10 @@ from shiftcal.studies.adapting.tables import (
     temperature_table,
     trainer_table,
 )
+from shiftcal.studies.adapting.trainings_table import TRAININGS, trainings_to_csv
 from shiftcal.studies.catalog.base import Findings
 
 TITLE = "Domain adaptation"
-TRAININGS = "trainings.csv"
 
 
 def findings_of(results: AdaptationResults) -> Findings:
@@ -34,18 +30,6 @@ def findings_of(results: AdaptationResults) -> Findings:
     tables["temperatures"] = temperature_table(results)
     if results.facts:
         tables["sureness"] = sureness_table(results)
+    trainings = trainings_to_csv(results.facts, results.failures)
     figures = {"ece-by-trainer": trainer_lines(results), "accuracy": accuracy_lines(results)}
-    return Findings(tables, figures, remarks(results), {TRAININGS: _trainings(results)})
-
-
-def _trainings(results: AdaptationResults) -> str:
-    """Every training in a row, those that diverged with their reason."""
-    names = [field.name for field in fields(Facts)]
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, [*names, "failed"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({**asdict(facts), "failed": ""} for facts in results.facts)
-    for failure in results.failures:
-        told = {"task": failure.task, "trainer": failure.trainer, "seed": failure.seed}
-        writer.writerow({**told, "failed": failure.reason})
-    return text.getvalue()
+    return Findings(tables, figures, remarks(results), {TRAININGS: trainings})

@@ -81,7 +81,9 @@ def _domains(
             images[domain.name] = found
             kept.append(replace(domain, images=(where,)))
     tasks = tuple(pair for pair in plan.tasks if images.keys() >= set(pair))
-    if skip and tasks:
+    if not tasks:
+        search.need_all()
+    elif skip:
         search.leave_out_optional()
         used = {name for pair in tasks for name in pair}
         kept = [domain for domain in kept if domain.name in used]

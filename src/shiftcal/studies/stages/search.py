@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from shiftcal.errors import FileError, MissingData, MissingExtra
@@ -54,6 +55,10 @@ class Search:
         """What was found missing and the study can be run without is left out, and said so."""
         self.left_out += [str(each) for each in self.missing if each.optional]
         self.missing = [each for each in self.missing if not each.optional]
+
+    def need_all(self) -> None:
+        """Nothing of what was found missing can be left out."""
+        self.missing = [replace(each, optional=False) for each in self.missing]
 
     def raise_if_missing(self, *, skipping: bool = False) -> None:
         """Raises MissingData with everything that was found nowhere."""
