@@ -160,6 +160,38 @@ def test_an_unknown_trainer_is_told(copied):
         _ = Adapted.open(copied.folder).trainer
 
 
+@pytest.mark.parametrize(
+    "damaged", [lambda data: data[: len(data) // 2], lambda _: b"nothing", lambda _: b""]
+)
+def test_a_damaged_split_is_told(copied, damaged):
+    file = copied.folder / "split.npz"
+    file.write_bytes(damaged(file.read_bytes()))
+    with pytest.raises(FileError, match=r"split\.npz could not be read: .* run again"):
+        _ = copied.split
+
+
+def test_a_split_of_other_parts_is_told(copied):
+    np.savez(copied.folder / "split.npz", train=np.arange(3))
+    with pytest.raises(FileError, match="must hold train, calibration, seen, held_out; it holds t"):
+        _ = copied.split
+
+
+@pytest.mark.parametrize(
+    ("name", "entries", "told"),
+    [
+        ("settings", {"settings": {"iterations": 5, "speed": 3}}, "settings: .*'speed'"),
+        ("settings", {"settings": {"iterations": -5}}, "settings: iterations must be"),
+        ("settings", {"settings": None}, "settings: "),
+        ("trainer", {"options": {"strength": 2}}, "trainer and options: .*'strength'"),
+        ("accuracy", {"accuracy": {}}, "accuracy: 'target'"),
+    ],
+)
+def test_entries_that_cannot_be_used_are_told(copied, name, entries, told):
+    changed(copied, **entries)
+    with pytest.raises(FileError, match=rf"adapt\.json is damaged, .* in its {told}"):
+        getattr(Adapted.open(copied.folder), name)
+
+
 def test_numbers_of_a_run_are_read_without_torch(finished):
     code = (
         "import sys\n"

@@ -43,6 +43,17 @@ def test_transforms_are_the_reference_librarys(name, recipe, transform):
     assert choose(name, recipe=recipe, transform="none").transform == "none"
 
 
+@pytest.mark.parametrize("name", adaptation.names())
+def test_a_backbone_may_have_a_recipe_of_its_own(name):
+    kind = adaptation.get(name)
+    chosen = choose(name, backbone="digits-cnn")
+    assert (chosen.recipe, chosen.transform) == ("digits", "none")
+    assert chosen.settings == kind.prepared("digits")[1]
+    assert choose(name, backbone="digits-cnn", recipe="default").recipe == "default"
+    assert choose(name, backbone="digits-cnn", frozen=True).recipe == "frozen"
+    assert choose(name, backbone="resnet50").recipe == "default"
+
+
 def test_names_may_be_spelled_with_capitals():
     assert choose("Source_Only").name == "source-only"
 
@@ -54,3 +65,10 @@ def test_what_there_is_not_is_told():
         choose("dan", recipe="pacs")
     with pytest.raises(InputError, match="DAN has no option 'entropy'"):
         choose("dan", changes={"entropy": True})
+    with pytest.raises(UnknownName, match="transform must be"):
+        choose("dan", transform="mirror")
+
+
+def test_a_frozen_backbone_takes_no_transform():
+    with pytest.raises(InputError, match=r"transform 'none' .* Leave it out, or leave out frozen"):
+        choose("dan", transform="none", frozen=True)

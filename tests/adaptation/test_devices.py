@@ -68,10 +68,27 @@ def test_a_process_of_its_own_joins_nobody(monkeypatch, world):
         group.wait()
 
 
+def test_a_group_that_the_caller_has_joined_is_taken_and_left(tmp_path, monkeypatch):
+    told = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{tmp_path / 'store'}", rank=0, world_size=1
+    )
+    try:
+        with distributed("cpu") as group:
+            assert group == Group(0, 1)
+        assert torch.distributed.is_initialized()
+    finally:
+        torch.distributed.destroy_process_group()
+
+
 @pytest.mark.slow
 def test_two_processes_train_together(tmp_path):
     first, second = training_pair.play(tmp_path)
     assert (first["rank"], second["rank"], first["world"]) == (0, 1, 2)
+    assert first["between"] == second["between"] == 1
+    assert first["warned"] == second["warned"] == []
 
     # Of a network without batch statistics, and a loss that is a mean over images: as one process
     # does on both their batches.
@@ -89,6 +106,10 @@ def test_two_processes_train_together(tmp_path):
         assert "in step 13 of 60 the loss is nan" in told["diverged"]
         assert f"is kept in {tmp_path / 'diverged'}" in told["diverged"]
         assert told["selected"] == 48
+        # Losses are looked at every third iteration, and there all see that one was interrupted.
+        assert told["interrupted"]
+        assert told["interrupted_at"] == 30
+        assert told["interrupted_same"]
     assert first["additive"] == second["additive"]
     assert first["best"] == second["best"]
     # Only the first writes.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -150,6 +151,7 @@ def test_the_held_out_half_of_the_target_is_never_trained_on(tmp_path, frozen, f
     assert with_other("seen", tmp_path / "b") != before
 
 
+@pytest.mark.filterwarnings("ignore:source and target are the same images")
 def test_source_only_never_looks_at_the_target(tmp_path, frozen):
     made = [
         run(tmp_path / name, (frozen[0], other), target=target, trainer="source-only")
@@ -216,17 +218,49 @@ def test_features_are_made_once_for_all_runs(tmp_path):
     assert not (tmp_path / "dan" / "features").exists()
 
 
+class Watched(ArrayImages):
+    """Images that can be closed to readers."""
+
+    closed = False
+
+    def _image(self, index):
+        assert not self.closed, "an image was read"
+        return super()._image(index)
+
+    def _images(self, indices):
+        assert not self.closed, "images were read"
+        return super()._images(indices)
+
+
 def test_with_features_no_image_is_read_and_no_backbone_made(tmp_path, frozen, finished):
-    class Unreadable(ArrayImages):
-        def _image(self, index):
-            raise AssertionError("an image was read")
-
-        _images = _image
-
+    """Nor in another process, to which images and features are sent."""
     images, labels = drawn(N, seed=1)
-    source = Unreadable(images, labels=labels, classes=CLASSES)
-    made = run(tmp_path / "run", frozen, source=source, backbone="no such thing")
+    source = Watched(images, labels=labels, classes=CLASSES)
+    ours = frozen_features(colour_model(), source, tmp_path / "f", severities=(1, 5))
+    source.closed = True
+    source, ours = pickle.loads(pickle.dumps((source, ours)))
+    made = run(tmp_path / "run", (ours, frozen[1]), source=source, backbone="no such thing")
     assert arrays_of(made.folder) == arrays_of(finished.folder)
+
+
+def test_images_are_looked_at_once_to_see_whose_features_are_given(tmp_path, frozen):
+    images, labels = drawn(N, seed=1)
+    source = Watched(images, labels=labels, classes=CLASSES)
+    run(tmp_path / "first", frozen, source=source)
+    source.closed = True
+    run(tmp_path / "second", frozen, source=source, seed=1)
+
+
+def test_features_of_as_many_other_images_are_refused(tmp_path, frozen):
+    source = domains(N)[0]
+    turned = source.subset(np.arange(N)[::-1])
+    with pytest.raises(
+        InputError, match=r"must hold features of the images of .* in another order"
+    ):
+        run(tmp_path / "run", frozen, source=turned)
+    with pytest.raises(InputError, match="it holds those of other images"):
+        run(tmp_path / "run", (frozen[0], frozen[0]))
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_frozen_backbone_has_its_recipe_unless_told(tmp_path, frozen, finished):
@@ -246,7 +280,7 @@ def test_the_best_on_the_calibration_images_can_be_kept(tmp_path, frozen):
 def test_a_training_that_diverges_says_so_and_leaves_no_run(tmp_path, frozen):
     with pytest.raises(FitError, match="lr"):
         run(tmp_path / "run", frozen, changes={**QUICK, "lr": 1e30})
-    with pytest.raises(FileError, match="holds a run that is not finished"):
+    with pytest.raises(FileError, match=r"holds no finished run: the training diverged: .* lr"):
         Adapted.open(tmp_path / "run")
 
 
@@ -293,6 +327,12 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path, frozen):
         ({"severities": (6,)}, "severity must be .* 5; got 6"),
         ({"seed": -1}, "seed must be"),
         ({"select": "best"}, "select must be"),
+        ({"transform": "none"}, "a frozen backbone sees none of them then"),
+        ({"transform": "mirror"}, "transform must be"),
+        ({"precision": "float8"}, "precision must be"),
+        ({"device": "abacus"}, "device must be one that torch has here"),
+        ({"workers": -1}, "workers must be"),
+        ({"features": "f"}, "features are those of a frozen backbone: say frozen=True"),
     ],
 )
 def test_what_cannot_be_used_is_told_before_anything_is_done(tmp_path, frozen, options, told):

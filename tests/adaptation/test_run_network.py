@@ -95,10 +95,45 @@ def test_another_run_is_refused_in_the_same_folder(finished, options, told):
     assert told in str(raised.value)
 
 
+def test_no_label_of_the_target_decides_anything(tmp_path, finished):
+    source, target = domains(N)
+    options = {"trainer": "cdan", "severities": (1, 5), "changes": QUICK}
+    expected = arrays_of(finished.folder)
+    for name, labels in (("bare", None), ("wrong", np.roll(target.labels, 1))):
+        other = target.relabelled(labels, classes=CLASSES)
+        made = adapt(source, other, tmp_path / name, backbone=one_layer(), **options)
+        assert made.accuracy != finished.accuracy
+        came = arrays_of(made.folder)
+        # How a file was made says of what labels it is.
+        apart = {"target.npz/labels", "target.npz/origin"}
+        assert came.keys() | apart == expected.keys() | apart
+        for array in expected.keys() - apart:
+            assert came[array] == expected[array], array
+
+
+def test_the_held_out_half_of_the_target_is_never_trained_on(tmp_path, finished):
+    """Another held-out half gives the same network; another seen half does not."""
+
+    def with_other(part):
+        images, labels = drawn(N, shift=0.7, seed=2)
+        rows = getattr(finished.split, part)
+        images[rows] = 255 - images[rows]
+        target = sc.datasets.as_image_set(images, labels=labels, classes=CLASSES)
+        options = {"trainer": "cdan", "severities": (1, 5), "changes": QUICK}
+        folder = tmp_path / part
+        made = adapt(domains(N)[0], target, folder, backbone=one_layer(), **options)
+        return (made.folder / "classifier.safetensors").read_bytes()
+
+    before = (finished.folder / "classifier.safetensors").read_bytes()
+    assert with_other("held_out") == before
+    assert with_other("seen") != before
+
+
 def test_a_backbone_with_a_name_is_made_again_from_its_name(tmp_path):
     small = {"iterations": 3, "batch_size": 4, "bottleneck": 4}
-    run(tmp_path / "run", backbone="digits-cnn", recipe="digits", changes=small)
+    run(tmp_path / "run", backbone="digits-cnn", changes=small)
     made = Adapted.open(tmp_path / "run")
+    assert made.document["recipe"] == "digits"
     scored = sc.score(made.model(), domains(N)[1].subset(made.split.held_out))
     np.testing.assert_allclose(scored.values, made.target.values, rtol=1e-4, atol=1e-5)
     assert made.document["backbone"]["spec"] == "digits-cnn"

@@ -13,9 +13,15 @@ from two_domains import CLASSES, drawn, write_domain
 
 from shiftcal.adaptation import Adapted, names
 from shiftcal.adaptation.devices import cpu_threads
+from shiftcal.adaptation.training import ledger
+from shiftcal.adaptation.training.checkpoint import Checkpoints
 
 N = 60
 IMAGES = "--source photos --target sketches --backbone net.onnx?features_from=x --frozen"
+FEW = (
+    "warning: 30 target images are held out: with fewer than 100 the accuracy and calibration "
+    "errors on them are mostly chance. Take more, if there are any.\n"
+)
 QUICK = "--set iterations=20 --set batch_size=8 --set bottleneck=6 --severity 1,5"
 
 
@@ -48,7 +54,7 @@ def folder(made, tmp_path, monkeypatch):
 
 def test_a_run_says_what_came_and_what_is_next(folder, shiftcal):
     done = shiftcal("adapt --method mcc", IMAGES, QUICK, "-o run")
-    assert (done.status, done.err) == (0, "")
+    assert (done.status, done.err) == (0, FEW)
     made = Adapted.open("run")
     losses = made.document["trained"]["losses"]
     assert done.out.splitlines() == [
@@ -76,6 +82,20 @@ def test_a_run_says_what_came_and_what_is_next(folder, shiftcal):
     assert "missing" not in after.out
 
 
+def test_checkpoints_are_as_often_as_told(folder, shiftcal, monkeypatch):
+    write, written = Checkpoints.write, []
+
+    def watched(self, state, tensors):
+        written.append(state.step)
+        write(self, state, tensors)
+
+    monkeypatch.setattr(Checkpoints, "write", watched)
+    monkeypatch.setattr(ledger, "_SHARE", float("inf"))
+    done = shiftcal("adapt --method mcc --checkpoint-every 6", IMAGES, QUICK, "-o run")
+    assert (done.status, written) == (0, [6, 12, 18, 20])
+    assert shiftcal("adapt --checkpoint-every 0", IMAGES, "-o other").status == 2
+
+
 def test_a_target_without_labels_has_no_accuracy(folder, shiftcal, shiftcal_json):
     images = IMAGES.replace("sketches", "bare.npy")
     done = shiftcal("adapt --method dan", images, QUICK, "-o run")
@@ -98,6 +118,39 @@ def test_the_document_says_all_and_the_docs_name_it(folder, shiftcal_json):
     section = text.partition("## `shiftcal adapt`")[2].partition("\n## ")[0]
     for key in document:
         assert f"`{key}`" in section or f"`{key}`" in text.partition("## JSON")[2], key
+
+
+def test_a_run_that_was_finished_says_so(folder, shiftcal, shiftcal_json):
+    words = f"adapt --method dan {IMAGES} {QUICK} -o run"
+    first, second = shiftcal(words), shiftcal(words)
+    assert "trained   20 steps\n" in first.out
+    assert "trained   20 steps; was finished already, nothing was trained\n" in second.out
+    document = shiftcal_json(words)
+    assert document["finished_before"] is True
+    assert document["steps"] == 20
+
+
+def test_enough_images_are_not_warned_of(folder, shiftcal):
+    for name, seed in (("many", 5), ("more", 6)):
+        images, labels = drawn(200, seed=seed)
+        np.savez(f"{name}.npz", images=images, labels=labels)
+    words = IMAGES.replace("photos", "many.npz").replace("sketches", "more.npz")
+    done = shiftcal("adapt --method source-only", words, QUICK, "-o run")
+    assert (done.status, done.err) == (0, "")
+
+
+def test_the_same_images_twice_are_warned_of(folder, shiftcal):
+    words = IMAGES.replace("sketches", "photos")
+    done = shiftcal("adapt --method source-only", words, QUICK, "-o run")
+    assert done.status == 0
+    assert "warning: source and target are the same images" in done.err
+
+
+def test_a_recipe_goes_with_the_backbone(folder, shiftcal):
+    words = "--source photos --target sketches --backbone digits-cnn --set iterations=2"
+    done = shiftcal("adapt --method mcc", words, "--set batch_size=4 --severity 5 -o run")
+    assert done.status == 0
+    assert done.out.startswith("method    mcc, recipe digits\n")
 
 
 def test_features_are_shared_between_runs(folder, shiftcal):
@@ -124,6 +177,26 @@ def test_the_trainers_are_listed(shiftcal, shiftcal_json):
         assert each["summary"].endswith(".")
 
 
+def test_the_numbers_of_one_trainer_are_listed(shiftcal, shiftcal_json):
+    done = shiftcal("adapt --list --method cdan")
+    lines = [line.split() for line in done.out.splitlines()]
+    assert done.out.startswith("cdan: Conditional domain adversarial network")
+    recipes = ["default", "digits", "frozen", "office-home", "visda"]
+    assert ["options", *recipes] in lines
+    assert ["hidden", "1024", "256", "64", "1024", "1024"] in lines
+    assert ["settings", *recipes] in lines
+    assert ["iterations", "20000", "1000", "1000", "30000", "30000"] in lines
+    told = shiftcal_json("adapt --list --method Source_Only")["trainer"]
+    assert told["name"] == "source-only"
+    assert set(told["numbers"]) == {"default", *told["recipes"]}
+    assert told["numbers"]["frozen"]["settings"]["batch_size"] == 32
+    assert "trade_off" in told["numbers"]["frozen"]["options"]
+
+
+def test_a_trainer_that_there_is_not_cannot_be_listed(refused):
+    assert "no trainer is called 'cdam'" in refused("adapt --list --method cdam")
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -142,6 +215,10 @@ def test_the_trainers_are_listed(shiftcal, shiftcal_json):
         (f"{IMAGES.replace(' --frozen', '')} -o run", "--frozen"),
         (f"{IMAGES.replace('photos', 'bare.npy')} -o run", "has no labels, and what a network"),
         (f"{IMAGES} --device tpu -o run", "device must be one that torch has here"),
+        (f"{IMAGES} --transform none -o run", "--transform does not go with --frozen"),
+        (f"{IMAGES.replace(' --frozen', '')} --transform no -o run", "transform must be"),
+        (f"{IMAGES} --precision half -o run", "precision must be"),
+        (f"{IMAGES} --features run -o run", "must have a folder outside of that of the run"),
     ],
 )
 def test_what_cannot_be_used_is_told_in_a_line(folder, refused, words, told):

@@ -16,7 +16,9 @@ from toy_adaptation import EVALUATIONS, IMAGES, NETWORKS, PLAN, SPEC, write_doma
 
 from shiftcal import studies
 from shiftcal.cli.main import run as program
+from shiftcal.errors import InputError
 from shiftcal.studies.adapting import estimate, pace
+from shiftcal.studies.adapting.alone import check_alone
 from shiftcal.studies.stages import reporting
 from shiftcal.studies.stages.rehearsal import Cost
 
@@ -153,6 +155,26 @@ def test_a_run_would_not_spoil_its_own_images_or_plan(there, refused):
     (there / "plan.toml").write_text(PLAN, "utf-8")
     assert "holds the plan itself" in refused("reproduce plan.toml --data . -o .")
     (there / "plan.toml").unlink()
+
+
+def test_a_study_is_not_run_by_several_processes(there, monkeypatch, refused):
+    told = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    message = refused(COMMAND)
+    assert "a study must be run by one process; torchrun has started 2" in message
+    assert "without torchrun: --workers" in message
+    plan = studies.read_plan(PLAN, data=there)
+    for call in (
+        lambda: studies.reproduce(plan, "elsewhere"),
+        lambda: studies.forecast(plan, "elsewhere"),
+        lambda: studies.rebuild("runs/mine"),
+    ):
+        with pytest.raises(InputError, match="torchrun has started 2"):
+            call()
+    assert not Path("elsewhere").exists()
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    check_alone()
 
 
 def test_a_mistake_in_the_plan_is_named(there, refused):

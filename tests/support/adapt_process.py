@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -23,17 +22,12 @@ def adapted(folder, mode):
     from one_layer import one_layer
     from two_domains import colour_features, colour_model, domains
 
-    from shiftcal.adaptation import adapt, run
+    from shiftcal.adaptation import adapt
     from shiftcal.adaptation.devices import cpu_threads
     from shiftcal.adaptation.training import ledger
 
     frozen = mode == "frozen"
-    often = partial(run.Course, checkpoint_every=7)
-    with (
-        cpu_threads(1),
-        patch.object(run, "Course", often),
-        patch.object(ledger, "_SHARE", float("inf")),
-    ):
+    with cpu_threads(1), patch.object(ledger, "_SHARE", float("inf")):
         return adapt(
             *domains(45),
             folder,
@@ -43,6 +37,7 @@ def adapted(folder, mode):
             else one_layer(),
             frozen=frozen,
             severities=(1, 5),
+            checkpoint_every=7,
             changes={"iterations": 20, "batch_size": 6, "bottleneck": 5},
         )
 

@@ -14,6 +14,7 @@ from shiftcal.adaptation.base import Trainer
 
 if TYPE_CHECKING:
     from shiftcal.adaptation.adapted import Adapted
+    from shiftcal.adaptation.diverged import last_checkpoint
     from shiftcal.adaptation.frozen import Frozen, frozen_features
     from shiftcal.adaptation.run import adapt
     from shiftcal.adaptation.settings import Settings
@@ -29,9 +30,20 @@ _WHERE = {
     "Settings": "settings",
     "adapt": "run",
     "frozen_features": "frozen",
+    "last_checkpoint": "diverged",
 }
 
-__all__ = ["Adapted", "Frozen", "Settings", "Trainer", "adapt", "frozen_features", "get", "names"]
+__all__ = [
+    "Adapted",
+    "Frozen",
+    "Settings",
+    "Trainer",
+    "adapt",
+    "frozen_features",
+    "get",
+    "last_checkpoint",
+    "names",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shiftcal._files import atomic_write
+from shiftcal.adaptation._divergence_note import told_of
 from shiftcal.adaptation.training.identity import differences, plain_json
 from shiftcal.errors import FileError
 
@@ -28,10 +29,8 @@ def read_about(folder: Path) -> dict[str, Any]:
         document = json.loads(file.read_text("utf-8"))
     except FileNotFoundError as error:
         unfinished = any((folder / name).exists() for name in BEGUN)
-        what = "holds a run that is not finished. The same call, or command, goes on with it."
-        raise FileError(
-            f"{folder} {what if unfinished else f'holds no run: there is no {FILE} in it.'}"
-        ) from error
+        what = told_of(folder) if unfinished else f"holds no run: there is no {FILE} in it."
+        raise FileError(f"{folder} {what}") from error
     except OSError as error:
         raise FileError(f"{file} could not be read: {error.strerror or error}.") from error
     except (ValueError, RecursionError) as error:

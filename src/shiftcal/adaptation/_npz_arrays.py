@@ -50,6 +50,21 @@ def mapped(path: Path, name: str) -> NDArray[Any]:
         raise FileError(f"{path} could not be read: {error}. Make it again.") from error
 
 
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """All arrays of an archive, by name.
+
+    Raises:
+        FileError: If there is no such file, or it is damaged.
+    """
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
+        raise FileError(
+            f"{path} could not be read: {error}. Remove the folder, and run again."
+        ) from error
+
+
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any] | None], *, durable: bool) -> None:
     """Write an archive, whole or not at all; nothing of the time is in it.
 

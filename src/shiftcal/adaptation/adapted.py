@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from shiftcal._types import Floats
-from shiftcal.adaptation._about import read_about
+from shiftcal.adaptation._about import FILE, read_about
+from shiftcal.adaptation._npz_arrays import read_arrays
 from shiftcal.adaptation.mode import BANK, SOURCE_TRAIN, TARGET
 from shiftcal.adaptation.settings import Settings
 from shiftcal.adaptation.task import TaskSplit
 from shiftcal.adaptation.training.history import Row, read_history
+from shiftcal.errors import FileError, InputError, UnknownName
 from shiftcal.scores import Scores, read_features, read_scores
 from shiftcal.surrogates import SurrogateBank
 
@@ -34,10 +36,12 @@ class Adapted:
     Attributes:
         folder: Where it is.
         document: What ``adapt.json`` in it says.
+        finished_before: Whether the call that gave this found the run finished.
     """
 
     folder: Path
     document: dict[str, Any]
+    finished_before: bool = False
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Adapted:
@@ -71,8 +75,14 @@ class Adapted:
     @cached_property
     def split(self) -> TaskSplit:
         """Which images were used for what."""
-        with np.load(self.folder / SPLIT, allow_pickle=False) as parts:
-            return TaskSplit(**{name: parts[name] for name in parts.files})
+        file = self.folder / SPLIT
+        parts = read_arrays(file)
+        if parts.keys() != TaskSplit.__annotations__.keys():
+            raise FileError(
+                f"{file} must hold {', '.join(TaskSplit.__annotations__)}; it holds "
+                f"{', '.join(parts)}. Remove the folder, and run again."
+            )
+        return TaskSplit(**parts)
 
     @cached_property
     def history(self) -> list[Row]:
@@ -84,19 +94,35 @@ class Adapted:
         """What it was trained with."""
         from shiftcal.adaptation import get
 
-        made: Trainer = get(self.document["trainer"])(**self.document["options"])
+        with self._reading("trainer and options"):
+            made: Trainer = get(self.document["trainer"])(**self.document["options"])
         return made
 
     @property
     def settings(self) -> Settings:
         """How it was trained."""
-        return Settings(**self.document["settings"])
+        with self._reading("settings"):
+            return Settings(**self.document["settings"])
 
     @property
     def accuracy(self) -> float | None:
         """On the held-out target, if its labels are known."""
-        found: float | None = self.document["accuracy"]["target"]
+        with self._reading("accuracy"):
+            found: float | None = self.document["accuracy"]["target"]
         return found
+
+    @contextmanager
+    def _reading(self, what: str) -> Iterator[None]:
+        """Say of entries that are not what they should be where they are."""
+        try:
+            yield
+        except UnknownName:
+            raise
+        except (KeyError, TypeError, InputError) as error:
+            raise FileError(
+                f"{self.folder / FILE} is damaged, or of another version of shiftcal, in its "
+                f"{what}: {error}. Remove the folder, and run again."
+            ) from error
 
     def classifier(self, backbone: object = None) -> Classifier:
         """The trained network, from images to logits; from features, if they were frozen.

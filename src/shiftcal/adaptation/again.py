@@ -23,6 +23,13 @@ FEATURES = "bottleneck"
 
 def classifier_again(adapted: Adapted, given: object) -> Classifier:
     """See :meth:`Adapted.classifier`."""
+    made = new_classifier(adapted, given)
+    load_weights(made, adapted.folder / FILE, what=f"the network of {adapted.folder}")
+    return made.eval()
+
+
+def new_classifier(adapted: Adapted, given: object) -> Classifier:
+    """A network with its layers; the weights are still to be filled in."""
     document = adapted.document
     told = document["backbone"]
     with torch.random.fork_rng(devices=[]):  # the weights that are drawn are replaced
@@ -31,15 +38,13 @@ def classifier_again(adapted: Adapted, given: object) -> Classifier:
             preprocessing = Preprocessing.from_dict(told["preprocessing"])
             wanted = _backbone(adapted, given)
             module = make_backbone(wanted, pretrained=False, preprocessing=preprocessing).module
-        made = Classifier(
+        return Classifier(
             module,
             told["n_features"],
             document["n_classes"],
             trainer=adapted.trainer,
             width=adapted.settings.bottleneck,
         )
-    load_weights(made, adapted.folder / FILE, what=f"the network of {adapted.folder}")
-    return made.eval()
 
 
 def model_again(adapted: Adapted, given: object) -> Model:

@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from shiftcal._checks import check_choice
 from shiftcal.adaptation import get
+from shiftcal.adaptation.backbones.recipes import recipe_of
 from shiftcal.adaptation.base import Trainer
+from shiftcal.adaptation.feeds.augment.pipelines import TRANSFORMS
 from shiftcal.adaptation.settings import Settings
+from shiftcal.errors import InputError
 
 # Says that the reference library's defaults are wanted, with a frozen backbone too.
 DEFAULT = "default"
@@ -44,28 +48,44 @@ def choose(
     changes: Mapping[str, Any] | None = None,
     transform: str | None = None,
     frozen: bool = False,
+    backbone: object = None,
 ) -> Choice:
     """A trainer with its settings.
 
     Args:
         name: One of :func:`shiftcal.adaptation.names`.
         recipe: One of the trainer's; ``"default"`` is the reference library's defaults. By default
-            those too, and with a frozen backbone the trainer's recipe ``"frozen"``, if it has one.
+            those too, but for a backbone that has a recipe of its own, as ``"digits-cnn"`` has
+            ``"digits"``, and with a frozen backbone the trainer's recipe ``"frozen"``.
         changes: Options of the trainer and settings of the training, by name.
         transform: What is done to training images; by default what the recipe's data set, or the
-            trainer, has.
+            trainer, has. None is done with a frozen backbone.
         frozen: Whether the backbone is.
+        backbone: What is trained, if it may have a recipe of its own.
 
     Raises:
         UnknownName: If there is no such trainer, or no such recipe.
-        InputError: If an option cannot be used.
+        InputError: If an option or the transform cannot be used.
     """
+    _check_transform(transform, frozen=frozen)
     kind: type[Trainer] = get(name)
     if recipe is None:
-        recipe = FROZEN if frozen and FROZEN in kind.recipes else DEFAULT
+        suited = FROZEN if frozen else recipe_of(backbone)
+        recipe = suited if suited is not None and suited in kind.recipes else DEFAULT
     trainer, settings = kind.prepared(None if recipe == DEFAULT else recipe, changes)
     own = _TRANSFORMS.get(recipe, kind.transform)
     return Choice(_plain(name), trainer, settings, recipe, transform or own)
+
+
+def _check_transform(transform: str | None, *, frozen: bool) -> None:
+    if transform is None:
+        return
+    check_choice(transform, TRANSFORMS, name="transform")
+    if frozen:
+        raise InputError(
+            f"transform {transform!r} is done to images as they are trained on, and a frozen "
+            "backbone sees none of them then. Leave it out, or leave out frozen."
+        )
 
 
 def _plain(name: str) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
+from itertools import count
 from typing import Any
 
 from shiftcal.adaptation._torch import torch
@@ -19,6 +21,8 @@ __all__ = ["Group", "cpu_threads", "current_group", "distributed", "resolve_devi
 _TOLD = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 # The first process writes results while the others wait; torchrun ends them if it fails.
 _PATIENCE = timedelta(days=1)
+# One for each time that the processes of this life meet: no meeting finds what another left.
+_MEETINGS = count()
 
 
 @dataclass(frozen=True)
@@ -58,8 +62,8 @@ class Group:
     def share(self, tensors: Iterable[Any]) -> None:
         """Give every process the first one's values."""
         if not self.alone:
-            for tensor in tensors:
-                torch.distributed.broadcast(tensor, 0)
+            for tensor in tensors:  # parameters too, of which no gradient is wanted here
+                torch.distributed.broadcast(tensor.detach(), 0)
 
     def told(self, value: Any) -> Any:
         """What the first process has."""
@@ -91,6 +95,9 @@ def current_group() -> Group:
 def distributed(device: str = "auto") -> Iterator[Group]:
     """Join the processes that torchrun has started along with this one, if it was started so.
 
+    They part at the end of the block, and may join again: all of them as often, in the same order.
+    Processes that are joined already, by the caller's own call of torch, stay so.
+
     Args:
         device: Where the training will run: processes speak through NCCL if it is a GPU, else
             through Gloo.
@@ -98,17 +105,36 @@ def distributed(device: str = "auto") -> Iterator[Group]:
     if not all(name in os.environ for name in _TOLD) or os.environ["WORLD_SIZE"] == "1":
         yield Group()
         return
-    where = resolve_device(device)
-    if where.type == "cuda":
-        torch.cuda.set_device(where)
-    backend = "nccl" if where.type == "cuda" else "gloo"
-    torch.distributed.init_process_group(backend, timeout=_PATIENCE)
+    if torch.distributed.is_initialized():
+        yield current_group()
+        return
+    _meet(resolve_device(device))
     try:
         group = current_group()
         yield group
         group.wait()
     finally:
         torch.distributed.destroy_process_group()
+
+
+def _meet(where: Any) -> None:
+    if where.type == "cuda":
+        torch.cuda.set_device(where)
+    store, rank, world = _address(*(os.environ[name] for name in _TOLD))
+    torch.distributed.init_process_group(
+        "nccl" if where.type == "cuda" else "gloo",
+        store=torch.distributed.PrefixStore(f"shiftcal-{next(_MEETINGS)}", store),
+        rank=rank,
+        world_size=world,
+        timeout=_PATIENCE,
+    )
+
+
+@cache
+def _address(*_: str) -> tuple[Any, int, int]:
+    """Where processes tell each other how to be reached, which stays there; rank and world."""
+    store, rank, world = next(torch.distributed.rendezvous("env://", timeout=_PATIENCE))
+    return store, rank, world
 
 
 def resolve_device(name: str = "auto") -> Any:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from shiftcal.adaptation._npz_arrays import mapped
 from shiftcal.adaptation.feature_model import as_feature_model
+from shiftcal.adaptation.image_content import remember_digest
 from shiftcal.datasets import as_image_set
 from shiftcal.errors import FileError, InputError
 from shiftcal.scoring.engines import Engine
@@ -150,4 +151,8 @@ def frozen_features(
             "out of the set."
         )
     last = conditions[-1].corruption
-    return Frozen.open(folder, corruption="pixelate" if last is None else last.name)
+    frozen = Frozen.open(folder, corruption="pixelate" if last is None else last.name)
+    # Whoever trains on both need not look at the images to see that they belong together.
+    origin = frozen.document["origin"]
+    remember_digest(opened, origin["shard_size"], origin["images"]["digest"])
+    return frozen

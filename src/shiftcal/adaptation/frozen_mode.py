@@ -40,6 +40,8 @@ class FrozenMode(Mode):
         source: Features of all source images, clean and at the severities.
         target: Features of all target images.
         severities: Those of the bank, in rising order.
+        harder: Features of the calibration images at the severities, if those of the source have
+            none.
 
     Raises:
         InputError: If there are not as many rows of features as images, or the two sets of features
@@ -51,6 +53,7 @@ class FrozenMode(Mode):
     source: Frozen
     target: Frozen
     severities: Sequence[int]
+    harder: Frozen | None = None
 
     def __post_init__(self) -> None:
         for images, features in ((self.task.source, self.source), (self.task.target, self.target)):
@@ -133,14 +136,23 @@ class FrozenMode(Mode):
             }
             write_arrays(folder / name, arrays, durable=False)
 
+    @property
+    def _surrogates(self) -> Frozen:
+        return self.source if self.harder is None else self.harder
+
+    def _of_calibration(self, level: int) -> NDArray[np.float32]:
+        if level and self.harder is not None:
+            return np.asarray(self.harder.features(level), np.float32)
+        return _rows(self.source, level, self.split.calibration)
+
     def _bank(self, classifier: Classifier, fingerprint: str) -> SurrogateBank:
         assert self.task.source.labels is not None
         rows = self.split.calibration
         labels = self.task.source.labels[rows]
         sets = []
         for level in (0, *self.severities):
-            made = run_heads(classifier, _rows(self.source, level, rows))
-            corruption = self.source.corruption if level else None
+            made = run_heads(classifier, self._of_calibration(level))
+            corruption = self._surrogates.corruption if level else None
             sets.append(
                 SurrogateSet(
                     made.logits,

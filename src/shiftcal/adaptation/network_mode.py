@@ -8,14 +8,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from shiftcal.adaptation.again import adapted_model
 from shiftcal.adaptation.backbones.base import Backbone
 from shiftcal.adaptation.base import Trainer
+from shiftcal.adaptation.devices import Group
 from shiftcal.adaptation.feeds.augment.pipelines import Pipeline, training_transform
 from shiftcal.adaptation.feeds.base import Feed
 from shiftcal.adaptation.feeds.images import ImageFeed
+from shiftcal.adaptation.image_content import content_digest
+from shiftcal.adaptation.inputs import Wanted
 from shiftcal.adaptation.mode import BANK, SOURCE_TRAIN, TARGET, Mode
 from shiftcal.adaptation.network import Classifier, Objective, make_objective
 from shiftcal.adaptation.settings import Settings
@@ -24,7 +25,6 @@ from shiftcal.adaptation.task import Task, TaskSplit
 from shiftcal.adaptation.weights import weights_digest
 from shiftcal.datasets import ImageSet
 from shiftcal.errors import InputError
-from shiftcal.numerics._threads import thread_count
 from shiftcal.scoring import score, score_file
 from shiftcal.scoring.run import Reporting
 from shiftcal.surrogates.build import build_bank
@@ -45,6 +45,7 @@ class NetworkMode(Mode):
         severities: How much of it.
         workers: Processes that read training images; 0 is none.
         reporting: How progress is told.
+        group: The processes that take part.
     """
 
     task: Task
@@ -55,6 +56,22 @@ class NetworkMode(Mode):
     severities: Sequence[int]
     workers: int = 0
     reporting: Reporting = field(default_factory=Reporting)
+    group: Group = field(default_factory=Group)
+
+    @classmethod
+    def of(cls, wanted: Wanted, made: Backbone, transform: str) -> NetworkMode:
+        """A backbone for what is wanted."""
+        return cls(
+            wanted.task,
+            wanted.split,
+            made,
+            transform,
+            wanted.surrogates.corruption,
+            wanted.surrogates.severities,
+            workers=wanted.workers,
+            reporting=wanted.reporting,
+            group=wanted.group,
+        )
 
     @cached_property
     def identity(self) -> dict[str, Any]:
@@ -63,9 +80,15 @@ class NetworkMode(Mode):
             "backbone": weights_digest(self.made.module),
             "preprocessing": self.made.preprocessing.to_dict(),
             "transform": self.transform,
-            "source": _digest(self.task.source),
-            "target": _digest(self.task.target),
+            "source": self._digest(self.task.source),
+            "target": self._digest(self.task.target),
         }
+
+    def _digest(self, images: ImageSet) -> str:
+        """Every image is read, which is enough if one process does it."""
+        found = content_digest(images, self.reporting) if self.group.main else None
+        told: str = self.group.told(found)
+        return told
 
     @property
     def backbone(self) -> dict[str, Any]:
@@ -140,7 +163,3 @@ class NetworkMode(Mode):
                 "preprocessing does not say. Say resize and crop there, or transform='none'."
             )
         return Pipeline(self.made.preprocessing.framing)
-
-
-def _digest(images: ImageSet) -> str:
-    return images.digest(np.arange(len(images)), threads=thread_count())

@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from shiftcal._checks import check_count
-from shiftcal._files import atomic_write, make_folder
-from shiftcal.adaptation._about import FILE, check_free, read_about, refuse_other, write_about
-from shiftcal.adaptation._npz_arrays import write_arrays
-from shiftcal.adaptation.adapted import SPLIT, Adapted
-from shiftcal.adaptation.choice import Choice, choose
-from shiftcal.adaptation.devices import Group, distributed, resolve_device
+from shiftcal._files import make_folder
+from shiftcal.adaptation._about import check_free
+from shiftcal.adaptation.adapted import Adapted
+from shiftcal.adaptation.choice import choose
+from shiftcal.adaptation.devices import distributed, resolve_device
 from shiftcal.adaptation.frozen import Frozen
-from shiftcal.adaptation.mode import BANK, TARGET, Mode
-from shiftcal.adaptation.modes import frozen_mode, network_mode
-from shiftcal.adaptation.network import Objective
+from shiftcal.adaptation.inputs import Wanted
+from shiftcal.adaptation.modes import check_features, frozen_inputs, network_inputs
+from shiftcal.adaptation.one_run import OneRun
 from shiftcal.adaptation.surrogate_choice import SurrogateChoice
 from shiftcal.adaptation.task import Task
-from shiftcal.adaptation.training.history import FILE as HISTORY
-from shiftcal.adaptation.training.loop import Course, Trained, train
+from shiftcal.adaptation.training.loop import Course
 from shiftcal.adaptation.training.randomness import seeded
-from shiftcal.adaptation.weights import FILE as WEIGHTS
-from shiftcal.adaptation.weights import write_weights
 from shiftcal.datasets import as_image_set
-from shiftcal.scores import read_scores
-from shiftcal.scoring.labels import digest_of_labels
 from shiftcal.scoring.run import Reporting
 from shiftcal.scoring.sharing import alone_in
-from shiftcal.surrogates import SurrogateBank
-
-# Below the folder of a run, gone when it is finished; and the features, where nobody says where.
-_TRAINING, _FEATURES = "training", "features"
 
 
 def adapt(  # noqa: PLR0913 (all but the first three are options)
@@ -56,6 +46,7 @@ def adapt(  # noqa: PLR0913 (all but the first three are options)
     select: Literal["last", "source-validation"] = "last",
     device: str = "auto",
     precision: str | None = None,
+    checkpoint_every: int = 500,
     workers: int = 0,
     features: str | os.PathLike[str] | tuple[Frozen, Frozen] | None = None,
     reporting: Reporting | None = None,
@@ -79,22 +70,26 @@ def adapt(  # noqa: PLR0913 (all but the first three are options)
         frozen: Whether the backbone stays as it is: features are computed once, and heads trained
             on them.
         recipe: One of the trainer's, such as ``"office-home"``; ``"default"`` is the reference
-            library's defaults, which are taken too if nothing is said, but for a frozen backbone,
-            which has the recipe ``"frozen"``.
+            library's defaults, which are taken too if nothing is said, but for ``"digits-cnn"``,
+            which has the recipe ``"digits"``, and a frozen backbone, which has ``"frozen"``.
         changes: Options of the trainer and settings of the training that shall be otherwise.
         transform: What is done to training images, as for :func:`training_transform`; by default
-            as the recipe's data set has it in the reference library.
+            as the recipe's data set has it in the reference library. Not for a frozen backbone.
         seed: Decides splits, initial weights, the order of images and whatever else is random.
         corruption: What makes the surrogate sets, after images are resized and cropped.
         severities: How much of it.
-        select: Which weights are kept: the last, or those of the checkpoint with the best accuracy
-            on the calibration images.
+        select: Which weights are kept: the last, or those with the best accuracy on the calibration
+            images, which is measured some twenty times.
         device: As torch names it; ``"auto"`` is the GPU if there is one.
         precision: ``"bfloat16"`` or ``"float16"`` trains in mixed precision, on a GPU.
-        workers: Processes that read training images; 0 reads them in this one.
+        checkpoint_every: Iterations between two checkpoints, from which a training that was stopped
+            goes on; there is one every five minutes too.
+        workers: Processes that read training images, or that compute frozen features; 0 is none
+            but this one.
         features: Folder for frozen features, to be shared between runs; by default in that of the
-            run. Or the features themselves, of source and target, which saves looking at images
-            and backbone at all.
+            run, where only calibration images are corrupted. Or the features themselves, of source
+            and target, which saves making the backbone; images are looked at, once a set, to see
+            that they are those of the features.
         reporting: How progress is told.
 
     Raises:
@@ -105,149 +100,45 @@ def adapt(  # noqa: PLR0913 (all but the first three are options)
     where = Path(folder)
     check_free(where)
     frozen = frozen or isinstance(features, tuple)
-    chosen = choose(trainer, recipe=recipe, changes=changes, transform=transform, frozen=frozen)
+    check_features(features, where, frozen=frozen)
+    chosen = choose(
+        trainer,
+        recipe=recipe,
+        changes=changes,
+        transform=transform,
+        frozen=frozen,
+        backbone=backbone,
+    )
     surrogates = SurrogateChoice.of(corruption, severities)
-    task = Task(as_image_set(source), as_image_set(target))
+    check_count(workers, name="workers", least=0)
     told = reporting or Reporting()
     course = Course(
         seed=check_count(seed, name="seed", least=0, most=2**64 - 1),
         device=device,
         precision=precision,
+        checkpoint_every=checkpoint_every,
         select=select,
         reporting=told,
     )
-    split = task.split(seed)
     resolve_device(device)
-    with distributed(device) as group, seeded(seed):
-        if frozen:
-            place = where / _FEATURES if features is None else features
-            mode: Mode = frozen_mode(
-                task, split, backbone, features=place, surrogates=surrogates, reporting=told
-            )
-        else:
-            mode = network_mode(
-                task,
-                split,
-                backbone,
-                transform=chosen.transform,
-                surrogates=surrogates,
-                workers=workers,
-                reporting=told,
-            )
-        run = _Run(where, chosen, mode, surrogates, course, frozen)
+    task = Task(as_image_set(source), as_image_set(target))
+    split = task.split(seed)
+    # Whatever is drawn, torch's generator is as it was afterwards.
+    with distributed(device) as group, seeded(_stream_of_backbone(seed)):
+        wanted = Wanted(task, split, surrogates, group, workers, told)
+        inputs = (
+            frozen_inputs(wanted, backbone, features, where)
+            if frozen
+            else network_inputs(wanted, backbone, chosen.transform)
+        )
+        run = OneRun(where, chosen, task, split, inputs, surrogates, course, frozen)
         make_folder(where)
         with alone_in(where) if group.main else nullcontext():
-            run.finish(group)
-    return Adapted.open(where)
+            before = run.finish(group)
+    return replace(Adapted.open(where), finished_before=before)
 
 
-@dataclass(frozen=True, eq=False)
-class _Run:
-    """A run with everything settled that decides its result."""
-
-    folder: Path
-    chosen: Choice
-    mode: Mode
-    surrogates: SurrogateChoice
-    course: Course
-    frozen: bool
-
-    def finish(self, group: Group) -> None:
-        """Have it finished, whatever was done before."""
-        identity = self._identity(group.world)
-        # Asked of one for all: the first process may have waited for another run to finish it.
-        if group.told((self.folder / FILE).exists()):
-            refuse_other(self.folder, read_about(self.folder)["identity"], identity)
-            if group.main:
-                _tidy(self.folder)
-            return
-        objective = self.mode.network(self.chosen.trainer, self.chosen.settings)
-        trained = self._trained(objective, identity["training"], group)
-        if group.main:
-            self._write(objective.classifier, trained, identity)
-
-    def _trained(self, objective: Objective, identity: dict[str, Any], group: Group) -> Trained:
-        trainer, settings = self.chosen.trainer, self.chosen.settings
-        # Goes with this call, and so do the processes that read images for it.
-        feed = self.mode.feed(
-            trainer, settings, seed=self.course.seed, rank=group.rank, world=group.world
-        )
-        return train(
-            objective,
-            feed,
-            settings,
-            self.folder / _TRAINING,
-            self.course,
-            identity=identity,
-            validate=self.mode.accuracy if self.course.select == "source-validation" else None,
-        )
-
-    def _identity(self, world: int) -> dict[str, Any]:
-        chosen, task, course = self.chosen, self.mode.task, self.course
-        training = {
-            "trainer": chosen.name,
-            "options": chosen.trainer.to_dict(),
-            "settings": chosen.settings.to_dict(),
-            "seed": course.seed,
-            "select": course.select,
-            "precision": course.precision,
-            "processes": world,
-            "classes": task.classes or task.n_classes,
-            "labels": digest_of_labels(task.source.labels),
-            "inputs": self.mode.identity,
-        }
-        made = self.surrogates
-        return {
-            "training": training,
-            "corruption": made.corruption.name,
-            "severities": list(made.severities),
-        }
-
-    def _write(self, classifier: Any, trained: Trained, identity: dict[str, Any]) -> None:
-        """Store everything; the last file says that all is there, and checkpoints go then."""
-        folder, mode, chosen = self.folder, self.mode, self.chosen
-        # What takes no time is made again after a power cut, and need not wait for the disk.
-        durable = not self.frozen
-        mode.write(folder, classifier)
-        write_weights(folder / WEIGHTS, classifier, durable=durable)
-        write_arrays(folder / SPLIT, vars(mode.split), durable=durable)
-        with atomic_write(folder / HISTORY, durable=durable) as temporary:
-            temporary.write_bytes((folder / _TRAINING / HISTORY).read_bytes())
-        document = {
-            "trainer": chosen.name,
-            "options": chosen.trainer.to_dict(),
-            "settings": chosen.settings.to_dict(),
-            "recipe": chosen.recipe,
-            "seed": self.course.seed,
-            "frozen": self.frozen,
-            "backbone": mode.backbone,
-            "source": mode.task.source.name,
-            "target": mode.task.target.name,
-            "images": {name: len(part) for name, part in vars(mode.split).items()},
-            "classes": mode.task.classes,
-            "n_classes": mode.task.n_classes,
-            "trained": {**asdict(trained), "losses": trained.losses._asdict()},
-            "accuracy": _accuracy(folder),
-            "identity": identity,
-        }
-        write_about(folder, document, durable=durable)
-        _tidy(folder)
-
-
-def _tidy(folder: Path) -> None:
-    """Remove checkpoints from a finished run, and what killed processes left half-written."""
-    shutil.rmtree(folder / _TRAINING, ignore_errors=True)
-    for left in folder.glob(".shiftcal-*.tmp"):
-        if left.is_dir():
-            shutil.rmtree(left, ignore_errors=True)
-        else:
-            left.unlink(missing_ok=True)
-
-
-def _accuracy(folder: Path) -> dict[str, float | None]:
-    target = read_scores(folder / TARGET)
-    right = None if target.labels is None else target.values.argmax(axis=1) == target.labels
-    return {
-        "calibration": SurrogateBank.load(folder / BANK).clean.summary().accuracy,
-        "target": None if right is None else float(right.mean()),
-    }
+def _stream_of_backbone(seed: int) -> int:
+    """The seed of what a backbone draws: numbers that the heads have not."""
+    digest = hashlib.blake2b(f"backbone {seed}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -17,12 +18,16 @@ from shiftcal.cli._report import Report
 from shiftcal.cli._scoring import refuse_inside, reporting
 from shiftcal.cli._settings import parse_assignments
 from shiftcal.cli._streams import stdout_kept_for_results
-from shiftcal.errors import InputError
+from shiftcal.cli._trainers import listed, one_listed
+from shiftcal.errors import InputError, InputWarning
 
 if TYPE_CHECKING:
     from shiftcal.adaptation import Adapted
 
 T = TypeVar("T")
+
+# Held-out images, below which numbers on them say little.
+_ENOUGH = 100
 
 
 def adapt(
@@ -55,8 +60,13 @@ def adapt(
         typer.Option("--output", "-o", metavar="DIR", help="Folder of the run."),
     ] = None,
     method: Annotated[
-        str, typer.Option(metavar="NAME", help="The trainer; --list shows them.")
-    ] = "cdan",
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The trainer, cdan if left out; --list shows them.",
+            show_default=False,
+        ),
+    ] = None,
     frozen: Annotated[
         bool,
         typer.Option(
@@ -67,8 +77,8 @@ def adapt(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Settings for a data set, such as office-home or visda, or default; frozen if "
-            "left out with --frozen.",
+            help="Settings for a data set, such as office-home or visda, or default. If left out: "
+            "frozen with --frozen, digits with digits-cnn.",
         ),
     ] = None,
     assignment: Annotated[
@@ -114,8 +124,21 @@ def adapt(
         str | None,
         typer.Option(metavar="bfloat16|float16", help="Train in mixed precision, on a GPU."),
     ] = None,
+    checkpoint_every: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Steps between two checkpoints; there is one every five minutes too.",
+        ),
+    ] = 500,
     workers: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Processes that read training images.")
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Processes that read training images, or with --frozen compute features.",
+        ),
     ] = 0,
     features: Annotated[
         Path | None,
@@ -125,17 +148,21 @@ def adapt(
         ),
     ] = None,
     list_trainers: Annotated[
-        bool, typer.Option("--list", help="List the trainers and their recipes, and stop.")
+        bool,
+        typer.Option(
+            "--list",
+            help="List the trainers and their recipes, or with --method the numbers of one, and "
+            "stop.",
+        ),
     ] = False,
     as_json: Json = False,
 ) -> Report:
     """Adapt a network to unlabelled images; run again, it goes on."""
     if list_trainers:
-        return _listed(as_json)
+        return listed(as_json) if method is None else one_listed(method, as_json)
     source, target = _needed(source, "--source"), _needed(target, "--target")
     backbone, output = _needed(backbone, "--backbone"), _needed(output, "-o")
-    if features is not None and not frozen:
-        raise InputError("--features goes with --frozen.")
+    _check_frozen(frozen, features, transform)
     changes = parse_assignments(assignment or [])
     levels = parse_severities(severity)
     for images in (source, target):
@@ -150,7 +177,7 @@ def adapt(
             source,
             target,
             output,
-            trainer=method,
+            trainer=method or "cdan",
             backbone=backbone,
             frozen=frozen,
             recipe=recipe,
@@ -162,12 +189,14 @@ def adapt(
             select=select,  # type: ignore[arg-type]  # checked there
             device=device,
             precision=precision,
+            checkpoint_every=checkpoint_every,
             workers=workers,
             features=features,
             reporting=reporting() if first else Reporting(shown=False),
         )
     if not first:  # of processes that train together one speaks
         raise typer.Exit
+    _warn_of_few(adapted.document["images"]["held_out"])
     document = {"source": source, "target": target, "backbone": backbone, **_document(adapted)}
     return Report("adapt", document, _text(document), as_json)
 
@@ -176,6 +205,25 @@ def _needed(value: T | None, option: str) -> T:
     if value is None:
         raise InputError(f"{option} must be given; --source, --target, --backbone and -o all must.")
     return value
+
+
+def _check_frozen(frozen: bool, features: Path | None, transform: str | None) -> None:
+    if features is not None and not frozen:
+        raise InputError("--features goes with --frozen.")
+    if transform is not None and frozen:
+        raise InputError(
+            "--transform does not go with --frozen: features are computed of images as they are."
+        )
+
+
+def _warn_of_few(held_out: int) -> None:
+    if held_out < _ENOUGH:
+        warnings.warn(
+            f"{held_out:,} target images are held out: with fewer than {_ENOUGH} the accuracy and "
+            "calibration errors on them are mostly chance. Take more, if there are any.",
+            InputWarning,
+            stacklevel=2,
+        )
 
 
 def _one(corruptions: Sequence[Any]) -> Any:
@@ -197,6 +245,7 @@ def _document(adapted: Adapted) -> dict[str, Any]:
         "frozen": told["frozen"],
         "images": told["images"],
         **told["trained"],
+        "finished_before": adapted.finished_before,
         "accuracy": told["accuracy"],
         "next": shlex.join(
             [
@@ -221,7 +270,7 @@ def _text(document: dict[str, Any]) -> str:
         ("", f"{images['train']:,} to train on, {images['calibration']:,} to calibrate on"),
         ("target", document["target"]),
         ("", f"{images['seen']:,} seen without labels, {images['held_out']:,} held out"),
-        ("trained", f"{document['steps']:,} steps{_since(document['resumed_at'])}"),
+        ("trained", f"{document['steps']:,} steps{_since(document)}"),
         (
             "losses",
             f"classification {losses['classification']:.4f}, transfer {losses['transfer']:.4f}",
@@ -235,27 +284,8 @@ def _text(document: dict[str, Any]) -> str:
     return f"{_tables.facts(lines)}\n\nnext      {document['next']}"
 
 
-def _since(step: int) -> str:
+def _since(document: dict[str, Any]) -> str:
+    if document["finished_before"]:
+        return "; was finished already, nothing was trained"
+    step = document["resumed_at"]
     return f", gone on with after {step:,}" if step else ""
-
-
-def _listed(as_json: bool) -> Report:
-    from shiftcal import adaptation
-
-    kinds = [(name, adaptation.get(name)) for name in adaptation.names()]
-    trainers = [
-        {
-            "name": name,
-            "label": kind.label,
-            "summary": _plain(kind.__doc__),
-            "recipes": sorted(kind.recipes),
-        }
-        for name, kind in kinds
-    ]
-    rows = [[each["name"], each["summary"], ", ".join(each["recipes"])] for each in trainers]
-    text = _tables.table(["method", "what it is", "recipes"], rows)
-    return Report("adapt", {"trainers": trainers}, text, as_json)
-
-
-def _plain(docstring: str | None) -> str:
-    return (docstring or "").strip().partition("\n")[0].replace("``", "")

@@ -101,7 +101,9 @@ def reproduce(
         return _shown(study, as_json)
     from shiftcal.scoring.engines import engine_of
     from shiftcal.studies import Means
+    from shiftcal.studies.adapting.alone import check_alone
 
+    check_alone()
     where = engine_of(
         engine,
         workers=workers,

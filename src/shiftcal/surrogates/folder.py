@@ -53,9 +53,7 @@ def bank_from_files(paths: Sequence[str | os.PathLike[str]]) -> SurrogateBank:
     return SurrogateBank(sets, classes=scores[0].classes, input=scores[0].input)
 
 
-def save_bank(
-    bank: SurrogateBank, folder: str | os.PathLike[str], *, durable: bool = True
-) -> None:
+def save_bank(bank: SurrogateBank, folder: str | os.PathLike[str], *, durable: bool = True) -> None:
     """Write a bank to a new folder, whole or not at all.
 
     Args:

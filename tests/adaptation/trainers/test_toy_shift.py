@@ -13,7 +13,10 @@ import pytest
 import torch
 
 from shiftcal import adaptation
+from shiftcal.adaptation.feeds.arrays import ArrayFeed
 from shiftcal.adaptation.network import make_objective
+from shiftcal.adaptation.training.loop import Course, train
+from shiftcal.adaptation.training.randomness import seeded
 
 SEEDS = (0, 1)
 CHANGES = {"cdan": {"hidden": 32, "warm_up": 20}, "mdd": {"width": 32, "warm_up": 100}}
@@ -53,6 +56,24 @@ def accuracies(name, seed, trade_off=None):
     return [each.float().mean().item() for each in right]
 
 
+def through_the_loop(name, folder):
+    """On source and target, of heads on these inputs: the recipe as it is shipped."""
+    rng = np.random.default_rng(0)
+    source, labels = domain(rng, 0.0)
+    target, truth = domain(rng, np.array([2.5, 1.0]))
+    trainer, settings = adaptation.get(name).prepared("frozen", {})
+    with seeded(0):
+        made = make_objective(trainer, None, 4, 3, width=settings.bottleneck)
+    seen = target if trainer.adapts else None
+    feed = ArrayFeed(source, labels, seen, batch_size=settings.batch_size, seed=0)
+    train(made, feed, settings, folder, Course(device="cpu"), identity={})
+    with torch.no_grad():
+        right = [
+            (made.classifier(x).argmax(1) == y) for x, y in ((source, labels), (target, truth))
+        ]
+    return [each.float().mean().item() for each in right]
+
+
 def mean_of(name, **options):
     return np.mean([accuracies(name, seed, **options) for seed in SEEDS], axis=0)
 
@@ -72,6 +93,20 @@ def test_a_method_beats_source_only_and_its_own_control(name):
     assert on_target > 0.95
     assert on_target > mean_of("source-only")[1] + 0.1
     assert on_target > mean_of(name, trade_off=0.0)[1] + 0.01
+
+
+# Measured: source only 0.79, the others 0.87 (cdan), 0.92 (dan), 0.98 and more.
+@pytest.mark.slow
+def test_the_recipe_for_frozen_features_helps_in_the_loop_that_is_shipped(tmp_path):
+    reached = {name: through_the_loop(name, tmp_path / name) for name in adaptation.names()}
+    baseline = reached.pop("source-only")
+    assert baseline[0] > 0.99
+    assert baseline[1] < 0.85
+    for name, (on_source, on_target) in reached.items():
+        assert on_source > 0.97, name
+        assert on_target > baseline[1] + 0.04, name
+    best = {name for name, (_, on_target) in reached.items() if on_target > 0.95}
+    assert best >= {"jan", "mcc", "mdd", "safn"}
 
 
 def test_cdan_with_entropy_weights_helps_too(monkeypatch):

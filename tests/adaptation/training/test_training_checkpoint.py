@@ -87,15 +87,19 @@ def test_a_checkpoint_of_another_training_is_refused(stopped, options, message):
     assert {path.name: path.read_bytes() for path in stopped.iterdir()} == before
 
 
-def test_when_checkpoints_are_written_is_of_no_account_unless_it_selects(stopped, tmp_path):
+def test_when_checkpoints_are_written_is_of_no_account(stopped, tmp_path):
     objective, done = training(stopped, checkpoint_every=7)
     assert done.resumed_at == 24
     whole, _ = training(tmp_path / "whole")
     assert same(objective, whole)
-    selecting = {"select": "source-validation", "validate": lambda _: 0.5}
-    training(tmp_path / "selecting", **selecting)
-    with pytest.raises(FileError, match="checkpoint_every was 8 and is 7"):
-        training(tmp_path / "selecting", checkpoint_every=7, **selecting)
+    for every in (7, 50):
+        accuracies = iter([0.5] * 9 + [0.9] + [0.1] * 10)
+        selecting = {"select": "source-validation", "validate": lambda _, a=accuracies: next(a)}
+        best, done = training(tmp_path / f"{every}", checkpoint_every=every, **selecting)
+        assert done.selected_step == 30
+        again, done = training(tmp_path / f"{every}", checkpoint_every=1, **selecting)
+        assert done.selected_step == 30
+        assert same(best, again)
 
 
 def test_differences_are_few_and_exact():
@@ -224,10 +228,10 @@ def test_checkpoints_that_take_too_long_are_left_out_but_for_the_last(tmp_path, 
             )
         return list(written)
 
-    accuracies = iter([0.1, 0.2, 0.3, 0.4] * 2)
+    accuracies = iter(([0.3] + [0.2] * 8 + [0.4] + [0.1] * 4 + [0.4]) * 2)
     # The second would have to wait for six seconds.
     assert run("last") == [8, 30]
-    assert run("best", select="source-validation") == [8, 16, 24, 30]
+    assert run("best", select="source-validation") == [2, 20, 30]
 
 
 def test_a_sum_that_is_too_large_is_told_from_numbers_that_are_not_finite():

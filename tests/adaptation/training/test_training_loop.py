@@ -138,7 +138,8 @@ def test_dropout_is_a_function_of_the_iteration(tmp_path):
 
 
 def test_the_best_on_the_source_is_selected_and_the_latest_of_equals(tmp_path):
-    accuracies = iter([0.5, 0.9, 0.9, 0.4])
+    # After 3, 6 ... 48 and 50 iterations: the best are those of 30 and 33.
+    accuracies = iter([0.5] * 9 + [0.9, 0.9] + [0.4] * 6)
     asked = []
 
     def validate(classifier):
@@ -154,24 +155,30 @@ def test_the_best_on_the_source_is_selected_and_the_latest_of_equals(tmp_path):
         checkpoint_every=16,
         changes={"iterations": 50},
     )
-    assert len(asked) == 4  # after 16, 32, 48 and 50
-    assert done.selected_step == 48
-    until, _ = training(tmp_path / "until", changes={"iterations": 48})
+    assert len(asked) == 17
+    assert done.selected_step == 33
+    until, _ = training(tmp_path / "until", changes={"iterations": 33})
     assert same(ours, until)
     kept = sorted(path.name for path in (tmp_path / "ours").glob("*.safetensors"))
-    assert kept == ["checkpoint-48.safetensors", "checkpoint-50.safetensors"]
+    assert kept == ["checkpoint-33.safetensors", "checkpoint-50.safetensors"]
     measured = {row.step: row.source_validation for row in read_history(tmp_path / "ours")}
-    assert [measured[step] for step in (16, 32, 48, 50)] == [0.5, 0.9, 0.9, 0.4]
+    assert [measured[step] for step in (3, 16, 30, 33, 50)] == [0.5, None, 0.9, 0.9, 0.4]
     again, done = training(
         tmp_path / "ours",
         validate=validate,
         select="source-validation",
-        checkpoint_every=16,
+        checkpoint_every=9,  # which decides nothing
         changes={"iterations": 50},
     )
-    assert done.selected_step == 48
+    assert done.selected_step == 33
     assert done.resumed_at == 50
     assert same(again, until)
+
+
+@pytest.mark.parametrize(("iterations", "times"), [(7, 7), (20, 20), (39, 20), (1000, 20)])
+def test_the_accuracy_is_measured_some_twenty_times(iterations, times):
+    every = ledger.validate_every(settings(iterations=iterations))
+    assert -(-iterations // every) == times
 
 
 def test_validation_changes_nothing_about_the_training(tmp_path):
@@ -304,6 +311,7 @@ def test_mixed_precision_trains_and_goes_on_to_the_same_weights(tmp_path, precis
     [
         ({"seed": -1}, "seed must be a whole number"),
         ({"checkpoint_every": 0}, "checkpoint_every must be a whole number"),
+        ({"checkpoint_seconds": 0}, "checkpoint_seconds must be a number above 0"),
         ({"select": "target"}, "select must be one of 'last', 'source-validation'; got 'target'"),
         ({"precision": "half"}, "precision must be one of 'bfloat16', 'float16'; got 'half'"),
     ],

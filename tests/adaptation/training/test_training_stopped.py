@@ -8,6 +8,7 @@ import signal
 import threading
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import final
 
 import pytest
@@ -17,9 +18,10 @@ from bank_process import kill, wait_for
 from training_process import Moments, begin, same, training, weights
 
 from shiftcal.adaptation.base import Trainer
+from shiftcal.adaptation.training import checkpoint, ledger
 from shiftcal.adaptation.training import interrupts as module
 from shiftcal.adaptation.training.history import FILE, History, Row
-from shiftcal.errors import FileError
+from shiftcal.errors import FileError, FitWarning
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +179,7 @@ def test_ctrl_c_during_validation_loses_none(tmp_path):
         training(tmp_path / "parts", validate=press, **options)
     asked = [1, 1]
     parts, done = training(tmp_path / "parts", validate=quiet, **options)
-    assert done.resumed_at == 24
+    assert done.resumed_at == 9  # of 60 iterations it is every third
     assert same(whole, parts)
     assert (tmp_path / "parts" / FILE).read_text() == (tmp_path / "whole" / FILE).read_text()
 
@@ -188,6 +190,66 @@ def test_ctrl_c_twice_does_not_wait(tmp_path, straight):
     objective, done = training(tmp_path)
     # Of that iteration nothing is kept: its batch statistics were counted already.
     assert done.resumed_at == 24
+    assert same(objective, straight[0])
+
+
+def test_among_several_processes_ctrl_c_always_waits_and_comes_twice(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    with module.interrupts(together=True) as told:
+        signal.raise_signal(signal.SIGINT)  # between two iterations
+        assert told.wanted
+        told.busy = True
+        now[0] += 1
+        signal.raise_signal(signal.SIGINT)  # a launcher passes it on
+        told.end_of_step()
+        assert not told.busy
+        now[0] += 2
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def stopping(at, clock=None):
+    def stop(step):
+        if clock is not None:
+            clock[0] += 100
+        if step == at:
+            raise RuntimeError("stop")
+
+    return stop
+
+
+def test_a_checkpoint_is_written_when_time_has_passed(tmp_path, straight, monkeypatch):
+    seldom = {"checkpoint_every": 1000}
+    now = [0.0]
+    with monkeypatch.context() as patched:
+        patched.setattr(ledger, "time", SimpleNamespace(monotonic=lambda: now[0]))
+        for folder, more in (("five", {}), ("seven", {"checkpoint_seconds": 700.0})):
+            with pytest.raises(RuntimeError, match="stop"):
+                training(tmp_path / folder, before=stopping(29, now), **seldom, **more)
+    # A step takes 100 seconds: after 300 there is one, unless it is told otherwise.
+    for folder, step in (("five", 27), ("seven", 28)):
+        objective, done = training(tmp_path / folder, **seldom)
+        assert done.resumed_at == step
+        assert same(objective, straight[0])
+        assert same_files(tmp_path / folder, straight)
+
+
+def test_a_checkpoint_of_another_torch_is_gone_on_with_and_told(tmp_path, straight, monkeypatch):
+    with pytest.raises(RuntimeError, match="stop"):
+        training(tmp_path, before=stopping(29))
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint, "torch", SimpleNamespace(__version__="9.8.7"))
+        with (
+            pytest.warns(
+                FitWarning, match=r"begun with torch 2.* goes on with 9\.8\.7.*may differ"
+            ),
+            pytest.raises(RuntimeError, match="stop"),
+        ):
+            training(tmp_path, before=stopping(36))
+    with pytest.warns(FitWarning, match=r"begun with torch 9\.8\.7"):
+        objective, done = training(tmp_path)
+    assert done.resumed_at == 32
     assert same(objective, straight[0])
 
 

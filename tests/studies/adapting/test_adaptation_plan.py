@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy_adaptation import PLAN, SPEC, toy_plan
 
-from shiftcal import studies
+from shiftcal import adaptation, studies
 from shiftcal.errors import InputError, UnknownName
+from shiftcal.studies.adapting import trainings
 from shiftcal.studies.adapting.paper import PUBLISHED
 from shiftcal.studies.adapting.plan import (
     AdaptationPlan,
@@ -108,10 +109,24 @@ def test_a_trainer_with_options_is_called_by_them():
         ),
         ("bins = 3", 'bins = 3\npaper = "visdo"', r"paper must be a data set .* 'visda'"),
         ("[training.settings]", '[training]\nselect = "best"\n[training.settings]', r"select must"),
+        ("[training.settings]", '[training]\nprecision = "half"\n[training.settings]',
+         r"^mine\.toml \[training\] precision must be one of 'bfloat16', 'float16'; got 'half'"),
+        ("[training.settings]", '[training]\ndevice = "the GPU"\n[training.settings]',
+         r"^mine\.toml \[training\] device must be 'auto', or a device as torch names it"),
+        ("[training.settings]", '[training]\ntransform = "none"\n[training.settings]',
+         r"^mine\.toml \[training\] transform must be left out with a frozen backbone"),
     ],
 )  # fmt: skip
 def test_a_plan_that_cannot_be_run_says_why(old, new, match):
     refused(old, new, match)
+
+
+def test_a_transform_that_is_none_is_refused_as_the_plan_is_read():
+    text = PLAN.replace("frozen = true", "frozen = false").replace(
+        "[training.settings]", '[training]\ntransform = "centre-crop"\n[training.settings]'
+    )
+    with pytest.raises(UnknownName, match=r"\[training\] transform must be one of .*center-crop"):
+        studies.read_plan(text, data="/data")
 
 
 def test_a_plan_without_trainers_or_methods_or_domains_is_refused():
@@ -148,6 +163,7 @@ TEXT = st.text(min_size=1, max_size=8)
 def plans(draw):
     names = draw(st.lists(WORD, min_size=2, max_size=3, unique=True))
     shorts = draw(st.lists(WORD, min_size=len(names), max_size=len(names), unique=True))
+    frozen = draw(st.booleans())
     images = st.lists(st.lists(TEXT, min_size=1, max_size=2).map(tuple), min_size=1, max_size=2)
     domains = tuple(
         DomainPlan(
@@ -168,10 +184,10 @@ def plans(draw):
             TrainerPlan("source-only", draw(TEXT), {"iterations": draw(st.integers(1, 9))}),
             TrainerPlan("cdan", "C", {"entropy": True, "lr": draw(st.floats(1e-4, 1))}),
         ),
-        network=NetworkPlan((draw(TEXT), draw(TEXT)), frozen=draw(st.booleans())),
+        network=NetworkPlan((draw(TEXT), draw(TEXT)), frozen=frozen),
         training=TrainingPlan(
             recipe=draw(st.sampled_from([None, "digits", "default"])),
-            transform=draw(st.none() | st.sampled_from(["none", "default"])),
+            transform=None if frozen else draw(st.none() | st.sampled_from(["none", "default"])),
             precision=draw(st.none() | st.just("bfloat16")),
             threads=draw(st.none() | st.integers(1, 4)),
             settings=draw(st.just({}) | st.just({"batch_size": 4})),
@@ -236,3 +252,58 @@ def test_what_decides_a_training_decides_its_folder():
         replace(plan, trainers=plan.trainers[:1], domains=plan.domains[:2], tasks=plan.tasks[:1]),
     ]
     assert {trainings_of(other)[0].place for other in same} == {first}
+
+
+def places(plan):
+    return {training.trainer.key: training.place for training in trainings_of(plan)}
+
+
+def test_a_recipe_that_is_changed_in_the_code_has_other_folders(monkeypatch):
+    plan = replace(toy_plan("/data"), training=TrainingPlan(recipe="frozen"))
+    before = places(plan)
+    kind = adaptation.get("mcc")
+    for changed in ({"temperature": 1.75}, {"lr": 0.0125}):
+        recipes = {**kind.recipes, "frozen": {**kind.recipes["frozen"], **changed}}
+        monkeypatch.setattr(kind, "recipes", recipes)
+        after = places(plan)
+        assert after["mcc"] != before["mcc"]
+        assert after["dan"] == before["dan"]
+        # An earlier note of a divergence is beside the folder, and so not found, either.
+        assert after["mcc"].rpartition("/")[0] != before["mcc"].rpartition("/")[0]
+
+
+def test_defaults_of_a_trainer_that_are_changed_in_the_code_have_other_folders(monkeypatch):
+    plan = replace(toy_plan("/data"), network=NetworkPlan((SPEC,), frozen=False))
+    before = places(plan)
+    kind = adaptation.get("dan")
+    monkeypatch.setattr(kind, "settings", kind.settings.changed({"weight_decay": 0.25}))
+    monkeypatch.setattr(adaptation.get("mcc"), "transform", "center-crop")
+    after = places(plan)
+    assert {name for name, place in after.items() if place != before[name]} == {"dan", "mcc"}
+
+
+def test_the_same_numbers_have_the_same_folder_whoever_says_them():
+    frozen = adaptation.get("dan").recipes["frozen"]
+    plan = replace(toy_plan("/data"), training=TrainingPlan(recipe="frozen"))
+    said = replace(plan, training=TrainingPlan(recipe="default", settings=dict(frozen)))
+    said = replace(said, trainers=tuple(t for t in plan.trainers if t.name == "dan"))
+    assert places(said)["dan"] == places(plan)["dan"]
+    trainings_before = places(plan)
+    assert trainings.FORMAT == 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainings, "FORMAT", 2)
+        assert not set(places(plan).values()) & set(trainings_before.values())
+
+
+def test_images_that_are_chosen_by_chance_have_a_folder_of_their_own():
+    plan = toy_plan("/data")
+    dusk = replace(plan.domains[2], limit=30)
+    few = replace(plan, domains=(*plan.domains[:2], dusk))
+    source_too = replace(few, tasks=(*few.tasks, ("dusk", "noon")))
+    assert few.images_of(dusk) != source_too.images_of(dusk)
+    assert plan.images_of(plan.domains[2]) == source_too.images_of(plan.domains[2])
+    one, other = (
+        {t.place for t in trainings_of(each) if t.pair.name == "noon_to_dusk"}
+        for each in (few, source_too)
+    )
+    assert not one & other

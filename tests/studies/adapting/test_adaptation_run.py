@@ -358,6 +358,14 @@ def test_a_folder_of_something_else_is_refused(tmp_path, times_of_day):
         studies.reproduce(toy_plan(times_of_day), tmp_path)
 
 
+def test_a_device_that_is_not_here_is_refused_first(tmp_path, times_of_day):
+    plan = toy_plan(times_of_day)
+    plan = replace(plan, training=replace(plan.training, device="cuda:99"), where="mine.toml")
+    with pytest.raises(InputError, match=r"^mine\.toml \[training\] device must be one that torch"):
+        studies.reproduce(plan, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_settings_that_a_method_does_not_take_are_refused_first(tmp_path, times_of_day):
     text = PLAN.replace('"sac",', '{ name = "sac", label = "SAC", distance = "km" },')
     with pytest.raises(InputError, match=r"methods 5: distance must be"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
@@ -15,7 +16,13 @@ from shiftcal.report.tables.latex import to_latex
 from shiftcal.report.tables.markdown import to_markdown
 from shiftcal.studies.adapting.figures import accuracy_lines, trainer_lines
 from shiftcal.studies.adapting.findings import findings_of
-from shiftcal.studies.adapting.plan import DomainPlan, TrainerPlan
+from shiftcal.studies.adapting.plan import (
+    DomainPlan,
+    NetworkPlan,
+    SurrogatePlan,
+    TrainerPlan,
+    TrainingPlan,
+)
 from shiftcal.studies.adapting.results import Failure
 from shiftcal.studies.adapting.sureness import sureness_table
 from shiftcal.studies.adapting.tables import (
@@ -26,6 +33,7 @@ from shiftcal.studies.adapting.tables import (
     trainer_table,
 )
 from shiftcal.studies.adapting.trainings_table import trainings_from_csv, trainings_to_csv
+from shiftcal.studies.adapting.unlike_paper import unlike_paper
 
 CDAN = TrainerPlan("cdan", "CDAN")
 METHOD = {name: i for i, name in enumerate(LABELS)}
@@ -112,6 +120,60 @@ def test_the_papers_rows_stand_below_if_the_images_are_the_papers():
     assert row(beside, "SAC").cells[-1].value == pytest.approx(14.32, abs=0.005)
     assert row(beside, "Oracle").cells[-1].value is None
     assert "paper" not in findings_of(found).tables
+
+
+PAPERS = {
+    "network": NetworkPlan(("resnet50",)),
+    "training": TrainingPlan(recipe="office-home"),
+    "seeds": (0,),
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"network": NetworkPlan(("torchvision:resnet50?weights=DEFAULT",))}, ""),
+        ({"network": NetworkPlan(("timm:resnet-50.a1_in1k",))}, ""),
+        ({"seeds": (0, 1)}, ""),
+        ({"network": NetworkPlan(("wide_resnet50_2",))}, "the backbone wide_resnet50_2"),
+        ({"network": NetworkPlan(("resnet101",))}, "the backbone resnet101"),
+        ({"network": NetworkPlan(("resnet50",), frozen=True)}, "which is frozen"),
+        ({"training": TrainingPlan(recipe="visda")}, "recipe visda"),
+        (
+            {"training": TrainingPlan(recipe="office-home", settings={"iterations": 3, "lr": 0.1})},
+            "iterations = 3, lr = 0.1",
+        ),
+        (
+            {"training": TrainingPlan(recipe="office-home", select="source-validation")},
+            "select source-validation",
+        ),
+        ({"bins": 10}, "10 bins"),
+        (
+            {"calibration": SurrogatePlan("pixelate", (1, 2))},
+            "surrogate sets of pixelate at severities 1, 2",
+        ),
+    ],
+)
+def test_what_is_not_as_in_the_paper_is_said_where_its_numbers_stand(changes, told):
+    given = {**PAPERS, **changes}
+    the_plan = paper_plan(**given)
+    records = everywhere(the_plan, ece=lambda *told: 0.2 + 0.01 * METHOD[told[-1]])
+    same = {"paper": "office-home", "domains": the_plan.domains, "tasks": the_plan.tasks}
+    found = results(records, **same, **given)
+    sentence = f"Ours differ from the paper's in: {told}." if told else ""
+    assert unlike_paper(found.plan) == sentence
+    for table in (task_table(found, CDAN), trainer_table(found)):
+        assert table.note.endswith(sentence)
+        assert ("Ours differ" in table.note) == bool(told)
+    assert "Ours differ" not in task_table(found, TrainerPlan("dan", "DAN")).note
+
+
+def test_fewer_images_than_the_papers_are_said():
+    the_plan = paper_plan(**PAPERS)
+    some = (replace(the_plan.domains[0], limit=1000), *the_plan.domains[1:])
+    told = unlike_paper(replace(the_plan, domains=some))
+    assert told == "Ours differ from the paper's in: at most 1,000 images of art."
+    assert not unlike_paper(plan(bins=3))  # no paper beside
 
 
 def test_the_papers_mean_is_not_set_beside_one_of_fewer_tasks(found):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -17,10 +18,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shiftcal._files import atomic_write
+from shiftcal.adaptation._torch import torch
 from shiftcal.adaptation.training.history import Row
 from shiftcal.adaptation.training.identity import differences, plain_json
 from shiftcal.adaptation.training.weights import fill, to_bytes
-from shiftcal.errors import FileError
+from shiftcal.errors import FileError, FitWarning
 
 FILE = "checkpoint.json"
 _WEIGHTS = "checkpoint-*.safetensors"
@@ -80,6 +82,8 @@ class Checkpoints:
     def read(self, tensors: Mapping[str, Any]) -> State | None:
         """The newest, with the tensors overwritten; ``None`` if there is none.
 
+        Warns if another release of torch has written it.
+
         Raises:
             FileError: If it is damaged, or of another training.
         """
@@ -98,6 +102,7 @@ class Checkpoints:
         except (KeyError, TypeError, ValueError) as error:
             raise self._damaged(self._path, f"{type(error).__name__}: {error}") from error
         self.fill(tensors, state.step)
+        self._warn_of_other_torch(document.get("torch"))
         return state
 
     def write(self, state: State, tensors: Mapping[str, Any]) -> None:
@@ -117,6 +122,7 @@ class Checkpoints:
             "format": _FORMAT,
             "version": _VERSION,
             "written_by": f"shiftcal {version('shiftcal')}",
+            "torch": str(torch.__version__),
             "identity": self._identity,
             "state": asdict(state),
             "weights": digests,
@@ -168,6 +174,16 @@ class Checkpoints:
         if document.pop("checksum", None) != _checksum(document):
             raise self._damaged(self._path, "its checksum does not fit its content")
         return document
+
+    def _warn_of_other_torch(self, before: str | None) -> None:
+        if before not in (None, str(torch.__version__)):
+            warnings.warn(
+                f"the training in {self._folder} was begun with torch {before} and goes on with "
+                f"{torch.__version__}: its weights may differ from those of one that was never "
+                f"stopped. Go on with torch {before} to have the same.",
+                FitWarning,
+                stacklevel=2,
+            )
 
     def _damaged(self, path: Path, why: str) -> FileError:
         return FileError(

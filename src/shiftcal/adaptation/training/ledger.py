@@ -17,8 +17,13 @@ from shiftcal.adaptation.training.weights import not_finite
 # A checkpoint is left out if the last one took more than a share of the time that has passed since:
 # steps may last less than 1 ms, and to write what survives a power cut takes tens of them.
 _SHARE = 0.05
-# Rows of the history in all, about.
-_ROWS = 100
+# Rows of the history in all, about, and how often the accuracy is measured.
+_ROWS, _ACCURACIES = 100, 20
+
+
+def validate_every(settings: Settings) -> int:
+    """Iterations between two measurements of the accuracy."""
+    return -(-settings.iterations // _ACCURACIES)
 
 
 class Ledger:
@@ -38,8 +43,10 @@ class Ledger:
         self._folder, self._kept, self._main = folder, kept, main
         self._settings, self._course = settings, course
         self._row_every = -(-settings.iterations // _ROWS)
+        self._validate_every = validate_every(settings)
         self._tally = Tally()
         self._not_before = 0.0
+        self._not_after = time.monotonic() + course.checkpoint_seconds
         # Iterations, and where the last row or checkpoint was due, in the newest checkpoint.
         self._newest = (0, 0)
         self.best: Best | None = None
@@ -57,18 +64,18 @@ class Ledger:
 
     @property
     def next_stop(self) -> int:
-        """The next iteration after which a row or a checkpoint is due."""
+        """The next iteration after which a row, the accuracy or a checkpoint is due."""
         done = self.stopped_at
-        every = (self._row_every, self._course.checkpoint_every)
+        every = (self._row_every, self._validate_every, self._course.checkpoint_every)
         return min(self._settings.iterations, *(done - done % n + n for n in every))
 
     def ends(self, step: int) -> bool:
         """Whether this was the last iteration."""
         return step == self._settings.iterations
 
-    def checkpoint_due(self, step: int) -> bool:
-        """Whether a checkpoint is due after so many iterations, and the accuracy before it."""
-        return self.ends(step) or step % self._course.checkpoint_every == 0
+    def accuracy_due(self, step: int) -> bool:
+        """Whether the accuracy is to be measured after so many iterations."""
+        return self.ends(step) or step % self._validate_every == 0
 
     def count(self, window: Sequence[Sequence[float]], first: int) -> None:
         """Count the losses of iterations in a row, of which ``first`` is the first.
@@ -95,10 +102,17 @@ class Ledger:
             return False
         return self.best is None or accuracy >= self.best.accuracy
 
-    def is_worth_keeping(self, step: int) -> bool:
-        """Whether a checkpoint that is due is to be written."""
-        selected = self.best is not None and self.best.step == step
-        return self.ends(step) or selected or time.monotonic() >= self._not_before
+    def checkpoint_due(self, step: int) -> bool:
+        """Whether a checkpoint is to be written where the training stops for a moment."""
+        if self.ends(step) or (self.best is not None and self.best.step == step):
+            return True
+        due = step % self._course.checkpoint_every == 0
+        return due and time.monotonic() >= self._not_before
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether so much time has passed that a checkpoint is to be written wherever this is."""
+        return self._main and time.monotonic() >= max(self._not_after, self._not_before)
 
     def keep(self, step: int, tensors: Mapping[str, Any], scaler: dict[str, Any] | None) -> None:
         """Have a checkpoint of this moment, if there is none.
@@ -125,6 +139,7 @@ class Ledger:
         self._newest = holds
         now = time.monotonic()
         self._not_before = now + (now - begun) / _SHARE
+        self._not_after = now + self._course.checkpoint_seconds
 
     def _said_of_newest(self) -> str:
         if not self._main:

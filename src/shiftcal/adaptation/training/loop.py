@@ -13,6 +13,8 @@ from shiftcal.adaptation.feeds.base import Feed
 from shiftcal.adaptation.settings import Settings
 from shiftcal.adaptation.training.checkpoint import Checkpoints
 from shiftcal.adaptation.training.course import Course, Trained
+from shiftcal.adaptation.training.determinism import deterministic
+from shiftcal.adaptation.training.ledger import validate_every
 from shiftcal.adaptation.training.randomness import kept_generators
 from shiftcal.adaptation.training.session import Session
 from shiftcal.errors import InputError
@@ -33,8 +35,9 @@ def train(  # noqa: PLR0917 (what is trained, on what, how long, where to, how)
 ) -> Trained:
     """Train a network; it has the selected weights afterwards, and is in evaluation mode.
 
-    Whatever stops the process, the same call goes on from the last checkpoint in ``folder`` and,
-    on the same machine with as many threads, comes to the same weights to the last bit. A process
+    Whatever stops the process, the same call goes on from the last checkpoint in ``folder``. On
+    the processor of one machine, with the same torch and as many threads, it comes to the same
+    weights to the last bit; on a GPU as nearly as torch's deterministic algorithms do. A process
     that finds another at work in the folder waits for it. With several processes, which
     :func:`shiftcal.adaptation.devices.distributed` joins, the first writes and reports.
 
@@ -48,7 +51,7 @@ def train(  # noqa: PLR0917 (what is trained, on what, how long, where to, how)
         identity: Everything else that decides the result (data, trainer, backbone ...), as JSON
             can hold it.
         validate: From the classifier, in evaluation mode, to its accuracy on validation images of
-            the source; asked at every checkpoint.
+            the source; asked some twenty times, and at the end.
 
     Raises:
         InputError: If there is no such device, or nothing to select by.
@@ -62,7 +65,7 @@ def train(  # noqa: PLR0917 (what is trained, on what, how long, where to, how)
         )
     group = current_group()
     device = resolve_device(course.device)
-    with _place(folder, group), kept_generators(device):
+    with _place(folder, group), kept_generators(device), deterministic(device):
         objective.to(device)
         kept = Checkpoints(folder, _whole_identity(identity, settings, course, (group, device)))
         session = Session(
@@ -101,5 +104,5 @@ def _whole_identity(
         "select": course.select,
     }
     if course.select != "last":
-        whole["checkpoint_every"] = course.checkpoint_every
+        whole["validate_every"] = validate_every(settings)
     return whole

@@ -108,7 +108,7 @@ def _update(
     nesterov: bool,
     **_: Any,
 ) -> None:
-    """The same where torch has no such kernel: other devices, and releases before 2.4."""
+    """The same where torch has no such kernel, which not every kind of device has."""
     for i, (parameter, gradient) in enumerate(zip(parameters, gradients, strict=True)):
         move = gradient.add(parameter, alpha=weight_decay)
         if velocities:

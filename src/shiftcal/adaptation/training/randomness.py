@@ -58,12 +58,29 @@ class StepSeeds:
             generator.manual_seed(number)
 
 
+class _OfModule:
+    """The generator of a kind of device that has one, with the names of torch's class.
+
+    Args:
+        module: Torch's for that kind, such as ``torch.mps``.
+    """
+
+    def __init__(self, module: Any) -> None:
+        self.get_state = module.get_rng_state
+        self.set_state = module.set_rng_state
+        self.manual_seed = module.manual_seed
+
+
 def _generators(device: Any) -> list[Any]:
-    generators = [torch.default_generator]
-    if device.type == "cuda":
-        torch.cuda.init()
-        generators.append(torch.cuda.default_generators[device.index or 0])
-    return generators
+    """Those that networks on a device draw from: the processor's, and its own."""
+    module: Any = None if device.type == "cpu" else getattr(torch, device.type, None)
+    if hasattr(module, "default_generators"):
+        module.init()
+        index = module.current_device() if device.index is None else device.index
+        return [torch.default_generator, module.default_generators[index]]
+    if hasattr(module, "manual_seed"):
+        return [torch.default_generator, _OfModule(module)]
+    return [torch.default_generator]
 
 
 def _mixed(number: int) -> int:

@@ -69,7 +69,7 @@ class Session:
         self._seeds = StepSeeds(course.seed, device, rank=group.rank)
         self._unread: list[tuple[Any, Any, Any]] = []
         self._images = 0
-        self._asked = Interrupts()
+        self._asked, self._settled = Interrupts(), False
         state = self._stored()
         self._ledger.begin(state)
         forward = group.wrapped(objective)
@@ -106,10 +106,14 @@ class Session:
         batches = feed.batches(first, last)
         reporting = self._course.reporting if self._group.main else Reporting(shown=False)
         try:
-            with interrupts() as self._asked, telling(first, last, reporting) as tell:
+            together = not self._group.alone
+            with interrupts(together=together) as asked, telling(first, last, reporting) as tell:
+                self._asked = asked
                 while self._ledger.stopped_at < last:
                     self._go_on(batches, self._ledger.next_stop, tell)
                     self._stop(validate)
+                if asked.wanted:  # of several processes, after all had looked for the last time
+                    raise KeyboardInterrupt
         except KeyboardInterrupt:
             self._keep_what_there_is()
             raise
@@ -140,6 +144,8 @@ class Session:
                     f"it ended after {before:,}."
                 )
             tell(self.step - before, self._read_losses(), self._images)
+            if self._ledger.is_overdue:
+                self._keep()
 
     def _some_steps(self, batches: Iterator[Batch], last: int) -> None:
         set_seed, take_step, unread = self._seeds.set, self._stepper, self._unread
@@ -158,26 +164,34 @@ class Session:
             self._images = len(batch.source) + (0 if batch.target is None else len(batch.target))
 
     def _read_losses(self) -> list[float]:
-        """Count the losses that were not looked at; gives the last of them."""
+        """Count the losses that were not looked at; gives the last of them.
+
+        Raises:
+            KeyboardInterrupt: If one of several processes was asked to stop: all do so here.
+        """
         if not self._unread:
             return []
         flat = torch.stack([one for three in self._unread for one in three]).float()
         n = len(self._unread)
         self._unread.clear()
-        window: list[list[float]] = self._group.mean(flat).view(n, 3).tolist()
+        if not self._group.alone:
+            flat = self._group.mean(torch.cat([flat, flat.new_tensor([self._asked.wanted])]))
+            self._settled = bool(flat[-1] > 0)
+        window: list[list[float]] = flat[: 3 * n].view(n, 3).tolist()
         self._ledger.count(window, self.step - n)
+        if self._settled:
+            raise KeyboardInterrupt
         return window[-1]
 
     def _stop(self, validate: Validate | None) -> None:
-        """Whatever is due after this iteration: a row, a checkpoint."""
-        due = self._ledger.checkpoint_due(self.step)
+        """Whatever is due after this iteration: the accuracy, a row, a checkpoint."""
         accuracy = None
-        if due and validate is not None and self._group.main:
+        if validate is not None and self._group.main and self._ledger.accuracy_due(self.step):
             accuracy = self._accuracy(validate)
         self._asked.busy = True
         self._ledger.stop(self.step, accuracy)
         self._asked.end_of_step()
-        if due and self._ledger.is_worth_keeping(self.step):
+        if self._ledger.checkpoint_due(self.step):
             self._keep()
 
     def _accuracy(self, validate: Validate) -> float:
@@ -191,9 +205,11 @@ class Session:
         self._ledger.keep(self.step, self._tensors, self._stepper.scaling())
 
     def _keep_what_there_is(self) -> None:
-        # In the middle of an iteration some numbers are the next one's; and of several processes,
-        # the losses of all would have to be waited for.
-        if self._group.alone and not self._asked.busy:
-            with suppress(FitError, FileError):
-                self._read_losses()
-                self._keep()
+        # In the middle of an iteration some numbers are the next one's; and several processes must
+        # have stopped after the same one.
+        if self._asked.busy or not (self._group.alone or self._settled):
+            return
+        with suppress(FitError, FileError):
+            self._read_losses()
+            self._keep()
+        self._group.wait()  # a launcher that sees one process end may end the one that writes

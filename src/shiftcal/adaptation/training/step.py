@@ -28,7 +28,7 @@ class Stepper:
         self._optimiser = optimiser
         self._parameters = [p for group in optimiser.param_groups for p in group["params"]]
         self._device = device
-        self._moves = device.type != "cpu"
+        self._moves, self._pins = device.type != "cpu", device.type == "cuda"
         self._cast: Any = nullcontext()
         if precision is not None:
             self._cast = torch.autocast(device.type, getattr(torch, precision))
@@ -61,6 +61,10 @@ class Stepper:
             self._scaler.load_state_dict(scaling)
 
     def _moved(self, batch: Batch) -> Batch:
-        return Batch(
-            *(None if one is None else one.to(self._device, non_blocking=True) for one in batch)
-        )
+        return Batch(*(None if one is None else self._sent(one) for one in batch))
+
+    def _sent(self, tensor: Any) -> Any:
+        # Only from pinned memory does the copy go on while the next batch is made.
+        if self._pins:
+            return tensor.pin_memory().to(self._device, non_blocking=True)
+        return tensor.to(self._device)

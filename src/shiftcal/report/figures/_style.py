@@ -87,7 +87,17 @@ SEVERITIES = {
     "severity-4": Look("#4E2A8C", "v"),
     "severity-5": Look("#2C1157", "<"),
 }
-_FIXED = {**METHODS, **SEVERITIES}
+# Ways to train, which never stand beside methods: the same colours serve again.
+TRAINERS = {
+    "source-only": Look("#666666", "o"),
+    "dan": Look("#56B4E9", "^"),
+    "jan": Look("#009E73", "D"),
+    "cdan": Look("#E69F00", "v"),
+    "mdd": Look("#0072B2", "s"),
+    "safn": Look("#CC79A7", "<"),
+    "mcc": Look("#D55E00", "P"),
+}
+_FIXED = {**METHODS, **SEVERITIES, **TRAINERS}
 # Lengths without a common factor: twenty more series before one looks like another.
 _COLOURS = ("#E69F00", "#332288", "#117733", "#661100", "#AA4499")
 _MARKERS = ("h", "<", "p", ">")

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from typing import Any
 
 from shiftcal import corruptions, methods
 from shiftcal._checks import check_choice
 from shiftcal._registry import suggest
-from shiftcal.adaptation.choice import choose
+from shiftcal.adaptation.feeds.augment.pipelines import TRANSFORMS
+from shiftcal.adaptation.training.course import PRECISIONS
 from shiftcal.errors import InputError, ShiftcalError, UnknownName
+from shiftcal.studies.adapting.choosing import chosen_by
 from shiftcal.studies.adapting.paper import PUBLISHED
-from shiftcal.studies.adapting.plan import AdaptationPlan, TrainerPlan, TrainingPlan
+from shiftcal.studies.adapting.plan import AdaptationPlan, TrainerPlan
 from shiftcal.studies.plan.methods import ORACLE
+
+# As torch writes them; whether there is one is asked where the plan is run.
+_DEVICE = re.compile(r"[a-z]+(:[0-9]+)?")
 
 
 def check_adaptation_plan(plan: AdaptationPlan) -> None:
@@ -29,7 +34,7 @@ def check_adaptation_plan(plan: AdaptationPlan) -> None:
     _check_domains(plan)
     _check_tasks(plan)
     _check_surrogates(plan)
-    check_choice(plan.training.select, ("last", "source-validation"), name=f"{where} select")
+    _check_training(plan)
     if plan.paper is not None and plan.paper not in PUBLISHED:
         raise InputError(
             f"{where} paper must be a data set of the paper's; got {plan.paper!r}. "
@@ -42,11 +47,6 @@ def check_adaptation_plan(plan: AdaptationPlan) -> None:
     _check_apart((m.label for m in plan.methods), f"{where}: two methods have the label")
     told = (f"{m.name} {dict(m.settings)}" for m in plan.methods)
     _check_apart(told, f"{where}: two methods are the same, name and settings:")
-
-
-def changes_of(training: TrainingPlan, trainer: TrainerPlan) -> dict[str, Any]:
-    """What a plan wants otherwise than the recipe; a trainer's own word is the last."""
-    return {**training.settings, **trainer.settings}
 
 
 def _check_domains(plan: AdaptationPlan) -> None:
@@ -79,6 +79,28 @@ def _check_tasks(plan: AdaptationPlan) -> None:
     _check_apart((pair.title for pair in plan.pairs), f"{plan.where}: two tasks have the title")
 
 
+def _check_training(plan: AdaptationPlan) -> None:
+    """Refuse names that would be looked at only when the first network is trained."""
+    training, where = plan.training, f"{plan.where} [training]"
+    check_choice(training.select, ("last", "source-validation"), name=f"{where} select")
+    if training.precision is not None:
+        check_choice(training.precision, PRECISIONS, name=f"{where} precision")
+    if not _DEVICE.fullmatch(training.device):
+        raise InputError(
+            f"{where} device must be 'auto', or a device as torch names it, such as 'cpu' or "
+            f"'cuda:1'; got {training.device!r}."
+        )
+    if training.transform is None:
+        return
+    if plan.network.frozen:
+        raise InputError(
+            f"{where} transform must be left out with a frozen backbone, whose features are made "
+            f"of the images as they are; got {training.transform!r}. Say resize and crop in the "
+            "text of the backbone."
+        )
+    check_choice(training.transform, TRANSFORMS, name=f"{where} transform")
+
+
 def _check_surrogates(plan: AdaptationPlan) -> None:
     made_by, where = plan.calibration, f"{plan.where} [calibration]"
     try:
@@ -104,13 +126,7 @@ def _uses_bank(method: str) -> bool:
 
 def _check_trainer(trainer: TrainerPlan, plan: AdaptationPlan) -> None:
     try:
-        choose(
-            trainer.name,
-            recipe=plan.training.recipe,
-            changes=changes_of(plan.training, trainer),
-            transform=plan.training.transform,
-            frozen=plan.network.frozen,
-        )
+        chosen_by(plan, trainer)
     except ShiftcalError as error:
         raise type(error)(f"{trainer.where}: {error}") from error
 

@@ -10,9 +10,10 @@ import numpy as np
 from shiftcal.adaptation.task import Task
 from shiftcal.scoring.pending import measured_rate
 from shiftcal.studies.adapting.cells import variants_of
+from shiftcal.studies.adapting.choosing import chosen_by
 from shiftcal.studies.adapting.evaluation import works_left
 from shiftcal.studies.adapting.features import count_left
-from shiftcal.studies.adapting.pace import Inputs, chosen_by, training_seconds
+from shiftcal.studies.adapting.pace import Inputs, training_seconds
 from shiftcal.studies.adapting.plan import AdaptationPlan, Pair
 from shiftcal.studies.adapting.sources import Domains
 from shiftcal.studies.adapting.training import is_left, threads_of

@@ -107,13 +107,12 @@ def _pending(job: Job, bank: Path, means: Means) -> int:
 
 
 def _place(plan: AdaptationPlan, domain: DomainPlan, run: Path) -> Path:
-    told = digest(plan.network.backbone, domain.images, domain.labels, domain.limit)
+    told = digest(plan.network.backbone, *plan.images_of(domain))
     return run / FOLDER / f"{domain.name}-{told}"
 
 
 def _severities(plan: AdaptationPlan, domain: DomainPlan) -> tuple[int, ...]:
-    sources = {source for source, _ in plan.tasks}
-    return plan.calibration.severities if domain.name in sources else ()
+    return plan.calibration.severities if plan.is_source(domain) else ()
 
 
 def _conditions(plan: AdaptationPlan, domain: DomainPlan) -> list[Condition]:

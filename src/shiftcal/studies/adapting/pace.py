@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.adaptation.choice import Choice, choose
+from shiftcal.adaptation.choice import Choice
 from shiftcal.adaptation.devices import cpu_threads
 from shiftcal.adaptation.feeds.arrays import ArrayFeed
 from shiftcal.adaptation.network import make_objective
@@ -20,7 +20,7 @@ from shiftcal.adaptation.training.course import Course
 from shiftcal.adaptation.training.loop import train
 from shiftcal.adaptation.training.randomness import seeded
 from shiftcal.scoring.run import Reporting
-from shiftcal.studies.adapting.checking import changes_of
+from shiftcal.studies.adapting.choosing import chosen_by
 from shiftcal.studies.adapting.plan import AdaptationPlan, TrainerPlan
 
 # Steps that are timed, of heads and of a whole network.
@@ -44,16 +44,6 @@ class Inputs:
     module: Any
     n_features: int
     n_classes: int
-
-
-def chosen_by(plan: AdaptationPlan, trainer: TrainerPlan) -> Choice:
-    """A trainer as a plan wants it."""
-    return choose(
-        trainer.name,
-        recipe=plan.training.recipe,
-        changes=changes_of(plan.training, trainer),
-        frozen=plan.network.frozen,
-    )
 
 
 def training_seconds(
@@ -98,7 +88,7 @@ def _images(chosen: Choice) -> int:
 def _timed(chosen: Choice, inputs: Inputs, device: str) -> tuple[float, float]:
     """Seconds that an image takes in training, and in evaluation."""
     settings = chosen.settings
-    few = settings.changed({"iterations": _HEADS if inputs.module is None else _NETWORK})
+    few = _HEADS if inputs.module is None else _NETWORK
     with TemporaryDirectory() as folder, seeded(0):
         objective = make_objective(
             chosen.trainer,
@@ -112,7 +102,11 @@ def _timed(chosen: Choice, inputs: Inputs, device: str) -> tuple[float, float]:
         target = some[::-1].copy() if chosen.trainer.adapts else None
         feed = ArrayFeed(some, labels, target, batch_size=settings.batch_size, seed=0)
         course = Course(device=device, reporting=Reporting(shown=False))
-        trained = train(objective, feed, few, Path(folder) / "t", course, identity={})
+        # The first step makes what later ones find ready, and takes several times as long.
+        for steps in (1, few):
+            some_steps = settings.changed({"iterations": steps})
+            place = Path(folder) / f"{steps}-steps"
+            trained = train(objective, feed, some_steps, place, course, identity={})
         return 1 / trained.images_per_second, _forward(objective.classifier, some)
 
 

@@ -6,10 +6,11 @@ ECE in percent, 15 bins of equal size, on the half of the target that training n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from shiftcal.studies.catalog.base import variant_key
 from shiftcal.studies.paper import METHODS, READING_UNTOLD, Claim
 from shiftcal.studies.plan.plan import MethodPlan
 
@@ -21,6 +22,7 @@ class PublishedTable:
     Attributes:
         source: Where it stands.
         data: Of what images.
+        backbone: Which network was adapted.
         trainers: Names of the trainers.
         tasks: Titles of the tasks.
         ece: By trainer, task and method; in percent.
@@ -28,6 +30,7 @@ class PublishedTable:
 
     source: str
     data: str
+    backbone: str
     trainers: tuple[str, ...]
     tasks: tuple[str, ...]
     ece: Mapping[tuple[str, str, str], float]
@@ -71,6 +74,7 @@ PUBLISHED: Mapping[str, PublishedTable] = MappingProxyType(
         "office-home": PublishedTable(
             "paper, Table 3",
             "Office-Home",
+            "resnet50",
             ("cdan",),
             _OFFICE_HOME,
             MappingProxyType(
@@ -84,6 +88,7 @@ PUBLISHED: Mapping[str, PublishedTable] = MappingProxyType(
         "visda": PublishedTable(
             "paper, Table 4",
             "VisDA-2017",
+            "resnet101",
             _VISDA,
             (_ONE_TASK,),
             MappingProxyType(
@@ -120,3 +125,16 @@ def paper_key(method: MethodPlan) -> str | None:
     if method.name not in METHODS or (method.settings and method.name not in READING_UNTOLD):
         return None
     return method.name
+
+
+def papers_variants(methods: Sequence[MethodPlan]) -> list[str]:
+    """Keys of the methods that the paper compares, one for each of its own.
+
+    Of several readings of one it is the one as published, without settings, if there is such.
+    """
+    found: dict[str, str] = {}
+    for method in sorted(methods, key=lambda each: bool(each.settings)):
+        row = paper_key(method)
+        if row is not None:
+            found.setdefault(row, variant_key(method.name, method.settings))
+    return list(found.values())

@@ -24,7 +24,7 @@ class DomainPlan:
         images: Alternatives, of which the first that is there is used; each is a text as
             :func:`shiftcal.datasets.as_image_set` takes it, or several, joined end to end.
         labels: A file of their labels, if they bring none.
-        limit: Use only so many of them, a stratified choice; ``None`` is all.
+        limit: Use only so many of them, of a source with every class's share; ``None`` is all.
         fetch: What to tell someone who does not have the images.
     """
 
@@ -172,6 +172,16 @@ class AdaptationPlan:
         """The tasks with their domains."""
         by_name = {domain.name: domain for domain in self.domains}
         return tuple(Pair(by_name[source], by_name[target]) for source, target in self.tasks)
+
+    def is_source(self, domain: DomainPlan) -> bool:
+        """Whether a task has it as its source, so that its labels are known."""
+        return any(source == domain.name for source, _ in self.tasks)
+
+    def images_of(self, domain: DomainPlan) -> list[object]:
+        """What decides which images a domain has, as far as a plan says it."""
+        told: list[object] = [domain.images, domain.labels, domain.limit]
+        by_chance = domain.limit is not None and not self.is_source(domain)
+        return [*told, "by chance"] if by_chance else told
 
 
 AnyPlan: TypeAlias = Plan | AdaptationPlan

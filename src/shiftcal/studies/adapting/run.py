@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from shiftcal._files import make_folder
 from shiftcal.adaptation.frozen import Frozen
-from shiftcal.errors import FileError
+from shiftcal.errors import FileError, InputError
+from shiftcal.studies.adapting.alone import check_alone
 from shiftcal.studies.adapting.cells import variants_of
 from shiftcal.studies.adapting.estimate import estimate
 from shiftcal.studies.adapting.evaluation import evaluate
 from shiftcal.studies.adapting.features import make_features
 from shiftcal.studies.adapting.findings import TITLE, findings_of
+from shiftcal.studies.adapting.origins import Origin, sentence, with_earlier
 from shiftcal.studies.adapting.plan import AdaptationPlan
 from shiftcal.studies.adapting.results import AdaptationResults, Failure
 from shiftcal.studies.adapting.sources import Domains, open_domains
@@ -76,7 +79,8 @@ def reproduce_adaptation(
         check=course.check,
     )
     course.lap("training")
-    return _finished(plan, course, scored=scored, trained=trained, missing=domains.missing)
+    origins = with_earlier(plan, course.earlier, domains.origins)
+    return _finished(plan, course, origins, scored=scored, trained=trained, missing=domains.missing)
 
 
 def forecast_adaptation(
@@ -93,6 +97,7 @@ def rebuild_adaptation(plan: AdaptationPlan, folder: Path, course: Course) -> Do
     Raises:
         FileError: If a network that the plan asks for is not there.
     """
+    check_alone()
     course.start(folder, (folder / PLAN).read_bytes().decode())
     for training in trainings_of(plan):
         if is_left(training, folder):
@@ -101,19 +106,33 @@ def rebuild_adaptation(plan: AdaptationPlan, folder: Path, course: Course) -> Do
                 f"plan again: {repair(folder)}"
             )
     course.lap("opening")
-    return _finished(plan, course, missing=left_out_of(course.earlier))
+    origins = with_earlier(plan, course.earlier)
+    return _finished(plan, course, origins, missing=left_out_of(course.earlier))
 
 
 def _opened(plan: AdaptationPlan, folder: Path, *, skip_missing: bool) -> Domains:
     """What a run needs, before anything is written."""
+    check_alone()
     check_free(folder)
     check_settings(variants_of(plan))
+    _check_device(plan)
     return open_domains(plan, skip_missing=skip_missing)
+
+
+def _check_device(plan: AdaptationPlan) -> None:
+    """Refuse a device that is not here before hours of scoring."""
+    from shiftcal.adaptation.devices import resolve_device
+
+    try:
+        resolve_device(plan.training.device)
+    except InputError as error:
+        raise InputError(f"{plan.where} [training] {error}") from error
 
 
 def _finished(
     plan: AdaptationPlan,
     course: Course,
+    origins: tuple[Origin, ...],
     *,
     scored: int = 0,
     trained: int = 0,
@@ -133,11 +152,12 @@ def _finished(
     failures = _failures(trainings, folder)
     results = AdaptationResults(plan, tuple(records), tuple(facts), failures)
     findings = findings_of(results)
-    write_findings(findings, AboutRun(folder, plan, TITLE, _HOW, missing))
+    how = f"{_HOW}\n\n{sentence(origins)}"
+    write_findings(findings, AboutRun(folder, plan, TITLE, how, missing))
     course.check()
     course.lap("report")
     done = Done(folder, findings, scored, evaluated, len(records), course.seconds, missing, trained)
-    _write_about(plan, done, course, failed=len(failures))
+    _write_about(plan, done, course, origins, failed=len(failures))
     return done
 
 
@@ -146,7 +166,14 @@ def _failures(trainings: Sequence[Training], folder: Path) -> tuple[Failure, ...
     return tuple(failure for failure in found if failure is not None)
 
 
-def _write_about(plan: AdaptationPlan, done: Done, course: Course, *, failed: int) -> None:
+def _write_about(
+    plan: AdaptationPlan,
+    done: Done,
+    course: Course,
+    origins: tuple[Origin, ...],
+    *,
+    failed: int,
+) -> None:
     took = course.seconds.get("features", 0.0)
     ran = where_it_ran()
     with suppress(PackageNotFoundError):  # tables are made again without it
@@ -157,6 +184,7 @@ def _write_about(plan: AdaptationPlan, done: Done, course: Course, *, failed: in
         **scoring_of(course.earlier, scored=done.scored, seconds=took),
         **_training_of(course, done.trained or 0),
         "diverged": failed,
+        "domains": [asdict(origin) for origin in origins],
         "evaluations": done.evaluated,
         "records": done.records,
         "seconds": done.seconds,

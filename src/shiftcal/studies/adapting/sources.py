@@ -10,6 +10,7 @@ from typing import Any
 from shiftcal.adaptation.task import Task
 from shiftcal.datasets import ChainImages, ImageSet, as_image_set
 from shiftcal.errors import InputError, InputWarning
+from shiftcal.studies.adapting.origins import Origin, origin_of
 from shiftcal.studies.adapting.plan import AdaptationPlan, DomainPlan
 from shiftcal.studies.stages.search import Search
 from shiftcal.studies.stages.sources import limited
@@ -27,12 +28,14 @@ class Domains:
         images: By name of the domain.
         backbone: What is trained, or what gives frozen features.
         missing: What was left out because it is not there.
+        origins: Where the images were found.
     """
 
     plan: AdaptationPlan
     images: dict[str, ImageSet]
     backbone: Any
     missing: tuple[str, ...] = ()
+    origins: tuple[Origin, ...] = ()
 
 
 def open_domains(plan: AdaptationPlan, *, skip_missing: bool = False) -> Domains:
@@ -49,11 +52,17 @@ def open_domains(plan: AdaptationPlan, *, skip_missing: bool = False) -> Domains
     """
     search = Search()
     text, backbone = search.first("the backbone", plan.network.backbone, _backbone(plan), "")
+    given = {domain.name: domain for domain in plan.domains}
     plan, images = _domains(plan, search, skip_missing)
     search.raise_if_missing(skipping=skip_missing)
     chosen = replace(plan, network=replace(plan.network, backbone=(text,)))
+    images = {domain.name: _limited(chosen, domain, images) for domain in chosen.domains}
     _check(chosen, images)
-    return Domains(chosen, images, backbone, tuple(search.left_out))
+    origins = tuple(
+        origin_of(given[domain.name], domain.images[0], len(images[domain.name]))
+        for domain in chosen.domains
+    )
+    return Domains(chosen, images, backbone, tuple(search.left_out), origins)
 
 
 def _backbone(plan: AdaptationPlan) -> Callable[[str], Any]:
@@ -96,10 +105,16 @@ def _opener(domain: DomainPlan) -> Callable[[tuple[str, ...]], ImageSet]:
     def opened(texts: tuple[str, ...]) -> ImageSet:
         parts = [as_image_set(text) for text in texts]
         joined = parts[0] if len(parts) == 1 else ChainImages(parts, name=domain.title)
-        found = joined if domain.labels is None else as_image_set(joined, labels=domain.labels)
-        return limited(found, domain.limit, domain.title)
+        return joined if domain.labels is None else as_image_set(joined, labels=domain.labels)
 
     return opened
+
+
+def _limited(plan: AdaptationPlan, domain: DomainPlan, images: dict[str, ImageSet]) -> ImageSet:
+    """As many as the plan wants; labels of what is a target only have no say in which."""
+    return limited(
+        images[domain.name], domain.limit, domain.title, stratified=plan.is_source(domain)
+    )
 
 
 def _check(plan: AdaptationPlan, images: dict[str, ImageSet]) -> None:

@@ -18,6 +18,7 @@ from shiftcal.studies.adapting.showing import (
     paper_of,
     uncalibrated,
 )
+from shiftcal.studies.adapting.unlike_paper import unlike_paper
 from shiftcal.studies.catalog.base import variant_key
 from shiftcal.studies.paper import METHODS
 from shiftcal.studies.record import Record
@@ -50,7 +51,8 @@ def task_table(results: AdaptationResults, trainer: TrainerPlan) -> Table:
     below = [replace(row, ranked=False) for row in beside.rows]
     below[0] = replace(below[0], rule_before=True)
     said = "Below the line: the paper's own numbers, of one training each."
-    return replace(table, rows=(*table.rows, *below), note=f"{note} {said}")
+    whole = " ".join(filter(None, (note, said, unlike_paper(results.plan))))
+    return replace(table, rows=(*table.rows, *below), note=whole)
 
 
 def _paper_rows(results: AdaptationResults, trainer: TrainerPlan) -> list[Row]:
@@ -93,7 +95,8 @@ def trainer_table(results: AdaptationResults) -> Table:
         cells += [] if paper is None else _paper_cells(paper, paper_key(method))
         rows.append(Row(method.label, tuple(cells), ranked=method.name != "oracle"))
     tasks = f"Means over {len(results.pairs)} tasks. " if len(results.pairs) > 1 else ""
-    note = f"{tasks}{over_seeds(results.plan)}{f' {_ABOUT_PAPER}' if paper else ''}"
+    beside = (_ABOUT_PAPER, unlike_paper(results.plan)) if paper else ()
+    note = " ".join(filter(None, (f"{tasks}{over_seeds(results.plan)}", *beside)))
     return _marked(Table(BY_TRAINER, tuple(columns), tuple(rows), note=note, corner="Method"))
 
 

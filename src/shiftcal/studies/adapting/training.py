@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from shiftcal.datasets import ImageSet
 from shiftcal.errors import FitError
 from shiftcal.scoring.progress import showing
 from shiftcal.scoring.run import Reporting
-from shiftcal.studies.adapting.checking import changes_of
+from shiftcal.studies.adapting.choosing import changes_of
+from shiftcal.studies.adapting.content import Content
 from shiftcal.studies.adapting.plan import AdaptationPlan
 from shiftcal.studies.adapting.sources import Domains
 from shiftcal.studies.adapting.trainings import Training, trainings_of
@@ -71,7 +73,8 @@ def train_all(
 ) -> int:
     """Have every network of a plan trained below the folder of a run, whatever was done before.
 
-    One that diverges is written down and left out; the same seed would diverge again.
+    One that diverges is written down and left out; the same seed would diverge again. Those that
+    were trained before must be of what is there now; new labels of a target are taken over.
 
     Args:
         domains: The images.
@@ -87,10 +90,13 @@ def train_all(
 
     Raises:
         InputError: If images cannot be used.
-        FileError: If something cannot be written; what is done is kept.
+        FileError: If something cannot be written; what is done is kept. If a finished training is
+            of other images or labels.
     """
     plan, told = domains.plan, reporting or Reporting()
-    left = [training for training in trainings_of(plan) if is_left(training, run)]
+    content, wanted = Content(domains, features, told), trainings_of(plan)
+    content.bring_up([training for training in wanted if training.finished(run)], run)
+    left = [training for training in wanted if is_left(training, run, content)]
     jobs = [job_of(domains, features, training, run) for training in left]
     threads = threads_of(plan)
     results = (
@@ -101,14 +107,23 @@ def train_all(
     with closing(results):
         for training, reason in results:
             if reason is not None:
-                training.fail(run, reason)
+                training.fail(run, reason, content.of(training))
             check()
     return len(jobs)
 
 
-def is_left(training: Training, run: Path) -> bool:
-    """Whether a training is neither finished nor known to diverge."""
-    return not training.finished(run) and training.failure(run) is None
+def is_left(training: Training, run: Path, content: Content | None = None) -> bool:
+    """Whether a training is neither finished nor known to diverge.
+
+    Args:
+        training: Which.
+        run: Folder of the run.
+        content: Of the domains; one that diverged on other images or labels is left, too.
+    """
+    if training.finished(run):
+        return False
+    made_of = None if content is None else partial(content.of, training)
+    return training.failure(run, made_of) is None
 
 
 def threads_of(plan: AdaptationPlan) -> int | None:

@@ -215,16 +215,18 @@ def _check_features(plan: Plan, model: Model, images: ImageSet) -> None:
         )
 
 
-def limited(images: ImageSet, limit: int | None, what: str) -> ImageSet:
-    """A stratified choice of the images, if there are more.
+def limited(images: ImageSet, limit: int | None, what: str, *, stratified: bool = True) -> ImageSet:
+    """A choice of the images, if there are more.
 
     Args:
         images: All of them.
         limit: How many at most; ``None`` is all.
         what: They are called in messages.
+        stratified: Whether every class has its share, if there are labels; else labels have no say.
     """
     if limit is None or limit >= len(images):
         return images
-    labels = np.zeros(len(images), np.intp) if images.labels is None else images.labels
+    known = images.labels if stratified else None
+    labels = np.zeros(len(images), np.intp) if known is None else known
     chosen, _ = calibration_split(labels, n=limit, seed=_LIMIT_SEED)
     return images.subset(chosen, name=f"{limit:,} of {what} ({images.name})")

@@ -63,7 +63,7 @@ def training_transform(name: str, side: int) -> Pipeline:
     Raises:
         UnknownName: If there is no such name.
     """
-    check_choice(name, tuple(_MADE_BY), name="transform")
+    check_choice(name, TRANSFORMS, name="transform")
     return _MADE_BY[name](check_count(side, name="side", least=8))
 
 
@@ -96,3 +96,4 @@ _MADE_BY: dict[str, Callable[[int], Pipeline]] = {
     "random-crop": _random_crop,
     "none": _none,
 }
+TRANSFORMS = tuple(_MADE_BY)
