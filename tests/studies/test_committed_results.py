@@ -114,7 +114,9 @@ def test_nothing_in_them_names_a_folder_of_some_machine():
     absolute = re.compile(r"""["\s:=,(]/\w+/""")
     for file in RUNS.rglob("*"):
         if file.is_file() and file.suffix != ".gz":
-            assert not absolute.search(file.read_text("utf-8")), file
+            # Nodes of an ONNX graph have names that begin with a slash, too.
+            text = file.read_text("utf-8").replace("features_from=/", "features_from=")
+            assert not absolute.search(text), file
 
 
 def test_every_figure_of_the_page_is_drawn_from_its_run():

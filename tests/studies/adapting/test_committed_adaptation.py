@@ -20,7 +20,7 @@ from shiftcal.studies.record import read_records
 from shiftcal.studies.results import mean_over_splits, select
 
 RUNS = Path(__file__).resolve().parents[3] / "benchmarks" / "accuracy" / "results" / "studies"
-NAMES = ("office-caltech", "pacs", "digits")
+NAMES = ("office-caltech", "pacs")
 ADAPTING = ("dan", "jan", "cdan", "mdd", "safn", "mcc")
 
 
@@ -51,7 +51,8 @@ def test_every_task_trainer_and_seed_is_there(name, results_of):
     wanted = len(plan.tasks) * len(plan.trainers) * len(plan.seeds)
     assert len(results.facts) + len(results.failures) == wanted
     assert len(results.records) == len(results.facts) * len(plan.methods)
-    assert len(plan.tasks) == (2 if name == "digits" else 12)
+    assert len(plan.tasks) == 12
+    assert plan.seeds == (0, 1, 2, 3, 4)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -69,10 +70,8 @@ def _rows(text):
     return list(csv.reader(io.StringIO(text)))
 
 
-@pytest.mark.parametrize(("name", "task"), [("pacs", None), ("digits", "mnist_to_mnist-m")])
-def test_at_least_five_of_six_trainers_beat_the_source_alone(name, task, results_of):
-    records = select(results_of(name).records, variant="vanilla")
-    records = [record for record in records if task in (None, record.target)]
+def test_at_least_five_of_six_trainers_beat_the_source_alone_on_pacs(results_of):
+    records = select(results_of("pacs").records, variant="vanilla")
     accuracy = {
         trainer: mean_over_splits(select(records, panel=trainer), lambda r: r.accuracy).value
         for trainer in ("source-only", *ADAPTING)

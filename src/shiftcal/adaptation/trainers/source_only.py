@@ -16,7 +16,7 @@ class SourceOnly(Trainer):
     """The cross-entropy on the source, and nothing else; ``trade_off`` multiplies nothing.
 
     The reference puts the head on the backbone itself. The recipes ``"frozen"`` and ``"digits"``,
-    which are ours, have the bottleneck of the other trainers, so that all that differs is the loss.
+    which are ours, have a bottleneck as the others have; learning rates and heads still differ.
     """
 
     label: ClassVar[str] = "source only"
