@@ -45,7 +45,7 @@ def network(tmp_path_factory):
     (folder / "net.onnx").write_bytes(random_resnet20())
     np.save(folder / "images.npy", rng.integers(0, 256, (192, 32, 32, 3), dtype=np.uint8))
     np.save(folder / "labels.npy", rng.integers(0, 10, 192))
-    out, err = command(folder, folder / "bank").communicate(timeout=120)
+    out, err = command(folder, folder / "bank").communicate(timeout=300)
     assert "scored    576 images" in out, err
     return folder
 
@@ -80,6 +80,6 @@ def test_a_command_that_was_stopped_is_gone_on_with(tmp_path, network, signal_, 
         )
         assert not any(bank.rglob("*.tmp"))
     finished = len(list(bank.rglob("*.shard")))
-    out, err = command(network, bank).communicate(timeout=120)
+    out, err = command(network, bank).communicate(timeout=300)
     assert f"scored    {576 - 16 * finished:,} images in this run" in out, err
     assert files(bank) == files(network / "bank")

@@ -261,7 +261,7 @@ def test_ctrl_c_keeps_the_part_and_the_next_run_goes_on(server, shiftcal, reques
     support = str(request.config.rootpath / "tests" / "support")
     words = [sys.executable, "-c", PROGRAM, json.dumps(asdict(server.source))]
     environment = {**os.environ, "PYTHONPATH": support}
-    partial, deadline = Path("new/toys.tar.gz.partial"), time.monotonic() + 30
+    partial, deadline = Path("new/toys.tar.gz.partial"), time.monotonic() + 180
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment) as process:
         while not partial.exists() or partial.stat().st_size < half:
             assert time.monotonic() < deadline

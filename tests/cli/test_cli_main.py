@@ -136,7 +136,7 @@ def test_an_interrupt_ends_with_130_and_leaves_no_file(files):
     assert program.stdout.readline() == "waiting\n"
     time.sleep(0.1)
     program.send_signal(signal.SIGINT)
-    _, err = program.communicate(timeout=30)
+    _, err = program.communicate(timeout=300)
     assert program.returncode == 130
     assert err == INTERRUPTED
     assert sorted(files.iterdir()) == before
@@ -153,7 +153,7 @@ def test_an_interrupt_while_the_program_is_being_imported_is_no_traceback(tmp_pa
     assert program.stdout.readline() == "importing\n"
     time.sleep(0.1)
     program.send_signal(signal.SIGINT)
-    _, err = program.communicate(timeout=30)
+    _, err = program.communicate(timeout=300)
     assert program.returncode == 130
     assert err == INTERRUPTED
 

@@ -211,7 +211,7 @@ def test_trainings_that_were_stopped_are_gone_on_with(tmp_path, finished, worker
     while trained() < 2 and process.poll() is None and time.monotonic() < until:
         time.sleep(0.01)
     os.killpg(process.pid, how)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     if how == signal.SIGINT:
         assert process.returncode == 130
         assert "note: the same command goes on where this one stopped." in err

@@ -45,7 +45,7 @@ def begin(folder, *words):
 
 
 def finish(folder, *words):
-    out, err = begin(folder, *words).communicate(timeout=120)
+    out, err = begin(folder, *words).communicate(timeout=300)
     assert "report     run" in out, err
     return (folder / "run" / "records.csv").read_bytes(), out
 
@@ -86,7 +86,7 @@ def test_evaluation_that_was_interrupted_is_gone_on_with(folder, workers):
     kept = lambda: len(list((folder / "run" / "evaluated").rglob("*.json")))  # noqa: E731
     wait_for(lambda: kept() >= 3, process)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: all processes are told
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert (process.returncode, out) == (130, "")
     assert err.splitlines()[-2:] == LAST_LINES
     assert "Traceback" not in err

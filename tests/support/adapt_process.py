@@ -45,7 +45,7 @@ def adapted(folder, mode):
 def killed(folder, mode, place, number):
     """Such a process, killed."""
     command = [sys.executable, __file__, str(folder), mode, place, str(number)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == -signal.SIGKILL, (done.returncode, done.stderr[-2000:])
 
 

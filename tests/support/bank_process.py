@@ -55,7 +55,7 @@ def begin(folder, **options):
 
 def finish(process):
     """What it says at the end: images it scored."""
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     return json.loads(out)
 
@@ -67,7 +67,7 @@ def calls(log):
 
 def wait_for(condition, process):
     """Wait until something is so while a process runs."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + 180
     while not condition():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < until
@@ -77,7 +77,7 @@ def wait_for(condition, process):
 def kill(process, number=signal.SIGKILL):
     """End a process: its status and what it printed."""
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     return process.returncode, out, err
 
 

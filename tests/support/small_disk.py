@@ -35,7 +35,7 @@ def way():
 def play(scenario, folder, *arguments):
     """What a scenario says."""
     command = [*way(), sys.executable, __file__, scenario, str(folder), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -49,7 +49,7 @@ def test_a_killed_process_is_gone_on_with_to_the_same_weights(tmp_path, kind):
     assert killed_at < 60
     log.unlink()
     process = begin(tmp_path / "parts", kind=kind, log=log)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     resumed_at, _, compiler = json.loads(out)
     assert not compiler  # which takes as long to import as all the rest
