@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.adaptation.wrapped_model import WrappedModel
 from shiftcal.errors import InputError
 from shiftcal.models import Model, TorchModel, as_model
 from shiftcal.models._features import as_features
+from shiftcal.models._wrapped import WrappedModel
 from shiftcal.scoring.kept_features import may_give_features
 
 _NONE = (

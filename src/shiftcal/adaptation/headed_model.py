@@ -13,8 +13,8 @@ from shiftcal.adaptation.base import Pass
 from shiftcal.adaptation.feature_model import FeatureModel
 from shiftcal.adaptation.network import Classifier
 from shiftcal.adaptation.weights import weights_digest
-from shiftcal.adaptation.wrapped_model import WrappedModel
 from shiftcal.models._fingerprint import digest
+from shiftcal.models._wrapped import WrappedModel
 
 # Rows that go through the heads at once.
 _ROWS = 4096

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,11 @@ from numpy.typing import NDArray
 from shiftcal._checks import GUARD_FROM, check_groups, check_scores
 from shiftcal._types import Logits
 from shiftcal.errors import InputError
+from shiftcal.models._wrapped import WrappedModel
 from shiftcal.models.base import Model
 
 
-class GroupedModel(Model):
+class GroupedModel(WrappedModel):
     """Groups of a model's classes as the classes.
 
     The logit of a group is ``log(sum(exp(z)))`` over the logits ``z`` of its members, which is the
@@ -44,14 +44,8 @@ class GroupedModel(Model):
             raise InputError(
                 f"model must be a Model; got {type(model).__name__}. Make one with as_model."
             )
-        self.model = model
         self.groups = check_groups(groups, k=len(model.classes) if model.classes else None)
-        super().__init__(
-            preprocessing=model.preprocessing,
-            classes=list(self.groups),
-            batch_size=model.batch_size,
-            memory_budget=model.memory_budget,
-        )
+        super().__init__(model, classes=list(self.groups))
 
     def _identity(self) -> Iterable[str] | None:
         inner = self.model.fingerprint
@@ -59,30 +53,6 @@ class GroupedModel(Model):
             return None
         told = [part for name, members in self.groups.items() for part in (name, str(members))]
         return ("grouped", inner, *told)
-
-    @property
-    def measured_memory(self) -> str | None:
-        """That of the model."""
-        return self.model.measured_memory
-
-    def rehearse(self, batch: NDArray[Any]) -> None:
-        """As the model does."""
-        self.model.rehearse(batch)
-
-    @property
-    def engine(self) -> str:
-        """That of the model."""
-        return self.model.engine
-
-    def use_threads(self, threads: int) -> None:
-        """As the model does."""
-        self.model.use_threads(threads)
-
-    @contextmanager
-    def sharing(self, processors: int) -> Iterator[None]:
-        """As the model does."""
-        with self.model.sharing(processors):
-            yield
 
     def _forward(self, batch: NDArray[Any]) -> Any:
         made = self.model._forward(batch)

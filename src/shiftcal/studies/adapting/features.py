@@ -10,13 +10,12 @@ from shiftcal._files import make_folder
 from shiftcal.adaptation.frozen import Frozen, frozen_features
 from shiftcal.scoring.job import Job
 from shiftcal.scoring.notes import Notes
-from shiftcal.scoring.pending import pending
 from shiftcal.scoring.setup import cache_folder
 from shiftcal.scoring.shard import Condition
-from shiftcal.scoring.store import FolderStore
 from shiftcal.studies.adapting.plan import AdaptationPlan, DomainPlan
 from shiftcal.studies.adapting.sources import Domains
 from shiftcal.studies.stages.digests import digest
+from shiftcal.studies.stages.left import pending_in
 from shiftcal.studies.stages.scoring import Means, which
 from shiftcal.studies.stages.stored import read_bank
 from shiftcal.surrogates.build import WORKSHOP
@@ -46,7 +45,7 @@ def make_features(domains: Domains, run: Path, means: Means) -> tuple[dict[str, 
     plan, found, scored = domains.plan, {}, 0
     for domain in plan.domains:
         job = _left_of(domains, domain, run, means)
-        scored += 0 if job is None else _pending(job, _place(plan, domain, run), means)
+        scored += 0 if job is None else pending_in(job, _place(plan, domain, run), means)
         make_folder(_place(plan, domain, run).parent)
         found[domain.name] = frozen_features(
             domains.backbone,
@@ -67,7 +66,7 @@ def count_left(domains: Domains, run: Path, means: Means) -> tuple[int, Job | No
     for domain in domains.plan.domains:
         job = _left_of(domains, domain, run, means)
         if job is not None:
-            images += _pending(job, _place(domains.plan, domain, run), means)
+            images += pending_in(job, _place(domains.plan, domain, run), means)
             some = some or job
     return images, some
 
@@ -92,18 +91,6 @@ def _left_of(domains: Domains, domain: DomainPlan, run: Path, means: Means) -> J
         before=None if document is None else document["origin"]["model"]["batch_size"],
     )
     return Job(work, tuple(missing), lasting=False)
-
-
-def _pending(job: Job, bank: Path, means: Means) -> int:
-    """Images of a job that no finished part of a bank has."""
-    cache = cache_folder(means.cache)
-    if not (bank / WORKSHOP).is_dir() and (cache is None or not cache.is_dir()):
-        return job.n_images
-    store = FolderStore(bank / WORKSHOP / "shards", cache=cache)
-    try:
-        return pending(job, store)
-    finally:
-        store.close()
 
 
 def _place(plan: AdaptationPlan, domain: DomainPlan, run: Path) -> Path:

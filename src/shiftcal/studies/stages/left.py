@@ -51,7 +51,7 @@ class Left:
             name = condition_name(condition)
             entries[name] = _entry(name, found.get("key"), found.get("sha256"))
         missing = tuple(c for c in wanted.conditions if which(c) not in there)
-        images = _pending(Job(job.work, missing, lasting=False), bank, means) if missing else 0
+        images = pending_in(Job(job.work, missing, lasting=False), bank, means) if missing else 0
         others = dict(open_made(sources, wanted.made))
         others |= {name: sources.sets[name] for name in wanted.own}
         others |= {} if sources.train is None else {TRAIN: sources.train}
@@ -86,7 +86,8 @@ def _job(sources: Sources, wanted: Wanted, bank: Path, *, means: Means, before: 
     return Job(work, wanted.conditions, lasting=False)
 
 
-def _pending(job: Job, bank: Path, means: Means) -> int:
+def pending_in(job: Job, bank: Path, means: Means) -> int:
+    """Images of a job that no finished part of a bank has."""
     cache = cache_folder(means.cache)
     if not (bank / WORKSHOP).is_dir() and (cache is None or not cache.is_dir()):
         return job.n_images

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from shiftcal.models import Model
+from shiftcal.models.base import Model
 
 
 class WrappedModel(Model):
