@@ -327,6 +327,17 @@ def sharding_plan():
     return markdown(["", "1,000 parts"], rows)
 
 
+def adaptation_speed():
+    seconds = load("adaptation", SPEED)["median_seconds"]
+    plain, alone, as_many = list(seconds)[:3]
+    rows = [
+        [f"`{name}`", *(f"{spent / seconds[other]:.2f}" for other in (plain, as_many, alone))]
+        for name, spent in seconds.items()
+        if name not in (plain, as_many)
+    ]
+    return markdown(["", "x plain loop", "x ours, 64 rows", "x ours, 32 rows"], rows)
+
+
 def study_speed():
     found = load("study", SPEED)
     rows = [[stage, f"{seconds:.0f}"] for stage, seconds in found["stages"].items()]
@@ -368,6 +379,7 @@ def recipes(name):
 
 
 TABLES = {
+    "adaptation-speed": adaptation_speed,
     "corruption-effect": corruption_effect,
     "corruption-speed": corruption_speed,
     "digits-methods": digits_methods,
