@@ -22,7 +22,7 @@ SPEED = DOCS.parent / "benchmarks" / "speed" / "results"
 TRAINERS = adaptation.names()
 PAGES = (
     *("banks.md", "choose.md", "corruptions.md", "metrics.md", "results.md", "scale.md"),
-    *(f"adaptation/{name}.md" for name in (*TRAINERS, "calibrate")),
+    *(f"adaptation/{name}.md" for name in (*TRAINERS, "index", "calibrate")),
 )
 # Settings of a training that every trainer's table shows.
 SHOWN = ("iterations", "batch_size", "lr", "lr_gamma", "weight_decay", "backbone_lr", "bottleneck")
