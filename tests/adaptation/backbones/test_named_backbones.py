@@ -186,7 +186,7 @@ class TestDigits:
         labels = torch.tensor(labels)
         torch.manual_seed(0)
         net = nn.Sequential(make_backbone("digits-cnn").module, nn.Linear(512, 10))
-        optimiser = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
+        optimiser = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
         for rows in torch.randint(0, 1200, (60, 48)):
             optimiser.zero_grad()
             nn.functional.cross_entropy(net(pixels[rows]), labels[rows]).backward()

@@ -16,13 +16,16 @@ PREPROCESSING = Preprocessing(
 def digits_cnn() -> Any:
     """Three convolutions, for colour images of 28 to 32 pixels; 64,000 parameters, 512 features.
 
-    Each halves height and width by its stride, which costs a third of what pooling after it does,
-    and is followed by batch normalisation and ReLU. The last maps are pooled to 2 x 2, so that
-    where a stroke is still counts. Weights are drawn from torch's generator.
+    Each is followed by batch normalisation, ReLU and the largest of every 2 x 2. A stride in the
+    place of the pooling is three times as fast, and source-only loses a third of its accuracy on
+    digits in colour. The last maps are pooled to 2 x 2, so that where a stroke is still counts.
+    Weights are drawn from torch's generator.
     """
     return nn.Sequential(
         *_layer(3, 16, 5),
+        nn.MaxPool2d(2),
         *_layer(16, 48, 3),
+        nn.MaxPool2d(2),
         *_layer(48, 128, 3),
         nn.AdaptiveMaxPool2d(2),
         nn.Flatten(),
@@ -30,5 +33,5 @@ def digits_cnn() -> Any:
 
 
 def _layer(n_in: int, n_out: int, width: int) -> tuple[Any, ...]:
-    convolution = nn.Conv2d(n_in, n_out, width, stride=2, padding=width // 2, bias=False)
+    convolution = nn.Conv2d(n_in, n_out, width, padding=width // 2, bias=False)
     return convolution, nn.BatchNorm2d(n_out), nn.ReLU()
