@@ -161,6 +161,7 @@ class Split:
         self.methods = {
             name: quietly(sc.methods.get(name)().fit, self.bank, source_features=source)
             for name in sc.methods.names()
+            if not sc.methods.get(name).uses_mixed
         }
         self.with_maps = {
             (method.name(), name): quietly(method(map=name).fit, self.bank)

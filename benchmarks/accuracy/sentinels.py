@@ -44,6 +44,7 @@ def measure(example):
             "methods": {
                 name: choice(sc.methods.get(name)(), bank, images[TRAIN], logits, target)
                 for name in sc.methods.names()
+                if not sc.methods.get(name).uses_mixed  # there is no model that takes images
             },
             "maps": {name: outcome(name, bank, logits, labels[NEW]) for name in sc.maps.names()},
         }

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         corruptions,
         datasets,
         errors,
+        estimates,
         maps,
         methods,
         metrics,
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
     )
     from shiftcal._persistence import load
     from shiftcal.corruptions import corrupt
+    from shiftcal.methods.ace import ACE
     from shiftcal.methods.cpcs import CPCS
+    from shiftcal.methods.pseudocal import PseudoCal
+    from shiftcal.methods.rehearsal import Rehearsal
     from shiftcal.methods.sac import SAC
     from shiftcal.methods.sts import STS
     from shiftcal.methods.transcal import TransCal
@@ -77,6 +81,9 @@ _WHERE = {
     "SAC": "methods.sac",
     "CPCS": "methods.cpcs",
     "TransCal": "methods.transcal",
+    "ACE": "methods.ace",
+    "PseudoCal": "methods.pseudocal",
+    "Rehearsal": "methods.rehearsal",
     "load": "_persistence",
     "accuracy": "metrics",
     "aurc": "metrics",
@@ -98,6 +105,7 @@ _MODULES = (
     "corruptions",
     "datasets",
     "errors",
+    "estimates",
     "maps",
     "methods",
     "metrics",
@@ -107,12 +115,15 @@ _MODULES = (
 )
 
 __all__ = [
+    "ACE",
     "CPCS",
     "SAC",
     "STS",
     "TS",
     "ImportanceWeights",
     "MetricSketch",
+    "PseudoCal",
+    "Rehearsal",
     "ScoreStatistics",
     "Scores",
     "SurrogateBank",
@@ -133,6 +144,7 @@ __all__ = [
     "debiased_ece",
     "ece",
     "errors",
+    "estimates",
     "ks_error",
     "load",
     "maps",

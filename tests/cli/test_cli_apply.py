@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shiftcal import load, maps, read_scores
+from shiftcal import load, maps, methods, read_scores
 from shiftcal.numerics.softmax import p_max
 
 KEYS = {
@@ -158,6 +158,13 @@ def test_a_target_without_features_is_refused_where_they_are_needed(files, shift
     shiftcal("fit --method cpcs -o cpcs.json --source-train train.npz", bank)
     reason = refused("apply cpcs.json unlabelled.npz -o out.npz")
     assert "cpcs needs features of the target (in its scores file)" in reason
+
+
+def test_a_method_that_needs_mixed_images_is_refused_where_there_are_none(files, refused):
+    clean = read_scores("clean.npz")
+    methods.get("pseudocal")().fit(clean.logits(), clean.labels).save("pseudocal.json")
+    reason = refused("apply pseudocal.json target.npz -o out.npz")
+    assert "pseudocal needs the model run over mixed target images" in reason
 
 
 def test_features_of_another_width_are_refused_with_the_file(files, shiftcal, refused, bank):

@@ -35,10 +35,17 @@ def test_all_methods_are_compared_where_files_allow_it(files, shiftcal_json, ban
     words = "compare --target target.npz --source-train train.npz"
     document = shiftcal_json(words, bank, QUICK)
     assert set(document) == KEYS
-    assert document["missing"] == {}
+    needs_model = {name for name in methods.names() if methods.get(name).uses_mixed}
+    assert document["missing"].keys() == needs_model
     names = [m["method"] for m in document["methods"]]
-    assert set(names) == set(methods.names())
+    assert set(names) == set(methods.names()) - needs_model
     assert names[:6] == PAPER_ORDER
+
+
+def test_a_method_that_needs_mixed_images_is_left_out_with_the_reason(files, shiftcal_json, bank):
+    document = shiftcal_json("compare --target target.npz", bank, QUICK)
+    assert "pseudocal" not in [m["method"] for m in document["methods"]]
+    assert "mixed target images, in Python: shiftcal.scoring" in document["missing"]["pseudocal"]
 
 
 def test_the_numbers_are_those_of_the_python_interface(files, shiftcal_json, bank):
@@ -124,7 +131,8 @@ def test_a_bank_of_probabilities_is_compared_too(files, shiftcal_json):
     clean = sc.read_scores("clean.npz")
     np.savez("p.npz", probabilities=clean.as_kind("probabilities").values, labels=clean.labels)
     document = shiftcal_json("compare --target target.npz --surrogate p.npz", QUICK)
-    assert [m["method"] for m in document["methods"]] == ["vanilla", "ts", "sts", "sac"]
+    names = [m["method"] for m in document["methods"]]
+    assert names == ["vanilla", "ts", "sts", "sac", "ace", "rehearsal"]
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,7 @@ def test_a_warning_is_one_line_on_stderr_and_in_the_document(files, shiftcal, sh
         ("--method sac --set map.t_range=1 --set map.t_range=1", "'map.t_range' is given twice."),
         ("--method sac --set input=logits", "sac has no setting 'input' for --set."),
         ("--method sac --source-train train.npz", "sac uses no features."),
+        ("--method pseudocal", "pseudocal needs the model run over mixed target images, in Python"),
         ("--method cpcs", "cpcs needs features of the training samples (--source-train FILE)."),
         (
             "--method transcal --source-train train.npz --set bias=perhaps",

@@ -79,6 +79,7 @@ def test_the_docs_name_every_command_option_and_status():
         ("apply", "apply sac.json target.npz -o out.npz"),
         ("evaluate", "evaluate target.npz --resamples 0 --table --max-ece 1"),
         ("compare", "compare --surrogate clean.npz --target target.npz --resamples 0"),
+        ("estimate", "estimate clean.npz target.npz"),
         ("methods", "methods"),
     ],
 )

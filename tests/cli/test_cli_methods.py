@@ -26,6 +26,7 @@ def test_the_json_document(shiftcal_json):
     sac = next(m for m in document["methods"] if m["name"] == "sac")
     assert sac["uses_target"] is True
     assert sac["uses_features"] is False
+    assert sac["uses_mixed"] is False
     assert sac["settings"] == {"map": "temperature", "distance": "mean", "peek": None, "seed": 0}
     temperature = next(m for m in document["maps"] if m["name"] == "temperature")
     assert temperature["preserves_accuracy"] is True
@@ -45,6 +46,12 @@ def test_methods_that_need_features_say_so(shiftcal):
     lines = shiftcal("methods").out.splitlines()
     cpcs = next(line for line in lines if line.startswith("cpcs"))
     assert "features of training, clean set and target" in cpcs
+
+
+def test_methods_that_need_mixed_images_say_so(shiftcal):
+    lines = shiftcal("methods").out.splitlines()
+    (line,) = (line for line in lines if line.startswith("pseudocal"))
+    assert "scores of its images, mixed (in Python)" in line
 
 
 def test_a_corruption_that_draws_at_random_says_so(shiftcal):

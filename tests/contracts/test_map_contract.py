@@ -18,7 +18,14 @@ from shiftcal.errors import FitWarning, InputError, InputWarning, NotFittedError
 
 LOGITS, LABELS = draw(900, 4, temperature=2.0, seed=1)
 FRESH, _ = draw(300, 4, temperature=2.0, seed=2)
-LIKELIHOOD = ("temperature", "vector", "matrix", "dirichlet", "ensemble-temperature")
+LIKELIHOOD = (
+    "temperature",
+    "entropy-temperature",
+    "vector",
+    "matrix",
+    "dirichlet",
+    "ensemble-temperature",
+)
 PRESERVING = [name for name in maps.names() if maps.get(name).preserves_accuracy]
 
 SETS = {

@@ -10,7 +10,7 @@ from ladder_data import STEPS, draw, make_bank
 from scipy.special import softmax
 from sklearn.base import clone
 
-from shiftcal import SurrogateBank, load, methods
+from shiftcal import Scores, SurrogateBank, load, methods
 from shiftcal.errors import FitError, InputError, InputWarning, NotFittedError
 
 RNG = np.random.default_rng(0)
@@ -25,6 +25,8 @@ BANK = make_bank(N, features=features(N, 0.0, seed=1))
 SOURCE = features(900, 0.0, seed=2)
 TARGET, _ = draw(500, STEPS[3], seed=77)
 TARGET_FEATURES = features(500, 0.4, seed=3)
+MIXED_LOGITS, MIXED_LABELS = draw(400, STEPS[4], seed=78)
+MIXED = Scores(MIXED_LOGITS, labels=MIXED_LABELS)
 
 
 @pytest.fixture(params=methods.names())
@@ -37,7 +39,7 @@ def fitted(method, bank=BANK):
 
 
 def adapted(method, bank=BANK, target=TARGET):
-    fitted(method, bank).adapt(target, TARGET_FEATURES)
+    fitted(method, bank).adapt(target, TARGET_FEATURES, mixed=MIXED)
     return method
 
 
@@ -73,7 +75,7 @@ def test_the_order_of_the_target_does_not_matter(method):
     first = adapted(clone(method))
     rows = np.random.default_rng(5).permutation(len(TARGET))
     second = fitted(clone(method))
-    second.adapt(TARGET[rows], TARGET_FEATURES[rows])
+    second.adapt(TARGET[rows], TARGET_FEATURES[rows], mixed=MIXED)
     # features enter a logistic regression whose solver sees the rows in order
     np.testing.assert_allclose(
         first.predict_proba(TARGET), second.predict_proba(TARGET), rtol=0, atol=2e-2
@@ -86,7 +88,7 @@ def test_nothing_is_changed_in_what_was_passed(method):
     bank = make_bank(N, features=features(N, 0.0, seed=1))
     target, target_features, source = TARGET.copy(), TARGET_FEATURES.copy(), SOURCE.copy()
     before = [s.logits.copy() for s in bank]
-    method.fit(bank, source_features=source).adapt(target, target_features)
+    method.fit(bank, source_features=source).adapt(target, target_features, mixed=MIXED)
     method.predict_proba(target)
     np.testing.assert_array_equal(target, TARGET)
     np.testing.assert_array_equal(target_features, TARGET_FEATURES)
@@ -98,7 +100,7 @@ def test_nothing_is_changed_in_what_was_passed(method):
 def test_fit_returns_the_method_and_adapt_the_selection(method):
     assert fitted(method) is method
     assert method.selection_ is None
-    selection = method.adapt(TARGET, TARGET_FEATURES)
+    selection = method.adapt(TARGET, TARGET_FEATURES, mixed=MIXED)
     assert selection is method.selection_
     assert selection.method == method.name()
     assert str(selection)
@@ -142,7 +144,7 @@ def test_rows_that_look_like_probabilities_by_chance_are_predicted_one_by_one(me
     assert [warning.filename for warning in caught] == [__file__]
     if not method.uses_features:
         with pytest.warns(InputWarning) as caught:
-            method.adapt(row)
+            method.adapt(row, mixed=MIXED)
         assert [warning.filename for warning in caught] == [__file__]
 
 
@@ -169,7 +171,7 @@ def test_fitted_attributes_are_those_declared(method):
 def test_saved_and_loaded_it_gives_the_same_rows(method, also_adapt, tmp_path):
     fitted(method)
     if also_adapt:
-        method.adapt(TARGET, TARGET_FEATURES)
+        method.adapt(TARGET, TARGET_FEATURES, mixed=MIXED)
     path = tmp_path / "method.json"
     method.save(path)
     again = load(path)
@@ -177,7 +179,9 @@ def test_saved_and_loaded_it_gives_the_same_rows(method, also_adapt, tmp_path):
     assert again.get_params(deep=False) == method.get_params(deep=False)
     assert again.selection_ == method.selection_
     if not also_adapt:
-        assert again.adapt(TARGET, TARGET_FEATURES) == method.adapt(TARGET, TARGET_FEATURES)
+        assert again.adapt(TARGET, TARGET_FEATURES, mixed=MIXED) == method.adapt(
+            TARGET, TARGET_FEATURES, mixed=MIXED
+        )
     np.testing.assert_array_equal(again.predict_proba(TARGET), method.predict_proba(TARGET))
 
 
@@ -212,7 +216,7 @@ def test_a_bank_of_another_kind_is_refused(method):
 def test_probabilities_passed_as_logits_are_refused_with_the_line_that_mends_it(method):
     fitted(method)
     with pytest.raises(InputError, match='Say input="probabilities"'):
-        method.adapt(softmax(TARGET, axis=1), TARGET_FEATURES)
+        method.adapt(softmax(TARGET, axis=1), TARGET_FEATURES, mixed=MIXED)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +233,7 @@ def test_a_target_that_cannot_be_used_is_refused(method, target, words):
     adapted(method)
     before = method.selection_
     with pytest.raises(InputError, match=words):
-        method.adapt(target, TARGET_FEATURES[: len(target)])
+        method.adapt(target, TARGET_FEATURES[: len(target)], mixed=MIXED)
     assert method.selection_ is before
 
 
@@ -249,16 +253,29 @@ def test_logits_and_labels_make_a_bank_of_one_set(method):
             method.fit(BANK.clean.logits, BANK.clean.labels, source_features=SOURCE)
         return
     alone = method.fit(BANK.clean.logits, BANK.clean.labels)
-    alone.adapt(TARGET)
+    alone.adapt(TARGET, mixed=MIXED)
     expected = clone(method).fit(SurrogateBank([BANK.clean]))
-    expected.adapt(TARGET)
+    expected.adapt(TARGET, mixed=MIXED)
     np.testing.assert_array_equal(alone.predict_proba(TARGET), expected.predict_proba(TARGET))
 
 
 def test_a_one_row_target_works(method):
     fitted(method)
-    method.adapt(TARGET[:1], TARGET_FEATURES[:1])
+    method.adapt(TARGET[:1], TARGET_FEATURES[:1], mixed=MIXED)
     assert method.predict_proba(TARGET[:1]).shape == (1, TARGET.shape[1])
+
+
+def test_mixed_images_are_asked_for_by_the_methods_that_need_them_and_by_no_other(method):
+    fitted(method)
+    if not method.uses_mixed:
+        expected = method.adapt(TARGET, TARGET_FEATURES)
+        assert method.adapt(TARGET, TARGET_FEATURES, mixed=MIXED) == expected
+        return
+    for wrong in (None, MIXED.values, Scores(MIXED.values)):
+        with pytest.raises(InputError, match=r"shiftcal\.scoring\.score_mixed"):
+            method.adapt(TARGET, TARGET_FEATURES, mixed=wrong)
+    with pytest.raises(InputError, match="must have 6 columns"):
+        method.adapt(TARGET, mixed=Scores(MIXED.values[:, :3], labels=MIXED.labels % 3))
 
 
 def test_it_says_what_it_is_in_one_line(method):

@@ -19,6 +19,7 @@ Arrays: TypeAlias = dict[str, np.ndarray[Any, Any]]
 _REGISTRIES: dict[str, Registry[Any]] = {
     "map": Registry("shiftcal.maps", "calibration map", Estimator),
     "method": Registry("shiftcal.methods", "method", Estimator),
+    "accuracy-estimator": Registry("shiftcal.estimates", "accuracy estimator", Estimator),
 }
 # Arrays up to this size stand in the JSON itself, so that a file of temperatures is one file.
 _INLINE = 64

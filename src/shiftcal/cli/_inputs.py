@@ -22,6 +22,11 @@ _WHOSE = {
     "target": "the target (in its scores file)",
 }
 
+# Such a method runs the model once more for every target, which files of scores cannot do.
+NEEDS_MIXED = (
+    "needs the model run over mixed target images, in Python: shiftcal.scoring.score_mixed."
+)
+
 
 def read_bank(bank: Path | None, surrogates: Sequence[Path] | None) -> SurrogateBank:
     """The surrogate bank that either ``--bank`` or ``--surrogate`` names.
@@ -113,10 +118,12 @@ def adapt_to(method: Method, target: Scores) -> tuple[Floats, Floats]:
         The target's logits, and its scores of the kind the method takes.
 
     Raises:
-        InputError: If the target's values cannot be used, or features are lacking.
+        InputError: If the target's values cannot be used, or features or mixed images are lacking.
     """
     logits = target.logits()
     values = logits if method.input == "logits" else target.as_kind("probabilities").values
+    if method.uses_mixed:
+        raise InputError(f"{method.name()} {NEEDS_MIXED}")
     if method.uses_features and (lacking := lacking_features(target=target.features)):
         raise InputError(
             f"{method.name()} needs {lacking}. They must come from the same layer as those it "

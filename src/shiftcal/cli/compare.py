@@ -10,6 +10,7 @@ import typer
 
 from shiftcal.cli import _tables
 from shiftcal.cli._inputs import (
+    NEEDS_MIXED,
     adapt_to,
     lacking_features,
     read_bank,
@@ -99,6 +100,8 @@ def _try_method(
     from shiftcal import methods
 
     method: Method = methods.get(name)(input=sets.input)
+    if method.uses_mixed:
+        raise InputError(NEEDS_MIXED)
     lacking = lacking_features(source=source, clean=sets.clean.features, target=target.features)
     if method.uses_features and lacking:
         raise InputError(f"needs {lacking}.")

@@ -9,6 +9,7 @@ import typer
 
 from shiftcal.cli import _tables
 from shiftcal.cli._inputs import (
+    NEEDS_MIXED,
     check_output,
     lacking_features,
     read_bank,
@@ -42,7 +43,8 @@ def fit(
     distance: Annotated[
         str | None,
         typer.Option(
-            metavar="mean|ks|wasserstein", help="How sac compares target and surrogate sets."
+            metavar="mean|ks|wasserstein|atc|atc-entropy",
+            help="How sac compares target and surrogate sets.",
         ),
     ] = None,
     peek: Annotated[
@@ -68,6 +70,8 @@ def fit(
     from shiftcal import methods
 
     cls = methods.get(method)
+    if cls.uses_mixed:
+        raise InputError(f"{cls.name()} {NEEDS_MIXED}")
     options = {"map": map_, "distance": distance, "peek": peek, "seed": seed}
     settings = choose_settings(cls, options, set_ or [])
     if source_train is not None and not cls.uses_features:

@@ -18,6 +18,7 @@ from shiftcal.cli.apply import apply
 from shiftcal.cli.bank import bank
 from shiftcal.cli.compare import compare
 from shiftcal.cli.corrupt import corrupt
+from shiftcal.cli.estimate import estimate
 from shiftcal.cli.evaluate import evaluate
 from shiftcal.cli.fit import fit
 from shiftcal.cli.gallery import gallery
@@ -57,6 +58,7 @@ _COMMANDS: dict[str, tuple[Callable[..., Report], str]] = {
         "shiftcal compare --target target.npz \\\n"
         "    --surrogate clean.npz --surrogate s1.npz --surrogate s2.npz",
     ),
+    "estimate": (estimate, "shiftcal estimate bank/ target.npz"),
     "methods": (methods, "shiftcal methods --json"),
     "reproduce": (reproduce, "shiftcal reproduce synthetic --data data -o runs/synthetic"),
 }

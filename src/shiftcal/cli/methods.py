@@ -32,6 +32,7 @@ def _methods() -> list[dict[str, Any]]:
             "summary": _plain(cls.__doc__),
             "uses_target": cls.uses_target,
             "uses_features": cls.uses_features,
+            "uses_mixed": cls.uses_mixed,
             "settings": settings_of(cls),
         }
         for name, cls in classes
@@ -114,4 +115,6 @@ def _text(document: dict[str, Any]) -> str:
 def _needs(method: dict[str, Any]) -> str:
     if method["uses_features"]:
         return "target; features of training, clean set and target"
+    if method["uses_mixed"]:
+        return "target; scores of its images, mixed (in Python)"
     return "target" if method["uses_target"] else "-"

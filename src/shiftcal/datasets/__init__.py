@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from shiftcal.datasets._class_groups import class_groups, grouped
     from shiftcal.datasets.base import Batch, ImageSet
     from shiftcal.datasets.containers.chain import ChainImages
+    from shiftcal.datasets.containers.mixed import MixedImages
+    from shiftcal.datasets.mixing import mix_images
     from shiftcal.datasets.open import as_image_set, load
     from shiftcal.datasets.splits import calibration_split, source_split, target_split
 
@@ -26,11 +28,13 @@ _WHERE = {
     "Batch": "base",
     "ChainImages": "containers.chain",
     "ImageSet": "base",
+    "MixedImages": "containers.mixed",
     "as_image_set": "open",
     "calibration_split": "splits",
     "class_groups": "_class_groups",
     "grouped": "_class_groups",
     "load": "open",
+    "mix_images": "mixing",
     "source_split": "splits",
     "target_split": "splits",
 }
@@ -39,11 +43,13 @@ __all__ = [
     "Batch",
     "ChainImages",
     "ImageSet",
+    "MixedImages",
     "as_image_set",
     "calibration_split",
     "class_groups",
     "grouped",
     "load",
+    "mix_images",
     "names",
     "source_split",
     "target_split",

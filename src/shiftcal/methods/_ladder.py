@@ -1,7 +1,8 @@
 """What can be wrong with a choice on a ladder of surrogate sets, as flags.
 
-All are about mean raw p_max and ask whether a difference is larger than sampling noise explains:
-three standard errors for being outside the range, two for telling sets apart.
+All ask whether a difference is larger than sampling noise explains: three standard errors for
+being outside the range, two for telling sets apart. They are about mean raw p_max, but for telling
+sets apart by what chose between them.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ FEW_ROWS = 100
 
 @dataclass(frozen=True)
 class TargetSummary:
-    """Raw p_max of a target in numbers."""
+    """Raw p_max of a target in numbers, and its accuracy where that was estimated."""
 
     n: int
     mean_confidence: float
     sd_confidence: float
+    estimated_accuracy: float | None = None
 
     @classmethod
     def of(cls, confidence: NDArray[np.float64]) -> TargetSummary:
@@ -51,16 +53,21 @@ def ladder_flags(
     distance: str,
 ) -> Iterator[Flag]:
     """Every flag that holds, in the order rows, range, ladder, choice."""
-    if target.n < FEW_ROWS:
-        yield Flag(
-            "few-rows",
-            f"{target.n} target rows were looked at: their mean confidence is uncertain, and so "
-            f"is the choice. Take {FEW_ROWS} or more.",
-        )
+    yield from few_rows(target.n)
     yield from _outside_range(ladder, target)
     yield from not_monotone(ladder)
     if len(ladder) > 1:
         yield from _indistinguishable(ladder, target, distances, distance=distance)
+
+
+def few_rows(n: int) -> Iterator[Flag]:
+    """A flag if so few target rows were looked at that chance has a part in the choice."""
+    if n < FEW_ROWS:
+        yield Flag(
+            "few-rows",
+            f"{n} target rows were looked at: their mean confidence is uncertain, and so is the "
+            f"choice. Take {FEW_ROWS} or more.",
+        )
 
 
 def _outside_range(ladder: Sequence[SetSummary], target: TargetSummary) -> Iterator[Flag]:
@@ -142,6 +149,8 @@ def _in_doubt(
         return _ks_doubt(target, a, b, margin)
     if distance == "wasserstein":
         return _wasserstein_doubt(target, a, b, margin)
+    if target.estimated_accuracy is not None:
+        return _accuracy_doubt(target.n, target.estimated_accuracy, a, b)
     return _mean_doubt(target, a, b)
 
 
@@ -167,6 +176,21 @@ def _mean_doubt(target: TargetSummary, a: SetSummary, b: SetSummary) -> bool:
     own = target.standard_error(a, b)
     noise = float(np.sqrt(own**2 + (a.standard_error**2 + b.standard_error**2) / 4))
     return abs(target.mean_confidence - middle) < 2 * noise
+
+
+def _accuracy_doubt(n: int, estimated: float, a: SetSummary, b: SetSummary) -> bool:
+    """As for the mean, with accuracies and the standard errors of shares of rows.
+
+    A few rows that are all above the threshold do not make the estimate certain: it is taken to
+    vary no less than the accuracies of the sets.
+    """
+    variances = [s.accuracy * (1 - s.accuracy) for s in (a, b)]
+    of_sets = variances[0] / a.n + variances[1] / b.n
+    if abs(a.accuracy - b.accuracy) < 2 * float(np.sqrt(of_sets)):
+        return True
+    own = max(estimated * (1 - estimated), *variances) / n
+    middle = (a.accuracy + b.accuracy) / 2
+    return abs(estimated - middle) < 2 * float(np.sqrt(own + of_sets / 4))
 
 
 def _wasserstein_doubt(target: TargetSummary, a: SetSummary, b: SetSummary, margin: float) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from shiftcal._types import Flag
+from shiftcal._types import Flag, Interval
 
 
 @dataclass(frozen=True)
@@ -15,6 +15,7 @@ class Selection:
     Attributes:
         method: Name of the method.
         temperature: The temperature that will be applied, if the map is one.
+        temperature_interval: Where the temperature that is right for the target may lie.
         n_target: Target rows looked at; ``None`` if the method looks at no target.
         mean_confidence: Mean raw p_max of those rows.
         index: Position of the chosen surrogate set, 0 for the clean one.
@@ -31,6 +32,7 @@ class Selection:
 
     method: str
     temperature: float | None = None
+    temperature_interval: Interval | None = None
     n_target: int | None = None
     mean_confidence: float | None = None
     index: int | None = None
@@ -57,12 +59,17 @@ class Selection:
         if self.index is not None:
             parts.append(f"set {self.index + 1} of {self.n_sets} ({self.set_name})")
         if self.temperature is not None:
-            parts.append(f"T = {self.temperature:.3g}")
+            parts.append(f"T = {self.temperature:.3g}{self._range()}")
         if self.index is not None:
             outside = self.has("outside-range")
             parts.append("OUTSIDE the bank's range" if outside else "inside the bank's range")
         parts += [flag.code for flag in self.flags if flag.code != "outside-range"]
         return ", ".join(parts) or self.method
+
+    def _range(self) -> str:
+        if self.temperature_interval is None:
+            return ""
+        return f" ({self.temperature_interval.low:.3g} to {self.temperature_interval.high:.3g})"
 
     def __repr__(self) -> str:
         return f"<{self.method} selection: {self}>"

@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from shiftcal import _persistence, maps
-from shiftcal._checks import GUARD_FROM, check_choice, check_features, check_scores
+from shiftcal._checks import check_features
 from shiftcal._estimator import Estimator
-from shiftcal._types import Floats, InputKind, Labels, Logits, Probs
+from shiftcal._types import Floats, Labels, Logits, Probs
 from shiftcal.errors import FitWarning, InputError, NotFittedError
 from shiftcal.maps import Map
+from shiftcal.methods._given import given_bank, given_logits
 from shiftcal.methods._selection import Selection
 from shiftcal.scores import Scores
 from shiftcal.scores._origin import model_digest
 from shiftcal.surrogates import SurrogateBank
 
-_KINDS = ("logits", "probabilities")
 # Elements of probabilities held at once while only the confidence is asked for.
 _BLOCK = 1 << 20
 
@@ -39,6 +39,8 @@ class Method(Estimator, ABC):
         uses_target: Whether ``adapt`` has to see a target before anything can be predicted.
         uses_bank: Whether it learns from all sets of the bank; else from the clean one only.
         uses_features: Whether features are needed (of source-train, calibration and target).
+        uses_mixed: Whether scores of mixed target images are needed (``mixed=`` in ``adapt``); it
+            has ``_adapt_mixed`` then.
         n_classes_: Number of classes, from the columns of the bank.
         class_names_: Their names, if the bank has them.
         model_: A digest of the model and the preprocessing behind the bank, if it says so; scores
@@ -50,6 +52,7 @@ class Method(Estimator, ABC):
     uses_target: ClassVar[bool] = False
     uses_bank: ClassVar[bool] = False
     uses_features: ClassVar[bool] = False
+    uses_mixed: ClassVar[bool] = False
 
     input: str
     n_classes_: int
@@ -71,7 +74,7 @@ class Method(Estimator, ABC):
         Raises:
             InputError: If the input cannot be used, or is of another kind than ``input`` says.
         """
-        checked = self._check_bank(bank, labels)
+        checked = given_bank(bank, labels, input=self.input, name=self.name())
         features = self._check_source_features(checked, source_features)
         self.__dict__.pop("n_classes_", None)  # a failed fit leaves it unfitted, not half fitted
         self.selection_ = None
@@ -82,13 +85,15 @@ class Method(Estimator, ABC):
         return self
 
     @final
-    def adapt(self, logits: object, features: object = None) -> Selection:
+    def adapt(self, logits: object, features: object = None, *, mixed: object = None) -> Selection:
         """Look at an unlabelled target and decide how it will be calibrated.
 
         Args:
             logits: ``(n, k)``, of the kind ``input`` says; or :class:`Scores` of either kind.
             features: ``(n, d)``, for methods that weigh by features; by default those of the
                 :class:`Scores`.
+            mixed: :class:`Scores` of mixed target images, as :func:`shiftcal.scoring.score_mixed`
+                gives them, for methods that learn from those; other methods ignore them.
 
         Returns:
             What was chosen and how sure it is; also kept as ``selection_``.
@@ -102,7 +107,10 @@ class Method(Estimator, ABC):
             if features is None:
                 raise InputError(self._needs_features("features= of the target in adapt"))
             f = check_features(features, name="features", n=len(z))
-        self.selection_ = self._adapt(z, f)
+        if self.uses_mixed:
+            self.selection_ = self._adapt_mixed(z, *self._check_mixed(mixed))
+        else:
+            self.selection_ = self._adapt(z, f)
         return self.selection_
 
     @final
@@ -134,6 +142,10 @@ class Method(Estimator, ABC):
     def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
         """Decide for a checked target."""
 
+    def _adapt_mixed(self, logits: Logits, mixed: Logits, labels: Labels) -> Selection:
+        """Decide for a checked target with its mixtures ``(m, k)`` and their labels ``(m,)``."""
+        raise NotImplementedError
+
     @abstractmethod
     def _apply(self, logits: Logits) -> Probs:
         """Probabilities for checked logits."""
@@ -148,32 +160,16 @@ class Method(Estimator, ABC):
         return self._check_logits(logits)
 
     def _check_logits(self, logits: object) -> Logits:
-        if isinstance(logits, Scores):
-            _check_order(logits.classes, self.class_names_)
-            kind: InputKind = check_choice(self.input, _KINDS, name="input")
-            logits = logits.as_kind(kind).values
-        return check_scores(logits, input=self.input, k=self.n_classes_, guard_from=GUARD_FROM)
+        return given_logits(logits, input=self.input, k=self.n_classes_, classes=self.class_names_)
 
-    def _check_bank(self, bank: object, labels: object) -> SurrogateBank:
-        check_choice(self.input, _KINDS, name="input")
-        if isinstance(bank, str | os.PathLike):
-            bank = SurrogateBank.load(bank)
-        if not isinstance(bank, SurrogateBank):
-            if labels is None:
-                raise InputError(
-                    f"{self.name()} is fitted on a SurrogateBank, the folder of one, or logits and "
-                    f"labels; got {type(bank).__name__} and no labels. See "
-                    "SurrogateBank.from_arrays."
-                )
-            return SurrogateBank.from_arrays([bank], labels, input=self.input)
-        if labels is not None:
-            raise InputError("labels go with logits; a SurrogateBank has its own. Leave them out.")
-        if bank.input != self.input:
+    def _check_mixed(self, mixed: object) -> tuple[Logits, Labels]:
+        if not isinstance(mixed, Scores) or mixed.labels is None:
+            given = "nothing" if mixed is None else type(mixed).__name__
             raise InputError(
-                f"the bank was made of {bank.input} and this {self.name()} expects {self.input}. "
-                f'Make it with input="{bank.input}".'
+                f"{self.name()} needs labelled Scores of mixed target images (mixed= in adapt); "
+                f"got {given}. shiftcal.scoring.score_mixed makes them of a model and images."
             )
-        return bank
+        return self._check_logits(mixed), mixed.labels
 
     def _check_source_features(self, bank: SurrogateBank, source_features: object) -> Floats | None:
         if not self.uses_features:
@@ -190,17 +186,6 @@ class Method(Estimator, ABC):
             "calibration (features of the bank's first set) and target (features= in adapt). "
             f"Missing: {missing}. SAC, STS and TS need no features."
         )
-
-
-def _check_order(found: tuple[str, ...] | None, expected: tuple[str, ...] | None) -> None:
-    if found is None or expected is None or len(found) != len(expected):
-        return  # the number of classes is checked with the columns
-    for column, (here, there) in enumerate(zip(found, expected, strict=True)):
-        if here != there:
-            raise InputError(
-                f"scores must have the classes of the bank in their order; column {column} is "
-                f"{here!r} here and {there!r} there. Both must come from one model."
-            )
 
 
 def fit_map(template: str | Map, logits: Logits, labels: Labels, *, where: str) -> Map:

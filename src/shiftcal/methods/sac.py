@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from typing import TYPE_CHECKING, ClassVar, final
 
@@ -16,13 +17,23 @@ from shiftcal.methods._ladder import TargetSummary, ladder_flags, nearest_first,
 from shiftcal.methods._selection import Selection
 from shiftcal.methods.base import Method, fit_map, temperature_of
 from shiftcal.numerics.distances import ks_distance, wasserstein_distance
+from shiftcal.numerics.entropy import entropy
 from shiftcal.numerics.softmax import p_max
-from shiftcal.surrogates import SetSummary, SurrogateBank
+from shiftcal.numerics.thresholds import atc_threshold, share_at_or_above
+from shiftcal.surrogates import SetSummary, SurrogateBank, SurrogateSet
 
 if TYPE_CHECKING:
     from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
 
-DISTANCES = ("mean", "ks", "wasserstein")
+DISTANCES = ("mean", "ks", "wasserstein", "atc", "atc-entropy")
+
+
+def _negative_entropy(logits: Logits) -> NDArray[np.float64]:
+    return -entropy(logits)
+
+
+# What is compared with the threshold, for the distances that have one.
+_SCORES = {"atc": p_max, "atc-entropy": _negative_entropy}
 
 
 @final
@@ -36,7 +47,10 @@ class SAC(Method):
     Args:
         map: Name of the calibration map, or an unfitted one with its settings.
         distance: Between raw p_max of target and set: ``"mean"`` (``|μ − μ_j|``), ``"ks"``
-            (Kolmogorov-Smirnov) or ``"wasserstein"``.
+            (Kolmogorov-Smirnov) or ``"wasserstein"``. Or between the target's estimated accuracy
+            and the accuracy of the set: ``"atc"`` or ``"atc-entropy"``, where the estimate is the
+            share of the target whose raw p_max (negative entropy) is no less than a threshold
+            below which as many rows of the clean set lie as are wrong. (Garg et al. 2022)
         peek: Look at this many randomly drawn target rows only; ``None`` looks at all.
         seed: Of that draw.
         input: What the model gives: ``"logits"`` or ``"probabilities"``.
@@ -46,6 +60,7 @@ class SAC(Method):
         ladder_: Every set in numbers.
         distance_: The distance it was fitted for.
         samples_: Sorted raw p_max of every set, if that distance needs them.
+        threshold_: Of the estimated accuracy, if that distance needs one.
     """
 
     uses_target: ClassVar[bool] = True
@@ -55,6 +70,7 @@ class SAC(Method):
     ladder_: tuple[SetSummary, ...]
     distance_: str
     samples_: tuple[NDArray[np.float64], ...] | None
+    threshold_: float | None
 
     def __init__(
         self,
@@ -86,13 +102,19 @@ class SAC(Method):
             where = f"set {j} of {len(bank)} ({s.name})"
             fitted.append(fit_map(self.map, s.logits, s.labels, where=where))
         self.maps_ = tuple(fitted)
-        self.samples_ = (
-            None if self.distance_ == "mean" else tuple(np.sort(s.confidence()) for s in bank)
-        )
+        compares_samples = self.distance_ in ("ks", "wasserstein")
+        self.samples_ = tuple(np.sort(s.confidence()) for s in bank) if compares_samples else None
+        self.threshold_ = self._threshold(bank.clean) if self.distance_ in _SCORES else None
 
     def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
-        confidence = np.sort(p_max(self._peek_at(logits)))
-        return self._select(TargetSummary.of(confidence), self._distances(confidence))
+        rows = self._peek_at(logits)
+        confidence = np.sort(p_max(rows))
+        target = TargetSummary.of(confidence)
+        if self.threshold_ is None:
+            return self._select(target, self._distances(confidence))
+        estimated = share_at_or_above(_SCORES[self.distance_](rows), self.threshold_)
+        target = dataclasses.replace(target, estimated_accuracy=estimated)
+        return self._select(target, [abs(estimated - s.accuracy) for s in self.ladder_])
 
     def adapt_statistics(self, statistics: ScoreStatistics) -> Selection:
         """Adapt to a target of which only the statistics are there, such as merged ones.
@@ -140,6 +162,7 @@ class SAC(Method):
             distance=self.distance_,
             distances=tuple(distances),
             margin=distances[order[1]] - distances[chosen] if len(order) > 1 else None,
+            details=_details(target),
             flags=(
                 *ladder_flags(self.ladder_, target, distances, distance=self.distance_),
                 *self._map_flags(chosen),
@@ -164,8 +187,17 @@ class SAC(Method):
         measure = ks_distance if self.distance_ == "ks" else wasserstein_distance
         return [measure(confidence, sample) for sample in self.samples_]
 
+    def _threshold(self, clean: SurrogateSet) -> float:
+        n_wrong = int(np.count_nonzero(clean.logits.argmax(axis=1) != clean.labels))
+        return atc_threshold(_SCORES[self.distance_](clean.logits), n_wrong)
+
     def _map_flags(self, chosen: int) -> tuple[Flag, ...]:
         status = self.maps_[chosen].status_
         if status.converged:
             return ()
         return (Flag("map-not-converged", f"the chosen set's map: {status.message}"),)
+
+
+def _details(target: TargetSummary) -> dict[str, float]:
+    estimated = target.estimated_accuracy
+    return {} if estimated is None else {"estimated_accuracy": estimated}

@@ -1,7 +1,8 @@
 """Scoring: a model run over images, corrupted or not, in shards that are never done twice.
 
-:func:`score` gives scores in memory, :func:`score_file` in a file that is resumed; both have their
-work done by an engine, on this machine (:class:`LocalEngine`) or on a cluster (:class:`RayEngine`).
+:func:`score` gives scores in memory, :func:`score_file` in a file that is resumed;
+:func:`score_mixed` gives those of mixed images. All have their work done by an engine, on this
+machine (:class:`LocalEngine`) or on a cluster (:class:`RayEngine`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from shiftcal.scoring._score import score
     from shiftcal.scoring._score_file import Scored, score_file
+    from shiftcal.scoring._score_mixed import score_mixed
     from shiftcal.scoring.engines.base import Engine
     from shiftcal.scoring.engines.local import LocalEngine
     from shiftcal.scoring.engines.ray import RayEngine
@@ -26,6 +28,7 @@ _WHERE = {
     "Scored": "_score_file",
     "score": "_score",
     "score_file": "_score_file",
+    "score_mixed": "_score_mixed",
 }
 
 __all__ = [
@@ -36,6 +39,7 @@ __all__ = [
     "Scored",
     "score",
     "score_file",
+    "score_mixed",
 ]
 
 

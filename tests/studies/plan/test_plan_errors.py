@@ -37,6 +37,10 @@ def refused(text, words, kind=InputError, **options):
         ("methods = [3]", "methods 1 must be a table; got 3"),
         ("methods = [{label = 'x'}]", "methods 1 needs name"),
         ("methods = ['ts', {name = 'oracle', seed = 1}]", "methods 2: the oracle has no settings"),
+        (
+            "methods = ['ts', 'pseudocal']",
+            "methods 2: PseudoCal needs scores of mixed.*Leave it out",
+        ),
         ("methods = [{name = 'sac', distence = 'ks'}]", "SAC has no setting 'distence'.*distance"),
         ("methods = ['ts', {name = 'sac', label = 'TS'}]", "two methods have the label 'TS'"),
         ("calibration = 3", r"\[calibration\] must be a table; got 3"),

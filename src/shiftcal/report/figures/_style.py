@@ -1,7 +1,8 @@
 """The fixed look: which method has which colour, how large letters are, how axes are drawn.
 
 Colours are Okabe and Ito's (2008), which stay apart for the colour-blind; the grey is darker than
-usual, so that it stays apart from the purple and the green too. Methods differ in their markers
+usual, so that it stays apart from the purple and the green too, and navy, olive and brown are added
+for later methods. Methods differ in their markers
 as well, for print without colour.
 """
 
@@ -76,6 +77,9 @@ METHODS = {
     "transcal": Look("#009E73", "D"),
     "sts": Look("#0072B2", "s"),
     "sac": Look("#D55E00", "o"),
+    "rehearsal": Look("#003366", "*"),
+    "ace": Look("#CCCC00", "d"),
+    "pseudocal": Look("#7F3C00", "P"),
     "oracle": Look("#000000", "X", "--"),
 }
 # One hue from light to dark, which no method has: what has an order is seen in its order.

@@ -20,7 +20,8 @@ def read_methods(given: object, where: str) -> tuple[MethodPlan, ...]:
         where: What the plan is called in messages.
 
     Raises:
-        InputError: Naming the one that is unknown, or has a setting that there is not.
+        InputError: Naming the one that is unknown, has a setting that there is not, or needs more
+            than a study has.
     """
     if given is None:
         return ()
@@ -36,6 +37,11 @@ def _method(given: object, where: str) -> MethodPlan:
     settings = {key: value for key, value in table.values.items() if key not in ("name", "label")}
     if name != ORACLE:
         method = _found(name, where)
+        if method.uses_mixed:
+            raise InputError(
+                f"{where}: {method.__name__} needs scores of mixed target images, which a study "
+                "does not make. Leave it out."
+            )
         made = method(**_known(method, settings, where))
         label = label or type(made).__name__
     elif settings:

@@ -1,0 +1,127 @@
+"""Adaptive calibrator ensemble: between the temperatures of easy and of hard data."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import ClassVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftcal._checks import check_count, check_positive
+from shiftcal._types import Flag, Floats, Logits, Probs
+from shiftcal.errors import FitWarning
+from shiftcal.maps import Map
+from shiftcal.methods._ladder import few_rows
+from shiftcal.methods._selection import Selection
+from shiftcal.methods.base import Method, fit_map, temperature_of
+from shiftcal.numerics.softmax import p_max, softmax
+from shiftcal.surrogates import SurrogateBank, SurrogateSet
+
+
+@final
+class ACE(Method):
+    """Between the temperature of the clean set and that of its mistakes, by mean confidence.
+
+    ``T_0`` is fitted on the clean set, ``T_1`` on a hard resample of it: all rows predicted
+    wrongly and ``ratio`` times as many that were right, drawn with replacement. With ``α`` the
+    mean raw p_max of the target over that of the clean set, at most 1, the output is
+    ``softmax(α z / T_0 + (1 - α) z / T_1)``: one temperature. (Zou, Deng and Zheng 2023)
+
+    Args:
+        ratio: Right rows in the hard resample for every wrong one.
+        seed: Of their draw.
+        input: What the model gives: ``"logits"`` or ``"probabilities"``.
+
+    Attributes:
+        easy_: The temperature of the clean set.
+        hard_: That of the hard resample; that of the clean set where there is none.
+        mean_confidence_: Mean raw p_max of the clean set.
+        accuracy_: Accuracy of the clean set; with 0 or 1 there is no hard resample.
+    """
+
+    uses_target: ClassVar[bool] = True
+
+    easy_: Map
+    hard_: Map
+    mean_confidence_: float
+    accuracy_: float
+
+    def __init__(self, *, ratio: float = 0.1, seed: int = 0, input: str = "logits") -> None:
+        self.ratio = ratio
+        self.seed = seed
+        self.input = input
+
+    def _fit(self, bank: SurrogateBank, source_features: Floats | None) -> None:
+        check_positive(self.ratio, name="ratio")
+        check_count(self.seed, name="seed", least=0)
+        clean = bank.clean
+        summary = clean.summary()
+        self.mean_confidence_, self.accuracy_ = summary.mean_confidence, summary.accuracy
+        self.easy_ = fit_map("temperature", clean.logits, clean.labels, where=clean.name)
+        for flag in self._no_hard_set():
+            # 1 here, 2 Method.fit, 3 the caller's line
+            warnings.warn(flag.message, FitWarning, stacklevel=3)
+            self.hard_ = self.easy_
+            return
+        rows = self._hard_rows(clean)
+        where = f"hard resample of {clean.name}"
+        self.hard_ = fit_map("temperature", clean.logits[rows], clean.labels[rows], where=where)
+
+    def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
+        mean = float(p_max(logits).mean())
+        share = mean / self.mean_confidence_
+        alpha = min(share, 1.0)
+        easy, hard = temperature_of(self.easy_), temperature_of(self.hard_)
+        assert easy is not None
+        assert hard is not None
+        return Selection(
+            self.name(),
+            temperature=1 / (alpha / easy + (1 - alpha) / hard),
+            n_target=len(logits),
+            mean_confidence=mean,
+            details={"alpha": alpha, "t_easy": easy, "t_hard": hard},
+            flags=(
+                *few_rows(len(logits)),
+                *self._clipped(share),
+                *self._no_hard_set(),
+                *self._map_flags(),
+            ),
+        )
+
+    def _apply(self, logits: Logits) -> Probs:
+        assert self.selection_ is not None
+        assert self.selection_.temperature is not None
+        return softmax(logits, self.selection_.temperature)
+
+    def _hard_rows(self, clean: SurrogateSet) -> NDArray[np.intp]:
+        right = clean.logits.argmax(axis=1) == clean.labels
+        wrong_rows, right_rows = np.flatnonzero(~right), np.flatnonzero(right)
+        # With none that is right nothing but a uniform guess would fit.
+        n = max(1, int(self.ratio * len(wrong_rows)))
+        drawn = np.random.default_rng(self.seed).choice(right_rows, n, replace=True)
+        return np.concatenate([wrong_rows, drawn])
+
+    def _no_hard_set(self) -> Iterator[Flag]:
+        if self.accuracy_ in (0.0, 1.0):
+            what = "right" if self.accuracy_ else "wrong"
+            yield Flag(
+                "no-hard-set",
+                f"every row of the clean set is predicted {what}, so no harder set can be drawn "
+                "from it and every target gets the clean set's temperature. Calibrate on a set "
+                "with right and wrong predictions.",
+            )
+
+    def _clipped(self, share: float) -> Iterator[Flag]:
+        if share > 1:
+            yield Flag(
+                "alpha-clipped",
+                f"the target's mean confidence is {share:.4f} times that of the clean set: by this "
+                "measure it is no harder, and it gets the clean set's temperature.",
+            )
+
+    def _map_flags(self) -> Iterator[Flag]:
+        for map_, whose in ((self.easy_, "clean set"), (self.hard_, "hard resample")):
+            if not map_.status_.converged:
+                yield Flag("map-not-converged", f"{whose}: {map_.status_.message}")

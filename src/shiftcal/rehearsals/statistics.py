@@ -1,0 +1,124 @@
+"""Four numbers of a classifier's outputs that tell how hard the data is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftcal._types import Floats, Logits
+from shiftcal.numerics.row_blocks import row_blocks
+from shiftcal.numerics.softmax import softmax
+
+STATISTICS = ("confidence", "entropy", "spread", "sharpness")
+# More groups than that make a bootstrap no better and cost memory.
+_GROUPS = 256
+_PARTS = 64
+# Means of p_max are kept this far from 0 and 1, whose log-odds are infinite.
+_EDGE = 1e-6
+
+
+def row_moments(logits: Logits) -> NDArray[np.float64]:
+    """Of every row what the statistics are means of: p_max, entropy, ``p`` and ``p²``.
+
+    Returns:
+        ``(n, 2 + 2 k)``.
+    """
+    p = softmax(logits)
+    n, k = p.shape
+    moments = np.empty((n, 2 + 2 * k))
+    moments[:, 0] = p.max(axis=1)
+    moments[:, 1] = _entropy(p)
+    moments[:, 2 : 2 + k] = p
+    np.square(p, out=moments[:, 2 + k :])
+    return moments
+
+
+def output_statistics(means: Floats) -> NDArray[np.float64]:
+    """The statistics of a sample, from the means of its :func:`row_moments`.
+
+    With ``m_k = mean p_k`` they are the log-odds of mean p_max, the mean entropy of the rows, the
+    entropy of ``m``, both divided by ``log K``, and the sharpness
+    ``(1 / K) Σ_k mean(p_k²) / mean(p_k)``. The first two tell how sure the rows are. The third
+    falls when the model gives a few classes only, whether it has collapsed onto them or the data
+    has no others. The fourth is how sure the model is of a class where it gives it anything,
+    averaged over classes with equal weight: it falls with a collapse, and hardly with a change of
+    the class prior, since a model that is sure of its classes has ``p_k² = p_k`` in all of them;
+    it is a class without any rows that lowers it too.
+
+    Args:
+        means: ``(..., 2 + 2 k)``.
+
+    Returns:
+        ``(..., 4)``, in the order of :data:`STATISTICS`.
+    """
+    k = (means.shape[-1] - 2) // 2
+    top = np.clip(means[..., 0], _EDGE, 1 - _EDGE)
+    first, second = means[..., 2 : 2 + k], means[..., 2 + k :]
+    sharp = np.divide(second, first, out=np.zeros_like(first, dtype=np.float64), where=first > 0)
+    return np.stack(
+        [
+            np.log(top) - np.log1p(-top),
+            means[..., 1] / np.log(k),
+            _entropy(first) / np.log(k),
+            sharp.mean(axis=-1),
+        ],
+        axis=-1,
+    )
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Sums of the moments over random groups of rows, of which a bootstrap draws.
+
+    Attributes:
+        sums: ``(g, 2 + 2 k)``.
+        counts: ``(g,)`` rows in each group.
+    """
+
+    sums: NDArray[np.float64]
+    counts: NDArray[np.int64]
+
+    @property
+    def n(self) -> int:
+        """Rows in all groups."""
+        return int(self.counts.sum())
+
+    def statistics(self) -> NDArray[np.float64]:
+        """The statistics of all rows."""
+        return output_statistics(self.sums.sum(axis=0) / self.n)
+
+    def at_size(self, size: float, rng: np.random.Generator) -> NDArray[np.float64]:
+        """The statistics that a part of about ``size`` rows has, of all rows if there are no more.
+
+        The entropy of a mean depends on how many rows it is of. Those of random parts are averaged.
+        """
+        g = len(self.counts)
+        taken = max(1, round(g * size / self.n))
+        if taken >= g:
+            return self.statistics()
+        some = np.argsort(rng.random((_PARTS, g)), axis=1) < taken
+        return output_statistics(some @ self.sums / (some @ self.counts)[:, None]).mean(axis=0)
+
+    def redrawn(self, n_draws: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """The statistics of ``n_draws`` samples drawn anew, group by group with replacement."""
+        g = len(self.counts)
+        times = rng.multinomial(g, np.full(g, 1 / g), size=n_draws)
+        return output_statistics(times @ self.sums / (times @ self.counts)[:, None])
+
+
+def grouped_moments(logits: Logits, rng: np.random.Generator) -> Grouped:
+    """The moments of all rows, in random groups, in memory that does not grow with the rows."""
+    n, k = logits.shape
+    g = min(n, _GROUPS)
+    group = rng.permutation(n) % g
+    sums = np.zeros((g, 2 + 2 * k))
+    for rows in row_blocks(n, k):
+        np.add.at(sums, group[rows], row_moments(logits[rows]))
+    return Grouped(sums, np.bincount(group, minlength=g))
+
+
+def _entropy(p: Floats) -> NDArray[np.float64]:
+    logs = np.log(p, out=np.zeros_like(p, dtype=np.float64), where=p > 0)
+    return np.asarray(-(p * logs).sum(axis=-1))

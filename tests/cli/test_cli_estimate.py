@@ -1,0 +1,124 @@
+"""``shiftcal estimate``."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import shiftcal as sc
+from shiftcal import estimates, methods
+from shiftcal.errors import FitError
+
+KEYS = {
+    "shiftcal",
+    "command",
+    "bank",
+    "target",
+    "labels",
+    "n",
+    "n_sets",
+    "level",
+    "accuracy",
+    "estimates",
+    "missing",
+    "warnings",
+}
+
+
+@pytest.fixture
+def ladder(files):
+    sc.SurrogateBank.from_files(["clean.npz", "s1.npz", "s2.npz"]).save("ladder")
+    return sc.SurrogateBank.load("ladder")
+
+
+def test_all_estimators_and_methods_stand_in_one_document(ladder, shiftcal_json):
+    document = shiftcal_json("estimate ladder target.npz")
+    assert set(document) == KEYS
+    shown = {e["estimator"] for e in document["estimates"]} | set(document["missing"])
+    by_method = {
+        f"mean-confidence:{name}"
+        for name in methods.names()
+        if not methods.get(name).uses_features and not methods.get(name).uses_mixed
+    }
+    assert shown == (set(estimates.names()) - {"mean-confidence"}) | by_method
+    assert {"mean-confidence:sac", "mean-confidence:ts"} <= shown - set(document["missing"])
+
+
+def test_the_numbers_are_those_of_the_python_interface(ladder, shiftcal_json):
+    document = shiftcal_json(
+        "estimate ladder target.npz --level 0.8 --estimator atc --estimator mean-confidence:sts"
+    )
+    target = sc.read_scores("target.npz")
+    truth = (target.values.argmax(axis=1) == target.labels).mean()
+    assert document["accuracy"] == pytest.approx(truth, rel=1e-12)
+    makers = [estimates.get("atc")(), estimates.get("mean-confidence")(method="sts")]
+    for shown, maker in zip(document["estimates"], makers, strict=True):
+        found = maker.fit(ladder).estimate(target.values, level=0.8)
+        assert [shown[key] for key in ("value", "low", "high")] == pytest.approx(
+            [found.value, found.low, found.high], rel=1e-12
+        )
+        assert shown["error"] == pytest.approx(found.value - truth, abs=1e-12)
+
+
+def test_the_table_has_intervals_and_with_labels_the_error(ladder, shiftcal):
+    done = shiftcal("estimate ladder target.npz --estimator doc")
+    assert (done.status, done.err) == (0, "")
+    assert re.search(r"^doc +0\.\d{4} +0\.\d{4} to [01]\.\d{4} +[+-]0\.\d{4}$", done.out, re.M)
+    assert "95% interval" in done.out
+    assert re.search(r"^true accuracy, by the labels of target.npz: 0\.\d{4}$", done.out, re.M)
+
+
+def test_without_labels_no_error_is_shown(ladder, shiftcal, shiftcal_json):
+    out = shiftcal("estimate ladder unlabelled.npz --estimator doc").out
+    assert "error" not in out
+    assert "true" not in out
+    document = shiftcal_json("estimate ladder unlabelled.npz --estimator doc")
+    assert document["accuracy"] is None
+    assert document["labels"] is None
+    assert document["estimates"][0]["error"] is None
+
+
+def test_labels_come_from_another_file_too(ladder, shiftcal_json):
+    words = "--estimator doc --labels target.npz"
+    here = shiftcal_json("estimate ladder target.npz --estimator doc")
+    there = shiftcal_json("estimate ladder unlabelled.npz", words)
+    assert there["accuracy"] == here["accuracy"]
+
+
+def test_a_scores_file_is_a_bank_of_one_set_and_says_so_once(files, shiftcal, shiftcal_json):
+    document = shiftcal_json("estimate clean.npz target.npz")
+    assert document["n_sets"] == 1
+    out = shiftcal("estimate clean.npz target.npz --estimator atc --estimator doc").out
+    assert out.count("flagged, no-shift-error (all): ") == 1
+
+
+def test_an_estimator_that_cannot_be_fitted_is_missing_with_its_reason(
+    ladder, shiftcal, shiftcal_json, refused, monkeypatch
+):
+    def fail(*_):
+        raise FitError("the data cannot support it.")
+
+    monkeypatch.setattr(estimates.get("doc"), "_fit", fail)
+    document = shiftcal_json("estimate ladder target.npz")
+    assert "the data cannot support it." in document["missing"]["doc"]
+    assert "missing: doc (" in shiftcal("estimate ladder target.npz").out
+    assert "the data cannot support it" in refused("estimate ladder target.npz --estimator doc")
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("ladder target.npz --estimator dock", "no accuracy estimator is called 'dock'"),
+        ("ladder target.npz --estimator mean-confidence:sax", "no method is called 'sax'"),
+        ("ladder target.npz --estimator atc:sac", "atc is made of no method"),
+        ("ladder target.npz --estimator mean-confidence:cpcs", "cpcs needs features"),
+        ("ladder target.npz --level 95", "--level must lie strictly between 0 and 1"),
+        ("nowhere target.npz", "nowhere"),
+        ("ladder wide.npz", "must have the classes of the surrogate sets"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(ladder, refused, words, reason):
+    np.savez("wide.npz", logits=np.random.default_rng(0).standard_normal((20, 7)))
+    assert reason in refused("estimate", words)

@@ -1,0 +1,202 @@
+"""What every accuracy estimator in the folder promises."""
+
+from __future__ import annotations
+
+import ast
+import json
+import pickle
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ladder_data import STEPS, draw, make_bank
+from scipy.special import softmax
+from sklearn.base import clone
+
+from shiftcal import SurrogateBank, estimates, load
+from shiftcal.errors import FitError, InputError, NotFittedError
+from shiftcal.scores import Scores
+
+PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"
+BANK = make_bank(600)
+TARGET, TRUTH = draw(500, STEPS[3], seed=77)
+
+
+@pytest.fixture(params=estimates.names())
+def estimator(request):
+    return estimates.get(request.param)()
+
+
+def test_the_estimate_is_a_fraction_inside_its_interval(estimator):
+    found = estimator.fit(BANK).estimate(TARGET)
+    assert 0 <= found.low <= found.value <= found.high <= 1
+    assert found.low < found.high
+    assert (found.level, found.n_target) == (0.95, 500)
+    assert found.estimator == estimator.name()
+
+
+def test_intervals_stay_inside_zero_and_one(estimator):
+    estimator.fit(BANK)
+    for scale in (1e-3, 50.0):
+        found = estimator.estimate(TARGET * scale, level=0.999)
+        assert found.low >= 0
+        assert found.high <= 1
+
+
+def test_more_certainty_is_wider(estimator):
+    estimator.fit(BANK)
+    narrow, wide = (estimator.estimate(TARGET, level=level) for level in (0.5, 0.9))
+    assert wide.low < narrow.low
+    assert narrow.high < wide.high
+
+
+def test_fewer_rows_are_wider_where_only_sampling_counts(estimator):
+    estimator.fit(SurrogateBank([BANK.clean]))
+    many, few = estimator.estimate(TARGET), estimator.estimate(TARGET[:50])
+    assert few.details["sampling_sd"] > many.details["sampling_sd"]
+
+
+def test_the_shift_error_is_that_of_the_sets_left_out(estimator):
+    estimator.fit(BANK)
+    assert [out.name for out in estimator.left_out_] == [s.name for s in BANK][1:]
+    errors = [out.estimate - out.accuracy for out in estimator.left_out_]
+    found = estimator.estimate(TARGET)
+    assert found.details["shift_error"] == pytest.approx(np.sqrt(np.mean(np.square(errors))))
+    assert not found.has("no-shift-error")
+
+
+def test_a_bank_of_one_set_is_flagged(estimator):
+    alone = estimator.fit(BANK.clean.logits, BANK.clean.labels).estimate(TARGET)
+    assert alone.has("no-shift-error")
+    assert "shift_error" not in alone.details
+    again = clone(estimator).fit(SurrogateBank([BANK.clean])).estimate(TARGET)
+    assert alone == again
+
+
+def test_the_order_of_the_target_does_not_matter(estimator):
+    estimator.fit(BANK)
+    rows = np.random.default_rng(5).permutation(len(TARGET))
+    first, second = estimator.estimate(TARGET), estimator.estimate(TARGET[rows])
+    assert second.value == pytest.approx(first.value, rel=1e-12)
+
+
+def test_an_estimate_changes_nothing(estimator):
+    estimator.fit(BANK)
+    before, copied = estimator.estimate(TARGET), TARGET.copy()
+    estimator.estimate(draw(300, STEPS[0], seed=3)[0])
+    assert estimator.estimate(TARGET) == before
+    np.testing.assert_array_equal(TARGET, copied)
+
+
+def test_saved_and_loaded_it_gives_the_same_estimate(estimator, tmp_path):
+    estimator.fit(BANK).save(tmp_path / "estimator.json")
+    again = load(tmp_path / "estimator.json")
+    assert type(again) is type(estimator)
+    assert again.get_params(deep=False) == estimator.get_params(deep=False)
+    assert again.left_out_ == estimator.left_out_
+    assert again.estimate(TARGET) == estimator.estimate(TARGET)
+
+
+def test_a_pickle_gives_the_same_estimate(estimator):
+    again = pickle.loads(pickle.dumps(estimator.fit(BANK)))
+    assert again.estimate(TARGET) == estimator.estimate(TARGET)
+
+
+def test_fitted_attributes_are_those_declared(estimator):
+    estimator.fit(BANK)
+    found = {name for name in vars(estimator) if name.endswith("_")}
+    assert found == set(estimator.fitted_attributes())
+
+
+def test_clone_and_parameters_follow_scikit_learn(estimator):
+    parameters = estimator.get_params(deep=False)
+    assert parameters["input"] == "logits"
+    assert clone(estimator).get_params(deep=False) == parameters
+
+
+def test_probabilities_with_their_kind_said_equal_logits(estimator):
+    by_logits = clone(estimator).fit(BANK).estimate(TARGET)
+    bank = SurrogateBank.from_arrays(
+        [softmax(s.logits, axis=1) for s in BANK],
+        BANK.clean.labels,
+        corruption="fading",
+        input="probabilities",
+    )
+    estimator.set_params(input="probabilities").fit(bank)
+    by_probs = estimator.estimate(softmax(TARGET, axis=1))
+    # a row that lies on the threshold up to rounding may change its side
+    assert by_probs.value == pytest.approx(by_logits.value, abs=2.5e-3)
+
+
+def test_scores_are_taken_and_must_have_the_classes_of_the_bank(estimator):
+    classes = ("ant", "bee", "cat", "dog", "elk", "fox")
+    sets = [s.logits for s in BANK]
+    bank = SurrogateBank.from_arrays(sets, BANK.clean.labels, classes=classes)
+    estimator.fit(bank)
+    scores = Scores(TARGET, "logits", classes=classes)
+    assert estimator.estimate(scores) == estimator.estimate(TARGET)
+    with pytest.raises(InputError, match="column 0 is 'fox' here and 'ant' there"):
+        estimator.estimate(Scores(TARGET, "logits", classes=classes[::-1]))
+
+
+def test_an_unfitted_one_says_so(estimator):
+    with pytest.raises(NotFittedError, match="call fit"):
+        estimator.estimate(TARGET)
+    with pytest.raises(NotFittedError, match="call fit"):
+        estimator.save("never-written.json")
+
+
+def test_a_fit_that_fails_on_the_way_leaves_it_unfitted(estimator, monkeypatch):
+    estimator.fit(BANK)
+
+    def fail(*_):
+        raise FitError("on the way")
+
+    monkeypatch.setattr(type(estimator), "_fit", fail)
+    with pytest.raises(FitError):
+        estimator.fit(BANK)
+    with pytest.raises(NotFittedError):
+        estimator.estimate(TARGET)
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        (TARGET[:0], "this set is empty"),
+        (TARGET[:, :3], "must have 6 columns"),
+        (np.where(TARGET[7, 2] == TARGET, np.nan, TARGET), "row 7 holds nan"),
+    ],
+)
+def test_a_target_that_cannot_be_used_is_refused(estimator, target, words):
+    with pytest.raises(InputError, match=words):
+        estimator.fit(BANK).estimate(target)
+
+
+@pytest.mark.parametrize("level", [0, 1, 95, "0.95"])
+def test_a_level_that_is_none_is_refused(estimator, level):
+    with pytest.raises(InputError, match="level must lie strictly between 0 and 1"):
+        estimator.fit(BANK).estimate(TARGET, level=level)
+
+
+def test_a_one_row_target_works(estimator):
+    found = estimator.fit(BANK).estimate(TARGET[:1])
+    assert found.n_target == 1
+    assert found.details["sampling_sd"] > 0.1
+
+
+def test_it_says_what_it_is_in_one_line_and_gives_plain_values(estimator):
+    assert 20 < len(estimator.summary()) < 100
+    found = estimator.fit(BANK).estimate(TARGET)
+    assert json.loads(json.dumps(found.to_dict()))["value"] == found.value
+
+
+def test_its_section_of_the_docs_has_its_settings_and_their_defaults(estimator):
+    text = PAGE.read_text("utf-8")
+    section = text.partition(f"\n### {estimator.name()}\n")[2].partition("\n#")[0]
+    assert "```text" in section
+    rows = re.findall(r"^\| `(\w+)` \| `(.+?)` \| \S.* \|$", section, re.MULTILINE)
+    parameters = estimator.get_params(deep=False)
+    assert parameters.pop("input") == "logits"  # said once for all, on top of the page
+    assert {name: ast.literal_eval(default) for name, default in rows} == parameters
+    assert f"| [`{estimator.name()}`](#{estimator.name()}) |" in text

@@ -1,0 +1,110 @@
+"""Mixtures of two images of a set."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from stored_images import draw_images, write_images
+
+from shiftcal._framing import Framing
+from shiftcal.datasets.containers.arrays import ArrayImages
+from shiftcal.datasets.containers.files import FileImages
+from shiftcal.datasets.containers.mixed import MixedImages
+
+IMAGES = draw_images(6)
+FIRST, SECOND = np.array([0, 1, 2, 5]), np.array([3, 0, 4, 1])
+
+
+def mixtures(whole, *, ratio=0.65, labels=(0, 1, 2, 3)):
+    return MixedImages(whole, FIRST, SECOND, ratio=ratio, labels=np.array(labels), name="mixed")
+
+
+def assert_mixed(found, a, b):
+    """0.65 is 13/20: within half a level in whole numbers, where nothing is rounded."""
+    off = 20 * found.astype(int) - (13 * a.astype(int) + 7 * b.astype(int))
+    assert found.dtype == np.uint8
+    assert np.abs(off).max() <= 10
+
+
+@pytest.fixture
+def files(tmp_path):
+    names = [f"{i}.png" for i in range(6)]
+    write_images(tmp_path, IMAGES, names)
+    return FileImages(tmp_path, names, name="files")
+
+
+def test_an_array_is_mixed_a_batch_at_a_time():
+    mixed = mixtures(ArrayImages(IMAGES))
+    assert (len(mixed), mixed.labels.tolist()) == (4, [0, 1, 2, 3])
+    found = mixed.read([3, 0]).images
+    assert_mixed(found, IMAGES[FIRST[[3, 0]]], IMAGES[SECOND[[3, 0]]])
+    assert found.std() > 1
+    np.testing.assert_array_equal(mixed[3], found[0])
+
+
+def test_no_more_is_read_than_is_asked_for(monkeypatch):
+    asked = []
+    real = ArrayImages._images
+    monkeypatch.setattr(
+        ArrayImages, "_images", lambda self, i: asked.extend(i.tolist()) or real(self, i)
+    )
+    mixed = mixtures(ArrayImages(IMAGES))
+    assert asked == []
+    mixed.read([1])
+    assert asked == [1, 0]
+
+
+def test_black_and_white_stay_what_they_are():
+    flat = np.concatenate([np.zeros((3, 8, 8, 3), np.uint8), np.full((3, 8, 8, 3), 255, np.uint8)])
+    same = MixedImages(
+        ArrayImages(flat), np.array([0, 3]), np.array([1, 4]), ratio=0.7, labels=[0, 1], name="m"
+    )
+    np.testing.assert_array_equal(same.read([0, 1]).images, flat[[0, 3]])
+
+
+def test_grey_images_are_mixed_too():
+    grey = IMAGES[..., 0]
+    found = mixtures(ArrayImages(grey)).read(range(4)).images
+    assert_mixed(found[..., 1], grey[FIRST], grey[SECOND])
+
+
+def test_files_give_the_same_and_are_called_by_both_names(files):
+    mixed, array = mixtures(files), mixtures(ArrayImages(IMAGES))
+    np.testing.assert_array_equal(mixed.read(range(4)).images, array.read(range(4)).images)
+    assert mixed.ids([0, 3]) == ["0.png+3.png", "5.png+1.png"]
+    assert array.ids([0]) == ["0+3"]
+
+
+def test_images_are_framed_before_they_are_mixed(files):
+    framing = Framing(resize=8, crop=6)
+    framed = files.read(range(6), framing=framing).images
+    found = mixtures(files).read(range(4), framing=framing).images
+    assert_mixed(found, framed[FIRST], framed[SECOND])
+
+
+def test_a_mixture_with_an_unreadable_image_is_among_the_bad_ones(tmp_path, files):
+    (tmp_path / "3.png").write_bytes(b"no image")
+    batch = mixtures(files).read(range(4))
+    assert batch.indices.tolist() == [1, 2, 3]
+    assert "3.png cannot be read as an image" in batch.bad[0]
+
+
+def test_images_of_two_sizes_are_refused_unless_they_are_framed(tmp_path):
+    write_images(tmp_path, draw_images(1, 9, 9), ["a.png"])
+    write_images(tmp_path, draw_images(1, 9, 12), ["b.png"])
+    whole = FileImages(tmp_path, ["a.png", "b.png"], name="two")
+    pair = MixedImages(whole, np.array([0]), np.array([1]), ratio=0.6, labels=[0], name="pair")
+    assert "a.png+b.png are 9 x 9 and 9 x 12. Say resize and crop" in pair.read([0]).bad[0]
+    assert pair.read([0], framing=Framing(crop=8)).images.shape == (1, 8, 8, 3)
+
+
+def test_the_digest_tells_pairs_and_ratios_apart(files):
+    mixed = mixtures(files)
+    digest = mixed.digest(range(4))
+    assert pickle.loads(pickle.dumps(mixed)).digest(range(4)) == digest
+    assert mixtures(files, labels=(9, 8, 7, 6)).digest(range(4)) == digest
+    assert mixtures(files, ratio=0.66).digest(range(4)) != digest
+    turned = MixedImages(files, SECOND, FIRST, ratio=0.65, labels=[0, 1, 2, 3], name="mixed")
+    assert turned.digest(range(4)) != digest
