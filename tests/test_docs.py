@@ -301,8 +301,9 @@ def test_every_public_name_is_in_the_reference():
 @pytest.mark.parametrize(
     "page",
     [
-        *("banks.md", "choose.md", "corruptions.md", "metrics.md", "scale.md"),
-        *(f"adaptation/{name}.md" for name in adaptation.names()),
+        *("accuracy.md", "banks.md", "choose.md", "corruptions.md", "metrics.md"),
+        *("research.md", "scale.md"),
+        *(f"adaptation/{name}.md" for name in (*adaptation.names(), "index")),
     ],
 )
 def test_tables_equal_the_committed_results(page):

@@ -17,16 +17,20 @@ from pathlib import Path
 from shiftcal import adaptation
 
 DOCS = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(DOCS / "figures"))
+import beyond_tables  # noqa: E402 (it is beside this file)
+
 RESULTS = DOCS.parent / "benchmarks" / "accuracy" / "results"
 SPEED = DOCS.parent / "benchmarks" / "speed" / "results"
 TRAINERS = adaptation.names()
 PAGES = (
-    *("banks.md", "choose.md", "corruptions.md", "metrics.md", "results.md", "scale.md"),
+    *("accuracy.md", "banks.md", "choose.md", "corruptions.md", "metrics.md", "research.md"),
+    *("results.md", "scale.md"),
     *(f"adaptation/{name}.md" for name in (*TRAINERS, "index", "calibrate")),
 )
 # Settings of a training that every trainer's table shows.
 SHOWN = ("iterations", "batch_size", "lr", "lr_gamma", "weight_decay", "backbone_lr", "bottleneck")
-METHODS = ("vanilla", "ts", "cpcs", "transcal", "sts", "sac")
+METHODS = ("vanilla", "ts", "ace", "cpcs", "transcal", "sts", "sac", "rehearsal")
 SHIFTS = {
     "none": "none: new clean digits",
     "dead-pixels-05": "5 % dead pixels",
@@ -393,6 +397,7 @@ TABLES = {
     "sharding-plan": sharding_plan,
     "small-coverage": small_coverage,
     "study-speed": study_speed,
+    **beyond_tables.TABLES,
     **{f"recipes-{name}": partial(recipes, name) for name in TRAINERS},
 }
 
@@ -406,7 +411,6 @@ def written(name):
     """One table; a name with a slash is a block of the page of results."""
     if "/" not in name:
         return TABLES[name]()
-    sys.path.insert(0, str(DOCS / "figures"))
     from results import block
 
     return block(name)

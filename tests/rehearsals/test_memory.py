@@ -136,7 +136,7 @@ def test_errors_of_sets_are_those_of_a_memory_without_their_corruption(bank, kep
         if s.corruption == "haze":
             said = rest.answer(grouped_moments(s.logits, rng), rng).accuracy
             accuracy = (s.logits.argmax(axis=1) == s.labels).mean()
-            # the one is asked once, with all rows; the other is a mean of draws of all sizes
+            # the one is asked once, with all rows; the other is a mean of large draws
             assert kept.accuracy_errors[j] == pytest.approx(said - accuracy, abs=0.03)
 
 

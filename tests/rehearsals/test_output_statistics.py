@@ -119,10 +119,10 @@ def test_float32_gives_what_float64_gives():
 def test_rows_in_blocks_give_the_sums_of_all_in_one_go():
     logits = logits_of(30_000, 10, seed=5)  # five blocks
     grouped = grouped_moments(logits, np.random.default_rng(9))
-    assert grouped.sums.shape == (256, 22)
-    group = np.random.default_rng(9).permutation(30_000) % 256
+    assert grouped.sums.shape == (300, 22)  # of a hundred rows each
+    group = np.random.default_rng(9).permutation(30_000) % 300
     moments = row_moments(logits)
-    for g in (0, 17, 255):
+    for g in (0, 17, 299):
         np.testing.assert_allclose(grouped.sums[g], moments[group == g].sum(axis=0), rtol=1e-12)
     np.testing.assert_array_equal(grouped.counts, np.bincount(group))
     assert grouped.counts.max() - grouped.counts.min() <= 1
@@ -147,8 +147,16 @@ def test_at_a_size_of_all_rows_or_more_they_are_those_of_all_rows():
         np.testing.assert_array_equal(found, grouped.statistics())
 
 
+@pytest.mark.parametrize(("n", "groups"), [(255, 255), (5000, 256), (26_000, 260), (10**6, 8192)])
+def test_there_are_more_groups_for_more_rows_up_to_an_end(n, groups):
+    grouped = grouped_moments(np.zeros((n, 2), dtype=np.float32), np.random.default_rng(0))
+    assert (len(grouped.counts), grouped.n) == (groups, n)
+
+
 def many_classes(n, rng, *, k=200):
-    return 4.0 * (rng.standard_normal((n, k)) + 2.0 * np.eye(k)[rng.integers(0, k, n)])
+    z = rng.standard_normal((n, k), dtype=np.float32)
+    z[np.arange(n), rng.integers(0, k, n)] += 2.0
+    return 4.0 * z
 
 
 def test_at_a_size_the_entropy_of_the_mean_is_that_of_real_samples_of_that_size():
@@ -159,6 +167,18 @@ def test_at_a_size_the_entropy_of_the_mean_is_that_of_real_samples_of_that_size(
     assert abs(found[SPREAD] - real[SPREAD]) < 0.2 * abs(all_rows[SPREAD] - real[SPREAD])
     # means of rows, which have no such bias: three standard errors of 200 rows among 64 parts
     assert found[ENTROPY] == pytest.approx(all_rows[ENTROPY], rel=0.02)
+
+
+@pytest.mark.slow
+def test_of_a_large_target_small_parts_look_as_real_samples_of_their_size():
+    rng = np.random.default_rng(6)
+    grouped = grouped_moments(many_classes(200_000, rng), rng)
+    all_rows = grouped.statistics()
+    for size in (100, 400):
+        found = grouped.at_size(size, rng)
+        real = np.mean([statistics_of(many_classes(size, rng)) for _ in range(20)], axis=0)
+        for one in (SPREAD, SHARPNESS):  # both depend on the rows, and by far more than this
+            assert abs(found[one] - real[one]) < 0.1 * abs(all_rows[one] - real[one])
 
 
 def test_samples_drawn_anew_vary_as_those_of_rows_do():

@@ -143,14 +143,14 @@ def test_distance_is_that_of_mahalanobis():
     np.testing.assert_allclose(RESPONSE.answer(SEEN.statistics).distance, wanted, rtol=1e-9)
 
 
-def test_95_in_100_samples_of_the_clean_kind_are_within_1_of_it():
+def test_half_of_the_samples_of_the_clean_kind_are_within_1_of_it():
     rng = np.random.default_rng(1)
     turned = rng.standard_normal((4, 4))
     known, new = (rng.standard_normal((n, 4)) @ turned + 5.0 for n in (4000, 4000))
     cloud = fit_cloud(known, np.ones(4000), noise=1.0)
     seen = fit_response(100.0, SEEN, WEIGHTS, cloud).answer(new).from_clean
-    # three standard errors are 0.01; a hundredth more of each variance makes a little more near
-    assert (seen <= 1).mean() == pytest.approx(0.955, abs=0.02)
+    # three standard errors are 0.024; a hundredth more of each variance makes a little more near
+    assert (seen <= 1).mean() == pytest.approx(0.51, abs=0.03)
 
 
 def test_four_times_the_noise_is_half_as_far():

@@ -106,7 +106,9 @@ def _names(asked: list[str]) -> list[str]:
             estimates.get(first)
         return list(dict.fromkeys(asked))
     own = [name for name in estimates.names() if name != _BY_METHOD]
-    useful = [m for m in method_names() if not _needs_more(m)]
+    # Rehearsal is left out of itself: its estimate is "rehearsed", without fitting it once more
+    # for every corruption.
+    useful = [m for m in method_names() if not _needs_more(m) and m != "rehearsal"]
     return own + [f"{_BY_METHOD}:{name}" for name in useful]
 
 

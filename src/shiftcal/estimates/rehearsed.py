@@ -138,7 +138,7 @@ class Rehearsed(AccuracyEstimator):
         )
         drawn = np.where(rng.random(_DRAWS) < redrawn.moved, moved, same)
         if decision.outside:  # how far to go towards the nearest set is a guess
-            drawn += rng.random(_DRAWS) * (decision.nearest.accuracy - drawn)
+            drawn += rng.random(_DRAWS) * (decision.nearest.accuracy - np.median(drawn))
         chance = math.sqrt(share_variance(decision.value, n))
         noise = math.hypot(chance, self._calibration_sd(decision.value))
         return np.asarray(drawn + noise * rng.standard_normal(_DRAWS))

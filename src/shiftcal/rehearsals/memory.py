@@ -123,9 +123,12 @@ def remember(bank: SurrogateBank, log_t: Sequence[float], *, seed: int) -> Memor
     if not left_out:  # the clean set alone
         nothing = Errors(np.zeros(1), np.zeros(1))
         return Memory(tuple(responses), nothing, nothing, float("inf"), (0,), np.zeros(1))
-    log_t_error, accuracy_error, distance, moved, which = (
-        np.concatenate(parts) for parts in zip(*left_out, strict=True)
+    # Of the largest draws, where nothing but the corruption is to blame.
+    largest = left_out[-(len(left_out) // len(SIZES)) :]
+    log_t_error, accuracy_error, _, moved, which = (
+        np.concatenate(parts) for parts in zip(*largest, strict=True)
     )
+    distance = np.concatenate([parts[2] for parts in left_out])
     calm_errors, moved_errors = (
         Errors(_quantiles(log_t_error[rows]), _quantiles(accuracy_error[rows]))
         for rows in (~moved.astype(bool), moved.astype(bool))

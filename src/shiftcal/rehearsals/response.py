@@ -21,8 +21,8 @@ from shiftcal.rehearsals.draw import Rehearsed
 # carries farthest beyond the corruptions that were rehearsed.
 _SAME_RIDGE, _MOVED_RIDGE, _JUDGE_RIDGE = 0.1, 0.01, 0.001
 # How often a target's classes are mixed quite otherwise, before its outputs are seen; half as often
-# with 100 rows, of which a chance mixture is mistaken for a moved prior too easily.
-_MOVED_PRIOR, _HALVED_AT = 0.05, 100.0
+# with 400 rows, and so on down, since a chance mixture of few is mistaken for a moved prior easily.
+_MOVED_PRIOR, _HALVED_AT = 0.05, 400.0
 # How far beyond the rehearsed temperatures an answer may go, as logarithms: a target that is
 # harder than all surrogate sets is more often met than one that is easier.
 _BELOW, _ABOVE = 0.1, 0.3
@@ -30,8 +30,8 @@ _ODDS = 6.0
 # Statistics that differ by less do not differ.
 _ROUNDING = 1e-9
 _STEPS = 25
-# Of the chi distribution with four degrees of freedom: 95 in 100 are below.
-_NEAR = 3.0802
+# Median of the chi distribution with four degrees of freedom.
+_NEAR = 1.8321
 
 
 class Answer(NamedTuple):
@@ -44,7 +44,7 @@ class Answer(NamedTuple):
         accuracy_moved: The same if it has moved.
         moved: Probability that it has.
         distance: How far the statistics are from those rehearsed, in their standard deviations.
-        from_clean: How far they are from those of the clean set, in distances that 95 in 100
+        from_clean: How far they are from those of the clean set, in distances that half of the
             samples of its kind and of this size keep to.
     """
 

@@ -12,8 +12,9 @@ from shiftcal.numerics.row_blocks import row_blocks
 from shiftcal.numerics.softmax import softmax
 
 STATISTICS = ("confidence", "entropy", "spread", "sharpness")
-# More groups than that make a bootstrap no better and cost memory.
-_GROUPS = 256
+# A bootstrap needs no more groups; parts of a large target are made of whole ones, which are to be
+# small; and there is an end to memory.
+_GROUPS, _GROUP_ROWS, _MOST_GROUPS = 256, 100, 8192
 _PARTS = 64
 # Means of p_max are kept this far from 0 and 1, whose log-odds are infinite.
 _EDGE = 1e-6
@@ -111,7 +112,7 @@ class Grouped:
 def grouped_moments(logits: Logits, rng: np.random.Generator) -> Grouped:
     """The moments of all rows, in random groups, in memory that does not grow with the rows."""
     n, k = logits.shape
-    g = min(n, _GROUPS)
+    g = min(n, max(_GROUPS, min(n // _GROUP_ROWS, _MOST_GROUPS)))
     group = rng.permutation(n) % g
     sums = np.zeros((g, 2 + 2 * k))
     for rows in row_blocks(n, k):
