@@ -57,7 +57,13 @@ def mean(by_seed):
 
 
 # Splits and seeds that choices were made by.
-LOOKED_AT = {"resnet20": ("0", "1"), "adapted": ("0",), "natural16": ("0", "1", "2", "3", "4")}
+EVERY = ("0", "1", "2", "3", "4")
+LOOKED_AT = {
+    "resnet20": ("0", "1"),
+    "efficientnet-lite0": EVERY,
+    "adapted": ("0",),
+    "natural16": EVERY,
+}
 FEW_KINDS = [kind for kind in KINDS if not kind.startswith("clean-")]
 
 
@@ -80,8 +86,8 @@ def ratios():
         seen = LOOKED_AT.get(network, ())
         for kind, name in KINDS.items():
             if kind in found["ece"]:
-                new = () if kind == "unseen" else seen
-                rows.append([f"{label}: {name}", *against(found, kind, new)])
+                looked_at = {"unseen": (), "natural": EVERY}.get(kind, seen)
+                rows.append([f"{label}: {name}", *against(found, kind, looked_at)])
     for name, part in load("beyond-adapted").items():
         if isinstance(part, dict):
             label = {"pacs": "PACS", "office-caltech": "Office-Caltech10"}[name]
