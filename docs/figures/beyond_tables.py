@@ -98,7 +98,7 @@ def ratios():
         cells = against(found, kind, LOOKED_AT["natural16"])
         rows.append([f"16 groups of ImageNet: {label}", *cells])
     head = ["targets", "SAC (%)", "Rehearsal (%)", "oracle (%)", "x SAC", "x oracle"]
-    return markdown([*head, "x SAC, not looked at", "interval holds T"], rows)
+    return markdown([*head, "x SAC, not chosen by", "interval holds T"], rows)
 
 
 def against(found, kind, looked_at):
