@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 import shiftcal as sc
 
 sys.path.insert(0, str(Path(__file__).parent))
-from studies import Network, lite0, resnet20
+from studies import Network, lite0, resnet20, to_onnx
 
 FAMILIES = {
     "noise": ("gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise"),
@@ -38,22 +37,10 @@ IMAGENET = "imagenet:{data}/imagenet-val-2000"
 
 def resnet32(data: Path, folder: Path) -> Network:
     """ResNet-32 for CIFAR-10."""
-    import torch
-
     weights = data / "cifar10-resnet-weights" / "resnet32-d509ac18.th"
     model = sc.models.as_model(f"cifar-resnet:32?weights={weights}")
     file = folder / "resnet32.onnx"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the older exporter, which needs no further package
-        torch.onnx.export(
-            model.module.eval(),
-            (torch.zeros(2, 3, 32, 32),),
-            str(file),
-            input_names=["images"],
-            output_names=["logits"],
-            dynamic_axes={"images": {0: "n"}, "logits": {0: "n"}},
-            dynamo=False,
-        )
+    to_onnx(model.module, file, side=32)
     options = "mean=0.485,0.456,0.406&std=0.229,0.224,0.225&batch_size=256"
     return Network(weights, file, "torch.onnx.export of cifar-resnet:32", options)
 

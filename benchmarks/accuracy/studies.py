@@ -115,6 +115,23 @@ def resnet20(data: Path, folder: Path) -> Network:
     )
 
 
+def to_onnx(module: object, file: Path, *, side: int) -> None:
+    """Write a torch network for colour images of this height and width, batches of any size."""
+    import torch
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the older exporter, which needs no further package
+        torch.onnx.export(
+            module.eval(),
+            (torch.zeros(2, 3, side, side),),
+            str(file),
+            input_names=["images"],
+            output_names=["logits"],
+            dynamic_axes={"images": {0: "n"}, "logits": {0: "n"}},
+            dynamo=False,
+        )
+
+
 def lite0(folder: Path) -> Network:
     """EfficientNet-Lite0 for ImageNet."""
     import torch
@@ -124,17 +141,7 @@ def lite0(folder: Path) -> Network:
 
     model = models.as_model("efficientnet-lite:0")
     file = folder / "efficientnet-lite0.onnx"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the older exporter, which needs no further package
-        torch.onnx.export(
-            model.module.eval(),
-            (torch.zeros(2, 3, 224, 224),),
-            str(file),
-            input_names=["images"],
-            output_names=["logits"],
-            dynamic_axes={"images": {0: "n"}, "logits": {0: "n"}},
-            dynamo=False,
-        )
+    to_onnx(model.module, file, side=224)
     framed = model.preprocessing
     numbers = {name: ",".join(map(str, getattr(framed, name))) for name in ("mean", "std")}
     return Network(

@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import shiftcal as sc
-from shiftcal.rehearsals.draw import Rehearsed, Rehearser
+from shiftcal.rehearsals.draw import Draws, Rehearser
 from shiftcal.rehearsals.statistics import grouped_moments
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -34,7 +34,7 @@ from studies import ROOT, RUNS, commit_of
 
 SEED, DRAWS_PER_SET, ROWS = 0, 100, 2000
 # Statistics: 0 log-odds of mean p_max, 1 mean entropy, 2 entropy of the mean, 3 sharpness.
-Candidate = Callable[[Rehearsed], Callable[[np.ndarray], float]]
+Candidate = Callable[[Draws], Callable[[np.ndarray], float]]
 
 
 def both(x: np.ndarray) -> np.ndarray:
@@ -43,7 +43,7 @@ def both(x: np.ndarray) -> np.ndarray:
 
 
 def regression(model: object, columns: Callable[[np.ndarray], np.ndarray], *, rehearsed: bool):
-    def learn(seen: Rehearsed) -> Callable[[np.ndarray], float]:
+    def learn(seen: Draws) -> Callable[[np.ndarray], float]:
         kept = np.ones(len(seen.log_t), bool) if rehearsed else ~seen.moved
         fitted = model(kept.sum()).fit(columns(seen.statistics[kept]), seen.log_t[kept])
         low, high = seen.log_t.min() - 0.1, seen.log_t.max() + 0.3
@@ -100,9 +100,9 @@ def interpolated(bank: sc.SurrogateBank, log_t: list[float], column: Callable[[n
     return lambda x: float(np.interp(column(x), xs, ys))
 
 
-def pooled(parts: list[Rehearsed]) -> Rehearsed:
+def pooled(parts: list[Draws]) -> Draws:
     names = ("statistics", "log_t", "accuracy", "moved")
-    return Rehearsed(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
+    return Draws(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
 
 
 def own_log_t(bank: sc.SurrogateBank) -> list[float]:

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from shiftcal.rehearsals import response
-from shiftcal.rehearsals.draw import Rehearsed, Rehearser
+from shiftcal.rehearsals.draw import Draws, Rehearser
 from shiftcal.rehearsals.response import Answer, fit_cloud, fit_response, quadratic
 
 M = 300
@@ -26,7 +26,7 @@ def rehearsals(m=M, *, seed=5):
     log_t = 0.1 * x[:, 0] - 0.2 * x[:, 1] ** 2 + np.where(moved, 0.4, 0.0)
     odds = 0.5 * x[:, 0] + 0.1 * x[:, 1] * x[:, 2]
     noise = 0.1 * rng.standard_normal((2, m))
-    return Rehearsed(x, log_t + noise[0], 1 / (1 + np.exp(-(odds + noise[1]))), moved)
+    return Draws(x, log_t + noise[0], 1 / (1 + np.exp(-(odds + noise[1]))), moved)
 
 
 SEEN = rehearsals()
@@ -117,9 +117,7 @@ def learnt(seen, weights=None, *, size=1e9):
 
 def test_where_nothing_tells_them_apart_the_judge_says_its_prior_and_less_of_few_rows():
     x = np.random.default_rng(0).standard_normal((500, 4))
-    twice = Rehearsed(
-        np.r_[x, x], np.zeros(1000), np.full(1000, 0.5), np.repeat([False, True], 500)
-    )
+    twice = Draws(np.r_[x, x], np.zeros(1000), np.full(1000, 0.5), np.repeat([False, True], 500))
     many, few = (learnt(twice, size=size).answer(x).moved for size in (1e9, 100.0))
     np.testing.assert_allclose(many, prior_of(1e9), rtol=1e-6)
     np.testing.assert_allclose(few, prior_of(100.0), rtol=1e-6)
@@ -130,7 +128,7 @@ def test_halves_far_apart_are_told_apart():
     x = np.random.default_rng(0).standard_normal((400, 4))
     moved = np.arange(400) >= 200
     x[moved, 2] -= 8.0
-    seen = Rehearsed(x, np.zeros(400), np.full(400, 0.5), moved)
+    seen = Draws(x, np.zeros(400), np.full(400, 0.5), moved)
     found = learnt(seen).answer(x)
     assert (found.moved[moved] > 0.5).mean() > 0.97
     assert found.moved[~moved].max() < 0.1
@@ -172,9 +170,7 @@ def test_answers_keep_near_the_temperatures_rehearsed():
 
 def test_a_weight_of_three_is_a_rehearsal_seen_three_times():
     rows = np.repeat(np.arange(M), np.where(WEIGHTS > 1, 3, 1))
-    often = Rehearsed(
-        SEEN.statistics[rows], SEEN.log_t[rows], SEEN.accuracy[rows], SEEN.moved[rows]
-    )
+    often = Draws(SEEN.statistics[rows], SEEN.log_t[rows], SEEN.accuracy[rows], SEEN.moved[rows])
     one = learnt(often).answer(ASKED)
     two = learnt(SEEN, np.where(WEIGHTS > 1, 3.0, 1.0)).answer(ASKED)
     for here, there in zip(one, two, strict=True):
@@ -182,14 +178,14 @@ def test_a_weight_of_three_is_a_rehearsal_seen_three_times():
 
 
 def test_accuracies_of_0_and_1_have_finite_log_odds():
-    ends = Rehearsed(SEEN.statistics, SEEN.log_t, (SEEN.accuracy > 0.5).astype(float), SEEN.moved)
+    ends = Draws(SEEN.statistics, SEEN.log_t, (SEEN.accuracy > 0.5).astype(float), SEEN.moved)
     found = learnt(ends).answer(ASKED)
     assert np.isfinite(found.accuracy).all()
 
 
 def test_statistics_that_differ_by_rounding_only_are_no_trouble():
     x = 0.7 + 1e-16 * np.random.default_rng(0).integers(-3, 4, (40, 4))
-    same = Rehearsed(x, np.full(40, 0.3), np.full(40, 0.7), np.arange(40) >= 20)
+    same = Draws(x, np.full(40, 0.3), np.full(40, 0.7), np.arange(40) >= 20)
     found = learnt(same).answer(np.full(4, 0.7 + 1e-15))
     assert found.log_t == pytest.approx(0.3)
     assert found.accuracy == pytest.approx(0.7)
@@ -206,7 +202,7 @@ def test_the_judge_is_found_where_newtons_whole_steps_lose_their_way():
     bank, rng = world(n=400, seed=100), np.random.default_rng(0)
     drawn = [Rehearser(s.logits, s.labels, 0.0, rng).draw(2000, 60, rng) for s in bank]
     names = ("statistics", "log_t", "accuracy", "moved")
-    seen = Rehearsed(*(np.concatenate([getattr(one, name) for one in drawn]) for name in names))
+    seen = Draws(*(np.concatenate([getattr(one, name) for one in drawn]) for name in names))
     found = learnt(seen).answer(seen.statistics).moved
     x = StandardScaler().fit_transform(seen.statistics)
     x = PolynomialFeatures(2, include_bias=False).fit_transform(x)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from shiftcal._types import Flag, Logits
 from shiftcal.estimates._estimate import Point, share_variance
 from shiftcal.estimates.base import AccuracyEstimator
-from shiftcal.numerics.monotone import non_decreasing
 from shiftcal.numerics.softmax import p_max
 from shiftcal.surrogates import SetSummary, SurrogateBank
 
@@ -49,13 +48,16 @@ class SurrogateCurve(AccuracyEstimator):
         self.input = input
 
     def _fit(self, bank: SurrogateBank) -> None:
+        from sklearn.isotonic import isotonic_regression
+
         self.ladder_ = bank.summaries()
         weights = np.array([s.n for s in self.ladder_], dtype=np.float64)
         right = weights * [s.accuracy for s in self.ladder_]
         found, which = np.unique([s.mean_confidence for s in self.ladder_], return_inverse=True)
         mass = np.bincount(which, weights).astype(np.float64)
         self.confidence_ = found
-        self.accuracy_ = non_decreasing(np.bincount(which, right) / mass, mass)
+        accuracy = np.bincount(which, right) / mass
+        self.accuracy_ = isotonic_regression(accuracy, sample_weight=mass)
 
     def _estimate(self, logits: Logits) -> Point:
         confidence = p_max(logits)

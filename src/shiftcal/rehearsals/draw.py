@@ -20,7 +20,7 @@ _ROWS, _ROWS_PER_CLASS = 5000, 10
 
 
 @dataclass(frozen=True)
-class Rehearsed:
+class Draws:
     """Targets rehearsed, and what was right for each.
 
     Attributes:
@@ -65,7 +65,7 @@ class Rehearser:
         self._moments = row_moments(logits)
         self._truth = np.column_stack([losses, right])
 
-    def draw(self, size: int, n_draws: int, rng: np.random.Generator) -> Rehearsed:
+    def draw(self, size: int, n_draws: int, rng: np.random.Generator) -> Draws:
         """Targets of about ``size`` rows drawn with replacement, half of them with a moved prior.
 
         How often a row comes is Poisson, which is the multinomial draw but for the number of rows.
@@ -83,7 +83,7 @@ class Rehearser:
         total = times.sum(axis=1)
         kept = total > 0
         truth = weights[kept] @ self._truth
-        return Rehearsed(
+        return Draws(
             statistics=output_statistics((times @ self._moments)[kept] / total[kept, None]),
             log_t=_minimum(self._grid, truth[:, :-1]),
             accuracy=np.clip(truth[:, -1], 0.0, 1.0),

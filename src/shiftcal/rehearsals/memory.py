@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.rehearsals.draw import Rehearsed, Rehearser
+from shiftcal.rehearsals.draw import Draws, Rehearser
 from shiftcal.rehearsals.response import Answer, Cloud, Response, fit_cloud, fit_response
 from shiftcal.rehearsals.statistics import Grouped
 from shiftcal.surrogates import SurrogateBank
@@ -151,13 +151,13 @@ def _ladders(bank: SurrogateBank) -> list[int]:
     return [0, *(1 + known.index(name) for name in names)]
 
 
-def _calm_cloud(clean: Rehearsed, *, noise: float) -> Cloud:
+def _calm_cloud(clean: Draws, *, noise: float) -> Cloud:
     calm = clean.statistics[~clean.moved]
     return fit_cloud(calm, np.ones(len(calm)), noise=noise)
 
 
 def _response(
-    size: float, drawn: Sequence[Rehearsed], ladders: Sequence[int], clean: Cloud
+    size: float, drawn: Sequence[Draws], ladders: Sequence[int], clean: Cloud
 ) -> Response:
     """Learn from the rehearsals of all these sets together; each set weighs the same."""
     corruptions = len(set(ladders) - {0})
@@ -168,7 +168,7 @@ def _response(
         )
         for one, own in zip(drawn, ladders, strict=True)
     ]
-    together = Rehearsed(
+    together = Draws(
         *(
             np.concatenate([getattr(one, name) for one in drawn])
             for name in ("statistics", "log_t", "accuracy", "moved")
@@ -178,7 +178,7 @@ def _response(
 
 
 def _left_out(
-    size: float, drawn: Sequence[Rehearsed], ladders: Sequence[int], clean: Cloud
+    size: float, drawn: Sequence[Draws], ladders: Sequence[int], clean: Cloud
 ) -> list[tuple[NDArray[np.float64], ...]]:
     """Errors, distances, kind and set of each ladder's rehearsals as answered from the others.
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal._types import Floats
-from shiftcal.rehearsals.draw import Rehearsed
+from shiftcal.rehearsals.draw import Draws
 
 # Ridges in variances of the statistics: where nothing but the corruption differs, a stiff answer
 # carries farthest beyond the corruptions that were rehearsed.
@@ -143,7 +143,7 @@ class Response:
         )
 
 
-def fit_response(size: float, seen: Rehearsed, weights: Floats, clean: Cloud) -> Response:
+def fit_response(size: float, seen: Draws, weights: Floats, clean: Cloud) -> Response:
     """Least weighted squares with a ridge on all but the constant, for each half by itself.
 
     Args:
