@@ -7,6 +7,7 @@ import torch
 
 from shiftcal.adaptation.heads import (
     ApartBatchNorm1d,
+    Dropout,
     NormPreservingDropout,
     discriminator,
     draw_layers,
@@ -86,6 +87,33 @@ def test_the_heads_map_features_to_logits():
         ("Linear", (4, 9)),
     ]
     assert deep[2].p == 0.5
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.8])
+def test_dropout_is_torchs_with_other_draws(rate):
+    torch.manual_seed(0)
+    x = torch.randn(400, 500, requires_grad=True)
+    layer = Dropout(rate).train()
+    kept = layer(x)
+    kept.sum().backward()
+    there = kept != 0
+    # Five deviations of the share of 200,000 draws are below 0.006.
+    assert float(there.float().mean()) == pytest.approx(1 - rate, abs=0.006)
+    torch.testing.assert_close(kept[there], x[there] / (1 - rate))
+    assert torch.equal(x.grad != 0, there)
+    assert not torch.equal(layer(x) != 0, there)
+    assert torch.equal(layer.eval()(x), x)
+
+
+@pytest.mark.parametrize(("rate", "left"), [(0.0, 1.0), (1.0, 0.0)])
+def test_dropout_of_nothing_or_of_everything(rate, left):
+    x = torch.ones(4, 5)
+    assert torch.equal(Dropout(rate).train()(x), left * x)
+
+
+def test_dropout_keeps_half_precision():
+    x = torch.ones(4, 5, dtype=torch.bfloat16)
+    assert Dropout(0.5).train()(x).dtype == torch.bfloat16
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.8])

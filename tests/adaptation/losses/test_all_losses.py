@@ -39,7 +39,7 @@ LOSSES = {
     "jmmd linear": lambda at: jmmd(*at.layers(), linear=True),
     "domain_loss": lambda at: domain_loss(at.f[:, :1], at.g[:, :1]),
     "margin_disparity": lambda at: margin_disparity(at.z, at.y, at.y, at.z),
-    "stepwise_norm": lambda at: stepwise_norm(at.f) + stepwise_norm(at.g),
+    "stepwise_norm": lambda at: stepwise_norm(at.f, at.g),
     "class_confusion": lambda at: class_confusion(at.z),
 }
 PLAIN = ("domain_loss", "margin_disparity")

@@ -31,7 +31,7 @@ def by_loops(f, delta, held):
 def test_value_and_gradient_are_those_of_loops_with_the_norms_held(delta):
     f = draw()
     features = tensor(f)
-    loss = stepwise_norm(features, delta)
+    loss = stepwise_norm(features, delta=delta)
     assert loss.shape == ()
     assert loss.item() == pytest.approx(by_loops(f, delta, f), rel=1e-12)
     (3 * loss).backward()
@@ -45,7 +45,7 @@ def test_it_is_the_plain_formula_under_autograd():
     norms = features.norm(dim=1)
     plain = (norms - (norms.detach() + 0.3)).square().mean()
     (expected,) = torch.autograd.grad(plain, features)
-    (found,) = torch.autograd.grad(stepwise_norm(features, 0.3), features)
+    (found,) = torch.autograd.grad(stepwise_norm(features, delta=0.3), features)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
@@ -53,10 +53,21 @@ def test_the_step_is_one_by_default():
     assert stepwise_norm(tensor(draw())).item() == 1.0
 
 
+def test_two_domains_are_the_sum_of_each_alone():
+    both, alone = ([tensor(draw(6, 5)), tensor(2 - draw(6, 5))] for _ in range(2))
+    loss = stepwise_norm(*both, delta=0.3)
+    apart = sum(stepwise_norm(each, delta=0.3) for each in alone)
+    assert loss.item() == pytest.approx(apart.item(), rel=1e-15)
+    (3 * loss).backward()
+    (3 * apart).backward()
+    for one, other in zip(both, alone, strict=True):
+        np.testing.assert_allclose(one.grad, other.grad, rtol=1e-14)
+
+
 @pytest.mark.parametrize("delta", [1.0, -0.5])
 def test_a_step_down_lengthens_every_row_alike_and_turns_none(delta):
     features = tensor(draw(5, 7))
-    stepwise_norm(features, delta).backward()
+    stepwise_norm(features, delta=delta).backward()
     with torch.no_grad():
         moved = features - 0.1 * features.grad
         grown = moved.norm(dim=1) - features.norm(dim=1)

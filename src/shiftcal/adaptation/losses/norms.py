@@ -11,20 +11,21 @@ from shiftcal.adaptation.losses._analytic import Outcome, analytic
 _TINY = 1e-12
 
 
-def stepwise_norm(features: Any, delta: float = 1.0) -> Any:
-    """``mean (||f|| - (||f||* + delta))²``, where no gradient goes through ``||f||*``.
+def stepwise_norm(*domains: Any, delta: float = 1.0) -> Any:
+    """``mean (||f|| - (||f||* + delta))²`` of each domain, added up; ``||f||*`` has no gradient.
 
-    Its value is always ``delta²``; what counts is its gradient ``-2 delta f / (b ||f||)``, which
-    lengthens every row alike. A row of zeros has no direction, and gets no gradient.
+    The value of each is always ``delta²``; what counts is its gradient ``-2 delta f / (b ||f||)``,
+    which lengthens every row alike. A row of zeros has no direction, and gets no gradient.
 
     Args:
-        features: ``(b, d)``.
+        *domains: The features of each, ``(b, d)``, of equally many rows.
         delta: The step.
     """
 
-    def rule(f: Any) -> Outcome:
+    def rule(*given: Any) -> Outcome:
+        f = torch.cat(given)
         norms = torch.linalg.vector_norm(f, dim=1, keepdim=True).clamp_min_(_TINY)
-        gradient = (f / norms).mul_(-2 * delta / len(f))
-        return f.new_full((), delta**2), (gradient,)
+        gradient = f.div_(norms).mul_(-2 * delta / len(given[0]))
+        return f.new_full((), len(given) * delta**2), (gradient,)
 
-    return analytic(rule, features)
+    return analytic(rule, *domains)

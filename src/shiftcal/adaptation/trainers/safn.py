@@ -75,6 +75,4 @@ class SAFN(Trainer):
         """How far the norms are from what they are to be, in both domains."""
         from shiftcal.adaptation.losses.norms import stepwise_norm
 
-        return stepwise_norm(source.features, self.delta) + stepwise_norm(
-            target.features, self.delta
-        )
+        return stepwise_norm(source.features, target.features, delta=self.delta)
