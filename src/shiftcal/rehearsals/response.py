@@ -20,6 +20,8 @@ from shiftcal.rehearsals.draw import Draws
 # Ridges in variances of the statistics: where nothing but the corruption differs, a stiff answer
 # carries farthest beyond the corruptions that were rehearsed.
 _SAME_RIDGE, _MOVED_RIDGE, _JUDGE_RIDGE = 0.1, 0.01, 0.001
+# The noise of few rows is a ridge itself: with so many the same answer needs half of its own.
+_NOISE_ROWS = 100.0
 # How often a target's classes are mixed quite otherwise, before its outputs are seen; half as often
 # with 400 rows, and so on down, since a chance mixture of few is mistaken for a moved prior easily.
 _MOVED_PRIOR, _HALVED_AT = 0.05, 400.0
@@ -162,7 +164,9 @@ def fit_response(size: float, seen: Draws, weights: Floats, clean: Cloud) -> Res
     prior = _MOVED_PRIOR * size / (size + _HALVED_AT)
     return Response(
         size=size,
-        same=_least_squares(x[~moved], wanted[~moved], w[~moved], _SAME_RIDGE),
+        same=_least_squares(
+            x[~moved], wanted[~moved], w[~moved], _SAME_RIDGE / (1 + _NOISE_ROWS / size)
+        ),
         moved=_least_squares(x[moved], wanted[moved], w[moved], _MOVED_RIDGE),
         judge=_judge(x, moved, w, prior),
         everywhere=fit_cloud(x, w, noise=1.0),
