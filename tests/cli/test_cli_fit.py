@@ -48,6 +48,13 @@ def test_the_json_document(files, shiftcal_json, bank):
     assert document["classes"][-1] == "fox"
 
 
+def test_rehearsal_shows_the_temperature_of_every_set(files, shiftcal_json, bank):
+    document = shiftcal_json("fit --method rehearsal -o rehearsal.json", bank)
+    told = tuple(s["temperature"] for s in document["sets"])
+    assert told == load("rehearsal.json").temperatures_
+    assert len(told) == 3
+
+
 def test_a_saved_bank_gives_the_same_as_its_files(files, shiftcal_json, bank):
     SurrogateBank.from_files(["clean.npz", "s1.npz", "s2.npz"]).save(files / "bank")
     a = shiftcal_json("fit --method sac -o a.json", bank)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -105,7 +106,6 @@ def _inputs(bank: Path | None, surrogates: list[Path] | None, *others: Path | No
 def _document(fitted: Method, sets: SurrogateBank, output: Path) -> dict[str, Any]:
     from shiftcal.methods.base import temperature_of
 
-    maps = getattr(fitted, "maps_", None) or [None] * len(sets)
     own = getattr(fitted, "map_", None)
     return {
         "method": fitted.name(),
@@ -124,11 +124,22 @@ def _document(fitted: Method, sets: SurrogateBank, output: Path) -> dict[str, An
                 "n": s.n,
                 "mean_confidence": s.mean_confidence,
                 "accuracy": s.accuracy,
-                "temperature": None if m is None else temperature_of(m),
+                "temperature": t,
             }
-            for s, m in zip(sets.summaries(), maps, strict=True)
+            for s, t in zip(sets.summaries(), _temperatures(fitted, len(sets)), strict=True)
         ],
     }
+
+
+def _temperatures(fitted: Method, n_sets: int) -> Sequence[float | None]:
+    """That of every set, where the method has calibrated each by itself."""
+    from shiftcal.methods.base import temperature_of
+
+    known: Sequence[float] | None = getattr(fitted, "temperatures_", None)
+    if known is not None:
+        return known
+    maps = getattr(fitted, "maps_", None)
+    return [None] * n_sets if maps is None else [temperature_of(m) for m in maps]
 
 
 def _text(document: dict[str, Any]) -> str:
