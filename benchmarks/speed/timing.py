@@ -103,8 +103,16 @@ def circumstances() -> dict[str, object]:
         "processors": len(os.sched_getaffinity(0)),
         "load": round(os.getloadavg()[0], 2),
         "python": platform.python_version(),
-        **{name: importlib.metadata.version(name) for name in PACKAGES},
+        **{name: version for name in PACKAGES if (version := _version(name)) is not None},
     }
+
+
+def _version(package: str) -> str | None:
+    """Of a package, if it is here: peers are not in every environment."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def _processor() -> str:

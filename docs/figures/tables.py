@@ -18,14 +18,17 @@ from shiftcal import adaptation
 
 DOCS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(DOCS / "figures"))
-import beyond_tables  # noqa: E402 (it is beside this file)
+import beyond_tables  # noqa: E402 (they are beside this file)
+import groups_tables  # noqa: E402
+import monitor_tables  # noqa: E402
+import other_inputs_tables  # noqa: E402
 
 RESULTS = DOCS.parent / "benchmarks" / "accuracy" / "results"
 SPEED = DOCS.parent / "benchmarks" / "speed" / "results"
 TRAINERS = adaptation.names()
 PAGES = (
     *("accuracy.md", "banks.md", "choose.md", "corruptions.md", "metrics.md", "research.md"),
-    *("results.md", "scale.md"),
+    *("results.md", "scale.md", "groups.md", "monitoring.md", "other-inputs.md"),
     *(f"adaptation/{name}.md" for name in (*TRAINERS, "index", "calibrate")),
 )
 # Settings of a training that every trainer's table shows.
@@ -398,6 +401,9 @@ TABLES = {
     "small-coverage": small_coverage,
     "study-speed": study_speed,
     **beyond_tables.TABLES,
+    **groups_tables.TABLES,
+    **monitor_tables.TABLES,
+    **other_inputs_tables.TABLES,
     **{f"recipes-{name}": partial(recipes, name) for name in TRAINERS},
 }
 

@@ -16,19 +16,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from shiftcal import (
         adaptation,
+        cards,
         corruptions,
         datasets,
         errors,
         estimates,
+        export,
+        grouping,
         maps,
         methods,
         metrics,
         models,
+        monitoring,
+        plot,
         scoring,
         studies,
     )
     from shiftcal._persistence import load
     from shiftcal.corruptions import corrupt
+    from shiftcal.grouping import GroupedCalibration
     from shiftcal.methods.ace import ACE
     from shiftcal.methods.cpcs import CPCS
     from shiftcal.methods.pseudocal import PseudoCal
@@ -54,6 +60,7 @@ if TYPE_CHECKING:
         smooth_ece,
         top1_brier,
     )
+    from shiftcal.monitoring import Monitor
     from shiftcal.scores import Scores, read_features, read_labels, read_scores, write_scores
     from shiftcal.scoring import ScoreStatistics, score
     from shiftcal.surrogates import SurrogateBank, SurrogateSet
@@ -84,6 +91,8 @@ _WHERE = {
     "ACE": "methods.ace",
     "PseudoCal": "methods.pseudocal",
     "Rehearsal": "methods.rehearsal",
+    "GroupedCalibration": "grouping",
+    "Monitor": "monitoring",
     "load": "_persistence",
     "accuracy": "metrics",
     "aurc": "metrics",
@@ -102,14 +111,19 @@ _WHERE = {
 }
 _MODULES = (
     "adaptation",
+    "cards",
     "corruptions",
     "datasets",
     "errors",
     "estimates",
+    "export",
+    "grouping",
     "maps",
     "methods",
     "metrics",
     "models",
+    "monitoring",
+    "plot",
     "scoring",
     "studies",
 )
@@ -120,8 +134,10 @@ __all__ = [
     "SAC",
     "STS",
     "TS",
+    "GroupedCalibration",
     "ImportanceWeights",
     "MetricSketch",
+    "Monitor",
     "PseudoCal",
     "Rehearsal",
     "ScoreStatistics",
@@ -137,6 +153,7 @@ __all__ = [
     "bin_table",
     "bootstrap",
     "brier",
+    "cards",
     "classwise_ece",
     "corrupt",
     "corruptions",
@@ -145,6 +162,8 @@ __all__ = [
     "ece",
     "errors",
     "estimates",
+    "export",
+    "grouping",
     "ks_error",
     "load",
     "maps",
@@ -152,7 +171,9 @@ __all__ = [
     "methods",
     "metrics",
     "models",
+    "monitoring",
     "nll",
+    "plot",
     "read_features",
     "read_labels",
     "read_scores",

@@ -36,6 +36,9 @@ class Estimator(BaseEstimator):
         hints = typing.get_type_hints(cls)
         return {name: hint for name, hint in hints.items() if name.endswith("_")}
 
+    def after_load(self) -> None:
+        """Refuse what a file gave, each part of its type, if the parts do not fit together."""
+
     def _require_fitted(self) -> None:
         if not hasattr(self, "n_classes_"):
             raise NotFittedError(

@@ -40,7 +40,7 @@ class Registry(Generic[T]):
         return sorted(
             module.name.replace("_", self.space)
             for module in pkgutil.iter_modules(paths)
-            if not module.name.startswith("_") and module.name not in _NOT_PLUGINS
+            if not (module.ispkg or module.name.startswith("_") or module.name in _NOT_PLUGINS)
         )
 
     def get(self, name: str) -> Any:

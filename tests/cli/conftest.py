@@ -105,3 +105,29 @@ def refused(shiftcal):
         return done.err
 
     return call
+
+
+@pytest.fixture(scope="session")
+def monitors(tmp_path_factory):
+    """A folder with the bank ``bank`` and the monitors ``sac.json`` and ``rehearsal.json``."""
+    from ladder_data import make_bank
+
+    from shiftcal.monitoring import Monitor, Sliding
+
+    folder = tmp_path_factory.mktemp("monitors")
+    bank = make_bank(600)
+    bank.save(folder / "bank")
+    window = Sliding(rows=200, blocks=5)
+    Monitor("sac", estimator=None, window=window).fit(bank).save(folder / "sac.json")
+    Monitor(window=window).fit(bank).save(folder / "rehearsal.json")
+    return folder
+
+
+@pytest.fixture
+def watched(monitors, tmp_path, monkeypatch):
+    """The same in a folder of the test's own, which is the current one."""
+    import shutil
+
+    shutil.copytree(monitors, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

@@ -23,6 +23,7 @@ KEYS = {
     "raw_mean_confidence",
     "n_predictions_changed",
     "selection",
+    "groups",
     "warnings",
 }
 

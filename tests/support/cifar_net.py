@@ -19,8 +19,8 @@ def cifar_images(folder, n):
     return np.ascontiguousarray(tiles.reshape(-1, 32, 32, 3)[:n]), labels[:n]
 
 
-def resnet20(folder):
-    """The network as a function from images to predicted classes."""
+def resnet20_module(folder):
+    """The network."""
     import torch
     from torch import nn
     from torch.nn import functional
@@ -64,6 +64,14 @@ def resnet20(folder):
     state = torch.load(file, map_location="cpu", weights_only=True)["state_dict"]
     net = Net().eval()
     net.load_state_dict({name.removeprefix("module."): value for name, value in state.items()})
+    return net
+
+
+def resnet20(folder):
+    """The network as a function from images to predicted classes."""
+    import torch
+
+    net = resnet20_module(folder)
 
     def predict(images):
         pixels = (images.astype(np.float32) / 255 - MEAN) / SD

@@ -16,6 +16,7 @@ from shiftcal._checks.model_outputs import (
 )
 from shiftcal._checks.names import as_text, check_classes, class_indices, label_indices
 from shiftcal._checks.objects import plain
+from shiftcal._checks.row_groups import check_row_groups
 from shiftcal._checks.samples import (
     check_confidence,
     check_correct,
@@ -53,6 +54,7 @@ __all__ = [
     "check_positive",
     "check_probs",
     "check_range",
+    "check_row_groups",
     "check_scores",
     "check_weights",
     "class_indices",

@@ -14,7 +14,7 @@ from shiftcal.errors import InputError
 # Elements looked at in one go, so that checks need no memory worth mentioning.
 _BLOCK = 1 << 18
 # Beyond this even differences of logits are of no use, and their squares overflow.
-_LARGEST_LOGIT = 1e30
+LARGEST_LOGIT = 1e30
 _TORCH = " A torch tensor goes in as tensor.detach().cpu().float().numpy()."
 _READ_FIRST = " Read a file first, with shiftcal.read_scores."
 _HINTS = {
@@ -92,7 +92,7 @@ def as_float(x: NDArray[Any], name: str) -> Floats:
 
 def finite(x: Floats, name: str) -> Floats:
     """``x`` itself, if all of it is finite; logits must also be within ±1e30."""
-    limit = _LARGEST_LOGIT if name == "logits" else float(np.finfo(x.dtype).max)
+    limit = LARGEST_LOGIT if name == "logits" else float(np.finfo(x.dtype).max)
     for start, block in blocks(x):
         # Two looks without a copy; a NaN makes both ends NaN, and no comparison holds then.
         if not (block.min() >= -limit and block.max() <= limit):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import types
 import typing
@@ -20,6 +21,9 @@ _REGISTRIES: dict[str, Registry[Any]] = {
     "map": Registry("shiftcal.maps", "calibration map", Estimator),
     "method": Registry("shiftcal.methods", "method", Estimator),
     "accuracy-estimator": Registry("shiftcal.estimates", "accuracy estimator", Estimator),
+    "grouping": Registry("shiftcal.grouping", "calibration by groups", Estimator),
+    "monitor": Registry("shiftcal.monitoring", "monitor", Estimator),
+    "window": Registry("shiftcal.monitoring._windows", "window", Estimator),
 }
 # Arrays up to this size stand in the JSON itself, so that a file of temperatures is one file.
 _INLINE = 64
@@ -85,6 +89,7 @@ def decode_estimator(node: dict[str, Any], arrays: Arrays) -> Estimator:
         raise InputError(f"{node['name']} lacks its attribute {sorted(missing)[0]!r}")
     for name, item in node["fitted"].items():
         setattr(estimator, name, _decode(item, declared[name], arrays))
+    estimator.after_load()
     return estimator
 
 
@@ -96,8 +101,24 @@ def _decode_setting(node: Any, arrays: Arrays) -> Any:
     return node
 
 
+def decode(node: Any, hint: Any) -> Any:
+    """The value of type ``hint`` that ``node`` stands for, if it has no arrays beside the JSON.
+
+    Args:
+        node: What :func:`encode` gave, or JSON by anybody.
+        hint: A type as estimators declare them, ``Any`` for plain JSON values.
+
+    Raises:
+        InputError: If it is of another type. Nodes of another shape raise ``KeyError``,
+            ``TypeError``, ``ValueError`` or ``AttributeError``.
+    """
+    return _decode(node, hint, {})
+
+
 def _decode(node: Any, hint: Any, arrays: Arrays) -> Any:
     """The value of type ``hint`` that ``node`` stands for; anything else is refused."""
+    if hint is Any:
+        return node
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         (inner,) = (a for a in args if a is not type(None))
@@ -115,9 +136,14 @@ def _decode(node: Any, hint: Any, arrays: Arrays) -> Any:
     return _decode_plain(node, hint, arrays)
 
 
+@functools.cache
+def _hints(cls: Any) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
+
+
 def _decode_plain(node: Any, hint: Any, arrays: Arrays) -> Any:
     if dataclasses.is_dataclass(hint):
-        hints = typing.get_type_hints(hint)
+        hints = _hints(hint)  # type: ignore[arg-type]
         fields = {name: _decode(item, hints[name], arrays) for name, item in node.items()}
         return hint(**fields)  # type: ignore[operator]
     if issubclass(hint, Estimator):

@@ -6,6 +6,8 @@ from shiftcal.cli._streams import complain
 
 # What shells report for a program that was interrupted.
 INTERRUPTED = 130
+# And for one that was told to end.
+TERMINATED = 143
 
 
 def interrupted() -> int:
@@ -15,3 +17,9 @@ def interrupted() -> int:
         "interrupted. What is finished is kept; no file is left half-written under its name.",
     )
     return INTERRUPTED
+
+
+def terminated() -> int:
+    """The same for SIGTERM, where a command finishes what it is at."""
+    complain("error", "terminated. What is finished is kept.")
+    return TERMINATED

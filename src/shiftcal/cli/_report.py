@@ -32,6 +32,17 @@ class Report:
     bad_input: str = ""
 
 
+@dataclass(frozen=True)
+class Ended:
+    """The outcome of a command that has printed its lines itself, as they came.
+
+    Attributes:
+        status: Its exit status; why it is not 0 has been said.
+    """
+
+    status: int
+
+
 def to_json(report: Report, *, warnings: list[str]) -> str:
     """The one JSON document of a command, in ASCII.
 

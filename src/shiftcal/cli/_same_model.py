@@ -12,15 +12,16 @@ if TYPE_CHECKING:
     from shiftcal.methods import Method
 
 
-def warn_of_another_model(fitted: Method, method: Path, target: Path) -> None:
-    """Warn if both files say which model they are of, and it is not one.
+def warn_of_another_model(fitted: Method, method: Path, target: Path) -> bool:
+    """Warn if both files say which model they are of, and it is not one; gives whether it did.
 
     One network in two files, say as ONNX and as TorchScript, counts as two: hence no error.
     """
     from shiftcal.scores._origin import model_digest_of_file
 
     theirs = model_digest_of_file(target)
-    if None not in (theirs, fitted.model_) and theirs != fitted.model_:
+    another = None not in (theirs, fitted.model_) and theirs != fitted.model_
+    if another:
         warnings.warn(
             f"{target} was scored by another model, or with another preprocessing, than the bank "
             f"that {method} was fitted on. Its confidences mean something only if both give the "
@@ -28,3 +29,4 @@ def warn_of_another_model(fitted: Method, method: Path, target: Path) -> None:
             InputWarning,
             stacklevel=2,
         )
+    return another

@@ -12,14 +12,17 @@ from typing import TextIO
 from shiftcal.errors import FileError, FitWarning, InputWarning
 
 
-def say(text: str) -> None:
+def say(text: str) -> bool:
     """Write a result to stdout.
+
+    Returns:
+        Whether anybody is left to read it.
 
     Raises:
         FileError: If the disk behind it is full, or the like. A reader that has seen enough
             (``| head``) is no error.
     """
-    _write(sys.stdout, f"{text}\n")
+    return _write(sys.stdout, f"{text}\n")
 
 
 def complain(kind: str, text: str) -> None:
@@ -38,9 +41,9 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in joined)
 
 
-def _write(stream: TextIO | None, text: str) -> None:
+def _write(stream: TextIO | None, text: str) -> bool:
     if stream is None:  # closed by the caller: >&-
-        return
+        return True
     # A narrow encoding, as LANG=C brings, must not turn a name into a crash.
     encoding = stream.encoding or "utf-8"
     try:
@@ -48,9 +51,11 @@ def _write(stream: TextIO | None, text: str) -> None:
         stream.flush()
     except BrokenPipeError:
         _discard_the_rest(stream)
+        return False
     except OSError as error:
         _discard_the_rest(stream)
         raise FileError(unwritten(error)) from error
+    return True
 
 
 def unwritten(error: OSError) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shiftcal.cli import _tables
+from shiftcal.cli._groups import file_of, read_groups
 from shiftcal.cli._inputs import adapt_to, check_order, check_output, naming, read_target
 from shiftcal.cli._options import Json
 from shiftcal.cli._report import Report
@@ -17,7 +18,11 @@ from shiftcal.cli._streams import progress
 from shiftcal.errors import FileError, InputError
 
 if TYPE_CHECKING:
+    from shiftcal.grouping import GroupedSelection
     from shiftcal.methods import Method
+
+# Groups printed before the rest is counted only; --json has all.
+_SHOWN = 50
 
 
 def apply(
@@ -42,21 +47,40 @@ def apply(
             "must be given unless TARGET holds statistics.",
         ),
     ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE[:COLUMN]",
+            help="Group of every row (camera, site, batch), each to be calibrated by itself: "
+            "a .txt of one a line, .npy, .npz, or a column of a .csv or .parquet, of TARGET itself "
+            "if you like.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> Report:
     """Calibrate a target, and say which surrogate set it resembles."""
     _refuse_swapped(method, target, output)
     if target.suffix.lower() == ".json":
+        _refuse_groups(groups, target)
         return _to_statistics(method, target, output, as_json=as_json)
     if output is None:
         raise InputError("-o must name a file for the calibrated scores.")
-    check_output(output, inputs=[method, target])
+    check_output(output, inputs=[method, target, *([file_of(groups)[0]] if groups else [])])
+    chosen: GroupedSelection | None = None
     with progress(f"calibrating {target}"):
         fitted = _load(method)
         scores = read_target(target, n_classes=fitted.n_classes_, classes=fitted.class_names_)
         warn_of_another_model(fitted, method, target)
+        of_rows = None if groups is None else read_groups(groups, scores)
         logits, values = adapt_to(fitted, scores)
-        probs = fitted.predict_proba(values)
+        if of_rows is None:
+            probs = fitted.predict_proba(values)
+        else:
+            from shiftcal.grouping import GroupedCalibration
+
+            grouped = GroupedCalibration(fitted)
+            chosen = grouped.adapt(values, of_rows, scores.features)
+            probs = grouped.predict_proba(values, of_rows)
         from shiftcal.numerics.softmax import p_max
         from shiftcal.scores import write_scores
 
@@ -80,8 +104,10 @@ def apply(
         "raw_mean_confidence": p_max(logits).mean(),
         "n_predictions_changed": (predicted != logits.argmax(axis=1)).sum(),
         "selection": fitted.selection_.to_dict(),
+        "groups": None if chosen is None else _without_everything(chosen),
     }
-    return Report("apply", document, _text(document), as_json)
+    text = _text(document) if chosen is None else _text_of_groups(document, chosen)
+    return Report("apply", document, text, as_json)
 
 
 def _to_statistics(method: Path, target: Path, output: Path | None, *, as_json: bool) -> Report:
@@ -114,8 +140,21 @@ def _to_statistics(method: Path, target: Path, output: Path | None, *, as_json: 
         "raw_mean_confidence": statistics.mean_confidence,
         "n_predictions_changed": None,
         "selection": selection.to_dict(),
+        "groups": None,
     }
     return Report("apply", document, _text(document), as_json)
+
+
+def _refuse_groups(groups: str | None, target: Path) -> None:
+    if groups is not None:
+        raise InputError(
+            f"rows are needed to calibrate groups of them, and {target} holds statistics. Leave "
+            "--groups out, or name a scores file."
+        )
+
+
+def _without_everything(chosen: GroupedSelection) -> dict[str, Any]:
+    return {name: value for name, value in chosen.to_dict().items() if name != "everything"}
 
 
 def _refuse_swapped(method: Path, target: Path, output: Path | None) -> None:
@@ -147,19 +186,51 @@ def _text(document: dict[str, Any]) -> str:
     if selection["index"] is not None:
         chosen = f"{selection['index'] + 1} of {selection['n_sets']} ({selection['set_name']})"
         pairs.append(("chosen set", chosen))
-    pairs.append(("temperature", _tables.temperature(selection["temperature"])))
+    pairs.append(("temperature", _temperature(selection)))
     pairs += [(name.replace("_", " "), f"{v:.4g}") for name, v in selection["details"].items()]
-    before, after = document["raw_mean_confidence"], document["mean_confidence"]
-    sure = f"{before:.4f} before" if after is None else f"{after:.4f} (before: {before:.4f})"
-    pairs.append(("mean confidence", sure))
-    if document["n_predictions_changed"]:
-        changed = f"{document['n_predictions_changed']:,} of {document['n']:,}"
-        pairs.append(("predicted class changed", changed))
+    pairs += _sureness(document)
     flags = selection["flags"]
     pairs.append(("flags", ", ".join(flag["code"] for flag in flags) or "none"))
     lines = [_tables.facts(pairs)]
     lines += [f"  {flag['code']}: {flag['message']}" for flag in flags]
-    rows = _tables.count_of(document["n"], "row")
-    kept = document["output"]
-    lines += ["", f"{rows} known by statistics" if kept is None else f"{rows} written to {kept}"]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", _written(document)])
+
+
+def _text_of_groups(document: dict[str, Any], chosen: GroupedSelection) -> str:
+    header, rows = chosen.table()
+    lines = [_tables.table(header, rows[:_SHOWN], right=("rows", "own T", "weight", "T"))]
+    if len(rows) > _SHOWN:
+        lines.append(f"... and {len(rows) - _SHOWN:,} groups more (--json has all)")
+    pairs = [("method", document["method"]), ("all rows", str(chosen.everything))]
+    if chosen.outside:
+        pairs.append(("outside the bank", ", ".join(chosen.outside[:_SHOWN])))
+    pairs += _sureness(document)
+    lines += ["", _tables.facts(pairs)]
+    lines += [f"  {flag.code}: {flag.message}" for flag in chosen.flags]
+    return "\n".join([*lines, "", _written(document)])
+
+
+def _temperature(selection: dict[str, Any]) -> str:
+    text, interval = (
+        _tables.temperature(selection["temperature"]),
+        selection["temperature_interval"],
+    )
+    if interval is None:
+        return text
+    level = f"{100 * interval['level']:g}% interval"
+    return f"{text} ({interval['low']:.3f} to {interval['high']:.3f}, {level})"
+
+
+def _sureness(document: dict[str, Any]) -> list[tuple[str, str]]:
+    before, after = document["raw_mean_confidence"], document["mean_confidence"]
+    sure = f"{before:.4f} before" if after is None else f"{after:.4f} (before: {before:.4f})"
+    pairs = [("mean confidence", sure)]
+    if document["n_predictions_changed"]:
+        changed = f"{document['n_predictions_changed']:,} of {document['n']:,}"
+        pairs.append(("predicted class changed", changed))
+    return pairs
+
+
+def _written(document: dict[str, Any]) -> str:
+    rows, kept = _tables.count_of(document["n"], "row"), document["output"]
+    return f"{rows} known by statistics" if kept is None else f"{rows} written to {kept}"

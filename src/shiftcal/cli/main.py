@@ -11,25 +11,32 @@ import typer
 from shiftcal.cli import data
 from shiftcal.cli._errors import BAD_INPUT, DONE, GATE_FAILED, status_of
 from shiftcal.cli._interrupt import INTERRUPTED, interrupted
-from shiftcal.cli._report import Report, to_json
+from shiftcal.cli._report import Ended, Report, to_json
 from shiftcal.cli._streams import complain, complain_at_length, say, warnings_as_lines
 from shiftcal.cli.adapt import adapt
 from shiftcal.cli.apply import apply
 from shiftcal.cli.bank import bank
+from shiftcal.cli.card import card
 from shiftcal.cli.compare import compare
 from shiftcal.cli.corrupt import corrupt
+from shiftcal.cli.demo import demo
+from shiftcal.cli.doctor import doctor
 from shiftcal.cli.estimate import estimate
 from shiftcal.cli.evaluate import evaluate
+from shiftcal.cli.export import export
 from shiftcal.cli.fit import fit
 from shiftcal.cli.gallery import gallery
 from shiftcal.cli.merge import merge
 from shiftcal.cli.methods import methods
+from shiftcal.cli.monitor import monitor
+from shiftcal.cli.report import report
 from shiftcal.cli.reproduce import reproduce
 from shiftcal.cli.score import score
 from shiftcal.errors import InputError
 
 # In the order of the work: name, function, example.
-_COMMANDS: dict[str, tuple[Callable[..., Report], str]] = {
+_COMMANDS: dict[str, tuple[Callable[..., Report | Ended], str]] = {
+    "demo": (demo, "shiftcal demo"),
     "corrupt": (
         corrupt,
         "shiftcal corrupt images/ corrupted/ --corruption pixelate --severity all",
@@ -59,11 +66,16 @@ _COMMANDS: dict[str, tuple[Callable[..., Report], str]] = {
         "    --surrogate clean.npz --surrogate s1.npz --surrogate s2.npz",
     ),
     "estimate": (estimate, "shiftcal estimate bank/ target.npz"),
+    "monitor": (monitor, "shiftcal monitor bank/ --follow scores/ --state monitor.state.json"),
+    "card": (card, "shiftcal card bank/ --target target.npz -o card.md"),
+    "report": (report, "shiftcal report --bank bank/ --target target.npz -o report.html"),
+    "export": (export, "shiftcal export sac.json --onnx model.onnx -o calibrated.onnx"),
     "methods": (methods, "shiftcal methods --json"),
+    "doctor": (doctor, "shiftcal doctor"),
     "reproduce": (reproduce, "shiftcal reproduce synthetic --data data -o runs/synthetic"),
 }
 # The same of the commands below `shiftcal data`.
-_DATA_COMMANDS: dict[str, tuple[Callable[..., Report], str]] = {
+_DATA_COMMANDS: dict[str, tuple[Callable[..., Report | Ended], str]] = {
     "list": (data.list_sets, "shiftcal data list"),
     "check": (data.check, "shiftcal data check cifar10 data/cifar10"),
     "get": (data.get, "shiftcal data get cifar10 --to data/cifar10"),
@@ -83,7 +95,8 @@ Exit status:
   1    done, and a gate such as --max-ece failed
   2    the input, or a part of it, cannot be used
   3    not done: a mistake in shiftcal
-  130  interrupted""",
+  130  interrupted
+  143  told to end, by SIGTERM (monitor)""",
 )
 data_app = typer.Typer(rich_markup_mode=None)
 for group, commands in ((app, _COMMANDS), (data_app, _DATA_COMMANDS)):
@@ -129,6 +142,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
                 prog_name="shiftcal",
                 standalone_mode=False,
             )
+        if isinstance(outcome, Ended):
+            return outcome.status
         if not isinstance(outcome, Report):  # --help, --version, or Ctrl-C as typer tells it
             return interrupted() if outcome == INTERRUPTED else DONE
         say(to_json(outcome, warnings=warned) if outcome.as_json else outcome.text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, final
@@ -10,11 +9,11 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal._checks import check_count
 from shiftcal._optional import require
 from shiftcal._types import Images
 from shiftcal.corruptions._digest import digest_of
 from shiftcal.corruptions._given_name import check_name
+from shiftcal.corruptions._steps import ladder_of, name_of, parameters_of
 from shiftcal.corruptions.base import Corruption, Keys
 from shiftcal.errors import InputError
 
@@ -65,29 +64,8 @@ class Custom(Corruption):
         severities: int | None = None,
         key: str | None = None,
     ) -> None:
-        ladder: list[Any] = list(steps) if isinstance(steps, (list, tuple)) else [steps]
-        if not ladder or not all(callable(step) for step in ladder):
-            raise InputError(
-                "a corruption of your own must be a function, or a list of one function per "
-                f"severity; got {steps!r}."
-            )
-        if isinstance(steps, (list, tuple)):
-            if severities not in (None, len(ladder)):
-                raise InputError(
-                    f"severities must be left out where a list of steps is given, or be its "
-                    f"length, {len(ladder)}; got {severities!r}."
-                )
-        else:
-            takes = "severity" in _parameters(ladder[0])
-            count = check_count(severities or (5 if takes else 1), name="severities")
-            if count > 1 and not takes:
-                raise InputError(
-                    f"severities is {count}, but {_name_of(ladder[0])} has no parameter "
-                    "'severity'. Give it one, or pass a list of functions."
-                )
-            ladder *= count
-        self._steps = tuple(ladder)
-        self._name = check_name(name if name is not None else _name_of(ladder[0]))
+        self._steps = ladder_of(steps, severities)
+        self._name = check_name(name if name is not None else name_of(self._steps[0]))
         self.key = _checked_key(key)
 
     @property
@@ -171,25 +149,13 @@ def _caller(step: Callable[..., Any], severity: int) -> Callable[[Images, int], 
                 torch.manual_seed(bits >> 1)
                 return step(pillow.fromarray(image))
     else:
-        names = _parameters(step)
+        names = parameters_of(step)
 
         def call(image: Images, bits: int) -> Any:
             given: dict[str, Any] = {"severity": severity, "rng": np.random.default_rng(bits)}
             return step(image, **{name: given[name] for name in names & given.keys()})
 
     return call
-
-
-def _parameters(step: Callable[..., Any]) -> set[str]:
-    try:
-        return set(inspect.signature(step).parameters)
-    except (TypeError, ValueError):  # some functions written in C tell nothing
-        return set()
-
-
-def _name_of(step: Callable[..., Any]) -> str:
-    name = getattr(step, "__name__", None) or type(step).__name__
-    return "custom" if name == "<lambda>" else name
 
 
 def _checked_key(key: object) -> str | None:

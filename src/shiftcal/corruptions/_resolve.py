@@ -7,6 +7,7 @@ import inspect
 
 from shiftcal import corruptions
 from shiftcal.corruptions._custom import Custom
+from shiftcal.corruptions._input_corruption import InputCorruption
 from shiftcal.corruptions.base import Corruption
 from shiftcal.errors import InputError
 
@@ -22,6 +23,13 @@ def as_corruption(given: object) -> Corruption:
         return given
     if isinstance(given, str):
         return _named(given)
+    if isinstance(given, InputCorruption) or (
+        inspect.isclass(given) and issubclass(given, InputCorruption)
+    ):
+        raise InputError(
+            f"corruption must be one of images; {given!r} is for rows or texts. "
+            "SurrogateBank.from_inputs makes banks of those, corruptions.corrupt_inputs inputs."
+        )
     if inspect.isclass(given) and issubclass(given, Corruption):
         return given()
     if callable(given) or isinstance(given, (list, tuple)):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from shiftcal._html import facts, piece, remarks
 from shiftcal._types import Flag
 
 
@@ -55,6 +56,15 @@ class AccuracyEstimate:
 
     def __repr__(self) -> str:
         return f"<{self.estimator}: {self}>"
+
+    def _repr_html_(self) -> str:
+        told = [
+            ("interval", f"{self.low:.4f} to {self.high:.4f}, at {100 * self.level:g} %"),
+            ("rows of the target", f"{self.n_target:,}"),
+            *((name.replace("_", " "), f"{value:.4g}") for name, value in self.details.items()),
+        ]
+        flags = remarks((flag.code, flag.message) for flag in self.flags)
+        return piece(f"{self.estimator}: {self}", facts(told), flags)
 
 
 @dataclass(frozen=True)

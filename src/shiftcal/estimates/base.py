@@ -14,9 +14,10 @@ from shiftcal import _persistence
 from shiftcal._checks import check_fraction
 from shiftcal._estimator import Estimator
 from shiftcal._types import Flag, Logits
-from shiftcal.errors import FitWarning, ShiftcalError
+from shiftcal.errors import FitWarning, InputError, ShiftcalError
 from shiftcal.estimates._estimate import AccuracyEstimate, LeftOut, Point, ends, shift_error
 from shiftcal.methods._given import given_bank, given_logits
+from shiftcal.rehearsals import Grouped
 from shiftcal.surrogates import SurrogateBank
 
 _NO_SHIFT_ERROR = Flag(
@@ -92,7 +93,37 @@ class AccuracyEstimator(Estimator, ABC):
         self._require_fitted()
         level = check_fraction(level, name="level")
         z = given_logits(logits, input=self.input, k=self.n_classes_, classes=self.class_names_)
-        point = self._estimate(z)
+        return self._with_interval(self._estimate(z), len(z), level)
+
+    @final
+    def estimate_moments(self, target: Grouped, *, level: float = 0.95) -> AccuracyEstimate:
+        """The accuracy on a target of which only sums over its rows are there.
+
+        The value is that of :meth:`estimate` with the rows, to rounding.
+
+        Args:
+            target: Sums of the moments of raw softmax rows, with the squares of p_max.
+            level: Coverage of the interval, strictly between 0 and 1.
+
+        Raises:
+            InputError: If this estimator needs the rows, or they are of other classes.
+        """
+        self._require_fitted()
+        level = check_fraction(level, name="level")
+        if (why := self.needs_rows()) is not None:
+            raise InputError(f"{self.name()} cannot estimate from sums: {why}.")
+        if target.sums.shape[1] != 2 + 2 * self.n_classes_:
+            raise InputError(
+                f"sums must have the {2 + 2 * self.n_classes_} columns of {self.n_classes_} "
+                f"classes; got {target.sums.shape[1]}."
+            )
+        return self._with_interval(self._estimate_moments(target), target.n, level)
+
+    def needs_rows(self) -> str | None:
+        """Why sums of fixed size over the target's rows are not enough; ``None`` if they are."""
+        return "it looks at every row of the target at once"
+
+    def _with_interval(self, point: Point, n: int, level: float) -> AccuracyEstimate:
         shift = shift_error(self.left_out_)
         low, high = ends(point, shift, level)
         sampling = {"sampling_sd": point.sampling_sd, "calibration_sd": point.calibration_sd}
@@ -101,7 +132,7 @@ class AccuracyEstimator(Estimator, ABC):
             _in_unit(low),
             _in_unit(high),
             level,
-            len(z),
+            n,
             self.name(),
             details={**sampling, **shift, **point.details},
             flags=(*point.flags, *([] if shift else [_NO_SHIFT_ERROR])),
@@ -120,6 +151,10 @@ class AccuracyEstimator(Estimator, ABC):
     @abstractmethod
     def _estimate(self, logits: Logits) -> Point:
         """The estimate for a checked target, without changing anything."""
+
+    def _estimate_moments(self, target: Grouped) -> Point:
+        """The estimate for the sums of a target, where :meth:`needs_rows` allows it."""
+        raise NotImplementedError
 
     def _shift_error(self, bank: SurrogateBank) -> Iterator[LeftOut]:
         """Errors on the sets of the bank, each estimated by a fit that saw none of its corruption.

@@ -14,7 +14,8 @@ from shiftcal._types import Flag, Logits
 from shiftcal.estimates._estimate import LeftOut, Point, share_variance
 from shiftcal.estimates.base import AccuracyEstimator
 from shiftcal.methods.base import fit_map
-from shiftcal.rehearsals import Answer, Memory, grouped_moments, remember
+from shiftcal.methods.rehearsal import Rehearsal
+from shiftcal.rehearsals import Answer, Grouped, Memory, grouped_moments, remember
 from shiftcal.surrogates import SetSummary, SurrogateBank
 
 _DRAWS = 500
@@ -66,6 +67,22 @@ class Rehearsed(AccuracyEstimator):
         self.seed = seed
         self.input = input
 
+    @classmethod
+    def of(cls, method: Rehearsal) -> Rehearsed:
+        """The estimator that ``fit`` gives on the method's bank with its seed, without fitting.
+
+        Both learn the same rehearsals, which is what takes the time.
+
+        Args:
+            method: Fitted.
+        """
+        method._require_fitted()
+        made = cls(seed=method.seed_, input=method.input)
+        made.seed_, made.ladder_, made.memory_ = method.seed_, method.ladder_, method.memory_
+        made.left_out_ = tuple(made._shift_errors())
+        made.class_names_, made.n_classes_ = method.class_names_, method.n_classes_
+        return made
+
     def _fit(self, bank: SurrogateBank) -> None:
         self.seed_ = check_count(self.seed, name="seed", least=0)
         self.ladder_ = bank.summaries()
@@ -77,6 +94,9 @@ class Rehearsed(AccuracyEstimator):
         self.memory_ = remember(bank, log_t, seed=self.seed_)
 
     def _shift_error(self, bank: SurrogateBank) -> Iterator[LeftOut]:
+        return self._shift_errors()
+
+    def _shift_errors(self) -> Iterator[LeftOut]:
         """What the rehearsals saw of it already: the mean over the draws of each set."""
         told = zip(self.memory_.ladders, self.memory_.accuracy_errors, self.ladder_, strict=True)
         for ladder, error, s in told:
@@ -85,12 +105,21 @@ class Rehearsed(AccuracyEstimator):
                 yield LeftOut(ladder - 1, s.name, s.accuracy, said)
 
     def _estimate(self, logits: Logits) -> Point:
-        if len(self.ladder_) == 1:
-            return self._alone(len(logits))
         rng = np.random.default_rng(self.seed_)
-        target = grouped_moments(logits, rng)
+        return self._point(grouped_moments(logits, rng), rng)
+
+    def needs_rows(self) -> str | None:
+        """Sums are all that is needed; those of groups of rows give the interval."""
+        return None
+
+    def _estimate_moments(self, target: Grouped) -> Point:
+        return self._point(target, np.random.default_rng(self.seed_))
+
+    def _point(self, target: Grouped, rng: np.random.Generator) -> Point:
+        if len(self.ladder_) == 1:
+            return self._alone(target.n)
         answer = self.memory_.answer(target, rng)
-        confidence = float(target.sums[:, 0].sum() / target.n)
+        confidence = target.mean_confidence
         decision = self._decide(answer, confidence)
         redrawn = self.memory_.redrawn(target, _DRAWS, rng)
         chance = share_variance(decision.value, target.n)

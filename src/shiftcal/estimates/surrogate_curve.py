@@ -13,6 +13,7 @@ from shiftcal._types import Flag, Logits
 from shiftcal.estimates._estimate import Point, share_variance
 from shiftcal.estimates.base import AccuracyEstimator
 from shiftcal.numerics.softmax import p_max
+from shiftcal.rehearsals import Grouped
 from shiftcal.surrogates import SetSummary, SurrogateBank
 
 
@@ -61,8 +62,17 @@ class SurrogateCurve(AccuracyEstimator):
 
     def _estimate(self, logits: Logits) -> Point:
         confidence = p_max(logits)
-        n, mean = len(confidence), float(confidence.mean())
-        error = float(confidence.std()) / math.sqrt(n)
+        return self._point(len(confidence), float(confidence.mean()), float(confidence.std()))
+
+    def needs_rows(self) -> str | None:
+        """Mean and deviation of the confidence are all that is needed."""
+        return None
+
+    def _estimate_moments(self, target: Grouped) -> Point:
+        return self._point(target.n, target.mean_confidence, target.sd_confidence)
+
+    def _point(self, n: int, mean: float, sd: float) -> Point:
+        error = sd / math.sqrt(n)
         low, value, high = (self._accuracy(mean + step) for step in (-error, 0.0, error))
         smallest = min(s.n for s in self.ladder_)
         return Point(

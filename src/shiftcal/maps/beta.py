@@ -15,7 +15,7 @@ from shiftcal.numerics.top1.beta import beta_log_odds, solve_beta
 
 # Log-odds of 1 - 1e-12: no set is large enough to tell confidences above it apart, and a single
 # error among them would outweigh all other rows.
-_FARTHEST = float(np.log(1e12))
+FARTHEST = float(np.log(1e12))
 
 
 @final
@@ -50,7 +50,7 @@ class Beta(Top1):
         self, log_odds: NDArray[np.float64], correct: NDArray[np.float64], weights: Weights
     ) -> None:
         ridge = check_not_negative(self.ridge, name="ridge")
-        found = solve_beta(np.minimum(log_odds, _FARTHEST), correct, weights, ridge=ridge)
+        found = solve_beta(np.minimum(log_odds, FARTHEST), correct, weights, ridge=ridge)
         self.a_, self.b_, self.m_ = found.a, found.b, found.m
         if not found.converged:
             self.status_ = FitStatus(
@@ -60,5 +60,5 @@ class Beta(Top1):
             )
 
     def _calibrate(self, log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
-        odds = beta_log_odds(np.minimum(log_odds, _FARTHEST), self.a_, self.b_, self.m_)
+        odds = beta_log_odds(np.minimum(log_odds, FARTHEST), self.a_, self.b_, self.m_)
         return np.asarray(expit(odds), dtype=np.float64)

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from shiftcal._html import facts, piece, remarks, table
 from shiftcal._types import Flag, Interval
+
+# Sets whose distances a notebook shows.
+_NEAREST = 6
 
 
 @dataclass(frozen=True)
@@ -73,3 +77,27 @@ class Selection:
 
     def __repr__(self) -> str:
         return f"<{self.method} selection: {self}>"
+
+    def _repr_html_(self) -> str:
+        rows, mean = self.n_target, self.mean_confidence
+        target = None if rows is None or mean is None else f"{rows:,} rows, mean {mean:.4f}"
+        told = [
+            ("confidence of the target", target),
+            ("distance", self.distance),
+            ("margin to the next set", None if self.margin is None else f"{self.margin:.4g}"),
+            *((name.replace("_", " "), f"{value:.4g}") for name, value in self.details.items()),
+        ]
+        flags = remarks((flag.code, flag.message) for flag in self.flags)
+        return piece(f"{self.method}: {self}", facts(told), self._distances_html(), flags)
+
+    def _distances_html(self) -> str:
+        """The nearest sets; their names are known to whoever has the bank."""
+        if not self.distances:
+            return ""
+        order = sorted(
+            range(len(self.distances)), key=lambda j: (j != self.index, self.distances[j])
+        )
+        named = {self.index: f"{self.set_name}, chosen"}
+        rows = ((j + 1, named.get(j, ""), f"{self.distances[j]:.4f}") for j in order)
+        head = ("set", "", "distance")
+        return table(head, rows, total=len(order), most=_NEAREST, words=2, marked=0)

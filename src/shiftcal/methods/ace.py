@@ -17,6 +17,7 @@ from shiftcal.methods._ladder import few_rows
 from shiftcal.methods._selection import Selection
 from shiftcal.methods.base import Method, fit_map, temperature_of
 from shiftcal.numerics.softmax import p_max, softmax
+from shiftcal.rehearsals import Grouped
 from shiftcal.surrogates import SurrogateBank, SurrogateSet
 
 
@@ -70,7 +71,16 @@ class ACE(Method):
         self.hard_ = fit_map("temperature", clean.logits[rows], clean.labels[rows], where=where)
 
     def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
-        mean = float(p_max(logits).mean())
+        return self._select(float(p_max(logits).mean()), len(logits))
+
+    def needs_rows(self) -> str | None:
+        """Mean confidence is all that is needed."""
+        return None
+
+    def _adapt_moments(self, target: Grouped) -> Selection:
+        return self._select(target.mean_confidence, target.n)
+
+    def _select(self, mean: float, n: int) -> Selection:
         share = mean / self.mean_confidence_
         alpha = min(share, 1.0)
         easy, hard = temperature_of(self.easy_), temperature_of(self.hard_)
@@ -79,11 +89,11 @@ class ACE(Method):
         return Selection(
             self.name(),
             temperature=1 / (alpha / easy + (1 - alpha) / hard),
-            n_target=len(logits),
+            n_target=n,
             mean_confidence=mean,
             details={"alpha": alpha, "t_easy": easy, "t_hard": hard},
             flags=(
-                *few_rows(len(logits)),
+                *few_rows(n),
                 *self._clipped(share),
                 *self._no_hard_set(),
                 *self._map_flags(),

@@ -19,6 +19,7 @@ from shiftcal.errors import FitWarning, InputError, NotFittedError
 from shiftcal.maps import Map
 from shiftcal.methods._given import given_bank, given_logits
 from shiftcal.methods._selection import Selection
+from shiftcal.rehearsals import Grouped
 from shiftcal.scores import Scores
 from shiftcal.scores._origin import model_digest
 from shiftcal.surrogates import SurrogateBank
@@ -114,6 +115,33 @@ class Method(Estimator, ABC):
         return self.selection_
 
     @final
+    def adapt_moments(self, target: Grouped) -> Selection:
+        """Adapt to a target of which only sums over its rows are there, such as those of a window.
+
+        The choice is that of :meth:`adapt` with the rows, to rounding.
+
+        Args:
+            target: Sums of the moments of raw softmax rows, with the squares of p_max.
+
+        Raises:
+            InputError: If this method needs the rows, or they are of other classes.
+        """
+        self._require_fitted()
+        if (why := self.needs_rows()) is not None:
+            raise InputError(f"{self.name()} cannot adapt to sums: {why}.")
+        if target.sums.shape[1] != 2 + 2 * self.n_classes_:
+            raise InputError(
+                f"sums must have the {2 + 2 * self.n_classes_} columns of {self.n_classes_} "
+                f"classes; got {target.sums.shape[1]}."
+            )
+        self.selection_ = self._adapt_moments(target)
+        return self.selection_
+
+    def needs_rows(self) -> str | None:
+        """Why sums of fixed size over the target's rows are not enough; ``None`` if they are."""
+        return "it looks at every row of the target at once"
+
+    @final
     def predict_proba(self, logits: object) -> Probs:
         """Calibrated probabilities ``(n, k)``, float64, row by row; logits as for :meth:`adapt`."""
         return self._apply(self._check_target(logits))
@@ -141,6 +169,10 @@ class Method(Estimator, ABC):
     @abstractmethod
     def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
         """Decide for a checked target."""
+
+    def _adapt_moments(self, target: Grouped) -> Selection:
+        """Decide for the sums of a target, where :meth:`needs_rows` gives no reason not to."""
+        raise NotImplementedError
 
     def _adapt_mixed(self, logits: Logits, mixed: Logits, labels: Labels) -> Selection:
         """Decide for a checked target with its mixtures ``(m, k)`` and their labels ``(m,)``."""

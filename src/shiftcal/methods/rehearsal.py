@@ -24,11 +24,10 @@ _DRAWS = 500
 _UNCLEAR, _APART = 0.1, math.log(1.25)
 
 
-class _Decision(NamedTuple):
-    """What was decided for a target, in logarithms of temperatures."""
+class Decision(NamedTuple):
+    """What was decided for a target: the logarithm of a temperature, and which case it was."""
 
     log_t: float
-    nearest: int
     outside: bool = False
     clean: bool = False
 
@@ -93,29 +92,38 @@ class Rehearsal(Method):
 
     def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
         rng = np.random.default_rng(self.seed_)
-        target = grouped_moments(logits, rng)
-        confidence = float(target.sums[:, 0].sum() / target.n)
+        return self._select(grouped_moments(logits, rng), rng)
+
+    def needs_rows(self) -> str | None:
+        """Sums are all that is needed; those of groups of rows give the interval."""
+        return None
+
+    def _adapt_moments(self, target: Grouped) -> Selection:
+        return self._select(target, np.random.default_rng(self.seed_))
+
+    def _select(self, target: Grouped, rng: np.random.Generator) -> Selection:
+        confidence = target.mean_confidence
         answer = self.memory_.answer(target, rng)
-        decision = self._decide(answer, confidence)
-        summary = self.ladder_[decision.nearest]
+        decision = self.decide(answer, confidence)
+        nearest = self._nearest(confidence)
         return Selection(
             self.name(),
             temperature=math.exp(decision.log_t),
-            temperature_interval=self._interval(target, decision, rng),
+            temperature_interval=self._interval(target, decision, nearest, rng),
             n_target=target.n,
             mean_confidence=confidence,
             n_sets=len(self.ladder_),
             details={
-                "estimated_accuracy": self._accuracy(answer, decision),
+                "estimated_accuracy": self._accuracy(answer, decision, nearest),
                 "prior_moved": float(answer.moved),
                 "temperature_same_prior": math.exp(float(answer.log_t)),
                 "temperature_moved_prior": math.exp(float(answer.log_t_moved)),
-                "temperature_nearest": self.temperatures_[decision.nearest],
+                "temperature_nearest": self.temperatures_[nearest],
                 "from_clean": float(answer.from_clean),
                 "distance": float(answer.distance),
                 "reach": self.memory_.reach,
             },
-            flags=tuple(self._flags(answer, decision, target.n, summary.name)),
+            flags=tuple(self._flags(answer, decision, target.n, nearest)),
         )
 
     def _apply(self, logits: Logits) -> Probs:
@@ -123,23 +131,26 @@ class Rehearsal(Method):
         assert self.selection_.temperature is not None
         return softmax(logits, self.selection_.temperature)
 
-    def _decide(self, answer: Answer, confidence: float) -> _Decision:
-        distances = [abs(confidence - s.mean_confidence) for s in self.ladder_]
-        nearest = nearest_first(self.ladder_, distances)[0]
-        outside = float(answer.distance) > self.memory_.reach
+    def decide(self, answer: Answer, confidence: float) -> Decision:
+        """The temperature for what was answered of a target of this mean raw p_max."""
         if len(self.ladder_) == 1 or float(answer.from_clean) <= 1:
-            return _Decision(math.log(self.temperatures_[0]), nearest, clean=True)
+            return Decision(math.log(self.temperatures_[0]), clean=True)
         log_t = float(answer.mean_log_t())
-        if outside:
-            log_t = (log_t + math.log(self.temperatures_[nearest])) / 2
-        return _Decision(log_t, nearest, outside=outside)
+        if float(answer.distance) <= self.memory_.reach:
+            return Decision(log_t)
+        halfway = (log_t + math.log(self.temperatures_[self._nearest(confidence)])) / 2
+        return Decision(halfway, outside=True)
 
-    def _accuracy(self, answer: Answer, decision: _Decision) -> float:
+    def _nearest(self, confidence: float) -> int:
+        distances = [abs(confidence - s.mean_confidence) for s in self.ladder_]
+        return nearest_first(self.ladder_, distances)[0]
+
+    def _accuracy(self, answer: Answer, decision: Decision, nearest: int) -> float:
         value = float(answer.mean_accuracy())
-        return (value + self.ladder_[decision.nearest].accuracy) / 2 if decision.outside else value
+        return (value + self.ladder_[nearest].accuracy) / 2 if decision.outside else value
 
     def _interval(
-        self, target: Grouped, decision: _Decision, rng: np.random.Generator
+        self, target: Grouped, decision: Decision, nearest: int, rng: np.random.Generator
     ) -> Interval | None:
         """Quantiles over rows drawn anew, either class prior, and errors as seen on the bank."""
         if len(self.ladder_) == 1:
@@ -153,15 +164,15 @@ class Rehearsal(Method):
             )
         )
         logs = np.where(rng.random(_DRAWS) < drawn.moved, moved, same)
-        nearest = math.log(self.temperatures_[decision.nearest])
         if decision.outside:  # how far to go towards the nearest set is a guess
-            logs = logs + rng.random(_DRAWS) * (nearest - np.median(logs))
+            there = math.log(self.temperatures_[nearest])
+            logs = logs + rng.random(_DRAWS) * (there - np.median(logs))
         low, high = _ends(logs, self.level_, decision.log_t)
         return Interval(
             math.exp(decision.log_t), low=math.exp(low), high=math.exp(high), level=self.level_
         )
 
-    def _flags(self, answer: Answer, decision: _Decision, n: int, nearest: str) -> Iterator[Flag]:
+    def _flags(self, answer: Answer, decision: Decision, n: int, nearest: int) -> Iterator[Flag]:
         if n < FEW_ROWS:
             yield Flag(
                 "few-rows",
@@ -198,8 +209,8 @@ class Rehearsal(Method):
                 f"the target's outputs are {float(answer.distance):.3g} standard deviations from "
                 f"those rehearsed, and {self.memory_.reach:.3g} are within reach: the shift is "
                 "outside what was calibrated. The temperature is halfway to that of the set "
-                f"nearest in confidence ({nearest}, T = {self.temperatures_[decision.nearest]:.3g}"
-                "), and the confidences are a guess.",
+                f"nearest in confidence ({self.ladder_[nearest].name}, "
+                f"T = {self.temperatures_[nearest]:.3g}), and the confidences are a guess.",
             )
         if probability > 0.5:
             yield Flag(

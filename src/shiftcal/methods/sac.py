@@ -20,6 +20,7 @@ from shiftcal.numerics.distances import ks_distance, wasserstein_distance
 from shiftcal.numerics.entropy import entropy
 from shiftcal.numerics.softmax import p_max
 from shiftcal.numerics.thresholds import atc_threshold, share_at_or_above
+from shiftcal.rehearsals import Grouped
 from shiftcal.surrogates import SetSummary, SurrogateBank, SurrogateSet
 
 if TYPE_CHECKING:
@@ -144,6 +145,19 @@ class SAC(Method):
         distances = [abs(mean - s.mean_confidence) for s in self.ladder_]
         self.selection_ = self._select(target, distances)
         return self.selection_
+
+    def needs_rows(self) -> str | None:
+        """Only the distance ``"mean"`` is known from sums, and only that of all rows."""
+        if self.distance != "mean":
+            return f'distance="{self.distance}" compares rows; distance="mean" needs sums only'
+        if self.peek is not None:
+            return f"peek={self.peek} draws rows; peek=None needs sums only"
+        return None
+
+    def _adapt_moments(self, target: Grouped) -> Selection:
+        mean = target.mean_confidence
+        summary = TargetSummary(target.n, mean, target.sd_confidence)
+        return self._select(summary, [abs(mean - s.mean_confidence) for s in self.ladder_])
 
     def _select(self, target: TargetSummary, distances: list[float]) -> Selection:
         order = nearest_first(self.ladder_, distances)

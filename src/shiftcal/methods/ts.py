@@ -8,6 +8,7 @@ from shiftcal._types import Floats, Logits, Probs
 from shiftcal.maps import Map
 from shiftcal.methods._selection import Selection
 from shiftcal.methods.base import Method, fit_map, temperature_of
+from shiftcal.rehearsals import Grouped
 from shiftcal.surrogates import SurrogateBank
 
 
@@ -32,6 +33,13 @@ class TS(Method):
         self.map_ = fit_map("temperature", clean.logits, clean.labels, where=clean.name)
 
     def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
+        return Selection(self.name(), temperature=temperature_of(self.map_))
+
+    def needs_rows(self) -> str | None:
+        """Nothing of the target is needed."""
+        return None
+
+    def _adapt_moments(self, target: Grouped) -> Selection:
         return Selection(self.name(), temperature=temperature_of(self.map_))
 
     def _apply(self, logits: Logits) -> Probs:

@@ -8,6 +8,7 @@ from shiftcal._types import Floats, Logits, Probs
 from shiftcal.methods._selection import Selection
 from shiftcal.methods.base import Method
 from shiftcal.numerics.softmax import softmax
+from shiftcal.rehearsals import Grouped
 from shiftcal.surrogates import SurrogateBank
 
 
@@ -26,6 +27,13 @@ class Vanilla(Method):
         pass
 
     def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
+        return Selection(self.name(), temperature=1.0)
+
+    def needs_rows(self) -> str | None:
+        """Nothing of the target is needed."""
+        return None
+
+    def _adapt_moments(self, target: Grouped) -> Selection:
         return Selection(self.name(), temperature=1.0)
 
     def _apply(self, logits: Logits) -> Probs:

@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal._checks import check_confidence
+from shiftcal._html import piece, table
 from shiftcal.errors import InputError
 from shiftcal.metrics._bins import Binning, bins, check_bins
 from shiftcal.metrics.base import check_top1
 from shiftcal.numerics.binning.bins import BinSums
 from shiftcal.numerics.binning.by_other import binned_by
 
+# Bins that a notebook shows.
+_MOST_SHOWN = 50
 _COLUMNS = ("lower", "upper", "count", "confidence", "accuracy", "gap")
 
 
@@ -75,6 +78,15 @@ class BinTable:
 
     def __len__(self) -> int:
         return len(self.count)
+
+    def __repr__(self) -> str:
+        return f"<BinTable of {len(self)} bins, {self.count.sum():,} rows, ECE {self.ece:.4f}>"
+
+    def _repr_html_(self) -> str:
+        title = f"{len(self)} bins, {self.count.sum():,} rows, ECE {self.ece:.4f}"
+        rows = ((i + 1, *self._line(i).split()[1:]) for i in range(len(self)))
+        head = ("bin", *_COLUMNS)
+        return piece(title, table(head, rows, total=len(self), most=_MOST_SHOWN, words=0))
 
     def __str__(self) -> str:
         head = f"{'bin':>4} {'lower':>7} {'upper':>7} {'count':>9} " + (

@@ -59,7 +59,7 @@ class SklearnModel(Model):
         self.estimator = estimator
         self.features = features
         self.return_features = return_features
-        self.scores = _which(estimator, scores)
+        self.scores = which_scores(estimator, scores)
         super().__init__(
             preprocessing=preprocessing or Preprocessing(layout="nhwc"),
             output="probabilities" if self.scores == "predict_proba" else "logits",
@@ -85,7 +85,8 @@ class SklearnModel(Model):
         return (z, rows) if self.return_features else z
 
 
-def _which(estimator: Any, scores: str | None) -> str:
+def which_scores(estimator: Any, scores: str | None) -> str:
+    """``scores`` if the classifier has it; of ``None`` the first it has."""
     if scores is not None:
         check_choice(scores, _SCORES, name="scores")
     for name in _SCORES if scores is None else (scores,):

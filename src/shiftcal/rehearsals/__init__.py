@@ -6,6 +6,7 @@ alone, seen for many draws of many sets, then tell temperature and accuracy of a
 labels.
 """
 
+from shiftcal.rehearsals.fixed_size import FixedSize
 from shiftcal.rehearsals.memory import Errors, Memory, remember
 from shiftcal.rehearsals.response import Answer
 from shiftcal.rehearsals.statistics import STATISTICS, Grouped, grouped_moments, output_statistics
@@ -14,6 +15,7 @@ __all__ = [
     "STATISTICS",
     "Answer",
     "Errors",
+    "FixedSize",
     "Grouped",
     "Memory",
     "grouped_moments",

@@ -80,15 +80,22 @@ class Memory:
 
     def answers(self, statistics: NDArray[np.float64], n: int) -> Answer:
         """What statistics ``(..., 4)`` of ``n`` rows say, linear in ``1 / n`` between two sizes."""
+        below, above, share = self.between(n)
+        fine = above.answer(statistics)
+        if below is above:
+            return fine
+        coarse = below.answer(statistics)
+        return Answer(*(share * a + (1 - share) * b for a, b in zip(coarse, fine, strict=True)))
+
+    def between(self, n: int) -> tuple[Response, Response, float]:
+        """The two responses for ``n`` rows and the share of the first; one, twice, at the ends."""
         sizes = np.array([response.size for response in self.responses])
         held = float(np.clip(n, sizes[0], sizes[-1]))
-        above = int(np.searchsorted(sizes, held))
-        fine = self.responses[above].answer(statistics)
-        if above == 0:
-            return fine
-        coarse = self.responses[above - 1].answer(statistics)
-        share = (1 / held - 1 / sizes[above]) / (1 / sizes[above - 1] - 1 / sizes[above])
-        return Answer(*(share * a + (1 - share) * b for a, b in zip(coarse, fine, strict=True)))
+        at = int(np.searchsorted(sizes, held))
+        if at == 0:
+            return self.responses[0], self.responses[0], 0.0
+        share = (1 / held - 1 / sizes[at]) / (1 / sizes[at - 1] - 1 / sizes[at])
+        return self.responses[at - 1], self.responses[at], float(share)
 
 
 def remember(bank: SurrogateBank, log_t: Sequence[float], *, seed: int) -> Memory:

@@ -28,12 +28,12 @@ _MOVED_PRIOR, _HALVED_AT = 0.05, 400.0
 # How far beyond the rehearsed temperatures an answer may go, as logarithms: a target that is
 # harder than all surrogate sets is more often met than one that is easier.
 _BELOW, _ABOVE = 0.1, 0.3
-_ODDS = 6.0
+ODDS = 6.0
 # Statistics that differ by less do not differ.
 _ROUNDING = 1e-9
 _STEPS = 25
 # Median of the chi distribution with four degrees of freedom.
-_NEAR = 1.8321
+NEAR = 1.8321
 
 
 class Answer(NamedTuple):
@@ -137,11 +137,11 @@ class Response:
         return Answer(
             log_t=np.clip(log_t, self.low, self.high),
             log_t_moved=np.clip(log_t_moved, self.low, self.high),
-            accuracy=_share(np.clip(odds, -_ODDS, _ODDS)),
-            accuracy_moved=_share(np.clip(odds_moved, -_ODDS, _ODDS)),
+            accuracy=_share(np.clip(odds, -ODDS, ODDS)),
+            accuracy_moved=_share(np.clip(odds_moved, -ODDS, ODDS)),
             moved=_share(np.clip(judged, -50.0, 50.0)),
             distance=self.everywhere.distance(statistics),
-            from_clean=self.clean.distance(statistics) / _NEAR,
+            from_clean=self.clean.distance(statistics) / NEAR,
         )
 
 
@@ -156,7 +156,7 @@ def fit_response(size: float, seen: Draws, weights: Floats, clean: Cloud) -> Res
     """
     w = weights / weights.sum()
     x, moved = seen.statistics, seen.moved
-    least = float(_share(np.array(-_ODDS)))
+    least = float(_share(np.array(-ODDS)))
     share = np.clip(seen.accuracy, least, 1 - least)
     wanted = np.column_stack([seen.log_t, np.log(share / (1 - share))])
     # Draws of a class or two that are always right want a temperature of nothing.

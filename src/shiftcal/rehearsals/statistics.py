@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ STATISTICS = ("confidence", "entropy", "spread", "sharpness")
 _GROUPS, _GROUP_ROWS, _MOST_GROUPS = 256, 100, 8192
 _PARTS = 64
 # Means of p_max are kept this far from 0 and 1, whose log-odds are infinite.
-_EDGE = 1e-6
+EDGE = 1e-6
 
 
 def row_moments(logits: Logits) -> NDArray[np.float64]:
@@ -55,7 +56,7 @@ def output_statistics(means: Floats) -> NDArray[np.float64]:
         ``(..., 4)``, in the order of :data:`STATISTICS`.
     """
     k = (means.shape[-1] - 2) // 2
-    top = np.clip(means[..., 0], _EDGE, 1 - _EDGE)
+    top = np.clip(means[..., 0], EDGE, 1 - EDGE)
     first, second = means[..., 2 : 2 + k], means[..., 2 + k :]
     sharp = np.divide(second, first, out=np.zeros_like(first, dtype=np.float64), where=first > 0)
     return np.stack(
@@ -75,20 +76,35 @@ class Grouped:
 
     Attributes:
         sums: ``(g, 2 + 2 k)``.
-        counts: ``(g,)`` rows in each group.
+        counts: ``(g,)`` rows in each group; or what they weigh, such that all groups together weigh
+            as much as the rows of an unweighted sample that is as noisy.
+        squares: Sum of p_max² over all rows; ``None`` if it is not known.
     """
 
     sums: NDArray[np.float64]
-    counts: NDArray[np.int64]
+    counts: NDArray[np.int64] | NDArray[np.float64]
+    squares: float | None = None
 
     @property
     def n(self) -> int:
         """Rows in all groups."""
-        return int(self.counts.sum())
+        return round(float(self.counts.sum()))
+
+    @property
+    def mean_confidence(self) -> float:
+        """Mean p_max of all rows."""
+        return float(self.sums[:, 0].sum() / self.counts.sum())
+
+    @property
+    def sd_confidence(self) -> float:
+        """Its standard deviation over rows, if the squares are known."""
+        assert self.squares is not None
+        variance = self.squares / float(self.counts.sum()) - self.mean_confidence**2
+        return math.sqrt(max(variance, 0.0))
 
     def statistics(self) -> NDArray[np.float64]:
         """The statistics of all rows."""
-        return output_statistics(self.sums.sum(axis=0) / self.n)
+        return output_statistics(self.sums.sum(axis=0) / self.counts.sum())
 
     def at_size(self, size: float, rng: np.random.Generator) -> NDArray[np.float64]:
         """The statistics that a part of about ``size`` rows has, of all rows if there are no more.
@@ -99,7 +115,7 @@ class Grouped:
         taken = max(1, round(g * size / self.n))
         if taken >= g:
             return self.statistics()
-        some = np.argsort(rng.random((_PARTS, g)), axis=1) < taken
+        some = random_parts(g, taken, rng)
         return output_statistics(some @ self.sums / (some @ self.counts)[:, None]).mean(axis=0)
 
     def redrawn(self, n_draws: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -118,6 +134,11 @@ def grouped_moments(logits: Logits, rng: np.random.Generator) -> Grouped:
     for rows in row_blocks(n, k):
         np.add.at(sums, group[rows], row_moments(logits[rows]))
     return Grouped(sums, np.bincount(group, minlength=g))
+
+
+def random_parts(groups: int, taken: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Parts of ``taken`` groups each, drawn without replacement: ``(p, groups)``."""
+    return np.argsort(rng.random((_PARTS, groups)), axis=1) < taken
 
 
 def _entropy(p: Floats) -> NDArray[np.float64]:

@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from urllib.parse import quote
 
 from shiftcal._files import atomic_write
+from shiftcal._markdown_text import heading, inline, paragraphs
 from shiftcal.errors import InputError
-from shiftcal.report._markdown_text import heading, inline, paragraphs
 from shiftcal.report.tables.markdown import to_markdown as table_to_markdown
 from shiftcal.report.tables.table import Table
 

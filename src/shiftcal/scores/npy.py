@@ -64,6 +64,14 @@ def _sibling(path: Path, stem: str, part: str) -> Path | None:
     return found[0] if found else None
 
 
+def is_part(path: Path) -> bool:
+    """Whether the file's name says that it holds labels or the like, and scores are elsewhere."""
+    endings = tuple(ending for part in OPTIONAL for ending in _ENDINGS[part])
+    return path.suffix.lower() == ".npy" and f"_{path.stem}".endswith(
+        tuple(f"_{ending}" for ending in endings)
+    )
+
+
 def holds_features(path: Path) -> bool:
     """Whether the file's name says that it holds features."""
     return path.stem.rpartition("_")[2] in _ENDINGS["features"]

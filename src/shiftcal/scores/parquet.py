@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 from shiftcal._optional import require
 from shiftcal.errors import FileError
 from shiftcal.scores._assemble import KINDS, assemble
-from shiftcal.scores._columns import ID, LABEL, PREFIX, columns_of, layout_of, refuse_repeated
+from shiftcal.scores._columns import (
+    ID,
+    LABEL,
+    PREFIX,
+    Layout,
+    columns_of,
+    layout_of,
+    refuse_repeated,
+)
 from shiftcal.scores._labels import text_of
 from shiftcal.scores._opening import parsing, refuse_bomb
 from shiftcal.scores._scores import Scores
@@ -29,21 +37,34 @@ def read(path: Path) -> Scores:
     with parsing(path, _KIND):
         file = parquet.ParquetFile(path, page_checksum_verification=True)
     with file:
-        schema = file.schema_arrow
-        lists = {name for name in PREFIX if name in schema.names and _is_list(schema, name)}
-        layout = layout_of(path, schema.names, lists=lists)
-        texts = [name for name in (LABEL, ID) if name in schema.names]
+        layout = _layout(path, file.schema_arrow)
         with parsing(path, _KIND):
             # Asking for the size of a column ends the process if the footer is damaged.
             size = 8 * file.metadata.num_rows * file.metadata.num_columns
             refuse_bomb(path, unpacked=size, stored=path.stat().st_size)
+            texts = [name for name in (LABEL, ID) if name in file.schema_arrow.names]
             table = file.read(columns=[*layout.scores, *layout.features, *texts])
-            parts: dict[str, Any] = {
-                name: _matrix(path, table, names, name in lists)
-                for name, names in ((layout.kind, layout.scores), ("features", layout.features))
-                if names
-            }
-            cells = {name: table.column(name).to_pylist() for name in texts}
+    return scores_of(path, table, kind=_KIND)
+
+
+def scores_of(path: Path, table: Any, *, kind: str) -> Scores:
+    """Scores from a table of pyarrow's with such columns.
+
+    Args:
+        path: Where it came from, for messages.
+        table: The table.
+        kind: What that is, such as ``"a Parquet file"``.
+    """
+    layout = _layout(path, table.schema)
+    lists = _lists(table.schema)
+    with parsing(path, kind):
+        parts: dict[str, Any] = {
+            name: _matrix(path, table, names, name in lists)
+            for name, names in ((layout.kind, layout.scores), ("features", layout.features))
+            if names
+        }
+        texts = [name for name in (LABEL, ID) if name in table.column_names]
+        cells = {name: table.column(name).to_pylist() for name in texts}
     return assemble(
         path,
         layout.kind,
@@ -53,6 +74,14 @@ def read(path: Path) -> Scores:
         ids=text_of(cells[ID]) if layout.id else None,
         classes=layout.classes,
     )
+
+
+def _layout(path: Path, schema: Any) -> Layout:
+    return layout_of(path, schema.names, lists=_lists(schema))
+
+
+def _lists(schema: Any) -> set[str]:
+    return {name for name in PREFIX if name in schema.names and _is_list(schema, name)}
 
 
 def read_cells(path: Path) -> dict[str, list[Any]] | None:

@@ -1,8 +1,9 @@
 """Scoring: a model run over images, corrupted or not, in shards that are never done twice.
 
 :func:`score` gives scores in memory, :func:`score_file` in a file that is resumed;
-:func:`score_mixed` gives those of mixed images. All have their work done by an engine, on this
+:func:`score_mixed` gives those of mixed images. These have their work done by an engine, on this
 machine (:class:`LocalEngine`) or on a cluster (:class:`RayEngine`).
+:func:`score_inputs` runs a model over what is not an image.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from shiftcal.scoring._score import score
     from shiftcal.scoring._score_file import Scored, score_file
+    from shiftcal.scoring._score_inputs import score_inputs
     from shiftcal.scoring._score_mixed import score_mixed
     from shiftcal.scoring.engines.base import Engine
     from shiftcal.scoring.engines.local import LocalEngine
@@ -28,6 +30,7 @@ _WHERE = {
     "Scored": "_score_file",
     "score": "_score",
     "score_file": "_score_file",
+    "score_inputs": "_score_inputs",
     "score_mixed": "_score_mixed",
 }
 
@@ -39,6 +42,7 @@ __all__ = [
     "Scored",
     "score",
     "score_file",
+    "score_inputs",
     "score_mixed",
 ]
 

@@ -121,7 +121,10 @@ def _bar(doing: str, pace: Pace) -> Iterator[Step]:
         MofNCompleteColumn(),
         TextColumn("{task.fields[pace]}", markup=False),
     )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    console = Console(stderr=True)
+    if console.is_jupyter:  # rich asks for widgets there; a line that is written anew needs none
+        console = Console(stderr=True, force_jupyter=False, force_terminal=True)
+    with Progress(*columns, console=console) as progress:
         task = progress.add_task(doing, total=pace.total, pace="")
 
         def step(images: int, *, kept: bool) -> None:

@@ -8,17 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from shiftcal._checks import (
-    check_choice,
-    check_classes,
-    check_features,
-    check_labels,
-    check_scores,
-    label_indices,
-    to_array,
-)
+from shiftcal._checks import check_choice, check_classes, check_features
 from shiftcal._types import InputKind, Labels, Logits
 from shiftcal.errors import InputError
+from shiftcal.surrogates._per_set import EMPTY, labels_per_set, logits_per_set, one_width
+from shiftcal.surrogates._shown import MOST, bank_html, bank_text
 from shiftcal.surrogates.severities import refuse_misplaced, severities_of
 from shiftcal.surrogates.summary import SetSummary
 from shiftcal.surrogates.surrogate_set import SurrogateSet
@@ -26,14 +20,13 @@ from shiftcal.surrogates.surrogate_set import SurrogateSet
 if TYPE_CHECKING:
     from shiftcal.scoring.engines import Engine
 
-_EMPTY = "a surrogate bank needs at least one set: the clean calibration set."
-
 
 class SurrogateBank:
     """J labelled sets of logits in order of rising difficulty, the first the clean one.
 
-    Make one of a model and images with :meth:`synthesize`, of logits with :meth:`from_arrays` or
-    :meth:`from_files`, or read a folder with :meth:`load`.
+    Make one of a model and images with :meth:`synthesize`, of a model and rows, texts or anything
+    else with :meth:`from_inputs`, of logits with :meth:`from_arrays` or :meth:`from_files`, or read
+    a folder with :meth:`load`.
 
     Args:
         sets: The sets, all with the same number of classes; the severity of the first is 0, that of
@@ -54,8 +47,8 @@ class SurrogateBank:
         origin: Mapping[str, Any] | None = None,
     ) -> None:
         if not sets:
-            raise InputError(_EMPTY)
-        k = _one_width([s.logits for s in sets])
+            raise InputError(EMPTY)
+        k = one_width([s.logits for s in sets])
         refuse_misplaced([s.name for s in sets], [s.severity for s in sets])
         self.sets = tuple(sets)
         self.classes = None if classes is None else check_classes(classes, k=k)
@@ -127,6 +120,48 @@ class SurrogateBank:
         return cls.load(out)
 
     @classmethod
+    def from_inputs(  # noqa: PLR0913 (all but the first three are options)
+        cls,
+        model: object,
+        inputs: object,
+        labels: object,
+        *,
+        corruption: object,
+        severities: Sequence[int] | int | None = None,
+        seed: int = 0,
+        features: object = None,
+        classes: Sequence[str] | None = None,
+        input: str | None = None,
+    ) -> SurrogateBank:
+        """A bank made from a model and labelled rows, texts or anything else it takes.
+
+        Args:
+            model: A fitted scikit-learn classifier or pipeline, or a function from inputs to
+                logits or probabilities ``(n, k)``; called with all inputs at once.
+            inputs: An array or a DataFrame of rows, a list of texts, or whatever the model takes.
+            labels: ``(n,)``: what the classifier calls its classes; for a function class indices,
+                or names if ``classes`` are given.
+            corruption: A name (``corruptions.tabular.names()``, ``corruptions.text.names()``),
+                several in a list, or whatever :func:`shiftcal.corruptions.corrupt_inputs` takes.
+                What has to be fitted to reference rows and is not is fitted to ``inputs``.
+            severities: Which ones; all by default.
+            seed: Fixes the random numbers of the corruptions.
+            features: ``(n, d)`` of the inputs as they are, for CPCS and TransCal.
+            classes: Names of the classes in the order of the columns; a classifier has its own.
+            input: What the model gives, ``"logits"`` or ``"probabilities"``, as for
+                :func:`shiftcal.scoring.score_inputs`. Methods must be made with the same:
+                ``SAC(input=bank.input)``.
+
+        Raises:
+            InputError: If something given cannot be used, a corruption does not return as many
+                inputs, or the model fails; the message says on which set.
+        """
+        from shiftcal.surrogates._of_inputs import OfInputs, bank_of_inputs
+
+        given = OfInputs(model, inputs, labels, features=features, classes=classes, input=input)
+        return bank_of_inputs(given, corruption, severities, seed=seed)
+
+    @classmethod
     def from_arrays(
         cls,
         scores: Iterable[object],
@@ -150,9 +185,9 @@ class SurrogateBank:
             classes: Names of the classes in the order of the columns.
             input: What ``scores`` are: ``"logits"`` or ``"probabilities"``.
         """
-        logits = _logits_per_set(scores, input)
+        logits = logits_per_set(scores, input)
         names = None if classes is None else check_classes(classes, k=logits[0].shape[1])
-        per_set = _labels_per_set(labels, [z.shape for z in logits], names)
+        per_set = labels_per_set(labels, [z.shape for z in logits], names)
         copied = None if features is None else np.array(check_features(features, name="features"))
         levels = severities_of(len(logits), corruption, severities)
         sets = [
@@ -218,14 +253,17 @@ class SurrogateBank:
     def __iter__(self) -> Iterator[SurrogateSet]:
         return iter(self.sets)
 
+    def __str__(self) -> str:
+        return bank_text(self._title(), self.sets)
+
     def __repr__(self) -> str:
-        lines = [f"SurrogateBank of {len(self)} sets, {self.n_classes} classes ({self.input})"]
-        lines += [
-            f"  {j}  {s.name:<28} n = {s.n:<7} mean p_max {s.mean_confidence:.3f}  "
-            f"accuracy {s.accuracy:.3f}"
-            for j, s in enumerate(self.summaries(), start=1)
-        ]
-        return "\n".join(lines)
+        return bank_text(self._title(), self.sets, most=MOST)
+
+    def _repr_html_(self) -> str:
+        return bank_html(self._title(), self.sets)
+
+    def _title(self) -> str:
+        return f"SurrogateBank of {len(self)} sets, {self.n_classes} classes ({self.input})"
 
 
 def set_name(position: int, corruption: str | None, severity: int | None) -> str:
@@ -235,51 +273,3 @@ def set_name(position: int, corruption: str | None, severity: int | None) -> str
     if corruption is None:
         return f"set {position + 1}" if severity is None else f"severity {severity}"
     return corruption if severity is None else f"{corruption}, severity {severity}"
-
-
-def _logits_per_set(scores: Iterable[object], input: str) -> list[Logits]:
-    if isinstance(scores, np.ndarray) and scores.ndim == 2:
-        raise InputError(
-            "scores must be a sequence of arrays, one per set; got one array of shape "
-            f"{scores.shape}. For the clean set alone pass [scores]."
-        )
-    if isinstance(scores, (str, bytes, dict)) or not isinstance(scores, Iterable):
-        raise InputError(
-            f"scores must be a sequence of arrays, one per set; got {type(scores).__name__}. "
-            "Files make a bank with SurrogateBank.from_files."
-        )
-    # A bank outlives its making: a buffer that is used again must not change it.
-    logits = [np.array(check_scores(array, input=input)) for array in scores]
-    if not logits:
-        raise InputError(_EMPTY)
-    _one_width(logits)
-    return logits
-
-
-def _one_width(logits: Sequence[Logits]) -> int:
-    columns = sorted({z.shape[1] for z in logits})
-    if len(columns) > 1:
-        raise InputError(
-            f"all sets of a bank must have the same number of classes; these have {columns}. "
-            "They must come from one model."
-        )
-    return int(columns[0])
-
-
-def _labels_per_set(
-    labels: object, shapes: list[tuple[int, ...]], classes: tuple[str, ...] | None
-) -> list[Labels]:
-    given = list(labels) if isinstance(labels, (list, tuple)) else [labels]
-    if given and np.isscalar(given[0]):  # a plain list of class indices
-        given = [labels]
-    if len(given) == 1:
-        given *= len(shapes)
-    if len(given) != len(shapes):
-        raise InputError(
-            f"labels must be one array for all sets or one per set: {len(shapes)} sets, "
-            f"{len(given)} arrays of labels."
-        )
-    if classes is not None:
-        given = [label_indices(to_array(y, name="labels"), classes) for y in given]
-    checked = [check_labels(y, n=n, k=k) for y, (n, k) in zip(given, shapes, strict=True)]
-    return [np.array(y) for y in checked]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from shiftcal._checks import check_count
-from shiftcal.corruptions import Corruption, as_corruption
+from shiftcal.corruptions import Corruption, InputCorruption, as_corruption
 from shiftcal.errors import InputError
 from shiftcal.scoring.shard import Condition
 
@@ -28,15 +28,26 @@ def conditions_of(corruption: object, severities: Sequence[int] | int | None) ->
     names = [each.name for each in made]
     if not names or len(set(names)) < len(names):
         raise InputError(f"corruption must be given, each once; got {names}.")
-    levels = None if severities is None else _levels(severities)
     found = [Condition()]
     for each in made:
-        wanted = range(1, each.severities + 1) if levels is None else levels
-        found += [
-            Condition(each, check_count(level, name="severity", most=each.severities))
-            for level in wanted
-        ]
+        found += [Condition(each, level) for level in levels_of(each, severities)]
     return found
+
+
+def levels_of(corruption: Corruption | InputCorruption, severities: object) -> list[int]:
+    """Which severities of a corruption are wanted, in rising order.
+
+    Args:
+        corruption: The corruption.
+        severities: One or several; ``None`` is all that it has.
+
+    Raises:
+        InputError: If it has no such severity.
+    """
+    most = corruption.severities
+    if severities is None:
+        return list(range(1, most + 1))
+    return [check_count(level, name="severity", most=most) for level in _levels(severities)]
 
 
 def _levels(severities: object) -> list[int]:

@@ -11,9 +11,9 @@ from matplotlib.colors import to_hex
 from sample_figures import boxes
 from scipy import stats
 
+from shiftcal._drawing.palette import METHODS
 from shiftcal.errors import InputError
 from shiftcal.report.figures import Boxes, BoxSeries
-from shiftcal.report.figures._style import METHODS
 from shiftcal.report.figures.boxes import box_numbers
 
 

@@ -8,9 +8,9 @@ import pytest
 from matplotlib.colors import to_hex
 from sample_figures import calibration
 
+from shiftcal._drawing.palette import BLUE, ORANGE
 from shiftcal.errors import InputError
 from shiftcal.report.figures import CalibrationPlots
-from shiftcal.report.figures._style import BLUE, ORANGE
 
 VANILLA, TS = calibration().panels
 

@@ -11,10 +11,10 @@ from matplotlib.colors import to_hex
 from sample_figures import densities
 from scipy import stats
 
+from shiftcal._drawing.palette import BLUE, CHOSEN, ORANGE
 from shiftcal.errors import InputError
 from shiftcal.report.figures import density
 from shiftcal.report.figures._kernel_density import stretched_grid
-from shiftcal.report.figures._style import BLUE, CHOSEN, ORANGE
 
 GRID = np.linspace(0, 1, 2001)
 

@@ -10,10 +10,11 @@ import pytest
 from matplotlib.collections import LineCollection, PolyCollection
 from sample_figures import lines
 
+from shiftcal._drawing.palette import METHODS
+from shiftcal._drawing.places import beside
 from shiftcal.errors import InputError
 from shiftcal.report.figures import Lines, Panel, Series
-from shiftcal.report.figures._axes import beside, columns_for
-from shiftcal.report.figures._style import METHODS
+from shiftcal.report.figures._axes import columns_for
 
 METHOD_KEYS = list(METHODS)
 

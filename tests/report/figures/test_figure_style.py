@@ -9,7 +9,7 @@ import pytest
 from skimage.color import deltaE_ciede2000, rgb2lab
 
 from shiftcal import methods
-from shiftcal.report.figures._style import METHODS, SEVERITIES, looks, tint
+from shiftcal._drawing.palette import METHODS, SEVERITIES, looks, tint
 
 # Machado, Oliveira and Fernandes, 2009, severity 1, on linear RGB.
 EYES = {

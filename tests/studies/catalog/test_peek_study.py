@@ -7,8 +7,8 @@ import statistics
 import pytest
 from study_records import plan, record, results
 
+from shiftcal._drawing.palette import looks
 from shiftcal.errors import InputError
-from shiftcal.report.figures._style import looks
 from shiftcal.studies.catalog.peek import Peek
 from shiftcal.studies.plan.plan import MethodPlan, ShiftPlan
 from shiftcal.studies.plan.reading import plan_text, read_plan

@@ -16,7 +16,7 @@ from shiftcal.numerics.temperature.likelihood import solve_temperature
 Array = NDArray[np.float64]
 
 # Below this share of the largest entropy there is, rows count as equally sure.
-_LEAST = 1e-6
+LEAST_ENTROPY = 1e-6
 # Entropies that all lie within one per cent of another say nothing about a power of them.
 _LEAST_SPREAD = 0.01
 # Powers to begin with, beside none: the likelihood may have more than one valley.
@@ -70,7 +70,7 @@ class _Problem(NamedTuple):
 def log_relative_entropy(logits: Logits) -> Array:
     """``log h`` of every row: entropy of softmax over its greatest, ``log k``; 1e-6 at least."""
     h = entropy(logits) / np.log(logits.shape[1])
-    return np.asarray(np.log(np.clip(h, _LEAST, 1.0)))
+    return np.asarray(np.log(np.clip(h, LEAST_ENTROPY, 1.0)))
 
 
 def solve_power(

@@ -9,14 +9,14 @@ from shiftcal._types import Logits, Probs
 from shiftcal.numerics.row_blocks import row_blocks
 
 # Every other class stays this fraction below the predicted one, or the argmax could move.
-_MARGIN = 1e-6
+MARGIN = 1e-6
 # What a class is worth whose probability underflowed: nothing, but evenly so.
-_LEAST_SHARE = 1e-200
+LEAST_SHARE = 1e-200
 
 
 def lowest_top1(k: int) -> float:
     """The least that the largest of ``k`` probabilities can be, a margin above ``1 / k``."""
-    return 1 / (1 + (k - 1) * (1 - _MARGIN))
+    return 1 / (1 + (k - 1) * (1 - MARGIN))
 
 
 def rows_with_top1(logits: Logits, confidence: NDArray[np.float64]) -> Probs:
@@ -43,9 +43,9 @@ def _block(z: NDArray[np.float64], c: NDArray[np.float64]) -> Probs:
     z[predicted] = -np.inf
     # Relative to the second class, so that the shares are right however small all of them are.
     shares = np.exp(z - z.max(axis=1, keepdims=True))
-    np.maximum(shares, _LEAST_SHARE, out=shares)
+    np.maximum(shares, LEAST_SHARE, out=shares)
     shares[predicted] = 0.0
-    rest, cap = 1.0 - c, c * (1.0 - _MARGIN)
+    rest, cap = 1.0 - c, c * (1.0 - MARGIN)
     scale = rest / shares.sum(axis=1)
     over = scale > cap
     if over.any():

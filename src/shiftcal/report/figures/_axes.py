@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from shiftcal._drawing.palette import GRID
 from shiftcal.report.figures._page import letters, wrapped
-from shiftcal.report.figures._style import GRID
 
 _SLANT = 30
 # Inches between slanted lines of small print, measured along the axis.
@@ -19,20 +19,6 @@ def columns_for(panels: int, most: int = 3) -> int:
     """How many panels stand in a row, so that few places of the last row stay empty."""
     rows = math.ceil(panels / most)
     return math.ceil(panels / rows)
-
-
-def beside(x: Sequence[float], share: float, *, log: bool) -> list[float]:
-    """Every x moved by a share of the least distance between two, as seen on the axis.
-
-    Args:
-        x: Rising.
-        share: Between -1/2 and 1/2.
-        log: Whether distances on the axis are those of the logarithms.
-    """
-    seen = [math.log(value) if log else value for value in x]
-    least = min((b - a for a, b in pairwise(seen)), default=1.0)
-    moved = [value + share * least for value in seen]
-    return [math.exp(value) for value in moved] if log and share else list(moved if share else x)
 
 
 def mark_numbers(axes: Any, x: Sequence[float], *, log: bool, width: float) -> None:

@@ -7,8 +7,9 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from shiftcal._drawing.palette import MUTED
 from shiftcal._optional import require
-from shiftcal.report.figures._style import LARGE, MUTED, SMALL
+from shiftcal.report.figures._style import LARGE, SMALL
 
 # Inches: the text width of most journals and of A4 with its margins.
 WIDTH = 7.0

@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from shiftcal._drawing.palette import Look, looks, tint
 from shiftcal.errors import InputError
 from shiftcal.report.figures._axes import from_zero, mark_categories
 from shiftcal.report.figures._page import WIDTH, Page
 from shiftcal.report.figures._record import Record, same_length
-from shiftcal.report.figures._style import Look, looks, tint, with_grid
+from shiftcal.report.figures._style import with_grid
 from shiftcal.report.figures.base import FigureData
 
 # The boxes of a group take this much of its width together.

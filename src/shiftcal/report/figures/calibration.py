@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from shiftcal._drawing.palette import BLUE, MUTED, ORANGE
 from shiftcal.errors import InputError
 from shiftcal.report.figures._axes import columns_for
 from shiftcal.report.figures._page import WIDTH, Page, wrapped
 from shiftcal.report.figures._record import Record, same_length, within_one
-from shiftcal.report.figures._style import BLUE, MUTED, ORANGE, with_grid
+from shiftcal.report.figures._style import with_grid
 from shiftcal.report.figures.base import FigureData
 
 _MOST_COLUMNS = 4

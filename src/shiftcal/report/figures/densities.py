@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from shiftcal._drawing.palette import BLUE, CHOSEN, DARK, INK, LIGHT, MUTED, ORANGE
 from shiftcal._types import Floats
 from shiftcal.errors import InputError
-from shiftcal.report.figures._kernel_density import DIGITS, density, stretch, stretched_grid
+from shiftcal.numerics.kernel_density import DIGITS, stretch
+from shiftcal.report.figures._kernel_density import density, stretched_grid
 from shiftcal.report.figures._page import WIDTH, Page, wrapped
 from shiftcal.report.figures._record import Record, same_length, within_one
-from shiftcal.report.figures._style import BLUE, CHOSEN, DARK, INK, LIGHT, MUTED, ORANGE
 from shiftcal.report.figures.base import FigureData
 
 __all__ = ["Densities", "Surrogate", "density", "stretched_grid"]

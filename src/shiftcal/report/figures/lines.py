@@ -10,18 +10,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from shiftcal._drawing.palette import Look, looks
+from shiftcal._drawing.places import beside
 from shiftcal._types import Floats
 from shiftcal.errors import InputError
-from shiftcal.report.figures._axes import (
-    beside,
-    columns_for,
-    from_zero,
-    mark_categories,
-    mark_numbers,
-)
+from shiftcal.report.figures._axes import columns_for, from_zero, mark_categories, mark_numbers
 from shiftcal.report.figures._page import WIDTH, Page, wrapped
 from shiftcal.report.figures._record import Record, same_length
-from shiftcal.report.figures._style import Look, looks, with_grid
+from shiftcal.report.figures._style import with_grid
 from shiftcal.report.figures.base import FigureData
 
 # How much of the way to the next x the series of one x may take together.

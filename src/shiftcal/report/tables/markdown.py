@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shiftcal.report._markdown_text import bold, paragraphs, table_cell
+from shiftcal._markdown_text import bold, paragraphs, table_cell
 from shiftcal.report.tables._numbers import half_width, printed
 from shiftcal.report.tables.table import Cell, Column, Table
 

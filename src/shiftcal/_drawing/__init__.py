@@ -1,0 +1,1 @@
+"""What all pictures share: colours and markers, and where things stand."""

@@ -1,0 +1,94 @@
+"""What the demo says at the end."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from shiftcal.cli import _tables
+
+if TYPE_CHECKING:
+    from shiftcal.demo import Found, Met
+    from shiftcal.report.html.evidence import MethodFacts
+
+_HEADER = ("method", "T", "confidence", "ECE", "95% interval")
+
+
+def text_of(found: Found) -> str:
+    """All of it: the model, the bank, a table for each target, and where to go from here."""
+    return "\n".join(_lines(found))
+
+
+def pasted(words: Sequence[str]) -> str:
+    """A command as it can be pasted into a shell of this system."""
+    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+
+
+def _lines(found: Found) -> Iterator[str]:
+    yield (
+        f"The model: {found.made}. On the {found.n_calibration:,} {found.things} to calibrate on "
+        f"it is right in {found.clean_accuracy:.1%} and {found.clean_confidence:.1%} sure."
+    )
+    yield (
+        f"The bank: {found.n_sets} sets. Those {found.things} as they are, and with "
+        f"{', '.join(found.corruptions)}, each at five severities."
+    )
+    for met in found.met:
+        yield ""
+        yield from _target(met)
+    yield ""
+    yield (
+        "Vanilla is the model as it is. A good row has its confidence near the accuracy, and a "
+        "small ECE."
+    )
+    yield (
+        "Labels of the new data made the columns on the right and the true accuracies; no method "
+        "saw them."
+    )
+    yield f"{found.remark} When to use which, and when none: docs/choose.md"
+    yield ""
+    if found.report is None:
+        yield f"No report was written: {found.no_report}"
+    else:
+        yield f"The report: {found.report}"
+        yield f"  open {found.report.resolve().as_uri()}"
+    yield ""
+    yield "Next, with the files just made:"
+    for words in found.next:
+        yield f"  {pasted(words)}"
+    yield ""
+    yield f"({found.seconds:.0f} s)"
+
+
+def _target(met: Met) -> Iterator[str]:
+    facts = met.facts
+    title = met.target.title
+    yield f"{title[:1].upper()}{title[1:]} ({met.scores}, {facts.target.n:,} rows)"
+    accuracy, estimate = facts.target.accuracy, facts.estimate
+    assert accuracy is not None
+    told = f"true accuracy {accuracy.value:.4f}"
+    if estimate is not None:
+        told += (
+            f"; estimated without labels {estimate.value:.4f} "
+            f"({estimate.low:.4f} to {estimate.high:.4f})"
+        )
+    yield told
+    rows = [_row(one) for one in facts.methods]
+    for line in _tables.table(_HEADER, rows, right=_HEADER[1:]).splitlines():
+        yield f"  {line}"
+
+
+def _row(method: MethodFacts) -> list[str]:
+    error = method.ece
+    assert error is not None
+    ends = "-" if error.low is None or error.high is None else f"{error.low:.4f} to {error.high:.4f}"
+    return [
+        method.name,
+        _tables.temperature(method.temperature),
+        _tables.fraction(method.mean_confidence),
+        _tables.fraction(error.value),
+        ends,
+    ]

@@ -1,0 +1,252 @@
+"""A scikit-learn classifier with its calibration behind it."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any, Self, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils import assert_all_finite, indexable
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from shiftcal import maps, methods
+from shiftcal._checks import check_choice, check_count, check_fraction
+from shiftcal._registry import suggest
+from shiftcal._types import InputKind, Labels, Probs
+from shiftcal.errors import InputError, NotFittedError, UnknownName
+from shiftcal.export._held_out import held_out_rows, rows_of
+from shiftcal.maps import Map
+from shiftcal.methods import Method
+from shiftcal.methods._selection import Selection
+from shiftcal.models.sklearn import which_scores
+from shiftcal.scores import Scores
+
+
+class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """A fitted classifier whose ``predict_proba`` is calibrated.
+
+    With a fitted calibration it can be used at once. ``fit`` fits what is there to be fitted: of a
+    fitted classifier the calibration, on all rows, which must not be those it was trained on; of
+    one that is not fitted a copy of it on a part of the rows, and the calibration on the others.
+    ``adapt`` shows unlabelled rows to a method that looks at a target.
+
+    ``clone`` keeps a fitted classifier and copies it; in scikit-learn's ``FrozenEstimator`` it is
+    not copied.
+
+    Args:
+        estimator: The classifier, or a pipeline that ends in one.
+        calibration: A method or map, fitted or not, or the name of one.
+        scores: What is calibrated: ``"decision_function"`` or ``"predict_proba"``. By default
+            ``predict_proba`` for a calibration with ``input="probabilities"``, and for others the
+            decision function, or, of a classifier that has none, logarithms of probabilities.
+        holdout: Part of the rows of every class that ``fit`` keeps from a classifier which it has
+            to fit, for the calibration.
+        seed: Of their draw.
+
+    Attributes:
+        estimator_: The fitted classifier.
+        calibration_: The fitted calibration.
+        classes_: ``(k,)`` labels, in the order of the columns of ``predict_proba``.
+        n_features_in_: Number of features, if the classifier says so.
+        feature_names_in_: Their names, if the classifier knows them.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        calibration: Method | Map | str = "ts",
+        *,
+        scores: str | None = None,
+        holdout: float = 0.25,
+        seed: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.calibration = calibration
+        self.scores = scores
+        self.holdout = holdout
+        self.seed = seed
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the calibration, and before it the classifier if it is not fitted.
+
+        Args:
+            X: ``(n, d)``, whatever the classifier takes.
+            y: ``(n,)`` labels.
+
+        Raises:
+            InputError: If they cannot be used, or there are too few to hold some out.
+        """
+        fresh = _unfitted(self.calibration)
+        y = column_or_1d(y, warn=True)
+        X, y = indexable(X, y)  # coordinates, and what only looks like an array, have no rows
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+        fitted = self.estimator
+        if not _is_fitted(fitted):
+            check_fraction(self.holdout, name="holdout")
+            check_count(self.seed, name="seed", least=0)
+            kept, held = held_out_rows(y, self.holdout, self.seed)
+            fitted = clone(self.estimator).fit(rows_of(X, kept), y[kept])
+            X, y = rows_of(X, held), y[held]
+        scores = _scores(fitted, X, _which_scores(fitted, fresh, self.scores))
+        values = scores.as_kind(_kind(fresh)).values
+        self.calibration_ = fresh.fit(values, _indices(y, fitted.classes_))
+        self.estimator_ = fitted
+        return self
+
+    def adapt(self, X: Any, features: object = None) -> Selection:
+        """Show unlabelled rows of a target to the method; what it chose.
+
+        The calibration that was given is not changed: a copy of it is adapted.
+
+        Args:
+            X: ``(n, d)``, as for ``fit``.
+            features: As for the ``adapt`` of a method, for those that weigh by features.
+
+        Raises:
+            InputError: If the calibration is a map, which looks at no target.
+        """
+        fitted, calibration = self._ready()
+        if not isinstance(calibration, Method):
+            raise InputError(
+                f"a method adapts to a target; the calibration is the map {calibration.name()!r}, "
+                "which looks at none. Give a method, such as sac."
+            )
+        adapted = deepcopy(calibration)
+        chosen = adapted.adapt(self._scores_for(fitted, adapted, X), features)
+        self.estimator_, self.calibration_ = fitted, adapted
+        return chosen
+
+    def predict_proba(self, X: Any) -> Probs:
+        """Calibrated probabilities ``(n, k)``, columns in the order of ``classes_``."""
+        fitted, calibration = self._ready()
+        scores = self._scores_for(fitted, calibration, X)
+        if isinstance(calibration, Method):
+            return calibration.predict_proba(scores)
+        return calibration.predict_proba(scores.as_kind(_kind(calibration)).values)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class ``(n,)`` by ``predict_proba``."""
+        probs = self.predict_proba(X)
+        found: NDArray[Any] = self.classes_[probs.argmax(axis=1)]
+        return found
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels in the order of the columns."""
+        return np.asarray(self._ready()[0].classes_)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features the classifier was fitted with."""
+        return int(self._ready()[0].n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the features the classifier was fitted with."""
+        return np.asarray(self._ready()[0].feature_names_in_)
+
+    def _ready(self) -> tuple[Any, Method | Map]:
+        fitted = getattr(self, "estimator_", self.estimator)
+        calibration = getattr(self, "calibration_", self.calibration)
+        if not _is_fitted(fitted) or not _is_fitted_calibration(calibration):
+            raise NotFittedError(
+                "this CalibratedClassifier is not fitted yet; call fit before using it, or make it "
+                "of a fitted classifier and a fitted calibration."
+            )
+        return fitted, calibration
+
+    def _scores_for(self, fitted: Any, calibration: Method | Map, X: Any) -> Scores:
+        scores = _scores(fitted, X, _which_scores(fitted, calibration, self.scores))
+        names = tuple(str(label) for label in fitted.classes_)
+        known = getattr(calibration, "class_names_", None)
+        # Other names for the same classes are nothing to object to; another order of them is.
+        same = known is not None and sorted(known) == sorted(names)
+        return replace(scores, classes=names) if same else scores
+
+    def __sklearn_is_fitted__(self) -> bool:
+        try:
+            self._ready()
+        except NotFittedError:
+            return False
+        return True
+
+    def __sklearn_clone__(self) -> Self:
+        kept = {name: clone(one, safe=False) for name, one in self.get_params(deep=False).items()}
+        if _is_fitted(self.estimator) and not _is_fitted(kept["estimator"]):
+            kept["estimator"] = deepcopy(self.estimator)
+        if _is_fitted_calibration(self.calibration):
+            kept["calibration"] = deepcopy(self.calibration)
+        return type(self)(**kept)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if hasattr(self.estimator, "__sklearn_tags__"):
+            inner = self.estimator.__sklearn_tags__()
+            tags.input_tags = inner.input_tags
+            if inner.classifier_tags is not None:
+                tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+        return tags
+
+
+def _is_fitted(estimator: Any) -> bool:
+    return getattr(estimator, "classes_", None) is not None
+
+
+def _is_fitted_calibration(calibration: object) -> TypeGuard[Method | Map]:
+    return isinstance(calibration, Method | Map) and hasattr(calibration, "n_classes_")
+
+
+def _unfitted(calibration: object) -> Method | Map:
+    """A fresh calibration with the settings of the one given, or of the name given."""
+    if isinstance(calibration, str):
+        known = {**dict.fromkeys(methods.names(), methods), **dict.fromkeys(maps.names(), maps)}
+        if calibration not in known:
+            raise UnknownName(
+                f"no method or map is called {calibration!r}. {suggest(calibration, list(known))}"
+            )
+        made: Method | Map = known[calibration].get(calibration)()
+        return made
+    if not isinstance(calibration, Method | Map):
+        raise InputError(
+            "calibration must be a method or a map of shiftcal, or the name of one; got "
+            f"{type(calibration).__name__}."
+        )
+    return clone(calibration)
+
+
+def _kind(calibration: Method | Map) -> InputKind:
+    return check_choice(calibration.input, ("logits", "probabilities"), name="input")
+
+
+def _which_scores(estimator: Any, calibration: Method | Map, scores: str | None) -> str:
+    of_probabilities = _kind(calibration) == "probabilities"
+    if scores is None and of_probabilities and hasattr(estimator, "predict_proba"):
+        return "predict_proba"
+    return which_scores(estimator, scores)
+
+
+def _scores(estimator: Any, X: Any, name: str) -> Scores:
+    if len(estimator.classes_) < 2:
+        raise InputError(
+            "estimator must know two classes at least; it was fitted on one class, of which every "
+            "probability is 1. Fit it on rows of several classes."
+        )
+    given = np.asarray(getattr(estimator, name)(X))
+    values = np.column_stack([np.zeros_like(given), given]) if given.ndim == 1 else given
+    return Scores(values, input="probabilities" if name == "predict_proba" else "logits")
+
+
+def _indices(y: NDArray[Any], classes: Any) -> Labels:
+    places = {label: place for place, label in enumerate(np.asarray(classes).tolist())}
+    try:
+        return np.array([places[label] for label in y.tolist()], dtype=np.intp)
+    except KeyError as error:
+        raise InputError(
+            f"y must hold classes the classifier knows, {', '.join(map(repr, places))}; got "
+            f"{error.args[0]!r}."
+        ) from error

@@ -1,0 +1,12 @@
+"""Live use: logits as they come in, calibrated at once, with a word when the data has shifted.
+
+A :class:`Monitor` keeps sums of the last rows in blocks, chooses the calibration anew at the end of
+every block as its method would for those rows, and tells a shift from chance by limits that were
+set on streams redrawn from the clean set of the bank.
+"""
+
+from shiftcal.monitoring._update import KINDS, STATES, Event, Update
+from shiftcal.monitoring._windows import Exponential, Sliding, Window
+from shiftcal.monitoring.monitor import Monitor
+
+__all__ = ["KINDS", "STATES", "Event", "Exponential", "Monitor", "Sliding", "Update", "Window"]

@@ -1,0 +1,165 @@
+"""One compiled pass over a batch. Importing this file imports numba: only in functions.
+
+Rows are taken in lanes of fixed number and every loop over exponentials runs over all lanes, those
+that hold no row as well: a row then has the same bits wherever in a batch it comes, alone or among
+many. Sums are whole numbers, so that neither order nor grouping of the rows changes them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from shiftcal.monitoring._columns import BITS, FLOOR
+from shiftcal.numerics._jit import compiled
+from shiftcal.numerics.temperature.softmax_kernels import exp2
+
+LANES = 32
+_LOG2E = 1 / math.log(2.0)
+_LN2 = math.log(2.0)
+_UNIT = 2.0**BITS
+# Adding it leaves a whole number in the low bits, rounded to nearest.
+_SHIFTER = 1.5 * 2.0**52
+_ZERO = np.float64(_SHIFTER).view(np.int64)
+_LOWEST = -126.0
+PLAIN = {"error_model": "numpy"}
+FINITE = {"error_model": "numpy", "fastmath": {"contract", "nnan", "ninf", "nsz"}}
+
+
+@compiled(error_model="numpy")
+def is_plain(logits: Any, limit: Any, tolerance: Any) -> bool:
+    """Whether logits are finite, within the limit, and no probabilities: nothing to be asked."""
+    simplex = True
+    for r in range(logits.shape[0]):
+        total = 0.0
+        least = 0.0
+        for c in range(logits.shape[1]):
+            z = np.float64(logits[r, c])
+            if not abs(z) <= limit:
+                return False
+            total += z
+            least = min(least, z)
+        if least < 0 or abs(total - 1) > tolerance:
+            simplex = False
+    return not simplex
+
+
+@compiled(error_model="numpy")
+def pass_rows(
+    logits: Any, temperature: Any, sums: Any, confidence: Any, predicted: Any, probs: Any
+) -> None:
+    """Calibrate rows, and add what they hold to the sums of a block.
+
+    Args:
+        logits: ``(n, k)``.
+        temperature: What they are divided by.
+        sums: ``(2 k + 4,)`` whole numbers, see ``_columns``; added to.
+        confidence: ``(n,)`` gets the largest probability.
+        predicted: ``(n,)`` gets the first class that has it.
+        probs: ``(n, k)`` gets the probabilities, or ``(0, 0)``.
+    """
+    n, k = logits.shape
+    below = np.zeros((k, LANES))
+    powers = np.empty((k, LANES))
+    top = np.empty(LANES)
+    total = np.empty(LANES)
+    weighed = np.empty(LANES)
+    which = np.empty(LANES, np.int64)
+    for first in range(0, n, LANES):
+        m = min(LANES, n - first)
+        _turn(logits[first : first + m], below)
+        _tops(below, top, which)
+        predicted[first : first + m] = which[:m]
+        _powers(below, top, _LOG2E, powers, total, weighed)
+        _add_classes(powers, total, m, sums)
+        _add_rows(k, total, weighed, m, sums)
+        if temperature != 1.0:
+            _powers(below, top, _LOG2E / temperature, powers, total, weighed)
+        for r in range(m):
+            confidence[first + r] = 1 / total[r]
+        if probs.shape[0] > 0:
+            _divide(powers, total, probs[first : first + m])
+
+
+@njit(**PLAIN)
+def _turn(rows: Any, below: Any) -> None:
+    """Rows become lanes; what is in the other lanes stays, and is finite."""
+    for r in range(rows.shape[0]):
+        for c in range(rows.shape[1]):
+            below[c, r] = rows[r, c]
+
+
+@njit(**PLAIN)
+def _divide(powers: Any, total: Any, probs: Any) -> None:
+    """Probabilities of the rows in the first lanes."""
+    for r in range(probs.shape[0]):
+        for c in range(probs.shape[1]):
+            probs[r, c] = powers[c, r] / total[r]
+
+
+@njit(**PLAIN)
+def _tops(below: Any, top: Any, which: Any) -> None:
+    """The largest of each lane and the first class that has it."""
+    for r in range(LANES):
+        top[r] = below[0, r]
+        which[r] = 0
+    for c in range(1, below.shape[0]):
+        for r in range(LANES):
+            more = below[c, r] > top[r]
+            top[r] = below[c, r] if more else top[r]
+            which[r] = c if more else which[r]
+
+
+@njit(**FINITE)
+def _powers(below: Any, top: Any, b: Any, powers: Any, total: Any, weighed: Any) -> None:
+    """``e = 2^t`` with ``t = b (z - max z)``, and the sums of ``e`` and ``t e`` over classes."""
+    for r in range(LANES):
+        total[r] = 0.0
+        weighed[r] = 0.0
+    for c in range(below.shape[0]):
+        for r in range(LANES):
+            t = max((below[c, r] - top[r]) * b, _LOWEST)
+            e = exp2(t)
+            powers[c, r] = e
+            total[r] += e
+            weighed[r] += t * e
+
+
+@njit(**PLAIN)
+def _add_classes(powers: Any, total: Any, m: Any, sums: Any) -> None:
+    """Add ``p`` and ``p²`` of every class."""
+    k = powers.shape[0]
+    one = np.empty(LANES)
+    for r in range(LANES):
+        one[r] = 1 / total[r]
+    for c in range(k):
+        first = np.int64(0)
+        second = np.int64(0)
+        for r in range(m):
+            p = powers[c, r] * one[r]
+            first += _whole(p)
+            second += _whole(p * p)
+        sums[2 + c] += first
+        sums[2 + k + c] += second
+
+
+@njit(**PLAIN)
+def _add_rows(k: Any, total: Any, weighed: Any, m: Any, sums: Any) -> None:
+    """Add p_max, entropy, p_max² and the logarithm of what is left of 1."""
+    for r in range(m):
+        one = 1 / total[r]
+        entropy = math.log(total[r]) - _LN2 * (weighed[r] * one)
+        rest = max((total[r] - 1) * one, FLOOR)
+        sums[0] += _whole(one)
+        sums[1] += _whole(max(entropy, 0.0))
+        sums[2 + 2 * k] += _whole(one * one)
+        sums[3 + 2 * k] += _whole(-math.log(rest))
+
+
+@njit(**PLAIN)
+def _whole(value: Any) -> Any:
+    """The nearest whole number of units, of a value from 0 to below 2^11."""
+    return np.float64(value * _UNIT + _SHIFTER).view(np.int64) - _ZERO

@@ -1,0 +1,264 @@
+"""``shiftcal apply --groups``, and the interval of a temperature."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from ladder_data import STEPS, draw
+
+from shiftcal import load, read_scores
+from shiftcal.grouping import GroupedCalibration
+
+SITES = ["north"] * 300 + ["south"] * 150 + ["west"] * 10
+
+
+@pytest.fixture
+def mixed(fitted):
+    """``mixed.npz``, a target of three sites without ids, beside a fitted ``sac.json``."""
+    sizes = ((300, STEPS[0], 1), (150, STEPS[4], 2), (10, STEPS[2], 3))
+    np.savez("mixed.npz", logits=np.concatenate([draw(n, s, seed=i)[0] for n, s, i in sizes]))
+    fitted.with_name("sites.txt").write_text("\n".join(SITES) + "\n", "utf-8")
+    return fitted
+
+
+def expected(method="sac.json", target="mixed.npz", groups=SITES):
+    grouped = GroupedCalibration(load(method))
+    values = read_scores(target).values
+    return grouped.adapt(values, groups), grouped.predict_proba(values, groups)
+
+
+def write_groups(name):
+    table = pd.DataFrame({"group": SITES, "camera": [f"{s}-1" for s in SITES]})
+    match name.partition(":")[0]:
+        case "sites.npy":
+            np.save("sites.npy", np.array(SITES))
+        case "sites.npz":
+            np.savez("sites.npz", groups=np.array(SITES), camera=np.array(table["camera"], str))
+        case "sites.csv":
+            table.to_csv("sites.csv", index=False)
+        case "sites.parquet":
+            table.to_parquet("sites.parquet")
+        case "one.csv":
+            table[["group"]].rename(columns={"group": "place"}).to_csv("one.csv", index=False)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sites.txt",
+        "sites.npy",
+        "sites.npz",
+        "sites.csv",
+        "sites.parquet",
+        "one.csv",
+        "sites.csv:camera",
+        "sites.parquet:camera",
+        "sites.npz:camera",
+    ],
+)
+def test_it_writes_what_the_python_interface_predicts(mixed, shiftcal, name):
+    write_groups(name)
+    done = shiftcal(f"apply sac.json mixed.npz --groups {name} -o out.npz")
+    assert (done.status, done.err) == (0, "")
+    _, probs = expected()
+    np.testing.assert_array_equal(read_scores("out.npz").values, probs)
+
+
+def test_groups_may_be_a_column_of_the_target_itself(mixed, shiftcal):
+    logits = read_scores("mixed.npz").values
+    table = pd.DataFrame(logits, columns=[f"logit_{i}" for i in range(6)])
+    table["site"] = SITES
+    table.to_csv("mixed.csv", index=False)
+    done = shiftcal("apply sac.json mixed.csv --groups mixed.csv:site -o out.npz")
+    assert (done.status, done.err) == (0, "")
+    np.testing.assert_allclose(read_scores("out.npz").values, expected()[1], atol=1e-12)
+
+
+def test_the_text_shows_every_group(mixed, shiftcal):
+    chosen, probs = expected()
+    out = shiftcal("apply sac.json mixed.npz --groups sites.txt -o out.npz").out
+    lines = out.splitlines()
+    assert lines[0].split() == ["group", "rows", "own", "T", "weight", "T", "own", "set", "flags"]
+    for line, (name, choice) in zip(lines[1:4], chosen.groups.items(), strict=True):
+        cells = line.split()
+        assert cells[:2] == [name, str(choice.rows)]
+        assert cells[2:5] == [
+            f"{choice.own.temperature:.3f}",
+            f"{choice.weight:.2f}",
+            f"{choice.temperature:.3f}",
+        ]
+    assert f"all rows         {chosen.everything}" in out
+    assert f"mean confidence  {probs.max(axis=1).mean():.4f} (before: " in out
+    assert out.endswith("460 rows written to out.npz\n")
+
+
+def test_the_json_document(mixed, shiftcal_json):
+    document = shiftcal_json("apply sac.json mixed.npz --groups sites.txt -o out.npz")
+    chosen, _ = expected()
+    assert document["selection"]["index"] == chosen.everything.index
+    assert set(document["groups"]) == {
+        "groups",
+        "within",
+        "between",
+        "shrunk",
+        "flags",
+        "borrowed",
+        "outside",
+    }
+    for name, choice in chosen.groups.items():
+        found = document["groups"]["groups"][name]
+        assert found["weight"] == choice.weight
+        assert found["temperature"] == choice.temperature
+        assert found["own"]["set_name"] == choice.own.set_name
+
+
+def test_without_groups_the_document_has_none(mixed, shiftcal_json):
+    assert shiftcal_json("apply sac.json mixed.npz -o out.npz")["groups"] is None
+
+
+def test_rows_are_joined_by_ids_where_both_files_have_them(mixed, shiftcal):
+    logits = read_scores("mixed.npz").values
+    ids = np.array([f"img {i}" for i in range(len(SITES))])
+    np.savez("named.npz", logits=logits, ids=ids)
+    table = pd.DataFrame({"id": ids, "site": SITES}).sample(frac=1, random_state=1)
+    for name, write in (("s.csv", table.to_csv), ("s.parquet", table.to_parquet)):
+        write(name, index=False)
+        done = shiftcal(f"apply sac.json named.npz --groups {name} -o out.npz")
+        assert (done.status, done.err) == (0, "")
+        np.testing.assert_array_equal(read_scores("out.npz").values, expected()[1])
+
+
+def test_where_one_file_only_has_ids_a_warning_tells(mixed, shiftcal):
+    pd.DataFrame({"id": range(460), "group": SITES}).to_csv("s.csv", index=False)
+    done = shiftcal("apply sac.json mixed.npz --groups s.csv -o out.npz")
+    assert done.status == 0
+    assert "s.csv were joined by order: it has ids, the scores have none" in done.err
+
+
+def test_groups_that_do_not_differ_are_told_of(mixed, shiftcal):
+    np.save("halves.npy", np.arange(300) % 2)
+    logits = np.repeat(read_scores("mixed.npz").values[:150], 2, axis=0)
+    np.savez("alike.npz", logits=logits)
+    out = shiftcal("apply sac.json alike.npz --groups halves.npy -o out.npz").out
+    assert "no-difference: the 2 groups differ in mean confidence by no more than chance" in out
+
+
+def test_groups_outside_the_bank_are_told_of(mixed, shiftcal):
+    logits = read_scores("mixed.npz").values.copy()
+    logits[300:450] /= 100
+    np.savez("flat.npz", logits=logits)
+    out = shiftcal("apply sac.json flat.npz --groups sites.txt -o out.npz").out
+    assert "outside the bank  south\n" in out
+
+
+def test_many_groups_are_counted(mixed, shiftcal, shiftcal_json):
+    np.save("many.npy", np.arange(460) // 4)
+    out = shiftcal("apply sac.json mixed.npz --groups many.npy -o out.npz").out
+    assert "... and 65 groups more (--json has all)" in out
+    document = shiftcal_json("apply sac.json mixed.npz --groups many.npy -o out.npz")
+    assert len(document["groups"]["groups"]) == 115
+
+
+@pytest.mark.parametrize(
+    ("groups", "reason"),
+    [
+        ("site.txt", "site.txt does not exist. Did you mean 'sites.txt'?"),
+        ("sites.txt:camera", "sites.txt: it has no columns, so that 'camera' names nothing"),
+        ("short.txt", "short.txt: groups must have one entry per row: 460 rows, 2 entries"),
+        ("gap.txt", "gap.txt: groups must be given for every row; that of row 1 is missing"),
+        ("gap.csv", "gap.csv: groups must be given for every row; that of row 2 is missing"),
+        ("two.csv", "two.csv: there must be a column 'group' in it; there is none."),
+        ("two.csv", "Name the column: FILE:COLUMN"),
+        ("two.csv:cam", "there must be a column 'cam' in it; there is none. Did you mean 'camera'"),
+        ("twice.csv", "twice.csv: column names must differ from one another; 'group' comes twice"),
+        ("ragged.csv", "ragged.csv, line 3: every row must have 2 cells"),
+        ("empty.txt", "empty.txt is empty"),
+        ("latin.txt", "latin.txt could not be read as text in UTF-8"),
+        ("sac.json", "must hold the groups of rows and end in .npy, .npz"),
+        ("mixed.npz", "mixed.npz: there must be an array 'groups' in it"),
+        ("pickle.npy", "pickle.npy"),
+        ("broken.parquet", "broken.parquet"),
+        ("fractions.npy", "fractions.npy: groups must be names, whole numbers or dates"),
+        ("unnamed.csv", "460 of 460 rows have no group here"),
+    ],
+)
+def test_files_of_groups_that_cannot_be_used_are_refused(mixed, files, refused, groups, reason):
+    texts = {
+        "short.txt": "a\nb\n",
+        "gap.txt": "a\n\nb" + "\nb" * 457,
+        "gap.csv": "id,group\n" + "\n".join(f"{i},{'' if i == 2 else 'a'}" for i in range(460)),
+        "two.csv": "camera,site\na,b\n",
+        "twice.csv": "group,group\na,b\n",
+        "ragged.csv": "group,site\na,b\na\n",
+        "empty.txt": "",
+        "unnamed.csv": "id,group\n" + "\n".join(f"other {i},a" for i in range(460)),
+    }
+    if groups in texts:
+        (files / groups).write_text(texts[groups], "utf-8")
+    (files / "two.csv").write_text(texts["two.csv"])
+    (files / "latin.txt").write_bytes(b"caf\xe9\n" * 460)
+    np.save("pickle.npy", np.array(["a", None] * 230, dtype=object), allow_pickle=True)
+    np.save("fractions.npy", np.linspace(0.1, 1, 460))
+    (files / "broken.parquet").write_bytes(b"PAR1" + b"\0" * 40)
+    target = "mixed.npz"
+    if groups in ("unnamed.csv", "gap.csv"):
+        target = "named.npz"
+        ids = np.arange(460).astype(str)
+        np.savez(target, logits=read_scores("mixed.npz").values, ids=ids)
+    assert reason in refused(f"apply sac.json {target} -o out.npz --groups {groups}")
+    assert not (files / "out.npz").exists()
+
+
+def test_the_file_of_groups_is_not_replaced(mixed, refused):
+    write_groups("sites.npz")
+    reason = refused("apply sac.json mixed.npz -o sites.npz --groups sites.npz:camera")
+    assert "sites.npz is read by this command" in reason
+
+
+def test_a_method_with_nothing_to_choose_is_refused(mixed, shiftcal, refused):
+    shiftcal("fit --method ts --surrogate clean.npz -o ts.json")
+    reason = refused("apply ts.json mixed.npz -o out.npz --groups sites.txt")
+    assert "ts calibrates every target alike" in reason
+
+
+def test_statistics_have_no_groups(mixed, refused):
+    from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
+
+    ScoreStatistics.of(read_scores("mixed.npz")).write("mixed.json")
+    reason = refused("apply sac.json mixed.json --groups sites.txt")
+    assert "rows are needed to calibrate groups of them" in reason
+
+
+def test_a_file_with_a_colon_in_its_name_is_a_file(mixed, shiftcal):
+    shutil.copy("sites.txt", "sites:old.txt")
+    assert shiftcal("apply sac.json mixed.npz -o out.npz --groups sites:old.txt").status == 0
+
+
+def test_the_features_of_the_target_are_used(mixed, shiftcal, bank):
+    assert shiftcal("fit --method cpcs -o cpcs.json --source-train train.npz", bank).status == 0
+    np.save("days.npy", np.arange(500) // 250)
+    done = shiftcal("apply cpcs.json target.npz -o out.npz --groups days.npy")
+    assert done.status == 0
+    assert "joined by order: it has no ids, the scores have" in done.err
+
+
+def test_the_interval_of_the_temperature_is_printed(files, shiftcal, shiftcal_json, bank):
+    assert shiftcal("fit --method rehearsal -o r.json", bank).status == 0
+    out = shiftcal("apply r.json target.npz -o out.npz").out
+    selection = load("r.json").adapt(read_scores("target.npz").values)
+    interval = selection.temperature_interval
+    line = f"{selection.temperature:.3f} ({interval.low:.3f} to {interval.high:.3f}, 95% interval)"
+    assert line in out
+    document = shiftcal_json("apply r.json target.npz -o out.npz")
+    assert document["selection"]["temperature_interval"]["low"] == interval.low
+    assert json.dumps(document["groups"]) == "null"
+
+
+def test_a_temperature_without_an_interval_stands_alone(fitted, shiftcal):
+    lines = shiftcal("apply sac.json target.npz -o out.npz").out.splitlines()
+    (line,) = (line for line in lines if line.startswith("temperature"))
+    assert line.split() == ["temperature", line.split()[1]]

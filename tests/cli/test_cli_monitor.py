@@ -1,0 +1,475 @@
+"""``shiftcal monitor`` on whole streams."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import sys
+
+import numpy as np
+import pytest
+from ladder_data import STEPS, draw
+from monitor_streams import arrow, columns, jsonl, npy
+
+import shiftcal as sc
+from shiftcal.cli._monitor_spec import Fitting, _window
+from shiftcal.monitoring import Exponential, Monitor, Sliding
+from shiftcal.scores._origin import model_digest
+
+CLEAN = draw(600, STEPS[0], seed=1)[0]
+SHIFTED = draw(600, STEPS[3], seed=2)[0]
+BEYOND = CLEAN * 0.05  # less sure than any set of the bank
+STREAM = np.concatenate([CLEAN, SHIFTED, BEYOND])
+
+
+def batches(rows=150, z=STREAM):
+    return [z[i : i + rows] for i in range(0, len(z), rows)]
+
+
+@pytest.fixture
+def monitor(watched, shiftcal, monkeypatch):
+    """``monitor("sac.json --json", stdin=b"...")``: status, out and err."""
+
+    def call(*words, stdin=None):
+        content = npy(*batches()) if stdin is None else stdin
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        return shiftcal("monitor", *words)
+
+    return call
+
+
+@pytest.fixture
+def lines(monitor):
+    """The lines of ``--json``, after checking the status."""
+
+    def call(*words, status=0, **options):
+        done = monitor(*words, "--json", **options)
+        assert done.status == status, done.err
+        return [json.loads(line, parse_constant=pytest.fail) for line in done.out.splitlines()]
+
+    return call
+
+
+def of(kind, found):
+    return [line for line in found if line["type"] == kind]
+
+
+def read(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_the_numbers_are_those_of_the_python_interface(watched, lines):
+    found = lines("rehearsal.json --every 300 --confidences c.jsonl")
+    told = sc.load("rehearsal.json")
+    updates = [told.feed(z) for z in batches(300)]
+    windows = of("window", found)
+    assert [line["row"] for line in windows] == [300, 600, 900, 1200, 1500, 1800]
+    for line, update in zip(windows, updates, strict=True):
+        assert line["state"] == update.state
+        assert line["temperature"] == update.temperature
+        assert line["statistic"] == update.statistic
+        assert line["mean_confidence"] == pytest.approx(update.confidence.mean(), abs=2**-32)
+        assert line["raw_mean_confidence"] == update.selection.mean_confidence
+        assert line["accuracy"] == {
+            name: getattr(update.estimate, name) for name in ("value", "low", "high", "level")
+        }
+    events = [event.to_dict() for update in updates for event in update.events]
+    assert [{"type": "event", **event} for event in events] == of("event", found)
+    assert {"shift-began", "outside-bank"} <= {event["kind"] for event in events}
+    rows = read(watched / "c.jsonl")
+    assert [row["row"] for row in rows] == list(range(len(STREAM)))
+    assert [row["confidence"] for row in rows] == np.concatenate(
+        [update.confidence for update in updates]
+    ).tolist()
+    assert [row["predicted"] for row in rows] == STREAM.argmax(axis=1).tolist()
+
+
+def test_the_first_and_the_last_line_say_what_was_done(lines):
+    first, *_, last = lines("sac.json")
+    assert first == {
+        "type": "start",
+        "shiftcal": sc.__version__,
+        "command": "monitor",
+        "method": "sac",
+        "every": 200,
+        "row": 0,
+        "state": "filling",
+        "state_file": None,
+    }
+    events = last.pop("events")
+    assert events["shift-began"] >= 1
+    assert last == {
+        "type": "end",
+        "by": "input",
+        "rows": 1800,
+        "batches": 12,
+        "malformed": 0,
+        "row": 1800,
+        "state": "outside-bank",
+        "followed": False,
+    }
+
+
+@pytest.mark.parametrize("spec", ["sac.json", "rehearsal.json"])
+def test_neither_the_format_nor_the_size_of_batches_changes_a_line(lines, watched, spec):
+    expected = None
+    for stdin in (
+        npy(*batches()),
+        npy(STREAM),
+        npy(*batches(37)),
+        npy(*batches(1)),
+        jsonl(*[z.tolist() for z in batches(64)]),
+        jsonl(*[z[0].tolist() for z in batches(1)]),
+        arrow(*[columns(z) for z in batches(100)]),
+    ):
+        found = lines(spec, "--confidences c.jsonl", stdin=stdin)
+        told = found[:-1], (watched / "c.jsonl").read_bytes()
+        (watched / "c.jsonl").unlink()
+        expected = expected or told
+        assert told == expected
+
+
+def test_text_has_a_line_a_window_and_a_line_an_event(monitor):
+    out = monitor("rehearsal.json").out.splitlines()
+    assert out[0].startswith("row 200  normal  T ")
+    assert "accuracy 0." in out[0]
+    assert "(raw 0." in out[0]
+    assert any(line.startswith("event  row ") and "shift-began: " in line for line in out)
+    assert out[-1].startswith("end  1,800 rows in 12 batches, ")
+    assert out[-1].endswith(" events; at row 1,800, outside-bank")
+    assert "accuracy" not in monitor("sac.json").out
+
+
+def test_the_clock_and_the_ids_of_the_sender_come_out_again(watched, lines):
+    z = batches(100)
+    sent = [
+        {"logits": rows.tolist(), "at": 10.5 * i, "id": [f"{i}-{j}" for j in range(len(rows))]}
+        for i, rows in enumerate(z)
+    ]
+    found = lines("sac.json --confidences c.jsonl", stdin=jsonl(*sent))
+    for line in of("window", found) + of("event", found):
+        assert line["at"] == 10.5 * ((line["row"] - 1) // 100)
+    assert [row["id"] for row in read(watched / "c.jsonl")[98:102]] == [
+        "0-98",
+        "0-99",
+        "1-0",
+        "1-1",
+    ]
+
+
+def test_probabilities_that_say_so_are_taken(lines):
+    from scipy.special import softmax
+
+    plain = lines("sac.json", stdin=jsonl(*[{"logits": z.tolist()} for z in batches()]))
+    p = [{"probabilities": softmax(z, axis=1).tolist()} for z in batches()]
+    for line, other in zip(plain[1:-1], lines("sac.json", stdin=jsonl(*p))[1:-1], strict=True):
+        assert (line["row"], line["state"]) == (other["row"], other["state"])
+        if line["type"] == "window":
+            assert line["mean_confidence"] == pytest.approx(other["mean_confidence"], abs=1e-9)
+
+
+def test_confidences_may_stand_among_the_lines(lines, watched):
+    to_file = lines("sac.json --confidences c.jsonl")
+    mixed = lines("sac.json --confidences -")
+    assert of("confidence", mixed) == read(watched / "c.jsonl")
+    assert [line for line in mixed if line["type"] != "confidence"] == to_file
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv", ".parquet", ".safetensors"])
+def test_a_folder_of_scores_files_is_a_stream(lines, watched, suffix):
+    (watched / "in").mkdir()
+    for i, z in enumerate(batches(300)):
+        scores = sc.Scores(values=z)
+        path = watched / "in" / f"{i:03}{suffix}"
+        if suffix == ".npy":
+            np.save(path, z)
+            np.save(path.with_name(f"{i:03}_labels.npy"), np.zeros(len(z), int))
+        else:
+            sc.write_scores(path, scores)
+    found = lines("sac.json --follow in --once --settle 0", stdin=b"")
+    assert found[:-1] == lines("sac.json")[:-1]
+    assert (found[-1]["batches"], found[-1]["followed"]) == (6, True)
+
+
+def test_a_monitor_is_fitted_on_a_bank_and_kept(lines, monitor, watched):
+    words = "bank --method sac --estimator none --half-life 40 --false-alarms 3 --set distance=mean"
+    done = monitor(words, "--save kept.json", stdin=b"")
+    assert (done.status, done.out) == (0, "")
+    assert done.err == "note: the monitor is saved as kept.json; there was nothing to read.\n"
+    kept = sc.load("kept.json")
+    assert isinstance(kept, Monitor)
+    assert (kept.rows, kept.window.half_life, kept.false_alarms) == (0, 40, 3)
+    found = lines(words)
+    assert found[0]["every"] == 200
+    assert found == lines("kept.json")
+
+
+def test_a_saved_monitor_goes_on_from_the_stream_it_has_seen(lines):
+    told = sc.load("sac.json")
+    told.feed(STREAM[:300])
+    told.save("later.json")
+    found = lines("later.json --every 100", stdin=npy(STREAM[300:]))
+    assert found[0]["row"] == 300
+    assert found[1:-1] == [
+        line for line in lines("sac.json --every 100")[1:-1] if line["row"] > 300
+    ]
+
+
+@pytest.mark.parametrize(("gate", "kind"), [("shift", "shift-began"), ("outside-bank",) * 2])
+def test_a_gate_ends_it_with_status_1_after_the_batch(monitor, lines, watched, gate, kind):
+    whole = lines("sac.json --confidences whole.jsonl")
+    row = next(line["row"] for line in of("event", whole) if line["kind"] == kind)
+    words = f"sac.json --fail-on {gate} --state s.json --confidences c.jsonl"
+    found = lines(words, status=1)
+    assert (found[-1]["by"], found[-1]["row"]) == ("gate", -(-row // 150) * 150)
+    assert of("event", found)[-1]["kind"] == kind
+    done = monitor(words, "--replay")  # goes on: the state is not entered anew
+    assert done.status == 0
+    assert (watched / "c.jsonl").read_bytes() == (watched / "whole.jsonl").read_bytes()
+    again = monitor(words.replace("s.json", "t.json").replace("c.jsonl", "d.jsonl"))
+    assert again.err.startswith(f"gate failed: {kind} at row {row:,}: ")
+
+
+def test_a_run_that_is_cut_anywhere_goes_on_to_the_same_bits(lines, watched):
+    whole = lines("rehearsal.json --every 70 --confidences whole.jsonl")[1:-1]
+    told, sent = [], batches(45)
+    for cut in range(0, len(sent), 7):
+        words = "rehearsal.json --every 70 --state s.json --confidences c.jsonl"
+        told += lines(words, stdin=npy(*sent[cut : cut + 7]))[1:-1]
+    assert told == whole
+    assert (watched / "c.jsonl").read_bytes() == (watched / "whole.jsonl").read_bytes()
+
+
+def test_replay_passes_over_what_the_state_has_seen(lines, monitor):
+    whole = lines("sac.json")
+    sent = batches()
+    bad = [sent[0][:, :2], *sent]
+    skipping = "sac.json --state s.json --on-error skip"
+    first = lines(skipping, stdin=npy(*bad[:6]))
+    second = lines(skipping, "--replay", stdin=npy(*bad))
+    told = [line for line in first[1:-1] + second[1:-1] if line["type"] != "malformed"]
+    assert told == whole[1:-1]
+    done = monitor(skipping, "--replay", stdin=npy(*bad[:3]))
+    assert done.status == 2
+    assert "must begin with the 13 batches that the state has seen; it ended after 3" in done.err
+
+
+@pytest.mark.parametrize("kind", ["nan", "inf", "huge", "classes", "probabilities", "empty"])
+@pytest.mark.parametrize("write", [npy, lambda *z: jsonl(*[rows.tolist() for rows in z])])
+def test_a_bad_batch_stops_or_is_skipped_as_if_it_had_not_come(
+    monitor, lines, watched, kind, write
+):
+    good = batches()
+    bad = good[3].copy()
+    bad[-1, 0] = {"nan": np.nan, "inf": -np.inf, "huge": 1e31}.get(kind, 0)
+    changed = {
+        "classes": bad[:, 1:],
+        "probabilities": np.full((20, 6), 1 / 6),
+        "empty": bad[:0].reshape(0, 6),
+    }
+    sent = write(*good[:4], changed.get(kind, bad), *good[4:])
+    whole = lines("sac.json --confidences whole.jsonl")
+    found = lines("sac.json --on-error skip --confidences c.jsonl", stdin=sent)
+    assert [line for line in found if line["type"] != "malformed"][:-1] == whole[:-1]
+    assert (watched / "c.jsonl").read_bytes() == (watched / "whole.jsonl").read_bytes()
+    assert (found[-1]["malformed"], found[-1]["batches"]) == (1, 12)
+    (told,) = of("malformed", found)
+    assert told["where"].startswith("batch 5 (bytes " if write is npy else "line 5")
+    done = monitor("sac.json", stdin=sent)
+    assert done.status == 2
+    assert done.err.startswith(f"error: {told['where']}: ")
+    assert done.err.count("\n") == 1
+    assert done.out.splitlines()[-1].startswith("end  600 rows in 4 batches, 1 malformed, ")
+
+
+def test_a_broken_array_stops_even_where_others_are_skipped(monitor):
+    done = monitor(
+        "sac.json --on-error skip", stdin=npy(STREAM[:150]) + b"\x93NUMPY\x01\x00\xff\xff"
+    )
+    assert done.status == 2
+    assert "error: batch 2 (from byte 7328): the header must be that of an .npy array" in done.err
+    assert "Where the next array begins cannot be known" in done.err
+
+
+def test_a_batch_of_which_a_part_is_refused_leaves_no_trace(lines, watched):
+    mixed = STREAM[:150].copy()
+    mixed[60:130] = 1 / 6  # between two lines is a piece that looks like probabilities
+    words = "sac.json --every 70 --on-error skip --confidences"
+    found = lines(words, "c.jsonl", stdin=npy(STREAM[:150], mixed, *batches()[1:]))
+    whole = lines(words, "whole.jsonl")
+    (told,) = of("malformed", found)
+    assert "these logits are probabilities" in told["message"]
+    assert [line for line in found if line["type"] != "malformed"][:-1] == whole[:-1]
+    assert (watched / "c.jsonl").read_bytes() == (watched / "whole.jsonl").read_bytes()
+
+
+def test_a_bad_file_is_left_out_once_and_for_all(lines, monitor, watched):
+    (watched / "in").mkdir()
+    np.savez("in/a.npz", logits=STREAM[:300])
+    (watched / "in" / "b.npz").write_bytes(b"PK\x03\x04 half of it")
+    words = "sac.json --follow in --once --settle 0 --state s.json"
+    done = monitor(words)
+    assert done.status == 2
+    assert done.err.startswith("error: in/b.npz could not be read as an .npz archive")
+    found = lines(words, "--on-error skip")
+    assert [line["where"] for line in of("malformed", found)] == ["file b.npz"]
+    assert found[-1]["rows"] == 0
+    np.savez("in/c.npz", logits=STREAM[300:])
+    found = lines(words)
+    assert (found[-1]["rows"], found[-1]["malformed"]) == (1500, 0)
+    assert found[1:-1] == [line for line in lines("sac.json")[1:-1] if line["row"] > 300]
+
+
+def test_an_empty_folder_is_no_error(lines, watched):
+    (watched / "in").mkdir()
+    found = lines("sac.json --follow in --once")
+    assert found[-1]["rows"] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("nowhere.json", "nowhere.json does not exist. Name a monitor that Monitor.save"),
+        ("method.json", "method.json holds the method 'ts', not a monitor"),
+        ("bank/bank.json", "is not a saved shiftcal method"),
+        ("sac.json --method ts --window 100", "--method, --window say how a monitor is fitted"),
+        ("bank --window 100 --half-life 10", "--window and --half-life exclude one another"),
+        ("bank --method sax", "no method is called 'sax'"),
+        ("bank --method pseudocal", "pseudocal"),
+        ("bank --estimator rehearse", "no accuracy estimator is called 'rehearse'"),
+        ("bank --set nonsense=1", "nonsense"),
+        ("bank --save kept.txt", "kept.txt must end in .json"),
+        ("bank --save no/kept.json", "there is no folder no"),
+        ("sac.json --once", "--once goes with --follow DIR"),
+        ("sac.json --settle 1", "--settle goes with --follow DIR"),
+        ("sac.json --follow nowhere", "nowhere does not exist. Name the folder"),
+        ("sac.json --follow sac.json", "sac.json is not a folder"),
+        ("sac.json --follow bank --format npy", "--format is about standard input"),
+        ("sac.json --follow bank --replay --state s.json", "--replay is about standard input"),
+        ("sac.json --replay", "--replay goes with --state FILE"),
+        ("sac.json --format csv", "--format must be one of 'npy', 'arrow', 'jsonl'; got 'csv'"),
+        ("sac.json --on-error ignore", "--on-error must be one of 'stop', 'skip'"),
+        ("sac.json --fail-on shifted", "--fail-on must be one of 'outside-bank', 'shift'"),
+        ("sac.json --confidences -", "Give --json too, or name a file"),
+        ("sac.json --confidences no/c.jsonl", "there is no folder no"),
+        ("sac.json --confidences sac.json", "is read by this command and must not be replaced"),
+        ("sac.json --state sac.json", "is read by this command and must not be replaced"),
+        ("sac.json --state s --confidences ./s", "must be two files; both are one"),
+        ("sac.json --state bank", "bank is a folder"),
+        ("sac.json --state method.json", "is not the state of a monitor"),
+        ("sac.json --metrics-host ::1", "--metrics-host goes with --metrics-port N"),
+        ("sac.json --metrics-port 0 --metrics-host 192.0.2.1", "metrics cannot be served at 192"),
+        ("sac.json --every 0", "--every"),
+        ("sac.json --max-batch-rows 100", "at most 100 rows; this one says 150"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_one_line(monitor, watched, words, reason):
+    sc.TS().fit(*draw(100, 1.0, seed=0)).save("method.json")
+    before = sorted(watched.rglob("*"))
+    done = monitor(words)
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("error: ")
+    assert done.err.count("\n") == 1
+    assert reason in done.err
+    assert sorted(watched.rglob("*")) == before
+
+
+def test_a_state_of_another_monitor_or_folder_is_refused(monitor, lines, watched):
+    lines("sac.json --state s.json")
+    done = monitor("rehearsal.json --state s.json")
+    assert done.status == 2
+    assert "s.json cannot be gone on with: " in done.err
+    for name in ("one", "two"):
+        (watched / name).mkdir()
+    lines("sac.json --follow one --once --state f.json", stdin=b"")
+    np.savez("one/a.npz", logits=STREAM)
+    lines("sac.json --follow one --once --settle 0 --state f.json", stdin=b"")
+    done = monitor("sac.json --follow two --once --state f.json")
+    assert "f.json is the state of a monitor that follows " in done.err
+
+
+def test_a_row_that_may_be_probabilities_is_told_of_once(monitor):
+    done = monitor("sac.json", stdin=jsonl(*[[0.5, 0.5, 0, 0, 0, 0]] * 50))
+    assert done.status == 0
+    assert done.err.count("these logits look like probabilities") == 1
+
+
+def test_without_prometheus_the_extra_is_named(monitor, monkeypatch):
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    done = monitor("sac.json --metrics-port 0")
+    assert done.status == 2
+    assert "--metrics-port needs prometheus_client, which is not installed" in done.err
+    assert "shiftcal[monitor]" in done.err
+
+
+def test_files_of_another_model_are_told_of_once(monitor, watched):
+    def origin(print_):
+        made = {"model": {"fingerprint": print_, "preprocessing": {}}}
+        return {"origin": np.array(json.dumps(made))}
+
+    told = sc.load("sac.json")
+    told.method_.model_ = model_digest(json.loads(str(origin("one")["origin"])))
+    told.digest_ = told._digest()
+    told.save("one.json")
+    (watched / "in").mkdir()
+    for i, print_ in enumerate(("one", "other", "other")):
+        np.savez(f"in/{i}.npz", logits=CLEAN, **origin(print_))
+    done = monitor("one.json --follow in --once --settle 0")
+    assert done.status == 0
+    (said,) = done.err.splitlines()
+    assert said.startswith("warning: in/1.npz was scored by another model")
+    assert "the bank that the monitor was fitted on" in said
+
+
+def test_the_window_of_a_bank_is_chosen_by_options():
+    def window(**said):
+        nothing = dict.fromkeys(("method", "estimator", "window", "half_life", "false_alarms"))
+        return _window(Fitting(**{**nothing, **said}, set_=[], save=None)).plan()
+
+    assert (window().rows, window().block) == (Sliding().plan().rows, Sliding().plan().block)
+    assert window(window=500).rows == 500
+    assert window(half_life=80).block == Exponential(half_life=80).plan().block
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_a_batch_is_at_work_waits_for_its_end(
+    monitor, watched, monkeypatch, number, status
+):
+    feed, sent = Monitor.feed, []
+
+    def signalled(self, *arguments, **options):
+        if self.rows == 150 and not sent:
+            sent.append(os.kill(os.getpid(), number))
+        return feed(self, *arguments, **options)
+
+    monkeypatch.setattr(Monitor, "feed", signalled)
+    words = "sac.json --every 20 --state s.json --confidences c.jsonl"
+    before = signal.getsignal(number)
+    done = monitor(words)
+    assert done.status == status
+    assert signal.getsignal(number) == before
+    assert done.out.splitlines()[-1].startswith("end  300 rows in 2 batches, ")
+    assert len(read(watched / "c.jsonl")) == 300
+    assert monitor(words, "--replay").status == 0
+    assert [row["row"] for row in read(watched / "c.jsonl")] == list(range(len(STREAM)))
+
+
+def test_a_failure_of_ours_acknowledges_nothing(monitor, lines, watched, monkeypatch):
+    words = "sac.json --state s.json --confidences c.jsonl"
+    feed = Monitor.feed
+
+    def fails(self, *arguments, **options):
+        if self.rows >= 600:
+            raise RuntimeError("this cannot happen")
+        return feed(self, *arguments, **options)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Monitor, "feed", fails)
+        done = monitor(words)
+    assert done.status == 3
+    assert "RuntimeError: this cannot happen" in done.err
+    lines(words, "--replay")
+    lines("sac.json --confidences whole.jsonl")
+    assert (watched / "c.jsonl").read_bytes() == (watched / "whole.jsonl").read_bytes()

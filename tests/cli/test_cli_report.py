@@ -1,0 +1,193 @@
+"""``shiftcal report``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from absent_package import hide
+
+import shiftcal as sc
+from shiftcal.cli.main import run
+
+# No draws: intervals are tested elsewhere.
+QUICK = "--resamples 0 -o report.html"
+
+
+@pytest.fixture
+def ladder(files, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1717113600")
+    sc.SurrogateBank.from_files(["clean.npz", "s1.npz", "s2.npz"]).save("ladder")
+    return files
+
+
+def facts_of(path="report.html"):
+    text = Path(path).read_text("utf-8")
+    return json.loads(re.search(r'id="facts">(.*?)</script>', text, re.DOTALL)[1])
+
+
+def test_the_page_and_the_terminal_say_the_same(ladder, shiftcal):
+    done = shiftcal("report --bank ladder --target target.npz", QUICK)
+    assert (done.status, done.err) == (0, "")
+    facts = facts_of()
+    assert facts["method"] == "rehearsal"
+    assert facts["provenance"]["date"] == "2024-05-31"
+    verdict = facts["verdict"]
+    for text in (verdict["headline"], verdict["reason"], *verdict["advice"]):
+        assert text.replace("\u00a0", " ") in done.out
+    assert done.out.endswith("written to report.html\n")
+    scores = sc.read_scores("target.npz")
+    right = (scores.values.argmax(axis=1) == scores.labels).mean()
+    assert facts["target"]["accuracy"]["value"] == pytest.approx(right)
+
+
+def test_json_is_that_of_the_page(ladder, shiftcal_json):
+    document = shiftcal_json("report --bank ladder --target unlabelled.npz --method sac", QUICK)
+    assert set(document) == {"shiftcal", "command", "output", "report", "warnings"}
+    assert document["output"] == "report.html"
+    assert document["report"] == facts_of()
+    assert document["report"]["shown"]["kind"] == "surrogate"
+
+
+def test_the_command_on_the_page_makes_the_page_again(ladder, shiftcal):
+    words = "--surrogate clean.npz --surrogate s2.npz --target target.npz --level 0.9 --seed 3"
+    arguments = ["report", *words.split(), "--resamples", "40", "-o", "report.html"]
+    assert run([*arguments, "--title", "It's <b>", "--method", "sac", "--set", "distance=ks"]) == 0
+    first = Path("report.html").read_bytes()
+    facts = facts_of()
+    told = shlex.split(facts["provenance"]["command"])
+    Path("report.html").unlink()
+    assert run(told[1:]) == 0
+    assert Path("report.html").read_bytes() == first
+    assert facts["choice"]["distance"] == "ks"
+    assert facts["title"] == "It's <b>"
+
+
+def test_the_commands_it_recommends_run(ladder, shiftcal):
+    assert shiftcal("report --bank ladder --target unlabelled.npz --method sac", QUICK).status == 0
+    facts = facts_of()
+    for line in facts["provenance"]["usage"].splitlines():
+        assert run(shlex.split(line)[1:]) == 0
+    mean = sc.read_scores("calibrated.npz").values.max(axis=1).mean()
+    told = next(one for one in facts["methods"] if one["name"] == "sac")
+    assert told["mean_confidence"] == pytest.approx(mean)
+
+
+def test_files_are_known_by_their_digests(ladder, shiftcal):
+    words = "--bank ladder --target unlabelled.npz --labels target.npz"
+    assert shiftcal("report", words, QUICK).status == 0
+    facts = facts_of()
+    assert facts["provenance"]["files"] == {
+        name: hashlib.sha256(Path(name).read_bytes()).hexdigest()
+        for name in ("ladder/bank.json", "unlabelled.npz", "target.npz")
+    }
+    assert facts["target"]["accuracy"] is not None
+
+
+def test_images_are_shown_where_confidence_changed_most(ladder, shiftcal):
+    rng = np.random.default_rng(0)
+    np.save("images.npy", rng.integers(0, 256, (500, 16, 16, 3), dtype=np.uint8))
+    words = "--bank ladder --target unlabelled.npz --images images.npy"
+    assert shiftcal("report", words, QUICK).status == 0
+    assert len(facts_of()["examples"]) == 12
+    assert Path("report.html").read_text("utf-8").count("data:image/png;base64,") == 12
+
+
+def test_features_allow_more_methods(ladder, shiftcal):
+    words = "--bank ladder --target target.npz --source-train train.npz"
+    assert shiftcal("report", words, QUICK).status == 0
+    assert {"cpcs", "transcal"} <= {one["name"] for one in facts_of()["methods"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("--bank ladder --target target.npz -o report.pdf", "must end in .html"),
+        ("--bank ladder --target target.npz -o nowhere/report.html", "there is no folder nowhere"),
+        ("--target target.npz -o report.html", "surrogate sets are missing"),
+        ("--bank ladder --surrogate s1.npz --target target.npz -o report.html", "exclude one an"),
+        ("--bank ladder --target missing.npz -o report.html", "missing.npz"),
+        ("--bank missing --target target.npz -o report.html", "missing"),
+        ("--bank ladder --target target.npz -o report.html --method sacc", "sac"),
+        ("--bank ladder --target target.npz -o report.html --method pseudocal", "mixed"),
+        ("--bank ladder --target target.npz -o report.html --method cpcs", "needs features of"),
+        ("--bank ladder --target target.npz -o report.html --set peek=5", "rehearsal has no"),
+        ("--bank ladder --target target.npz -o report.html --level 1", "--level"),
+        ("--bank ladder --target target.npz -o report.html --resamples 1", "--resamples must be 0"),
+        ("--bank ladder --target target.npz -o report.html --bins 101", "--bins must be at most"),
+        ("--bank ladder --target target.npz -o report.html --images nothing", "nothing"),
+        ("--bank ladder --target train.npz -o report.html --labels clean.npz", "clean.npz"),
+    ],
+)
+def test_what_cannot_be_done_is_told_and_nothing_is_written(ladder, refused, arguments, words):
+    assert words in refused("report", arguments)
+    assert not Path("report.html").exists()
+
+
+def test_an_input_is_not_replaced(ladder, refused):
+    Path("target.html").write_bytes(Path("target.npz").read_bytes())
+    Path("bank.html").symlink_to("ladder/bank.json")
+    words = "--bank ladder --target target.npz -o"
+    assert "must not be replaced" in refused("report", words, "bank.html")
+    assert "must not be replaced" in refused(
+        "report --bank ladder --target target.npz --labels target.html -o target.html"
+    )
+
+
+def test_hostile_and_damaged_targets_are_refused(ladder, refused):
+    Path("cut.npz").write_bytes(Path("target.npz").read_bytes()[:2000])
+    assert "cut.npz" in refused("report --bank ladder --target cut.npz", QUICK)
+    logits = np.load("target.npz")["logits"]
+    np.savez("nan.npz", logits=np.where(np.arange(6) == 2, np.nan, logits))
+    assert "nan.npz" in refused("report --bank ladder --target nan.npz", QUICK)
+    np.savez("wide.npz", logits=logits[:, :5])
+    assert "they have 6" in refused("report --bank ladder --target wide.npz", QUICK)
+    np.savez("probs.npz", logits=np.full((300, 6), 1 / 6))
+    assert "probabilities" in refused("report --bank ladder --target probs.npz", QUICK)
+    assert not Path("report.html").exists()
+
+
+def test_without_jinja2_it_is_told_before_anything_is_read(ladder, refused, monkeypatch):
+    hide(monkeypatch, "jinja2")
+    told = refused("report --bank ladder --target target.npz", QUICK)
+    assert "pip install 'shiftcal[report]'" in told
+
+
+def test_a_target_of_another_model_is_warned_of(ladder, shiftcal):
+    bank = sc.SurrogateBank.load("ladder")
+    origin = {"model": {"fingerprint": "a", "preprocessing": {}}}
+    sc.SurrogateBank(bank.sets, classes=bank.classes, origin=origin).save("known")
+    other = json.dumps({"model": {"fingerprint": "b", "preprocessing": {}}})
+    np.savez("other.npz", logits=np.load("target.npz")["logits"], origin=np.array(other))
+    done = shiftcal("report --bank known --target other.npz --method sac", QUICK)
+    assert done.status == 0
+    assert "warning: other.npz: the target was scored by another model" in done.err
+    assert "flagged: another-model" in done.out
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent as on POSIX")
+def test_an_interrupted_report_leaves_nothing(ladder):
+    logits = np.tile(np.load("target.npz")["logits"], (1000, 1))
+    labels = np.tile(np.load("target.npz")["labels"], 1000)
+    np.savez("large.npz", logits=logits, labels=labels)
+    before = sorted(os.listdir())  # noqa: PTH208 (names only)
+    words = "report --bank ladder --target large.npz --resamples 400 -o report.html"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "shiftcal", *words.split()], stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted" in told
+    assert sorted(os.listdir()) == before  # noqa: PTH208

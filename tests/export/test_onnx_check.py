@@ -1,0 +1,153 @@
+"""The comparison with shiftcal that an export makes before anything gets its name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from absent_package import hide
+from onnx import TensorProto, helper
+from small_networks import INPUTS, network, saved, tensor
+
+from shiftcal.errors import FileError, InputError, InputWarning, MissingExtra
+from shiftcal.export import _onnx_graph, to_onnx
+from shiftcal.export import onnx as export_onnx
+from shiftcal.export._formula import Scaled
+
+
+@pytest.fixture
+def temperature(fit_map):
+    return fit_map("temperature")
+
+
+@pytest.fixture
+def net(tmp_path):
+    return saved(tmp_path / "net.onnx", network())
+
+
+def test_a_calibration_that_is_off_is_not_written(temperature, net, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        export_onnx, "formula_of", lambda _: Scaled(temperature.temperature_ * 1.001)
+    )
+    with pytest.raises(FileError, match=r"shiftcal's probabilities to 1e-06.*off, so that nothing"):
+        to_onnx(temperature, net, tmp_path / "out.onnx")
+    assert [path.name for path in tmp_path.iterdir()] == ["net.onnx"]
+    made = to_onnx(temperature, net, tmp_path / "out.onnx", check=False)
+    assert (made.checked, made.difference) == (None, None)
+
+
+def test_a_confidence_that_is_off_is_not_written(temperature, net, tmp_path, monkeypatch):
+    real = _onnx_graph._ends
+
+    def turned(ops, made, given, name):
+        ends = real(ops, made, given, name)
+        ops.nodes[-1].op_type = "ReduceMin"
+        return ends
+
+    monkeypatch.setattr(_onnx_graph, "_ends", turned)
+    with pytest.raises(FileError, match="so that nothing was written"):
+        to_onnx(temperature, net, tmp_path / "out.onnx")
+
+
+@pytest.mark.parametrize("check", [INPUTS.astype(np.float32), {"x": INPUTS.astype(np.float32)}])
+def test_inputs_can_be_given(temperature, net, tmp_path, check):
+    made = to_onnx(temperature, net, tmp_path / "out.onnx", check=check)
+    assert made.checked == "network"
+    assert 0 <= made.difference <= 1e-6
+
+
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        ({"y": INPUTS}, "check= must have an array for every input of the network, x; got y"),
+        ({}, "every input of the network, x; got none"),
+        (INPUTS, "does not run on the inputs of check=: .*double"),
+        (INPUTS[:, :3].astype(np.float32), "does not run on the inputs of check="),
+        ("yes", r"check must be True, False, an array .* or arrays by name \(x\); got str"),
+        (None, r"check must be True, False, an array .*got NoneType"),
+    ],
+)
+def test_inputs_that_do_not_fit_are_refused(temperature, net, tmp_path, check, message):
+    with pytest.raises(InputError, match=message):
+        to_onnx(temperature, net, tmp_path / "out.onnx", check=check)
+    assert not (tmp_path / "out.onnx").exists()
+
+
+def test_inputs_for_which_the_network_gives_no_numbers_are_refused(temperature, net, tmp_path):
+    bad = np.full((3, 6), np.nan, np.float32)
+    with pytest.raises(InputError, match=r"'logits' of the network must hold logits.*be finite"):
+        to_onnx(temperature, net, tmp_path / "out.onnx", check=bad)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [
+        (TensorProto.FLOAT, None),
+        (TensorProto.DOUBLE, None),
+        (TensorProto.FLOAT16, None),
+        (TensorProto.UINT8, None),
+        (TensorProto.INT32, None),
+        (TensorProto.INT64, None),
+        (TensorProto.BOOL, None),
+    ],
+)
+def test_inputs_of_every_usual_type_are_drawn(temperature, tmp_path, kind, dtype):
+    nodes = [
+        helper.make_node("Cast", ["y"], ["cast"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["logits", "cast"], ["z"]),
+    ]
+    model = network(nodes, ["z"], more=[tensor("y", ["n", 1], kind)])
+    path = saved(tmp_path / "net.onnx", model)
+    assert to_onnx(temperature, path, tmp_path / "out.onnx").checked == "network"
+
+
+def unusual(case):
+    if case == "text":
+        nodes = [helper.make_node("Size", ["y"], ["size"])]
+        return network(nodes, ["logits"], more=[tensor("y", ["n"], TensorProto.STRING)])
+    nodes = [helper.make_node("Add", ["logits", "y"], ["z"])]  # 32 columns do not go with 5
+    return network(nodes, ["z"], more=[tensor("y", ["n", "m"])], shapes={"z": ["n", 5]})
+
+
+@pytest.mark.parametrize(
+    ("case", "reason"),
+    [("text", r"inputs of type tensor\(string\) cannot be drawn"), ("width", "does not run on dr")],
+)
+def test_where_no_inputs_can_be_drawn_the_calibration_alone_is_run(
+    temperature, tmp_path, case, reason
+):
+    path = saved(tmp_path / "net.onnx", unusual(case))
+    with pytest.warns(InputWarning, match=rf"was not run: .*{reason}.*Pass inputs it takes as che"):
+        made = to_onnx(temperature, path, tmp_path / "out.onnx")
+    assert made.checked == "calibration"
+    assert made.difference <= 1e-6
+    assert made.path.is_file()
+
+
+def test_a_warning_points_at_the_line_that_called(temperature, tmp_path):
+    path = saved(tmp_path / "net.onnx", unusual("text"))
+    with pytest.warns(InputWarning) as caught:
+        to_onnx(temperature, path, tmp_path / "out.onnx")
+    assert caught[0].filename == __file__
+
+
+def test_a_network_that_onnxruntime_does_not_know_is_written_with_a_warning(temperature, tmp_path):
+    call = helper.make_node("Head", ["logits"], ["z"], domain="my.domain")
+    model = network([call], ["z"], domains=("", "my.domain"))
+    path = saved(tmp_path / "net.onnx", model)
+    with pytest.warns(InputWarning, match="was not run: onnxruntime does not load it"):
+        made = to_onnx(temperature, path, tmp_path / "out.onnx")
+    assert made.checked == "calibration"
+
+
+def test_without_onnxruntime_nothing_is_run(temperature, net, tmp_path, monkeypatch):
+    hide(monkeypatch, "onnxruntime")
+    made = to_onnx(temperature, net, tmp_path / "out.onnx")
+    assert (made.checked, made.difference) == (None, None)
+    with pytest.raises(MissingExtra, match=r"needs onnxruntime.*shiftcal\[onnx\]"):
+        to_onnx(temperature, net, tmp_path / "out.onnx", check=INPUTS)
+
+
+def test_without_onnx_the_extra_is_named(temperature, net, tmp_path, monkeypatch):
+    hide(monkeypatch, "onnx")
+    with pytest.raises(MissingExtra, match=r"export to ONNX needs onnx.*shiftcal\[onnx\]"):
+        to_onnx(temperature, net, tmp_path / "out.onnx")

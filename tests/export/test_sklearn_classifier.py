@@ -1,0 +1,382 @@
+"""The scikit-learn classifier: scikit-learn's own checks, and what they do not know."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+from map_data import quiet_fit
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import check_is_fitted
+
+from shiftcal import Scores, SurrogateBank, maps, methods
+from shiftcal.errors import InputError, NotFittedError, UnknownName
+from shiftcal.export import CalibratedClassifier
+
+NAMES = np.array(["nought", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])
+
+
+@parametrize_with_checks(
+    [
+        CalibratedClassifier(LogisticRegression()),
+        CalibratedClassifier(
+            DecisionTreeClassifier(random_state=0),
+            maps.Beta(input="probabilities"),
+            scores="predict_proba",
+        ),
+    ]
+)
+@pytest.mark.filterwarnings("ignore::shiftcal.errors.FitWarning")  # of tiny and of perfect sets
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """Rows to train on, to calibrate on and to judge by."""
+    x, y = load_digits(return_X_y=True)
+    x = x / 16
+    x_train, x_rest, y_train, y_rest = train_test_split(x, NAMES[y], test_size=0.6, random_state=0)
+    x_cal, x_test, y_cal, y_test = train_test_split(x_rest, y_rest, test_size=0.5, random_state=0)
+    return (x_train, y_train), (x_cal, y_cal), (x_test, y_test)
+
+
+@pytest.fixture(scope="module")
+def trained(digits):
+    """An over-fitted, over-confident classifier."""
+    return make_pipeline(StandardScaler(), LogisticRegression(C=1000, max_iter=3000)).fit(
+        *digits[0]
+    )
+
+
+@pytest.fixture(scope="module")
+def forest(digits):
+    return RandomForestClassifier(n_estimators=30, random_state=0).fit(*digits[0])
+
+
+def labels_of(classifier, y):
+    return np.searchsorted(classifier.classes_, y)
+
+
+def test_a_fitted_classifier_is_calibrated_on_other_rows(trained, digits):
+    _, cal, (x, y) = digits
+    made = CalibratedClassifier(trained).fit(*cal)
+    assert made.estimator_ is trained
+    fitted = methods.get("ts")().fit(trained.decision_function(cal[0]), labels_of(trained, cal[1]))
+    wanted = fitted.predict_proba(trained.decision_function(x))
+    np.testing.assert_array_equal(made.predict_proba(x), wanted)
+    np.testing.assert_array_equal(made.classes_, trained.classes_)
+    assert made.classes_.dtype.kind == "U"
+    better = log_loss(y, made.predict_proba(x), labels=made.classes_)
+    assert better < 0.9 * log_loss(y, trained.predict_proba(x), labels=trained.classes_)
+
+
+def test_it_gives_what_scikit_learns_own_temperature_scaling_gives(trained, digits):
+    frozen = pytest.importorskip("sklearn.frozen")
+    _, cal, (x, _) = digits
+    theirs = CalibratedClassifierCV(
+        frozen.FrozenEstimator(trained), method="temperature", ensemble=False
+    ).fit(*cal)
+    ours = CalibratedClassifier(trained).fit(*cal)
+    # They stop their search for the temperature sooner.
+    np.testing.assert_allclose(ours.predict_proba(x), theirs.predict_proba(x), atol=1e-3)
+
+
+def test_predictions_are_the_most_probable_classes(trained, forest, digits):
+    _, cal, (x, y) = digits
+    for classifier, calibration in ((trained, "ts"), (forest, "beta"), (trained, "vector")):
+        made = CalibratedClassifier(classifier, calibration).fit(*cal)
+        probs = made.predict_proba(x)
+        np.testing.assert_array_equal(made.predict(x), made.classes_[probs.argmax(axis=1)])
+        np.testing.assert_allclose(probs.sum(axis=1), 1)
+        assert made.score(x, y) == np.mean(made.predict(x) == y) > 0.9
+        if calibration != "vector":
+            np.testing.assert_array_equal(made.predict(x), classifier.predict(x))
+
+
+def adapted(trained, digits, **settings):
+    """A method fitted on a bank of noisy rows, and adapted."""
+    _, (x, y), (target, _) = digits
+    rng = np.random.default_rng(0)
+    noisy = [x + spread / 16 * rng.standard_normal(x.shape) for spread in (0, 2, 5)]
+    sets = [trained.decision_function(rows) for rows in noisy]
+    method = quiet_fit(
+        methods.get("sac")(**settings), SurrogateBank.from_arrays(sets, labels_of(trained, y))
+    )
+    target = target + 0.25 * rng.standard_normal(target.shape)
+    return method, target
+
+
+def test_a_fitted_calibration_needs_no_fit(trained, digits):
+    method, target = adapted(trained, digits)
+    method.adapt(trained.decision_function(target))
+    made = CalibratedClassifier(trained, method)
+    check_is_fitted(made)
+    assert made.n_features_in_ == 64
+    wanted = method.predict_proba(trained.decision_function(target))
+    np.testing.assert_array_equal(made.predict_proba(target), wanted)
+
+
+def test_it_adapts_to_a_target_and_leaves_the_method_as_it_was(trained, digits):
+    method, target = adapted(trained, digits)
+    made = CalibratedClassifier(trained, method)
+    with pytest.raises(NotFittedError, match="sac has not seen a target yet"):
+        made.predict_proba(target)
+    chosen = made.adapt(target)
+    assert chosen.index > 0
+    assert method.selection_ is None
+    assert made.calibration is method
+    assert made.calibration_.selection_ == chosen
+    easier = made.adapt(digits[2][0])
+    assert easier.index == 0
+    wanted = made.calibration_.predict_proba(trained.decision_function(target))
+    np.testing.assert_array_equal(made.predict_proba(target), wanted)
+
+
+def test_a_map_adapts_to_nothing(trained, digits):
+    made = CalibratedClassifier(trained, "isotonic").fit(*digits[1])
+    with pytest.raises(InputError, match="the calibration is the map 'isotonic', which looks at"):
+        made.adapt(digits[2][0])
+
+
+def test_a_classifier_of_probabilities_is_calibrated_by_their_logarithms(forest, digits):
+    _, cal, (x, _) = digits
+    made = CalibratedClassifier(forest).fit(*cal)
+    scores = Scores(forest.predict_proba(x), input="probabilities")
+    wanted = made.calibration_.predict_proba(scores)
+    np.testing.assert_array_equal(made.predict_proba(x), wanted)
+    same = CalibratedClassifier(forest, methods.get("ts")(input="probabilities")).fit(*cal)
+    np.testing.assert_allclose(same.predict_proba(x), wanted, atol=1e-9)
+
+
+def test_a_calibration_of_probabilities_is_given_the_classifiers_own(digits):
+    train, cal, (x, _) = digits
+    with warnings.catch_warnings():  # that a setting will go
+        warnings.simplefilter("ignore", FutureWarning)
+        classifier = SVC(probability=True, random_state=0).fit(*train)
+    fitted = maps.Temperature(input="probabilities")
+    made = CalibratedClassifier(classifier, fitted).fit(*cal)
+    wanted = made.calibration_.predict_proba(classifier.predict_proba(x))
+    np.testing.assert_array_equal(made.predict_proba(x), wanted)
+    other = CalibratedClassifier(classifier, fitted, scores="decision_function").fit(*cal)
+    assert np.abs(other.predict_proba(x) - wanted).max() > 0.01
+
+
+def test_two_classes_and_one_score(digits):
+    (x, y), (x_cal, y_cal), (x_test, _) = digits
+    few = [np.isin(labels, ["three", "eight"]) for labels in (y, y_cal)]
+    classifier = LinearSVC(random_state=0).fit(x[few[0]], y[few[0]])
+    made = CalibratedClassifier(classifier).fit(x_cal[few[1]], y_cal[few[1]])
+    probs = made.predict_proba(x_test)
+    assert probs.shape == (len(x_test), 2)
+    np.testing.assert_array_equal(made.predict(x_test), classifier.predict(x_test))
+
+
+def test_a_classifier_that_is_not_fitted_is_fitted_on_a_part(digits):
+    train, _, (x, y) = digits
+    inner = LogisticRegression(C=1000, max_iter=3000)
+    made = CalibratedClassifier(inner, seed=3, holdout=0.3).fit(*train)
+    assert not hasattr(inner, "classes_")
+    assert made.score(x, y) > 0.9
+    again = CalibratedClassifier(inner, seed=3, holdout=0.3).fit(*train)
+    np.testing.assert_array_equal(made.predict_proba(x), again.predict_proba(x))
+    other = CalibratedClassifier(inner, seed=4, holdout=0.3).fit(*train)
+    assert np.abs(made.predict_proba(x) - other.predict_proba(x)).max() > 0
+
+
+def test_rows_held_out_are_of_every_class_and_leave_some_of_every_class():
+    from shiftcal.export._held_out import held_out_rows
+
+    y = np.array(["a"] * 40 + ["b"] * 4 + ["c"] * 2 + ["d"])
+    kept, held = held_out_rows(y, 0.25, 0)
+    np.testing.assert_array_equal(np.sort(np.concatenate([kept, held])), np.arange(len(y)))
+    assert {label: int((y[held] == label).sum()) for label in "abcd"} == {
+        "a": 10,
+        "b": 1,
+        "c": 1,
+        "d": 0,
+    }
+    assert set(y[held_out_rows(y, 0.99, 0)[0]]) == set("abcd")
+
+
+def test_clones_keep_what_was_fitted_and_do_not_share_it(trained, digits):
+    method, target = adapted(trained, digits)
+    method.adapt(trained.decision_function(target))
+    made = CalibratedClassifier(trained, method, scores="decision_function")
+    copy = clone(made)
+    np.testing.assert_array_equal(copy.predict_proba(target), made.predict_proba(target))
+    assert copy.estimator is not trained
+    assert copy.calibration is not method
+    assert copy.scores == "decision_function"
+    copy.set_params(estimator__logisticregression__C=1)
+    assert trained.get_params()["logisticregression__C"] == 1000
+
+
+def test_a_frozen_classifier_is_shared(trained):
+    frozen = pytest.importorskip("sklearn.frozen")
+    made = CalibratedClassifier(frozen.FrozenEstimator(trained))
+    assert clone(made).estimator.estimator is trained
+
+
+def test_clones_of_what_is_not_fitted_are_not_fitted():
+    copy = clone(CalibratedClassifier(LogisticRegression(C=3), "beta"))
+    assert copy.estimator.C == 3
+    with pytest.raises(NotFittedError, match="this CalibratedClassifier is not fitted yet"):
+        copy.predict_proba([[1, 2]])
+
+
+def test_a_grid_search_finds_the_calibration(trained, digits):
+    _, cal, (x, _) = digits
+    choices = {"calibration": ["vanilla", "ts", maps.Vector()]}
+    search = GridSearchCV(CalibratedClassifier(trained), choices, scoring="neg_log_loss", cv=3)
+    search.fit(*cal)
+    scores = dict(zip(("vanilla", "ts"), search.cv_results_["mean_test_score"], strict=False))
+    assert scores["ts"] > scores["vanilla"]
+    assert search.predict_proba(x).shape == (len(x), 10)
+
+
+def test_a_grid_search_of_the_classifier_itself(digits):
+    inner = CalibratedClassifier(LogisticRegression(max_iter=3000))
+    search = GridSearchCV(inner, {"estimator__C": [1e-6, 1e-2]}, cv=2)
+    assert search.fit(*digits[1]).best_params_ == {"estimator__C": 1e-2}
+
+
+def test_it_ends_a_pipeline(digits):
+    train, _, (x, y) = digits
+    made = make_pipeline(StandardScaler(), CalibratedClassifier(LogisticRegression())).fit(*train)
+    assert made.score(x, y) > 0.9
+    np.testing.assert_array_equal(made.classes_, np.unique(y))
+
+
+@pytest.mark.filterwarnings("ignore::shiftcal.errors.FitWarning")  # all are predicted right
+def test_texts_and_sparse_rows_go_in():
+    texts = ["good fine", "bad poor", "good good", "poor bad bad", "fine", "bad"] * 5
+    y = np.array([1, 0, 1, 0, 1, 0] * 5)
+    inner = make_pipeline(CountVectorizer(), LogisticRegression())
+    assert CalibratedClassifier(inner, "beta").fit(texts, y).predict(["good"]) == [1]
+    rows = sparse.csr_matrix(CountVectorizer().fit_transform(texts))
+    made = CalibratedClassifier(LogisticRegression(), "beta").fit(rows, y)
+    np.testing.assert_array_equal(made.predict(rows), y)
+
+
+@pytest.mark.parametrize("dump", ["pickle", "joblib"])
+def test_it_survives_a_pickle_of_the_users_own(trained, digits, tmp_path, dump):
+    made = CalibratedClassifier(trained, "spline").fit(*digits[1])
+    if dump == "pickle":
+        again = pickle.loads(pickle.dumps(made))
+    else:
+        joblib.dump(made, tmp_path / "made.joblib")
+        again = joblib.load(tmp_path / "made.joblib")
+    x = digits[2][0]
+    np.testing.assert_array_equal(again.predict_proba(x), made.predict_proba(x))
+
+
+def test_data_frames_keep_their_names(digits):
+    pandas = pytest.importorskip("pandas")
+    (x, y), *_ = digits
+    frame = pandas.DataFrame(x, columns=[f"p{place}" for place in range(64)])
+    made = CalibratedClassifier(LogisticRegression(max_iter=3000)).fit(frame, y)
+    assert list(made.feature_names_in_) == list(frame.columns)
+    assert made.predict(frame).shape == y.shape
+
+
+def test_classes_of_the_method_in_another_order_are_refused(trained, digits):
+    z, y = trained.decision_function(digits[1][0]), labels_of(trained, digits[1][1])
+    names = tuple(trained.classes_)
+    turned = SurrogateBank.from_arrays([z], y, classes=names[::-1])
+    with pytest.raises(InputError, match=r"column 0 is 'eight' here and 'two' there"):
+        CalibratedClassifier(trained, methods.get("ts")().fit(turned)).predict_proba(digits[2][0])
+    others = SurrogateBank.from_arrays([z], y, classes=tuple("abcdefghij"))
+    CalibratedClassifier(trained, methods.get("ts")().fit(others)).predict_proba(digits[2][0])
+
+
+def test_a_calibration_of_other_classes_is_refused(trained, digits, fit_map):
+    made = CalibratedClassifier(trained, fit_map("temperature"))
+    with pytest.raises(InputError, match=r"must have 5 columns, one per class.*got 10"):
+        made.predict_proba(digits[2][0])
+
+
+def test_labels_that_the_classifier_does_not_know_are_refused(trained, digits):
+    x, y = digits[1]
+    with pytest.raises(InputError, match=r"y must hold classes the classifier knows.*got 'ten'"):
+        CalibratedClassifier(trained).fit(x, np.where(y == "one", "ten", y))
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        (
+            {"calibration": "tss"},
+            UnknownName,
+            "no method or map is called 'tss'. Did you mean 'ts'",
+        ),
+        ({"calibration": 3}, InputError, "must be a method or a map of shiftcal.*got int"),
+        ({"scores": "logits"}, InputError, "scores must be"),
+        ({"holdout": 1.0}, InputError, "holdout must"),
+        ({"seed": -1}, InputError, "seed must"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(settings, error, message, digits):
+    made = CalibratedClassifier(LogisticRegression(max_iter=10), **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ten steps are few
+        with pytest.raises(error, match=message):
+            made.fit(*digits[0])
+    assert not hasattr(made, "calibration_")
+
+
+class Bare(BaseEstimator):
+    """A classifier that predicts, and tells no scores."""
+
+    def fit(self, rows, labels):
+        self.classes_ = np.unique(labels)
+        return self
+
+    def predict(self, rows):
+        return np.full(len(rows), self.classes_[0])
+
+
+def test_a_classifier_without_scores_is_refused(digits):
+    with pytest.raises(InputError, match=r"must have decision_function or predict_proba; Bare"):
+        CalibratedClassifier(Bare()).fit(*digits[0])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_labels_that_are_no_numbers_are_refused(bad):
+    y = np.array([0.0, 1.0, bad, 0.0] * 5)
+    with pytest.raises(ValueError, match="y contains"):
+        CalibratedClassifier(LogisticRegression()).fit(np.arange(20.0)[:, None], y)
+
+
+def test_one_class_is_refused():
+    rows = np.random.default_rng(0).standard_normal((20, 3))
+    with pytest.raises(InputError, match="must know two classes at least; it was fitted on one cl"):
+        CalibratedClassifier(DecisionTreeClassifier()).fit(rows, np.zeros(20))
+
+
+def test_rows_that_are_all_of_different_classes_are_refused():
+    with pytest.raises(InputError, match=r"a class with two rows at least.*n_samples=3"):
+        CalibratedClassifier(LogisticRegression()).fit(np.eye(3), ["a", "b", "c"])
+
+
+def test_a_method_that_needs_features_says_so(trained, digits):
+    with pytest.raises(InputError, match="cpcs needs features of three sets"):
+        CalibratedClassifier(trained, "cpcs").fit(*digits[1])

@@ -1,0 +1,324 @@
+"""The PyTorch module, eager, scripted, traced and exported, against shiftcal."""
+
+from __future__ import annotations
+
+import copy
+import io
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from absent_package import hide
+from hard_logits import at_an_edge, beside_many, difficult
+from map_data import draw, quiet_fit
+from torch import nn
+
+from shiftcal import maps, methods
+from shiftcal.errors import InputError, MissingExtra, NotFittedError
+from shiftcal.export import CalibratedModule
+
+# A map for every module there is; others differ in their numbers.
+FORMS = (
+    "temperature",
+    "ensemble-temperature",
+    "entropy-temperature",
+    "vector",
+    "matrix",
+    "beta",
+    "isotonic",
+)
+CLOSE = 1e-6  # float32 of a probability near one, and a softmax of as many digits
+
+
+class Net(nn.Module):
+    def __init__(self, k=5):
+        super().__init__()
+        torch.manual_seed(5)
+        self.layers = nn.Sequential(nn.Linear(6, 20), nn.ReLU(), nn.Linear(20, k))
+
+    def forward(self, x):
+        return 8 * self.layers(x)
+
+
+@pytest.fixture(scope="module")
+def net():
+    return Net().eval().requires_grad_(False)
+
+
+X = torch.from_numpy(np.random.default_rng(2).standard_normal((60, 6)).astype(np.float32))
+
+
+def assert_calibrated(fitted, found, logits, atol=CLOSE):
+    wanted = fitted.predict_proba(logits)
+    np.testing.assert_allclose(found.detach().numpy(), wanted, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("k", [2, 5, 30])
+@pytest.mark.parametrize("name", maps.names())
+def test_every_map_gives_its_probabilities(name, k, fit_map):
+    fitted, z = fit_map(name, k), difficult(k)
+    found = CalibratedModule(nn.Identity(), fitted)(torch.from_numpy(z))
+    assert found.dtype == torch.float32
+    assert_calibrated(fitted, found, z)
+
+
+@pytest.mark.parametrize("k", [100, 101, 1000])
+@pytest.mark.parametrize("name", ["temperature", "ensemble-temperature"])
+def test_sums_over_many_classes_are_good_to_the_last_digit_asked_for(name, k, fit_map):
+    fitted = fit_map(name, k)
+    z = beside_many(k, fitted.temperature_)
+    found = CalibratedModule(nn.Identity(), fitted)(torch.from_numpy(z))
+    assert_calibrated(fitted, found, z, atol=5e-7)
+
+
+@pytest.mark.parametrize("name", maps.names())
+def test_in_double_precision_all_digits_are_kept(name, fit_map):
+    fitted, z = fit_map(name), difficult(5, np.float64)
+    found = CalibratedModule(nn.Identity(), fitted).double()(torch.from_numpy(z))
+    assert found.dtype == torch.float64
+    assert_calibrated(fitted, found, z, atol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", maps.names())
+def test_in_half_precision_the_calibration_keeps_its_digits(name, dtype, fit_map, net):
+    fitted = fit_map(name)
+    module = CalibratedModule(copy.deepcopy(net), fitted).to(dtype)
+    assert {one.dtype for one in module.calibration.buffers()} == {torch.float64}
+    assert {one.dtype for one in module.module.parameters()} == {dtype}
+    found = module(X.to(dtype))
+    assert found.dtype == torch.float32
+    assert_calibrated(fitted, found, module.module(X.to(dtype)).float().numpy())
+
+
+@pytest.mark.parametrize("name", maps.names())
+def test_the_softmax_of_its_logits_are_its_probabilities(name, fit_map):
+    fitted, z = fit_map(name), difficult(5)
+    module = CalibratedModule(nn.Identity(), fitted, logits=True)
+    found = module(torch.from_numpy(z))
+    assert torch.isfinite(found).all()
+    wide = z.astype(np.float64)
+    rows = np.abs(wide).max(axis=1) < 500  # z / T of a thousand has but four digits behind the dot
+    softmaxed = torch.softmax(found.double(), 1)[rows]
+    np.testing.assert_allclose(softmaxed, fitted.predict_proba(z)[rows], rtol=0, atol=2e-6)
+
+
+def test_logits_of_a_temperature_are_the_logits_over_it(fit_map):
+    fitted, z = fit_map("temperature"), torch.from_numpy(difficult(5))
+    found = CalibratedModule(nn.Identity(), fitted, logits=True)(z)
+    torch.testing.assert_close(found, z / fitted.temperature_)
+
+
+@pytest.fixture
+def jit():
+    """TorchScript, whose functions say that there are newer ones."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r".*torch\.jit", DeprecationWarning)
+        yield torch.jit
+
+
+def reread(jit, scripted):
+    buffer = io.BytesIO()
+    jit.save(scripted, buffer)
+    buffer.seek(0)
+    return jit.load(buffer)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_survives_torchscript(name, fit_map, net, jit):
+    for logits in (False, True):
+        module = CalibratedModule(net, fit_map(name), logits=logits).eval()
+        wanted = module(X)
+        traced = jit.trace(module, X[:3], check_trace=False)
+        for made in (jit.script(module), traced):
+            torch.testing.assert_close(reread(jit, made)(X), wanted, rtol=0, atol=CLOSE)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_survives_torch_export_with_any_number_of_rows(name, fit_map, net):
+    module = CalibratedModule(net, fit_map(name)).eval()
+    rows = torch.export.Dim("rows", min=1, max=4096)
+    program = torch.export.export(module, (X[:7],), dynamic_shapes=({0: rows},))
+    assert set(program.state_dict) >= {
+        f"calibration.{n}" for n, _ in module.calibration.named_buffers()
+    }
+    for part in (X, X[:2]):
+        torch.testing.assert_close(program.module()(part), module(part), rtol=0, atol=CLOSE)
+
+
+def test_an_exported_program_survives_its_file(fit_map, net, tmp_path):
+    module = CalibratedModule(net, fit_map("isotonic")).eval()
+    torch.export.save(torch.export.export(module, (X,)), tmp_path / "net.pt2")
+    again = torch.export.load(tmp_path / "net.pt2").module()
+    torch.testing.assert_close(again(X), module(X), rtol=0, atol=CLOSE)
+
+
+@pytest.mark.parametrize("name", maps.names())
+def test_a_state_dict_holds_tensors_and_fills_a_fresh_module(name, fit_map, net, tmp_path):
+    module = CalibratedModule(net, fit_map(name))
+    torch.save(module.state_dict(), tmp_path / "state.pt")
+    state = torch.load(tmp_path / "state.pt", weights_only=True)
+    assert all(isinstance(value, torch.Tensor) for value in state.values())
+    blank = copy.deepcopy(module)
+    for buffer in blank.calibration.buffers():
+        buffer.fill_(0.5)
+    fresh = CalibratedModule(Net(), fit_map(name))
+    for target in (blank, fresh):
+        target.load_state_dict(state)
+        torch.testing.assert_close(target(X), module(X), rtol=0, atol=0)
+
+
+def test_another_temperature_is_read_from_a_state_dict(fit_map, net):
+    one = CalibratedModule(net, fit_map("temperature"))
+    other = CalibratedModule(net, fit_map("brier-temperature"))
+    assert not torch.equal(one(X), other(X))
+    other.load_state_dict(one.state_dict())
+    assert torch.equal(one(X), other(X))
+
+
+def test_safetensors_takes_the_state(fit_map, net, tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    module = CalibratedModule(net, fit_map("spline"))
+    save_file(module.state_dict(), tmp_path / "net.safetensors")
+    module.load_state_dict(load_file(tmp_path / "net.safetensors"))
+
+
+def test_a_calibration_of_other_tables_is_not_filled(fit_map, net):
+    with pytest.raises(RuntimeError, match="calibration"):
+        CalibratedModule(net, fit_map("temperature")).load_state_dict(
+            CalibratedModule(net, fit_map("spline")).state_dict()
+        )
+
+
+def no_float64(one):
+    """What moving to a device without float64 does."""
+    if one.dtype == torch.float64:
+        raise TypeError("Cannot convert a MPS Tensor to float64 dtype")
+    return one
+
+
+@pytest.mark.parametrize("name", maps.names())
+def test_a_device_without_float64_gets_float32(name, fit_map):
+    fitted = fit_map(name)
+    module = CalibratedModule(nn.Identity(), fitted)._apply(no_float64)
+    assert {one.dtype for one in module.calibration.buffers()} == {torch.float32}
+    z = difficult(5)[:150]
+    found = module(torch.from_numpy(z)).numpy()
+    assert found.dtype == np.float32
+    # A few rows may fall on the other side of an edge of a bin.
+    off = np.abs(found - fitted.predict_proba(z)).max(axis=1) > 1e-4
+    assert off.mean() < 0.05
+
+
+def test_devices_are_followed(fit_map, net):
+    module = CalibratedModule(copy.deepcopy(net), fit_map("vector")).to("meta")
+    assert module.calibration.weight.device.type == "meta"
+    assert module.to_empty(device="cpu").calibration.weight.dtype == torch.float64
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in maps.names() if maps.get(name).preserves_accuracy]
+)
+def test_the_predicted_class_is_the_networks_where_two_differ_in_the_last_digit(name):
+    fitted = quiet_fit(maps.get(name)(), *draw(1500, 4, temperature=8.0, seed=1))
+    z = np.random.default_rng(0).standard_normal((2000, 4)).astype(np.float32) / 100
+    z[:, 3] = np.nextafter(z.max(axis=1), np.float32(1))  # one step above all others, and last
+    found = CalibratedModule(nn.Identity(), fitted)(torch.from_numpy(z))
+    assert (found.argmax(dim=1) == 3).all()
+    assert found.max() <= 1
+
+
+@pytest.mark.parametrize("name", ["temperature", "isotonic"])
+def test_networks_that_give_probabilities(name, net):
+    z, y = draw(1500, 5, temperature=1.8, seed=1)
+    p = torch.softmax(torch.from_numpy(z), 1).numpy()
+    fitted = quiet_fit(maps.get(name)(input="probabilities"), p, y)
+    with_softmax = nn.Sequential(net, nn.Softmax(1))
+    module = CalibratedModule(with_softmax, fitted)
+    assert_calibrated(fitted, module(X), with_softmax(X).numpy())
+    sure = torch.tensor([[1.0, 0, 0, 0, 0], [0.5, 0.5, 0, 0, 0]])
+    assert_calibrated(fitted, CalibratedModule(nn.Identity(), fitted)(sure), sure.numpy())
+    half = CalibratedModule(nn.Identity(), fitted)(sure.half())
+    assert_calibrated(fitted, half, sure.numpy())
+    logits = CalibratedModule(net, fitted, input="logits")
+    torch.testing.assert_close(logits(X), module(X), rtol=0, atol=CLOSE)
+
+
+def test_no_form_is_left_out(fit_map):
+    def kinds(names):
+        modules = [CalibratedModule(nn.Identity(), fit_map(name)) for name in names]
+        return {type(part) for module in modules for part in module.calibration.modules()}
+
+    assert kinds(FORMS) == kinds(maps.names())
+
+
+def test_an_adapted_method_is_copied(sac, net, ladder):
+    module = CalibratedModule(net, sac)
+    before, temperature = module(X), sac.selection_.temperature
+    assert module.calibration.temperature.item() == temperature
+    sac.adapt(ladder[0][0].logits)
+    assert sac.selection_.temperature != temperature
+    assert torch.equal(module(X), before)
+    assert f"calibrated by sac (temperature), T = {temperature:.4g}" in repr(module)
+
+
+def test_gradients_reach_the_network(fit_map):
+    module = CalibratedModule(Net(), fit_map("temperature"))
+    module(X).log().mean().backward()
+    assert all(one.grad is not None for one in module.module.parameters())
+    assert not [name for name, _ in module.named_parameters() if name.startswith("calibration")]
+
+
+class Pair(nn.Module):
+    def forward(self, x):
+        return x, x
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        (nn.Linear(6, 7), r"must give a tensor \(n, 5\).*it gave shape \(60, 7\)"),
+        (nn.Unflatten(1, (2, 3)), r"must give a tensor \(n, 5\).*it gave shape \(60, 2, 3\)"),
+        (Pair(), r"must give one tensor \(n, 5\); it gave tuple.*logits alone"),
+    ],
+)
+def test_networks_that_give_something_else_are_refused(network, message, fit_map):
+    module = CalibratedModule(network, fit_map("temperature"))
+    with pytest.raises(InputError, match=message):
+        module(X)
+
+
+def test_settings_that_mean_nothing_are_refused(fit_map, net):
+    fitted = fit_map("temperature")
+    with pytest.raises(InputError, match=r"module must be a torch.nn.Module; got str"):
+        CalibratedModule("net.onnx", fitted)
+    with pytest.raises(InputError, match="input must be"):
+        CalibratedModule(net, fitted, input="scores")
+    with pytest.raises(InputError, match="logits must be true or false"):
+        CalibratedModule(net, fitted, logits="yes")
+    with pytest.raises(InputError, match="must be a fitted method or map; got Net"):
+        CalibratedModule(net, net)
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        CalibratedModule(net, methods.get("ts")())
+
+
+def test_without_torch_the_extra_is_named(monkeypatch):
+    import sys
+
+    from shiftcal import export
+
+    hide(monkeypatch, "torch")
+    for name in [name for name in sys.modules if name.startswith("shiftcal.export.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(vars(export), "CalibratedModule", raising=False)
+    with pytest.raises(MissingExtra, match=r"CalibratedModule needs torch.*shiftcal\[torch\]"):
+        _ = export.CalibratedModule
+
+
+def test_confidences_are_rounded_before_they_meet_an_edge(fit_map):
+    fitted, z = at_an_edge(fit_map("histogram"))
+    assert fitted.predict_proba(z).max() == pytest.approx(0.4)
+    found = CalibratedModule(nn.Identity(), fitted)(torch.from_numpy(z))
+    assert found.max().item() == pytest.approx(0.4)

@@ -1,0 +1,355 @@
+"""One choice per group, shrunk: the guarantees, for every method that adapts to outputs."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import gaussian_world
+import numpy as np
+import pytest
+from ladder_data import draw, make_bank
+from scipy.optimize import brentq
+from scipy.special import log_softmax, softmax
+from shifted_data import bank_of, draw_domain
+
+import shiftcal as sc
+from shiftcal.errors import InputWarning, NotFittedError
+from shiftcal.grouping import GroupedCalibration
+from shiftcal.scores import Scores
+
+BANK = make_bank(800)
+SETTINGS = {
+    "sac": {},
+    "sac by isotonic maps": {"map": "isotonic"},
+    "sac by vector maps": {"map": "vector"},
+    "sac by ks": {"distance": "ks"},
+    "sac by atc": {"distance": "atc"},
+    "rehearsal": {},
+    "ace": {},
+}
+
+
+@pytest.fixture(scope="module", params=SETTINGS)
+def method(request):
+    return sc.methods.get(request.param.split()[0])(**SETTINGS[request.param]).fit(BANK)
+
+
+@pytest.fixture(scope="module")
+def sac():
+    return sc.SAC().fit(BANK)
+
+
+def mixture(*parts, seed=0):
+    """Logits, labels and groups of ``(name, rows, strength)``, shuffled."""
+    drawn = [draw(n, strength, seed=seed + i) for i, (_, n, strength) in enumerate(parts)]
+    logits, labels = (np.concatenate(columns) for columns in zip(*drawn, strict=True))
+    groups = np.repeat([name for name, _, _ in parts], [n for _, n, _ in parts])
+    order = np.random.default_rng(seed).permutation(len(groups))
+    return logits[order], labels[order], groups[order]
+
+
+TWO = (("north", 1500, 1.3), ("south", 1500, 0.5))
+UNEVEN = (("north", 900, 1.2), ("south", 400, 0.5), ("tiny", 6, 0.9))
+
+
+def test_a_target_of_one_group_is_calibrated_as_the_method_does_it(method):
+    z, _, _ = mixture(*TWO)
+    grouped = GroupedCalibration(method)
+    chosen = grouped.adapt(z, ["all"] * len(z))
+    assert chosen.everything == method.adapt(z)
+    assert chosen.groups["all"].own == chosen.everything
+    assert chosen.groups["all"].temperature == method.selection_.temperature
+    np.testing.assert_array_equal(
+        grouped.predict_proba(z, ["all"] * len(z)), method.predict_proba(z)
+    )
+
+
+def test_the_own_choice_of_a_group_is_that_of_the_method_on_its_rows(method):
+    z, _, groups = mixture(*UNEVEN)
+    chosen = GroupedCalibration(method).adapt(z, groups)
+    for name, choice in chosen.groups.items():
+        assert choice.own == method.adapt(z[groups == name])
+        assert choice.rows == (groups == name).sum()
+
+
+def test_unshrunk_every_group_is_calibrated_as_the_method_does_it_alone(method):
+    z, _, groups = mixture(*UNEVEN)
+    grouped = GroupedCalibration(method, shrink=False)
+    chosen = grouped.adapt(z, groups)
+    probs = grouped.predict_proba(z, groups)
+    assert {choice.weight for choice in chosen.groups.values()} == {1.0}
+    for name in chosen.groups:
+        method.adapt(z[groups == name])
+        np.testing.assert_array_equal(
+            probs[groups == name], method.predict_proba(z[groups == name])
+        )
+
+
+def test_groups_that_do_not_differ_get_the_choice_for_all_rows(method):
+    z = np.repeat(draw(200, 0.9, seed=3)[0], 4, axis=0)  # every group has the same rows
+    groups = np.arange(800) % 4
+    grouped = GroupedCalibration(method)
+    chosen = grouped.adapt(z, groups)
+    assert chosen.between == 0
+    assert chosen.borrowed == float("inf")
+    assert [flag.code for flag in chosen.flags] == ["no-difference"]
+    method.adapt(z)
+    np.testing.assert_array_equal(grouped.predict_proba(z, groups), method.predict_proba(z))
+
+
+def test_the_probabilities_are_the_geometric_mixture_of_both_choices(method):
+    z, _, groups = mixture(*UNEVEN)
+    grouped = GroupedCalibration(method)
+    chosen = grouped.adapt(z, groups)
+    probs = grouped.predict_proba(z, groups)
+    rows = groups == "tiny"
+    choice = chosen.groups["tiny"]
+    assert 0.1 < choice.weight < 0.95
+    method.adapt(z)
+    whole = method.predict_proba(z[rows])
+    method.adapt(z[rows])
+    own = method.predict_proba(z[rows])
+    logs = choice.weight * np.log(own.clip(1e-300)) + (1 - choice.weight) * np.log(
+        whole.clip(1e-300)
+    )
+    np.testing.assert_allclose(probs[rows], softmax(logs, axis=1), rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(probs.sum(axis=1), 1, rtol=1e-12)
+
+
+def test_the_weight_is_that_of_the_random_effects_model(sac):
+    z, _, groups = mixture(*UNEVEN)
+    chosen = GroupedCalibration(sac).adapt(z, groups)
+    confidence = softmax(z, axis=1).max(axis=1)
+    names = list(chosen.groups)
+    parts = [confidence[groups == name] for name in names]
+    n = np.array([len(part) for part in parts])
+    within = sum(((p - p.mean()) ** 2).sum() for p in parts) / (n.sum() - len(parts))
+    means = np.array([p.mean() for p in parts])
+
+    def excess(between):
+        w = 1 / (between + within / n)
+        return (w * (means - (w * means).sum() / w.sum()) ** 2).sum() - (len(parts) - 1)
+
+    between = brentq(excess, 0, 1, xtol=1e-14)
+    assert chosen.within == pytest.approx(within**0.5, rel=1e-9)
+    assert chosen.between == pytest.approx(between**0.5, rel=1e-6)
+    assert chosen.borrowed == pytest.approx(within / between, rel=1e-6)
+    weights = [choice.weight for choice in chosen.groups.values()]
+    np.testing.assert_allclose(weights, n / (n + within / between), rtol=1e-6)
+
+
+def test_the_inverse_of_the_temperature_is_the_weighted_mean_of_both(sac):
+    z, _, groups = mixture(*UNEVEN)
+    chosen = GroupedCalibration(sac).adapt(z, groups)
+    for choice in chosen.groups.values():
+        w, whole = choice.weight, chosen.everything.temperature
+        expected = w / choice.own.temperature + (1 - w) / whole
+        assert 1 / choice.temperature == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_group_of_many_rows_gets_its_own_choice(sac):
+    z, _, groups = mixture(("north", 60_000, 1.3), ("south", 60_000, 0.5))
+    chosen = GroupedCalibration(sac).adapt(z, groups)
+    for choice in chosen.groups.values():
+        assert choice.weight > 0.9999
+        assert choice.temperature == pytest.approx(choice.own.temperature, rel=1e-3)
+
+
+@pytest.fixture(scope="module")
+def world():
+    return gaussian_world.world()
+
+
+@pytest.mark.parametrize("name", ["sac", "rehearsal"])
+def test_it_beats_one_choice_on_mixtures_of_two_corruptions(name, world):
+    method = sc.methods.get(name)().fit(world)
+    ratios = []
+    # Every pair there is, the one mild and the other severe, so that none is picked.
+    for seed, (mild, severe) in enumerate(permutations(gaussian_world.CORRUPTIONS, 2), start=50):
+        drawn = [
+            gaussian_world.outputs(1500, mild, 1, seed=seed),
+            gaussian_world.outputs(1500, severe, 5, seed=seed + 100),
+        ]
+        z, y = (np.concatenate(columns) for columns in zip(*drawn, strict=True))
+        groups = np.repeat(["mild", "severe"], 1500)
+        right = z.argmax(axis=1) == y
+        method.adapt(z)
+        grouped = GroupedCalibration(method)
+        grouped.adapt(z, groups)
+        one, each = (
+            np.mean([sc.ece(c[groups == g], right[groups == g]) for g in ("mild", "severe")])
+            for c in (method.confidence(z), grouped.confidence(z, groups))
+        )
+        ratios.append(each / one)
+        predicted = grouped.predict_proba(z, groups).argmax(axis=1)
+        np.testing.assert_array_equal(predicted, z.argmax(axis=1))
+    assert max(ratios) < 1
+    assert np.mean(ratios) < 0.7
+
+
+def test_shrunk_choices_of_small_groups_are_nearer_to_the_truth_than_their_own(sac):
+    # The true temperature of a draw is 3 / (2.5 * strength); all groups are of nearly one strength.
+    strengths = np.random.default_rng(1).uniform(0.75, 0.85, 40)
+    z, _, groups = mixture(*((f"g{i}", 12, s) for i, s in enumerate(strengths)))
+    chosen = GroupedCalibration(sac).adapt(z, groups)
+    truth = np.array([np.log(3 / (2.5 * strengths[int(name[1:])])) for name in chosen.groups])
+    own = np.log([choice.own.temperature for choice in chosen.groups.values()])
+    used = np.log([choice.temperature for choice in chosen.groups.values()])
+    assert np.square(used - truth).mean() < 0.5 * np.square(own - truth).mean()
+
+
+def test_rows_are_predicted_one_by_one_as_together(method):
+    z, _, groups = mixture(*UNEVEN)
+    grouped = GroupedCalibration(method)
+    grouped.adapt(z, groups)
+    probs = grouped.predict_proba(z, groups)
+    some = np.random.default_rng(2).permutation(len(z))[:200]
+    np.testing.assert_array_equal(grouped.predict_proba(z[some], groups[some]), probs[some])
+    one = some[0]
+    single = grouped.predict_proba(z[one : one + 1], groups[one : one + 1])
+    np.testing.assert_array_equal(single[0], probs[one])
+    np.testing.assert_array_equal(grouped.confidence(z, groups), probs.max(axis=1))
+
+
+def test_confidence_in_blocks_is_the_same(sac, monkeypatch):
+    z, _, groups = mixture(*UNEVEN)
+    grouped = GroupedCalibration(sac)
+    grouped.adapt(z, groups)
+    whole = grouped.confidence(z, groups)
+    monkeypatch.setattr("shiftcal.grouping.grouped_calibration._BLOCK", 60)
+    np.testing.assert_array_equal(grouped.confidence(z, groups), whole)
+
+
+def test_a_group_that_was_not_there_gets_the_choice_for_all_rows_and_a_warning(method):
+    z, _, groups = mixture(*UNEVEN)
+    grouped = GroupedCalibration(method)
+    grouped.adapt(z, groups)
+    with pytest.warns(InputWarning, match=r"2 of 3 rows .* not seen \('east', 'west'\)") as caught:
+        probs = grouped.predict_proba(z[:3], ["east", "west", groups[2]])
+    assert caught[0].filename == __file__
+    method.adapt(z)
+    np.testing.assert_array_equal(probs[:2], method.predict_proba(z[:2]))
+    np.testing.assert_array_equal(probs[2:], grouped.predict_proba(z[2:3], groups[2:3]))
+
+
+def test_many_unknown_groups_are_not_all_named(sac):
+    z, _, groups = mixture(*UNEVEN)
+    grouped = GroupedCalibration(sac)
+    grouped.adapt(z, groups)
+    with pytest.warns(InputWarning, match=r"'0', '1', '2', '3', '4', \.\.\."):
+        grouped.confidence(z[:9], range(9))
+
+
+def test_numbers_and_their_texts_are_one_group(sac):
+    z, _, groups = mixture(("1", 200, 1.2), ("2", 200, 0.6))
+    grouped = GroupedCalibration(sac)
+    grouped.adapt(z, groups.astype(int))
+    np.testing.assert_array_equal(
+        grouped.confidence(z, groups), grouped.confidence(z, groups.astype(float))
+    )
+
+
+def test_groups_of_one_row_each_get_the_choice_for_all_rows(method):
+    z, _, _ = mixture(*UNEVEN)
+    grouped = GroupedCalibration(method)
+    chosen = grouped.adapt(z[:40], range(40))
+    assert {choice.weight for choice in chosen.groups.values()} == {0.0}
+    assert chosen.within is None
+    assert chosen.borrowed is None
+    assert [flag.code for flag in chosen.flags] == ["one-row-groups"]
+    assert "each of the 40 groups has one row" in str(chosen)
+    method.adapt(z[:40])
+    np.testing.assert_array_equal(
+        grouped.predict_proba(z[:40], range(40)), method.predict_proba(z[:40])
+    )
+
+
+def test_a_group_of_one_row_among_others_leans_on_them(sac):
+    z, _, groups = mixture(("a", 300, 1.0), ("b", 300, 0.9), ("c", 1, 0.3))
+    choice = GroupedCalibration(sac).adapt(z, groups).groups["c"]
+    assert choice.rows == 1
+    assert choice.weight < 0.2
+
+
+def test_rows_all_alike_do_not_divide_by_zero(sac):
+    sure, unsure = np.array([9.0, 0, 0, 0, 0, 0]), np.array([1.0, 0, 0, 0, 0, 0])
+    z = np.concatenate([np.tile(sure, (5, 1)), np.tile(unsure, (5, 1))])
+    chosen = GroupedCalibration(sac).adapt(z, [0] * 5 + [1] * 5)
+    assert [choice.weight for choice in chosen.groups.values()] == pytest.approx([1, 1], rel=1e-9)
+    chosen = GroupedCalibration(sac).adapt(np.tile(sure, (6, 1)), [0, 0, 0, 1, 1, 1])
+    assert all(np.isfinite(choice.temperature) for choice in chosen.groups.values())
+
+
+def test_neither_the_method_nor_the_arrays_are_changed(sac):
+    z, _, groups = mixture(*UNEVEN)
+    before = sac.adapt(z[:50])
+    copies = z.copy(), groups.copy()
+    grouped = GroupedCalibration(sac)
+    grouped.adapt(z, groups)
+    grouped.predict_proba(z, groups)
+    assert sac.selection_ is before
+    np.testing.assert_array_equal(z, copies[0])
+    np.testing.assert_array_equal(groups, copies[1])
+
+
+def test_adapting_again_gives_the_same_and_forgets_other_groups(sac):
+    z, _, groups = mixture(*UNEVEN)
+    grouped = GroupedCalibration(sac)
+    first = grouped.adapt(z, groups)
+    assert grouped.adapt(z, groups) == first
+    grouped.adapt(z, np.where(groups == "tiny", "small", groups))
+    assert set(grouped.selections_.groups) == {"north", "south", "small"}
+
+
+def test_scores_and_probabilities_are_taken_as_the_method_takes_them():
+    z, _, groups = mixture(*UNEVEN)
+    p = softmax(z, axis=1)
+    by_logits = GroupedCalibration(sc.SAC().fit(BANK))
+    sets = [softmax(s.logits, axis=1) for s in BANK]
+    probability_bank = sc.SurrogateBank.from_arrays(sets, BANK.clean.labels, input="probabilities")
+    by_probs = GroupedCalibration(sc.SAC(input="probabilities").fit(probability_bank))
+    by_logits.adapt(Scores(z, "logits"), groups)
+    by_probs.adapt(p, groups)
+    np.testing.assert_allclose(
+        by_logits.confidence(log_softmax(z, axis=1), groups),
+        by_probs.confidence(Scores(p, "probabilities"), groups),
+        atol=1e-6,  # the two banks are fitted by themselves
+    )
+
+
+@pytest.mark.parametrize("name", ["cpcs", "transcal"])
+def test_a_method_with_features_gets_those_of_the_group(name):
+    source, near, far = (
+        draw_domain(n, s, seed=i) for i, (n, s) in enumerate([(600, 0), (300, 0), (300, 1.5)])
+    )
+    train = draw_domain(600, 0.0, seed=9).features
+    method = sc.methods.get(name)().fit(bank_of(source), source_features=train)
+    z, f = np.concatenate([near.logits, far.logits]), np.concatenate([near.features, far.features])
+    groups = ["near"] * 300 + ["far"] * 300
+    chosen = GroupedCalibration(method).adapt(z, groups, f)
+    assert chosen.groups["near"].own == method.adapt(near.logits, near.features)
+    assert chosen.groups["far"].own == method.adapt(far.logits, far.features)
+    from_scores = GroupedCalibration(method).adapt(Scores(z, "logits", features=f), groups)
+    assert from_scores == chosen
+
+
+def test_it_has_to_be_adapted_first(sac, tmp_path):
+    grouped = GroupedCalibration(sac)
+    for use in (
+        lambda: grouped.predict_proba(np.ones((2, 6)), [1, 2]),
+        lambda: grouped.confidence(np.ones((2, 6)), [1, 2]),
+        lambda: grouped.save(tmp_path / "x.json"),
+    ):
+        with pytest.raises(NotFittedError, match="has not seen a target yet; call adapt"):
+            use()
+
+
+def test_thousands_of_groups_are_calibrated(sac):
+    z, _ = draw(9000, 0.8, seed=6)
+    groups = np.arange(9000) % 3000
+    grouped = GroupedCalibration(sac)
+    chosen = grouped.adapt(z, groups)
+    assert len(chosen.groups) == 3000
+    assert "and 2,950 groups more" in str(chosen)
+    assert str(chosen).count("\n") < 60
+    assert grouped.confidence(z[:100], groups[:100]).shape == (100,)

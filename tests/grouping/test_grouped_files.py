@@ -1,0 +1,237 @@
+"""Grouped calibrations that are refused, saved, loaded and shown."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from ladder_data import draw, make_bank
+
+import shiftcal as sc
+from shiftcal._persistence.document import _checksum
+from shiftcal.errors import FileError, InputError, NotFittedError
+from shiftcal.grouping import GroupedCalibration
+from shiftcal.scores import Scores
+
+BANK = make_bank(400)
+Z = np.concatenate([draw(300, 1.2, seed=1)[0], draw(60, 0.4, seed=2)[0], draw(4, 0.8, seed=3)[0]])
+GROUPS = ["north"] * 300 + ["south, old"] * 60 + ["3"] * 4
+
+
+@pytest.fixture(scope="module")
+def sac():
+    return sc.SAC().fit(BANK)
+
+
+@pytest.fixture
+def grouped(sac):
+    made = GroupedCalibration(sac)
+    made.adapt(Z, GROUPS)
+    return made
+
+
+@pytest.mark.parametrize("name", ["ts", "sts", "vanilla"])
+def test_a_method_with_nothing_to_choose_is_refused(name):
+    method = sc.methods.get(name)().fit(BANK)
+    with pytest.raises(InputError, match=f"{name} calibrates every target alike.*sac or rehearsal"):
+        GroupedCalibration(method).adapt(Z, GROUPS)
+
+
+def test_a_method_that_learns_from_mixed_images_is_refused():
+    method = sc.PseudoCal().fit(BANK)
+    with pytest.raises(
+        InputError, match=r"pseudocal learns from mixed images.*target of every group"
+    ):
+        GroupedCalibration(method).adapt(Z, GROUPS)
+
+
+@pytest.mark.parametrize(
+    ("method", "given"), [(sc.SAC, "the class SAC"), ("sac", "'sac'"), (None, "None")]
+)
+def test_what_is_no_method_is_refused(method, given):
+    with pytest.raises(InputError, match=f"method must be a fitted method.*got {given}"):
+        GroupedCalibration(method).adapt(Z, GROUPS)
+
+
+def test_a_method_must_be_fitted():
+    with pytest.raises(NotFittedError, match="this SAC is not fitted yet"):
+        GroupedCalibration(sc.SAC()).adapt(Z, GROUPS)
+
+
+def test_a_method_with_features_needs_those_of_the_target():
+    rng = np.random.default_rng(0)
+    bank = sc.SurrogateBank.from_arrays(
+        [BANK.clean.logits], BANK.clean.labels, features=rng.standard_normal((400, 3))
+    )
+    method = sc.CPCS().fit(bank, source_features=rng.standard_normal((100, 3)))
+    with pytest.raises(InputError, match="Missing: features= of the target in adapt"):
+        GroupedCalibration(method).adapt(Z, GROUPS)
+    with pytest.raises(InputError, match="features"):
+        GroupedCalibration(method).adapt(Z, GROUPS, np.ones((5, 3)))
+
+
+@pytest.mark.parametrize(
+    ("logits", "message"),
+    [
+        (Z[:, :5], "must have 6 columns"),
+        (np.where(Z > 3, np.nan, Z), "logits must be finite"),
+        (Z[:0], "at least one row"),
+        (Z[0], "must have shape"),
+        (np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True), "probabilities"),
+    ],
+)
+def test_logits_that_cannot_be_used_are_refused(grouped, logits, message):
+    before = grouped.selections_
+    for use in (grouped.adapt, grouped.predict_proba, grouped.confidence):
+        with pytest.raises(InputError, match=message):
+            use(logits, GROUPS)
+    assert grouped.selections_ is before
+
+
+def test_groups_that_cannot_be_used_are_refused(grouped):
+    for use in (grouped.adapt, grouped.predict_proba, grouped.confidence):
+        with pytest.raises(InputError, match="364 rows, 363 entries"):
+            use(Z, GROUPS[:-1])
+        with pytest.raises(InputError, match="that of row 363 is missing"):
+            use(Z, [*GROUPS[:-1], None])
+
+
+def test_scores_of_other_classes_are_refused():
+    names = [f"class {i}" for i in range(6)]
+    method = sc.SAC().fit(make_bank(400, classes=names))
+    turned = Scores(Z, "logits", classes=tuple(names[::-1]))
+    with pytest.raises(InputError, match="column 0 is 'class 5' here and 'class 0' there"):
+        GroupedCalibration(method).adapt(turned, GROUPS)
+
+
+def test_shrink_is_true_or_false(sac):
+    with pytest.raises(InputError, match="shrink must be true or false; got 'no'"):
+        GroupedCalibration(sac, shrink="no").adapt(Z, GROUPS)
+
+
+def test_an_error_of_the_method_names_the_group(sac, monkeypatch):
+    real = type(sac)._adapt
+
+    def fails(self, logits, features):
+        if len(logits) == 4:
+            raise InputError("too few.")
+        return real(self, logits, features)
+
+    monkeypatch.setattr(type(sac), "_adapt", fails)
+    with pytest.raises(InputError, match="group '3', of 4 rows: too few"):
+        GroupedCalibration(sac).adapt(Z, GROUPS)
+
+
+@pytest.mark.parametrize("settings", [{}, {"map": "isotonic"}, {"distance": "ks"}])
+def test_what_is_saved_predicts_the_same(settings, tmp_path):
+    made = GroupedCalibration(sc.SAC(**settings).fit(BANK))
+    made.adapt(Z, GROUPS)
+    made.save(tmp_path / "by-site.json")
+    again = sc.load(tmp_path / "by-site.json")
+    assert isinstance(again, GroupedCalibration)
+    assert again.selections_ == made.selections_
+    assert list(again.selections_.groups) == ["north", "south, old", "3"]
+    np.testing.assert_array_equal(again.predict_proba(Z, GROUPS), made.predict_proba(Z, GROUPS))
+    again.adapt(Z, GROUPS)
+    assert again.selections_ == made.selections_
+
+
+def test_rehearsals_intervals_are_saved(tmp_path):
+    made = GroupedCalibration(sc.Rehearsal().fit(BANK))
+    made.adapt(Z, GROUPS)
+    assert made.selections_.groups["north"].own.temperature_interval is not None
+    made.save(tmp_path / "r.json")
+    assert sc.load(tmp_path / "r.json").selections_ == made.selections_
+
+
+def rewrite(path, change):
+    document = json.loads(path.read_text())
+    document.pop("checksum")
+    change(document["object"])
+    document["checksum"] = _checksum(document)
+    path.write_text(json.dumps(document))
+
+
+def choice_of(node):
+    return node["fitted"]["selections_"]["groups"]["north"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda node: choice_of(node).update(weight=1.5), "group 'north' has the weight 1.5"),
+        (lambda node: choice_of(node).update(weight={"float": "nan"}), "has the weight nan"),
+        (lambda node: choice_of(node).update(temperature=-1.0), "the temperature -1.0"),
+        (lambda node: choice_of(node).update(rows="many"), "holds 'many' where"),
+        (lambda node: choice_of(node).pop("own"), "own"),
+        (lambda node: choice_of(node).update(more=1), "more"),
+        (lambda node: node["settings"].update(method="sac"), "method must be a fitted method"),
+        (lambda node: node["settings"].pop("method"), "method"),
+        (lambda node: node["fitted"].pop("selections_"), "lacks its attribute 'selections_'"),
+        (lambda node: node.update(kind="groupings"), "unknown kind 'groupings'"),
+        (lambda node: node.update(name="_selection"), "no calibration by groups is called"),
+    ],
+)
+def test_a_file_that_does_not_fit_together_is_refused(grouped, tmp_path, change, message):
+    path = tmp_path / "by-site.json"
+    grouped.save(path)
+    rewrite(path, change)
+    with pytest.raises(FileError, match=message):
+        sc.load(path)
+
+
+def test_a_file_cut_short_is_refused(grouped, tmp_path):
+    path = tmp_path / "by-site.json"
+    grouped.save(path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(FileError, match="damaged"):
+        sc.load(path)
+
+
+def test_a_folder_that_cannot_be_written_leaves_nothing(grouped, tmp_path):
+    with pytest.raises(FileError, match="missing"):
+        grouped.save(tmp_path / "missing" / "by-site.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_table_shows_every_group(grouped):
+    lines = str(grouped.selections_).splitlines()
+    assert lines[0].split() == ["group", "rows", "own", "T", "weight", "T", "own", "set", "flags"]
+    assert [line.split("  ")[0] for line in lines[1:4]] == ["north", "south, old", "3"]
+    choice = grouped.selections_.groups["3"]
+    for cell in (f"{choice.own.temperature:.3f}", f"{choice.weight:.2f}", "few-rows"):
+        assert cell in lines[3]
+    assert lines[4].startswith("all rows: set ")
+    assert repr(grouped.selections_) == "<sac selections of 3 groups>"
+
+
+def test_columns_with_nothing_in_them_are_left_out():
+    made = GroupedCalibration(sc.SAC(map="isotonic").fit(BANK))
+    header, rows = made.adapt(Z, GROUPS).table()
+    assert header == ("group", "rows", "weight", "own set", "flags")
+    assert {len(row) for row in rows} == {5}
+
+
+def test_groups_outside_the_bank_are_named(sac):
+    flat = np.random.default_rng(0).standard_normal((200, 6)) / 100
+    chosen = GroupedCalibration(sac).adapt(np.concatenate([Z, flat]), [*GROUPS, *["fogged"] * 200])
+    assert chosen.outside == ("fogged",)
+    assert chosen.groups["fogged"].outside
+    assert "outside the bank: fogged" in str(chosen)
+    assert chosen.to_dict()["outside"] == ("fogged",)
+
+
+def test_plain_values_go_into_json(grouped):
+    document = json.loads(json.dumps(grouped.selections_.to_dict()))
+    assert document["groups"]["north"]["rows"] == 300
+    assert document["groups"]["north"]["own"]["method"] == "sac"
+    assert document["everything"]["n_target"] == 364
+    assert document["borrowed"] == pytest.approx(grouped.selections_.borrowed)
+
+
+def test_it_is_an_estimator_of_scikit_learn(grouped, sac):
+    from sklearn.base import clone
+
+    assert grouped.get_params(deep=False) == {"method": sac, "shrink": True}
+    assert not hasattr(clone(grouped), "n_classes_")

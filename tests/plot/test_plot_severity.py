@@ -1,0 +1,186 @@
+"""ECE by severity: the lines are the numbers, and the numbers are those of the metric."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+from digits_bank import digits_bank, digits_target
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from scipy import stats
+
+import shiftcal as sc
+from shiftcal import plot
+from shiftcal._drawing.palette import METHODS
+from shiftcal.errors import InputError, NotFittedError
+
+NUMBERS = {"ts": {0: 0.02, 1: [0.05, 0.08, 0.06], 2: [0.3, 0.2]}, "mine": {1: [0.01], 2: [0.04]}}
+
+
+def drawn(ece, **options):
+    axes = Figure().add_subplot()
+    plot.ece_by_severity(ece, ax=axes, **options)
+    return axes
+
+
+def line(axes, label):
+    """What the line of a label goes through, and the ends of its bars."""
+    (found,) = (one for one in axes.containers if one.get_label() == label)
+    points, _, (bars,) = found.lines
+    return points, np.array([segment[:, 1] for segment in bars.get_segments()])
+
+
+def test_by_default_lines_are_means_and_bars_students_intervals():
+    axes = drawn(NUMBERS, level=0.5)
+    points, ends = line(axes, "ts")
+    values = [np.atleast_1d(v) for v in NUMBERS["ts"].values()]
+    assert points.get_ydata() == pytest.approx([v.mean() for v in values])
+    assert ends[0] == pytest.approx([0.02, 0.02])  # one number tells no spread
+    for own, v in zip(ends[1:], values[1:], strict=True):
+        theirs = stats.t.interval(0.5, len(v) - 1, v.mean(), stats.sem(v))
+        assert own == pytest.approx(theirs)
+
+
+def test_an_interval_never_leaves_what_ece_can_be():
+    _, ends = line(drawn({"ts": [[0.0, 0.02], [0.9, 1.0]]}), "ts")
+    assert ends[0][0] == 0
+    assert ends[1][1] == 1
+
+
+def test_quartiles_are_around_the_median():
+    axes = drawn(NUMBERS, spread="quartiles")
+    points, ends = line(axes, "ts")
+    assert points.get_ydata()[1] == pytest.approx(0.06)
+    assert ends[1] == pytest.approx(np.quantile([0.05, 0.08, 0.06], [0.25, 0.75]))
+    assert axes.get_ylabel() == "median ECE"
+
+
+def test_a_range_is_from_the_least_to_the_largest():
+    axes = drawn(NUMBERS, spread="range")
+    points, ends = line(axes, "ts")
+    assert points.get_ydata()[2] == pytest.approx(0.25)
+    assert ends[2] == pytest.approx([0.2, 0.3])
+    assert axes.get_ylabel() == "ECE"
+
+
+def test_series_stand_beside_one_another_around_their_severity():
+    axes = drawn(NUMBERS)
+    ts, mine = (line(axes, label)[0].get_xdata() for label in NUMBERS)
+    assert np.round(ts).tolist() == [0, 1, 2]
+    assert np.round(mine).tolist() == [1, 2]
+    assert (ts[1:] < mine).all()
+    assert axes.get_xticks().tolist() == [0, 1, 2]
+    assert axes.get_ylim()[0] == 0
+
+
+def test_a_method_has_its_colour_and_others_have_others():
+    axes = drawn({"SAC": [0.1], "ts": [0.2], "mine": [0.3]})
+    colours = [to_hex(line(axes, label)[0].get_color()) for label in ("SAC", "ts", "mine")]
+    assert colours[:2] == [METHODS[name].colour.lower() for name in ("sac", "ts")]
+    assert len(set(colours)) == 3
+
+
+def test_numbers_in_order_are_those_of_the_severities():
+    axes = drawn({"a": np.array([[0.1, 0.2], [0.3, 0.4]])}, severities=(2.5, 5))
+    points, _ = line(axes, "a")
+    assert points.get_xdata().tolist() == [2.5, 5]
+    assert points.get_ydata() == pytest.approx([0.15, 0.35])
+    assert line(drawn({"a": [0.1, 0.2]}), "a")[0].get_xdata().tolist() == [1, 2]
+
+
+def test_errors_are_the_metrics_with_every_set_as_a_target_of_its_own():
+    bank = digits_bank()
+    methods = {"none": sc.Vanilla().fit(bank), "SAC": sc.SAC().fit(bank)}
+    found = plot.errors_by_severity(methods, bank, n_bins=10)
+    assert {label: list(numbers) for label, numbers in found.items()} == {
+        "none": [0, 1, 2, 3],
+        "SAC": [0, 1, 2, 3],
+    }
+    for label, method in methods.items():
+        for severity, numbers in found[label].items():
+            expected = []
+            for one in bank:
+                if one.severity == severity:
+                    method.adapt(one.logits)
+                    right = one.logits.argmax(axis=1) == one.labels
+                    expected.append(sc.ece(method.confidence(one.logits), right, n_bins=10))
+            assert numbers == pytest.approx(expected)
+    drawn(found).figure.canvas.draw()
+
+
+def test_methods_in_a_list_are_called_by_their_names_and_stay_as_they_were(adapted):
+    sac = copy.copy(adapted["sac"])
+    before = sac.selection_
+    found = plot.errors_by_severity([sac, sc.TS().fit(digits_bank())], digits_bank())
+    assert list(found) == ["sac", "ts"]
+    assert sac.selection_ is before
+    assert list(plot.errors_by_severity(sac, digits_bank())) == ["sac"]
+
+
+def test_a_method_of_probabilities_gets_probabilities():
+    probs = [np.exp(s.logits) / np.exp(s.logits).sum(axis=1, keepdims=True) for s in digits_bank()]
+    labels = digits_bank().clean.labels
+    bank = sc.SurrogateBank.from_arrays(
+        probs[:4], labels, corruption="noise", input="probabilities"
+    )
+    made = plot.errors_by_severity([sc.SAC(input="probabilities").fit(bank)], bank)
+    plain = sc.SurrogateBank.from_arrays(
+        [s.logits for s in digits_bank()][:4], labels, corruption="noise"
+    )
+    other = plot.errors_by_severity([sc.SAC().fit(plain)], plain)
+    for severity, numbers in other["sac"].items():
+        # Probabilities that underflow to zero are raised to 1.2e-38
+        assert made["sac"][severity] == pytest.approx(numbers, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("ece", "options", "match"),
+    [
+        ({}, {}, "ece must have numbers by label.*got nothing"),
+        ([0.1, 0.2], {}, "ece must have numbers by label.*got list"),
+        ({"a": []}, {}, "ece of 'a' must have at least one number"),
+        ({"a": 0.1}, {}, "ece of 'a' must be numbers, one or several for each severity"),
+        ({"a": [0.1, np.nan]}, {}, r"ece of 'a' at severity 2 must be.*within \[0, 1\]"),
+        ({"a": [5.1]}, {}, "They are fractions: 0.05, not 5"),
+        ({"a": {1: []}}, {}, "at severity 1 must be one number or several"),
+        ({"a": {1: [[0.1], [0.2, 0.3]]}}, {}, "at severity 1 must be one number or several"),
+        ({"a": {"mild": 0.1}}, {}, "severities of 'a' must be numbers; got 'mild'"),
+        ({"a": [0.1]}, {"severities": [1, 2]}, "severities must be as many as the numbers of 'a'"),
+        ({"a": [0.1, 0.2]}, {"severities": [1, 1]}, "each once"),
+        ({"a": [0.1]}, {"spread": "sd"}, "spread must be one of 'interval', 'quartiles', 'range'"),
+        ({"a": [0.1]}, {"level": 1}, "level must lie strictly between 0 and 1"),
+    ],
+)
+def test_numbers_that_cannot_be_drawn_are_refused(ece, options, match):
+    with pytest.raises(InputError, match=match):
+        drawn(ece, **options)
+
+
+def unnamed():
+    return sc.SurrogateBank.from_arrays(
+        [s.logits for s in digits_bank()][:2], digits_bank()[0].labels
+    )
+
+
+@pytest.mark.parametrize(
+    ("methods", "targets", "match"),
+    [
+        (lambda: [sc.SAC], digits_bank, "methods must be fitted methods.*got ABCMeta"),
+        (lambda: [], digits_bank, "methods must be fitted methods, at least one"),
+        (lambda: 3, digits_bank, "methods must be fitted methods.*got int"),
+        (lambda: [sc.TS(), sc.TS()], digits_bank, "methods must have different labels"),
+        (lambda: [sc.PseudoCal()], digits_bank, "pseudocal needs mixed images of every target"),
+        (lambda: [sc.TS()], digits_target, "targets must be a SurrogateBank; got Scores"),
+        (lambda: [sc.TS()], unnamed, "targets must have severities; that of 'set 2' is not known"),
+    ],
+)
+def test_methods_and_targets_that_cannot_be_used_are_refused(methods, targets, match):
+    with pytest.raises(InputError, match=match):
+        plot.errors_by_severity(methods(), targets())
+
+
+def test_a_method_that_is_not_fitted_is_refused():
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        plot.errors_by_severity([sc.TS()], digits_bank())

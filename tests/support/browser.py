@@ -1,0 +1,138 @@
+"""Headless Chromium, spoken to over two pipes: no port, no package."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+_START = (
+    "import fcntl, os, sys;"
+    "r, w = (fcntl.fcntl(int(one), fcntl.F_DUPFD, 10) for one in sys.argv[1:3]);"
+    "os.dup2(r, 3); os.dup2(w, 4);"
+    "os.execv(sys.argv[3], sys.argv[3:])"
+)
+
+
+@functools.cache
+def chromium():
+    """Where the program is; ``None`` if there is none."""
+    return next(filter(None, map(shutil.which, _NAMES)), None)
+
+
+class Browser:
+    """One process with one page."""
+
+    def __init__(self):
+        self._home = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        to_read, self._write = os.pipe()
+        self._read, to_write = os.pipe()
+        options = [
+            "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
+            "--disable-dev-shm-usage", "--no-first-run", f"--user-data-dir={self._home.name}",
+            "about:blank",
+        ]  # fmt: skip
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _START, str(to_read), str(to_write), chromium(), *options],
+            pass_fds=(to_read, to_write),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        os.close(to_read)
+        os.close(to_write)
+        self._rest, self._number, self._session = b"", 0, None
+        self.events = []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method, **parameters):
+        """What the browser answers to a command."""
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        while True:
+            told = self._next()
+            if told.get("id") == self._number:
+                assert "error" not in told, told
+                return told["result"]
+
+    def open(self, path, *, width=1200, height=900, dark=False, script=True, media=""):
+        """Load a file and wait until it is there."""
+        self.call("Emulation.setScriptExecutionDisabled", value=not script)
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=height, deviceScaleFactor=1, mobile=width < 600,
+        )  # fmt: skip
+        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self.call("Emulation.setEmulatedMedia", media=media, features=scheme)
+        self.events.clear()
+        self.call("Page.navigate", url=path.resolve().as_uri())
+        deadline = time.monotonic() + 30
+        while not any(one["method"] == "Page.loadEventFired" for one in self.events):
+            assert time.monotonic() < deadline, "the page did not load"
+            self._next()
+
+    def evaluate(self, expression):
+        """The value of a JavaScript expression on the page."""
+        told = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in told, told
+        return told["result"].get("value")
+
+    def complaints(self):
+        """Console errors, exceptions, refused resources and requests that are no files."""
+        found = []
+        for one in self.events:
+            told = one["params"]
+            if one["method"] == "Runtime.exceptionThrown":
+                found.append(told["exceptionDetails"]["text"])
+            elif one["method"] == "Log.entryAdded":
+                found.append(told["entry"]["text"])
+            elif one["method"] == "Runtime.consoleAPICalled":
+                found.append(f"console.{told['type']}")
+            elif one["method"] == "Network.requestWillBeSent":
+                url = told["request"]["url"]
+                if not url.startswith(("file:", "data:")):
+                    found.append(url)
+        return found
+
+    def screenshot(self, path):
+        """The whole page as a picture."""
+        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        told = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
+        path.write_bytes(base64.b64decode(told["data"]))
+
+    def close(self):
+        """End the process."""
+        for descriptor in (self._write, self._read):
+            os.close(descriptor)
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._home.cleanup()
+
+    def _next(self):
+        while b"\0" not in self._rest:
+            some = os.read(self._read, 1 << 20)
+            assert some, "the browser is gone"
+            self._rest += some
+        text, _, self._rest = self._rest.partition(b"\0")
+        told = json.loads(text)
+        if "method" in told:
+            self.events.append(told)
+        return told
