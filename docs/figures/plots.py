@@ -12,6 +12,8 @@ HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "plots.md"
 # A block of Python, and the picture that follows it at once, if one does.
 _BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n!\[[^\]]*\]\(figures/(\S+?)\))?", re.M | re.S)
+# The matplotlib that drew what is committed; another puts letters and axes elsewhere.
+DRAWN_WITH = "3.11"
 DOTS_PER_INCH, WEBP = 110, {"quality": 88, "method": 6}
 
 

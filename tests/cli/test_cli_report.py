@@ -73,13 +73,14 @@ def test_the_command_on_the_page_makes_the_page_again(ladder, shiftcal):
     assert facts["title"] == "It's <b>"
 
 
-def test_the_commands_it_recommends_run(ladder, shiftcal):
-    assert shiftcal("report --bank ladder --target unlabelled.npz --method sac", QUICK).status == 0
+@pytest.mark.parametrize("words", ["--method sac", "--seed 7 --level 0.8", "--set seed=2 --seed 7"])
+def test_the_commands_it_recommends_run_and_give_its_numbers(ladder, shiftcal, words):
+    assert shiftcal("report --bank ladder --target unlabelled.npz", words, QUICK).status == 0
     facts = facts_of()
     for line in facts["provenance"]["usage"].splitlines():
         assert run(shlex.split(line)[1:]) == 0
     mean = sc.read_scores("calibrated.npz").values.max(axis=1).mean()
-    told = next(one for one in facts["methods"] if one["name"] == "sac")
+    told = next(one for one in facts["methods"] if one["name"] == facts["method"])
     assert told["mean_confidence"] == pytest.approx(mean)
 
 

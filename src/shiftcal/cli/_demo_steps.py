@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -30,10 +29,8 @@ class Steps:
         """
         self._done += 1
         complain("progress", f"{self._done} of {self._of}: {doing}")
-        begun = time.monotonic()
         if own_bar:
             yield
         else:
             with progress(f"{doing} ..."):
                 yield
-        _ = begun

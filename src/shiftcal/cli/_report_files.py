@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shiftcal.cli._inputs import NEEDS_MIXED, read_bank, read_target
-from shiftcal.cli._settings import choose_settings
+from shiftcal.cli._settings import choose_settings, settings_of
 from shiftcal.errors import FileError, InputError, InputWarning
 
 if TYPE_CHECKING:
@@ -52,10 +52,10 @@ class ReportFiles:
                 raise FileError(f"{file} could not be read: {error.strerror or error}.") from error
         return found
 
-    def usage(self, method: str, settings: Sequence[str]) -> str:
+    def usage(self, method: str, settings: Sequence[str], judging: Judging) -> str:
         """Commands that calibrate the target with the method."""
         fit = ["shiftcal", "fit", "--method", method]
-        for text in settings:
+        for text in (*settings, *_implied(method, settings, judging)):
             fit += ["--set", text]
         if self.bank is not None:
             fit += ["--bank", str(self.bank)]
@@ -75,7 +75,7 @@ class ReportFiles:
         from shiftcal._checks import check_fraction
         from shiftcal.report.html.parts import MOST_BINS
 
-        _method(method, settings)
+        _method(method, settings, judging)
         check_fraction(judging.level, name="--level")
         if judging.n_resamples == 1:
             raise InputError("--resamples must be 0 (no intervals) or at least 2; got 1.")
@@ -99,14 +99,14 @@ class ReportFiles:
         from shiftcal.scores import read_features
         from shiftcal.scores._origin import model_digest_of_file
 
-        chosen = _method(method, settings)
+        chosen = _method(method, settings, judging)
         sets = read_bank(self.bank, self.surrogates)
         scores = self._scores(sets)
         scores.logits()  # a target that cannot be used is an error, not a reason to skip a method
         facts = make_facts(
             sets,
             scores,
-            method=chosen if settings else method,
+            method=chosen,
             images=self.images,
             source_features=None if self.source_train is None else read_features(self.source_train),
             target_model=model_digest_of_file(self.target),
@@ -134,11 +134,26 @@ class ReportFiles:
         return replace(scores, labels=read_labels(self.labels, scores))
 
 
-def _method(name: str, settings: Sequence[str]) -> Method:
+def _implied(name: str, settings: Sequence[str], judging: Judging) -> list[str]:
+    """Settings of the method that options of the report decide, where they are not the default."""
+    from shiftcal import methods
+
+    known = settings_of(methods.get(name))
+    given = {text.partition("=")[0] for text in settings}
+    told = {"seed": judging.seed, "level": judging.level}
+    return [
+        f"{setting}={value}"
+        for setting, value in told.items()
+        if setting in known and setting not in given and value != known[setting]
+    ]
+
+
+def _method(name: str, settings: Sequence[str], judging: Judging) -> Method:
     from shiftcal import methods
 
     cls = methods.get(name)
     if cls.uses_mixed:
         raise InputError(f"{cls.name()} {NEEDS_MIXED}")
-    made: Method = cls(**choose_settings(cls, {}, settings))
+    assigned = [*settings, *_implied(name, settings, judging)]
+    made: Method = cls(**choose_settings(cls, {}, assigned))
     return made

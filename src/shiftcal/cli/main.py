@@ -69,7 +69,10 @@ _COMMANDS: dict[str, tuple[Callable[..., Report | Ended], str]] = {
     "monitor": (monitor, "shiftcal monitor bank/ --follow scores/ --state monitor.state.json"),
     "card": (card, "shiftcal card bank/ --target target.npz -o card.md"),
     "report": (report, "shiftcal report --bank bank/ --target target.npz -o report.html"),
-    "export": (export, "shiftcal export sac.json --onnx model.onnx -o calibrated.onnx"),
+    "export": (
+        export,
+        "shiftcal export sac.json --onnx model.onnx --target target.npz -o calibrated.onnx",
+    ),
     "methods": (methods, "shiftcal methods --json"),
     "doctor": (doctor, "shiftcal doctor"),
     "reproduce": (reproduce, "shiftcal reproduce synthetic --data data -o runs/synthetic"),

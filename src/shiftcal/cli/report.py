@@ -125,7 +125,7 @@ def report(
             provenance=Provenance(
                 date=made_on(),
                 command=_command(output, options),
-                usage=files.usage(method, set_ or []),
+                usage=files.usage(method, set_ or [], judging),
                 files=files.digests(),
             ),
         )

@@ -19,7 +19,7 @@ from shiftcal.models._fingerprint import digest
 TRAINED_ON, CALIBRATED_ON = 600, 598
 _ENLARGED, _BRIGHTEST = 4, 16.0
 _ROUNDS = 40
-_CORRUPTIONS = ("brightness", "contrast", "gaussian_noise", "motion_blur")
+_CORRUPTIONS = ("brightness", "defocus_blur", "gaussian_noise", "motion_blur")
 _TARGETS = (
     Target("fog", "new digits in fog, which the bank does not have", "fog", 1),
     Target("mixture", "a mixture: every second of them in fog", "fog", 1, mixture=True),

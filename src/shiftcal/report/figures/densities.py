@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.integrate import trapezoid
 
 from shiftcal._drawing.palette import BLUE, CHOSEN, DARK, INK, LIGHT, MUTED, ORANGE
 from shiftcal._types import Floats
@@ -86,7 +87,7 @@ class Densities(FigureData):
         """Shares of the target and of each surrogate that lie outside the grid."""
         x = self._places(self.grid)
         target, *others = (
-            max(0.0, 1 - float(np.trapezoid(y, x)))
+            max(0.0, 1 - float(trapezoid(y, x)))
             for y in (self.target, *(each.density for each in self.surrogates))
         )
         return target, tuple(others)

@@ -30,12 +30,14 @@ class Fitted:
     """What could be fitted.
 
     Attributes:
+        main: Name of the method the report is about.
         methods: Adapted to the target, in the order of a table.
         missing: Method to the reason why it is not there.
         estimate: The target's accuracy.
         said: Method to the warnings of its fit.
     """
 
+    main: str
     methods: dict[str, Method] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     estimate: AccuracyEstimate | None = None
@@ -63,8 +65,8 @@ def fit_all(
     Raises:
         InputError: If the main method cannot be used.
     """
-    found = Fitted()
     chosen = _made(main, bank, judging)
+    found = Fitted(chosen.name())
     for name in _names():
         method = chosen if name == chosen.name() else _made(name, bank, judging)
         try:

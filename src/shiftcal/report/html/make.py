@@ -66,8 +66,7 @@ def make_facts(  # noqa: PLR0913 (all but the first two are options)
     if source_features is not None:
         source = check_features(source_features, name="source_features")
     fitted = fit_all(method, bank, scores, source_features=source, judging=told)
-    main = method if isinstance(method, str) else method.name()
-    main = next(name for name in fitted.methods if name == main.lower().replace("_", "-"))
+    main = fitted.main
     judged = Judged(bank, scores, fitted, main=main, judging=told)
     selection = judged.selection(main)
     ladder = bank.summaries()
