@@ -29,11 +29,11 @@ def pasted(words: Sequence[str]) -> str:
 
 def _lines(found: Found) -> Iterator[str]:
     yield (
-        f"The model: {found.made}. On the {found.n_calibration:,} {found.things} to calibrate on "
-        f"it is right in {found.clean_accuracy:.1%} and {found.clean_confidence:.1%} sure."
+        f"The model: {found.made}. On the {found.n_calibration:,} {found.things} it is calibrated "
+        f"with: accuracy {found.clean_accuracy:.4f}, mean confidence {found.clean_confidence:.4f}."
     )
     yield (
-        f"The bank: {found.n_sets} sets. Those {found.things} as they are, and with "
+        f"The bank: {found.n_sets} sets, which are those {found.things} as they are, and with "
         f"{', '.join(found.corruptions)}, each at five severities."
     )
     for met in found.met:
@@ -41,20 +41,16 @@ def _lines(found: Found) -> Iterator[str]:
         yield from _target(met)
     yield ""
     yield (
-        "Vanilla is the model as it is. A good row has its confidence near the accuracy, and a "
-        "small ECE."
+        "vanilla is the model as it is. A good row has its confidence near the true accuracy, and "
+        "a small ECE. All are fractions, not percent."
     )
     yield (
-        "Labels of the new data made the columns on the right and the true accuracies; no method "
-        "saw them."
+        "Labels of the new data were used for the true accuracies, the verdicts and ECE; no method "
+        "and no estimate saw them."
     )
-    yield f"{found.remark} When to use which, and when none: docs/choose.md"
+    yield f"{found.remark} When to use which method, and when none: docs/choose.md"
     yield ""
-    if found.report is None:
-        yield f"No report was written: {found.no_report}"
-    else:
-        yield f"The report: {found.report}"
-        yield f"  open {found.report.resolve().as_uri()}"
+    yield from _where(found)
     yield ""
     yield "Next, with the files just made:"
     for words in found.next:
@@ -63,19 +59,26 @@ def _lines(found: Found) -> Iterator[str]:
     yield f"({found.seconds:.0f} s)"
 
 
+def _where(found: Found) -> Iterator[str]:
+    if found.report is None:
+        yield f"No report was written: {found.no_report}"
+    else:
+        yield f"The report: {found.report}"
+        yield f"  to open it: {found.report.resolve().as_uri()}"
+
+
 def _target(met: Met) -> Iterator[str]:
     facts = met.facts
     title = met.target.title
     yield f"{title[:1].upper()}{title[1:]} ({met.scores}, {facts.target.n:,} rows)"
     accuracy, estimate = facts.target.accuracy, facts.estimate
-    assert accuracy is not None
-    told = f"true accuracy {accuracy.value:.4f}"
+    assert accuracy is not None  # all targets of a demonstration have labels
+    told = f"  true accuracy {accuracy.value:.4f}"
     if estimate is not None:
-        told += (
-            f"; estimated without labels {estimate.value:.4f} "
-            f"({estimate.low:.4f} to {estimate.high:.4f})"
-        )
+        ends = f"{estimate.low:.4f} to {estimate.high:.4f}"
+        told += f"; estimated without labels: {estimate.value:.4f} ({ends})"
     yield told
+    yield f"  {facts.verdict.headline}"
     rows = [_row(one) for one in facts.methods]
     for line in _tables.table(_HEADER, rows, right=_HEADER[1:]).splitlines():
         yield f"  {line}"
@@ -84,7 +87,9 @@ def _target(met: Met) -> Iterator[str]:
 def _row(method: MethodFacts) -> list[str]:
     error = method.ece
     assert error is not None
-    ends = "-" if error.low is None or error.high is None else f"{error.low:.4f} to {error.high:.4f}"
+    ends = (
+        "-" if error.low is None or error.high is None else f"{error.low:.4f} to {error.high:.4f}"
+    )
     return [
         method.name,
         _tables.temperature(method.temperature),

@@ -30,8 +30,9 @@ def bank_in(folder: Path, subject: Subject, reporting: Reporting) -> SurrogateBa
     """
     try:
         _build(folder, subject, reporting)
-    except FileError:
-        if not (folder / "bank.json").exists():
+    except FileError as error:
+        failed = isinstance(error.__cause__, OSError)  # a disk that is full is no other model
+        if failed or not (folder / "bank.json").exists():
             raise
         shutil.rmtree(folder)
         _build(folder, subject, reporting)

@@ -14,6 +14,7 @@ from shiftcal.datasets.splits import calibration_split
 from shiftcal.demo.subject import Subject, Target
 from shiftcal.models import Model, as_model
 from shiftcal.models._fingerprint import digest
+from shiftcal.scoring.one_blas_thread import one_blas_thread
 
 # Of 1,797 digits a third each; those left over are new.
 TRAINED_ON, CALIBRATED_ON = 600, 598
@@ -23,7 +24,7 @@ _CORRUPTIONS = ("brightness", "defocus_blur", "gaussian_noise", "motion_blur")
 _TARGETS = (
     Target("fog", "new digits in fog, which the bank does not have", "fog", 1),
     Target("mixture", "a mixture: every second of them in fog", "fog", 1, mixture=True),
-    Target("blur", "new digits, slightly blurred: not every shift is mended", "gaussian_blur", 3),
+    Target("blur", "new digits, slightly blurred, where calibrating does harm", "gaussian_blur", 3),
 )
 
 
@@ -80,8 +81,8 @@ def digits_subject() -> Subject:
         table="imagenet",
         targets=_TARGETS,
         remark=(
-            "Bank and targets were chosen once: fog, since the network is far too sure in it, and "
-            "the blur, since calibrating does harm there."
+            "It does not always help. Bank and targets were chosen once: fog, in which the network "
+            "is far too sure, and a blur where calibrating does harm."
         ),
     )
 
@@ -104,7 +105,6 @@ def trained(images: Images, labels: NDArray[np.intp]) -> Network:
     """The network, the same whenever it is trained on one machine."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPClassifier
-    from threadpoolctl import threadpool_limits
 
     classifier = MLPClassifier(
         (128, 64),
@@ -116,7 +116,7 @@ def trained(images: Images, labels: NDArray[np.intp]) -> Network:
         random_state=0,
     )
     # Matrices this small are multiplied faster by one thread than by several.
-    with warnings.catch_warnings(), threadpool_limits(1):
+    with warnings.catch_warnings(), one_blas_thread():
         warnings.simplefilter("ignore", ConvergenceWarning)
         classifier.fit(rows_of(images), labels)
     return Network(classifier)

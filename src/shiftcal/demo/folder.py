@@ -84,7 +84,7 @@ def check_place(path: Path, data: str) -> None:
         FileError: If it holds something else.
     """
     try:
-        names = sorted(entry.name for entry in path.iterdir())
+        names = sorted(entry.name for entry in path.iterdir() if not _half_written(entry.name))
     except FileNotFoundError:
         return
     except NotADirectoryError as error:
@@ -117,6 +117,11 @@ def claim(path: Path, data: str) -> DemoFolder:
     if not folder.document.exists():
         folder.write(data, {})
     return folder
+
+
+def _half_written(name: str) -> bool:
+    """Whether it is what a process that was killed left behind."""
+    return name.startswith(".shiftcal-") and name.endswith(".tmp")
 
 
 def _of_before(document: Path) -> str | None:

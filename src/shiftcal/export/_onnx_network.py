@@ -75,18 +75,18 @@ def choose_output(network: Any, *, k: int, name: str | None, path: object) -> Ou
         InputError: If there is none, or there are several, or the one named is not of this kind.
     """
     every = list(_typed(network))
-    told = ", ".join(text for _, text in every) or "none"
+    told = ", ".join(text for _, _, text in every) or "none"
     if name is not None:
-        if name not in [value.name for value in network.graph.output]:
+        if name not in [called for called, _, _ in every]:
             raise UnknownName(f"{path} has no output {name!r}. Its outputs: {told}.")
-        every = [(found, text) for found, text in every if text.partition(" ")[0] == name]
-    fitting = [found for found, _ in every if found is not None and found.columns in (k, None)]
+        every = [each for each in every if each[0] == name]
+    fitting = [found for _, found, _ in every if found is not None and found.columns in (k, None)]
     sure = [found for found in fitting if found.columns == k]
     best = sure or fitting
     if len(best) == 1:
         return best[0]
     if not best:
-        wrong = f"output {every[0][1]}" if name is not None and every else f"its outputs: {told}"
+        wrong = f"output {every[0][2]}" if name is not None and every else f"its outputs: {told}"
         raise InputError(
             f"the output that is calibrated must be floats of shape (n, {k}), a column for each "
             f"class of the calibration; {path} has none: {wrong}. Both must be of one model."
@@ -98,8 +98,8 @@ def choose_output(network: Any, *, k: int, name: str | None, path: object) -> Ou
     )
 
 
-def _typed(network: Any) -> Iterator[tuple[Output | None, str]]:
-    """Every output, ``None`` for those that cannot hold scores, and what it is in words."""
+def _typed(network: Any) -> Iterator[tuple[str, Output | None, str]]:
+    """The name of every output, ``None`` if it cannot hold scores, and what it is in words."""
     onnx = require("onnx", extra="onnx", needed_by="export to ONNX")
     inferred = {value.name: value for value in _inferred(network)}
     for declared in network.graph.output:
@@ -111,11 +111,11 @@ def _typed(network: Any) -> Iterator[tuple[Output | None, str]]:
         text = f"{declared.name} {dtype.lower()} {shape}"
         fits = dims is None or len(dims) == 2
         if not value.type.HasField("tensor_type") or dtype not in _FLOATS or not fits:
-            yield None, text
+            yield declared.name, None, text
             continue
         rows, columns = dims if dims is not None else (None, None)
         width = columns if isinstance(columns, int) else None
-        yield Output(declared.name, dtype, rows, width), text
+        yield declared.name, Output(declared.name, dtype, rows, width), text
 
 
 def _inferred(network: Any) -> list[Any]:

@@ -238,6 +238,11 @@ def _scores(estimator: Any, X: Any, name: str) -> Scores:
         )
     given = np.asarray(getattr(estimator, name)(X))
     values = np.column_stack([np.zeros_like(given), given]) if given.ndim == 1 else given
+    if values.shape[1:] != (len(estimator.classes_),):
+        raise InputError(
+            f"{name} of the classifier must have a column for each of its "
+            f"{len(estimator.classes_)} classes; it gave shape {given.shape}."
+        )
     return Scores(values, input="probabilities" if name == "predict_proba" else "logits")
 
 

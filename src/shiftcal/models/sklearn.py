@@ -91,9 +91,29 @@ def which_scores(estimator: Any, scores: str | None) -> str:
         check_choice(scores, _SCORES, name="scores")
     for name in _SCORES if scores is None else (scores,):
         if hasattr(estimator, name):
+            if name == "decision_function":
+                refuse_pairs(estimator)
             return name
     wanted = " or ".join(_SCORES) if scores is None else scores
     raise InputError(
         f"estimator must have {wanted}; {type(estimator).__name__} has not. "
         "CalibratedClassifierCV around it gives probabilities."
     )
+
+
+def refuse_pairs(estimator: Any) -> None:
+    """Raise InputError if the decision function has a column for each pair of classes.
+
+    Of three classes there are three pairs, so that the number of columns does not tell.
+    """
+    last = estimator
+    while hasattr(last, "steps") or hasattr(last, "best_estimator_"):
+        last = last.steps[-1][1] if hasattr(last, "steps") else last.best_estimator_
+    pairs = getattr(last, "decision_function_shape", None) == "ovo"
+    if pairs and len(getattr(estimator, "classes_", ())) > 2:
+        raise InputError(
+            "decision_function must have a column for each class; that of "
+            f"{type(last).__name__} has one for each pair of them, as it was made with "
+            'decision_function_shape="ovo". set_params(decision_function_shape="ovr") changes '
+            "that without a new fit."
+        )

@@ -54,16 +54,17 @@ def learn(
     """
     clean = row_features(bank.clean.logits)
     reference = clean.mean(axis=0)
-    moves = np.array([row_features(s.logits).mean(axis=0) - reference for s in bank][1:])
-    directions = _directions(clean, moves.reshape(-1, len(FEATURES)))
+    moved = np.array([row_features(s.logits).mean(axis=0) - reference for s in bank][1:])
+    moves = moved.reshape(-1, len(FEATURES))
     limits = find_limits(
-        (clean - reference) @ directions,
+        clean,
         scales,
+        directions=lambda rows: _directions(rows, moves),
         false_alarms=false_alarms,
         patience=patience,
         rng=np.random.default_rng(seed),
     )
-    return Detector(reference, directions, len(clean), limits)
+    return Detector(reference, _directions(clean, moves), len(clean), limits)
 
 
 def row_features(logits: Logits) -> NDArray[np.float64]:

@@ -1,27 +1,36 @@
 """Limits by simulation: clean streams, redrawn from clean rows, raise so many alarms and no more.
 
-The clean rows stand for the world. In each of many runs the clean set is drawn from them anew (its
-mean, which is normal) and so is a stream, block by block; what differs is then what differs between
-a clean set of that size and a stream of its kind. Of every statistic the values that a share ``u``
-of the looks exceed are known, beyond the largest hundredth by an exponential tail, and the ``u`` is
-taken at which the rule with all its hysteresis raises as many alarms as wanted.
+The clean rows stand for the world. In each of many runs the clean set is drawn from them anew, with
+the mean and the directions that would be learnt from it, and so is a stream, block by block; what
+differs is then what differs between a clean set of that size and a stream of its kind. The mean
+alone would not do: sets of surer rows than most also vary less, so that they are off and take
+themselves for exact at once. Of every statistic the values that a share ``u`` of the looks exceed
+are known, beyond the largest hundredth by an exponential tail, and the ``u`` is taken at which the
+rule with all its hysteresis raises as many alarms as wanted.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.monitoring._scales import Scales
 
+# From the features of clean rows, (n, f), to directions (f, d).
+Directions: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
 # Alarms to be expected in all runs together, and no more looks than these to see them.
 _EVENTS, _LEAST_LOOKS, _MOST_LOOKS = 200, 20_000, 200_000
 _RUNS = 200
 # Blocks drawn from rows, of which streams are made; and rows drawn for them.
 _POOL, _POOL_ROWS, _AT_ONCE = 20_000, 4_000_000, 50_000
+# Rows of a redrawn clean set, at the most: of more the directions are known well enough.
+_MOST_REDRAWN = 20_000
 # Means of blocks of more rows are normal.
 _NORMAL_FROM = 2000
 # Share of the alarms that the direction of the bank's corruptions may raise; the rest is for all.
@@ -89,6 +98,7 @@ def find_limits(
     clean: NDArray[np.float64],
     scales: Scales,
     *,
+    directions: Directions,
     false_alarms: float,
     patience: int,
     rng: np.random.Generator,
@@ -96,15 +106,15 @@ def find_limits(
     """The limits at which clean streams raise ``false_alarms`` per 100,000 rows.
 
     Args:
-        clean: ``(n, d)`` features of the clean rows, about their mean and in the detector's
-            directions.
+        clean: ``(n, f)`` features of the clean rows.
         scales: Of the window.
+        directions: How the detector learns its directions from such rows.
         false_alarms: Wanted.
         patience: Looks that a return takes.
         rng: Draws the streams.
     """
     looks = int(np.clip(_EVENTS * 1e5 / (false_alarms * scales.block), _LEAST_LOOKS, _MOST_LOOKS))
-    runs = _simulate(clean, scales, looks, rng)
+    runs = _simulate(clean, scales, directions, looks, rng)
     # Fewer alarms than these are chance; a rarer rule is found on the way there.
     least = max(false_alarms, 30 * 1e5 / (looks * scales.block))
     low, high = math.log(1e-7), math.log(_MOST_SHARE)
@@ -150,38 +160,43 @@ def count_alarms(ratios: NDArray[np.float64], lower: float, patience: int) -> in
 
 
 def _simulate(
-    clean: NDArray[np.float64], scales: Scales, looks: int, rng: np.random.Generator
+    clean: NDArray[np.float64],
+    scales: Scales,
+    directions: Directions,
+    looks: int,
+    rng: np.random.Generator,
 ) -> _Runs:
-    n, d = clean.shape
-    covariance = clean.T @ clean / n
-    root = np.linalg.cholesky(covariance + 1e-12 * np.eye(d))
-    pool = _blocks(clean, root, scales.block, rng)
+    n = len(clean)
+    centred = clean - clean.mean(axis=0)
+    pool = _blocks(centred, scales.block, rng)
     span = scales.weights.shape[1]
     each = -(-looks // _RUNS)
     spread = np.sqrt(1 / scales.rows + 1 / n)
     squares = np.empty((_RUNS, each, len(scales.weights), 2))
     kernels = scales.weights / scales.weights.sum(axis=1, keepdims=True)
+    many = min(n, _MOST_REDRAWN)
     for run in range(_RUNS):
-        stream = pool[rng.integers(0, len(pool), each + span - 1)]
-        stream = stream - root @ rng.standard_normal(d) / math.sqrt(n)
+        redrawn = centred[rng.integers(0, n, many)]
+        off = redrawn.mean(axis=0) * math.sqrt(many / n)
+        stream = (pool[rng.integers(0, len(pool), each + span - 1)] - off) @ directions(redrawn)
         past = np.lib.stride_tricks.sliding_window_view(stream, span, axis=0)[..., ::-1]
         squares[run] = statistics(np.einsum("tdb,sb->tsd", past, kernels) / spread[:, None])
     return _Runs(squares, scales.block)
 
 
 def _blocks(
-    clean: NDArray[np.float64],
-    root: NDArray[np.float64],
-    block: int,
-    rng: np.random.Generator,
+    centred: NDArray[np.float64], block: int, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Means of blocks of rows drawn with replacement, ``(m, d)``."""
+    """Means of blocks of rows drawn with replacement, ``(m, f)``."""
+    n, f = centred.shape
     if block > _NORMAL_FROM:
-        return rng.standard_normal((_POOL, clean.shape[1])) @ root.T / math.sqrt(block)
+        values, vectors = np.linalg.eigh(centred.T @ centred / n)
+        root = vectors * np.sqrt(values.clip(0.0) / block)
+        return rng.standard_normal((_POOL, f)) @ root.T
     many = min(_POOL, _POOL_ROWS // block)
-    means = np.empty((many, clean.shape[1]))
+    means = np.empty((many, f))
     each = max(1, _AT_ONCE // block)
     for start in range(0, many, each):
         part = means[start : start + each]
-        part[:] = clean[rng.integers(0, len(clean), (len(part), block))].mean(axis=1)
+        part[:] = centred[rng.integers(0, n, (len(part), block))].mean(axis=1)
     return means

@@ -56,7 +56,7 @@ class Monitor(Estimator):
     is a sample itself.
 
     *States.* ``filling`` until the window is full, then ``normal``; ``shifted`` from a ratio of 1
-    on (``shift-began``), until it has been at most ``lower``, which three of four clean looks keep
+    on (``shift-began``), until it has been at most ``lower``, which nine of ten clean looks keep
     to, ``patience`` looks in a row (``back-to-normal``). A shifted stream is ``outside-bank`` when
     ``outside`` has been 1 or more ``patience`` looks in a row, and ``back-inside`` after as many
     below: the distance from the rehearsals over their reach with Rehearsal; with others how far

@@ -12,6 +12,7 @@ from shiftcal._types import Floats, InputKind
 from shiftcal.corruptions._count_inputs import count_inputs
 from shiftcal.errors import InputError
 from shiftcal.models import Model
+from shiftcal.models.sklearn import refuse_pairs
 from shiftcal.scores import Scores
 
 # What a classifier gives as which kind; what its users look at comes first.
@@ -139,6 +140,8 @@ def _labels_of(model: Any) -> Any:
 def _method_of(model: Any, input: str | None) -> tuple[Any, str]:
     for kind, name in _GIVES.items():
         if input in (None, kind) and hasattr(model, name):
+            if name == "decision_function":
+                refuse_pairs(model)
             return getattr(model, name), kind
     wanted = " or ".join(_GIVES.values()) if input is None else _GIVES[input]
     raise InputError(

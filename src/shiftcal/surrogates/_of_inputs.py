@@ -82,14 +82,25 @@ def bank_of_inputs(
 
 def _several(corruption: object) -> list[InputCorruption]:
     """One corruption, or those of a list; a list of functions is one, a function a severity."""
-    several = isinstance(corruption, (list, tuple)) and all(
-        isinstance(each, (str, InputCorruption)) for each in corruption
-    )
+    known = [_is_known(x) for x in corruption] if isinstance(corruption, (list, tuple)) else []
+    if any(known) and not all(known):
+        raise InputError(
+            "corruption must be a list of names and corruptions, or one of functions, which are "
+            "the severities of one ladder; got both. Wrap a function that is a ladder of its own: "
+            "corruptions.CustomInputs(function)."
+        )
+    several = isinstance(corruption, (list, tuple)) and all(known)
     made = [as_input_corruption(x) for x in (corruption if several else [corruption])]  # type: ignore[attr-defined]
     names = [each.name for each in made]
     if not names or len(set(names)) < len(names):
         raise InputError(f"corruption must be given, each once; got {names}.")
     return made
+
+
+def _is_known(each: object) -> bool:
+    """Whether it is a name, a corruption or the class of one, and no function."""
+    is_class = isinstance(each, type) and issubclass(each, InputCorruption)
+    return is_class or isinstance(each, (str, InputCorruption))
 
 
 def _class_indices(labels: object, model: ModelOfInputs) -> NDArray[Any] | object:

@@ -109,6 +109,12 @@ def test_a_choice_among_sets_names_the_set():
     assert "Use sac with set 4 of 6 (fog <b>), T = 4.5: mean" in judge(given).advice[0]
 
 
+def test_without_labels_no_more_is_promised_than_the_mean_tells():
+    assert judge(case(sure=0.59)).headline.endswith("as far as can be told without labels.")
+    measured = judge(case(right=0.9, before=GOOD, after=GOOD))
+    assert measured.headline == "The raw confidences can be trusted."
+
+
 def test_what_nobody_can_say_is_not_called_fine():
     for given in (case(sure=0.58, flags=["outside-bank"]), case(sure=0.58, n=10)):
         told = judge(given)

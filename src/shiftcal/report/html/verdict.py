@@ -25,6 +25,8 @@ _HEADLINES: dict[VerdictKind, str] = {
     "unclear": "Cannot say: the numbers are too uncertain.",
     "few": "Cannot say: there are too few rows.",
 }
+# Without labels only the mean is known.
+_FINE_ON_AVERAGE = "The raw confidences can be trusted, as far as can be told without labels."
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,10 @@ class Case:
 def judge(case: Case) -> Verdict:
     """The verdict: with labels by what they say, else by the estimated accuracy."""
     kind = _with_labels(case) if case.target.accuracy is not None else _without(case)
-    return Verdict(kind, _HEADLINES[kind], _reason(case), tuple(_advice(kind, case)))
+    headline = _HEADLINES[kind]
+    if kind == "fine" and case.target.accuracy is None:
+        headline = _FINE_ON_AVERAGE
+    return Verdict(kind, headline, _reason(case), tuple(_advice(kind, case)))
 
 
 def _with_labels(case: Case) -> VerdictKind:
