@@ -44,7 +44,7 @@ def test_the_script_makes_the_example(example):
 def test_what_the_page_says_of_the_example_is_so(example):
     """That ECE is no lower after than before, near the noise, and the target flagged as clean."""
     (noise,) = (one.message for one in example.limits if one.code == "ece-noise")
-    level = float(re.search(r"about (0\.\d+)", noise).group(1))
+    level = float(re.search(r"about (0\.\d+) on the [\d,]+ rows of the target", noise).group(1))
     before, after = example.on_target.before["ece"].value, example.on_target.after["ece"].value
     assert before <= after < 1.5 * level
     assert example.choice.has("like-clean")

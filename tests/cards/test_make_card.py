@@ -328,12 +328,37 @@ def test_few_rows_are_a_limit_and_the_noise_of_ece_is_about_right():
     assert "60 rows" in message(card, "few-rows")
     big = make_bank(1500)
     card = make_card("ts", big, judging=FAST, estimator=None)
-    told = float(re.search(r"ECE of about (0\.\d+)", message(card, "ece-noise")).group(1))
     ts = sc.TS().fit(big)
-    sure = ts.confidence(big.clean.logits)
+    told = noise_told(card)
+    # A formula for bins of one width.
+    assert told["clean rows"] == pytest.approx(noise_of(ts, big.clean.logits), rel=0.25)
+
+
+def test_the_noise_of_ece_is_told_where_rows_are_less_sure_and_on_the_target():
+    big = make_bank(1500)
+    logits, labels = draw(300, 0.4, seed=5)
+    card = make_card("ts", big, sc.Scores(logits, labels=labels), judging=FAST, estimator=None)
+    told = noise_told(card)
+    ts = sc.TS().fit(big)
+    of_sets = {s.name: noise_of(ts, s.logits) for s in big}
+    worst = max(of_sets, key=of_sets.get)
+    assert told[f"rows of {worst}"] == pytest.approx(of_sets[worst], rel=0.25)
+    assert told[f"rows of {worst}"] > 1.2 * told["clean rows"]
+    assert told["rows of the target"] == pytest.approx(noise_of(ts, logits), rel=0.25)
+
+
+def noise_told(card):
+    """What the card says of the noise of ECE, by the rows it is of."""
+    found = re.findall(r"of about (0\.\d+) on the [\d,]+ (.*?)(?=, of about|: values)",
+                       message(card, "ece-noise"))  # fmt: skip
+    return {rows: float(level) for level, rows in found}
+
+
+def noise_of(method, logits):
+    """The mean ECE of truths that are drawn as the calibrated confidences say."""
+    sure = method.confidence(logits)
     rng = np.random.default_rng(0)
-    drawn = [sc.ece(sure, rng.random(len(sure)) < sure) for _ in range(200)]
-    assert told == pytest.approx(np.mean(drawn), rel=0.25)  # a formula for bins of one width
+    return np.mean([sc.ece(sure, rng.random(len(sure)) < sure) for _ in range(200)])
 
 
 def test_one_class_alone_has_a_card():

@@ -145,6 +145,7 @@ def test_a_line_is_a_row_a_batch_or_an_object():
         (b'{"logits": 3}', "'logits' must be a row or a batch of them; it is 3"),
         (b'{"logits": [1, 2, 3], "at": "noon"}', "'at' must be a number of seconds; it is "),
         (b'{"logits": [1, 2, 3], "at": NaN}', "'at' must be a number of seconds"),
+        (b'{"logits": [1, 2, 3], "at": ' + b"1" * 400 + b"}", "'at' must be a number of seconds"),
         (b'{"logits": [1, 2, 3], "id": ["a", "b"]}', "'id' must be text or a whole number"),
         (b'{"logits": [[1, 2, 3]], "id": ["a", "b"]}', "a list of 1 for this batch; it is a list "
          "of 2"),
@@ -153,7 +154,7 @@ def test_a_line_is_a_row_a_batch_or_an_object():
         (b"[" * 100_000, "nested too deep"),
         (json.dumps([[1.0] * 3] * 101).encode(), "at most 100 rows; this one says 101"),
     ],
-    ids=range(24),
+    ids=range(25),
 )  # fmt: skip
 def test_a_broken_line_is_told_and_the_next_one_read(line, words):
     broken, batch = items(line + b"\n[1, 2, 3]\n", named="jsonl")

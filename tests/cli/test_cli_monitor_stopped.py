@@ -192,26 +192,37 @@ def test_a_second_signal_ends_it_at_once(begin, watched):
     assert again.lines[1]["row"] == 60
 
 
-def test_the_metrics_are_those_of_prometheus(begin):
-    process = begin("rehearsal.json", "--json", "--metrics-port", "0", "--on-error", "skip")
+def address_of(process):
     process.wait_for(lambda: any("metrics are at" in line for line in process.err))
     (note,) = [line for line in process.err if "metrics are at" in line]
-    address = note.rpartition(" ")[2]
+    return note.rpartition(" ")[2]
+
+
+def scraped(address):
+    without = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with without.open(address, timeout=LIMIT) as answer:
+        families = text_string_to_metric_families(answer.read().decode())
+        return {
+            (sample.name, *sample.labels.values()): sample.value
+            for family in families
+            for sample in family.samples
+        }
+
+
+def test_the_metrics_are_those_of_prometheus(begin):
+    process = begin("rehearsal.json", "--json", "--metrics-port", "0", "--on-error", "skip")
+    address = address_of(process)
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/metrics", address)
     without = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def scrape():
-        with without.open(address, timeout=LIMIT) as answer:
-            families = text_string_to_metric_families(answer.read().decode())
-            return {
-                (sample.name, *sample.labels.values()): sample.value
-                for family in families
-                for sample in family.samples
-            }
+        return scraped(address)
 
     first = scrape()
     assert first["shiftcal_rows_total",] == 0
-    assert np.isnan(first["shiftcal_temperature",])
+    assert first["shiftcal_temperature",] > 0
+    assert np.isnan(first["shiftcal_mean_confidence", "raw"])
+    assert first["shiftcal_state", "filling"] == 1
     assert first["shiftcal_events_total", "outside-bank"] == 0
     process.send(jsonl(*[batch.tolist() for batch in BATCHES], [1, 2]))
     process.wait_for(lambda: scrape()["shiftcal_malformed_batches_total",] == 1)
@@ -230,6 +241,18 @@ def test_the_metrics_are_those_of_prometheus(begin):
     assert process.end() == 0
     with pytest.raises(OSError, match="refused"):
         without.open(address, timeout=LIMIT)
+
+
+def test_after_a_restart_the_metrics_tell_the_state_before_anything_comes(begin):
+    first = begin("sac.json", "--state", "s.json")
+    first.send(npy(*BATCHES))
+    assert first.end() == 0
+    second = begin("sac.json", "--state", "s.json", "--metrics-port", "0")
+    found = scraped(address_of(second))
+    assert found["shiftcal_rows_total",] == 0
+    assert found["shiftcal_state", "outside-bank"] == 1
+    assert found["shiftcal_state", "filling"] == 0
+    second.end()
 
 
 def test_a_port_in_use_is_told(begin):

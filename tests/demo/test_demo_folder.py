@@ -51,7 +51,7 @@ def test_a_folder_with_something_else_is_refused(tmp_path, mark):
 
 def test_a_file_is_refused(tmp_path):
     (tmp_path / "demo").touch()
-    with pytest.raises(FileError, match="is a file. Name a folder for the demo with -o"):
+    with pytest.raises(FileError, match=r"is a file\. Name a folder for the demo with -o"):
         check_place(tmp_path / "demo", "digits")
 
 

@@ -63,11 +63,12 @@ def test_the_numbers_are_those_of_the_files(done):
     bank = sc.SurrogateBank.load(folder / "bank")
     right = bank.clean.logits.argmax(axis=1) == bank.clean.labels
     assert told["clean_accuracy"] == pytest.approx(right.mean(), abs=1e-12)
+    names = ("vanilla", "sts", "sac", "rehearsal")
+    fitted = {name: sc.methods.get(name)().fit(bank) for name in names}
     for one in told["targets"]:
         scores = sc.read_scores(one["scores"])
         by_name = {method["name"]: method for method in one["methods"]}
-        for name in ("vanilla", "sts", "sac", "rehearsal"):
-            method = sc.methods.get(name)().fit(bank)
+        for name, method in fitted.items():
             method.adapt(scores.values)
             probs = method.predict_proba(scores.values)
             ece = sc.ece(probs.max(axis=1), probs.argmax(axis=1) == scores.labels)
@@ -135,26 +136,18 @@ def test_a_disk_that_fails_is_no_other_network(copied, monkeypatch):
     assert len(sc.SurrogateBank.load(copied / "bank")) == 11
 
 
-def test_without_jinja2_all_but_the_page_is_there(copied, monkeypatch):
+def test_without_extras_and_training_images_the_rest_is_there(copied, done, monkeypatch):
     hide(monkeypatch, "jinja2")
-    found = demonstrate(copied)
+    hide(monkeypatch, "PIL")
+    found = demonstrate(copied, replace(small_subject(), train=None))
     assert found.report is None
+    assert "needs jinja2" in found.no_report
     assert "pip install 'shiftcal[report]'" in found.no_report
     assert not (copied / "report.html").exists()  # that of the run before
-    assert found.next[3][1] == "card"
     assert json.loads((copied / "demo.json").read_text())["report"] is None
-
-
-def test_without_pillow_the_page_has_no_pictures(copied, done, monkeypatch):
-    hide(monkeypatch, "PIL")
-    found = demonstrate(copied)
-    assert found.report is not None
+    assert found.next[3][1] == "card"
     assert found.met[0].facts.examples == ()
     assert done[1].met[0].facts.examples
-
-
-def test_without_training_images_methods_that_need_them_are_missing(copied):
-    found = demonstrate(copied, replace(small_subject(), train=None))
     assert not (copied / "train.npz").exists()
     assert {"cpcs", "transcal"} <= set(found.met[0].facts.missing)
     assert "--source-train" not in found.next[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import warnings
 
@@ -12,9 +13,10 @@ import pytest
 import torch
 from cifar_net import cifar_images, resnet20_module
 from onnx_resnet import resnet20_onnx
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 from shiftcal import SurrogateBank, corrupt, ece, maps, methods
-from shiftcal.export import CalibratedModule, to_onnx
+from shiftcal.export import CalibratedClassifier, CalibratedModule, to_onnx
 from shiftcal.models import as_model, cifar_resnet, efficientnet_lite
 
 N = 200
@@ -99,6 +101,34 @@ def test_a_calibrated_resnet_is_a_model_of_shiftcal_too(resnet, experiment, tmp_
         made.path, output_name="probabilities", output="probabilities", **options
     ).logits(images)
     np.testing.assert_allclose(np.exp(log_p), method.predict_proba(z), rtol=0, atol=1e-6)
+
+
+class Network(ClassifierMixin, BaseEstimator):
+    """A network that was trained elsewhere, as scikit-learn has classifiers."""
+
+    classes_ = np.array([f"class {c}" for c in range(10)])
+
+    def __init__(self, network):
+        self.network = network
+
+    def decision_function(self, X):
+        with torch.inference_mode():
+            return self.network(torch.from_numpy(X)).numpy()
+
+
+def test_a_resnet_in_scikit_learn_tells_the_confidences_of_sac(shared_data, experiment):
+    method, pixels, labels = experiment
+    network = Network(resnet20_module(shared_data).eval())
+    made = CalibratedClassifier(network, method)
+    again = clone(made)
+    logits = network.decision_function(pixels)
+    wanted = method.predict_proba(logits)
+    for one in (made, again):
+        np.testing.assert_allclose(one.predict_proba(pixels), wanted, rtol=0, atol=1e-6)
+        assert one.score(pixels, network.classes_[labels]) == (logits.argmax(1) == labels).mean()
+    chosen = again.adapt(pixels[::2])
+    other = copy.deepcopy(method)
+    assert chosen.temperature == other.adapt(logits[::2]).temperature
 
 
 @pytest.fixture(scope="module")

@@ -140,6 +140,13 @@ def test_which_of_several_outputs_has_to_be_said(temperature, tmp_path):
     assert_calibrated(temperature, made, -raw(tmp_path))
 
 
+def test_names_may_have_spaces(temperature, tmp_path):
+    model = network([node("Neg", "logits", "my other")], ["logits", "my other"])
+    made = calibrate(tmp_path, temperature, model, output_name="my other")
+    assert made.source == "my other"
+    assert_calibrated(temperature, made, -raw(tmp_path))
+
+
 def test_of_several_outputs_one_is_of_the_right_shape(temperature, tmp_path):
     nodes = [node("Identity", "x", "features"), node("ArgMax", "logits", "label", axis=1)]
     shapes = {"features": ["n", 6], "label": tensor("label", ["n", 1], TensorProto.INT64)}

@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -352,6 +353,29 @@ class Bare(BaseEstimator):
 
     def predict(self, rows):
         return np.full(len(rows), self.classes_[0])
+
+
+@pytest.mark.parametrize("wrapped", [lambda x: x, lambda x: make_pipeline(PCA(20), x)])
+def test_scores_of_pairs_of_classes_are_refused(wrapped, digits):
+    x, y = digits[0]
+    three = np.isin(y, NAMES[:3])  # three pairs, as many columns as classes
+    for rows in (three, slice(200)):
+        pairs = wrapped(SVC(decision_function_shape="ovo")).fit(x[rows], y[rows])
+        with pytest.raises(InputError, match=r"SVC has one for each pair of them"):
+            CalibratedClassifier(pairs).fit(x[rows], y[rows])
+    two = np.isin(y, NAMES[:2])
+    one = wrapped(SVC(decision_function_shape="ovo")).fit(x[two], y[two])  # a pair is one score
+    assert CalibratedClassifier(one, "vanilla").fit(x[two], y[two]).score(x[two], y[two]) > 0.99
+
+
+class Wide(LogisticRegression):
+    def decision_function(self, X):
+        return np.zeros((len(X), 12))
+
+
+def test_columns_that_are_no_classes_are_refused(digits):
+    with pytest.raises(InputError, match=r"each of its 10 classes; it gave shape \(\d+, 12\)"):
+        CalibratedClassifier(Wide(max_iter=200).fit(*digits[0])).fit(*digits[1])
 
 
 def test_a_classifier_without_scores_is_refused(digits):

@@ -137,13 +137,27 @@ def test_alarms_are_counted_by_the_rule_that_raises_them():
     assert count_alarms(ratios, 0.4, 2) == wanted
 
 
+def as_they_are(features):
+    return np.eye(features.shape[1])
+
+
+def one_and_three(features):
+    """Less confidence, and any direction of three features, with variance 1 over these rows."""
+    found = np.zeros((5, 4))
+    found[[0, 2, 4], 1:] = np.linalg.cholesky(np.linalg.inv(np.cov(features[:, [0, 2, 4]].T)))
+    found[0, 0] = -1 / features[:, 0].std()
+    return found
+
+
 def test_limits_of_normal_features_are_near_those_of_theory():
     """One look per window, so that looks hardly overlap: then they are quantiles of chi square."""
     rng = np.random.default_rng(5)
     clean = rng.standard_normal((4000, 4))
     clean -= clean.mean(axis=0)
     scales = scales_of(Sliding(rows=1000, blocks=1).plan())
-    found = find_limits(clean, scales, false_alarms=1.0, patience=1, rng=rng)
+    found = find_limits(
+        clean, scales, directions=as_they_are, false_alarms=1.0, patience=1, rng=rng
+    )
     # 1 alarm in 100 looks; all but those at which it is shifted already
     directed, undirected = found.squares[0]
     share = chi2.sf(directed, 1) / 2 + chi2.sf(undirected, 3)
@@ -162,12 +176,10 @@ def test_streams_like_the_clean_set_raise_as_many_alarms_as_were_allowed():
     rng = np.random.default_rng(9)
     for _ in range(8):
         clean = world[rng.integers(0, len(world), 2000)]
-        centred = clean - clean.mean(axis=0)
-        root = np.linalg.cholesky(np.linalg.inv(np.cov(centred[:, [0, 2, 4]].T)))
-        directions = np.zeros((5, 4))
-        directions[[0, 2, 4], 1:] = root
-        directions[0, 0] = -1 / centred[:, 0].std()
-        limits = find_limits(centred @ directions, scales, false_alarms=10.0, patience=3, rng=rng)
+        directions = one_and_three(clean)
+        limits = find_limits(
+            clean, scales, directions=one_and_three, false_alarms=10.0, patience=3, rng=rng
+        )
         drawn = world[rng.integers(0, len(world), (1500, scales.block))].mean(axis=1)
         blocks = (drawn - clean.mean(axis=0)) @ directions
         past = np.lib.stride_tricks.sliding_window_view(blocks, span, axis=0)[..., ::-1]
@@ -183,12 +195,42 @@ def test_streams_like_the_clean_set_raise_as_many_alarms_as_were_allowed():
     assert 5 < rate < 18
 
 
+def test_limits_count_that_directions_and_variances_of_few_clean_rows_are_uncertain():
+    """Set on the error of the mean alone they would be too narrow: sure rows vary little."""
+    world = row_features(rows(60_000, seed=77))
+    scales = scales_of(Sliding(rows=400).plan())
+
+    def widened(n_clean):
+        clean = world[np.random.default_rng(3).integers(0, len(world), n_clean)]
+        settings = {"false_alarms": 10.0, "patience": 3}
+        wide, narrow = (
+            find_limits(
+                clean, scales, directions=learnt, rng=np.random.default_rng(0), **settings
+            ).squares
+            for learnt in (one_and_three, lambda _: one_and_three(clean))
+        )
+        return wide / narrow
+
+    few, many = widened(500), widened(10_000)
+    assert few.min() > 1
+    assert few.max() > 1.3
+    # of many rows both are known; what is left is the chance of 50,000 looks
+    assert np.abs(many - 1).max() < 0.06
+
+
 def test_rarer_alarms_have_higher_limits_also_beyond_what_was_simulated():
     clean = row_features(bank().clean.logits)
     centred = (clean - clean.mean(axis=0))[:, [0, 0, 2, 4]]
     scales = scales_of(Sliding(rows=4000).plan())
     often, seldom = (
-        find_limits(centred, scales, false_alarms=rate, patience=3, rng=np.random.default_rng(0))
+        find_limits(
+            centred,
+            scales,
+            directions=as_they_are,
+            false_alarms=rate,
+            patience=3,
+            rng=np.random.default_rng(0),
+        )
         for rate in (10.0, 0.01)
     )
     assert (seldom.squares > often.squares).all()

@@ -10,10 +10,11 @@ from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import shiftcal as sc
@@ -110,6 +111,16 @@ def raising(rows):
 def test_what_is_no_model_of_inputs_is_refused(model, said):
     with pytest.raises(InputError, match=said):
         score_inputs(model, ROWS)
+
+
+def test_scores_of_pairs_of_classes_are_refused():
+    pairs = SVC(decision_function_shape="ovo")
+    searched = GridSearchCV(make_pipeline(StandardScaler(), pairs), {"svc__C": [1.0]}, cv=2)
+    for model in (pairs.fit(ROWS, NAMES), searched.fit(ROWS, NAMES)):
+        with pytest.raises(
+            InputError, match=r'one for each pair .*\(decision_function_shape="ovr"'
+        ):
+            score_inputs(model, ROWS)
 
 
 def test_a_kind_that_the_classifier_has_not_is_refused():

@@ -29,6 +29,7 @@ def small_subject(**changes):
         new_labels=subject.new_labels[:200],
         train=subject.train.subset(few, name="few digits trained on"),
         corruptions=("brightness", "gaussian_noise"),
+        n_resamples=50,
         **changes,
     )
 

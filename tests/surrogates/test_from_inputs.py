@@ -79,6 +79,19 @@ def test_seed_and_inputs_decide_and_inputs_stay():
     assert (first[3].logits != other[3].logits).any()
 
 
+def test_a_model_that_changes_its_inputs_changes_nothing_else():
+    def careless(rows):
+        rows -= 5.0
+        return LOGISTIC.decision_function(rows + 5.0)
+
+    given = ROWS.copy()
+    made = bank_of(careless, given, LABELS, severities=[1, 2])
+    np.testing.assert_array_equal(given, ROWS)
+    wanted = bank_of(LOGISTIC.decision_function, ROWS, LABELS, severities=[1, 2])
+    for one, other in zip(made, wanted, strict=True):
+        np.testing.assert_allclose(one.logits, other.logits, atol=1e-9)  # x - 5 + 5 is rounded
+
+
 def test_it_is_kept_on_disk_with_how_it_was_made(tmp_path):
     bank = bank_of(seed=7)
     bank.save(tmp_path / "bank")
@@ -241,7 +254,8 @@ def test_whatever_the_model_takes_can_be_corrupted():
         ({"corruption": "pixelate"}, UnknownName, "is for images"),
         ({"corruption": []}, InputError, r"must be given, each once; got \[\]"),
         ({"corruption": ["noise", "noise"]}, InputError, "each once"),
-        ({"corruption": ["noise", len]}, InputError, "one function per severity"),
+        ({"corruption": ["noise", len]}, InputError, r"got both.*CustomInputs\(function\)"),
+        ({"corruption": ["noise", 3]}, InputError, "got both"),
         ({"corruption": "category_swaps"}, InputError, "needs columns that hold categories"),
         ({"severities": 6}, InputError, "at most 5; got 6"),
         ({"severities": []}, InputError, "one at least"),
@@ -256,6 +270,14 @@ def test_whatever_the_model_takes_can_be_corrupted():
 def test_what_cannot_be_used_is_said(options, kind, said):
     with pytest.raises(kind, match=said):
         bank_of(**options)
+
+
+def test_classes_stand_for_corruptions_in_a_list_too():
+    made = bank_of(corruption=[tabular.Noise, "drift"], severities=2)
+    named = bank_of(corruption=["noise", "drift"], severities=2)
+    assert [s.name for s in made] == [s.name for s in named]
+    for one, other in zip(made, named, strict=True):
+        np.testing.assert_array_equal(one.logits, other.logits)
 
 
 def test_methods_must_be_made_for_the_same_kind():

@@ -26,8 +26,9 @@ class Known:
     """The facts that limits are made of; the attributes are those of the card.
 
     Attributes:
-        calibrated: Mean over the clean rows of ``sqrt(c (1 - c))``, c the calibrated confidence,
-            or the raw one where there is no other.
+        spreads: For every set the mean over its rows of ``sqrt(c (1 - c))``, c the calibrated
+            confidence, or the raw one where there is no other.
+        target_spread: The same of the target, if it has labels.
         held: How the bank was measured.
     """
 
@@ -40,7 +41,8 @@ class Known:
     estimate: AccuracyEstimate | None
     judging: Judging
     held: HeldOut
-    calibrated: float
+    spreads: tuple[float, ...]
+    target_spread: float | None
 
 
 def limits_of(known: Known) -> tuple[Limit, ...]:
@@ -126,17 +128,33 @@ def _rows(known: Known) -> Iterator[Limit]:
             "few-rows",
             f"The smallest set of the bank has {n:,} rows; fewer than {FEW_ROWS} tell little.",
         )
-    noise = 0.8 * known.calibrated * math.sqrt(min(known.judging.n_bins, n) / n)
-    yield Limit(
-        "ece-noise",
-        f"On {n:,} rows a model without any calibration error shows an ECE of about "
-        f"{noise:.4f}: values near it are noise.",
-    )
+    yield Limit("ece-noise", _noise(known))
     yield Limit(
         "independent-rows",
         "Intervals are for rows drawn independently, and hold the fits as they are. Frames of one "
         "film, or photographs of one thing, are fewer rows than they seem.",
     )
+
+
+def _noise(known: Known) -> str:
+    """The ECE of chance alone: on the clean set, where it is largest, and on the target."""
+
+    def chance(spread: float, n: int) -> float:
+        return 0.8 * spread * math.sqrt(min(known.judging.n_bins, n) / n)
+
+    found = [chance(spread, s.n) for spread, s in zip(known.spreads, known.bank, strict=True)]
+    most = max(range(len(found)), key=found.__getitem__)
+    told = (
+        "A model without any calibration error, as sure as this one is after calibration, shows "
+        f"an ECE of about {found[0]:.4f} on the {known.bank[0].n:,} clean rows"
+    )
+    if most:
+        worst = known.bank[most]
+        told += f", of about {found[most]:.4f} on the {worst.n:,} rows of {worst.name}"
+    if known.target is not None and known.target_spread is not None:
+        n = known.target.n
+        told += f", of about {chance(known.target_spread, n):.4f} on the {n:,} rows of the target"
+    return f"{told}: values near these are noise."
 
 
 def _classes(model: Model, calibration: Calibration) -> Iterator[Limit]:

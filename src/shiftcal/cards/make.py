@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import datetime
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +12,6 @@ from sklearn.base import clone
 
 from shiftcal import estimates, methods
 from shiftcal._checks import check_count, check_fraction
-from shiftcal._types import Probs
 from shiftcal.cards._crossfit import HeldOut, held_out
 from shiftcal.cards._facts import applied, calibration_of, model_of, sets_of, target_of, versions
 from shiftcal.cards._limits import Known, limits_of
@@ -79,7 +77,8 @@ def make_card(  # noqa: PLR0913 (all but the first three are options)
     fitted, belongs = _fitted(given, sets, source_features)
     choice = _choice(fitted, scores)
     held = held_out(fitted, sets, how, source_features)
-    on_bank, calibrated = _on_bank(sets, held, how)
+    on_bank, spreads = _on_bank(sets, held, how)
+    on_target, target_spread = _on_target(fitted, scores, how)
     facts = sets_of(sets)
     known = Known(
         model=model_of(sets),
@@ -91,7 +90,8 @@ def make_card(  # noqa: PLR0913 (all but the first three are options)
         estimate=_estimate(estimator, sets, scores, method=fitted, level=how.level),
         judging=replace(how, folds=held.folds),
         held=held,
-        calibrated=calibrated,
+        spreads=spreads,
+        target_spread=target_spread,
     )
     return CalibrationCard(
         title=title or f"Calibration card: {known.method.name} on {len(sets)} sets",
@@ -103,7 +103,7 @@ def make_card(  # noqa: PLR0913 (all but the first three are options)
         method=known.method,
         choice=choice,
         on_bank=on_bank,
-        on_target=_on_target(fitted, scores, how),
+        on_target=on_target,
         estimate=known.estimate,
         judging=known.judging,
         limits=limits_of(known),
@@ -176,8 +176,8 @@ def _choice(method: Method, target: Scores | None) -> Selection | None:
 
 def _on_bank(
     bank: SurrogateBank, held: HeldOut, judging: Judging
-) -> tuple[tuple[Measured, ...], float]:
-    """Metrics of every set, and what the noise of ECE is made of."""
+) -> tuple[tuple[Measured, ...], tuple[float, ...]]:
+    """Metrics of every set, and what the noise of its ECE is made of."""
     before = [Judged.of(softmax(s.logits), s.labels) for s in bank]
     after = {j: judged for j, judged in enumerate(held.judged) if judged is not None}
     told = measured([*before, *after.values()], judging)
@@ -186,22 +186,26 @@ def _on_bank(
         Measured(s.name, len(s), told[j], told_after.get(j), held.missing[j])
         for j, s in enumerate(bank)
     )
-    sure = after.get(0, before[0]).confidence
-    return found, float(np.sqrt(np.maximum(sure * (1 - sure), 0.0)).mean())
+    return found, tuple(_spread(after.get(j, raw)) for j, raw in enumerate(before))
 
 
-def _on_target(method: Method, target: Scores | None, judging: Judging) -> Measured | None:
+def _on_target(
+    method: Method, target: Scores | None, judging: Judging
+) -> tuple[Measured | None, float | None]:
+    """Metrics of the target, and what the noise of its ECE is made of."""
     if target is None or target.labels is None:
-        return None
+        return None, None
     logits = target.logits()
-    both = list(_before_and_after(method, Scores(logits), softmax(logits)))
-    told = measured([Judged.of(probs, target.labels) for probs in both], judging)
-    return Measured("target", target.n, told[0], told[1])
+    before = Judged.of(softmax(logits), target.labels)
+    after = Judged.of(method.predict_proba(Scores(logits)), target.labels)
+    told = measured([before, after], judging)
+    return Measured("target", target.n, told[0], told[1]), _spread(after)
 
 
-def _before_and_after(method: Method, target: Scores, raw: Probs) -> Iterator[Probs]:
-    yield raw
-    yield method.predict_proba(target)
+def _spread(judged: Judged) -> float:
+    """Mean of ``sqrt(c (1 - c))``: how far a row that is right so often lies from what it says."""
+    sure = judged.confidence
+    return float(np.sqrt(np.maximum(sure * (1 - sure), 0.0)).mean())
 
 
 def _estimate(

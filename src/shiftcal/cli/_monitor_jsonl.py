@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +108,9 @@ def _matrix(found: list[Any], limits: Limits) -> tuple[NDArray[np.generic], bool
 def _at(at: Any) -> float | None:
     if at is None:
         return None
-    if isinstance(at, bool) or not isinstance(at, (int, float)) or not math.isfinite(at):
+    is_number = isinstance(at, (int, float)) and not isinstance(at, bool)
+    # A whole number in JSON may have hundreds of digits, more than any float.
+    if not is_number or not abs(at) <= sys.float_info.max:
         raise ValueError(f"'at' must be a number of seconds; it is {_shown(at)}.")
     return float(at)
 

@@ -93,6 +93,8 @@ def _session(stack: ExitStack, monitor: Monitor, sources: Sources, outputs: Outp
 
         metrics = Metrics(port=outputs.metrics_port, host=outputs.metrics_host or "127.0.0.1")
         stack.callback(metrics.close)
+        # What an earlier run came to holds until a batch says otherwise.
+        metrics.fed(0, monitor.state, monitor.running_.temperature)
         complain("note", f"metrics are at {metrics.address}")
     feeder = Feeder(
         monitor,

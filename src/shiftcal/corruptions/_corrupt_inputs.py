@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 from typing import Any
 
@@ -11,7 +10,7 @@ from shiftcal._checks import check_count
 from shiftcal._registry import suggest
 from shiftcal.corruptions import tabular, text
 from shiftcal.corruptions._count_inputs import count_inputs
-from shiftcal.corruptions._custom_inputs import CustomInputs
+from shiftcal.corruptions._custom_inputs import CustomInputs, copied_inputs
 from shiftcal.corruptions._input_corruption import InputCorruption
 from shiftcal.corruptions.base import Corruption
 from shiftcal.errors import InputError, UnknownName
@@ -56,7 +55,7 @@ def corrupt_inputs(
     start = check_count(first_index, name="first_index", least=0, most=2**62)
     key = check_count(seed, name="seed", least=0, most=2**128)
     if level == 0:
-        return copy.deepcopy(inputs)
+        return copied_inputs(inputs)
     made = made_by._apply(inputs, level, seed=key, first_index=start)
     try:
         found = count_inputs(made)

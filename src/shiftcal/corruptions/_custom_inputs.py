@@ -64,14 +64,14 @@ class CustomInputs(InputCorruption):
         count = count_inputs(inputs)
         keys = self._streams(count, severity, seed=seed, first_index=first_index)
         if not self.each:
-            return self._called(_copied(inputs), severity, int(keys[0]))
+            return self._called(copied_inputs(inputs), severity, int(keys[0]))
         if not isinstance(inputs, (list, tuple, np.ndarray)):
             raise InputError(
                 f"with each=True inputs must be a list or an array; got {type(inputs).__name__}. "
                 "Leave each out, and the function gets all inputs at once."
             )
         made = [
-            self._called(_copied(one), severity, int(key))
+            self._called(copied_inputs(one), severity, int(key))
             for one, key in zip(inputs, keys, strict=True)
         ]
         return self._stacked(made, inputs) if isinstance(inputs, np.ndarray) else made
@@ -105,7 +105,12 @@ class CustomInputs(InputCorruption):
         return np.stack(made)
 
 
-def _copied(inputs: Any) -> Any:
+def copied_inputs(inputs: Any) -> Any:
+    """A copy that shares nothing with what is given.
+
+    Raises:
+        InputError: If there is no way to make one.
+    """
     try:
         return copy.deepcopy(inputs)
     except Exception as error:  # whatever an object of the user's own raises

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -20,7 +21,7 @@ from shiftcal.demo.next_commands import next_commands
 from shiftcal.demo.subject import Subject, Target
 from shiftcal.errors import MissingExtra
 from shiftcal.methods.rehearsal import Rehearsal
-from shiftcal.report.html import Provenance, ReportFacts, make_facts, write_report
+from shiftcal.report.html import Judging, Provenance, ReportFacts, make_facts, write_report
 from shiftcal.scores import read_scores
 from shiftcal.scores._origin import model_digest_of_file
 from shiftcal.scoring import score_file
@@ -80,7 +81,8 @@ def run_demo(
         Rehearsal().fit(bank).save(folder.method)
         for target in subject.targets:
             images = arrived[target.name]
-            facts = _facts(target, folder, bank, images=images, source=source, command=command)
+            given = _Given(bank, images, source, subject.n_resamples, command)
+            facts = _facts(target, folder, given)
             met.append(Met(target, folder.scores(target.name), facts))
     with telling(f"writing the report, {folder.report}"):
         no_report = _report(met[0].facts, folder.report)
@@ -129,30 +131,32 @@ def _source(folder: DemoFolder, subject: Subject) -> Floats | None:
     return read_scores(folder.train).features
 
 
-def _facts(
-    target: Target,
-    folder: DemoFolder,
-    bank: SurrogateBank,
-    *,
-    images: Images,
-    source: Floats | None,
-    command: str,
-) -> ReportFacts:
-    file = folder.scores(target.name)
-    digested = [folder.bank / "bank.json", file]
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """What the facts of a target are made of, beside its scores."""
+
+    bank: SurrogateBank
+    images: Images
+    source: Floats | None
+    n_resamples: int
+    command: str
+
+
+def _facts(target: Target, folder: DemoFolder, given: _Given) -> ReportFacts:
+    scores = folder.scores(target.name)
+    files = (folder.bank / "bank.json", scores)
     return make_facts(
-        bank,
-        read_scores(file),
-        images=images if _has_pillow() else None,
-        source_features=source,
-        target_model=model_digest_of_file(file),
+        given.bank,
+        read_scores(scores),
+        images=given.images if _has_pillow() else None,
+        source_features=given.source,
+        target_model=model_digest_of_file(scores),
         title=f"shiftcal demo: {target.title}",
-        provenance=Provenance(command=command, files=_digests(digested)),
+        judging=Judging(n_resamples=given.n_resamples),
+        provenance=Provenance(
+            command=given.command, files={str(file): digest_of(file) for file in files}
+        ),
     )
-
-
-def _digests(files: Sequence[Path]) -> dict[str, str]:
-    return {str(file): digest_of(file) for file in files}
 
 
 def _has_pillow() -> bool:

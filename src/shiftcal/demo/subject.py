@@ -65,6 +65,7 @@ class Subject:
         table: Whose strengths, as for :func:`shiftcal.corrupt`.
         targets: What arrives; the first is the one that the report is about.
         remark: What should be known of the choice of these.
+        n_resamples: Bootstrap draws behind every interval of ECE.
     """
 
     data: str
@@ -77,5 +78,6 @@ class Subject:
     train: ImageSet | None
     corruptions: tuple[str, ...]
     table: str
-    targets: tuple[Target, ...]
+    targets: tuple[Target, Target, Target]
     remark: str
+    n_resamples: int = 400

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from numbers import Real
 
 from sklearn.base import clone
@@ -121,7 +121,8 @@ def check_false_alarms(value: object) -> float:
 
 def check_clock(at: object) -> float:
     """Seconds of a clock, finite."""
-    if isinstance(at, Real) and not isinstance(at, bool) and math.isfinite(at):
+    # Compared, not converted: a whole number may be larger than any float.
+    if isinstance(at, Real) and not isinstance(at, bool) and abs(at) <= sys.float_info.max:
         return float(at)
     raise InputError(f"at must be a finite number of seconds, or None; got {at!r}.")
 

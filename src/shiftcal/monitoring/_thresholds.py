@@ -114,7 +114,7 @@ def find_limits(
         rng: Draws the streams.
     """
     looks = int(np.clip(_EVENTS * 1e5 / (false_alarms * scales.block), _LEAST_LOOKS, _MOST_LOOKS))
-    runs = _simulate(clean, scales, directions, looks, rng)
+    runs = _simulate(clean, scales, directions, looks=looks, rng=rng)
     # Fewer alarms than these are chance; a rarer rule is found on the way there.
     least = max(false_alarms, 30 * 1e5 / (looks * scales.block))
     low, high = math.log(1e-7), math.log(_MOST_SHARE)
@@ -163,6 +163,7 @@ def _simulate(
     clean: NDArray[np.float64],
     scales: Scales,
     directions: Directions,
+    *,
     looks: int,
     rng: np.random.Generator,
 ) -> _Runs:

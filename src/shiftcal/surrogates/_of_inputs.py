@@ -62,7 +62,9 @@ def bank_of_inputs(
     ladders = [each.fitted_to(given.inputs) for each in _several(corruption)]
     steps = [(each, level) for each in ladders for level in levels_of(each, severities)]
     model = ModelOfInputs(given.model, input=given.input, classes=given.classes)
-    clean = model.scores(given.inputs, where="the inputs as they are")
+    # A function may change what it is given, and all other sets are made of these inputs.
+    unchanged = corrupt_inputs(given.inputs, ladders[0], severity=0)
+    clean = model.scores(unchanged, where="the inputs as they are")
     labels = _class_indices(given.labels, model)
     (checked,) = labels_per_set(labels, [clean.values.shape], clean.classes)
     sets = [
