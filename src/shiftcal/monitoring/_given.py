@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import sys
+import math
+from contextlib import suppress
 from numbers import Real
 
 from sklearn.base import clone
@@ -121,9 +122,9 @@ def check_false_alarms(value: object) -> float:
 
 def check_clock(at: object) -> float:
     """Seconds of a clock, finite."""
-    # Compared, not converted: a whole number may be larger than any float.
-    if isinstance(at, Real) and not isinstance(at, bool) and abs(at) <= sys.float_info.max:
-        return float(at)
+    with suppress(OverflowError):  # of a whole number larger than any float
+        if isinstance(at, Real) and not isinstance(at, bool) and math.isfinite(at):
+            return float(at)
     raise InputError(f"at must be a finite number of seconds, or None; got {at!r}.")
 
 
