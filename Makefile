@@ -4,19 +4,23 @@ PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 SOURCES := src tests benchmarks examples docs
 
-.PHONY: help demo test check lint format docs golden bench clean
+.PHONY: help demo test test-all check lint format docs golden bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    calibrate a classifier under shift, on data that ships with scikit-learn"
-	@echo "make test    run the tests"
+	@echo "make test    run the tests, but for those that take long"
+	@echo "make test-all   all of them: whole studies, kills at every step, real networks"
 	@echo "make check   format, lint, types, import contract, docs, tests"
 	@echo "make bench   speed against other packages, in an environment of its own"
 
 demo: .venv/core.stamp
-	.venv/bin/python examples/digits.py
+	.venv/bin/shiftcal demo
 
 test: .venv/dev.stamp
+	MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv/bin/pytest -n auto -m 'not slow'
+
+test-all: .venv/dev.stamp
 	MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv/bin/pytest -n auto
 
 check: lint docs test
@@ -52,7 +56,7 @@ clean:
 
 .venv/core.stamp: pyproject.toml constraints.txt
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv
-	$(PIP) install --quiet -c constraints.txt -e .
+	$(PIP) install --quiet -c constraints.txt -e '.[report,images]'
 	touch $@
 
 .venv/dev.stamp: pyproject.toml constraints.txt

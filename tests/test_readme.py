@@ -45,6 +45,8 @@ def test_the_commands_run_on_files_as_described(tmp_path, monkeypatch, capsys):
         for path in (file, Path("calibration", "rgb"[i % 3], file.name)):
             path.parent.mkdir(parents=True, exist_ok=True)
             Image.fromarray(tinted).save(path)
+    Path("scores").mkdir()
+    np.savez("scores/monday.npz", logits=draw(400, STEPS[1], seed=3)[0][:, :3])
     np.save("labels.npy", np.arange(24) % 3)
     np.savez("images.npz", images=photos(32, 32))
     Image.fromarray(photo(32, 32)).save("photo.png")

@@ -69,6 +69,8 @@ def test_what_is_printed_is_what_is_in_the_document_and_what_comes_next_works(
             numbers = [method["mean_confidence"], ece["value"], ece["low"], ece["high"]]
             cells = table[method["name"]]
             assert [*cells[2:5], cells[6]] == [in_digits(number) for number in numbers]
+    assert "An example, not a measurement" in done.out
+    assert "docs/choose.md" in done.out
     page = small / "shiftcal-demo" / "report.html"
     assert page.is_file()
     assert page.resolve().as_uri() in done.out
