@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -100,8 +101,11 @@ def test_damaged_files_are_refused_by_name(tmp_path, few):
 @pytest.mark.filterwarnings("ignore::shiftcal.errors.FitWarning")
 def test_real_images_and_the_real_network(tmp_path, shared_data, monkeypatch):
     monkeypatch.setattr(cifar_module, "CALIBRATED_ON", 120)
+    whole = cifar_subject(shared_data)
+    # Fewer sets, and corruptions that are soon compiled.
+    subject = replace(whole, corruptions=("brightness", "gaussian_noise"), n_resamples=50)
     found = run_demo(
-        lambda: cifar_subject(shared_data),
+        lambda: subject,
         "cifar10",
         tmp_path / "demo",
         telling=Told(),
