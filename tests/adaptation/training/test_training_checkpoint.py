@@ -192,7 +192,7 @@ def test_tied_and_strided_weights_are_kept(tmp_path):
         feed = feed if before is None else Watched(feed, before)
         course = Course(device="cpu", checkpoint_every=8)
         with cpu_threads(1), patch.object(ledger, "_SHARE", float("inf")):
-            train(objective, feed, settings(), folder, course, identity={})
+            train(objective, feed, settings(lr=0.01), folder, course, identity={})
         return objective
 
     whole = run(tmp_path / "whole")
