@@ -2,7 +2,9 @@
 
 Every candidate gives log T from four statistics of the outputs, learnt on surrogates that are never
 of the target's family: with the class prior of the calibration set ("same"), or with many priors
-("rehearsed"). Needs the scores that ``beyond.py resnet20`` makes in ``runs/``.
+("rehearsed"); or from the outputs and an estimate of the target's class prior
+(``tried_priors.py``); or it is SAC with a map of more than one temperature. Needs the scores that
+``beyond.py resnet20`` makes in ``runs/``.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from shiftcal.rehearsals.statistics import grouped_moments
 sys.path.insert(0, str(Path(__file__).parent))
 from beyond import ALPHAS, BINS, FEW, RESULTS, halves, reweighted, subset
 from beyond_banks import FAMILIES, FAMILY, TWELVE
+from tried_priors import bbse, em, reweighted_ladder, rlls
 
 from studies import ROOT, RUNS, commit_of
 
@@ -138,20 +141,43 @@ def judged(logits: np.ndarray, labels: np.ndarray, temperature: float) -> float:
     return sc.ece(top, logits.argmax(axis=1) == labels, n_bins=BINS)
 
 
+def with_priors(pixelate: sc.SurrogateBank, own: list[float]) -> dict:
+    """Candidates that estimate the target's class prior, from its logits to log T."""
+    calibrated = np.exp(own).tolist()
+    ways = {"BBSE": bbse, "RLLS": rlls, "EM": em}
+    return {
+        f"MI, sets reweighted by {name}": reweighted_ladder(pixelate, calibrated, estimate)
+        for name, estimate in ways.items()
+    }
+
+
+def richer(pixelate: sc.SurrogateBank) -> dict:
+    """SAC with maps of more than one temperature."""
+    names = ("ensemble-temperature", "vector", "dirichlet", "isotonic", "beta")
+    return {f"SAC with {name}": sc.SAC(map=name).fit(pixelate) for name in names}
+
+
 def on_family(family: str, bank: sc.SurrogateBank, found: dict, parts: tuple) -> None:
-    rows, test, pixelate, by_hand = parts
+    rows, test, pixelate, by_hand, from_logits = parts
     rng = np.random.default_rng((SEED, 2))
     others = subset(bank, rows, lambda c: FAMILY[c] != family)
     learnt = learnt_from(others, rng, by_hand)
     whole = {"SAC": sc.SAC().fit(pixelate), "Rehearsal": sc.Rehearsal().fit(others)}
+    maps = richer(pixelate)
     names = [c for c in TWELVE if FAMILY[c] == family]
     for s in (s for s in bank if s.corruption in names):
         for kind, seen_rows, logits, labels in targets_of(s, test, rng):
             x = grouped_moments(seen_rows, rng).statistics()
             answers = learnt[FEW if len(seen_rows) == FEW else ROWS]
             chosen = {name: math.exp(say(x)) for name, say in answers.items()}
+            chosen |= {name: math.exp(say(seen_rows)) for name, say in from_logits.items()}
             for name, method in whole.items():
                 chosen[name] = method.adapt(seen_rows).temperature
+            for name, method in maps.items():
+                method.adapt(seen_rows)
+                probs = method.predict_proba(logits)
+                right = probs.argmax(axis=1) == labels
+                found[name][kind].append(sc.ece(probs.max(axis=1), right, n_bins=BINS))
             chosen["oracle"] = sc.TS().fit(logits, labels).adapt(logits).temperature
             for name, temperature in chosen.items():
                 found[name][kind].append(judged(logits, labels, temperature))
@@ -171,7 +197,7 @@ def main() -> None:
     }
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for family in FAMILIES:
-        on_family(family, bank, found, (rows, test, pixelate, by_hand))
+        on_family(family, bank, found, (rows, test, pixelate, by_hand, with_priors(pixelate, own)))
     means = {
         name: {kind: float(np.mean(values)) for kind, values in kinds.items()}
         for name, kinds in found.items()

@@ -1,5 +1,7 @@
 """Tables of the page on research, and of that on accuracy, from the committed results."""
 
+import csv
+import gzip
 import json
 import statistics
 from pathlib import Path
@@ -151,6 +153,28 @@ def accuracy_estimates():
     return markdown(head, rows)
 
 
+def accuracy_of_methods():
+    """Mean absolute difference of confidence and accuracy, in points, in the synthetic study."""
+    with gzip.open(RESULTS / "studies" / "synthetic" / "records.csv.gz", "rt") as file:
+        records = list(csv.DictReader(file))
+    severities = ["0", "1", "2", "3", "4", "5"]
+
+    def off(label, severity):
+        return 100 * statistics.fmean(
+            abs(float(r["confidence"]) - float(r["accuracy"]))
+            for r in records
+            if r["label"] == label and r["severity"] in severity
+        )
+
+    labels = list(dict.fromkeys(r["label"] for r in records))
+    rows = [
+        [label, f"{off(label, severities[1:]):.2f}", *(f"{off(label, s):.2f}" for s in severities)]
+        for label in sorted(labels, key=lambda label: off(label, severities[1:]))
+    ]
+    head = ["mean confidence of", "12 corruptions", "clean", *(f"severity {s}" for s in "12345")]
+    return markdown(head, rows)
+
+
 def _cell(found, name, what):
     if what not in found.get(name, {}):
         return ""
@@ -164,4 +188,5 @@ TABLES = {
     "beyond-images": with_images,
     "beyond-tried": tried,
     "accuracy-estimates": accuracy_estimates,
+    "accuracy-of-methods": accuracy_of_methods,
 }
