@@ -59,6 +59,27 @@ def test_a_resnet_in_onnx_tells_the_confidences_of_sac(resnet, experiment, tmp_p
     assert ece(confidence, right) < ece(raw, right)  # how much less is SAC's matter, not ours
 
 
+def test_a_resnet_in_half_precision_tells_the_confidences_of_sac(resnet, experiment, tmp_path):
+    method, pixels, _ = experiment
+    halves = torch.from_numpy(pixels[:8]).half()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch advises an exporter that needs more packages
+        torch.onnx.export(
+            copy.deepcopy(resnet).half(),
+            (halves,),
+            tmp_path / "half.onnx",
+            dynamo=False,
+            input_names=["images"],
+            output_names=["logits"],
+            dynamic_axes={"images": {0: "n"}, "logits": {0: "n"}},
+        )
+    made = to_onnx(method, tmp_path / "half.onnx", tmp_path / "out.onnx", check=halves.numpy())
+    session = onnxruntime.InferenceSession(str(made.path))
+    logits, probs, _ = session.run(None, {"images": halves.numpy()})
+    assert logits.dtype == np.float16
+    np.testing.assert_allclose(probs, method.predict_proba(logits), rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("way", ["eager", "script", "export"])
 def test_a_resnet_in_torch_tells_the_confidences_of_sac(shared_data, experiment, way, tmp_path):
     method, pixels, _ = experiment

@@ -12,7 +12,14 @@ from shiftcal.errors import FileError, InputError
 from shiftcal.export._formula import Formula
 from shiftcal.export._onnx_check import Names
 from shiftcal.export._onnx_maps import calibrated, work_dtype
-from shiftcal.export._onnx_network import Output, ending_of, new_names, opset_of
+from shiftcal.export._onnx_network import (
+    HALVES,
+    Ending,
+    Output,
+    ending_of,
+    new_names,
+    opset_of,
+)
 from shiftcal.export._onnx_ops import Ops
 
 # What a message of protobuf can be at most.
@@ -58,11 +65,14 @@ def planned(
         InputError: If what was said contradicts the network.
     """
     opset = opset_of(network, "the network")
-    source, kind = _source(network, output, opset=opset, input=input, fitted_input=fitted_input)
+    ending = ending_of(network, output.name, opset=opset)
+    source, kind = _source(ending, output, input=input, fitted_input=fitted_input)
     name = new_names(network)
     given = [_output_name(name, word) for word in ("probabilities", "confidence")]
     out = np.float64 if output.dtype == "DOUBLE" else np.float32
-    inner = work_dtype(formula, k, out)
+    # What was cast behind a softmax may have been of half precision before it.
+    half = output.dtype in HALVES or (source != output.name and ending.is_cast)
+    inner = work_dtype(formula, k, out, half=half)
     ops = Ops(opset, k, name=lambda word: name(f"{_PREFIX}/{word}"), dtype=inner)
     made = calibrated(ops, source, formula, kind=kind, out=out)
     ops.nodes += _ends(ops, made, given, name)
@@ -70,10 +80,9 @@ def planned(
 
 
 def _source(
-    network: Any, output: Output, *, opset: int, input: str | None, fitted_input: str
+    ending: Ending, output: Output, *, input: str | None, fitted_input: str
 ) -> tuple[str, str]:
     """What is calibrated and of which kind it is: what the calibration was fitted on, if there."""
-    ending = ending_of(network, output.name, opset=opset)
     if ending.kind == "LogSoftmax":
         if input == "probabilities":
             raise InputError(

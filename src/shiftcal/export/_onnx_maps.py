@@ -31,13 +31,18 @@ class Rows(NamedTuple):
     below: str | None = None
 
 
-def work_dtype(formula: Formula, k: int, out: type[np.floating[Any]]) -> type[np.floating[Any]]:
+def work_dtype(
+    formula: Formula, k: int, out: type[np.floating[Any]], *, half: bool
+) -> type[np.floating[Any]]:
     """In which dtype a formula of ``k`` classes is computed, so that 1e-6 is kept.
 
     Temperatures of few classes need no more than the float32 of the logits; sums over many,
-    logarithms of rests and edges of bins do.
+    logarithms of rests and edges of bins do. Nor are logits of half precision cast to float32:
+    onnxruntime computes such networks in float32 where it has nothing else, and takes a cast to
+    half and back out, so that the calibration would see other logits than the network gives.
     """
-    return out if isinstance(formula, Scaled | Mixed) and k <= FEW_CLASSES else np.float64
+    few = isinstance(formula, Scaled | Mixed) and k <= FEW_CLASSES
+    return out if few and not half else np.float64
 
 
 def calibrated(

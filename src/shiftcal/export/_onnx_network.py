@@ -11,7 +11,8 @@ from shiftcal.export._onnx_ops import OLDEST_OPSET
 
 # Nodes that give what they are given.
 _PASSING = ("Identity", "Cast")
-_FLOATS = {"FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE"}
+HALVES = ("FLOAT16", "BFLOAT16")
+_FLOATS = {"FLOAT", "DOUBLE", *HALVES}
 
 
 class Output(NamedTuple):
@@ -36,10 +37,12 @@ class Ending(NamedTuple):
     Attributes:
         kind: ``"Softmax"``, ``"LogSoftmax"``, or empty for anything else.
         given: Name of what that is given.
+        is_cast: Whether it is cast before it becomes the output.
     """
 
     kind: str = ""
     given: str = ""
+    is_cast: bool = False
 
 
 def opset_of(network: Any, path: object) -> int:
@@ -136,15 +139,16 @@ def _dim(dim: Any) -> int | str | None:
 def ending_of(network: Any, name: str, *, opset: int) -> Ending:
     """Whether an output is a softmax over the classes, or its logarithm."""
     makers = {output: node for node in network.graph.node for output in node.output}
-    node = makers.get(name)
+    node, is_cast = makers.get(name), False
     while node is not None and node.op_type in _PASSING and node.domain in ("", "ai.onnx"):
+        is_cast |= node.op_type == "Cast"
         node = makers.get(node.input[0])
     if node is None or node.domain not in ("", "ai.onnx"):
         return Ending()
     axes = [attribute.i for attribute in node.attribute if attribute.name == "axis"]
     axis = axes[0] if axes else (-1 if opset >= 13 else 1)
     if node.op_type in ("Softmax", "LogSoftmax") and axis in (1, -1):
-        return Ending(node.op_type, node.input[0])
+        return Ending(node.op_type, node.input[0], is_cast)
     return Ending()
 
 
