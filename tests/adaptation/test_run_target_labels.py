@@ -7,11 +7,13 @@ import json
 import numpy as np
 import pytest
 from one_layer import one_layer
-from two_domains import CLASSES, arrays_of, colour_model, domains
+from two_domains import CLASSES, arrays_of, colour_model, domains, drawn, write_domain
 
 from shiftcal.adaptation import Adapted, adapt
 from shiftcal.adaptation.devices import cpu_threads
-from shiftcal.errors import FileError
+from shiftcal.adaptation.task import Task
+from shiftcal.datasets import as_image_set
+from shiftcal.errors import FileError, InputWarning
 
 N = 45
 QUICK = {"iterations": 8, "batch_size": 6, "bottleneck": 5}
@@ -93,6 +95,23 @@ def test_killed_between_the_two_files_it_is_done_again(tmp_path, monkeypatch):
             run(tmp_path / "run", "frozen", labels)
     assert Adapted.open(tmp_path / "run").accuracy is None
     assert run(tmp_path / "run", "frozen", labels).accuracy is not None
+
+
+def test_labels_that_came_later_pass_over_an_image_that_could_not_be_read(tmp_path):
+    source, _ = domains(N)
+    images, labels = drawn(N, shift=0.7, seed=2)
+    write_domain(tmp_path / "target", images, labels)
+    target = as_image_set(tmp_path / "target")
+    options = {"trainer": "dan", "severities": (5,), "changes": QUICK, **BACKBONES["network"]()}
+    bad = Task(source, target).split().held_out[3]
+    (tmp_path / "target" / target.ids([bad])[0]).write_bytes(b"no image")
+    with pytest.warns(InputWarning, match="left out 1 of"):
+        bare = adapt(source, target.relabelled(None, classes=CLASSES), tmp_path / "run", **options)
+    again = adapt(source, target, tmp_path / "run", **options)
+    held_out = np.setdiff1d(bare.split.held_out, [bad])
+    np.testing.assert_array_equal(again.target.labels, target.labels[held_out])
+    right = again.target.values.argmax(axis=1) == target.labels[held_out]
+    assert again.accuracy == pytest.approx(right.mean())
 
 
 def test_damaged_scores_of_the_target_are_told(tmp_path):

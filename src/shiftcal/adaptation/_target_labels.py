@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ def renew_labels(folder: Path, document: Mapping[str, Any], labels: Labels | Non
     Args:
         folder: Of the run.
         document: What its ``adapt.json`` says.
-        labels: Of the held-out images, if they are known.
+        labels: Of all held-out images, if they are known.
 
     Raises:
         FileError: If the scores of the target cannot be read, or not be written.
@@ -45,10 +46,17 @@ def renew_labels(folder: Path, document: Mapping[str, Any], labels: Labels | Non
         return
     path = folder / TARGET
     arrays: dict[str, Any] = read_arrays(path)
-    arrays["labels"] = None if labels is None else labels.astype(np.int64)
+    arrays["labels"] = None if labels is None else _of_rows(arrays, labels).astype(np.int64)
     write_arrays(path, arrays, durable=True)
     accuracy = {**document["accuracy"], "target": target_accuracy(folder)}
     write_about(folder, {**document, "accuracy": accuracy, KEY: now}, durable=True)
+
+
+def _of_rows(arrays: Mapping[str, Any], labels: Labels) -> Labels:
+    """Those of the images that have a row: one that could not be read was left out."""
+    left_out = json.loads(str(arrays["origin"])).get("left_out", [])
+    kept: Labels = np.delete(labels, [image["index"] for image in left_out])
+    return kept
 
 
 def _stored_digest(folder: Path) -> str | None:
