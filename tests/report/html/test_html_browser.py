@@ -7,6 +7,7 @@ import json
 import pytest
 from browser import Browser, chromium
 from report_facts import hostile, labelled, unlabelled
+from seen_contrast import FAINT
 
 from shiftcal.report.html import write_report
 
@@ -14,6 +15,7 @@ pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium is insta
 PAGES = {"labelled": labelled, "unlabelled": unlabelled, "hostile": hostile}
 NUMBERS = """JSON.stringify([...document.querySelectorAll("data")].map(
     (one) => [one.dataset.fact, Number(one.value), one.textContent]))"""
+OPENED = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +60,7 @@ def test_the_numbers_seen_are_those_of_the_json(browser, pages, name):
 @pytest.mark.parametrize("width", [320, 360, 768])
 def test_no_page_is_wider_than_its_window(browser, pages, name, width):
     browser.open(pages[name], width=width, height=740)
-    browser.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    browser.evaluate(OPENED)
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
 
 
@@ -131,6 +133,36 @@ def test_dark_and_printed_pages_have_their_colours(browser, pages):
     browser.open(pages["labelled"], dark=True, media="print")
     assert browser.evaluate(paper) == "rgb(255, 255, 255)"
     assert browser.evaluate("getComputedStyle(document.querySelector('.tall')).maxHeight") == "none"
+
+
+@pytest.mark.parametrize("media", ["", "print"])
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("name", PAGES)
+def test_all_that_is_drawn_stands_out(browser, pages, name, dark, media):
+    browser.open(pages[name], dark=dark, media=media)
+    browser.evaluate(OPENED)
+    told = json.loads(browser.evaluate(FAINT))
+    assert told["looked"] > 300
+    assert told["found"] == []
+
+
+def test_paper_has_what_is_folded_and_no_more_than_one_method_to_switch_to(browser, pages):
+    browser.open(pages["labelled"], media="print")
+    folded = """JSON.stringify([...document.querySelectorAll("details")].map((one) => [
+        one.closest(".chart") !== null,
+        one.lastElementChild.checkVisibility({ contentVisibilityAuto: true })
+            && one.lastElementChild.getBoundingClientRect().height > 0]))"""
+    told = json.loads(browser.evaluate(folded))
+    assert sum(chart for chart, _ in told) > 3
+    assert all(seen is not chart for chart, seen in told)
+    tabs = """JSON.stringify([...document.querySelectorAll(".tabs > label")].filter(
+        (one) => one.offsetHeight).map((one) => one.textContent))"""
+    assert json.loads(browser.evaluate(tabs)) == [labelled().method]
+    wrapped = "getComputedStyle(document.querySelector('#again pre')).whiteSpace"
+    assert browser.evaluate(wrapped) == "pre-wrap"
+    wide = """[...document.querySelectorAll("pre, .scroll")].every(
+        (one) => one.scrollWidth <= document.documentElement.clientWidth)"""
+    assert browser.evaluate(wide)
 
 
 def test_keys_reach_everything_that_can_be_used(browser, pages):

@@ -155,6 +155,10 @@ def test_the_page_can_be_read_by_everybody(made):
         if tag == "th":
             assert at["scope"] in {"row", "col"}
     assert {at["href"][1:] for at, _ in page.all("a")} <= set(ids)
+    regions = [at for tag, at, _ in page.elements if tag == "section" or at.get("role") == "region"]
+    named = [at.get("aria-label") or at["aria-labelledby"] for at in regions]
+    assert len(named) == len(set(named))
+    assert "<bdi></bdi>" not in render(made())  # a heading of a table without a word
 
 
 def colours():

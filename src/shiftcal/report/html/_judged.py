@@ -86,7 +86,7 @@ class Judged:
         ends = selection.temperature_interval
         return MethodFacts(
             name=name,
-            summary=type(method).summary(),
+            summary=type(method).summary().replace("``", ""),
             choice=shown(str(selection), 400),
             temperature=selection.temperature,
             temperature_low=None if ends is None else ends.low,

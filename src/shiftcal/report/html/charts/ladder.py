@@ -101,5 +101,5 @@ def _answer(plane: Plane, here: float, facts: ReportFacts) -> Iterator[Mark]:
     diamond = [(here, y - 8), (here + 8, y), (here, y + 8), (here - 8, y), (here, y - 8)]
     yield curve(diamond, "mark diamond after", tip)
     right = here > (plane.left + plane.right) / 2
-    anchor = "direct end" if right else "direct"
-    yield word(here + (-13 if right else 13), y + 4, f"T = {number(made.temperature)}", anchor)
+    anchor = "direct halo end" if right else "direct halo"
+    yield word(here + (-13 if right else 13), y - 8, f"T = {number(made.temperature)}", anchor)

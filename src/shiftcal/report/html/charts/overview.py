@@ -27,7 +27,7 @@ def overview(facts: ReportFacts) -> Chart:
         _WIDTH,
         bottom + 42,
         tuple(marks),
-        ("", "percent"),
+        ("what", "percent"),
         tuple((label, _told(found)) for _, label, found in rows),
     )
 
