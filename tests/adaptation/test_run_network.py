@@ -95,6 +95,20 @@ def test_another_run_is_refused_in_the_same_folder(finished, options, told):
     assert told in str(raised.value)
 
 
+def test_weights_are_chosen_by_the_calibration_images_and_by_no_label_of_the_target(tmp_path):
+    made = run(tmp_path / "run", select="source-validation")
+    measured = [row.source_validation for row in made.history if row.source_validation is not None]
+    assert len(set(measured)) > 1  # or there is nothing to choose
+    assert made.bank.clean.summary().accuracy == pytest.approx(max(measured))
+    source, target = domains(N)
+    wrong = target.relabelled(np.roll(target.labels, 1), classes=CLASSES)
+    options = {"trainer": "cdan", "severities": (1, 5), "changes": QUICK, "backbone": one_layer()}
+    other = adapt(source, wrong, tmp_path / "wrong", select="source-validation", **options)
+    assert other.document["trained"]["selected_step"] == made.document["trained"]["selected_step"]
+    weights = [(each.folder / "classifier.safetensors").read_bytes() for each in (made, other)]
+    assert weights[0] == weights[1]
+
+
 def test_no_label_of_the_target_decides_anything(tmp_path, finished):
     source, target = domains(N)
     options = {"trainer": "cdan", "severities": (1, 5), "changes": QUICK}
