@@ -214,13 +214,26 @@ def test_an_output_that_does_not_exist_is_refused_with_those_that_do(temperature
                     "y": helper.make_tensor_sequence_value_info("y", TensorProto.FLOAT, ["n", 5])
                 },
             ),
-            "y ",
+            "y sequence",
         ),
     ],
     ids=["classes", "rank", "integers", "sequence"],
 )
 def test_a_network_without_such_an_output_is_refused(temperature, tmp_path, model, came):
     with pytest.raises(InputError, match=rf"floats of shape \(n, 5\).*{came}.*of one model"):
+        calibrate(tmp_path, temperature, model)
+
+
+def test_a_dictionary_for_every_row_is_refused_with_what_leaves_it_out(temperature, tmp_path):
+    """As skl2onnx writes classifiers, unless told."""
+    zipped = helper.make_node(
+        "ZipMap", ["logits"], ["y"], domain="ai.onnx.ml", classlabels_int64s=list(range(5))
+    )
+    rows = helper.make_tensor_type_proto(TensorProto.FLOAT, [])
+    row = helper.make_map_type_proto(TensorProto.INT64, rows)
+    value = helper.make_value_info("y", helper.make_sequence_type_proto(row))
+    model = network([zipped], ["y"], shapes={"y": value}, domains=("", "ai.onnx.ml"))
+    with pytest.raises(InputError, match=r'its outputs: y sequence.*options={"zipmap": False}'):
         calibrate(tmp_path, temperature, model)
 
 

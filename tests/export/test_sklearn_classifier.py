@@ -27,7 +27,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 
 from shiftcal import Scores, SurrogateBank, maps, methods
-from shiftcal.errors import InputError, NotFittedError, UnknownName
+from shiftcal.errors import FitWarning, InputError, NotFittedError, UnknownName
 from shiftcal.export import CalibratedClassifier
 
 NAMES = np.array(["nought", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])
@@ -139,7 +139,7 @@ def test_a_fitted_calibration_needs_no_fit(trained, digits):
 def test_it_adapts_to_a_target_and_leaves_the_method_as_it_was(trained, digits):
     method, target = adapted(trained, digits)
     made = CalibratedClassifier(trained, method)
-    with pytest.raises(NotFittedError, match="sac has not seen a target yet"):
+    with pytest.raises(NotFittedError, match=r"sac has not seen a target yet; call adapt\(X\)"):
         made.predict_proba(target)
     chosen = made.adapt(target)
     assert chosen.index > 0
@@ -150,6 +150,26 @@ def test_it_adapts_to_a_target_and_leaves_the_method_as_it_was(trained, digits):
     assert easier.index == 0
     wanted = made.calibration_.predict_proba(trained.decision_function(target))
     np.testing.assert_array_equal(made.predict_proba(target), wanted)
+
+
+@pytest.mark.parametrize("name", [n for n in methods.names() if methods.get(n).uses_bank])
+def test_a_method_of_a_bank_that_is_fitted_on_rows_alone_warns(name, trained, digits):
+    fitted = CalibratedClassifier(trained, name)
+    with pytest.warns(FitWarning, match=rf"{name} learns from .* a bank.*from_inputs") as told:
+        fitted.fit(*digits[1])
+    assert told[0].filename == __file__
+
+
+def test_a_method_of_a_bank_of_rows_is_taken_as_it_is(trained, digits):
+    cal, (x, _) = digits[1:]
+    bank = SurrogateBank.from_inputs(trained, *cal, corruption=["noise", "drift"])
+    method = quiet_fit(methods.get("sac")(input=bank.input), bank)
+    made = CalibratedClassifier(trained, method)
+    made.adapt(x)
+    method.adapt(trained.predict_proba(x))
+    np.testing.assert_array_equal(
+        made.predict_proba(x), method.predict_proba(trained.predict_proba(x))
+    )
 
 
 def test_a_map_adapts_to_nothing(trained, digits):

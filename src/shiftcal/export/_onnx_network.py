@@ -13,6 +13,10 @@ from shiftcal.export._onnx_ops import OLDEST_OPSET
 _PASSING = ("Identity", "Cast")
 HALVES = ("FLOAT16", "BFLOAT16")
 _FLOATS = {"FLOAT", "DOUBLE", *HALVES}
+_ZIPPED = (
+    "Its ZipMap makes a dictionary of every row; skl2onnx leaves that out with "
+    'options={"zipmap": False}.'
+)
 
 
 class Output(NamedTuple):
@@ -90,9 +94,11 @@ def choose_output(network: Any, *, k: int, name: str | None, path: object) -> Ou
         return best[0]
     if not best:
         wrong = f"output {every[0][2]}" if name is not None and every else f"its outputs: {told}"
+        zipped = any(node.op_type == "ZipMap" for node in network.graph.node)
         raise InputError(
             f"the output that is calibrated must be floats of shape (n, {k}), a column for each "
-            f"class of the calibration; {path} has none: {wrong}. Both must be of one model."
+            f"class of the calibration; {path} has none: {wrong}. "
+            + (_ZIPPED if zipped else "Both must be of one model.")
         )
     raise InputError(
         f"{path} has several outputs of shape (n, {k}): "
@@ -107,13 +113,17 @@ def _typed(network: Any) -> Iterator[tuple[str, Output | None, str]]:
     inferred = {value.name: value for value in _inferred(network)}
     for declared in network.graph.output:
         value = inferred.get(declared.name, declared)
+        kind = value.type.WhichOneof("value") or "tensor_type"
+        if kind != "tensor_type":
+            yield declared.name, None, f"{declared.name} {kind.removesuffix('_type')}"
+            continue
         tensor = value.type.tensor_type
         dtype = onnx.TensorProto.DataType.Name(tensor.elem_type)
         dims = [_dim(dim) for dim in tensor.shape.dim] if tensor.HasField("shape") else None
         shape = "?" if dims is None else [("?" if dim is None else dim) for dim in dims]
         text = f"{declared.name} {dtype.lower()} {shape}"
         fits = dims is None or len(dims) == 2
-        if not value.type.HasField("tensor_type") or dtype not in _FLOATS or not fits:
+        if dtype not in _FLOATS or not fits:
             yield declared.name, None, text
             continue
         rows, columns = dims if dims is not None else (None, None)

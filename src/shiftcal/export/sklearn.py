@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Self, TypeGuard
@@ -17,7 +18,7 @@ from shiftcal import maps, methods
 from shiftcal._checks import check_choice, check_count, check_fraction
 from shiftcal._registry import suggest
 from shiftcal._types import InputKind, Labels, Probs
-from shiftcal.errors import InputError, NotFittedError, UnknownName
+from shiftcal.errors import FitWarning, InputError, NotFittedError, UnknownName
 from shiftcal.export._held_out import held_out_rows, rows_of
 from shiftcal.maps import Map
 from shiftcal.methods import Method
@@ -32,7 +33,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     With a fitted calibration it can be used at once. ``fit`` fits what is there to be fitted: of a
     fitted classifier the calibration, on all rows, which must not be those it was trained on; of
     one that is not fitted a copy of it on a part of the rows, and the calibration on the others.
-    ``adapt`` shows unlabelled rows to a method that looks at a target.
+    ``adapt`` shows unlabelled rows to a method that looks at a target. A method that learns from a
+    bank is fitted on one and given so: rows as they are hold no shift to learn from.
 
     ``clone`` keeps a fitted classifier and copies it; in scikit-learn's ``FrozenEstimator`` it is
     not copied.
@@ -81,6 +83,15 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             InputError: If they cannot be used, or there are too few to hold some out.
         """
         fresh = _unfitted(self.calibration)
+        if isinstance(fresh, Method) and fresh.uses_bank:
+            warnings.warn(
+                f"{fresh.name()} learns from the sets of a bank, and fit has one set for it, the "
+                "rows as they are: it will know no shift. Make a bank of the classifier and these "
+                "rows with SurrogateBank.from_inputs, fit the method on that, and give it fitted, "
+                "without a call of fit here.",
+                FitWarning,
+                stacklevel=2,
+            )
         y = column_or_1d(y, warn=True)
         X, y = indexable(X, y)  # coordinates, and what only looks like an array, have no rows
         assert_all_finite(y, input_name="y")
@@ -124,6 +135,11 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Probs:
         """Calibrated probabilities ``(n, k)``, columns in the order of ``classes_``."""
         fitted, calibration = self._ready()
+        if _waits(calibration):
+            raise NotFittedError(
+                f"the calibration {calibration.name()} has not seen a target yet; call adapt(X) "
+                "with unlabelled rows of the data to be calibrated first."
+            )
         scores = self._scores_for(fitted, calibration, X)
         if isinstance(calibration, Method):
             return calibration.predict_proba(scores)
@@ -199,6 +215,15 @@ def _is_fitted(estimator: Any) -> bool:
 
 def _is_fitted_calibration(calibration: object) -> TypeGuard[Method | Map]:
     return isinstance(calibration, Method | Map) and hasattr(calibration, "n_classes_")
+
+
+def _waits(calibration: Method | Map) -> bool:
+    """Whether it has to see a target before it can predict."""
+    return (
+        isinstance(calibration, Method)
+        and calibration.uses_target
+        and calibration.selection_ is None
+    )
 
 
 def _unfitted(calibration: object) -> Method | Map:
