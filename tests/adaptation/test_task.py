@@ -82,7 +82,21 @@ def test_one_class_is_too_few():
         Task(as_image_set(IMAGES, labels=np.zeros(30, int)), as_image_set(IMAGES))
 
 
-def test_too_few_images_are_told():
-    few = as_image_set(IMAGES[:2], labels=[0, 1])
-    with pytest.raises(InputError, match="must leave some for both parts"):
-        Task(few, few).split()
+@pytest.mark.parametrize(
+    ("n_source", "n_target", "told"),
+    [
+        (2, 30, r"photos must have at least 3 images, .* calibrated on; it has 2\. Take more"),
+        (30, 1, r"sketches must have at least 2 images, .* held out; it has 1\. Take more"),
+    ],
+)
+def test_too_few_images_are_told(n_source, n_target, told):
+    source = of().subset(np.arange(n_source), name="photos")
+    task = Task(source, of().subset(np.arange(n_target), name="sketches"))
+    with pytest.raises(InputError, match=told):
+        task.split()
+
+
+def test_as_few_images_as_are_asked_for_are_enough():
+    source = as_image_set(IMAGES[:3], labels=LABELS[:3])
+    parts = Task(source, as_image_set(IMAGES[:2])).split()
+    assert [len(part) for part in vars(parts).values()] == [2, 1, 1, 1]

@@ -85,6 +85,8 @@ class Task:
         Raises:
             InputError: If there are too few images.
         """
+        _check_enough(self.source, 3, "trained on and calibrated on")
+        _check_enough(self.target, 2, "seen in training and held out")
         train, calibration = source_split(self.source.labels, train=0.8, seed=seed)
         seen, held_out = target_split(len(self.target), first=0.5, seed=seed)
         return TaskSplit(train, calibration, seen, held_out)
@@ -95,6 +97,14 @@ def _check_range(images: ImageSet, n_classes: int) -> None:
         raise InputError(
             f"labels of {images.name} must be from 0 to {n_classes - 1}, the classes of the "
             f"task; got {images.labels.max()}."
+        )
+
+
+def _check_enough(images: ImageSet, least: int, parts: str) -> None:
+    if len(images) < least:
+        raise InputError(
+            f"{images.name} must have at least {least} images, some to be {parts}; it has "
+            f"{len(images)}. Take more."
         )
 
 
