@@ -52,6 +52,8 @@ GOOD, BAD = Ranged(0.01, 0.0, 0.02), Ranged(0.2, 0.18, 0.22)
             case(sure=0.62, estimate=(0.605, 0.6, 0.61)),
         ),  # outside the interval, by less than matters
         ("unclear", case(sure=0.6, estimate=(0.58, 0.4, 0.8))),
+        ("unclear", case(sure=0.7, estimate=(0.66, 0.59, 0.76))),  # 11 points may be missing
+        ("fine", case(sure=0.7, estimate=(0.66, 0.61, 0.76))),
         ("unclear", case(estimate=None)),
         ("outside", case(flags=["outside-bank"])),
         ("outside", case(flags=["outside-range"])),
@@ -113,6 +115,30 @@ def test_without_labels_no_more_is_promised_than_the_mean_tells():
     assert judge(case(sure=0.59)).headline.endswith("as far as can be told without labels.")
     measured = judge(case(right=0.9, before=GOOD, after=GOOD))
     assert measured.headline == "The raw confidences can be trusted."
+
+
+def test_a_calibration_that_does_not_help_is_not_recommended():
+    told = judge(case(right=0.7, before=BAD, after=Ranged(0.21, 0.19, 0.23)))
+    assert told.kind == "over"
+    assert plain(told.advice[0]) == (
+        "Rehearsal, T = 4.5 (4.1 to 4.9), does not mend it: mean confidence becomes 60 %."
+    )
+    assert "rises from 20.0 to 21.0 points" in told.advice[1]
+    assert told.advice[2].startswith("Fit a map on these labels instead")
+    away = judge(dataclasses.replace(case(), method=method("sac", 0.2)))  # 58 was estimated
+    assert away.kind == "over"
+    assert "does not mend it" in away.advice[0]
+    assert "other methods" in away.advice[1]
+    same = judge(case(right=0.7, before=BAD, after=BAD))
+    assert "stays at 20.0 points" in same.advice[1]
+
+
+def test_what_may_be_wrong_with_a_mean_that_is_trusted_is_told():
+    told = plain(judge(case(sure=0.59)).advice[0])
+    assert told.startswith(
+        "Nothing has to be done: by its interval the mean is off by 4 points at most. Rehearsal, "
+    )
+    assert ", would make the mean confidence 60 %." in told
 
 
 def test_what_nobody_can_say_is_not_called_fine():

@@ -11,9 +11,9 @@ from shiftcal.report.html._words import number, rough_percent, rough_range, show
 from shiftcal.report.html.evidence import MethodFacts
 from shiftcal.report.html.parts import EstimateFacts, TargetFacts, Verdict, VerdictKind
 
-# A difference that does not matter to a reader; an interval of the accuracy too wide to say
-# anything; an error that nobody would call fine if it were there.
-TOLERANCE, TOO_WIDE, TOO_MUCH = 0.02, 0.25, 0.1
+# A difference that does not matter to a reader; an error that nobody would call fine if it were
+# there.
+TOLERANCE, TOO_MUCH = 0.02, 0.1
 _OUTSIDE = ("outside-bank", "outside-range")
 _HEADLINES: dict[VerdictKind, str] = {
     "over": "Do not trust the raw confidences: the model is too sure.",
@@ -27,6 +27,7 @@ _HEADLINES: dict[VerdictKind, str] = {
 }
 # Without labels only the mean is known.
 _FINE_ON_AVERAGE = "The raw confidences can be trusted, as far as can be told without labels."
+_INSTEAD = "Fit a map on these labels instead, or give the bank sets that resemble this data."
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,13 @@ def _without(case: Case) -> VerdictKind:
         return "over"
     if confidence < estimate.low and estimate.value - confidence > TOLERANCE:
         return "under"
-    return "unclear" if estimate.high - estimate.low > TOO_WIDE else "fine"
+    return "unclear" if _furthest(case, estimate) > TOO_MUCH else "fine"
+
+
+def _furthest(case: Case, estimate: EstimateFacts) -> float:
+    """How far mean confidence and accuracy may be from one another by the interval."""
+    confidence = case.target.mean_confidence
+    return max(confidence - estimate.low, estimate.high - confidence)
 
 
 def _reason(case: Case) -> str:
@@ -109,19 +116,13 @@ def _reason(case: Case) -> str:
 
 
 def _advice(kind: VerdictKind, case: Case) -> Iterator[str]:
-    use = f"Use {_in_words(case)}"
     if kind in ("over", "under", "uneven"):
-        yield f"{use}: mean confidence becomes {rough_percent(case.method.mean_confidence)}."
-        yield from _effect(case)
+        yield from _mended(case)
     elif kind == "fine":
-        yield (
-            f"Nothing has to be done. {_in_words(case, start=True)} would make the mean "
-            f"confidence {rough_percent(case.method.mean_confidence)}."
-        )
-        yield from _effect(case)
+        yield from _left_alone(case)
     elif kind == "worse":
         yield from _effect(case)
-        yield "Fit a map on these labels instead, or give the bank sets that resemble this data."
+        yield _INSTEAD
     elif kind == "outside":
         yield "Give the bank surrogate sets that resemble this data, and make the report again."
         yield "Or label some rows of it, a few hundred, which tells: --labels."
@@ -135,14 +136,48 @@ def _advice(kind: VerdictKind, case: Case) -> Iterator[str]:
         yield f"Until then take {_in_words(case)} as a guess."
 
 
+def _mended(case: Case) -> Iterator[str]:
+    """Use it, unless it takes the confidences farther from what they should be."""
+    mean = rough_percent(case.method.mean_confidence)
+    if _helps(case):
+        yield f"Use {_in_words(case)}: mean confidence becomes {mean}."
+        yield from _effect(case)
+        return
+    yield f"{_in_words(case, start=True)}, does not mend it: mean confidence becomes {mean}."
+    yield from _effect(case)
+    labelled = case.target.accuracy is not None
+    yield _INSTEAD if labelled else "Look at the other methods below, or label some rows: --labels."
+
+
+def _helps(case: Case) -> bool:
+    before, after, estimate = case.raw.ece, case.method.ece, case.estimate
+    if before is not None and after is not None:
+        return after.value < before.value
+    if estimate is None:
+        return True
+    confidence = case.method.mean_confidence
+    return abs(confidence - estimate.value) < abs(case.target.mean_confidence - estimate.value)
+
+
+def _left_alone(case: Case) -> Iterator[str]:
+    nothing = "Nothing has to be done"
+    if case.target.accuracy is None and case.estimate is not None:
+        most = 100 * _furthest(case, case.estimate)
+        nothing += f": by its interval the mean is off by {most:.0f} points at most"
+    yield (
+        f"{nothing}. {_in_words(case, start=True)}, would make the mean confidence "
+        f"{rough_percent(case.method.mean_confidence)}."
+    )
+    yield from _effect(case)
+
+
 def _effect(case: Case) -> Iterator[str]:
     before, after = case.raw.ece, case.method.ece
     if before is not None and after is not None:
+        start, end = _points(before.value), _points(after.value)
         word = "falls" if after.value < before.value else "rises"
-        yield (
-            f"Its calibration error (ECE) {word} from {_points(before.value)} to "
-            f"{_points(after.value)} points."
-        )
+        change = f"stays at {end}" if start == end else f"{word} from {start} to {end}"
+        yield f"Its calibration error (ECE) {change} points."
 
 
 def _points(fraction: float) -> str:
