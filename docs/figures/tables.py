@@ -18,7 +18,8 @@ from shiftcal import adaptation
 
 DOCS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(DOCS / "figures"))
-import beyond_tables  # noqa: E402 (they are beside this file)
+import adaptation_tables  # noqa: E402 (they are beside this file)
+import beyond_tables  # noqa: E402
 import groups_tables  # noqa: E402
 import monitor_tables  # noqa: E402
 import other_inputs_tables  # noqa: E402
@@ -400,6 +401,7 @@ TABLES = {
     "sharding-plan": sharding_plan,
     "small-coverage": small_coverage,
     "study-speed": study_speed,
+    **adaptation_tables.TABLES,
     **beyond_tables.TABLES,
     **groups_tables.TABLES,
     **monitor_tables.TABLES,
