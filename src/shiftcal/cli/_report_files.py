@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import shlex
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shiftcal.cli._inputs import NEEDS_MIXED, read_bank, read_target
-from shiftcal.cli._settings import choose_settings, settings_of
-from shiftcal.errors import FileError, InputError, InputWarning
+from shiftcal.cli._inputs import read_bank, read_target
+from shiftcal.cli._named import Named
+from shiftcal.cli._report_making import ReportInputs, implied
+from shiftcal.errors import FileError
 
 if TYPE_CHECKING:
-    from shiftcal.methods import Method
-    from shiftcal.report.html import Judging, Provenance, ReportFacts
+    from shiftcal.report.html import Judging
     from shiftcal.scores import Scores
     from shiftcal.surrogates import SurrogateBank
 
@@ -30,6 +29,13 @@ class ReportFiles:
     labels: Path | None
     source_train: Path | None
     images: str | None
+
+    @classmethod
+    def named(cls, said: Named, *, labels: Path | None, images: str | None) -> ReportFiles:
+        """Those that a command names."""
+        target = said.must_have_target()
+        surrogates = tuple(said.surrogates or ())
+        return cls(target, said.bank, surrogates, labels, said.source_train, images)
 
     def all(self) -> Iterator[Path]:
         """Every file, those of a bank's folder among them, and the images if they are one."""
@@ -52,10 +58,25 @@ class ReportFiles:
                 raise FileError(f"{file} could not be read: {error.strerror or error}.") from error
         return found
 
+    def options(self) -> list[str]:
+        """The words of a command that name them."""
+        words = ["--target", str(self.target)]
+        words += [] if self.bank is None else ["--bank", str(self.bank)]
+        for file in self.surrogates:
+            words += ["--surrogate", str(file)]
+        told = {
+            "--labels": self.labels,
+            "--images": self.images,
+            "--source-train": self.source_train,
+        }
+        for name, value in told.items():
+            words += [] if value is None else [name, str(value)]
+        return words
+
     def usage(self, method: str, settings: Sequence[str], judging: Judging) -> str:
         """Commands that calibrate the target with the method."""
         fit = ["shiftcal", "fit", "--method", method]
-        for text in (*settings, *_implied(method, settings, judging)):
+        for text in (*settings, *implied(method, settings, judging)):
             fit += ["--set", text]
         if self.bank is not None:
             fit += ["--bank", str(self.bank)]
@@ -66,58 +87,15 @@ class ReportFiles:
         apply = ["shiftcal", "apply", "calibration.json", str(self.target), "-o", "calibrated.npz"]
         return f"{shlex.join([*fit, '-o', 'calibration.json'])}\n{shlex.join(apply)}"
 
-    def check(self, method: str, settings: Sequence[str], judging: Judging) -> None:
-        """Refuse what cannot be meant, before files are read.
-
-        Raises:
-            InputError: Naming the option.
-        """
-        from shiftcal._checks import check_fraction
-        from shiftcal.report.html.parts import MOST_BINS
-
-        _method(method, settings, judging)
-        check_fraction(judging.level, name="--level")
-        if judging.n_resamples == 1:
-            raise InputError("--resamples must be 0 (no intervals) or at least 2; got 1.")
-        if judging.n_bins > MOST_BINS:
-            raise InputError(
-                f"--bins must be at most {MOST_BINS}, since each is a point to be seen; got "
-                f"{judging.n_bins}."
-            )
-
-    def make(
-        self,
-        *,
-        method: str,
-        settings: Sequence[str],
-        title: str,
-        judging: Judging,
-        provenance: Provenance,
-    ) -> ReportFacts:
-        """All that the page says, of files that are read and checked before it is computed."""
-        from shiftcal.report.html import make_facts
+    def read(self) -> ReportInputs:
+        """What the files hold, checked."""
         from shiftcal.scores import read_features
         from shiftcal.scores._origin import model_digest_of_file
 
-        chosen = _method(method, settings, judging)
         sets = read_bank(self.bank, self.surrogates)
-        scores = self._scores(sets)
-        scores.logits()  # a target that cannot be used is an error, not a reason to skip a method
-        facts = make_facts(
-            sets,
-            scores,
-            method=chosen,
-            images=self.images,
-            source_features=None if self.source_train is None else read_features(self.source_train),
-            target_model=model_digest_of_file(self.target),
-            title=title,
-            judging=judging,
-            provenance=provenance,
-        )
-        for note in facts.warnings:
-            if note.code == "another-model":
-                warnings.warn(f"{self.target}: {note.messages[0]}", InputWarning, stacklevel=2)
-        return facts
+        source = None if self.source_train is None else read_features(self.source_train)
+        model = model_digest_of_file(self.target)
+        return ReportInputs(sets, self._scores(sets), source, self.images, model)
 
     def _single(self) -> Iterator[Path]:
         yield from self.surrogates
@@ -132,28 +110,3 @@ class ReportFiles:
         from shiftcal.scores import read_labels
 
         return replace(scores, labels=read_labels(self.labels, scores))
-
-
-def _implied(name: str, settings: Sequence[str], judging: Judging) -> list[str]:
-    """Settings of the method that options of the report decide, where they are not the default."""
-    from shiftcal import methods
-
-    known = settings_of(methods.get(name))
-    given = {text.partition("=")[0] for text in settings}
-    told = {"seed": judging.seed, "level": judging.level}
-    return [
-        f"{setting}={value}"
-        for setting, value in told.items()
-        if setting in known and setting not in given and value != known[setting]
-    ]
-
-
-def _method(name: str, settings: Sequence[str], judging: Judging) -> Method:
-    from shiftcal import methods
-
-    cls = methods.get(name)
-    if cls.uses_mixed:
-        raise InputError(f"{cls.name()} {NEEDS_MIXED}")
-    assigned = [*settings, *_implied(name, settings, judging)]
-    made: Method = cls(**choose_settings(cls, {}, assigned))
-    return made

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shiftcal.cli._inputs import check_output
+from shiftcal.cli._named import BankPlace, TargetFile, TargetLabels, TargetPlace, named
 from shiftcal.cli._options import (
     Bank,
     Bins,
@@ -22,6 +23,8 @@ from shiftcal.cli._options import (
 )
 from shiftcal.cli._report import Report
 from shiftcal.cli._report_files import ReportFiles
+from shiftcal.cli._report_making import ReportSource, check_wanted, make
+from shiftcal.cli._report_study import ReportStudy, is_study
 from shiftcal.cli._streams import progress
 from shiftcal.errors import FileError
 
@@ -32,23 +35,16 @@ _SUFFIXES = (".html", ".htm")
 
 
 def report(
-    target: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE",
-            help="Scores file of the target. Labels, if it has any, judge; no method sees them.",
-        ),
-    ],
     output: Annotated[
         Path,
         typer.Option("--output", "-o", metavar="FILE", help="Page to write, ending in .html."),
     ],
+    bank_place: BankPlace = None,
+    target_place: TargetPlace = None,
+    target: TargetFile = None,
     bank: Bank = None,
     surrogate: Surrogates = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Labels of the target, as for `shiftcal evaluate`."),
-    ] = None,
+    labels: TargetLabels = None,
     images: Annotated[
         str | None,
         typer.Option(
@@ -87,27 +83,22 @@ def report(
             f"{output} must end in .html: a report is a page for a browser. "
             f"Name it {output.with_suffix('.html') if output.name else 'report.html'}."
         )
-    files = ReportFiles(
-        target=target,
-        bank=bank,
-        surrogates=tuple(surrogate or ()),
-        labels=labels,
-        source_train=source_train,
-        images=images,
-    )
-    check_output(output, inputs=list(files.all()))
+    said = named(
+        (bank_place, target_place),
+        bank=bank, surrogates=surrogate, target=target, source_train=source_train,
+    )  # fmt: skip
+    source: ReportSource
+    if said.bank is not None and is_study(said.bank):
+        source = ReportStudy.named(said, labels=labels, images=images)
+    else:
+        source = ReportFiles.named(said, labels=labels, images=images)
+    check_output(output, inputs=list(source.all()))
     require("jinja2", extra="report", needed_by="shiftcal report")
     from shiftcal.report.html import Judging, Provenance, write_report
 
     options = {
-        "--target": target,
-        "--bank": bank,
-        "--surrogate": surrogate,
-        "--labels": labels,
-        "--images": images,
         "--method": method,
         "--set": set_,
-        "--source-train": source_train,
         "--title": title,
         "--bins": bins,
         "--level": level,
@@ -115,18 +106,19 @@ def report(
         "--seed": seed,
     }
     judging = Judging(bins, level, resamples, seed)
-    files.check(method, set_ or [], judging)
-    with progress(f"making a report of {target}"):
-        facts = files.make(
+    check_wanted(method, set_ or [], judging)
+    with progress(f"making a report of {source.target}"):
+        facts = make(
+            source,
             method=method,
             settings=set_ or [],
             title=title or "",
             judging=judging,
             provenance=Provenance(
                 date=made_on(),
-                command=_command(output, options),
-                usage=files.usage(method, set_ or [], judging),
-                files=files.digests(),
+                command=_command(output, source.options(), options),
+                usage=source.usage(method, set_ or [], judging),
+                files=source.digests(),
             ),
         )
         write_report(facts, output)
@@ -134,9 +126,9 @@ def report(
     return Report("report", document, _text(facts, output), as_json)
 
 
-def _command(output: Path, options: Mapping[str, Any]) -> str:
+def _command(output: Path, named: Sequence[str], options: Mapping[str, Any]) -> str:
     """The command with every option that was given, and with what decides the numbers."""
-    words = ["shiftcal", "report", "-o", str(output)]
+    words = ["shiftcal", "report", *named, "-o", str(output)]
     for name, value in options.items():
         for one in value if isinstance(value, list) else [value]:
             words += [] if one is None else [name, str(one)]
