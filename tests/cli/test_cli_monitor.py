@@ -15,6 +15,7 @@ from monitor_streams import arrow, columns, jsonl, npy
 
 import shiftcal as sc
 from shiftcal.cli._monitor_spec import Fitting, _window
+from shiftcal.errors import InputError
 from shiftcal.monitoring import Exponential, Monitor, Sliding
 from shiftcal.scores._origin import model_digest
 
@@ -139,7 +140,10 @@ def test_text_has_a_line_a_window_and_a_line_an_event(monitor):
     assert any(line.startswith("event  row ") and "shift-began: " in line for line in out)
     assert out[-1].startswith("end  1,800 rows in 12 batches, ")
     assert out[-1].endswith(" events; at row 1,800, outside-bank")
-    assert "accuracy" not in monitor("sac.json").out
+    out = monitor("sac.json").out.splitlines()
+    assert out[0].startswith("row 200  normal  T ")
+    assert "  set clean  confidence 0." in out[0]
+    assert not any("accuracy" in line for line in out)
 
 
 def test_the_clock_and_the_ids_of_the_sender_come_out_again(watched, lines):
@@ -380,7 +384,9 @@ def test_a_state_of_another_monitor_or_folder_is_refused(monitor, lines, watched
     lines("sac.json --state s.json")
     done = monitor("rehearsal.json --state s.json")
     assert done.status == 2
-    assert "s.json cannot be gone on with: " in done.err
+    assert "s.json cannot be gone on with: this state is that of another monitor" in done.err
+    assert "Keep the monitor with --save and name that file" in done.err
+    assert "or begin anew with another --state." in done.err
     for name in ("one", "two"):
         (watched / name).mkdir()
     lines("sac.json --follow one --once --state f.json", stdin=b"")
@@ -431,6 +437,10 @@ def test_the_window_of_a_bank_is_chosen_by_options():
     assert (window().rows, window().block) == (Sliding().plan().rows, Sliding().plan().block)
     assert window(window=500).rows == 500
     assert window(half_life=80).block == Exponential(half_life=80).plan().block
+    with pytest.raises(InputError, match=r"^--window: rows must be a multiple of .* 500 or 510"):
+        window(window=505)
+    with pytest.raises(InputError, match=r"^--half-life: half_life must be a multiple of blocks"):
+        window(half_life=81)
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -240,6 +240,20 @@ def test_an_arrow_stream_that_is_damaged_anywhere_is_told_and_nothing_crashes():
     assert "Nothing after it can be read" in str(items(whole[:-40])[-1])
 
 
+@pytest.mark.parametrize("trickle", [None, 7])
+def test_a_sender_that_was_started_again_sends_another_arrow_stream(trickle):
+    one, two = arrow(columns(Z[:4])), arrow(lists(pa.float32()))
+    found = items(one + two + one, trickle=trickle)
+    assert [len(item.values) for item in found] == [4, 7, 4]
+    assert found[1].where.startswith("batch 2 (bytes ")
+    # the end of a stream has eight bytes
+    assert found[2].where.endswith(f" to {len(one + two + one) - 8})")
+    read, broken = items(one + b"hello" + two, trickle=trickle)
+    assert len(read.values) == 4
+    assert str(broken).startswith(f"batch 2 (from byte {len(one)}): ")
+    assert "Nothing after it can be read" in str(broken)
+
+
 def test_what_an_arrow_stream_says_is_no_reason_to_take_memory():
     whole = bytearray(arrow(columns(Z)))
     whole[4:8] = (2**31 - 1).to_bytes(4, "little")

@@ -243,6 +243,22 @@ def test_the_metrics_are_those_of_prometheus(begin):
         without.open(address, timeout=LIMIT)
 
 
+def test_a_batch_of_which_a_part_is_refused_is_in_no_metric(begin):
+    # Shifted rows up to a line, and between that and the next what looks like probabilities.
+    mixed = np.concatenate([STREAM[-360:], np.full((70, 6), 1 / 6)])
+    words = ("--every", "70", "--on-error", "skip", "--metrics-port", "0")
+    process = begin("sac.json", *words)
+    address = address_of(process)
+    process.send(npy(BATCHES[0], mixed))
+    process.wait_for(lambda: scraped(address)["shiftcal_malformed_batches_total",] == 1)
+    found = scraped(address)
+    assert found["shiftcal_rows_total",] == len(BATCHES[0])
+    assert found["shiftcal_batches_total",] == 1
+    assert found["shiftcal_events_total", "shift-began"] == 0
+    assert found["shiftcal_state", "filling"] == 1
+    process.end()
+
+
 def test_after_a_restart_the_metrics_tell_the_state_before_anything_comes(begin):
     first = begin("sac.json", "--state", "s.json")
     first.send(npy(*BATCHES))

@@ -1,4 +1,4 @@
-"""An Arrow IPC stream: every record batch a batch, by the columns a scores table has."""
+"""Arrow IPC streams: every record batch a batch, by the columns a scores table has."""
 
 from __future__ import annotations
 
@@ -22,13 +22,25 @@ _LONGEST_HEADER = 16 << 20
 def arrow_batches(intake: Intake, limits: Limits) -> Iterator[Item]:
     """Every record batch; a stream that is damaged ends with one that is broken.
 
+    Where a stream has ended another may begin: a sender that was started again sends a new one.
+
     Raises:
         MissingExtra: If pyarrow is not installed.
     """
     arrow = require("pyarrow", extra="parquet", needed_by="an Arrow stream")
     require("pyarrow.ipc", extra="parquet", needed_by="an Arrow stream")
-    source = _Source(intake, limits)
-    number, schema = 0, None
+    number = 0
+    while intake.peek(1):
+        for item in _of_stream(arrow, intake, limits, number):
+            yield item
+            if isinstance(item, Broken) and item.final:
+                return
+            number += 1
+
+
+def _of_stream(arrow: Any, intake: Intake, limits: Limits, number: int) -> Iterator[Item]:
+    """The record batches of one stream, of which ``number`` came before it."""
+    source, schema = _Source(intake, limits), None
     messages = arrow.ipc.MessageReader.open_stream(arrow.PythonFile(source, mode="r"))
     while True:
         start = intake.offset

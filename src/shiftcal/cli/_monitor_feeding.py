@@ -52,7 +52,7 @@ class Feeder:
         every: Rows between two window lines.
         confidences: Where confidences go, if to a file.
         print_confidences: Whether they go to stdout.
-        metrics: Told of everything, if they are served.
+        metrics: Told of every batch when it is whole, if they are served.
 
     Attributes:
         every: Rows between two window lines.
@@ -83,7 +83,7 @@ class Feeder:
             values = self._values(batch)
         except InputError as error:
             return Broken(batch.where, str(error), file=batch.file)
-        pieces = list(self._pieces(len(values)))
+        pieces, before = list(self._pieces(len(values))), len(self.lines)
         back = self._way_back() if len(pieces) > 1 else None
         try:
             for piece in pieces:
@@ -93,8 +93,7 @@ class Feeder:
                 back()
             return Broken(batch.where, str(error), file=batch.file)
         self.counts.batches += 1
-        if self._metrics is not None:
-            self._metrics.done(malformed=False)
+        self._tell_metrics(len(values), self.lines[before:])
         return None
 
     def leave_out(self) -> None:
@@ -106,8 +105,14 @@ class Feeder:
     def tell(self, line: Line) -> None:
         """Have a line printed with the next ones."""
         self.lines.append(line)
-        if self._metrics is not None:
+
+    def _tell_metrics(self, rows: int, lines: list[Line]) -> None:
+        if self._metrics is None:
+            return
+        self._metrics.fed(rows, self.monitor.state, self.monitor.running_.temperature)
+        for line in lines:
             self._metrics.told(line)
+        self._metrics.done(malformed=False)
 
     def _way_back(self) -> Callable[[], None]:
         """What undoes all that is fed from now on."""
@@ -159,8 +164,6 @@ class Feeder:
         update = self.monitor.feed(values, at=batch.at)
         n = len(values)
         self.counts.rows += n
-        if self._metrics is not None:
-            self._metrics.fed(n, update.state, update.temperature)
         self._put_confidences(update, batch, piece)
         for event in update.events:
             self.counts.events[event.kind] = self.counts.events.get(event.kind, 0) + 1

@@ -109,6 +109,8 @@ def _window_text(line: Line) -> str:
     parts = [f"row {line['row']:,}", line["state"]]
     if line["temperature"] is not None:
         parts.append(f"T {_tables.temperature(line['temperature'])}")
+    if line["set"] is not None:
+        parts.append(f"set {one_line(line['set'])}")
     raw = line["raw_mean_confidence"]
     before = "" if raw is None else f" (raw {raw:.4f})"
     parts.append(f"confidence {line['mean_confidence']:.4f}{before}")

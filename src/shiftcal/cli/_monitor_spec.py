@@ -114,6 +114,14 @@ def _estimator(name: str) -> str | None:
 def _window(fitting: Fitting) -> Window:
     from shiftcal.monitoring import Exponential, Sliding
 
+    word = "--window"
+    window: Window = Sliding()
     if fitting.half_life is not None:
-        return Exponential(half_life=fitting.half_life)
-    return Sliding() if fitting.window is None else Sliding(rows=fitting.window)
+        word, window = "--half-life", Exponential(half_life=fitting.half_life)
+    elif fitting.window is not None:
+        window = Sliding(rows=fitting.window)
+    try:
+        window.plan()
+    except InputError as error:
+        raise InputError(f"{word}: {error}") from error
+    return window

@@ -133,7 +133,11 @@ def _continued(state: StateFile, monitor: Monitor) -> Progress:
     try:
         monitor.load_state_dict(found[0])
     except InputError as error:
-        raise InputError(f"{state.path} cannot be gone on with: {error}") from error
+        raise InputError(
+            f"{state.path} cannot be gone on with: {error} Keep the monitor with --save and name "
+            "that file each time, since one that is fitted on a bank anew may differ in its last "
+            "bits; or begin anew with another --state."
+        ) from error
     complain("note", f"going on after row {monitor.rows:,}, as {state.path} says")
     return found[1]
 

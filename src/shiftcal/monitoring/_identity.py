@@ -48,6 +48,6 @@ def unpacked(state: object, monitor: str) -> Running:
     if state.get("monitor") != monitor:
         raise InputError(
             "this state is that of another monitor: of another bank, method, window or limits. "
-            "Go on with the monitor that it was taken from, or start anew with reset()."
+            "Go on with the monitor that it was taken from, as save() keeps it, or begin anew."
         )
     return from_plain(state.get("running"))
