@@ -10,7 +10,11 @@ from two_domains import CLASSES, arrays_of, domains, drawn, write_domain
 
 import shiftcal as sc
 from shiftcal.adaptation import Adapted, adapt
+from shiftcal.adaptation.backbones import make_backbone
+from shiftcal.adaptation.choice import choose
 from shiftcal.adaptation.devices import cpu_threads
+from shiftcal.adaptation.network_mode import NetworkMode
+from shiftcal.adaptation.task import Task
 from shiftcal.errors import FileError, InputError
 
 N = 45
@@ -123,6 +127,17 @@ def test_no_label_of_the_target_decides_anything(tmp_path, finished):
         assert came.keys() | apart == expected.keys() | apart
         for array in expected.keys() - apart:
             assert came[array] == expected[array], array
+
+
+def test_batches_are_made_of_the_seen_half_of_the_target_without_its_labels():
+    task = Task(*domains(N))
+    parts = task.split()
+    mode = NetworkMode(task, parts, make_backbone(one_layer()), "default", "pixelate", (1,))
+    chosen = choose("cdan", changes=QUICK)
+    feed = mode.feed(chosen.trainer, chosen.settings, seed=0, rank=0, world=1)
+    assert feed.target.labels is None
+    assert len(feed.target) == len(parts.seen)
+    np.testing.assert_array_equal(feed.labels, task.source.labels[parts.train])
 
 
 def test_the_held_out_half_of_the_target_is_never_trained_on(tmp_path, finished):
