@@ -71,7 +71,11 @@ def site():
     return yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
 
 
-@pytest.mark.parametrize("page", [*(p for p in PAGES if "```python" in text_of(p)), "../README.md"])
+# Tutorials have blocks for a shell between those of Python: test_tutorials.py runs them.
+RUN_HERE = [p for p in PAGES if "```python" in text_of(p) and not p.startswith("tutorials/")]
+
+
+@pytest.mark.parametrize("page", [*RUN_HERE, "../README.md"])
 def test_the_python_blocks_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "__docs__"}

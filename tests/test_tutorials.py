@@ -1,0 +1,132 @@
+"""The tutorials do what they say: every block runs, in order, and prints what the page shows.
+
+A reader has installed the extras that the page names and no others, so the packages of all other
+extras are hidden from the processes of the page.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from page_blocks import blocks_of, is_shown, shown_after
+
+ROOT = Path(__file__).resolve().parents[1]
+TUTORIALS = ROOT / "docs" / "tutorials"
+PAGES = sorted(path.name for path in TUTORIALS.glob("*.md") if path.name != "index.md")
+PROCESS = Path(__file__).parent / "support" / "page_process.py"
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+    "optional-dependencies"
+]
+IMPORTED_AS = {
+    "opencv-python-headless": "cv2",
+    "pillow": "PIL",
+    "prometheus-client": "prometheus_client",
+}
+HIDING = """
+from importlib.machinery import PathFinder
+
+found = PathFinder.find_spec
+PathFinder.find_spec = lambda name, *where: None if name in {names!r} else found(name, *where)
+"""
+
+
+def packages(extra):
+    """The packages of an extra, as they are imported."""
+    named = (re.match(r"[\w-]+", requirement)[0] for requirement in EXTRAS[extra])
+    return {IMPORTED_AS.get(name, name) for name in named}
+
+
+def extras_of(page):
+    """The extras that a page tells its reader to install."""
+    (command,) = re.findall(r"`pip install '?\.(?:\[([a-z,]+)\]')?`", page)
+    return set(command.split(",")) - {""}
+
+
+def environment(page, folder):
+    """Where the reader sits: this environment first on PATH, and other extras not installed."""
+    installed = set().union(*map(packages, extras_of(page)))
+    others = set().union(*(packages(name) for name in EXTRAS if name not in ("all", "dev")))
+    (folder / "sitecustomize.py").write_text(HIDING.format(names=sorted(others - installed)))
+    inherited = {name: value for name, value in os.environ.items() if "PYTHON" not in name}
+    return inherited | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(folder),
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_tutorial_runs_from_its_first_block_to_its_last_and_prints_what_it_shows(name, tmp_path):
+    page = TUTORIALS / name
+    around, reader = tmp_path / "around", tmp_path / "reader"
+    around.mkdir()
+    reader.mkdir()
+    done = subprocess.run(
+        [sys.executable, PROCESS, page, around / "printed.json"],
+        cwd=reader,
+        env=environment(page.read_text("utf-8"), around),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout
+    printed = json.loads((around / "printed.json").read_text("utf-8"))
+    for output, shown in zip(printed, shown_after(blocks_of(page)), strict=True):
+        if shown is not None:
+            assert is_shown(output, shown.text), f"line {shown.line} of {name}; it was:\n{output}"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_tutorial_has_no_block_that_nobody_runs(name):
+    blocks = blocks_of(TUTORIALS / name)
+    assert {block.language for block in blocks} <= {"python", "sh", "text"}
+    assert blocks[0].language != "text"
+    for one, next_one in pairwise(blocks):
+        assert (one.language, next_one.language) != ("text", "text"), f"line {next_one.line}"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_tutorial_says_what_to_install_what_to_look_out_for_and_where_next(name):
+    text = (TUTORIALS / name).read_text("utf-8")
+    assert extras_of(text) <= set(EXTRAS)
+    for heading in ("## Look out", "## Where next"):
+        assert f"\n{heading}\n" in text
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_index_of_tutorials_lists_every_one(name):
+    assert f"]({name})" in (TUTORIALS / "index.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown", "same"),
+    [
+        ("T = 2.31, set 3 of 6\n", "T = 2.30, set 3 of 6\n", True),
+        ("T = 2.31, set 3 of 6\n", "T = 2.31, set 4 of 6\n", False),
+        ("T = 2.31\n", "T = 2.01\n", False),
+        ("T = 2.31\n", "U = 2.31\n", False),
+        ("ECE 0.05\n", "ECE 0.06\n", True),
+        ("ECE 0.05\n", "ECE 0.09\n", False),
+        ("1,000.5 rows\n", "1,010.5 rows\n", True),
+        ("accuracy 55 % (33 to 63)\n", "accuracy 54 % (33 to 63)\n", True),
+        ("accuracy 55 % (33 to 63)\n", "accuracy 50 % (33 to 63)\n", False),
+        ("a   b\n\nc\n", "a b\nc\n", True),
+        ("a\nb\nc\n", "a\n...\n", True),
+        ("a\nb\nc\n", "a\n...\nd\n", False),
+        ("written in 12 s to x\n", "written in ... to x\n", True),
+        ("written in 12 s to x\n", "written in ... to y\n", False),
+        ("a\nb\n", "a\n", False),
+    ],
+)
+def test_numbers_may_be_near_and_all_else_must_be_as_shown(printed, shown, same):
+    assert is_shown(printed, shown) is same
