@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
@@ -9,6 +12,7 @@ from absent_package import hide
 from small_networks import network, run, saved
 
 from shiftcal import load, maps, methods, read_scores
+from shiftcal.scores._origin import model_digest_of_file
 
 KEYS = {
     "shiftcal",
@@ -225,6 +229,19 @@ def test_a_network_of_other_classes_is_refused(fitted, refused):
 def test_a_target_of_other_classes_is_refused(net, refused):
     np.savez("t.npz", logits=np.random.default_rng(0).standard_normal((30, 5)))
     assert "they have 6, and this one has 5" in refused(SAC.replace("target.npz", "t.npz"))
+
+
+def test_a_target_scored_by_another_model_is_warned_of(net, shiftcal):
+    for name in ("same", "other"):
+        origin = json.dumps({"model": {"fingerprint": name, "preprocessing": {"crop": 224}}})
+        np.savez(f"{name}.npz", origin=np.array(origin), **np.load("target.npz"))
+    method = load("sac.json")
+    method.model_ = model_digest_of_file(Path("same.npz"))
+    method.save("sac.json")
+    assert shiftcal(SAC.replace("target.npz", "same.npz")).err == ""
+    done = shiftcal(SAC.replace("target.npz", "other.npz"))
+    assert done.status == 0
+    assert "other.npz was scored by another model" in done.err
 
 
 def test_a_target_that_is_not_finite_is_refused_with_its_name(net, refused):

@@ -48,6 +48,21 @@ def test_a_confidence_that_is_off_is_not_written(temperature, net, tmp_path, mon
         to_onnx(temperature, net, tmp_path / "out.onnx")
 
 
+@pytest.mark.parametrize("check", [True, False])
+def test_a_graph_that_is_not_valid_is_not_written(temperature, net, tmp_path, monkeypatch, check):
+    real = _onnx_graph._ends
+
+    def misspelt(*given):
+        ends = real(*given)
+        ends[0].op_type = "Identiti"
+        return ends
+
+    monkeypatch.setattr(_onnx_graph, "_ends", misspelt)
+    with pytest.raises(FileError, match=r"not written, as it would not be valid.*Identiti"):
+        to_onnx(temperature, net, tmp_path / "out.onnx", check=check)
+    assert [path.name for path in tmp_path.iterdir()] == ["net.onnx"]
+
+
 @pytest.mark.parametrize("check", [INPUTS.astype(np.float32), {"x": INPUTS.astype(np.float32)}])
 def test_inputs_can_be_given(temperature, net, tmp_path, check):
     made = to_onnx(temperature, net, tmp_path / "out.onnx", check=check)
