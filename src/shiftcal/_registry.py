@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 from collections.abc import Sequence
@@ -35,13 +36,8 @@ class Registry(Generic[T]):
         self.space = space
 
     def names(self) -> list[str]:
-        """Every entry's name, sorted. Imports the package, but none of the entries."""
-        paths = importlib.import_module(self.package).__path__
-        return sorted(
-            module.name.replace("_", self.space)
-            for module in pkgutil.iter_modules(paths)
-            if not (module.ispkg or module.name.startswith("_") or module.name in _NOT_PLUGINS)
-        )
+        """Every entry's name, sorted. Imports none of the entries."""
+        return plugin_names(self.package, space=self.space)
 
     def get(self, name: str) -> Any:
         """The class (or function) called ``name``; ``-`` is ``_``, and capitals do not matter.
@@ -60,6 +56,22 @@ class Registry(Generic[T]):
         if self.base is None:
             return getattr(module, file)
         return _the_class(module, self.base)
+
+
+def plugin_names(package: str, *, space: str = "-") -> list[str]:
+    """Names of the plug-ins in a package, sorted, which is not imported for it.
+
+    Args:
+        package: Its dotted name.
+        space: What stands between the words of a name.
+    """
+    found = importlib.util.find_spec(package)
+    assert found is not None, package
+    return sorted(
+        module.name.replace("_", space)
+        for module in pkgutil.iter_modules(found.submodule_search_locations)
+        if not (module.ispkg or module.name.startswith("_") or module.name in _NOT_PLUGINS)
+    )
 
 
 def _the_class(module: Any, base: type[T]) -> type[T]:

@@ -193,7 +193,14 @@ def test_logits_that_are_not_finite_are_refused_with_the_file(fitted, refused):
         ("target.npz sac.json -o out.npz", "METHOD and TARGET look swapped: target.npz is named"),
         ("target.npz sac.json -o out.npz", "Say: shiftcal apply sac.json target.npz -o out.npz"),
         ("sac.json target.npz", "-o must name a file for the calibrated scores"),
-        ("sac.json", "missing argument 'TARGET'"),
+        (
+            "sac.json",
+            "the target is missing. Name its scores file as TARGET, or give --target FILE",
+        ),
+        (
+            "sac.json target.npz --target target.npz -o out.npz",
+            "the target is given twice: target.npz and target.npz. Leave one out.",
+        ),
     ],
 )
 def test_files_that_cannot_be_used_are_refused(fitted, files, refused, words, reason):

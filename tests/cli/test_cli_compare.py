@@ -17,6 +17,7 @@ KEYS = {
     "target",
     "n",
     "labelled",
+    "labels",
     "n_sets",
     "n_bins",
     "binning",
@@ -138,7 +139,7 @@ def test_a_bank_of_probabilities_is_compared_too(files, shiftcal_json):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        ("--surrogate clean.npz", "missing option '--target'"),
+        ("--surrogate clean.npz", "the target is missing. Name its scores file"),
         ("--target target.npz", "surrogate sets are missing"),
         ("--target nan.npz --surrogate clean.npz", "nan.npz: logits must be finite"),
         ("--target order.npz --surrogate clean.npz", "the same in another order: column 0"),

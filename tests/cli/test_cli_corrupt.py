@@ -239,7 +239,7 @@ def test_the_same_command_goes_on_where_it_was_broken_off(images, shiftcal, monk
     ("words", "reason"),
     [
         ("in out", "missing option '--corruption'"),
-        ("in --corruption contrast", "missing argument 'OUT'"),
+        ("in --corruption contrast", "OUT must name a folder"),
         ("none out --corruption contrast", "none does not exist. Name a folder of images"),
         ("in out --corruption contarst", "Did you mean 'contrast'?"),
         ("in out --corruption contrast --severity 6", "severity must be"),

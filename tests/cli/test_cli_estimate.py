@@ -15,6 +15,7 @@ KEYS = {
     "shiftcal",
     "command",
     "bank",
+    "surrogates",
     "target",
     "labels",
     "n",

@@ -186,7 +186,7 @@ def test_what_cannot_be_meant_is_refused(files, refused, bank, options, reason):
         ("--method ts -o out.json", "surrogate sets are missing."),
         ("--method ts -o out.json --surrogate claen.npz", "Did you mean 'clean.npz'?"),
         ("--method ts -o out.json --surrogate unlabelled.npz", "unlabelled.npz has no labels"),
-        ("--method ts -o out.json --bank none", "none is not a bank folder"),
+        ("--method ts -o out.json --bank none", "there is no folder none of a bank"),
         ("--method ts -o no/out.json --surrogate s1.npz", "there is no folder no."),
         ("--method ts -o . --surrogate s1.npz", ". is a folder."),
         (

@@ -81,6 +81,7 @@ def test_the_docs_name_every_command_option_and_status():
         ("compare", "compare --surrogate clean.npz --target target.npz --resamples 0"),
         ("estimate", "estimate clean.npz target.npz"),
         ("methods", "methods"),
+        ("completion", "completion zsh"),
     ],
 )
 def test_the_docs_name_every_key_of_a_document(fitted, shiftcal_json, command, words):

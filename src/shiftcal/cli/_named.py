@@ -116,12 +116,14 @@ def named(
     said = Named(bank, list(surrogates or []) or None, target, source_train)
     if bank is None and not surrogates and standing:
         said = _with_bank(said, standing.pop(0))
-    if standing:
+    if standing and len(places) > 1:
         said = replace(said, target=one_target(standing.pop(0), target))
     if standing:
         raise InputError(
             f"the bank is given twice: {places[0]}, and by an option. Leave one of them out."
         )
+    if said.bank is not None and said.surrogates:
+        raise InputError("--bank and --surrogate exclude one another. Leave one of them out.")
     if said.bank is not None and not said.bank.exists():
         raise FileError(f"there is no folder {said.bank} of a bank.{_near(said.bank)}")
     return said

@@ -143,6 +143,8 @@ def adapt(
     features: Annotated[
         Path | None,
         typer.Option(
+            "--features",
+            "--cache",
             metavar="DIR",
             help="Folder of frozen features, to share between runs; DIR of the run if left out.",
         ),

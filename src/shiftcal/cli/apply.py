@@ -11,6 +11,7 @@ import typer
 from shiftcal.cli import _tables
 from shiftcal.cli._groups import file_of, read_groups
 from shiftcal.cli._inputs import adapt_to, check_order, check_output, naming, read_target
+from shiftcal.cli._named import TargetFile, one_target
 from shiftcal.cli._options import Json
 from shiftcal.cli._report import Report
 from shiftcal.cli._same_model import warn_of_another_model
@@ -29,14 +30,15 @@ def apply(
     method: Annotated[
         Path, typer.Argument(metavar="METHOD", help="Fitted method, as `shiftcal fit` writes it.")
     ],
-    target: Annotated[
-        Path,
+    place: Annotated[
+        Path | None,
         typer.Argument(
             metavar="TARGET",
+            show_default=False,
             help="Scores file of the target, no labels needed; or a .json file of its statistics, "
-            "for which sac says what it would choose.",
+            "for which sac says what it would choose. The same as --target.",
         ),
-    ],
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -47,6 +49,7 @@ def apply(
             "must be given unless TARGET holds statistics.",
         ),
     ] = None,
+    target_file: TargetFile = None,
     groups: Annotated[
         str | None,
         typer.Option(
@@ -59,6 +62,7 @@ def apply(
     as_json: Json = False,
 ) -> Report:
     """Calibrate a target, and say which surrogate set it resembles."""
+    target = one_target(place, target_file)
     _refuse_swapped(method, target, output)
     if target.suffix.lower() == ".json":
         _refuse_groups(groups, target)

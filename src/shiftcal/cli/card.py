@@ -12,6 +12,7 @@ import typer
 from shiftcal.cli import _tables
 from shiftcal.cli._card_files import CardFiles, is_card, made_on
 from shiftcal.cli._inputs import check_output
+from shiftcal.cli._named import Named, TargetFile, TargetLabels, TargetPlace, named
 from shiftcal.cli._options import Bins, BootstrapSeed, Json, Level, SourceTrain
 from shiftcal.cli._report import Report
 from shiftcal.cli._streams import progress
@@ -22,14 +23,6 @@ if TYPE_CHECKING:
 
 
 def card(
-    bank: Annotated[
-        Path,
-        typer.Argument(
-            metavar="BANK",
-            help="Folder of a surrogate bank, or a scores file of the labelled clean set alone. "
-            "Or the .json file of a card, to write its markdown anew.",
-        ),
-    ],
     output: Annotated[
         Path,
         typer.Option(
@@ -39,6 +32,21 @@ def card(
             help="Where to write the card, ending in .md; the JSON goes beside it.",
         ),
     ],
+    bank_place: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="BANK",
+            show_default=False,
+            help="Folder of a surrogate bank, or a scores file of the labelled clean set alone; "
+            "the same as --bank. Or the .json file of a card, to write its markdown anew.",
+        ),
+    ] = None,
+    target_place: TargetPlace = None,
+    target: TargetFile = None,
+    bank: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of a saved surrogate bank, instead of BANK."),
+    ] = None,
     method: Annotated[
         str | None,
         typer.Option(
@@ -51,18 +59,7 @@ def card(
             metavar="FILE", help="A method that `shiftcal fit` fitted on this bank, instead."
         ),
     ] = None,
-    target: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Scores file of the target. Labels, if it has any, judge the choice; the method "
-            "does not see them.",
-        ),
-    ] = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Labels of the target, as for `shiftcal evaluate`."),
-    ] = None,
+    labels: TargetLabels = None,
     estimator: Annotated[
         str | None,
         typer.Option(
@@ -103,15 +100,20 @@ def card(
     as_json: Json = False,
 ) -> Report:
     """Write down what is known of a calibration, for people and for programs."""
+    said = named(
+        (bank_place, target_place),
+        bank=bank, surrogates=None, target=target, source_train=source_train,
+    )  # fmt: skip
+    source = _source(said)
     options = {
         "--method": method,
         "--fitted": fitted,
-        "--target": target,
+        "--target": said.target,
         "--labels": labels,
         "--estimator": estimator,
         "--title": title,
         "--notes": notes,
-        "--source-train": source_train,
+        "--source-train": said.source_train,
         "--set": set_,
         "--folds": folds,
     }
@@ -120,9 +122,9 @@ def card(
     from shiftcal.cards.card import json_beside, markdown_file, refuse_to_replace
 
     beside = json_beside(markdown_file(output))
-    if is_card(bank):
-        return _again(bank, output, options, as_json=as_json)
-    files = CardFiles(bank, fitted, target, labels, source_train)
+    if is_card(source):
+        return _again(source, output, options, as_json=as_json)
+    files = CardFiles(source, fitted, said.target, labels, said.source_train)
     for file in (output, beside):
         check_output(file, inputs=list(files.all()))
     refuse_to_replace(beside)
@@ -135,7 +137,7 @@ def card(
             judging=Judging(bins, level, resamples, seed, folds),
             provenance=Provenance(
                 date=date,
-                command=_command(bank, output, {**options, **measuring}),
+                command=_command(source, output, {**options, **measuring}),
                 files=files.digests(),
             ),
             title=title or "",
@@ -144,6 +146,14 @@ def card(
         made.save(output)
     document = {"output": output, "json_output": beside, "card": made.to_dict()}
     return Report("card", document, _text(made, f"{output} and {beside}"), as_json)
+
+
+def _source(said: Named) -> Path:
+    """The bank, or the one file that stands in its place."""
+    source = said.one_source()
+    if source is None:
+        raise InputError("the bank is missing. Name its folder: shiftcal card BANK -o FILE.")
+    return source
 
 
 def _again(source: Path, output: Path, options: Mapping[str, Any], *, as_json: bool) -> Report:

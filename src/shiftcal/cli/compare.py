@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,6 +18,7 @@ from shiftcal.cli._inputs import (
 )
 from shiftcal.cli._judging import Judge
 from shiftcal.cli._listing import method_names
+from shiftcal.cli._named import BankPlace, TargetFile, TargetLabels, TargetPlace, named
 from shiftcal.cli._options import (
     Bank,
     Binning,
@@ -43,17 +44,17 @@ _WITHOUT_INTERVAL = ("nll", "brier", "accuracy")
 
 
 def compare(
-    target: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE",
-            help="Scores file of the target. Labels, if it has any, judge the methods; no method "
-            "sees them.",
-        ),
-    ],
+    bank_place: BankPlace = None,
+    target_place: TargetPlace = None,
+    target: TargetFile = None,
+    labels: TargetLabels = None,
     surrogate: Surrogates = None,
     bank: Bank = None,
     source_train: SourceTrain = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Compare this method only. Repeatable."),
+    ] = None,
     bins: Bins = 15,
     binning: Binning = "size",
     level: Level = 0.95,
@@ -64,24 +65,33 @@ def compare(
     """Put every method that the given files allow into one table."""
     judge = Judge(n_bins=bins, binning=binning, level=level, n_resamples=resamples, seed=seed)
     judge.check()
-    from shiftcal.scores import read_features
+    wanted = _wanted(method or [])
+    files = named(
+        (bank_place, target_place),
+        bank=bank, surrogates=surrogate, target=target, source_train=source_train,
+    )  # fmt: skip
+    from shiftcal.scores import read_features, read_labels
 
-    sets = read_bank(bank, surrogate)
-    scores = read_target(target, n_classes=sets.n_classes, classes=sets.classes)
+    file = files.must_have_target()
+    sets = read_bank(files.bank, files.surrogates)
+    scores = read_target(file, n_classes=sets.n_classes, classes=sets.classes)
     scores.logits()  # a target that cannot be used is an error, not a reason to skip a method
-    features = None if source_train is None else read_features(source_train)
+    if labels is not None:
+        scores = replace(scores, labels=read_labels(labels, scores))
+    features = None if files.source_train is None else read_features(files.source_train)
     results: list[dict[str, Any]] = []
     missing: dict[str, str] = {}
-    for name in method_names():
+    for name in wanted:
         try:
             with progress(f"{name} ..."):
                 results.append(_try_method(name, sets, features, scores, judge))
         except ShiftcalError as error:
             missing[name] = str(error)
     document = {
-        "target": target,
+        "target": file,
         "n": scores.n,
         "labelled": scores.labels is not None,
+        "labels": labels,
         "n_sets": len(sets),
         "n_bins": bins,
         "binning": binning,
@@ -92,6 +102,14 @@ def compare(
         "missing": missing,
     }
     return Report("compare", document, _text(document, judge), as_json)
+
+
+def _wanted(asked: list[str]) -> list[str]:
+    """Which methods; mistyped names are told before files are read."""
+    from shiftcal import methods
+
+    chosen = {methods.get(name).name() for name in asked}
+    return [name for name in method_names() if name in chosen or not asked]
 
 
 def _try_method(

@@ -10,6 +10,7 @@ import typer
 from shiftcal.cli._corruptions import blaming_functions, choose_corruptions, parse_severities
 from shiftcal.cli._options import Crop, FrostPhotos, ImageSeed, Json, Resize, Table
 from shiftcal.cli._report import Report
+from shiftcal.errors import InputError
 
 if TYPE_CHECKING:
     from shiftcal.surrogates.image_sets import Outcome
@@ -24,21 +25,26 @@ def corrupt(
             "images (n, height, width, 3), or an .npz file with 'images' and maybe 'labels'.",
         ),
     ],
-    target: Annotated[
-        Path,
-        typer.Argument(
-            metavar="OUT",
-            help="Folder for <corruption>/<severity>/<class>/<file>, or for <corruption>.npy.",
-        ),
-    ],
     corruption: Annotated[
         list[str],
         typer.Option(
             metavar="NAME",
-            help="A corruption, all, or module:function for your own; `shiftcal methods` lists "
-            "them. Repeatable.",
+            help="A corruption, several as fog,contrast, all, or module:function for your own; "
+            "`shiftcal methods` lists them. Repeatable.",
         ),
     ],
+    place: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="OUT",
+            show_default=False,
+            help="Folder for <corruption>/<severity>/<class>/<file>, or for <corruption>.npy.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", help="The same as OUT."),
+    ] = None,
     severity: Annotated[
         str, typer.Option(metavar="1-5|all", help="One severity, several as 1,3 or 2-4, or all.")
     ] = "all",
@@ -68,6 +74,7 @@ def corrupt(
     as_json: Json = False,
 ) -> Report:
     """Make corrupted copies of images; run again, it goes on where it stopped."""
+    target = _one_of(place, output)
     severities = parse_severities(severity)
     corruptions = choose_corruptions(corruption, frost_photos)
     from shiftcal.corruptions._progress import bar
@@ -109,6 +116,16 @@ def corrupt(
         as_json,
         bad_input=f"{bad} --skip-bad accepts that." if outcome.bad and not skip_bad else "",
     )
+
+
+def _one_of(place: Path | None, output: Path | None) -> Path:
+    """The folder to write to, which is said in one of two ways."""
+    if place is not None and output is not None:
+        raise InputError(f"the output is given twice: {place} and -o {output}. Leave one out.")
+    found = place or output
+    if found is None:
+        raise InputError("OUT must name a folder for the corrupted images, as -o DIR does too.")
+    return found
 
 
 def _text(target: Path, document: dict[str, Any], outcome: Outcome) -> str:

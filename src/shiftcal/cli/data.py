@@ -84,7 +84,13 @@ def get(
     name: Name,
     to: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder to fetch it into; by default one of its name."),
+        typer.Option(
+            "--to",
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Folder to fetch it into; by default one of its name.",
+        ),
     ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Fetch it even if it is there, to mend a bad copy.")

@@ -11,7 +11,8 @@ import typer
 from shiftcal.cli import _tables
 from shiftcal.cli._inputs import read_bank, read_target
 from shiftcal.cli._listing import method_names
-from shiftcal.cli._options import Json, Level
+from shiftcal.cli._named import BankPlace, TargetFile, TargetLabels, TargetPlace, named
+from shiftcal.cli._options import Bank, Json, Level, Surrogates
 from shiftcal.cli._report import Report
 from shiftcal.cli._streams import progress
 from shiftcal.errors import InputError, ShiftcalError
@@ -26,21 +27,11 @@ _BY_METHOD = "mean-confidence"
 
 
 def estimate(
-    bank: Annotated[
-        Path,
-        typer.Argument(
-            metavar="BANK",
-            help="Folder of a surrogate bank, or a scores file of the labelled clean set alone.",
-        ),
-    ],
-    target: Annotated[
-        Path,
-        typer.Argument(
-            metavar="TARGET",
-            help="Scores file of the target. Labels, if it has any, judge the estimates; no "
-            "estimator sees them.",
-        ),
-    ],
+    bank_place: BankPlace = None,
+    target_place: TargetPlace = None,
+    target: TargetFile = None,
+    bank: Bank = None,
+    surrogate: Surrogates = None,
     estimator: Annotated[
         list[str] | None,
         typer.Option(
@@ -50,10 +41,7 @@ def estimate(
         ),
     ] = None,
     level: Level = 0.95,
-    labels: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Labels of the target, as for `shiftcal evaluate`."),
-    ] = None,
+    labels: TargetLabels = None,
     as_json: Json = False,
 ) -> Report:
     """Estimate the accuracy on an unlabelled target, with intervals."""
@@ -61,8 +49,10 @@ def estimate(
 
     check_fraction(level, name="--level")
     names = _names(estimator or [])
-    sets = read_bank(bank, None) if bank.is_dir() else read_bank(None, [bank])
-    scores = read_target(target, n_classes=sets.n_classes, classes=sets.classes)
+    files = named((bank_place, target_place), bank=bank, surrogates=surrogate, target=target)
+    file = files.must_have_target()
+    sets = read_bank(files.bank, files.surrogates)
+    scores = read_target(file, n_classes=sets.n_classes, classes=sets.classes)
     logits = scores.logits()  # a target that cannot be used is an error, not a reason to skip
     truth = _truth(scores, labels)
     accuracy = None if truth is None else float((logits.argmax(axis=1) == truth).mean())
@@ -79,9 +69,10 @@ def estimate(
     for result in results:
         result["error"] = None if accuracy is None else result["value"] - accuracy
     document = {
-        "bank": bank,
-        "target": target,
-        "labels": labels or (target if truth is not None else None),
+        "bank": files.one_source(),
+        "surrogates": files.surrogates or [],
+        "target": file,
+        "labels": labels or (file if truth is not None else None),
         "n": scores.n,
         "n_sets": len(sets),
         "level": level,

@@ -52,7 +52,7 @@ def evaluate(
     bins: Bins = 15,
     binning: Binning = "size",
     table: Annotated[
-        bool, typer.Option("--table", help="Show the bins behind ECE one by one.")
+        bool, typer.Option("--table", "--bin-table", help="Show the bins behind ECE one by one.")
     ] = False,
     level: Level = 0.95,
     resamples: Resamples = 1000,

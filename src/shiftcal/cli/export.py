@@ -30,7 +30,7 @@ def export(
         ),
     ],
     onnx: Annotated[
-        Path, typer.Option("--onnx", metavar="MODEL", help="The network, an .onnx file.")
+        Path, typer.Option("--onnx", "--model", metavar="FILE", help="The network, an .onnx file.")
     ],
     output: Annotated[
         Path,
@@ -41,7 +41,7 @@ def export(
     target: Annotated[
         Path | None,
         typer.Option(
-            metavar="SCORES",
+            metavar="FILE",
             help="Scores file of the target, no labels needed, for a method that has to look at "
             "one and was not saved after it did.",
         ),

@@ -15,6 +15,7 @@ from shiftcal.cli._inputs import (
     lacking_features,
     read_bank,
 )
+from shiftcal.cli._named import BankPlace, named
 from shiftcal.cli._options import Bank, Json, SourceTrain, Surrogates
 from shiftcal.cli._report import Report
 from shiftcal.cli._settings import choose_settings, shown_settings
@@ -34,6 +35,7 @@ def fit(
         Path,
         typer.Option("--output", "-o", metavar="FILE", help="Where to write the fitted method."),
     ],
+    bank_place: BankPlace = None,
     surrogate: Surrogates = None,
     bank: Bank = None,
     source_train: SourceTrain = None,
@@ -77,7 +79,8 @@ def fit(
     settings = choose_settings(cls, options, set_ or [])
     if source_train is not None and not cls.uses_features:
         raise InputError(f"{cls.name()} uses no features. Leave --source-train out.")
-    check_output(output, inputs=_inputs(bank, surrogate, source_train))
+    files = named((bank_place,), bank=bank, surrogates=surrogate, source_train=source_train)
+    check_output(output, inputs=files.all())
     if output.suffix.lower() != ".json":
         raise FileError(
             f"{output} must end in .json: that is what a fitted method is written as. "
@@ -85,7 +88,7 @@ def fit(
         )
     from shiftcal.scores import read_features
 
-    sets = read_bank(bank, surrogate)
+    sets = read_bank(files.bank, files.surrogates)
     features = None if source_train is None else read_features(source_train)
     lacking = lacking_features(source=features, clean=sets.clean.features)
     if cls.uses_features and lacking:
@@ -96,11 +99,6 @@ def fit(
     fitted.save(output)
     document = _document(fitted, sets, output)
     return Report("fit", document, _text(document), as_json)
-
-
-def _inputs(bank: Path | None, surrogates: list[Path] | None, *others: Path | None) -> list[Path]:
-    in_bank = list(bank.iterdir()) if bank is not None and bank.is_dir() else []
-    return [*in_bank, *(surrogates or []), *(file for file in others if file is not None)]
 
 
 def _document(fitted: Method, sets: SurrogateBank, output: Path) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib.metadata import version as installed_version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,6 +18,7 @@ from shiftcal.cli.apply import apply
 from shiftcal.cli.bank import bank
 from shiftcal.cli.card import card
 from shiftcal.cli.compare import compare
+from shiftcal.cli.completion import completion
 from shiftcal.cli.corrupt import corrupt
 from shiftcal.cli.demo import demo
 from shiftcal.cli.doctor import doctor
@@ -75,6 +76,12 @@ _COMMANDS: dict[str, tuple[Callable[..., Report | Ended], str]] = {
     ),
     "methods": (methods, "shiftcal methods --json"),
     "doctor": (doctor, "shiftcal doctor"),
+    "completion": (
+        completion,
+        """shiftcal completion bash >> ~/.bashrc
+shiftcal completion zsh > ~/.zfunc/_shiftcal        # a folder of $fpath
+shiftcal completion fish > ~/.config/fish/completions/shiftcal.fish""",
+    ),
     "reproduce": (reproduce, "shiftcal reproduce synthetic --data data -o runs/synthetic"),
 }
 # The same of the commands below `shiftcal data`.
@@ -132,6 +139,11 @@ def _need_command(context: typer.Context) -> None:
         raise InputError("no command was given. Choose one of those above.")
 
 
+def program() -> Any:
+    """The command that typer makes of all of them."""
+    return typer.main.get_command(app)
+
+
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status; nothing is raised.
 
@@ -140,7 +152,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """
     try:
         with warnings_as_lines() as warned:
-            outcome = typer.main.get_command(app).main(
+            outcome = program().main(
                 None if arguments is None else list(arguments),
                 prog_name="shiftcal",
                 standalone_mode=False,

@@ -39,7 +39,11 @@ def merge(
     ],
     statistics: Annotated[
         bool,
-        typer.Option("--statistics", help="Write statistics only, whatever FILE ends in."),
+        typer.Option(
+            "--statistics",
+            "--statistics-only",
+            help="Write statistics only, whatever FILE ends in.",
+        ),
     ] = False,
     as_json: Json = False,
 ) -> Report:
