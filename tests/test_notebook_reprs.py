@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from digits_bank import digits_bank, digits_target
 from html_words import HOSTILE, Reader
+from report_facts import labelled, unlabelled
 
 import shiftcal as sc
 from shiftcal._types import Flag, Interval
@@ -124,10 +125,30 @@ def test_a_table_of_bins_is_a_table_and_in_a_line_its_ece():
     assert words(many)[-1] == "... 250 more"
 
 
+@pytest.mark.parametrize("facts", [labelled, unlabelled])
+def test_facts_of_a_report_are_their_verdict_and_every_method(facts):
+    made = facts()
+    assert repr(made) == f"<ReportFacts: {made.target.name}, 797 rows: {made.verdict.headline}>"
+    told = words(made)
+    assert told[: 2 + len(made.verdict.advice)] == [
+        made.verdict.headline, made.verdict.reason, *made.verdict.advice
+    ]  # fmt: skip
+    for one in made.methods:
+        row = told.index(one.name)
+        found = one.gap if one.ece is None else one.ece
+        assert told[row + 2 : row + 4] == [
+            f"{one.mean_confidence:.4f}",
+            f"{found.value:.4f} ({found.low:.4f} to {found.high:.4f})",
+        ]
+
+
 SHOWN = {
     "bank": lambda: bank_of(2, name=HOSTILE),
     "selection": lambda: selection(distances=(0.1, 0.2), flags=(Flag(HOSTILE, HOSTILE),)),
     "details": lambda: selection(details={HOSTILE: 1.0}, distance=HOSTILE),
+    "report": lambda: dataclasses.replace(
+        labelled(), verdict=dataclasses.replace(labelled().verdict, reason=HOSTILE)
+    ),
     "estimate": lambda: AccuracyEstimate(
         0.9, 0.8, 1.0, 0.95, 9, HOSTILE, {HOSTILE: 1.0}, (Flag(HOSTILE, HOSTILE),)
     ),

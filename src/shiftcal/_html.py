@@ -66,6 +66,11 @@ def facts(pairs: Iterable[tuple[str, object]]) -> str:
     return f'<table style="{_TABLE}"><tbody>{body}</tbody></table>' if body else ""
 
 
+def lines(told: Iterable[object]) -> str:
+    """Sentences below one another."""
+    return "".join(f'<div style="unicode-bidi:isolate">{_text(one)}</div>' for one in told)
+
+
 def remarks(told: Iterable[tuple[str, str]]) -> str:
     """What should be known, each with a short name before it."""
     lines = "".join(

@@ -34,6 +34,12 @@ def words(axes):
     return [text.get_text() for text in axes.get_legend().get_texts()]
 
 
+def test_a_second_target_has_another_colour():
+    axes = drawn(digits_target(), label="first")
+    plot.confidence_density(digits_target(), label="second", ax=axes)
+    assert len({line.get_color() for line in curves(axes).values()}) == 2
+
+
 def test_target_and_sets_are_there_with_their_means():
     bank, target = digits_bank(), digits_target()
     axes = drawn(target, bank)

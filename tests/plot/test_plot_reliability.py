@@ -86,6 +86,13 @@ def test_a_second_call_adds_a_curve_of_another_colour_and_no_second_diagonal():
     assert len(markers) == 2
 
 
+def test_no_two_of_the_first_curves_have_one_colour_whatever_they_are_called():
+    axes = drawn(CONFIDENCE, CORRECT, label="raw")
+    for label in ("SAC", "ts", "sac", "vanilla", "mine"):
+        plot.reliability(CONFIDENCE, CORRECT, ax=axes, label=label, n_resamples=0)
+    assert len({to_hex(one.lines[0].get_color()) for one in axes.containers}) == 6
+
+
 def test_axes_that_were_cleared_get_their_diagonal_again():
     axes = drawn(CONFIDENCE, CORRECT)
     axes.clear()

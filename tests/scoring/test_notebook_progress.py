@@ -37,3 +37,5 @@ def test_a_bar_that_was_asked_for_is_one_line_that_is_written_anew(capsys):
     assert text.count("\n") == 1
     # A notebook knows no way up: nothing but the line itself is erased.
     assert not re.search(r"\x1b\[\d*A", text)
+    # Notebooks have a colour of their own behind it, on which ours may not be seen.
+    assert not re.search(r"\x1b\[[\d;]*3\d", text)

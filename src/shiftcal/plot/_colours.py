@@ -24,12 +24,23 @@ def ink(axes: Any) -> Any:
     return axes.xaxis.label.get_color()
 
 
-def curve_look(axes: Any, label: str, index: int) -> Look:
-    """How a curve is drawn: a method's own look if it is named after one, else the next."""
-    found = METHODS.get(label.lower())
-    if found is None:
-        found = Look(_CURVES[index % len(_CURVES)], _MARKERS[index % len(_MARKERS)])
-    return Look(visible(found.colour, axes), found.marker, found.dashes)
+def curve_look(axes: Any, label: str, index: int, *, used: frozenset[str] = frozenset()) -> Look:
+    """How a curve is drawn: a method's own look if it is named after one, else the next.
+
+    Args:
+        axes: Where.
+        label: Name of the curve.
+        index: How many there are before it.
+        used: Their colours in hexadecimal digits, which it does not get while others are left.
+    """
+    turns = [(index + j) % len(_CURVES) for j in range(len(_CURVES))]
+    wanted = [Look(_CURVES[j], _MARKERS[j]) for j in turns]
+    own = METHODS.get(label.lower())
+    seen = [
+        Look(visible(look.colour, axes), look.marker, look.dashes)
+        for look in ([] if own is None else [own]) + wanted
+    ]
+    return next((look for look in seen if look.colour not in used), seen[0])
 
 
 def series_looks(axes: Any, labels: Sequence[str]) -> dict[str, Look]:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shiftcal._checks import check_count
-from shiftcal._drawing.palette import BLUE
 from shiftcal.methods._selection import Selection
 from shiftcal.numerics.kernel_density import DIGITS, stretch
 from shiftcal.plot._axes import axes_for, check_axes, legend_text, name_axes, show_legend
-from shiftcal.plot._colours import ink, ramp, visible
+from shiftcal.plot._colours import curve_look, ink, ramp
 from shiftcal.plot._densities import Curve, classes_of, curve, named_confidences, position
 from shiftcal.plot._given import given_confidence
 from shiftcal.surrogates import SurrogateBank
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 _MOST_NAMED = 8
 _TICKS = (0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999)
 _DOTS = (0, (1, 2))
+# Which of the colours of curves a target has, if no other one on the axes has it.
+_BLUE = 1
 # Height of a line of the legend, as a share of the axes.
 _ENTRY = 0.07
 
@@ -84,7 +85,10 @@ def confidence_density(
 
 
 def _draw_target(axes: Any, drawn: Curve, *, stretched: bool) -> None:
-    colour = visible(BLUE, axes)
+    from matplotlib.colors import to_hex
+
+    used = frozenset(to_hex(line.get_color()) for line in axes.get_lines())
+    colour = curve_look(axes, "", _BLUE, used=used).colour
     axes.fill_between(drawn.x, drawn.y, color=colour, alpha=0.2, linewidth=0, zorder=2)
     axes.plot(drawn.x, drawn.y, color=colour, linewidth=2.0, label=_words(drawn), zorder=4)
     _draw_mean(axes, drawn, colour, stretched=stretched)

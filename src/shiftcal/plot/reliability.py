@@ -56,7 +56,8 @@ def reliability(  # noqa: PLR0913 (all but the first two are options)
             :class:`~shiftcal.MetricSketch`; it has no interval of ECE, and no strip.
         correct: ``(n,)`` whether each was right; beside rows and scores the labels.
         ax: Where to draw; a new figure by default.
-        label: Name of the curve. A method's name brings its colour and marker.
+        label: Name of the curve. A method's name brings its colour and marker, unless a curve on
+            ``ax`` has that colour.
         n_bins: Number of bins.
         binning: ``"size"`` for bins of equally many rows, ``"width"`` for bins of equal width.
         level: Coverage of all intervals.
@@ -124,10 +125,12 @@ def _draw_diagonal(axes: Any) -> None:
 
 
 def _draw_curve(axes: Any, table: BinTable, *, name: str, color: Any, level: float) -> Any:
+    from matplotlib.colors import to_hex
     from matplotlib.container import ErrorbarContainer
 
-    before = sum(isinstance(one, ErrorbarContainer) for one in axes.containers)
-    look = curve_look(axes, name, before)
+    before = [one.lines[0] for one in axes.containers if isinstance(one, ErrorbarContainer)]
+    used = frozenset(to_hex(line.get_color()) for line in before if line is not None)
+    look = curve_look(axes, name, len(before), used=used)
     held = table.count > 0
     x, y, n = table.confidence[held], table.accuracy[held], table.count[held]
     low, high = exact_intervals(y * n, n, level=level)

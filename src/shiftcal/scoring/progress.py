@@ -122,8 +122,12 @@ def _bar(doing: str, pace: Pace) -> Iterator[Step]:
         TextColumn("{task.fields[pace]}", markup=False),
     )
     console = Console(stderr=True)
-    if console.is_jupyter:  # rich asks for widgets there; a line that is written anew needs none
-        console = Console(stderr=True, force_jupyter=False, force_terminal=True)
+    if console.is_jupyter:
+        # Rich asks for widgets there; a line that is written anew needs none. No colours: what
+        # stands behind the words is coloured already.
+        console = Console(
+            stderr=True, force_jupyter=False, force_terminal=True, no_color=True
+        )  # fmt: skip
     with Progress(*columns, console=console) as progress:
         task = progress.add_task(doing, total=pace.total, pace="")
 
