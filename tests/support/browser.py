@@ -6,6 +6,7 @@ import base64
 import functools
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import tempfile
 import time
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+# Seconds; a machine may have much else to do.
+_PATIENCE = 120
 _START = (
     "import fcntl, os, sys;"
     "r, w = (fcntl.fcntl(int(one), fcntl.F_DUPFD, 10) for one in sys.argv[1:3]);"
@@ -80,7 +83,7 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", media=media, features=scheme)
         self.events.clear()
         self.call("Page.navigate", url=path.resolve().as_uri())
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + _PATIENCE
         while not any(one["method"] == "Page.loadEventFired" for one in self.events):
             assert time.monotonic() < deadline, "the page did not load"
             self._next()
@@ -128,6 +131,8 @@ class Browser:
 
     def _next(self):
         while b"\0" not in self._rest:
+            ready, _, _ = select.select([self._read], [], [], _PATIENCE)
+            assert ready, f"the browser has said nothing for {_PATIENCE} seconds"
             some = os.read(self._read, 1 << 20)
             assert some, "the browser is gone"
             self._rest += some
