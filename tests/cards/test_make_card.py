@@ -146,6 +146,7 @@ def test_a_bank_of_probabilities_has_a_card(bank):
         bank[2].logits, judging=FAST, estimator="doc",
     )  # fmt: skip
     assert card.model.input == "probabilities"
+    assert "Before: the model's own probabilities. After" in card.to_markdown()
     assert card.choice.temperature == pytest.approx(plain.choice.temperature, rel=1e-6)
     with pytest.raises(InputError, match="probabilities"):
         make_card("sac", sets, bank[2].logits, judging=FAST)

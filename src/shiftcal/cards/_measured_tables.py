@@ -45,8 +45,9 @@ def _how(card: CalibrationCard) -> str:
         "the others, with each set in turn as a target. No row was judged by a fit that saw it"
         f"{', in any set.' if card.calibration.same_rows else ' in the same set.'}"
     )
+    raw = "raw softmax" if card.model.input == "logits" else "model's own probabilities"
     return (
-        f"Before: the raw softmax. {fits} The card's own method is fitted on all rows. "
+        f"Before: the {raw}. {fits} The card's own method is fitted on all rows. "
         f"{_draws(card.judging)}"
     )
 

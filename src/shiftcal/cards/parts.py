@@ -136,7 +136,7 @@ class Measured:
     Attributes:
         name: Of the set.
         n: Rows.
-        before: Metric to value, of the raw softmax.
+        before: Metric to value, of the raw softmax, or of the model's own probabilities.
         after: The same of the calibrated confidences; ``None`` if they could not be had.
         missing: Why not, in a sentence; empty if they are there.
     """

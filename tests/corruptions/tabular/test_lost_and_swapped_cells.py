@@ -139,6 +139,16 @@ def test_numbers_are_swapped_if_they_are_named():
     np.testing.assert_array_equal(after[:, 0], codes[:, 0])
 
 
+@pytest.mark.parametrize("severity", [1, 3])
+def test_any_reference_row_can_be_drawn_however_few_cells_are(severity):
+    """Which row is drawn has nothing to do with which cell is, even if the rows are sorted."""
+    reference = np.arange(N, dtype=float)[:, None]
+    swaps = CategorySwaps(columns=[0]).fit(reference)
+    after = corrupt_inputs(np.full((N, 1), -1.0), swaps, severity=severity)
+    drawn = after[after >= 0]
+    assert stats.kstest(drawn / N, "uniform").pvalue > 1e-4
+
+
 def test_a_longer_word_than_the_rows_have_is_not_cut():
     reference = np.array([["a"], ["infra-red"]] * 30)
     after = corrupt_inputs(np.array([["a"]] * 30), CategorySwaps().fit(reference), severity=5)
