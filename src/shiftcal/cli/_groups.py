@@ -32,7 +32,8 @@ def file_of(spec: str) -> tuple[Path, str | None]:
     if Path(spec).exists() or ":" not in spec:
         return Path(spec), None
     file, _, column = spec.rpartition(":")
-    return (Path(file), column) if file and column else (Path(spec), None)
+    # One letter before the colon is a drive of Windows.
+    return (Path(file), column) if len(file) > 1 and column else (Path(spec), None)
 
 
 def read_groups(spec: str, target: Scores) -> Sequence[Any]:
