@@ -4,7 +4,7 @@ PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 SOURCES := src tests benchmarks examples docs
 
-.PHONY: help demo test test-all check lint format docs golden bench clean
+.PHONY: help demo test test-all check lint format docs packages packages-all golden bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -12,6 +12,7 @@ help:
 	@echo "make test    run the tests, but for those that take long"
 	@echo "make test-all   all of them: whole studies, kills at every step, real networks"
 	@echo "make check   format, lint, types, import contract, docs, tests"
+	@echo "make packages   build sdist and wheel, install them with each extra alone and at the oldest versions"
 	@echo "make bench   speed against other packages, in an environment of its own"
 
 demo: .venv/core.stamp
@@ -38,6 +39,14 @@ format: .venv/dev.stamp
 docs: .venv/dev.stamp
 	.venv/bin/zensical build --clean --strict
 
+packages: .venv/dev.stamp
+	rm -rf .venv-packages
+	.venv/bin/pytest -n auto -m 'not slow' --durations=10 tests/packaging
+
+packages-all: .venv/dev.stamp
+	rm -rf .venv-packages
+	.venv/bin/pytest -n auto --durations=10 tests/packaging
+
 golden: .venv/dev.stamp
 	.venv/bin/python tests/golden/write.py
 
@@ -52,7 +61,7 @@ bench: .venv-bench/bench.stamp .venv-peers-imagecorruptions/peers.stamp .venv-pe
 	.venv-bench/bin/python benchmarks/speed/adaptation.py
 
 clean:
-	rm -rf .venv .venv-bench .venv-peers-* site build dist
+	rm -rf .venv .venv-bench .venv-peers-* .venv-packages site build dist
 
 .venv/core.stamp: pyproject.toml constraints.txt
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv

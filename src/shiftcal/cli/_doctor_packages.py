@@ -16,7 +16,6 @@ _EXTRA = re.compile(r"extra\s*==\s*['\"]([\w-]+)['\"]")
 # What is imported, where it is not what pip calls it.
 _MODULES = {
     "scikit-learn": "sklearn",
-    "opencv-python-headless": "cv2",
     "pillow": "PIL",
     "prometheus-client": "prometheus_client",
 }

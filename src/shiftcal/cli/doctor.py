@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # What an extra is for, in the words of somebody who does not have it.
 _FOR = {
     "parquet": "scores and data sets in .parquet and Arrow files",
-    "images": "image files, and corruptions that need OpenCV",
+    "images": "image files",
     "onnx": "ONNX models, and export to them",
     "torch": "PyTorch models, and domain adaptation",
     "skops": "scikit-learn models in .skops files",
@@ -54,6 +54,7 @@ def doctor(
             },
             "threads": _doctor_machine.threads(),
             "kernel_cache": _doctor_machine.kernel_cache(),
+            "score_cache": _doctor_machine.score_cache(),
             "temporary": _doctor_machine.temporary(),
             "terminal": _doctor_machine.terminal(),
             "data": os.environ.get("SHIFTCAL_DATA"),
@@ -81,7 +82,12 @@ def _problems(document: dict[str, Any]) -> list[str]:
             for one in state["packages"]
             if one["problem"] and one["installed"] is not None
         ]
-    return wrong + [text for text in [document["temporary"]["problem"]] if text]
+    folders = (document["temporary"]["problem"], _told_of(document["score_cache"]))
+    return wrong + [text for text in folders if text]
+
+
+def _told_of(cache: dict[str, Any]) -> str:
+    return cache["problem"] and f"SHIFTCAL_CACHE: {cache['problem']}"
 
 
 def _text(document: dict[str, Any]) -> str:
@@ -95,6 +101,7 @@ def _text(document: dict[str, Any]) -> str:
         ("shiftcal", program["location"]),
         ("processors", f"{threads['usable']} of {threads['processors']}{named and f'; {named}'}"),
         ("compiled kernels", kept if cache["problem"] else cache["path"]),
+        ("SHIFTCAL_CACHE", document["score_cache"]["path"] or "not set (no shards are shared)"),
         ("temporary files", f"{temporary['path']}, {temporary['free_bytes'] / 2**30:.1f} GiB free"),
         ("SHIFTCAL_DATA", document["data"] or "not set (only tests and benchmarks use it)"),
     ]

@@ -1,0 +1,74 @@
+"""What is released: the sdist and the wheel that is built of it."""
+
+from __future__ import annotations
+
+import email
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from clean_environment import run
+from released import PROJECT, ROOT
+
+# Of the tree, what only those need who change it and send it somewhere.
+NOT_RELEASED = re.compile(r"\.(ci|github)/|\.pre-commit-config\.yaml$|\.gitattributes$")
+
+
+def in_wheel(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        return {i.filename: archive.read(i) for i in archive.infolist() if not i.is_dir()}
+
+
+def in_tree():
+    """Files under version control, and new ones that are not ignored."""
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    try:
+        done = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("needs a clone made by git: it knows which files are the project's")
+    return {name for name in done.stdout.split("\0") if name and (ROOT / name).is_file()}
+
+
+def test_the_wheel_of_the_sdist_is_the_wheel_of_the_tree(built):
+    ours, direct = in_wheel(built.wheel), in_wheel(built.direct)
+    assert sorted(ours) == sorted(direct)
+    assert [name for name in ours if ours[name] != direct[name]] == []
+
+
+def test_the_wheel_has_every_file_of_the_package_and_nothing_else(built):
+    names = {
+        name for name in in_wheel(built.wheel) if not name.split("/")[0].endswith(".dist-info")
+    }
+    package = {name.removeprefix("src/") for name in in_tree() if name.startswith("src/")}
+    assert names == package
+    # Not only what Python imports: the mark of a typed package, pages and plans.
+    assert "shiftcal/py.typed" in names
+    for folder, suffix in (("report/html/templates", ".html.j2"), ("studies/plans", ".toml")):
+        assert any(n.startswith(f"shiftcal/{folder}/") and n.endswith(suffix) for n in names)
+    assert any(name.endswith("_kernels.py") for name in names)
+
+
+def test_the_sdist_has_the_whole_tree(built):
+    """With the tests and what they read: they can be run from it."""
+    with tarfile.open(built.sdist) as archive:
+        names = {m.name.partition("/")[2] for m in archive.getmembers() if m.isfile()}
+    want = {name for name in in_tree() if not NOT_RELEASED.match(name)}
+    assert names - {"PKG-INFO"} == want
+
+
+def test_the_metadata_say_what_the_project_says(built):
+    (name,) = (n for n in in_wheel(built.wheel) if n.endswith(".dist-info/METADATA"))
+    metadata = email.message_from_bytes(in_wheel(built.wheel)[name])
+    assert (metadata["Name"], metadata["Version"]) == (PROJECT["name"], PROJECT["version"])
+    assert metadata["Requires-Python"] == PROJECT["requires-python"]
+    assert set(metadata.get_all("Provides-Extra")) == set(PROJECT["optional-dependencies"])
+    assert metadata["License-Expression"] == PROJECT["license"]
+    assert metadata.get_payload().strip() == (ROOT / "README.md").read_text("utf-8").strip()
+
+
+def test_an_index_would_take_them(built):
+    run(sys.executable, "-m", "twine", "check", "--strict", built.sdist, built.wheel, cwd=Path("/"))
