@@ -108,6 +108,9 @@ NAMED = pd.DataFrame({"age": [1.0, 2.0], "colour": ["x", "y"], "when": [DATE, DA
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "different names; 'a' comes twice"),
         (pd.DataFrame({"c": ["x"], "d": [DATE]}), r"hold numbers; .* 'c' \(category\), 'd' \(othe"),
         ("text", "got str"),
+        (["a text", "another"], r"got texts\. For those there are .* typos"),
+        (np.array(["a text", "another"]), "got texts"),
+        (pd.Series(["a text", "another"]), "got texts"),
     ],
 )
 def test_what_is_no_table_of_numbers_is_refused(rows, said):

@@ -153,6 +153,11 @@ def _checked_array(rows: Any) -> NDArray[Any]:
         raise InputError("rows must not be masked; pass rows.filled(np.nan).")
     if isinstance(rows, np.ndarray) and rows.ndim == 2:
         return rows
+    if _are_texts(rows):
+        raise InputError(
+            "rows must be an array (n, d) or a pandas DataFrame; got texts. For those there are "
+            "the corruptions of shiftcal.corruptions.text, such as typos."
+        )
     if isinstance(rows, np.ndarray):
         raise InputError(f"rows must be an array of shape (n, d); got shape {rows.shape}.")
     ways = ("toarray", "to_pandas")  # of sparse matrices; of polars, Arrow and others
@@ -161,3 +166,9 @@ def _checked_array(rows: Any) -> NDArray[Any]:
         f"rows must be an array (n, d) or a pandas DataFrame; got {type(rows).__name__}. "
         f"Pass {way}."
     )
+
+
+def _are_texts(rows: Any) -> bool:
+    """Whether it is a list, a tuple, an array or a Series of text."""
+    of_one = isinstance(rows, (list, tuple)) or getattr(rows, "ndim", None) == 1
+    return of_one and len(rows) > 0 and all(isinstance(each, str) for each in rows)
