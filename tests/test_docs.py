@@ -426,6 +426,15 @@ def test_every_figure_of_the_docs_and_the_readme_exists():
             assert (ROOT / target.partition("#")[0]).exists(), f"README links to {target}"
 
 
+def test_the_picture_of_the_layers_is_drawn_from_the_import_contract_as_it_is():
+    layers = script(DOCS / "figures" / "layers.py")
+    committed = (DOCS / "figures" / "layers.svg").read_text("utf-8")
+    assert layers.drawn() == committed, "run docs/figures/layers.py"
+    (alt,) = re.findall(r"!\[(.*)\]\(figures/layers\.svg\)", text_of("design.md"))
+    named = [n for row in layers.layers() for n in row if not n.startswith("_")]
+    assert [name for name in named if not re.search(rf"\b{name}\b", alt)] == []
+
+
 def test_the_size_of_a_sketch_is_what_the_metrics_page_says():
     assert f"{sc.MetricSketch().nbytes / 1e6:.1f} MB by" in text_of("metrics.md")
 
