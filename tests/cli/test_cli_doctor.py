@@ -136,3 +136,18 @@ def test_threads_of_the_environment_are_shown(shiftcal_json, monkeypatch):
     threads = shiftcal_json("doctor")["threads"]
     assert threads["environment"]["OMP_NUM_THREADS"] == "3"
     assert 1 <= threads["usable"] <= threads["processors"]
+
+
+def test_a_cache_of_shards_that_cannot_be_used_is_a_problem(shiftcal, tmp_path, monkeypatch):
+    monkeypatch.delenv("SHIFTCAL_CACHE", raising=False)
+    assert "not set (no shards are shared)" in shiftcal("doctor").out
+    monkeypatch.setenv("SHIFTCAL_CACHE", str(tmp_path / "made" / "later"))
+    done = shiftcal("doctor")
+    assert done.status == 0
+    assert str(tmp_path / "made" / "later") in done.out
+    assert not (tmp_path / "made").exists()
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SHIFTCAL_CACHE", str(tmp_path / "file"))
+    done = shiftcal("doctor")
+    assert done.status == 1
+    assert f"SHIFTCAL_CACHE: {tmp_path / 'file'} cannot be written to" in done.err

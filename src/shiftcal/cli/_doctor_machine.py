@@ -56,6 +56,17 @@ def kernel_cache() -> dict[str, Any]:
     return {"path": str(path), "problem": unwritable(path)}
 
 
+def score_cache() -> dict[str, Any]:
+    """The folder of finished shards that ``$SHIFTCAL_CACHE`` names, and why it cannot be used."""
+    told = os.environ.get("SHIFTCAL_CACHE")
+    if not told:
+        return {"path": None, "problem": ""}
+    folder = Path(told).expanduser()
+    # It is made when it is needed: what matters until then is the folder it would be made in.
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    return {"path": str(folder), "problem": unwritable(there)}
+
+
 def temporary() -> dict[str, Any]:
     """The folder for temporary files, and what is free there."""
     folder = Path(tempfile.gettempdir())
