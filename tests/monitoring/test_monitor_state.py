@@ -74,6 +74,23 @@ def test_a_state_is_plain_json_and_goes_on_to_the_same_bits(window):
     assert len(text) < 10_000
 
 
+def test_a_state_taken_at_any_look_goes_on_to_the_same_bits():
+    """Also between the looks of a return, or of the way out of the bank."""
+    beyond = np.random.default_rng(0).standard_normal((900, 6)) * 0.01
+    stream = np.concatenate([rows(510, seed=1), beyond, rows(900, seed=2)])
+    whole, counts = monitor("sac", rows=200, blocks=4), set()
+    other = copy.deepcopy(whole)
+    for start in range(0, len(stream), 50):
+        state = json.loads(json.dumps(whole.state_dict()))
+        counts |= {(name, state["running"][name]) for name in ("calm", "crossed")}
+        other.reset()
+        other.load_state_dict(state)
+        for row in (start, start + 1):  # before a look and after it
+            part = stream[row : row + 1] if row == start else stream[row : start + 50]
+            assert told(other.feed(part)) == told(whole.feed(part))
+    assert counts == {(name, n) for name in ("calm", "crossed") for n in range(3)}
+
+
 def test_a_state_stays_as_it_was_taken():
     watch = monitor("sac")
     watch.feed(STREAM)
@@ -88,7 +105,7 @@ def test_a_state_stays_as_it_was_taken():
 
 def test_a_state_of_another_monitor_is_refused():
     state = monitor("sac").state_dict()
-    with pytest.raises(InputError, match=r"that of another monitor.*reset\(\)"):
+    with pytest.raises(InputError, match=r"that of another monitor.*as save\(\) keeps it"):
         monitor("ts").load_state_dict(state)
     with pytest.raises(InputError, match="another monitor"):
         monitor("sac", rows=500).load_state_dict(state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from shiftcal.estimates import AccuracyEstimator
 from shiftcal.maps import Map
 from shiftcal.methods import Method
 from shiftcal.methods._ladder import FEW_ROWS
-from shiftcal.monitoring._blocks import Blocks
+from shiftcal.monitoring._blocks import Blocks, Weights
 from shiftcal.monitoring._choices import Chooser, Seen
 from shiftcal.monitoring._columns import UNIT, features
 from shiftcal.monitoring._detector import Detector
@@ -158,10 +159,13 @@ class Live:
         block = self._parts.plan.block
         self._window = weights * (UNIT / (block * total)) if total else weights
         self._n = round(block * total**2 / squares) if total else 0
+        self._weights = Weights(self._parts.plan, self.running.filled)
 
     def _choose(self) -> None:
         run = self.running
-        seen = Seen(self._means, self._n, run.filled, lambda: self._blocks().grouped)
+        # The groups are gone when the next block is: no copy of the ring is needed.
+        whole = partial(self._weights.grouped, run.ring, run.head)
+        seen = Seen(self._means, self._n, run.filled, whole)
         choice = self._parts.chooser.choose(seen)
         changed = choice.which != run.which
         run.temperature, run.which, run.outside = choice
@@ -190,10 +194,8 @@ class Live:
         if self.running.filled < self._least:
             return None
         parts = self._parts
-        return Snapshot(self._blocks(), parts.method, parts.estimator, parts.level)
-
-    def _blocks(self) -> Blocks:
-        return Blocks(self.running.ring, self.running.head, self.running.filled, self._parts.plan)
+        blocks = Blocks(self.running.ring, self.running.head, self._weights)
+        return Snapshot(blocks, parts.method, parts.estimator, parts.level)
 
     def _map_in_use(self) -> Map | None:
         """What is applied; ``None`` where that is a division by the temperature."""

@@ -30,6 +30,8 @@ class FixedSize:
         if taken < groups:
             drawn = random_parts(groups, taken, np.random.default_rng(seed))
             self._parts = drawn.astype(np.float64)  # which makes a product of matrices fast
+        self._counts: NDArray[np.float64] | NDArray[np.int64] | None = None
+        self._shares = np.empty((0, groups))
         coarse, fine, share = memory.between(n)
         self._quadratics = np.array([_quadratics(one) for one in (coarse, fine)])
         self._clouds = np.array([_clouds(one) for one in (coarse, fine)])
@@ -52,7 +54,10 @@ class FixedSize:
         asked = means[None]
         if self._parts is not None and whole is not None:
             target = whole()
-            asked = self._parts @ target.sums / (self._parts @ target.counts)[:, None]
+            if target.counts is not self._counts:  # of a window that moves they are one array
+                self._shares = self._parts / (self._parts @ target.counts)[:, None]
+                self._counts = target.counts
+            asked = self._shares @ target.sums
         out = np.empty(11)
         answer(asked, EDGE, self._quadratics, self._clouds, self._limits, out)
         out[6] /= NEAR
