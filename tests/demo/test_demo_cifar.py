@@ -52,6 +52,7 @@ def test_batches_and_weights_are_found_where_they_are_usual(tmp_path, few, weigh
     assert len(used | new) == 40
     assert subject.model.spec is not None  # so that `shiftcal score --bank` can make it again
     assert WEIGHTS in subject.model.spec
+    assert subject.model.classes[3] == "cat"  # the page names classes, not numbers
 
 
 def test_mosaics_are_found_too_and_training_images_can_be_missing(tmp_path, few, weights):
@@ -118,3 +119,4 @@ def test_real_images_and_the_real_network(tmp_path, shared_data, monkeypatch):
     assert frost.target.mean_confidence > frost.target.accuracy.value + 0.1
     assert frost.of("rehearsal").ece.value < frost.of("vanilla").ece.value
     assert {"cpcs", "transcal"}.isdisjoint(frost.missing)
+    assert {one.name for one in frost.classes} == set(whole.calibration.classes)

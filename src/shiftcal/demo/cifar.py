@@ -55,6 +55,7 @@ def cifar_subject(folder: Path) -> Subject:
         raise MissingData(f"{folder} lacks {' and '.join(lacking)}. {_needed(folder, *lacking)}")
     options = {"weights": str(weights), "features_from": "layer3"}
     model = as_model(str(Spec("cifar-resnet", "20", options)))
+    model.classes = CLASSES
     assert images.labels is not None
     calibration, rest = calibration_split(images.labels, n=CALIBRATED_ON)
     some, _ = calibration_split(images.labels[rest], n=CALIBRATED_ON, seed=1)
