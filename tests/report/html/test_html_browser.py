@@ -57,6 +57,28 @@ def test_the_numbers_seen_are_those_of_the_json(browser, pages, name):
 
 
 @pytest.mark.parametrize("name", PAGES)
+def test_tables_and_tips_of_charts_are_those_of_the_json(browser, pages, name):
+    browser.open(pages[name])
+    document = json.loads(browser.evaluate("document.getElementById('facts').textContent"))
+    raw = next(one for one in document["methods"] if one["name"] == "vanilla")
+    found = browser.evaluate("""JSON.stringify((() => {
+        const chart = document.getElementById("reliability-before-vanilla-title").closest("figure");
+        const rows = [...chart.querySelectorAll("tbody tr")];
+        const tips = [...chart.querySelectorAll("circle.mark")].map((one) => one.dataset.tip);
+        return [rows.map((row) => [...row.cells].map((one) => one.textContent)), tips];
+    })())""")
+    rows, tips = json.loads(found)
+    held = [one for one in raw["bins"] if one["count"]]
+    assert len(rows) == len(raw["bins"])
+    assert len(tips) == len(held)
+    for one, row, tip in zip(held, [row for row in rows if row[4] != "0"], tips, strict=True):
+        sure, right = f"{100 * one['confidence']:.1f}", f"{100 * one['accuracy']:.1f}"
+        ends = f"{100 * one['low']:.1f} to {100 * one['high']:.1f}"
+        assert row[1:] == [sure, right, ends, f"{one['count']:,}"]
+        assert tip.startswith(f"{sure} % sure, {right} % right ({ends}), {one['count']:,} row")
+
+
+@pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("width", [320, 360, 768])
 def test_no_page_is_wider_than_its_window(browser, pages, name, width):
     browser.open(pages[name], width=width, height=740)
