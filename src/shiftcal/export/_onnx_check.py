@@ -85,7 +85,7 @@ def network_difference(
     session = _session(file, folder)
     feed = _drawn(session) if inputs is None else _given(session, inputs)
     try:
-        (source,) = session.run([names.source], feed)
+        (source,) = session.run([names.source], feed, _without_log())
     except Exception as error:  # onnxruntime's own classes, one for every code
         reason = str(error).strip().partition("\n")[0]
         if inputs is None:
@@ -123,6 +123,14 @@ def _session(file: Path | bytes, folder: Path | None = None) -> Any:
         return open_session(file, providers=["CPUExecutionProvider"], threads=1, folder=where)
     except FileError as error:
         raise Cannot(f"onnxruntime does not load it ({error})") from error
+
+
+def _without_log() -> Any:
+    """Options of a run whose failure is told by what it raises alone."""
+    runtime = require("onnxruntime", extra="onnx", needed_by="check=")
+    options = runtime.RunOptions()
+    options.log_severity_level = 4
+    return options
 
 
 def _difference(
