@@ -339,6 +339,7 @@ def test_an_empty_folder_is_no_error(lines, watched):
         ("method.json", "method.json holds the method 'ts', not a monitor"),
         ("bank/bank.json", "is not a saved shiftcal method"),
         ("sac.json --method ts --window 100", "--method, --window say how a monitor is fitted"),
+        ("sac.json --window 100", "--window says how a monitor is fitted, which needs the folder"),
         ("bank --window 100 --half-life 10", "--window and --half-life exclude one another"),
         ("bank --method sax", "no method is called 'sax'"),
         ("bank --method pseudocal", "pseudocal"),

@@ -62,10 +62,11 @@ def find_monitor(spec: Path, fitting: Fitting) -> Monitor:
     """
     if spec.is_dir():
         return _fitted(spec, fitting)
-    if fitting.said():
+    if said := fitting.said():
+        say = "says" if len(said) == 1 else "say"
         raise InputError(
-            f"{', '.join(fitting.said())} say how a monitor is fitted, which needs the folder of a "
-            f"bank; {spec} is none. Leave them out, or name a bank."
+            f"{', '.join(said)} {say} how a monitor is fitted, which needs the folder of a bank; "
+            f"{spec} is none. Leave {'it' if len(said) == 1 else 'them'} out, or name a bank."
         )
     if not spec.exists():
         raise FileError(f"{spec} does not exist. {_WHAT}")
