@@ -111,7 +111,7 @@ def of_round(pairs: list[tuple[str, str]], found: dict, seed: int, full: dict) -
 
 
 def summary(rows: list[dict]) -> dict[str, dict[str, float]]:
-    """Mean accuracies over tasks and seeds, and what the loss adds, with its least and most."""
+    """Mean accuracies over tasks and seeds, what the loss adds, and how often it adds anything."""
 
     def mean(trainer: str, key: str) -> float:
         return statistics.fmean(row[key] for row in rows if row["trainer"] == trainer)

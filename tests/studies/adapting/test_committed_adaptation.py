@@ -91,3 +91,22 @@ def test_at_least_five_of_six_trainers_beat_the_source_alone_on_coloured_digits(
     coloured = [record for record in records if record.target.endswith("mnist-m")]
     assert len(coloured) == 7 * 3
     assert len(trainers_above_the_source_alone(coloured)) >= 5
+
+
+def test_the_controls_of_pacs_follow_from_their_rows_and_from_the_study(results_of):
+    found = json.loads((RUNS.parent / "controls.json").read_text("utf-8"))
+    rows, summary = found["rows"], found["summary"]
+    facts = results_of("pacs").facts
+    full = {(fact.task, fact.trainer, fact.seed): fact.target_accuracy for fact in facts}
+    tasks, trainers = {row["task"] for row in rows}, {"source-only", *ADAPTING}
+    assert len(tasks) == 12
+    assert len(rows) == len(tasks) * len(trainers) * len(found["seeds"])
+    for row in rows:
+        assert row["full"] == full[row["task"], row["trainer"], row["seed"]]
+        if row["trainer"] == "source-only":  # the same splits, features and first weights
+            assert row["control"] == pytest.approx(row["full"], abs=0.01)
+    for name in ADAPTING:
+        gains = [row["full"] - row["control"] for row in rows if row["trainer"] == name]
+        assert summary[name]["loss_adds"] == pytest.approx(sum(gains) / len(gains))
+        assert summary[name]["tasks_better"] == sum(gain > 0 for gain in gains)
+        assert summary[name]["loss_adds"] > 0
