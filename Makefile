@@ -64,6 +64,7 @@ clean:
 	rm -rf .venv .venv-bench .venv-peers-* .venv-packages site build dist
 
 .venv/core.stamp: pyproject.toml constraints.txt
+	@echo "Installing into .venv; this is done once, and takes as long as the download of numpy, scipy and others."
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv
 	$(PIP) install --quiet -c constraints.txt -e '.[report,images]'
 	touch $@

@@ -14,7 +14,7 @@ from absent_package import hide
 from small_demo import small_subject
 
 import shiftcal.demo
-from shiftcal.cli._demo_text import pasted
+from shiftcal.cli._called import pasted
 from shiftcal.cli.main import run
 
 pytestmark = pytest.mark.filterwarnings("ignore::shiftcal.errors.FitWarning")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from shiftcal.cli import _tables
+from shiftcal.cli._called import pasted
 
 if TYPE_CHECKING:
     from shiftcal.demo import Found, Met
@@ -20,11 +18,6 @@ _HEADER = ("method", "T", "confidence", "ECE", "95% interval")
 def text_of(found: Found) -> str:
     """All of it: the model, the bank, a table for each target, and where to go from here."""
     return "\n".join(_lines(found))
-
-
-def pasted(words: Sequence[str]) -> str:
-    """A command as it can be pasted into a shell of this system."""
-    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
 
 def _lines(found: Found) -> Iterator[str]:

@@ -10,6 +10,7 @@ import typer
 
 from shiftcal.cli import _tables
 from shiftcal.cli._accuracy import Judged, judged, warn_of_odd
+from shiftcal.cli._called import pasted
 from shiftcal.cli._corruptions import blaming_functions, choose_corruptions, parse_severities
 from shiftcal.cli._options import FrostPhotos, ImageSeed, Json, Table
 from shiftcal.cli._report import Report
@@ -145,7 +146,8 @@ def _text(built: Built, document: dict[str, Any], *, last: bool) -> str:
     added = f"{built.added} added" if there else f"{built.added} made"
     kept = f", {there} {'was' if there == 1 else 'were'} there already" if there else ""
     bad = f"\nleft out  {_tables.count_of(len(built.left_out))}" if built.left_out else ""
-    end = f"\n\nnext      shiftcal fit --method sac --bank {built.folder} -o sac.json"
+    fit = ["shiftcal", "fit", "--method", "sac", "--bank", str(built.folder), "-o", "sac.json"]
+    end = f"\n\nnext      {pasted(fit)}"
     return (
         f"model     {document['model']}\n"
         f"images    {document['images']}\n"
