@@ -30,4 +30,4 @@ def _program() -> list[str]:
     if given.stem.lower() != _NAME or not given.is_file():
         return [_NAME]
     found = shutil.which(_NAME)
-    return [_NAME] if found is not None and os.path.samefile(found, given) else [str(given)]
+    return [_NAME] if found is not None and given.samefile(found) else [str(given)]
