@@ -64,6 +64,8 @@ def test_what_was_compiled_is_kept_on_disk_and_found_again(total, tmp_path, monk
 
 def test_an_edit_in_another_file_that_the_kernel_takes_from_is_noticed(tmp_path, monkeypatch):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    # Python takes bytecode for that of a file of the same size and second.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     part, name = tmp_path / "part.py", "shiftcal.numerics._part_of_a_test"
     scaled = "    return FACTOR * sum_of(values)\n"
     (tmp_path / "kernel.py").write_text(

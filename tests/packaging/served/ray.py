@@ -13,7 +13,7 @@ def brightness(images):
 
 if __name__ == "__main__":
     engine = engines.get("ray")(workers=1)
-    images = np.random.default_rng(0).integers(0, 256, (8, 4, 4, 3), dtype=np.uint8)
+    images = np.random.default_rng(0).integers(0, 256, (8, 8, 8, 3), dtype=np.uint8)
     model = sc.models.as_model(brightness)
     there = sc.score(model, images, engine=engine, shard_size=4)
     np.testing.assert_array_equal(there.values, sc.score(model, images, shard_size=4).values)

@@ -7,7 +7,7 @@ import shiftcal as sc
 from shiftcal.models import as_model
 
 rng = np.random.default_rng(0)
-images = rng.integers(0, 256, (60, 4, 4, 3), dtype=np.uint8)
+images = rng.integers(0, 256, (60, 8, 8, 3), dtype=np.uint8)
 classifier = LogisticRegression(C=1e-3).fit(images.reshape(60, -1) / 255, np.arange(60) % 3)
 try:
     from skops.io import dump
