@@ -105,6 +105,18 @@ def test_dropout_is_torchs_with_other_draws(rate):
     assert torch.equal(layer.eval()(x), x)
 
 
+def test_every_place_of_an_odd_shape_is_dropped_half_of_the_time():
+    torch.manual_seed(0)
+    layer, x = Dropout(0.5).train(), torch.ones(3, 7, dtype=torch.float64)
+    kept = torch.stack([layer(x) for _ in range(4000)])
+    assert set(kept.unique().tolist()) == {0.0, 2.0}
+    # Five deviations of the mean of 4,000 draws are below 0.08.
+    torch.testing.assert_close(kept.mean(0), x, atol=0.08, rtol=0)
+    flat = kept.flatten(1) - 1
+    together = (flat.t() @ flat / len(flat)).fill_diagonal_(0)
+    assert together.abs().max() < 0.08
+
+
 @pytest.mark.parametrize(("rate", "left"), [(0.0, 1.0), (1.0, 0.0)])
 def test_dropout_of_nothing_or_of_everything(rate, left):
     x = torch.ones(4, 5)

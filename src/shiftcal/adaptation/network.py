@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from shiftcal.adaptation._torch import functional, nn, torch
 from shiftcal.adaptation.base import Pass, Trainer
+from shiftcal.adaptation.losses._joined import joined
 
 
 class Classifier(nn.Module):
@@ -89,7 +90,7 @@ class Objective(nn.Module):
     def _passes(self, source: Any, target: Any) -> tuple[Pass, Pass]:
         backbone = self.classifier.backbone
         if self.trainer.joint:
-            x = backbone(torch.cat((source, target)))
+            x = backbone(joined(source, target))
         else:
             x = torch.cat((backbone(source), backbone(target)))
         features, logits = (each.split(len(source)) for each in self.classifier.after_backbone(x))

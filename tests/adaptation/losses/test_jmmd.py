@@ -8,7 +8,8 @@ import scipy.special
 import torch
 from numeric_gradient import numeric_gradient
 
-from shiftcal.adaptation.losses.jmmd import jmmd
+from shiftcal.adaptation.losses._pairs import pair_weights
+from shiftcal.adaptation.losses.jmmd import _compiled, _joint, jmmd
 from shiftcal.adaptation.losses.mmd import mk_mmd
 from shiftcal.errors import InputError
 
@@ -187,3 +188,23 @@ def test_layers_of_different_sizes_are_refused():
     f, p, g, q = tensors(*draw(4))
     with pytest.raises(InputError, match=r"same shape .* got \(4, 4\) and \(3, 4\)"):
         loss([f, p, g, q[:3]])
+
+
+@BOTH
+def test_what_other_devices_calculate_is_the_same(linear):
+    f, p, g, q = tensors(*draw(6))
+    x, outputs = torch.cat([f, g]).detach(), torch.cat([p, q]).detach()
+    weights = pair_weights(6, linear=linear, peak=5, dtype=x.dtype, device=x.device)
+    ours, theirs = (way(x, outputs, weights, -0.7) for way in (_compiled, _joint))
+    torch.testing.assert_close(ours[0], theirs[0])
+    for one, other in zip(ours[1], theirs[1], strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@BOTH
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("place", range(4))
+def test_what_is_not_finite_makes_the_loss_so(linear, value, place):
+    layers = draw(6)
+    layers[place][2, 1] = value
+    assert not torch.isfinite(loss(tensors(*layers), linear=linear))

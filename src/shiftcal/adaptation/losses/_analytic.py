@@ -25,9 +25,8 @@ def analytic(rule: Callable[..., Outcome], *inputs: Any) -> Any:
     squared distances and logarithms need the digits.
 
     Args:
-        rule: Takes the inputs and returns the loss and a sequence of gradients, each that of one
-            input or of several that follow one another, joined along the first axis.
-        *inputs: Tensors with equally many rows.
+        rule: Takes the inputs and returns the loss and its gradient by each of them.
+        *inputs: Tensors.
     """
     kind = inputs[0].device.type
     if inputs[0].dtype in _HALF or torch.is_autocast_enabled(kind):
@@ -45,15 +44,9 @@ class _Analytic(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rule: Callable[..., Outcome], *inputs: Any) -> Any:
         value, ctx.gradients = rule(*inputs)
-        ctx.rows = len(inputs[0])
         return value
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Any) -> Any:
-        found = [None]
-        for gradient in ctx.gradients:
-            whole = gradient * grad
-            parts = len(whole) // ctx.rows
-            found.extend((whole,) if parts == 1 else whole.chunk(parts))
-        return tuple(found)
+        return None, *(gradient * grad for gradient in ctx.gradients)

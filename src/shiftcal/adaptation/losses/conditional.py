@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from shiftcal.adaptation._torch import functional, torch
+from shiftcal.adaptation.losses._joined import joined
 
 
 def outer(probabilities: Any, features: Any) -> Any:
@@ -47,7 +48,7 @@ def domain_loss(logits_source: Any, logits_target: Any, weights: Any = None) -> 
     """
     if weights is not None:
         weights = weights.flatten()
-    logits = torch.cat((logits_source, logits_target)).flatten()
+    logits = joined(logits_source, logits_target).flatten()
     wanted = _domains(len(logits_source), len(logits_target), logits.dtype, logits.device)
     return functional.binary_cross_entropy_with_logits(logits, wanted, weights)
 

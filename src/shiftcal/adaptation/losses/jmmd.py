@@ -7,9 +7,11 @@ from typing import Any
 
 from shiftcal.adaptation._torch import torch
 from shiftcal.adaptation.losses._analytic import Outcome, analytic
+from shiftcal.adaptation.losses._joined import joined
 from shiftcal.adaptation.losses._pairs import check_batches, pair_weights
 from shiftcal.adaptation.losses.kernels import (
     ALPHAS,
+    TINY,
     kernel_rates,
     multi_kernel,
     squared_distances,
@@ -41,24 +43,43 @@ def jmmd(
     """
     for ours, theirs in zip(source_layers, target_layers, strict=True):
         check_batches(ours, theirs)
-    source, source_outputs = source_layers
-    target, target_outputs = target_layers
-
-    def rule(*layers: Any) -> Outcome:
-        x = torch.cat(layers[:2]).sub_(layers[0][0])
-        return _joint(x, torch.cat(layers[2:]), linear, -0.5 / sigma**2)
-
-    return analytic(rule, source, target, source_outputs, target_outputs)
+    both = [joined(*layers) for layers in zip(source_layers, target_layers, strict=True)]
+    rate = -0.5 / sigma**2
+    return analytic(lambda x, outputs: _rule(x, outputs, linear, rate), *both)
 
 
-def _joint(x: Any, outputs: Any, linear: bool, rate: float) -> Outcome:
+def _rule(features: Any, outputs: Any, linear: bool, rate: float) -> Outcome:
+    x = features - features[0]
+    n = len(x)
+    weights = pair_weights(n // 2, linear=linear, peak=len(ALPHAS), dtype=x.dtype, device=x.device)
+    joint = _compiled if x.device.type == "cpu" else _joint
+    return joint(x, outputs, weights, rate)
+
+
+def _compiled(x: Any, outputs: Any, weights: Any, rate: float) -> Outcome:
+    from shiftcal.adaptation.losses.joint_kernels import joint_discrepancy
+
+    n = len(x)
+    products, output_products = x @ x.t(), outputs @ outputs.t()
+    pulls, output_pulls = torch.empty_like(products), torch.empty_like(products)
+    value = joint_discrepancy(
+        products.numpy(),
+        output_products.numpy(),
+        weights.numpy(),
+        (rate, -0.5 * n * n / ALPHAS[-1], TINY),
+        pulls.numpy(),
+        output_pulls.numpy(),
+    )
+    return x.new_full((), value), (pulls @ x, output_pulls @ outputs)
+
+
+def _joint(x: Any, outputs: Any, weights: Any, rate: float) -> Outcome:
     n = len(x)
     sq_dist = squared_distances(x).flatten()
     rates = kernel_rates(sq_dist.sum(), n * n, ALPHAS)
     kernels = multi_kernel(sq_dist, rates)
     # The kernel of the outputs times the weight of each pair, then that of the features on top.
-    weights = squared_distances(outputs).mul_(rate).exp_()
-    weights *= pair_weights(n // 2, linear=linear, peak=len(ALPHAS), dtype=x.dtype, device=x.device)
+    weights = squared_distances(outputs).mul_(rate).exp_().mul_(weights)
     joint = kernels.sum(0).view(n, n).mul_(weights)
     pull = kernels.t().mv(rates).view(n, n).mul_(weights)
     value = joint.sum()

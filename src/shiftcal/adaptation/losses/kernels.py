@@ -11,7 +11,7 @@ from shiftcal.adaptation._torch import torch
 ALPHAS = tuple(2.0**k for k in range(-3, 2))
 
 # Below it squared distances count as 0: rates stay finite, and all kernels are at their top.
-_TINY = 1e-30
+TINY = 1e-30
 
 
 def gaussian(sq_dist: Any, variance: Any) -> Any:
@@ -55,7 +55,7 @@ def squared_distances(features: Any) -> Any:
 
 def kernel_rates(total: Any, count: int, alphas: tuple[float, ...]) -> Any:
     """``-1 / (2 variance)`` of every kernel, ``(a,)``, from ``count`` squared distances' sum."""
-    return _unit_rates(alphas, count, total.dtype, total.device) / total.clamp_min(_TINY)
+    return _unit_rates(alphas, count, total.dtype, total.device) / total.clamp_min(TINY)
 
 
 def multi_kernel(sq_dist: Any, rates: Any) -> Any:

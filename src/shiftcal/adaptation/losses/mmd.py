@@ -7,6 +7,7 @@ from typing import Any
 
 from shiftcal.adaptation._torch import torch
 from shiftcal.adaptation.losses._analytic import Outcome, analytic
+from shiftcal.adaptation.losses._joined import joined
 from shiftcal.adaptation.losses._pairs import check_batches, next_rows, offset, pair_weights
 from shiftcal.adaptation.losses.kernels import (
     ALPHAS,
@@ -40,12 +41,11 @@ def mk_mmd(
     check_batches(source, target)
     widths = tuple(alphas)
     estimate = _linear if linear else _quadratic
-    return analytic(lambda ours, theirs: estimate(ours, theirs, widths), source, target)
+    return analytic(lambda x: estimate(x, widths), joined(source, target))
 
 
-def _linear(source: Any, target: Any, alphas: tuple[float, ...]) -> Outcome:
-    b, d = source.shape
-    x = torch.cat((source, target))
+def _linear(x: Any, alphas: tuple[float, ...]) -> Outcome:
+    b, d = len(x) // 2, x.shape[1]
     other, signs = next_rows(b, x.dtype, x.device)
     apart = x - x.index_select(0, other).view(2, 2 * b, d)
     sq_dist = torch.linalg.vecdot(apart, apart).flatten()
@@ -60,9 +60,9 @@ def _linear(source: Any, target: Any, alphas: tuple[float, ...]) -> Outcome:
     return value, (gradient,)
 
 
-def _quadratic(source: Any, target: Any, alphas: tuple[float, ...]) -> Outcome:
-    b = len(source)
-    x = torch.cat((source, target)).sub_(source[0])
+def _quadratic(features: Any, alphas: tuple[float, ...]) -> Outcome:
+    b = len(features) // 2
+    x = features - features[0]
     weights = pair_weights(
         b, linear=False, peak=len(alphas), dtype=x.dtype, device=x.device
     ).flatten()

@@ -6,6 +6,7 @@ from typing import Any
 
 from shiftcal.adaptation._torch import torch
 from shiftcal.adaptation.losses._analytic import Outcome, analytic
+from shiftcal.adaptation.losses._joined import joined
 
 # Shorter rows count as this long, so that none is pulled harder than by its own direction.
 _TINY = 1e-12
@@ -21,11 +22,11 @@ def stepwise_norm(*domains: Any, delta: float = 1.0) -> Any:
         *domains: The features of each, ``(b, d)``, of equally many rows.
         delta: The step.
     """
+    n = len(domains)
 
-    def rule(*given: Any) -> Outcome:
-        f = torch.cat(given)
+    def rule(f: Any) -> Outcome:
         norms = torch.linalg.vector_norm(f, dim=1, keepdim=True).clamp_min_(_TINY)
-        gradient = f.div_(norms).mul_(-2 * delta / len(given[0]))
-        return f.new_full((), len(given) * delta**2), (gradient,)
+        gradient = (f / norms).mul_(-2 * delta * n / len(f))
+        return f.new_full((), n * delta**2), (gradient,)
 
-    return analytic(rule, *domains)
+    return analytic(rule, joined(*domains) if n == 2 else torch.cat(domains))

@@ -66,14 +66,18 @@ class CDAN(Trainer):
 
     def transfer(self, source: Pass, target: Pass, extra: Any, step: int) -> Any:
         """The discriminator's loss."""
-        from shiftcal.adaptation._torch import torch
+        from shiftcal.adaptation.losses._joined import joined
+        from shiftcal.adaptation.losses.adversary import adversarial_loss, takes
         from shiftcal.adaptation.losses.conditional import domain_loss, entropy_weights, outer
         from shiftcal.adaptation.losses.reversal import reverse, warm_start
 
         coefficient = warm_start(step, hi=self.reversal, max_iters=self.warm_up)
-        probabilities = torch.cat([source.logits, target.logits]).detach().softmax(dim=1)
-        # The outer product is linear in the features: turning their gradient turns its.
-        features = reverse(torch.cat([source.features, target.features]), coefficient)
-        ours, theirs = extra(outer(probabilities, features)).split(len(source.logits))
+        probabilities = joined(source.logits, target.logits).detach().softmax(dim=1)
+        features = joined(source.features, target.features)
         weights = entropy_weights(probabilities) if self.entropy else None
+        if takes(extra, probabilities, features):
+            return adversarial_loss(extra, probabilities, features, weights, reversal=coefficient)
+        # The outer product is linear in the features: turning their gradient turns its.
+        told = extra(outer(probabilities, reverse(features, coefficient)))
+        ours, theirs = told.split(len(source.logits))
         return domain_loss(ours, theirs, weights)

@@ -50,7 +50,9 @@ class JAN(Trainer):
 
     def transfer(self, source: Pass, target: Pass, extra: Any, step: int) -> Any:
         """The discrepancy of features and probabilities together."""
+        from shiftcal.adaptation.losses._joined import joined
         from shiftcal.adaptation.losses.jmmd import jmmd
 
-        ours, theirs = ((given.features, given.logits.softmax(dim=1)) for given in (source, target))
-        return jmmd(ours, theirs, linear=self.linear, sigma=self.sigma)
+        outputs = joined(source.logits, target.logits).softmax(dim=1).split(len(source.logits))
+        layers = zip((source.features, target.features), outputs, strict=True)
+        return jmmd(*layers, linear=self.linear, sigma=self.sigma)

@@ -82,11 +82,11 @@ class MDD(Trainer):
 
     def transfer(self, source: Pass, target: Pass, extra: Any, step: int) -> Any:
         """The adversarial head's loss."""
-        from shiftcal.adaptation._torch import torch
+        from shiftcal.adaptation.losses._joined import joined
         from shiftcal.adaptation.losses.margin import margin_disparity
         from shiftcal.adaptation.losses.reversal import reverse, warm_start
 
         coefficient = warm_start(step, hi=self.reversal, max_iters=self.warm_up)
-        features = reverse(torch.cat([source.features, target.features]), coefficient)
+        features = reverse(joined(source.features, target.features), coefficient)
         ours, theirs = extra(features).split(len(source.logits))
         return margin_disparity(source.logits, ours, target.logits, theirs, margin=self.margin)
