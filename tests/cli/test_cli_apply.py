@@ -18,6 +18,7 @@ KEYS = {
     "method_file",
     "target",
     "output",
+    "adapted",
     "n",
     "mean_confidence",
     "raw_mean_confidence",
@@ -294,3 +295,31 @@ def test_statistics_of_other_classes_are_refused(fitted, refused):
     ScoreStatistics.of(five).write("five.json")
     assert "five.json: statistics must be of the 6 classes" in refused("apply sac.json five.json")
     assert "does not hold statistics" in refused("apply sac.json sac.json")
+
+
+def test_the_adapted_method_can_be_kept(fitted, shiftcal):
+    done = shiftcal("apply sac.json target.npz -o out.npz --save-adapted adapted.json")
+    assert done.status == 0
+    assert done.out.endswith("adapted method written to adapted.json\n")
+    probs, selection = expected()
+    kept = load("adapted.json")
+    assert kept.selection_ == selection
+    np.testing.assert_array_equal(kept.predict_proba(read_scores("target.npz").values), probs)
+    assert load("sac.json").selection_ is None
+
+
+def test_a_method_adapted_to_statistics_can_be_kept(statistics, shiftcal):
+    assert shiftcal("apply sac.json target.json --save-adapted adapted.json").status == 0
+    assert load("adapted.json").selection_.index == expected()[1].index
+
+
+def test_an_adapted_method_replaces_no_input_and_is_not_of_groups(fitted, refused):
+    assert "is read by this command" in refused(
+        "apply sac.json target.npz -o out.npz --save-adapted sac.json"
+    )
+    assert not Path("out.npz").exists()
+    Path("groups.txt").write_text("a\n" * 500)
+    reason = refused(
+        "apply sac.json target.npz -o out.npz --groups groups.txt --save-adapted a.json"
+    )
+    assert "--save-adapted writes one method" in reason

@@ -283,3 +283,10 @@ def test_ctrl_c_leaves_nothing_behind(ts, files, shiftcal, monkeypatch):
     done = shiftcal("export ts.json --onnx net.onnx -o out.onnx")
     assert done.status == 130
     assert sorted(file.name for file in files.iterdir()) == before
+
+
+def test_a_method_that_apply_kept_needs_no_target(net, shiftcal):
+    shiftcal("apply sac.json target.npz -o out.npz --save-adapted adapted.json")
+    assert shiftcal("export adapted.json --onnx net.onnx -o kept.onnx").status == 0
+    assert shiftcal(SAC).status == 0
+    assert Path("kept.onnx").read_bytes() == Path("out.onnx").read_bytes()

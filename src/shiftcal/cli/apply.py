@@ -21,6 +21,7 @@ from shiftcal.errors import FileError, InputError
 if TYPE_CHECKING:
     from shiftcal.grouping import GroupedSelection
     from shiftcal.methods import Method
+    from shiftcal.scores import Scores
 
 # Groups printed before the rest is counted only; --json has all.
 _SHOWN = 50
@@ -59,14 +60,23 @@ def apply(
             "if you like.",
         ),
     ] = None,
+    save_adapted: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the method as it is adapted to TARGET there, as JSON: `shiftcal export` "
+            "takes it along as it is.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> Report:
     """Calibrate a target, and say which surrogate set it resembles."""
     target = one_target(place, target_file)
     _refuse_swapped(method, target, output)
+    _check_save(save_adapted, groups, [method, target, *([output] if output else [])])
     if target.suffix.lower() == ".json":
         _refuse_groups(groups, target)
-        return _to_statistics(method, target, output, as_json=as_json)
+        return _to_statistics(method, target, output, save_adapted, as_json=as_json)
     if output is None:
         raise InputError("-o must name a file for the calibrated scores.")
     check_output(output, inputs=[method, target, *([file_of(groups)[0]] if groups else [])])
@@ -85,24 +95,18 @@ def apply(
             grouped = GroupedCalibration(fitted)
             chosen = grouped.adapt(values, of_rows, scores.features)
             probs = grouped.predict_proba(values, of_rows)
-        from shiftcal.numerics.softmax import p_max
-        from shiftcal.scores import write_scores
+        predicted, confidence = _write(output, scores, probs, fitted.class_names_)
+        if save_adapted is not None:
+            fitted.save(save_adapted)
+    from shiftcal.numerics.softmax import p_max
 
-        calibrated = replace(
-            scores,
-            values=probs,
-            input="probabilities",
-            features=None,
-            classes=scores.classes or fitted.class_names_,
-        )
-        predicted, confidence = probs.argmax(axis=1), probs.max(axis=1)
-        write_scores(output, calibrated, confidence=confidence, predicted=predicted)
     assert fitted.selection_ is not None
     document = {
         "method": fitted.name(),
         "method_file": method,
         "target": target,
         "output": output,
+        "adapted": save_adapted,
         "n": scores.n,
         "mean_confidence": confidence.mean(),
         "raw_mean_confidence": p_max(logits).mean(),
@@ -114,7 +118,38 @@ def apply(
     return Report("apply", document, text, as_json)
 
 
-def _to_statistics(method: Path, target: Path, output: Path | None, *, as_json: bool) -> Report:
+def _write(
+    output: Path, scores: Scores, probs: Any, class_names: tuple[str, ...] | None
+) -> tuple[Any, Any]:
+    """Write the calibrated scores; gives the predicted classes and their confidences."""
+    from shiftcal.scores import write_scores
+
+    calibrated = replace(
+        scores,
+        values=probs,
+        input="probabilities",
+        features=None,
+        classes=scores.classes or class_names,
+    )
+    predicted, confidence = probs.argmax(axis=1), probs.max(axis=1)
+    write_scores(output, calibrated, confidence=confidence, predicted=predicted)
+    return predicted, confidence
+
+
+def _check_save(path: Path | None, groups: str | None, others: list[Path]) -> None:
+    if path is None:
+        return
+    if groups is not None:
+        raise InputError(
+            "--save-adapted writes one method, and --groups adapts one to every group. Leave one "
+            "of them out."
+        )
+    check_output(path, inputs=others)
+
+
+def _to_statistics(
+    method: Path, target: Path, output: Path | None, save_adapted: Path | None, *, as_json: bool
+) -> Report:
     """What a method chooses for a target of which only statistics are there."""
     from shiftcal.methods.sac import SAC
     from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
@@ -134,11 +169,14 @@ def _to_statistics(method: Path, target: Path, output: Path | None, *, as_json: 
         selection = fitted.adapt_statistics(statistics)
     if statistics.classes is not None and fitted.class_names_ is not None:
         check_order(target, statistics.classes, tuple(fitted.class_names_))
+    if save_adapted is not None:
+        fitted.save(save_adapted)
     document = {
         "method": fitted.name(),
         "method_file": method,
         "target": target,
         "output": None,
+        "adapted": save_adapted,
         "n": statistics.n,
         "mean_confidence": None,
         "raw_mean_confidence": statistics.mean_confidence,
@@ -237,4 +275,6 @@ def _sureness(document: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _written(document: dict[str, Any]) -> str:
     rows, kept = _tables.count_of(document["n"], "row"), document["output"]
-    return f"{rows} known by statistics" if kept is None else f"{rows} written to {kept}"
+    text = f"{rows} known by statistics" if kept is None else f"{rows} written to {kept}"
+    adapted = document["adapted"]
+    return text if adapted is None else f"{text}\nadapted method written to {adapted}"
