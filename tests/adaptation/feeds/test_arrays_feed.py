@@ -8,6 +8,7 @@ import torch
 
 from shiftcal.adaptation.feeds.arrays import ArrayFeed
 from shiftcal.adaptation.feeds.sampling import SOURCE, TARGET, indices
+from shiftcal.adaptation.losses._joined import joined
 from shiftcal.errors import InputError
 
 N, M = 13, 9
@@ -50,8 +51,8 @@ def test_without_a_target_there_is_none(drawn):
 def test_processes_have_parts_of_one_batch(drawn):
     (whole,) = feed(drawn, batch_size=6).batches(2, 3)
     parts = [next(feed(drawn, batch_size=3, rank=r, world=2).batches(2, 3)) for r in range(2)]
-    for joined, *pieces in zip(whole, *parts, strict=True):
-        assert torch.equal(joined, torch.cat(pieces))
+    for together, *pieces in zip(whole, *parts, strict=True):
+        assert torch.equal(together, torch.cat(pieces))
 
 
 def test_arrays_that_cannot_be_written_and_tensors_are_taken(drawn, tmp_path):
@@ -115,3 +116,15 @@ def test_arrays_are_left_as_they_were(drawn):
             one.zero_()
     for one, two in zip(drawn, before, strict=True):
         np.testing.assert_array_equal(one, two)
+
+
+def test_both_domains_are_parts_of_one_tensor_so_that_joining_them_copies_nothing():
+    rng = np.random.default_rng(0)
+    source, target = rng.random((9, 3), np.float32), rng.random((8, 3), np.float32)
+    feed = ArrayFeed(source, np.arange(9), target, batch_size=4, seed=0)
+    first, second = feed.batches(0, 2)
+    for batch in (first, second):
+        together = joined(batch.source, batch.target)
+        assert together.data_ptr() == batch.source.data_ptr()
+        np.testing.assert_array_equal(batch.source, source[batch.labels])
+    assert first.source.data_ptr() != second.source.data_ptr()

@@ -70,14 +70,26 @@ class ArrayFeed(Feed):
     def batches(self, first: int, last: int) -> Iterator[Batch]:
         """Batches ``first`` to ``last - 1``, in order."""
         for step in range(first, last):
-            chosen = self._chosen(self._source, step, SOURCE)
-            source = self._taken(self._source, chosen, step, SOURCE)
-            labels = self._labels.index_select(0, chosen)
-            target = None
-            if self._target is not None:
-                chosen = self._chosen(self._target, step, TARGET)
-                target = self._taken(self._target, chosen, step, TARGET)
+            ours = self._chosen(self._source, step, SOURCE)
+            labels = self._labels.index_select(0, ours)
+            if self._target is None:
+                yield Batch(self._taken(self._source, ours, step, SOURCE), labels, None)
+                continue
+            theirs = self._chosen(self._target, step, TARGET)
+            if self._transform is None:
+                source, target = self._halves(ours, theirs)
+            else:
+                source = self._taken(self._source, ours, step, SOURCE)
+                target = self._taken(self._target, theirs, step, TARGET)
             yield Batch(source, labels, target)
+
+    def _halves(self, ours: Any, theirs: Any) -> Any:
+        """Inputs of both domains, as the parts of one tensor: whoever joins them copies nothing."""
+        size = (len(ours) + len(theirs), *self._source.shape[1:])
+        source, target = torch.empty(size, dtype=self._source.dtype).split(len(ours))
+        torch.index_select(self._source, 0, ours, out=source)
+        torch.index_select(self._target, 0, theirs, out=target)
+        return source, target
 
     def _chosen(self, inputs: Any, step: int, domain: int) -> Any:
         key = (self._seed, domain)
