@@ -9,7 +9,7 @@ import torch
 from numeric_gradient import numeric_gradient
 
 from shiftcal.adaptation.losses._pairs import pair_weights
-from shiftcal.adaptation.losses.jmmd import _compiled, _joint, jmmd
+from shiftcal.adaptation.losses.jmmd import _compiled, _joint, jmmd, jmmd_of_logits
 from shiftcal.adaptation.losses.mmd import mk_mmd
 from shiftcal.errors import InputError
 
@@ -208,3 +208,28 @@ def test_what_is_not_finite_makes_the_loss_so(linear, value, place):
     layers = draw(6)
     layers[place][2, 1] = value
     assert not torch.isfinite(loss(tensors(*layers), linear=linear))
+
+
+@BOTH
+def test_of_logits_it_is_that_of_their_softmax_with_its_gradient(linear):
+    f, _, g, _ = draw(6)
+    rng = np.random.default_rng(3)
+    layers = tensors(f, *rng.standard_normal((1, 6, 4)), g, *rng.standard_normal((1, 6, 4)))
+    found = jmmd_of_logits(layers[:2], layers[2:], linear=linear, sigma=0.4)
+    f, y, g, z = layers
+    expected = jmmd((f, y.softmax(1)), (g, z.softmax(1)), linear=linear, sigma=0.4)
+    torch.testing.assert_close(found, expected)
+    for one, other in zip(
+        torch.autograd.grad(2 * found, layers),
+        torch.autograd.grad(2 * expected, layers),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other)
+
+
+def test_logits_of_one_row_or_of_different_sizes_are_refused():
+    f, y, g, z = tensors(*draw(4))
+    with pytest.raises(InputError, match=r"same shape .* got \(4, 4\) and \(3, 4\)"):
+        jmmd_of_logits((f, y), (g, z[:3]))
+    with pytest.raises(InputError, match="at least 2; got 1"):
+        jmmd_of_logits((f[:1], y[:1]), (g[:1], z[:1]))

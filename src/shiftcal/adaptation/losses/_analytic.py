@@ -49,4 +49,6 @@ class _Analytic(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Any) -> Any:
+        if grad.device.type == "cpu" and grad.item() == 1:
+            return None, *ctx.gradients
         return None, *(gradient * grad for gradient in ctx.gradients)

@@ -41,11 +41,43 @@ def jmmd(
     Raises:
         InputError: If the shapes differ, or there is one row.
     """
-    for ours, theirs in zip(source_layers, target_layers, strict=True):
-        check_batches(ours, theirs)
-    both = [joined(*layers) for layers in zip(source_layers, target_layers, strict=True)]
     rate = -0.5 / sigma**2
-    return analytic(lambda x, outputs: _rule(x, outputs, linear, rate), *both)
+    return analytic(
+        lambda x, outputs: _rule(x, outputs, linear, rate), *_both(source_layers, target_layers)
+    )
+
+
+def jmmd_of_logits(
+    source: Sequence[Any], target: Sequence[Any], *, linear: bool = False, sigma: float = 0.92
+) -> Any:
+    """:func:`jmmd` of features and the softmax of logits, with the gradient by the logits.
+
+    Args:
+        source: Features ``(b, d)`` and logits ``(b, k)``.
+        target: The same of the target.
+        linear: The linear-time estimate, else the quadratic one.
+        sigma: Width of the predictions' kernel.
+
+    Raises:
+        InputError: If the shapes differ, or there is one row.
+    """
+    rate = -0.5 / sigma**2
+
+    def rule(features: Any, logits: Any) -> Outcome:
+        p = logits.softmax(1)
+        value, (of_features, of_outputs) = _rule(features, p, linear, rate)
+        slope = of_outputs.mul_(p)
+        return value, (of_features, slope.sub_(p * slope.sum(1, keepdim=True)))
+
+    return analytic(rule, *_both(source, target))
+
+
+def _both(source_layers: Sequence[Any], target_layers: Sequence[Any]) -> list[Any]:
+    """Each layer of source and target, one after the other."""
+    pairs = list(zip(source_layers, target_layers, strict=True))
+    for ours, theirs in pairs:
+        check_batches(ours, theirs)
+    return [joined(*layers) for layers in pairs]
 
 
 def _rule(features: Any, outputs: Any, linear: bool, rate: float) -> Outcome:

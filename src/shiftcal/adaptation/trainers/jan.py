@@ -50,9 +50,6 @@ class JAN(Trainer):
 
     def transfer(self, source: Pass, target: Pass, extra: Any, step: int) -> Any:
         """The discrepancy of features and probabilities together."""
-        from shiftcal.adaptation.losses._joined import joined
-        from shiftcal.adaptation.losses.jmmd import jmmd
+        from shiftcal.adaptation.losses.jmmd import jmmd_of_logits
 
-        outputs = joined(source.logits, target.logits).softmax(dim=1).split(len(source.logits))
-        layers = zip((source.features, target.features), outputs, strict=True)
-        return jmmd(*layers, linear=self.linear, sigma=self.sigma)
+        return jmmd_of_logits(source, target, linear=self.linear, sigma=self.sigma)
