@@ -66,7 +66,7 @@ clean:
 .venv/core.stamp: pyproject.toml constraints.txt
 	@echo "Installing into .venv; this is done once, and takes as long as the download of numpy, scipy and others."
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv
-	$(PIP) install --quiet -c constraints.txt -e '.[report,images]'
+	$(PIP) install --quiet -c constraints.txt -e '.[report,images,onnx]'
 	touch $@
 
 .venv/dev.stamp: pyproject.toml constraints.txt

@@ -169,7 +169,7 @@ def test_own_model(clone, own):
     known = np.mean(own.logits(images).argmax(axis=1) == labels)
     clean = next(line for line in built.splitlines() if line.split()[1:2] == ["clean"])
     assert float(clean.split()[-1]) == pytest.approx(known, abs=0.005)
-    assert "11 made" in built
+    assert "16: 16 made" in built
     assert shell(OWN_MODEL[1], clone).returncode == 0
     with np.load(clone / "new.npz") as scores:
         assert scores["logits"].shape == (len(own.labels[own.new]), 10)
@@ -178,5 +178,6 @@ def test_own_model(clone, own):
     assert compared["vanilla"][1] == pytest.approx(
         np.mean(own.logits(own.arrived()).argmax(axis=1) == own.labels[own.new]), abs=0.01
     )
+    assert compared["rehearsal"][2] < 0.75 * compared["vanilla"][2]
     said = shell(OWN_MODEL[3], clone).stdout
     assert said.splitlines()[0] in opened(clone / "new.html")

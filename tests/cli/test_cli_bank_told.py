@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -66,8 +67,17 @@ def test_one_class_alone_is_warned_of_by_name(folder, shiftcal):
 def test_a_hundred_images_that_are_right_are_nothing_to_warn_of(folder, shiftcal):
     images = np.tile(IMAGES, (6, 1, 1, 1))
     np.savez("many.npz", images=images, labels=np.tile(np.arange(18) // 6, 6))
-    done = shiftcal("bank --model net.onnx --images many.npz --severity 1 -o bank")
+    Path("swapping.py").write_text("def swap(image, severity, rng):\n    return image[..., ::-1]\n")
+    words = "bank --model net.onnx --images many.npz --severity 1"
+    done = shiftcal(words, "--corruption swapping:swap -o bank")
     assert (done.status, done.err) == (0, "")
+    done = shiftcal(words, "--corruption pixelate -o flat")
+    assert done.status == 0
+    assert (
+        "warning: the corruptions hardly harm this model: accuracy falls from 1.0000 to" in done.err
+    )
+    assert "(pixelate, severity 1)" in done.err
+    assert "add other corruptions, such as --corruption brightness,motion_blur." in done.err
 
 
 def test_classes_are_named_by_commas_or_by_a_file(folder, shiftcal):

@@ -13,6 +13,8 @@ from shiftcal.errors import InputWarning
 
 # Images below which next to nothing can be said of calibration.
 _FEW = 100
+# What accuracy must fall by, if a bank is to say anything of data on which it does.
+_HARM = 0.05
 # Standard deviations that an accuracy must be above that of guessing.
 _CLEARLY = 2
 
@@ -78,14 +80,16 @@ def accuracy_of(output: Path | None, statistics: Path | None) -> float:
     return float((scores.values.argmax(axis=1) == scores.labels).mean())
 
 
-def warn_of_odd(clean: Judged, classes: Sequence[str] | None) -> None:
+def warn_of_odd(sets: Sequence[Judged], classes: Sequence[str] | None) -> None:
     """Warn of what is wrong with most banks that are of no use.
 
     Args:
-        clean: The clean set.
+        sets: All sets, the clean one first.
         classes: Names of the classes, if they are known.
     """
-    for text in (_at_chance(clean), _one_class(clean, classes), _few(clean)):
+    clean = sets[0]
+    odd = (_at_chance(clean), _one_class(clean, classes), _few(clean))
+    for text in odd if any(odd) else (_hardly_harder(sets),):
         if text:
             warnings.warn(text, InputWarning, stacklevel=2)
 
@@ -107,6 +111,18 @@ def _one_class(clean: Judged, classes: Sequence[str] | None) -> str:
         return ""
     name = classes[clean.seen[0]] if classes else clean.seen[0]
     return f"all images are of one class, {name}, which says nothing about the others."
+
+
+def _hardly_harder(sets: Sequence[Judged]) -> str:
+    clean, *others = sets
+    hardest = min(others, key=lambda one: one.accuracy, default=None)
+    if hardest is None or clean.accuracy - hardest.accuracy >= _HARM:
+        return ""
+    return (
+        f"the corruptions hardly harm this model: accuracy falls from {clean.accuracy:.4f} to "
+        f"{hardest.accuracy:.4f} at the most ({hardest.name}). Of data that harm it more the bank "
+        "can say nothing; add other corruptions, such as --corruption brightness,motion_blur."
+    )
 
 
 def _few(clean: Judged) -> str:

@@ -126,7 +126,7 @@ def _document(built: Built) -> dict[str, Any]:
 
     told = read_document(built.folder)
     sets = [judged(built.folder / entry["file"], entry["name"]) for entry in told["sets"]]
-    warn_of_odd(sets[0], told["classes"])
+    warn_of_odd(sets, told["classes"])
     return {
         "preprocessing": told["origin"]["model"]["preprocessing"],
         "sets": [_shown(each) for each in sets],
