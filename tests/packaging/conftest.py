@@ -53,7 +53,9 @@ def environment(built):
                 asked = [f"{built.wheel}[{','.join(own)}]" if own else built.wheel]
                 asked += ["pytest", "hypothesis"] if "tests" in extras else []
                 made = create(place, python=python, like=like)
-                made.install(*asked, constraints=ROOT / CONSTRAINTS[versions])
+                # Compiled where others are made like it.
+                limits = ROOT / CONSTRAINTS[versions]
+                made.install(*asked, constraints=limits, compiled=not extras)
         return Environment(place)
 
     return get

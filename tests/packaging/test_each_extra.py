@@ -17,7 +17,12 @@ def test_all_is_all_of_them():
     assert sorted(line.partition("[")[2].strip("]").split(",")) == EXTRAS
 
 
-@pytest.mark.parametrize("extra", EXTRAS)
+def marked(extra):
+    """Large ones take a minute each."""
+    return pytest.param(extra, marks=pytest.mark.slow) if extra in {"ray", "torch"} else extra
+
+
+@pytest.mark.parametrize("extra", [marked(extra) for extra in EXTRAS])
 def test_an_extra_serves_alone(environment, extra, tmp_path):
     alone = environment("core", extra)
     assert set(names_without_extra(alone).values()) == {"torch"} - {extra}

@@ -45,6 +45,7 @@ def test_the_core_passes_its_tests(environment, built):
     check_core_tests(environment("minimum", "tests"), built.unpacked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extra", OTHERS)
 def test_an_extra_serves(environment, extra, tmp_path):
     # All in one environment, which takes half the time; each alone is tried with new versions.

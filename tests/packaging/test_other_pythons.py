@@ -11,7 +11,7 @@ import pytest
 from released import PROJECT, check_example_of_readme, names_without_extra
 
 NAMED = [c.rpartition(" ")[2] for c in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", c)]
-OTHERS = [version for version in NAMED if version != "%d.%d" % sys.version_info[:2]]
+OTHERS = [version for version in NAMED if version != f"3.{sys.version_info.minor}"]
 
 
 def told(*command):

@@ -46,10 +46,14 @@ class Environment:
         (found,) = self.folder.glob("lib/python3*/site-packages")
         return found
 
-    def install(self, *requirements: str | Path, constraints: Path) -> None:
-        """What any user's pip does, from outside: the environment itself has no pip."""
+    def install(self, *requirements: str | Path, constraints: Path, compiled: bool) -> None:
+        """What any user's pip does, from outside: the environment itself has no pip.
+
+        ``compiled`` says whether modules are compiled now, or each when it is first imported.
+        """
         pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", self.python)
-        run(*pip, "install", "-q", "-c", constraints, *requirements, cwd=self.folder)
+        compile_ = "--compile" if compiled else "--no-compile"
+        run(*pip, "install", "-q", compile_, "-c", constraints, *requirements, cwd=self.folder)
 
     def call(self, *arguments, cwd: Path | None = None, check: bool = True, **variables: str):
         """Its Python, with these arguments."""
