@@ -100,10 +100,10 @@ def portable(name):
 
 def test_names_of_our_files_can_stand_on_any_disk(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    Path("mine.py").write_text(
+    Path("darkening.py").write_text(
         "def darker(image, severity, rng):\n    return image // (severity + 1)\n"
     )
-    Path("net.py").write_text(
+    Path("colour_net.py").write_text(
         "import numpy as np\n"
         "def logits(images):\n"
         "    return images.mean((1, 2)).astype(float) / 9\n"
@@ -111,11 +111,11 @@ def test_names_of_our_files_can_stand_on_any_disk(tmp_path, monkeypatch, capsys)
     images = np.concatenate([photos(32, 32)] * 30)
     np.savez("images.npz", images=images, labels=np.arange(len(images)) % 3)
     given = set(tmp_path.iterdir())
-    bank = "bank --model python:net:logits --images images.npz -o bank"
+    bank = "bank --model python:colour_net:logits --images images.npz -o bank"
     for words in (
-        "corrupt images.npz out --corruption mine:darker,fog",
-        f"{bank} --corruption mine:darker,pixelate --severity 1-2",
-        "score --model python:net:logits --images images.npz -o target.npz",
+        "corrupt images.npz out --corruption darkening:darker,fog",
+        f"{bank} --corruption darkening:darker,pixelate --severity 1-2",
+        "score --model python:colour_net:logits --images images.npz -o target.npz",
         "fit bank --method sac -o sac.json",
         "report bank target.npz -o report.html --resamples 0",
     ):

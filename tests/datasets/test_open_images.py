@@ -138,12 +138,12 @@ def catalog(monkeypatch, tmp_path):
         return held
 
     (tmp_path / "toys").mkdir()
+    (tmp_path / "toys" / "__init__.py").touch()
     (tmp_path / "toys" / "toy_set.py").touch()
-    package = types.ModuleType("toys")
-    package.__path__ = [str(tmp_path / "toys")]
+    monkeypatch.syspath_prepend(tmp_path)
     module = types.ModuleType("toys.toy_set")
     module.toy_set = toy_set
-    monkeypatch.setitem(sys.modules, "toys", package)
+    monkeypatch.delitem(sys.modules, "toys", raising=False)
     monkeypatch.setitem(sys.modules, "toys.toy_set", module)
     monkeypatch.setattr(data._CATALOG, "package", "toys")
 
