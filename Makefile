@@ -3,6 +3,10 @@
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 SOURCES := src tests benchmarks examples docs
+# An environment that could not be made whole is not left behind, or the next try would take it for one.
+NEW_VENV = @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "shiftcal needs Python 3.11 or later; $(PYTHON) is not. Say: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }; \
+	test -x .venv/bin/python || $(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
 
 .PHONY: help demo test test-all check lint format docs packages packages-all golden bench clean
 .DEFAULT_GOAL := help
@@ -13,6 +17,9 @@ help:
 	@echo "make test-all   all of them: whole studies, kills at every step, real networks"
 	@echo "make check   format, lint, types, import contract, docs, tests"
 	@echo "make packages   build sdist and wheel, install them with each extra alone and at the oldest versions"
+	@echo "make packages-all   the same with those that take long, and other versions of Python"
+	@echo "make format  format the code; make lint only looks; make docs builds the site"
+	@echo "make golden  write what every corruption gives anew; make clean removes what was made"
 	@echo "make bench   speed against other packages, in an environment of its own"
 
 demo: .venv/core.stamp
@@ -65,12 +72,12 @@ clean:
 
 .venv/core.stamp: pyproject.toml constraints.txt
 	@echo "Installing into .venv; this is done once, and takes as long as the download of numpy, scipy and others."
-	test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	$(NEW_VENV)
 	$(PIP) install --quiet -c constraints.txt -e '.[report,images,onnx]'
 	touch $@
 
 .venv/dev.stamp: pyproject.toml constraints.txt
-	test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	$(NEW_VENV)
 	$(PIP) install --quiet -c constraints.txt -e '.[dev]'
 	touch .venv/core.stamp $@
 

@@ -41,7 +41,10 @@ def _lines(found: Found) -> Iterator[str]:
         "Labels of the new data were used for the true accuracies, the verdicts and ECE; no method "
         "and no estimate saw them."
     )
-    yield f"{found.remark} When to use which method, and when none: docs/choose.md"
+    yield (
+        f"{found.remark} When to use which method, and when none: page 'Choose a method' of the "
+        "docs (docs/choose.md in a clone)."
+    )
     yield ""
     yield from _where(found)
     yield ""
