@@ -17,8 +17,8 @@ BankPlace = Annotated[
     typer.Argument(
         metavar="BANK",
         show_default=False,
-        help="Folder of a surrogate bank, or a scores file of the labelled clean set alone. The "
-        "same as --bank.",
+        help="Folder of a surrogate bank, or a scores file of the labelled clean set alone; or the "
+        "folder of a run of `shiftcal adapt`, which has a target too. The same as --bank.",
     ),
 ]
 TargetPlace = Annotated[

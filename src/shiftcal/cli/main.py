@@ -69,7 +69,7 @@ _COMMANDS: dict[str, tuple[Callable[..., Report | Ended], str]] = {
     "estimate": (estimate, "shiftcal estimate bank/ target.npz"),
     "monitor": (monitor, "shiftcal monitor bank/ --follow scores/ --state monitor.state.json"),
     "card": (card, "shiftcal card bank/ --target target.npz -o card.md"),
-    "report": (report, "shiftcal report --bank bank/ --target target.npz -o report.html"),
+    "report": (report, "shiftcal report bank/ target.npz -o report.html"),
     "export": (
         export,
         "shiftcal export sac.json --onnx model.onnx --target target.npz -o calibrated.onnx",
