@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from shiftcal import adaptation
-from shiftcal.adaptation.base import Pass, Trainer
+from shiftcal.adaptation.base import Trainer
+from shiftcal.adaptation.passes import Pass
 from shiftcal.adaptation.settings import Settings
 from shiftcal.errors import InputError, UnknownName
 

@@ -6,24 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 from shiftcal._checks import check_not_negative
 from shiftcal._registry import suggest
+from shiftcal.adaptation.passes import Domain
 from shiftcal.adaptation.settings import Settings, plain_fields
 from shiftcal.errors import InputError, UnknownName
-
-
-class Pass(NamedTuple):
-    """What a network gives for a batch.
-
-    Attributes:
-        features: After the bottleneck, ``(b, d)``.
-        logits: ``(b, k)``.
-    """
-
-    features: Any
-    logits: Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +95,7 @@ class Trainer(ABC):
         del width, n_classes
 
     @abstractmethod
-    def transfer(self, source: Pass, target: Pass, extra: Any, step: int) -> Any:
+    def transfer(self, source: Domain, target: Domain, extra: Any, step: int) -> Any:
         """The transfer loss of a batch, a scalar; not yet multiplied with ``trade_off``.
 
         Args:

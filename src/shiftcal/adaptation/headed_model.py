@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.adaptation._torch import torch
-from shiftcal.adaptation.base import Pass
+from shiftcal.adaptation.passes import Pass
 from shiftcal.adaptation.feature_model import FeatureModel
 from shiftcal.adaptation.network import Classifier
 from shiftcal.adaptation.weights import weights_digest

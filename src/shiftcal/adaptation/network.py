@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from shiftcal.adaptation._torch import functional, nn, torch
-from shiftcal.adaptation.base import Pass, Trainer
+from shiftcal.adaptation.base import Trainer
 from shiftcal.adaptation.losses._joined import joined
+from shiftcal.adaptation.passes import Pass, halves
 
 
 class Classifier(nn.Module):
@@ -82,19 +83,18 @@ class Objective(nn.Module):
         if not self.trainer.adapts:
             loss = functional.cross_entropy(self.classifier(source), labels)
             return Losses(loss, loss, torch.zeros((), device=loss.device))
-        ours, theirs = self._passes(source, target)
+        ours, theirs = halves(self._both(source, target), len(source))
         loss = functional.cross_entropy(ours.logits, labels)
         transfer = self.trainer.transfer(ours, theirs, self.extra, step)
         return Losses(torch.add(loss, transfer, alpha=self.trainer.trade_off), loss, transfer)
 
-    def _passes(self, source: Any, target: Any) -> tuple[Pass, Pass]:
+    def _both(self, source: Any, target: Any) -> Pass:
         backbone = self.classifier.backbone
         if self.trainer.joint:
             x = backbone(joined(source, target))
         else:
-            x = torch.cat((backbone(source), backbone(target)))
-        features, logits = (each.split(len(source)) for each in self.classifier.after_backbone(x))
-        return Pass(features[0], logits[0]), Pass(features[1], logits[1])
+            x = joined(backbone(source), backbone(target))
+        return self.classifier.after_backbone(x)
 
 
 def make_objective(

@@ -29,7 +29,7 @@ class Batch(NamedTuple):
     z: Any
 
     def layers(self):
-        return (self.f, self.y.softmax(1)), (self.g, self.z.softmax(1))
+        return torch.cat([self.f, self.g]), torch.cat([self.y, self.z]).softmax(1)
 
 
 LOSSES = {
@@ -39,7 +39,7 @@ LOSSES = {
     "jmmd linear": lambda at: jmmd(*at.layers(), linear=True),
     "domain_loss": lambda at: domain_loss(at.f[:, :1], at.g[:, :1]),
     "margin_disparity": lambda at: margin_disparity(at.z, at.y, at.y, at.z),
-    "stepwise_norm": lambda at: stepwise_norm(at.f, at.g),
+    "stepwise_norm": lambda at: stepwise_norm(torch.cat([at.f, at.g]), domains=2),
     "class_confusion": lambda at: class_confusion(at.z),
 }
 PLAIN = ("domain_loss", "margin_disparity")

@@ -31,7 +31,13 @@ def tensors(*arrays, dtype=torch.float64):
 
 
 def loss(layers, **options):
-    return jmmd(layers[:2], layers[2:], **options)
+    return jmmd(*both(layers), **options)
+
+
+def both(layers):
+    """Features, then outputs, of source and target together."""
+    f, p, g, q = layers
+    return torch.cat([f, g]), torch.cat([p, q])
 
 
 def mean_distance(f, g):
@@ -186,8 +192,10 @@ def test_one_row_is_refused():
 
 def test_layers_of_different_sizes_are_refused():
     f, p, g, q = tensors(*draw(4))
-    with pytest.raises(InputError, match=r"same shape .* got \(4, 4\) and \(3, 4\)"):
+    with pytest.raises(InputError, match="as many of the target; got 8 and 7 rows"):
         loss([f, p, g, q[:3]])
+    with pytest.raises(InputError, match="as many of the target; got 7 and 7 rows"):
+        loss([f, p, g[:3], q[:3]])
 
 
 @BOTH
@@ -215,9 +223,9 @@ def test_of_logits_it_is_that_of_their_softmax_with_its_gradient(linear):
     f, _, g, _ = draw(6)
     rng = np.random.default_rng(3)
     layers = tensors(f, *rng.standard_normal((1, 6, 4)), g, *rng.standard_normal((1, 6, 4)))
-    found = jmmd_of_logits(layers[:2], layers[2:], linear=linear, sigma=0.4)
+    found = jmmd_of_logits(*both(layers), linear=linear, sigma=0.4)
     f, y, g, z = layers
-    expected = jmmd((f, y.softmax(1)), (g, z.softmax(1)), linear=linear, sigma=0.4)
+    expected = loss([f, y.softmax(1), g, z.softmax(1)], linear=linear, sigma=0.4)
     torch.testing.assert_close(found, expected)
     for one, other in zip(
         torch.autograd.grad(2 * found, layers),
@@ -229,7 +237,7 @@ def test_of_logits_it_is_that_of_their_softmax_with_its_gradient(linear):
 
 def test_logits_of_one_row_or_of_different_sizes_are_refused():
     f, y, g, z = tensors(*draw(4))
-    with pytest.raises(InputError, match=r"same shape .* got \(4, 4\) and \(3, 4\)"):
-        jmmd_of_logits((f, y), (g, z[:3]))
+    with pytest.raises(InputError, match="as many of the target; got 8 and 7 rows"):
+        jmmd_of_logits(*both([f, y, g, z[:3]]))
     with pytest.raises(InputError, match="at least 2; got 1"):
-        jmmd_of_logits((f[:1], y[:1]), (g[:1], z[:1]))
+        jmmd_of_logits(*both([f[:1], y[:1], g[:1], z[:1]]))

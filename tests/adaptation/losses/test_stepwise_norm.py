@@ -55,7 +55,7 @@ def test_the_step_is_one_by_default():
 
 def test_two_domains_are_the_sum_of_each_alone():
     both, alone = ([tensor(draw(6, 5)), tensor(2 - draw(6, 5))] for _ in range(2))
-    loss = stepwise_norm(*both, delta=0.3)
+    loss = stepwise_norm(torch.cat(both), domains=2, delta=0.3)
     apart = sum(stepwise_norm(each, delta=0.3) for each in alone)
     assert loss.item() == pytest.approx(apart.item(), rel=1e-15)
     (3 * loss).backward()

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from shiftcal.adaptation.base import Pass
+from shiftcal.adaptation.passes import Pass
 from shiftcal.adaptation.trainers.cdan import CDAN
 from shiftcal.adaptation.trainers.mdd import MDD
 from shiftcal.errors import InputError

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from shiftcal.adaptation.base import Pass
+from shiftcal.adaptation.passes import Pass
 from shiftcal.adaptation.trainers.dan import DAN
 from shiftcal.adaptation.trainers.jan import JAN
 from shiftcal.adaptation.trainers.mcc import MCC

@@ -20,10 +20,29 @@ def check_batches(source: Any, target: Any) -> None:
             "source and target batches must have the same shape to be compared; got "
             f"{tuple(source.shape)} and {tuple(target.shape)}. Drop the rows left over."
         )
-    if len(source) < 2:
+    _check_rows(len(source))
+
+
+def check_halves(*layers: Any) -> None:
+    """Refuse layers of a batch whose halves, source and target, cannot be compared.
+
+    Raises:
+        InputError: If they differ in their number of rows, or it is odd, or 2.
+    """
+    rows = [len(layer) for layer in layers]
+    if rows[0] % 2 or any(n != rows[0] for n in rows):
+        raise InputError(
+            "every layer must have the rows of the source and then as many of the target; got "
+            f"{' and '.join(map(str, rows))} rows. Drop the rows left over."
+        )
+    _check_rows(rows[0] // 2)
+
+
+def _check_rows(b: int) -> None:
+    if b < 2:
         raise InputError(
             "a discrepancy compares rows of one domain with one another, so a batch must have at "
-            f"least 2; got {len(source)}. Use a larger batch_size."
+            f"least 2; got {b}. Use a larger batch_size."
         )
 
 

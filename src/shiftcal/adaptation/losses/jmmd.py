@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from shiftcal.adaptation._torch import torch
 from shiftcal.adaptation.losses._analytic import Outcome, analytic
-from shiftcal.adaptation.losses._joined import joined
-from shiftcal.adaptation.losses._pairs import check_batches, pair_weights
+from shiftcal.adaptation.losses._pairs import check_halves, pair_weights
 from shiftcal.adaptation.losses.kernels import (
     ALPHAS,
     TINY,
@@ -19,68 +17,46 @@ from shiftcal.adaptation.losses.kernels import (
 )
 
 
-def jmmd(
-    source_layers: Sequence[Any],
-    target_layers: Sequence[Any],
-    *,
-    linear: bool = False,
-    sigma: float = 0.92,
-) -> Any:
-    """How far two samples of features and predictions are apart.
+def jmmd(features: Any, outputs: Any, *, linear: bool = False, sigma: float = 0.92) -> Any:
+    """How far source and target are apart in features and predictions together.
 
     The estimates are those of :func:`~shiftcal.adaptation.losses.mmd.mk_mmd`, and the kernel is the
     product of ``multi_gaussian`` of the features and ``exp(-||p - q||² / (2 sigma²))`` of the
     predictions.
 
     Args:
-        source_layers: Features ``(b, d)`` and softmax outputs ``(b, k)``.
-        target_layers: The same of the target.
+        features: Rows of the source, then as many of the target, ``(2b, d)``.
+        outputs: Softmax outputs of the same rows, ``(2b, k)``.
         linear: The linear-time estimate, else the quadratic one.
         sigma: Width of the predictions' kernel.
 
     Raises:
-        InputError: If the shapes differ, or there is one row.
+        InputError: If there are not as many rows of both domains, or only one of each.
     """
-    rate = -0.5 / sigma**2
-    return analytic(
-        lambda x, outputs: _rule(x, outputs, linear, rate), *_both(source_layers, target_layers)
-    )
+    check_halves(features, outputs)
+    return analytic(lambda x, y: _rule(x, y, linear, sigma), features, outputs)
 
 
 def jmmd_of_logits(
-    source: Sequence[Any], target: Sequence[Any], *, linear: bool = False, sigma: float = 0.92
+    features: Any, logits: Any, *, linear: bool = False, sigma: float = 0.92
 ) -> Any:
     """:func:`jmmd` of features and the softmax of logits, with the gradient by the logits.
 
-    Args:
-        source: Features ``(b, d)`` and logits ``(b, k)``.
-        target: The same of the target.
-        linear: The linear-time estimate, else the quadratic one.
-        sigma: Width of the predictions' kernel.
-
-    Raises:
-        InputError: If the shapes differ, or there is one row.
+    It takes and raises what :func:`jmmd` does.
     """
-    rate = -0.5 / sigma**2
+    check_halves(features, logits)
 
-    def rule(features: Any, logits: Any) -> Outcome:
-        p = logits.softmax(1)
-        value, (of_features, of_outputs) = _rule(features, p, linear, rate)
+    def rule(x: Any, z: Any) -> Outcome:
+        p = z.softmax(1)
+        value, (of_features, of_outputs) = _rule(x, p, linear, sigma)
         slope = of_outputs.mul_(p)
         return value, (of_features, slope.sub_(p * slope.sum(1, keepdim=True)))
 
-    return analytic(rule, *_both(source, target))
+    return analytic(rule, features, logits)
 
 
-def _both(source_layers: Sequence[Any], target_layers: Sequence[Any]) -> list[Any]:
-    """Each layer of source and target, one after the other."""
-    pairs = list(zip(source_layers, target_layers, strict=True))
-    for ours, theirs in pairs:
-        check_batches(ours, theirs)
-    return [joined(*layers) for layers in pairs]
-
-
-def _rule(features: Any, outputs: Any, linear: bool, rate: float) -> Outcome:
+def _rule(features: Any, outputs: Any, linear: bool, sigma: float) -> Outcome:
+    rate = -0.5 / sigma**2
     x = features - features[0]
     n = len(x)
     weights = pair_weights(n // 2, linear=linear, peak=len(ALPHAS), dtype=x.dtype, device=x.device)

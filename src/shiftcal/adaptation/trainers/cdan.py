@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from shiftcal._checks import check_count, check_flag, check_not_negative
-from shiftcal.adaptation.base import Pass, Trainer
+from shiftcal.adaptation.base import Trainer
+from shiftcal.adaptation.passes import Domain, together
 from shiftcal.adaptation.settings import Settings
 
 
@@ -64,20 +65,19 @@ class CDAN(Trainer):
 
         return discriminator(width * n_classes, self.hidden)
 
-    def transfer(self, source: Pass, target: Pass, extra: Any, step: int) -> Any:
+    def transfer(self, source: Domain, target: Domain, extra: Any, step: int) -> Any:
         """The discriminator's loss."""
-        from shiftcal.adaptation.losses._joined import joined
         from shiftcal.adaptation.losses.adversary import adversarial_loss, takes
         from shiftcal.adaptation.losses.conditional import domain_loss, entropy_weights, outer
         from shiftcal.adaptation.losses.reversal import reverse, warm_start
 
         coefficient = warm_start(step, hi=self.reversal, max_iters=self.warm_up)
-        probabilities = joined(source.logits, target.logits).detach().softmax(dim=1)
-        features = joined(source.features, target.features)
+        features, logits = together(source, target)
+        probabilities = logits.detach().softmax(dim=1)
         weights = entropy_weights(probabilities) if self.entropy else None
         if takes(extra, probabilities, features):
             return adversarial_loss(extra, probabilities, features, weights, reversal=coefficient)
         # The outer product is linear in the features: turning their gradient turns its.
         told = extra(outer(probabilities, reverse(features, coefficient)))
-        ours, theirs = told.split(len(source.logits))
+        ours, theirs = told.chunk(2)
         return domain_loss(ours, theirs, weights)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from shiftcal._checks import check_flag
-from shiftcal.adaptation.base import Pass, Trainer
+from shiftcal.adaptation.base import Trainer
+from shiftcal.adaptation.passes import Domain
 from shiftcal.adaptation.settings import Settings
 
 
@@ -46,7 +47,7 @@ class DAN(Trainer):
 
         return linear_bottleneck(n_in, width, norm=False, dropout=0.5)
 
-    def transfer(self, source: Pass, target: Pass, extra: Any, step: int) -> Any:
+    def transfer(self, source: Domain, target: Domain, extra: Any, step: int) -> Any:
         """The discrepancy of the features."""
         from shiftcal.adaptation.losses.mmd import mk_mmd
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from shiftcal._checks import check_flag, check_positive
-from shiftcal.adaptation.base import Pass, Trainer
+from shiftcal.adaptation.base import Trainer
+from shiftcal.adaptation.passes import Domain, together
 from shiftcal.adaptation.settings import Settings
 
 
@@ -48,8 +49,9 @@ class JAN(Trainer):
 
         return linear_bottleneck(n_in, width, dropout=0.5)
 
-    def transfer(self, source: Pass, target: Pass, extra: Any, step: int) -> Any:
+    def transfer(self, source: Domain, target: Domain, extra: Any, step: int) -> Any:
         """The discrepancy of features and probabilities together."""
         from shiftcal.adaptation.losses.jmmd import jmmd_of_logits
 
-        return jmmd_of_logits(source, target, linear=self.linear, sigma=self.sigma)
+        both = together(source, target)
+        return jmmd_of_logits(*both, linear=self.linear, sigma=self.sigma)

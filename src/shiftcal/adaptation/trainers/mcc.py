@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from shiftcal._checks import check_positive
-from shiftcal.adaptation.base import Pass, Trainer
+from shiftcal.adaptation.base import Trainer
+from shiftcal.adaptation.passes import Domain
 from shiftcal.adaptation.settings import Settings
 
 
@@ -42,7 +43,7 @@ class MCC(Trainer):
         super().__post_init__()
         check_positive(self.temperature, name="temperature")
 
-    def transfer(self, source: Pass, target: Pass, extra: Any, step: int) -> Any:
+    def transfer(self, source: Domain, target: Domain, extra: Any, step: int) -> Any:
         """The target's class confusion."""
         from shiftcal.adaptation.losses.confusion import class_confusion
 

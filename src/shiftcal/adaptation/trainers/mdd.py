@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from shiftcal._checks import check_count, check_not_negative
-from shiftcal.adaptation.base import Pass, Trainer
+from shiftcal.adaptation.base import Trainer
+from shiftcal.adaptation.passes import Domain, together
 from shiftcal.adaptation.settings import Settings
 
 
@@ -80,13 +81,12 @@ class MDD(Trainer):
         """The adversarial head, made like the main one."""
         return self.head(width, n_classes)
 
-    def transfer(self, source: Pass, target: Pass, extra: Any, step: int) -> Any:
+    def transfer(self, source: Domain, target: Domain, extra: Any, step: int) -> Any:
         """The adversarial head's loss."""
-        from shiftcal.adaptation.losses._joined import joined
         from shiftcal.adaptation.losses.margin import margin_disparity
         from shiftcal.adaptation.losses.reversal import reverse, warm_start
 
         coefficient = warm_start(step, hi=self.reversal, max_iters=self.warm_up)
-        features = reverse(joined(source.features, target.features), coefficient)
-        ours, theirs = extra(features).split(len(source.logits))
+        features, _ = together(source, target)
+        ours, theirs = extra(reverse(features, coefficient)).chunk(2)
         return margin_disparity(source.logits, ours, target.logits, theirs, margin=self.margin)

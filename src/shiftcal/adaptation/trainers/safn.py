@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from shiftcal._checks import check_not_negative
-from shiftcal.adaptation.base import Pass, Trainer
+from shiftcal.adaptation.base import Trainer
+from shiftcal.adaptation.passes import Domain, together
 from shiftcal.adaptation.settings import Settings
 
 
@@ -71,8 +72,8 @@ class SAFN(Trainer):
         draw_layers(made, deviation=0.01, bias_deviation=0.01)
         return made
 
-    def transfer(self, source: Pass, target: Pass, extra: Any, step: int) -> Any:
+    def transfer(self, source: Domain, target: Domain, extra: Any, step: int) -> Any:
         """How far the norms are from what they are to be, in both domains."""
         from shiftcal.adaptation.losses.norms import stepwise_norm
 
-        return stepwise_norm(source.features, target.features, delta=self.delta)
+        return stepwise_norm(together(source, target).features, domains=2, delta=self.delta)
