@@ -99,3 +99,15 @@ def test_it_is_had_only_where_it_is_the_same():
     assert not takes(made, p.to("meta"), f.to("meta"))
     with torch.autocast("cpu", torch.bfloat16):
         assert not takes(made, p, f)
+
+
+def test_gradients_that_are_added_up_do_not_change_the_kept_ones():
+    made, p, f, weights = drawn()
+    loss = adversarial_loss(made, p, f, weights, reversal=1.0)
+    given = [f, *made.parameters()]
+    loss.backward(retain_graph=True)
+    first = [one.grad.clone() for one in given]
+    for times in (2, 3):
+        loss.backward(retain_graph=True)
+        for one, alone in zip(given, first, strict=True):
+            torch.testing.assert_close(one.grad, times * alone)

@@ -58,78 +58,54 @@ def adversarial_loss(
 class _Adversary(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, given: Any, features: Any, *parameters: Any) -> Any:
-        from shiftcal.adaptation.losses.discriminator_kernels import told_apart
+        from shiftcal.adaptation.losses import discriminator_kernels as kernels
 
         probabilities, weights, factor, norms = given
         w1, b1, g1, c1, w2, b2, g2, c2, w3, b3 = (one.detach() for one in parameters)
-        z1 = _contracted(features @ w1.view(-1, features.shape[1]).t(), probabilities, b1)
-        h1, stats1 = _normalised(z1, g1, c1, norms[0])
-        z2 = torch.addmm(b2, h1, w2.t())
-        h2, stats2 = _normalised(z2, g2, c2, norms[1])
-        logits = torch.addmv(b3, h2, w3[0])
-        slopes = torch.empty_like(logits)
-        counts = logits.new_empty(0) if weights is None else weights.to(logits.dtype)
-        value = told_apart(logits.numpy(), counts.numpy(), slopes.numpy())
-        back2, of_norm2 = _back(torch.outer(slopes, w3[0]), z2, h2, g2, stats2)
-        back1, of_norm1 = _back(back2 @ w2, z1, h1, g1, stats1)
+        p, last = probabilities.numpy(), (w3[0].numpy(), b3.numpy())
+        weights = features.new_empty(0) if weights is None else weights.to(features.dtype)
+        first, second = _layer(g1, c1, norms[0]), _layer(g2, c2, norms[1])
+        products = features @ w1.view(-1, features.shape[1]).t()
+        n, d = len(features), len(b1)
+
+        found, h = features.new_empty((n + 2, d)).numpy(), features.new_empty((n, d))
+        rates = norms[0].eps, norms[0].momentum
+        kernels.first_layer(products.numpy(), p, b1.numpy(), first, rates, found, h.numpy())
+
+        z = torch.addmm(b2, h, w2.t())
+        back, slopes = torch.empty_like(z), z.new_empty((2, 3, d))
+        of_last, rates = z.new_empty(d + 1), (norms[1].eps, norms[1].momentum)
+        value = kernels.told_apart(
+            *(z.numpy(), second, rates, last, weights.numpy()),
+            *(back.numpy(), slopes[1].numpy(), of_last.numpy()),
+        )
+        each, by_h = products, back @ w2  # nobody needs the products any more
+        kernels.first_back(
+            found, h.numpy(), first[0], p, slopes[0].numpy(), by_h.numpy(), each.numpy()
+        )
         ctx.save_for_backward(features, parameters[0])
-        ctx.rest = probabilities, factor
-        ctx.found = back1, of_norm1, h1, back2, of_norm2, h2, slopes
-        return logits.new_full((), value)
+        (g1, c1, b1), (g2, c2, b2) = slopes
+        # As they are kept here, autograd copies them before it adds anything to them.
+        ctx.small = b1, g1, c1, back.t() @ h, b2, g2, c2, of_last[:-1].unsqueeze(0), of_last[-1:]
+        ctx.rest = factor, each
+        return z.new_full((), value)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Any) -> Any:
         features, w1 = ctx.saved_tensors
-        probabilities, factor = ctx.rest
-        back1, of_norm1, h1, back2, of_norm2, h2, slopes = ctx.found
+        (factor, each), small = ctx.rest, ctx.small
         if grad.item() != 1:
-            back1, of_norm1, back2, of_norm2, slopes = (
-                one * grad for one in (back1, of_norm1, back2, of_norm2, slopes)
-            )
-        each = _expanded(back1, probabilities)
+            each, small = each * grad, [one * grad for one in small]
         return (
             None,
             (each @ w1.view(-1, features.shape[1])).mul_(factor),
             (each.t() @ features).view_as(w1),
-            *(back1.sum(0), of_norm1[0], of_norm1[1]),
-            *(back2.t() @ h1, back2.sum(0), of_norm2[0], of_norm2[1]),
-            *((slopes @ h2).unsqueeze(0), slopes.sum().unsqueeze(0)),
+            *small,
         )
 
 
-def _contracted(products: Any, probabilities: Any, bias: Any) -> Any:
-    from shiftcal.adaptation.losses.discriminator_kernels import contract
-
-    out = products.new_empty((len(products), len(bias)))
-    contract(products.numpy(), probabilities.numpy(), bias.numpy(), out.numpy())
-    return out
-
-
-def _expanded(grad: Any, probabilities: Any) -> Any:
-    from shiftcal.adaptation.losses.discriminator_kernels import expand
-
-    out = grad.new_empty((len(grad), grad.shape[1] * probabilities.shape[1]))
-    expand(grad.numpy(), probabilities.numpy(), out.numpy())
-    return out
-
-
-def _normalised(z: Any, weight: Any, bias: Any, norm: Any) -> tuple[Any, Any]:
-    from shiftcal.adaptation.losses.discriminator_kernels import normalise
-
-    norm.num_batches_tracked.add_(1)
-    out, stats = torch.empty_like(z), z.new_empty((2, z.shape[1]))
-    scale = (weight.numpy(), bias.numpy())
-    running = (norm.running_mean.numpy(), norm.running_var.numpy())
-    normalise(z.numpy(), scale, running, norm.eps, norm.momentum, stats.numpy(), out.numpy())
-    return out, stats
-
-
-def _back(grad: Any, *found: Any) -> tuple[Any, Any]:
-    """Gradients by ``z`` and by the scale; what was found is ``z``, ``out``, weight and stats."""
-    from shiftcal.adaptation.losses.discriminator_kernels import normalise_back
-
-    back, slopes = torch.empty_like(grad), torch.empty_like(found[-1])
-    arrays = [one.numpy() for one in (grad, *found, slopes, back)]
-    normalise_back(*arrays)
-    return back, slopes
+def _layer(weight: Any, bias: Any, norm: Any) -> tuple[Any, ...]:
+    """A hidden layer as the kernels want it."""
+    buffers = norm.running_mean, norm.running_var, norm.num_batches_tracked
+    return tuple(one.numpy() for one in (weight, bias, *buffers))
