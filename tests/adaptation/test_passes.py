@@ -31,9 +31,9 @@ def test_halves_together_are_the_batch_itself():
 @pytest.mark.parametrize(
     "given",
     [
-        lambda a, b: tuple(reversed(halves(a, 3))),
+        lambda a, _: tuple(reversed(halves(a, 3))),
         lambda a, b: (halves(a, 3)[0], halves(b, 3)[1]),
-        lambda a, b: (halves(a, 3)[0], halves(a, 3)[0]),
+        lambda a, _: (halves(a, 3)[0], halves(a, 3)[0]),
         lambda a, b: (halves(a, 3)[0], Pass(b.features[:3], b.logits[:3])),
         lambda a, b: (a, b),
     ],

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.adaptation._torch import torch
-from shiftcal.adaptation.passes import Pass
 from shiftcal.adaptation.feature_model import FeatureModel
 from shiftcal.adaptation.network import Classifier
+from shiftcal.adaptation.passes import Pass
 from shiftcal.adaptation.weights import weights_digest
 from shiftcal.models._fingerprint import digest
 from shiftcal.models._wrapped import WrappedModel

@@ -8,6 +8,7 @@ from shiftcal.adaptation._torch import functional, nn, torch
 from shiftcal.adaptation.base import Trainer
 from shiftcal.adaptation.losses._joined import joined
 from shiftcal.adaptation.passes import Pass, halves
+from shiftcal.adaptation.straight import straight
 
 
 class Classifier(nn.Module):
@@ -39,8 +40,8 @@ class Classifier(nn.Module):
 
     def after_backbone(self, x: Any) -> Pass:
         """The same from the backbone's features ``(b, n_features)``."""
-        features = self.bottleneck(x)
-        return Pass(features, self.head(features))
+        features = straight(self.bottleneck, x)
+        return Pass(features, straight(self.head, features))
 
     def forward(self, x: Any) -> Any:
         """Logits ``(b, n_classes)``."""

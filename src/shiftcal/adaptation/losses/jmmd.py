@@ -37,9 +37,7 @@ def jmmd(features: Any, outputs: Any, *, linear: bool = False, sigma: float = 0.
     return analytic(lambda x, y: _rule(x, y, linear, sigma), features, outputs)
 
 
-def jmmd_of_logits(
-    features: Any, logits: Any, *, linear: bool = False, sigma: float = 0.92
-) -> Any:
+def jmmd_of_logits(features: Any, logits: Any, *, linear: bool = False, sigma: float = 0.92) -> Any:
     """:func:`jmmd` of features and the softmax of logits, with the gradient by the logits.
 
     It takes and raises what :func:`jmmd` does.

@@ -85,8 +85,9 @@ class MDD(Trainer):
         """The adversarial head's loss."""
         from shiftcal.adaptation.losses.margin import margin_disparity
         from shiftcal.adaptation.losses.reversal import reverse, warm_start
+        from shiftcal.adaptation.straight import straight
 
         coefficient = warm_start(step, hi=self.reversal, max_iters=self.warm_up)
         features, _ = together(source, target)
-        ours, theirs = extra(reverse(features, coefficient)).chunk(2)
+        ours, theirs = straight(extra, reverse(features, coefficient)).chunk(2)
         return margin_disparity(source.logits, ours, target.logits, theirs, margin=self.margin)
