@@ -336,14 +336,23 @@ def sharding_plan():
 
 
 def adaptation_speed():
-    seconds = load("adaptation", SPEED)["median_seconds"]
-    plain, alone, as_many = list(seconds)[:3]
+    threads = load("adaptation", SPEED)["threads"]
+    found = {
+        number: {name: sorted(each) for name, each in one["times_plain"].items()}
+        for number, one in threads.items()
+    }
+    header = ["", *(f"{n} thread{'s' if n != '1' else ''}" for n in found)]
     rows = [
-        [f"`{name}`", *(f"{spent / seconds[other]:.2f}" for other in (plain, as_many, alone))]
-        for name, spent in seconds.items()
-        if name not in (plain, as_many)
+        [
+            f"`{name}`" if "," not in name else "`source-only`, 64 rows",
+            *(
+                f"{statistics.median(one[name]):.2f} ({one[name][0]:.2f} to {one[name][-1]:.2f})"
+                for one in found.values()
+            ),
+        ]
+        for name in next(iter(found.values()))
     ]
-    return markdown(["", "x plain loop", "x ours, 64 rows", "x ours, 32 rows"], rows)
+    return markdown(header, rows)
 
 
 def study_speed():

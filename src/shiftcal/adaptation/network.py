@@ -84,7 +84,7 @@ class Objective(nn.Module):
         if not self.trainer.adapts:
             loss = functional.cross_entropy(self.classifier(source), labels)
             return Losses(loss, loss, torch.zeros((), device=loss.device))
-        ours, theirs = halves(self._both(source, target), len(source))
+        ours, theirs = halves(self._both(source, target), source.shape[0])
         loss = functional.cross_entropy(ours.logits, labels)
         transfer = self.trainer.transfer(ours, theirs, self.extra, step)
         return Losses(torch.add(loss, transfer, alpha=self.trainer.trade_off), loss, transfer)

@@ -51,7 +51,7 @@ Domain = Pass | Half
 
 def halves(whole: Pass, n_source: int) -> tuple[Half, Half]:
     """The first ``n_source`` rows of a batch, which are the source's, and the rest."""
-    return Half(whole, 0, n_source), Half(whole, n_source, len(whole.logits))
+    return Half(whole, 0, n_source), Half(whole, n_source, whole.logits.shape[0])
 
 
 def together(source: Domain, target: Domain) -> Pass:

@@ -47,7 +47,7 @@ def _linear(layer: Any, x: Any) -> Any:
 
 
 def _batch_norm(layer: Any, x: Any) -> Any:
-    if not _is_usual(layer) or len(x) < 2:
+    if not _is_usual(layer) or x.shape[0] < 2:
         return layer(x)
     layer._buffers["num_batches_tracked"].add_(1)
     return _normalised(layer, x)
@@ -55,7 +55,7 @@ def _batch_norm(layer: Any, x: Any) -> Any:
 
 def _apart(layer: Any, x: Any) -> Any:
     source, target = x.chunk(2)
-    if not _is_usual(layer) or min(len(source), len(target)) < 2:
+    if not _is_usual(layer) or min(source.shape[0], target.shape[0]) < 2:
         return layer(x)
     layer._buffers["num_batches_tracked"].add_(2)
     return torch.cat((_normalised(layer, source), _normalised(layer, target)))

@@ -85,15 +85,15 @@ class ArrayFeed(Feed):
 
     def _halves(self, ours: Any, theirs: Any) -> Any:
         """Inputs of both domains, as the parts of one tensor: whoever joins them copies nothing."""
-        size = (len(ours) + len(theirs), *self._source.shape[1:])
-        source, target = torch.empty(size, dtype=self._source.dtype).split(len(ours))
+        b = self._each["batch_size"]
+        source, target = self._source.new_empty((2 * b, *self._source.shape[1:])).split(b)
         torch.index_select(self._source, 0, ours, out=source)
         torch.index_select(self._target, 0, theirs, out=target)
         return source, target
 
     def _chosen(self, inputs: Any, step: int, domain: int) -> Any:
         key = (self._seed, domain)
-        return torch.from_numpy(indices(len(inputs), step, key=key, **self._each))
+        return torch.from_numpy(indices(inputs.shape[0], step, key=key, **self._each))
 
     def _taken(self, inputs: Any, chosen: Any, step: int, domain: int) -> Any:
         taken = inputs.index_select(0, chosen)

@@ -25,12 +25,13 @@ def joined(source: Any, target: Any) -> Any:
 
 def _are_parts(whole: Any, first: Any, second: Any) -> bool:
     return (
-        whole.shape == (len(first) + len(second), *first.shape[1:])
+        whole.shape[0] == first.shape[0] + second.shape[0]
+        and whole.shape[1:] == first.shape[1:]
         and first.shape[1:] == second.shape[1:]
         and first.requires_grad == second.requires_grad == whole.requires_grad
         and whole.is_contiguous()
         and first.is_contiguous()
         and second.is_contiguous()
-        and first.data_ptr() == whole.data_ptr()
-        and second.data_ptr() == whole[len(first) :].data_ptr()
+        and first.storage_offset() == whole.storage_offset()
+        and second.storage_offset() == whole.storage_offset() + first.numel()
     )

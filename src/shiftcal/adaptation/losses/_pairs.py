@@ -29,7 +29,7 @@ def check_halves(*layers: Any) -> None:
     Raises:
         InputError: If they differ in their number of rows, or it is odd, or 2.
     """
-    rows = [len(layer) for layer in layers]
+    rows = [layer.shape[0] for layer in layers]
     if rows[0] % 2 or any(n != rows[0] for n in rows):
         raise InputError(
             "every layer must have the rows of the source and then as many of the target; got "

@@ -22,7 +22,7 @@ def takes(discriminator: Any, probabilities: Any, features: Any) -> bool:
         and features.dtype in (torch.float32, torch.float64)
         and tuple(map(type, layers)) == _LAYERS
         and probabilities.dtype == layers[0].weight.dtype == features.dtype
-        and len(features) > 2
+        and features.shape[0] > 2
         and not torch.is_autocast_enabled("cpu")
     )
 
@@ -66,7 +66,7 @@ class _Adversary(torch.autograd.Function):
         weights = features.new_empty(0) if weights is None else weights.to(features.dtype)
         first, second = _layer(g1, c1, norms[0]), _layer(g2, c2, norms[1])
         products = features @ w1.view(-1, features.shape[1]).t()
-        n, d = len(features), len(b1)
+        n, d = features.shape[0], b1.shape[0]
 
         found, h = features.new_empty((n + 2, d)).numpy(), features.new_empty((n, d))
         rates = norms[0].eps, norms[0].momentum

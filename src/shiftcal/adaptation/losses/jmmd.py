@@ -56,7 +56,7 @@ def jmmd_of_logits(features: Any, logits: Any, *, linear: bool = False, sigma: f
 def _rule(features: Any, outputs: Any, linear: bool, sigma: float) -> Outcome:
     rate = -0.5 / sigma**2
     x = features - features[0]
-    n = len(x)
+    n = x.shape[0]
     weights = pair_weights(n // 2, linear=linear, peak=len(ALPHAS), dtype=x.dtype, device=x.device)
     joint = _compiled if x.device.type == "cpu" else _joint
     return joint(x, outputs, weights, rate)
@@ -65,7 +65,7 @@ def _rule(features: Any, outputs: Any, linear: bool, sigma: float) -> Outcome:
 def _compiled(x: Any, outputs: Any, weights: Any, rate: float) -> Outcome:
     from shiftcal.adaptation.losses.joint_kernels import joint_discrepancy
 
-    n = len(x)
+    n = x.shape[0]
     products, output_products = x @ x.t(), outputs @ outputs.t()
     pulls, output_pulls = torch.empty_like(products), torch.empty_like(products)
     value = joint_discrepancy(
@@ -80,7 +80,7 @@ def _compiled(x: Any, outputs: Any, weights: Any, rate: float) -> Outcome:
 
 
 def _joint(x: Any, outputs: Any, weights: Any, rate: float) -> Outcome:
-    n = len(x)
+    n = x.shape[0]
     sq_dist = squared_distances(x).flatten()
     rates = kernel_rates(sq_dist.sum(), n * n, ALPHAS)
     kernels = multi_kernel(sq_dist, rates)

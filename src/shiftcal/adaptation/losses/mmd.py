@@ -45,7 +45,7 @@ def mk_mmd(
 
 
 def _linear(x: Any, alphas: tuple[float, ...]) -> Outcome:
-    b, d = len(x) // 2, x.shape[1]
+    b, d = x.shape[0] // 2, x.shape[1]
     other, signs = next_rows(b, x.dtype, x.device)
     apart = x - x.index_select(0, other).view(2, 2 * b, d)
     sq_dist = torch.linalg.vecdot(apart, apart).flatten()

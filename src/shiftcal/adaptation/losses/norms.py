@@ -25,7 +25,7 @@ def stepwise_norm(features: Any, *, delta: float = 1.0, domains: int = 1) -> Any
 
     def rule(f: Any) -> Outcome:
         norms = torch.linalg.vector_norm(f, dim=1, keepdim=True).clamp_min_(_TINY)
-        gradient = (f / norms).mul_(-2 * delta * domains / len(f))
+        gradient = (f / norms).mul_(-2 * delta * domains / f.shape[0])
         return f.new_full((), domains * delta**2), (gradient,)
 
     return analytic(rule, features)
