@@ -36,6 +36,17 @@ def test_the_help_lists_every_command_and_exit_status(shiftcal):
         assert re.search(rf"^ +{word} ", done.out, re.MULTILINE)
 
 
+@pytest.mark.parametrize("group", [(), ("data",)], ids=["shiftcal", "data"])
+def test_no_summary_is_cut_in_a_terminal_of_80_columns(shiftcal, monkeypatch, group):
+    monkeypatch.setenv("COLUMNS", "80")
+    listed = shiftcal(*group, "--help").out.partition("Commands:")[2]
+    names = TOP["data"].commands if group else TOP
+    for name in names:
+        (summary,) = re.findall(rf"^ +{name} +(.+)$", listed, re.MULTILINE)
+        assert summary.endswith(".")
+        assert not summary.endswith("...")
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_help_of_a_command_says_all(shiftcal, command):
     assert shiftcal(command, "-h").out == shiftcal(command, "--help").out

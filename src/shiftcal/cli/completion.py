@@ -66,7 +66,7 @@ def completion(
     ] = None,
     as_json: Json = False,
 ) -> Report | Ended:
-    """Print the script with which a shell completes commands, options and names."""
+    """Print the script with which a shell completes what you type."""
     if shell not in _SCRIPTS:
         from shiftcal._registry import suggest
 

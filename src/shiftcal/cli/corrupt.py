@@ -73,7 +73,7 @@ def corrupt(
     ] = None,
     as_json: Json = False,
 ) -> Report:
-    """Make corrupted copies of images; run again, it goes on where it stopped."""
+    """Make corrupted copies of images. Run again, it goes on where it stopped."""
     target = _one_of(place, output)
     severities = parse_severities(severity)
     corruptions = choose_corruptions(corruption, frost_photos)

@@ -39,7 +39,7 @@ def doctor(
     ] = False,
     as_json: Json = False,
 ) -> Report:
-    """Say what is installed, which extras are missing, and what may be in the way."""
+    """Say what is installed, and what is missing or in the way."""
     from shiftcal.cli import _doctor_machine
     from shiftcal.cli._doctor_packages import required
 

@@ -64,7 +64,7 @@ def gallery(
     crop: Crop = None,
     as_json: Json = False,
 ) -> Report:
-    """Draw an image under all corruptions, or under one at all severities."""
+    """Draw an image under all corruptions, or one at all severities."""
     _check(image, output, corruption, others=severity is not None or paper)
     from shiftcal.corruptions._corrupt import check_table
     from shiftcal.report import gallery as figures

@@ -47,7 +47,7 @@ def merge(
     ] = False,
     as_json: Json = False,
 ) -> Report:
-    """Merge the parts of a job that was scored in shards, and judge the whole."""
+    """Merge what was scored in shards, and judge the whole."""
     only = statistics or output.suffix.lower() == ".json"
     _check_suffix(output, only=only)
     check_output(output, inputs=parts)

@@ -12,7 +12,7 @@ from shiftcal.cli._settings import settings_of
 
 
 def methods(as_json: Json = False) -> Report:
-    """List methods, calibration maps, metrics and corruptions with one line each."""
+    """List methods, calibration maps, metrics and corruptions. Each has one line."""
     document = {
         "methods": _methods(),
         "maps": _maps(),

@@ -149,7 +149,7 @@ def monitor(
         typer.Option("--json", help="Print JSON lines on stdout, one object each with a 'type'."),
     ] = False,
 ) -> Ended:
-    """Calibrate a stream of logits as it comes, and tell when it shifts."""
+    """Calibrate a stream of logits, and tell when it shifts."""
     return watch(
         spec,
         Fitting(method, set_ or [], estimator, window, half_life, false_alarms, save),

@@ -89,7 +89,7 @@ def reproduce(
     ] = False,
     as_json: Json = False,
 ) -> Report:
-    """Run a study, from images to tables and figures; run again, it goes on."""
+    """Run a study, from images to tables and figures. Run again, it goes on."""
     if list_studies:
         return _listed(as_json)
     if study is None:

@@ -98,7 +98,7 @@ def score(
     skip_bad: SkipBad = False,
     as_json: Json = False,
 ) -> Report:
-    """Score images with a model; run again, it goes on where it stopped."""
+    """Score images with a model. Run again, it goes on where it stopped."""
     part = parse_part(shard)
     if output is None and statistics is None:
         raise InputError("-o must name a file for the scores, or --statistics one for statistics.")

@@ -1,4 +1,4 @@
-"""The demonstration: a real model, real corruptions, every method, a report, in a minute.
+"""The demonstration: a real model, real corruptions, the methods, a report, in a minute.
 
 :func:`run_demo` takes a :class:`Subject`, which :func:`digits_subject` or :func:`cifar_subject`
 makes, and leaves files that every other command can be tried on.
