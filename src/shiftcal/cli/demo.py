@@ -37,7 +37,7 @@ def demo(
     ] = None,
     as_json: Json = False,
 ) -> Report:
-    """See it work in a minute: a model, a shift, the methods, a report."""
+    """See it work in a minute: model, shift, methods, report."""
     with _explained(), stdout_kept_for_results():
         found = _run(output, data)
     from shiftcal.cli._demo_text import text_of
