@@ -99,7 +99,7 @@ def card(
     seed: BootstrapSeed = 0,
     as_json: Json = False,
 ) -> Report:
-    """Write down what is known of a calibration. One file is for people, one for programs."""
+    """Write down what is known of a calibration. For people and for programs."""
     said = named(
         (bank_place, target_place),
         bank=bank, surrogates=None, target=target, source_train=source_train,

@@ -12,7 +12,7 @@ from shiftcal.cli._settings import settings_of
 
 
 def methods(as_json: Json = False) -> Report:
-    """List methods, calibration maps, metrics and corruptions. Each has one line."""
+    """List methods, calibration maps, metrics and corruptions. One line each."""
     document = {
         "methods": _methods(),
         "maps": _maps(),

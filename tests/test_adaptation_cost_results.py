@@ -10,7 +10,7 @@ import pytest
 
 from shiftcal import adaptation
 
-RESULT = Path(__file__).parents[2] / "benchmarks/speed/results/adaptation.json"
+RESULT = Path(__file__).parents[1] / "benchmarks/speed/results/adaptation.json"
 LIMITS = {"dan": 1.3, "jan": 1.3, "mcc": 1.3, "safn": 1.3, "cdan": 2.0, "mdd": 2.0}
 
 
