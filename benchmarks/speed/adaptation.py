@@ -42,9 +42,11 @@ LIMITS = {"dan": 1.3, "jan": 1.3, "mcc": 1.3, "safn": 1.3, "cdan": 2.0, "mdd": 2
 
 
 def plain(data: dict[str, np.ndarray]) -> Iterator[None]:
-    """The source alone, as a tutorial has it; stops after every slice of iterations."""
+    """The source alone, as a tutorial has it; stops before all and after slices of iterations."""
     trainer, settings = adaptation.get(ALONE).prepared("frozen")
-    network = make_objective(trainer, None, FEATURES, CLASSES, width=settings.bottleneck).classifier
+    made = make_objective(trainer, None, FEATURES, CLASSES, width=settings.bottleneck).classifier
+    network = torch.nn.Sequential(made.bottleneck, made.head)
+    yield
     tensors = torch.from_numpy(data["source"]), torch.from_numpy(data["labels"])
     loader = DataLoader(
         TensorDataset(*tensors), batch_size=settings.batch_size, shuffle=True, drop_last=True
@@ -83,6 +85,7 @@ class Along(Feed):
     def __init__(self, feed: Feed, other: Iterator[None]) -> None:
         self._feed, self._other = feed, other
         self.seconds = 0.0
+        next(other)  # its network, as ours, is made before the clock runs
 
     def batches(self, first: int, last: int) -> Iterator[Batch]:
         """The feed's own."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from shiftcal import adaptation
 from shiftcal.adaptation.base import Trainer
+from shiftcal.adaptation.headed_model import run_heads
 from shiftcal.adaptation.network import Classifier, make_objective
 
 
@@ -151,3 +154,14 @@ def test_the_same_seed_makes_the_same_network():
 def test_names_of_weights_say_where_they_belong():
     found = {name.partition(".")[0] for name in objective(Spy()).classifier.state_dict()}
     assert found == {"bottleneck", "head"}
+
+
+@pytest.mark.parametrize("name", adaptation.names())
+def test_heads_take_rows_one_at_a_time_outside_of_training(name):
+    made = objective(adaptation.get(name)()).classifier
+    source, _, target = batch()
+    x = torch.cat([source, target]).numpy()
+    together = run_heads(made, x)
+    for i in (0, 15):
+        alone = run_heads(made, x[i : i + 1])
+        np.testing.assert_allclose(alone.logits, together.logits[i : i + 1], rtol=1e-5, atol=1e-6)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from shiftcal.adaptation.passes import Pass, halves, together
+from shiftcal.adaptation.passes import Half, Pass, halves, together
 from shiftcal.errors import InputError
 
 
@@ -23,6 +23,15 @@ def test_halves_are_the_rows_of_the_source_and_the_rest():
         assert torch.equal(getattr(target, name), x[2:])
 
 
+def test_a_half_is_cut_once_and_unpacks_as_a_pass_does():
+    source, _ = halves(batch(), 3)
+    features, logits = source
+    assert features is source.features
+    assert logits is source.logits
+    (grad,) = torch.autograd.grad(source.features.square().sum(), source.features)
+    torch.testing.assert_close(grad, 2 * features)
+
+
 def test_halves_together_are_the_batch_itself():
     whole = batch()
     assert together(*halves(whole, 3)) is whole
@@ -34,14 +43,25 @@ def test_halves_together_are_the_batch_itself():
         lambda a, _: tuple(reversed(halves(a, 3))),
         lambda a, b: (halves(a, 3)[0], halves(b, 3)[1]),
         lambda a, _: (halves(a, 3)[0], halves(a, 3)[0]),
+        lambda a, _: (Half(a, 0, 2), Half(a, 2, 4)),
+        lambda a, _: (Half(a, 2, 4), Half(a, 4, 6)),
         lambda a, b: (halves(a, 3)[0], Pass(b.features[:3], b.logits[:3])),
         lambda a, b: (a, b),
     ],
-    ids=["swapped", "of two batches", "twice the same", "half and pass", "passes"],
+    ids=[
+        "swapped",
+        "of two batches",
+        "twice the same",
+        "not to the end",
+        "not from the start",
+        "half and pass",
+        "passes",
+    ],
 )
 def test_whatever_else_is_copied_in_the_order_given(given):
     source, target = given(batch(), batch())
     found = together(source, target)
+    assert len(found.logits) == len(source.logits) + len(target.logits)
     assert torch.equal(found.features, torch.cat([source.features, target.features]))
     assert torch.equal(found.logits, torch.cat([source.logits, target.logits]))
 

@@ -7,6 +7,7 @@ import copy
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils import prune
 
 from shiftcal import adaptation
 from shiftcal.adaptation.heads import ApartBatchNorm1d, linear_bottleneck
@@ -20,11 +21,11 @@ def rows(n=8, d=5, seed=0):
 
 
 def by(way, module, x, seed=3):
-    """Outputs, gradients of everything, and the state afterwards."""
+    """Outputs, gradients of everything that has one, and the state afterwards."""
     torch.manual_seed(seed)
     out = way(module, x)
     grads = torch.autograd.grad(out.square().sum(), [x, *module.parameters()], allow_unused=True)
-    return out, *grads, *module.state_dict().values()
+    return out, *(one for one in grads if one is not None), *module.state_dict().values()
 
 
 def called(module, x):
@@ -46,6 +47,9 @@ def test_a_trainers_layers_give_the_same_numbers(name, training):
         module.train(training)
         for seed in range(3):  # running statistics move on
             assert_same(module, rows(seed=seed))
+        if not training:
+            for n in (1, 2, 3):
+                assert_same(module, rows(n))
 
 
 @pytest.mark.parametrize(
@@ -80,6 +84,14 @@ def test_layers_that_are_not_known_are_called():
     assert torch.equal(straight(nn.Identity(), rows()), rows())
 
 
+@pytest.mark.parametrize("layer", [nn.Linear(5, 5), nn.BatchNorm1d(5)], ids=["linear", "norm"])
+def test_weights_are_found_by_name(layer):
+    torch.nn.init.normal_(layer.bias)
+    prune.remove(prune.identity(layer, "weight"), "weight")  # puts them behind the biases
+    assert [*layer._parameters] == ["bias", "weight"]
+    assert_same(nn.Sequential(layer), rows())
+
+
 def test_half_precision_is_that_of_the_surrounding_autocast():
     module = linear_bottleneck(5, 7)
     with torch.autocast("cpu", torch.bfloat16):
@@ -104,6 +116,24 @@ def test_hooks_are_called(place, hook):
     getattr(watched, hook)(lambda *given: seen.append(len(given)) and None)
     straight(module, rows()).sum().backward()
     assert len(seen) == 1
+
+
+def test_hooks_of_all_modules_are_called():
+    seen = []
+    hook = nn.modules.module.register_module_forward_hook(lambda *given: seen.append(given[0]))
+    module = linear_bottleneck(5, 7)
+    try:
+        straight(module, rows())
+    finally:
+        hook.remove()
+    assert seen == [*module, module]
+
+
+def test_a_layer_that_was_changed_is_called():
+    module = linear_bottleneck(5, 7)
+    module[2].forward = lambda x: x - 1
+    assert_same(module, rows())
+    assert straight(module, rows()).min() < -1
 
 
 @pytest.mark.parametrize("apart", [False, True])

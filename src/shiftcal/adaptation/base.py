@@ -99,8 +99,10 @@ class Trainer(ABC):
         """The transfer loss of a batch, a scalar; not yet multiplied with ``trade_off``.
 
         Args:
-            source: What the network gives for the source images.
-            target: What it gives for as many target images.
+            source: What the network gives for the source images: ``source.features``, ``(b, d)``,
+                and ``source.logits``, ``(b, k)``.
+            target: The same of as many target images. Both in one, the source first, without a
+                copy: :func:`~shiftcal.adaptation.passes.together`.
             extra: What :meth:`extra` made.
             step: Which iteration this is, from 0, for schedules.
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from shiftcal.errors import InputError
@@ -20,7 +21,9 @@ class Pass(NamedTuple):
 
 
 class Half:
-    """The rows of one domain in a batch of both, as a :class:`Pass` has them; cut when asked for.
+    """The rows of one domain in a batch of both, as a :class:`Pass` has them.
+
+    They are cut when they are first asked for, and kept.
 
     Args:
         whole: What the network gives for the batch.
@@ -28,22 +31,32 @@ class Half:
         stop: The one after the last.
     """
 
-    __slots__ = ("start", "stop", "whole")
+    __slots__ = ("_features", "_logits", "start", "stop", "whole")
 
     def __init__(self, whole: Pass, start: int, stop: int) -> None:
         self.whole = whole
         self.start = start
         self.stop = stop
+        self._features: Any = None
+        self._logits: Any = None
 
     @property
     def features(self) -> Any:
         """After the bottleneck, ``(b, d)``."""
-        return self.whole.features[self.start : self.stop]
+        if self._features is None:
+            self._features = self.whole.features[self.start : self.stop]
+        return self._features
 
     @property
     def logits(self) -> Any:
         """``(b, k)``."""
-        return self.whole.logits[self.start : self.stop]
+        if self._logits is None:
+            self._logits = self.whole.logits[self.start : self.stop]
+        return self._logits
+
+    def __iter__(self) -> Iterator[Any]:
+        """Features and logits, as of a :class:`Pass`."""
+        return iter((self.features, self.logits))
 
 
 Domain = Pass | Half
@@ -64,20 +77,26 @@ def together(source: Domain, target: Domain) -> Pass:
         InputError: If one has more rows than the other.
     """
     if isinstance(source, Half) and isinstance(target, Half) and _complete(source, target):
-        _check_rows(source.stop, target.stop - target.start)
+        _check_as_many(source.stop, target.stop - target.start)
         return source.whole
     from shiftcal.adaptation._torch import torch
 
-    (ours, of_ours), (theirs, of_theirs) = ((d.features, d.logits) for d in (source, target))
-    _check_rows(len(ours), len(theirs))
+    (ours, of_ours), (theirs, of_theirs) = source, target
+    _check_as_many(len(ours), len(theirs))
     return Pass(torch.cat((ours, theirs)), torch.cat((of_ours, of_theirs)))
 
 
 def _complete(first: Half, second: Half) -> bool:
-    return first.whole is second.whole and first.start == 0 and first.stop == second.start
+    whole = first.whole
+    return (
+        whole is second.whole
+        and first.start == 0
+        and first.stop == second.start
+        and second.stop == whole.logits.shape[0]
+    )
 
 
-def _check_rows(n_source: int, n_target: int) -> None:
+def _check_as_many(n_source: int, n_target: int) -> None:
     if n_source != n_target:
         raise InputError(
             "source and target batches must have as many rows each; got "

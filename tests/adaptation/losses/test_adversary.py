@@ -24,6 +24,7 @@ def drawn(dtype=torch.float64, seed=0):
         torch.nn.init.normal_(layer.bias)
         layer.running_mean.normal_()
         layer.running_var.uniform_(0.5, 2)
+    made[1].eps, made[4].eps, made[4].momentum = 1e-3, 0.2, 0.6
     p = torch.randn(N, K, dtype=dtype).softmax(1)
     f = (3 * torch.randn(N, D, dtype=dtype) + 1).requires_grad_()
     weights = torch.rand(N, dtype=dtype) + 0.5

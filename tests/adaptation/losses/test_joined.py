@@ -48,6 +48,8 @@ def test_no_gradient_goes_where_the_parts_have_none():
         lambda x: (x[:3].clone(), x[3:].clone()),
         lambda x: (x, x),
         lambda x: (x.view(7 * 3)[:9], x.view(7 * 3)[9:]),
+        lambda x: (x.view(7, 3, 1).flatten(1)[1:5], x.view(7, 3, 1).flatten(1)[4:]),
+        lambda x: (x.view(7, 1, 3).expand(7, 1, 3)[:3], x.view(7, 1, 3)[3:]),
         lambda x: (x.t()[:1], x.t()[1:]),
     ],
 )
