@@ -52,7 +52,7 @@ def check(
     ] = False,
     as_json: Json = False,
 ) -> Report:
-    """Say whether a copy of a data set is complete. And what is missing."""
+    """Say whether a copy of a data set is complete, or what is wrong."""
     from shiftcal.corruptions._progress import bar
     from shiftcal.datasets.check import check_data_set
     from shiftcal.datasets.known import known
@@ -100,7 +100,7 @@ def get(
     ] = False,
     as_json: Json = False,
 ) -> Report:
-    """Fetch a data set from its official addresses. Or what is missing of it."""
+    """Fetch a data set, or the rest of it, from its official addresses."""
     from shiftcal.datasets.get import get_data_set
     from shiftcal.datasets.known import known
 

@@ -74,7 +74,7 @@ def report(
     seed: BootstrapSeed = 0,
     as_json: Json = False,
 ) -> Report:
-    """Write a page that says whether confidences can be trusted. And what to do."""
+    """Write a page: can confidences be trusted, and what to do."""
     from shiftcal._optional import require
     from shiftcal.cli._card_files import made_on
 
