@@ -8,7 +8,7 @@ NEW_VENV = @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "shiftcal needs Python 3.11 or later; $(PYTHON) is not. Say: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }; \
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
 
-.PHONY: help demo test test-all check lint format docs packages packages-all golden bench clean
+.PHONY: help demo test test-all check lint format docs packages packages-all golden frozen bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo "make packages-all   the same with those that take long, and other versions of Python"
 	@echo "make format  format the code; make lint only looks; make docs builds the site"
 	@echo "make golden  write what every corruption gives anew; make clean removes what was made"
+	@echo "make frozen  record public names, options and numbers again, after an intended change"
 	@echo "make bench   speed against other packages, in an environment of its own"
 
 demo: .venv/core.stamp
@@ -56,6 +57,9 @@ packages-all: .venv/dev.stamp
 
 golden: .venv/dev.stamp
 	.venv/bin/python tests/golden/write.py
+
+frozen: .venv/dev.stamp
+	.venv/bin/python tests/frozen/write.py
 
 bench: .venv-bench/bench.stamp .venv-peers-imagecorruptions/peers.stamp .venv-peers-others/peers.stamp .venv-peers-scoring/peers.stamp
 	.venv-bench/bin/python benchmarks/speed/temperature.py

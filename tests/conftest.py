@@ -26,6 +26,12 @@ def find_shared_data() -> Path | None:
     return None
 
 
+@pytest.fixture(autouse=True)
+def same_environment(monkeypatch):
+    """The command line keeps the current folder off the path of what it starts; tests do not."""
+    monkeypatch.setenv("PYTHONSAFEPATH", "")
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     folder = find_shared_data()

@@ -80,8 +80,7 @@ print(sc.ece(sac.confidence(z), z.argmax(axis=1) == y) < 0.5)
 
 
 @pytest.mark.parametrize("file", sorted(SOURCE.rglob("*.py")), ids=lambda f: f.stem)
-def test_a_file_is_one_idea(file):
-    assert file.read_text().count("\n") <= 300
+def test_a_file_says_what_it_is(file):
     assert ast.get_docstring(ast.parse(file.read_text()))
 
 

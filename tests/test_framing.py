@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 from stored_images import draw_images
 
-from shiftcal._framing import Framing
 from shiftcal.errors import InputError
+from shiftcal.files import Framing
 
 FRAMINGS = [
     Framing(),

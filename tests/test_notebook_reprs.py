@@ -11,9 +11,9 @@ from html_words import HOSTILE, Reader
 from report_facts import labelled, unlabelled
 
 import shiftcal as sc
-from shiftcal._types import Flag, Interval
 from shiftcal.estimates import AccuracyEstimate
-from shiftcal.methods._selection import Selection
+from shiftcal.methods.base import Selection
+from shiftcal.types import Flag
 
 
 def words(shown):
@@ -48,25 +48,6 @@ def test_a_bank_is_a_table_of_its_sets():
         ]
 
 
-def test_a_large_bank_is_cut_where_nobody_asked_for_all(monkeypatch):
-    bank = bank_of(200)
-    made = []
-    summary = sc.SurrogateSet.summary
-    monkeypatch.setattr(sc.SurrogateSet, "summary", lambda one: made.append(one) or summary(one))
-    assert words(bank)[-1] == "... 176 more"
-    lines = repr(bank).splitlines()
-    assert len(lines) == 1 + 24 + 1
-    assert lines[-1] == "  ... 176 more; print shows all of them"
-    assert len(made) == 48  # what is not shown is not computed
-    assert len(str(bank).splitlines()) == 201
-    assert "s199" in str(bank)
-
-
-def test_the_lines_of_a_bank_stand_below_one_another():
-    places = {line.index(" n = ") for line in str(bank_of(12)).splitlines()[1:]}
-    assert len(places) == 1
-
-
 def test_a_selection_tells_what_was_chosen_why_and_what_to_beware_of():
     sac = sc.SAC().fit(digits_bank())
     chosen = sac.adapt(digits_target())
@@ -79,17 +60,6 @@ def test_a_selection_tells_what_was_chosen_why_and_what_to_beware_of():
     for flag in chosen.flags:
         assert flag.code in told
         assert f": {flag.message}" in told
-
-
-def test_a_selection_among_many_sets_shows_the_nearest():
-    chosen = selection(n_sets=100, index=40, distances=tuple(np.linspace(1, 0, 100)))
-    told = words(chosen)
-    assert told[-1] == "... 94 more"
-    assert [told[i] for i in (-3, -5)] == ["96", "97"]
-
-
-def test_a_selection_of_a_method_that_looks_at_nothing_is_one_line():
-    assert words(Selection("ts", temperature=1.5)) == ["ts: T = 1.5"]
 
 
 def test_an_estimate_tells_its_interval_and_what_it_is_made_of():
@@ -107,10 +77,6 @@ def test_an_estimate_tells_its_interval_and_what_it_is_made_of():
         "few-rows",
         ": few",
     ]
-
-
-def test_a_metric_with_its_interval_is_one_line():
-    assert "".join(words(Interval(0.0312, 0.01, 0.05, 0.95))) == "0.0312 (0.0100 to 0.0500, 95 %)"
 
 
 def test_a_table_of_bins_is_a_table_and_in_a_line_its_ece():
@@ -170,13 +136,3 @@ def test_a_fitted_method_shows_its_settings_as_scikit_learn_does():
     assert "t_range" in html
     assert "scikit-learn.org/stable/modules/generated/shiftcal" not in html
     assert repr(sac) == "SAC(map=Temperature(t_range=(0.1, 10)))"
-
-
-def test_a_notebook_shows_the_table_and_a_terminal_the_line():
-    formatters = pytest.importorskip("IPython.core.formatters", reason="IPython is not installed")
-    format_ = formatters.DisplayFormatter().format
-    chosen = dataclasses.replace(selection(distances=(0.1, 0.2)), set_name="clean")
-    for shown in (digits_bank(), chosen, Interval(0.1, 0.0, 0.2, 0.95)):
-        data, _ = format_(shown)
-        assert data["text/html"] == shown._repr_html_()
-        assert data["text/plain"] == repr(shown)

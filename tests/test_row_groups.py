@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from shiftcal._checks import check_row_groups
+from shiftcal.checks import check_row_groups
 from shiftcal.errors import InputError
 
 
@@ -55,13 +53,6 @@ def test_a_whole_number_is_the_text_it_is_written_as(groups):
     assert names_of(groups) == ["7", "12", "7"]
 
 
-def test_dates_and_truth_values_are_groups():
-    days = ["2024-05-01", "2024-05-02"]
-    assert names_of(np.array(days, dtype="M8[D]")) == days
-    assert names_of([datetime.date(2024, 5, 1), datetime.date(2024, 5, 2)]) == days
-    assert names_of([True, False]) == names_of(np.array([True, False])) == ["True", "False"]
-
-
 @pytest.mark.parametrize(
     "groups",
     [
@@ -91,36 +82,7 @@ def test_an_entry_without_a_text_of_its_own_is_refused(entry):
         check_row_groups(["a", entry], n=2)
 
 
-def test_an_array_of_fractions_is_refused():
-    with pytest.raises(InputError, match=r"that of row 0 is 0\.5"):
-        check_row_groups(np.array([0.5, 1.5]), n=2)
-
-
-def test_another_number_of_entries_is_refused():
-    with pytest.raises(InputError, match="one entry per row: 3 rows, 2 entries"):
-        check_row_groups(["a", "b"], n=3)
-
-
-def test_columns_are_refused():
-    with pytest.raises(InputError, match=r"shape \(2,\); got shape \(2, 1\). Pass groups.ravel"):
-        check_row_groups(np.array([["a"], ["b"]]), n=2)
-    with pytest.raises(InputError, match=r"got shape \(2, 2\). Groups by several columns: join"):
-        check_row_groups(np.array([["a", "c"], ["b", "c"]]), n=2)
-
-
 @pytest.mark.parametrize("groups", [None, "north", 3])
 def test_one_value_for_all_rows_is_refused(groups):
     with pytest.raises(InputError, match="groups must be an array"):
         check_row_groups(groups, n=3)
-
-
-def test_spans_of_time_are_refused():
-    with pytest.raises(InputError, match="groups must be names or whole numbers; got dtype timed"):
-        check_row_groups(np.array([1, 2], dtype="m8[D]"), n=2)
-
-
-def test_nothing_given_is_changed():
-    groups = ["a", None]
-    with pytest.raises(InputError):
-        check_row_groups(groups, n=2)
-    assert groups == ["a", None]

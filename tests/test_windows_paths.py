@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from photos import photos
 
-from shiftcal.cli._groups import file_of
 from shiftcal.cli.main import run
-from shiftcal.datasets._npz_member import member_of
-from shiftcal.datasets._specs import parse_spec as parse_images
-from shiftcal.models.spec import parse_spec as parse_model
+from shiftcal.cli.options import file_of
+from shiftcal.datasets.open import parse_spec as parse_images
+from shiftcal.models.resolve import parse_spec as parse_model
+from shiftcal.scores.formats import member_of
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 FORBIDDEN = set('<>:"|?*\\')

@@ -298,7 +298,7 @@ def on_network(name: str, data: Path) -> dict[str, Any]:
 def on_runs(name: str, folder: Path) -> list[dict[str, Any]]:
     """Adapted networks: the bank of each is its own, of pixelate."""
     warnings.simplefilter("ignore")
-    from shiftcal.adaptation.adapted import Adapted
+    from shiftcal.adaptation.run import Adapted
 
     run = Adapted.open(folder)
     target = run.target

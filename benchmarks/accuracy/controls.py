@@ -24,15 +24,13 @@ from itertools import product
 from pathlib import Path
 
 from shiftcal import adaptation
-from shiftcal.adaptation.choice import choose
-from shiftcal.adaptation.devices import cpu_threads
-from shiftcal.adaptation.frozen import frozen_features
-from shiftcal.adaptation.frozen_mode import FrozenMode
-from shiftcal.adaptation.headed_model import run_heads
-from shiftcal.adaptation.task import Task
-from shiftcal.adaptation.training.loop import Course, train
-from shiftcal.adaptation.training.randomness import seeded
+from shiftcal.adaptation.features import Frozen, frozen_features, run_heads
+from shiftcal.adaptation.feeds import ArrayFeed
+from shiftcal.adaptation.inputs import Task, choose
+from shiftcal.adaptation.loop import Course, seeded, train
+from shiftcal.adaptation.network import make_objective
 from shiftcal.datasets import as_image_set
+from shiftcal.models.pytorch import torch_threads as cpu_threads
 from shiftcal.scoring.run import Reporting
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -46,18 +44,27 @@ ALONE = "source-only"
 WITHIN = 2.5 / 350
 
 
-def accuracy(mode: FrozenMode, trainer: str, seed: int) -> float:
+def accuracy(task: Task, source: Frozen, target: Frozen, trainer: str, seed: int) -> float:
     """On the held-out target, of a training as the study does it, but with ``trade_off = 0``."""
     chosen = choose(trainer, changes={"trade_off": 0.0}, frozen=True)
+    split, settings = task.split(seed), chosen.settings
     with seeded(seed):
-        objective = mode.network(chosen.trainer, chosen.settings)
-    feed = mode.feed(chosen.trainer, chosen.settings, seed=seed, rank=0, world=1)
+        objective = make_objective(
+            chosen.trainer, None, source.n_features, task.n_classes, width=settings.bottleneck
+        )
+    feed = ArrayFeed(
+        source.features()[split.train],
+        task.source.labels[split.train],
+        target.features()[split.seen] if chosen.trainer.adapts else None,
+        batch_size=settings.batch_size,
+        seed=seed,
+    )
     course = Course(seed=seed, device="cpu", reporting=Reporting(shown=False))
     with tempfile.TemporaryDirectory() as folder:
-        train(objective, feed, chosen.settings, Path(folder), course, identity={})
-    rows = mode.split.held_out
-    logits = run_heads(objective.classifier, mode.target.features()[rows]).logits
-    return float((logits.argmax(axis=1) == mode.task.target.labels[rows]).mean())
+        train(objective, feed, settings, Path(folder), course, identity={})
+    rows = split.held_out
+    logits = run_heads(objective.classifier, target.features()[rows]).logits
+    return float((logits.argmax(axis=1) == task.target.labels[rows]).mean())
 
 
 def studied() -> dict[tuple[str, str, int], float]:
@@ -94,11 +101,10 @@ def of_round(pairs: list[tuple[str, str]], found: dict, seed: int, full: dict) -
     for source, target in pairs:
         (images, features), (others, theirs) = found[source], found[target]
         task = Task(images, others)
-        mode = FrozenMode(task, task.split(seed), features, theirs, ())
         name = f"{source}_to_{target}"
         for trainer in adaptation.names():
             begun = time.process_time()
-            made = accuracy(mode, trainer, seed)
+            made = accuracy(task, features, theirs, trainer, seed)
             seconds = time.process_time() - begun
             before = full[name, trainer, seed]
             if trainer == ALONE and abs(made - before) > WITHIN:

@@ -164,13 +164,13 @@ class Split:
             if not sc.methods.get(name).uses_mixed
         }
         self.with_maps = {
-            (method.name(), name): quietly(method(map=name).fit, self.bank)
+            (method.name, name): quietly(method(map=name).fit, self.bank)
             for method in (sc.STS, sc.SAC)
             for name in sc.maps.names()
         }
         self.weightings = {
             how: {
-                method.name(): method(**setting).fit(self.bank, source_features=source)
+                method.name: method(**setting).fit(self.bank, source_features=source)
                 for method in (sc.CPCS, sc.TransCal)
             }
             for how, setting in WEIGHTINGS.items()

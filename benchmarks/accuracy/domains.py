@@ -59,7 +59,6 @@ def run(name: str, data: Path, network: Network | None) -> studies.Done:
         RUNS / name,
         means=studies.Means(reporting=Reporting(line=say)),
         workers=os.cpu_count() or 1,
-        announce=say,
     )
 
 
@@ -71,7 +70,7 @@ def main(names: list[str]) -> None:
         origin = {**commit_of(ROOT), **({} if network is None else network.origin())}
         done = run(name, data, network)
         keep(name, data, origin)
-        print(json.dumps(done.seconds), *done.findings.remarks, sep="\n  ", flush=True)
+        print(name, json.dumps(done.seconds), flush=True)
 
 
 if __name__ == "__main__":

@@ -165,7 +165,7 @@ def timed(bank: sc.SurrogateBank) -> dict[str, float]:
     for method in (sc.SAC().fit(others), sc.Rehearsal().fit(others)):
         start = time.process_time()
         GroupedCalibration(method).adapt(seen, np.arange(many * each) % many)
-        found[method.name()] = 1000 * (time.process_time() - start) / many
+        found[method.name] = 1000 * (time.process_time() - start) / many
     return found
 
 

@@ -41,7 +41,7 @@ from shiftcal.corruptions import corrupt_inputs, tabular, text
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-from small_corpus import corpus  # noqa: E402 (it is beside this file)
+from small_corpus import corpus  # noqa: E402
 
 ROOT = HERE.parents[1]
 RESULTS = HERE / "results" / "other_inputs.json"

@@ -170,7 +170,6 @@ def run(name: str, data: Path, network: Network) -> studies.Done:
         means=means,
         workers=os.cpu_count() or 1,
         skip_missing=True,
-        announce=say,
     )
 
 
@@ -202,7 +201,7 @@ def main(names: list[str]) -> None:
         origin = {**commit_of(ROOT), **network.origin()}  # before hours in which files may change
         done = run(name, data, network)
         keep(name, data, origin)
-        print(json.dumps(done.seconds), *done.findings.remarks, sep="\n  ", flush=True)
+        print(name, json.dumps(done.seconds), flush=True)
 
 
 if __name__ == "__main__":

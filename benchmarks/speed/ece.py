@@ -43,7 +43,7 @@ def shiftcal_metric(confidence, correct, binning):
 
 
 def shiftcal_bins(confidence, correct, binning):
-    from shiftcal.numerics.binning.bins import equal_size_bins, equal_width_bins
+    from shiftcal.numerics.binning import equal_size_bins, equal_width_bins
 
     bins = equal_size_bins if binning == "size" else equal_width_bins
 

@@ -159,9 +159,7 @@ def forward(model: object, batches: list[np.ndarray]) -> float:
 
 def one_bank(model: object, images: np.ndarray, labels: np.ndarray, name: str, to: Path) -> float:
     """Five sets of a corruption, as files; the clean set is there already and is not timed."""
-    from shiftcal.surrogates.build import build_bank
-    from shiftcal.surrogates.conditions import conditions_of
-    from shiftcal.surrogates.synthesize import Options
+    from shiftcal.surrogates.build import Options, build_bank, conditions_of
 
     target = to / "bank"
     shutil.rmtree(target, ignore_errors=True)
@@ -179,7 +177,7 @@ def scaling(file: Path, images: np.ndarray) -> dict[str, float]:
     """Images a second with one worker of one thread, and with two."""
     import shiftcal as sc
     from shiftcal import models
-    from shiftcal.scoring.engines.local import LocalEngine
+    from shiftcal.scoring.engines import LocalEngine
 
     plain = models.cifar_resnet(20).preprocessing
     many = np.tile(images, (8, 1, 1, 1))

@@ -18,10 +18,8 @@ from timing import Timing, circumstances, extra_memory, listed, measure, write
 
 from shiftcal.maps import Temperature
 from shiftcal.scores import Scores
-from shiftcal.scoring.merging.merge import merge_scores, merge_statistics
-from shiftcal.scoring.merging.parts import find_parts
-from shiftcal.scoring.statistics.part import Part
-from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
+from shiftcal.scoring.merge import find_parts, merge_scores, merge_statistics
+from shiftcal.scoring.statistics import Part, ScoreStatistics
 
 ROWS = 50_000
 PARTS = 1_000

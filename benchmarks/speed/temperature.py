@@ -50,7 +50,7 @@ def shiftcal_map(logits, labels):
 
 
 def shiftcal_solver(logits, labels):
-    from shiftcal.numerics.temperature.likelihood import solve_temperature
+    from shiftcal.numerics.temperature import solve_temperature
 
     return lambda: solve_temperature(logits, labels).temperature
 

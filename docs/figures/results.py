@@ -1,7 +1,7 @@
 """What the page of results shows, from the committed runs of benchmarks/accuracy/studies.py.
 
-A block stands on the page between ``<!-- table: STUDY/WHAT -->`` and ``<!-- end -->``: the paper's
-``claims``, the ``remarks`` of the run, a ``table/NAME`` or a ``figure/NAME``. Run as a script this
+A block stands on the page between ``<!-- table: STUDY/WHAT -->`` and ``<!-- end -->``: a
+``table/NAME`` or a ``figure/NAME`` of the run. Run as a script this
 draws the figures of the page; the text is written by tables.py.
 """
 
@@ -21,23 +21,8 @@ _FIGURE = re.compile(r"<!-- table: ([a-z0-9-]+)/figure/([a-z0-9-]+) -->")
 def block(name):
     """The text of a block."""
     study, what = name.split("/", 1)
-    if what in ("claims", "remarks"):
-        return "".join(
-            f"- {line}\n" for line in {"claims": claims, "remarks": remarks}[what](study)
-        )
     kind, item = what.split("/")
     return {"table": table, "figure": figure}[kind](study, item)
-
-
-def claims(study):
-    from shiftcal.studies.paper import claims_of
-
-    named = json_of(study, "run.json")["study"]
-    return [f"{claim.text} ({claim.where}.)" for claim in claims_of(named)]
-
-
-def remarks(study):
-    return json_of(study, "run.json")["remarks"]
 
 
 def table(study, item):
@@ -63,7 +48,7 @@ def drawn():
 
 
 def main() -> None:
-    from shiftcal.report.figures.base import read_figure, write_figure
+    from shiftcal.report.figures import read_figure, write_figure
 
     DRAWN.mkdir(exist_ok=True)
     for old in DRAWN.glob("*.svg"):

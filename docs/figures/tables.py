@@ -16,7 +16,7 @@ from shiftcal import adaptation
 
 DOCS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(DOCS / "figures"))
-import adaptation_tables  # noqa: E402 (they are beside this file)
+import adaptation_tables  # noqa: E402
 import beyond_tables  # noqa: E402
 import corruption_tables  # noqa: E402
 import digits_tables  # noqa: E402

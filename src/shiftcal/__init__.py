@@ -16,7 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from shiftcal import (
         adaptation,
-        cards,
         corruptions,
         datasets,
         errors,
@@ -32,20 +31,15 @@ if TYPE_CHECKING:
         scoring,
         studies,
     )
-    from shiftcal._persistence import load
     from shiftcal.corruptions import corrupt
     from shiftcal.grouping import GroupedCalibration
     from shiftcal.methods.ace import ACE
-    from shiftcal.methods.cpcs import CPCS
     from shiftcal.methods.pseudocal import PseudoCal
     from shiftcal.methods.rehearsal import Rehearsal
     from shiftcal.methods.sac import SAC
-    from shiftcal.methods.sts import STS
-    from shiftcal.methods.transcal import TransCal
-    from shiftcal.methods.ts import TS
-    from shiftcal.methods.vanilla import Vanilla
+    from shiftcal.methods.simple import STS, TS, Vanilla
+    from shiftcal.methods.weighted import CPCS, ImportanceWeights, TransCal
     from shiftcal.metrics import (
-        MetricSketch,
         accuracy,
         aurc,
         bin_table,
@@ -61,10 +55,10 @@ if TYPE_CHECKING:
         top1_brier,
     )
     from shiftcal.monitoring import Monitor
+    from shiftcal.persistence import load
     from shiftcal.scores import Scores, read_features, read_labels, read_scores, write_scores
     from shiftcal.scoring import ScoreStatistics, score
     from shiftcal.surrogates import SurrogateBank, SurrogateSet
-    from shiftcal.weighting import ImportanceWeights
 
 if TYPE_CHECKING:
     from typing import Any
@@ -81,19 +75,19 @@ _WHERE = {
     "write_scores": "scores",
     "SurrogateBank": "surrogates",
     "SurrogateSet": "surrogates",
-    "ImportanceWeights": "weighting",
-    "Vanilla": "methods.vanilla",
-    "TS": "methods.ts",
-    "STS": "methods.sts",
+    "ImportanceWeights": "methods.weighted",
+    "Vanilla": "methods.simple",
+    "TS": "methods.simple",
+    "STS": "methods.simple",
     "SAC": "methods.sac",
-    "CPCS": "methods.cpcs",
-    "TransCal": "methods.transcal",
+    "CPCS": "methods.weighted",
+    "TransCal": "methods.weighted",
     "ACE": "methods.ace",
     "PseudoCal": "methods.pseudocal",
     "Rehearsal": "methods.rehearsal",
     "GroupedCalibration": "grouping",
     "Monitor": "monitoring",
-    "load": "_persistence",
+    "load": "persistence",
     "accuracy": "metrics",
     "aurc": "metrics",
     "bin_table": "metrics",
@@ -107,11 +101,9 @@ _WHERE = {
     "nll": "metrics",
     "smooth_ece": "metrics",
     "top1_brier": "metrics",
-    "MetricSketch": "metrics",
 }
 _MODULES = (
     "adaptation",
-    "cards",
     "corruptions",
     "datasets",
     "errors",
@@ -136,7 +128,6 @@ __all__ = [
     "TS",
     "GroupedCalibration",
     "ImportanceWeights",
-    "MetricSketch",
     "Monitor",
     "PseudoCal",
     "Rehearsal",
@@ -153,7 +144,6 @@ __all__ = [
     "bin_table",
     "bootstrap",
     "brier",
-    "cards",
     "classwise_ece",
     "corrupt",
     "corruptions",

@@ -1,25 +1,30 @@
-"""Every exception and warning shiftcal raises.
-
-::
-
-    ShiftcalError
-    ├── InputError (ValueError)        what was passed cannot be used
-    │   ├── UnknownName                no map, method, metric ... of that name
-    │   └── FileError                  a file is missing, damaged, or of another kind
-    │       └── MissingData            nothing of the images asked for is there
-    ├── FitError (ValueError)          the data cannot support the fit
-    ├── NotFittedError                 fit (or adapt) has to come first; also scikit-learn's class
-    └── MissingExtra (ImportError)     an optional package is not installed
-
-    FitWarning (UserWarning)           the fit is usable, but something about it should be known
-    InputWarning (UserWarning)         the input is usable, but perhaps not what was meant
-
-A message says, in this order: the subject, the rule, what came, what to do.
-"""
+"""Everything shiftcal raises on purpose, and the error for a package that is not installed."""
 
 from __future__ import annotations
 
+import importlib
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+# --------------------------------------------------------------------------------------
+# Every exception and warning shiftcal raises.
+#
+# ::
+#
+# ShiftcalError
+# ├── InputError (ValueError)        what was passed cannot be used
+# │   ├── UnknownName                no map, method, metric ... of that name
+# │   └── FileError                  a file is missing, damaged, or of another kind
+# │       └── MissingData            nothing of the images asked for is there
+# ├── FitError (ValueError)          the data cannot support the fit
+# ├── NotFittedError                 fit (or adapt) has to come first; also scikit-learn's class
+# └── MissingExtra (ImportError)     an optional package is not installed
+#
+# FitWarning (UserWarning)           the fit is usable, but something about it should be known
+# InputWarning (UserWarning)         the input is usable, but perhaps not what was meant
+#
+# A message says, in this order: the subject, the rule, what came, what to do.
+# --------------------------------------------------------------------------------------
 
 __all__ = [
     "FileError",
@@ -89,3 +94,49 @@ def __getattr__(name: str) -> Any:
     doc = "``fit`` (or ``adapt``) has to be called first."
     made = type(name, (ShiftcalError, Theirs), {"__doc__": doc, "__module__": __name__})
     return globals().setdefault(name, made)
+
+
+# --------------------------------------------------------------------------------------
+# Optional packages: imported where they are used, with an error that says what to install.
+# --------------------------------------------------------------------------------------
+
+
+def require(module: str, *, extra: str, needed_by: str) -> ModuleType:
+    """Import ``module``, or say which extra brings it.
+
+    Args:
+        module: Importable name, such as ``"pyarrow.parquet"``.
+        extra: The extra of shiftcal that installs it.
+        needed_by: What the user asked for, as the subject of the message.
+
+    Raises:
+        MissingExtra: If the package is absent. A package that is there but broken
+            raises its own error untouched.
+    """
+    return _imported(module, needed_by=needed_by, install=f"'shiftcal[{extra}]'")
+
+
+def require_package(module: str, *, package: str, needed_by: str) -> ModuleType:
+    """Import ``module`` of a package that no extra brings, or say how it is installed.
+
+    Args:
+        module: Importable name, such as ``"timm.data"``.
+        package: What pip calls the package.
+        needed_by: What the user asked for, as the subject of the message.
+
+    Raises:
+        MissingExtra: As for :func:`require`.
+    """
+    return _imported(module, needed_by=needed_by, install=package)
+
+
+def _imported(module: str, *, needed_by: str, install: str) -> ModuleType:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.partition(".")[0]
+        if error.name != package:
+            raise
+        raise MissingExtra(
+            f"{needed_by} needs {package}, which is not installed. Run: pip install {install}"
+        ) from error

@@ -11,9 +11,17 @@ import torch
 from torch import nn
 
 from shiftcal import adaptation
-from shiftcal.adaptation.base import Trainer
-from shiftcal.adaptation.headed_model import run_heads
-from shiftcal.adaptation.network import Classifier, make_objective
+from shiftcal.adaptation.features import run_heads
+from shiftcal.adaptation.network import (
+    ApartBatchNorm1d,
+    Classifier,
+    NormPreservingDropout,
+    discriminator,
+    linear_bottleneck,
+    make_objective,
+    norm_preserving_bottleneck,
+)
+from shiftcal.adaptation.trainer import Trainer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,16 +94,6 @@ def test_without_a_bottleneck_the_head_takes_the_backbones_features():
     assert made(x).shape == (4, 3)
 
 
-def test_what_is_trained_along_is_as_wide_as_the_features_really_are():
-    @dataclass(frozen=True, kw_only=True)
-    class Wide(Spy):
-        def extra(self, width, n_classes):
-            return nn.Linear(width, n_classes)
-
-    assert objective(Wide(), width=0).extra.weight.shape == (3, 5)
-    assert objective(Wide(), width=4).extra.weight.shape == (3, 4)
-
-
 def normalised(x, mean, variance):
     return (x - mean) / (variance + 1e-5).sqrt()
 
@@ -145,17 +143,6 @@ def test_a_trainer_that_does_not_adapt_never_touches_the_target():
     assert torch.isfinite(made(source, labels, None, 1).total)
 
 
-def test_the_same_seed_makes_the_same_network():
-    first, again, other = (objective(Spy(), seed=seed).state_dict() for seed in (1, 1, 2))
-    assert all(torch.equal(first[key], again[key]) for key in first)
-    assert any(not torch.equal(first[key], other[key]) for key in first)
-
-
-def test_names_of_weights_say_where_they_belong():
-    found = {name.partition(".")[0] for name in objective(Spy()).classifier.state_dict()}
-    assert found == {"bottleneck", "head"}
-
-
 @pytest.mark.parametrize("name", adaptation.names())
 def test_heads_take_rows_one_at_a_time_outside_of_training(name):
     made = objective(adaptation.get(name)()).classifier
@@ -165,3 +152,92 @@ def test_heads_take_rows_one_at_a_time_outside_of_training(name):
     for i in (0, 15):
         alone = run_heads(made, x[i : i + 1])
         np.testing.assert_allclose(alone.logits, together.logits[i : i + 1], rtol=1e-5, atol=1e-6)
+
+
+def kinds(module):
+    """Names of the layers, and the shape of those that have weights."""
+    return [
+        (type(layer).__name__, tuple(layer.weight.shape) if hasattr(layer, "weight") else None)
+        for layer in module
+    ]
+
+
+def test_a_bottleneck_has_the_layers_asked_for_in_the_references_order():
+    assert kinds(linear_bottleneck(12, 7, dropout=0.5)) == [
+        ("Linear", (7, 12)),
+        ("BatchNorm1d", (7,)),
+        ("ReLU", None),
+        ("Dropout", None),
+    ]
+    assert kinds(linear_bottleneck(12, 7)) == [
+        ("Linear", (7, 12)),
+        ("BatchNorm1d", (7,)),
+        ("ReLU", None),
+    ]
+    plain = linear_bottleneck(12, 7, norm=False, dropout=0.25)
+    assert kinds(plain) == [("Linear", (7, 12)), ("ReLU", None), ("Dropout", None)]
+    assert plain[2].p == 0.25
+
+
+def test_normalisation_apart_is_the_usual_one_of_one_domain_after_the_other():
+    torch.manual_seed(0)
+    apart, usual = ApartBatchNorm1d(5), torch.nn.BatchNorm1d(5)
+    usual.load_state_dict(apart.state_dict())
+    source, target = torch.randn(8, 5), 3 * torch.randn(8, 5) + 2
+    found = apart(torch.cat([source, target]))
+    torch.testing.assert_close(found, torch.cat([usual(source), usual(target)]))
+    for name, value in usual.state_dict().items():
+        torch.testing.assert_close(apart.state_dict()[name], value)
+    joint = torch.nn.BatchNorm1d(5)(torch.cat([source, target]))
+    assert not torch.allclose(found, joint, atol=0.1)
+    odd = torch.randn(3, 5)
+    torch.testing.assert_close(apart.eval()(odd), usual.eval()(odd))
+
+
+def test_a_discriminator_has_two_hidden_layers_and_gives_one_logit():
+    made = discriminator(30, 8)
+    assert kinds(made) == [
+        ("Linear", (8, 30)),
+        ("BatchNorm1d", (8,)),
+        ("ReLU", None),
+        ("Linear", (8, 8)),
+        ("BatchNorm1d", (8,)),
+        ("ReLU", None),
+        ("Linear", (1, 8)),
+    ]
+    assert made(torch.zeros(5, 30)).shape == (5, 1)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.8])
+def test_norm_preserving_dropout_keeps_the_expected_squared_norm(rate):
+    torch.manual_seed(0)
+    x = torch.randn(400, 500)
+    kept = NormPreservingDropout(rate).train()(x)
+    # The ratio's deviation is below sqrt(3 rate / (1 - rate) / 200,000), 0.8% at a rate of 0.8.
+    assert float((kept**2).sum() / (x**2).sum()) == pytest.approx(1.0, abs=0.03)
+    there = kept != 0
+    assert float(there.float().mean()) == pytest.approx(1 - rate, abs=0.01)
+    torch.testing.assert_close(kept[there], x[there] / (1 - rate) ** 0.5)
+
+
+def test_norm_preserving_dropout_does_nothing_outside_of_training():
+    x = torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
+    assert torch.equal(NormPreservingDropout(0.5).eval()(x), x)
+
+
+def test_the_norm_preserving_bottleneck_starts_with_small_normal_weights():
+    torch.manual_seed(0)
+    made = norm_preserving_bottleneck(400, 1000, dropout=0.5)
+    assert [name for name, _ in kinds(made)] == [
+        "Linear",
+        "ApartBatchNorm1d",
+        "ReLU",
+        "NormPreservingDropout",
+    ]
+    linear, norm = made[0], made[1]
+    # Tolerances are some five deviations of the estimates.
+    assert linear.weight.std().item() == pytest.approx(0.01, rel=0.01)
+    assert linear.bias.std().item() == pytest.approx(0.01, rel=0.12)
+    assert norm.weight.mean().item() == pytest.approx(1.0, abs=0.002)
+    assert norm.weight.std().item() == pytest.approx(0.01, rel=0.12)
+    assert not norm.bias.any()

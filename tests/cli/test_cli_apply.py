@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shiftcal import load, maps, methods, read_scores
+from shiftcal import load, methods, read_scores
 from shiftcal.numerics.softmax import p_max
 
 KEYS = {
@@ -49,16 +49,6 @@ def test_it_writes_what_the_python_interface_predicts(fitted, shiftcal):
         assert "features" not in out
 
 
-def test_it_says_what_was_chosen(fitted, shiftcal):
-    probs, selection = expected()
-    out = shiftcal("apply sac.json target.npz -o out.npz").out
-    assert f"{selection.index + 1} of 3 ({selection.set_name})" in out
-    assert f"{selection.temperature:.3f}" in out
-    before = p_max(read_scores("target.npz").values).mean()
-    assert f"{probs.max(axis=1).mean():.4f} (before: {before:.4f})" in out
-    assert "500 rows written to out.npz" in out
-
-
 def test_the_json_document(fitted, shiftcal_json):
     document = shiftcal_json("apply sac.json target.npz -o out.npz")
     assert set(document) == KEYS
@@ -67,22 +57,6 @@ def test_the_json_document(fitted, shiftcal_json):
     assert document["selection"]["index"] == selection.index
     assert document["selection"]["distances"] == list(selection.distances)
     assert document["n_predictions_changed"] == 0
-
-
-def test_flags_are_printed_with_their_sentence(fitted, shiftcal, shiftcal_json):
-    np.savez("flat.npz", logits=np.random.default_rng(0).standard_normal((300, 6)) / 100)
-    out = shiftcal("apply sac.json flat.npz -o out.npz").out
-    assert "outside-range" in out
-    assert "the shift is outside what was calibrated" in out
-    document = shiftcal_json("apply sac.json flat.npz -o out.npz")
-    assert document["selection"]["flags"][0]["code"] == "outside-range"
-
-
-def test_a_target_needs_neither_labels_nor_class_names(fitted, shiftcal):
-    assert shiftcal("apply sac.json unlabelled.npz -o out.npz").status == 0
-    out = read_scores("out.npz")
-    assert out.labels is None
-    assert out.classes == load("sac.json").class_names_
 
 
 def test_a_target_of_probabilities_gives_the_same_as_its_logits(fitted, shiftcal_json):
@@ -125,14 +99,6 @@ def test_a_method_with_features_reads_them_from_the_target(files, shiftcal, bank
     np.testing.assert_array_equal(read_scores("out.npz").values, expected("cpcs.json")[0])
 
 
-def test_it_says_how_many_predictions_changed(fitted, shiftcal, monkeypatch):
-    method = type(load("sac.json"))
-    real = method._apply
-    monkeypatch.setattr(method, "_apply", lambda self, z: real(self, z)[:, ::-1])
-    out = shiftcal("apply sac.json target.npz -o out.npz").out
-    assert "predicted class changed  500 of 500" in out
-
-
 def scores_file(name, *, k=6, classes=None, **others):
     logits = np.random.default_rng(1).standard_normal((30, k)) * 3
     extra = {} if classes is None else {"classes": np.array(classes)}
@@ -143,17 +109,6 @@ def test_classes_in_another_order_are_refused(fitted, refused):
     scores_file("t.npz", classes=["ant", "cat", "bee", "dog", "elk", "fox"])
     reason = refused("apply sac.json t.npz -o out.npz")
     assert "the same in another order: column 1 is 'cat' here and 'bee' there" in reason
-
-
-def test_other_classes_are_refused(fitted, refused):
-    scores_file("t.npz", classes=["ant", "bee", "cat", "dog", "elk", "gnu"])
-    reason = refused("apply sac.json t.npz -o out.npz")
-    assert "others: column 5 is 'gnu' here and 'fox' there" in reason
-
-
-def test_another_number_of_classes_is_refused(fitted, refused):
-    scores_file("t.npz", k=5)
-    assert "they have 6, and this one has 5" in refused("apply sac.json t.npz -o out.npz")
 
 
 def test_a_target_without_features_is_refused_where_they_are_needed(files, shiftcal, refused, bank):
@@ -169,17 +124,6 @@ def test_a_method_that_needs_mixed_images_is_refused_where_there_are_none(files,
     assert "pseudocal needs the model run over mixed target images" in reason
 
 
-def test_features_of_another_width_are_refused_with_the_file(files, shiftcal, refused, bank):
-    shiftcal("fit --method cpcs -o cpcs.json --source-train train.npz", bank)
-    scores_file("t.npz", features=np.ones((30, 7)))
-    assert "t.npz: " in refused("apply cpcs.json t.npz -o out.npz")
-
-
-def test_logits_that_are_not_finite_are_refused_with_the_file(fitted, refused):
-    scores_file("t.npz", logits=np.full((3, 6), np.nan))
-    assert "t.npz: logits must be finite" in refused("apply sac.json t.npz -o out.npz")
-
-
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
@@ -190,7 +134,10 @@ def test_logits_that_are_not_finite_are_refused_with_the_file(fitted, refused):
         ("sac.json target.npz -o out.npy", "a .npy file holds one array"),
         ("sac.json tarrget.npz -o out.npz", "Did you mean 'target.npz'?"),
         ("none.json target.npz -o out.npz", "none.json could not be read"),
-        ("target.npz target.npz -o out.npz", "target.npz is not a saved shiftcal method"),
+        (
+            "target.npz target.npz -o out.npz",
+            "target.npz is not a saved shiftcal method",
+        ),
         ("target.npz sac.json -o out.npz", "METHOD and TARGET look swapped: target.npz is named"),
         ("target.npz sac.json -o out.npz", "Say: shiftcal apply sac.json target.npz -o out.npz"),
         ("sac.json target.npz", "-o must name a file for the calibrated scores"),
@@ -210,16 +157,6 @@ def test_files_that_cannot_be_used_are_refused(fitted, files, refused, words, re
     assert {file: file.read_bytes() for file in files.iterdir()} == before
 
 
-def test_a_saved_map_is_no_method(files, refused):
-    from shiftcal import _persistence
-
-    clean = read_scores("clean.npz")
-    fitted = maps.get("temperature")().fit(clean.values, clean.labels)
-    _persistence.save(fitted, "map.json")
-    reason = refused("apply map.json target.npz -o out.npz")
-    assert "map.json holds the map 'temperature', not a method" in reason
-
-
 def scored_by(path, fingerprint):
     """The target once more, as a file that says which model it is of."""
     with np.load("target.npz") as target:
@@ -229,7 +166,7 @@ def scored_by(path, fingerprint):
 
 
 def test_scores_of_another_model_are_warned_of(fitted, shiftcal):
-    from shiftcal.scores._origin import model_digest_of_file
+    from shiftcal.scores.formats import model_digest_of_file
 
     scored_by("same.npz", "1234")
     scored_by("other.npz", "5678")
@@ -247,7 +184,7 @@ def test_scores_of_another_model_are_warned_of(fitted, shiftcal):
 @pytest.fixture
 def statistics(fitted):
     """``target.json``, the statistics of the target."""
-    from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
+    from shiftcal.scoring.statistics import ScoreStatistics
 
     ScoreStatistics.of(read_scores("target.npz")).write("target.json")
 
@@ -282,21 +219,6 @@ def test_statistics_are_for_sac(statistics, shiftcal, refused):
     assert "ts.json holds 'ts'" in refused("apply ts.json target.json")
 
 
-def test_statistics_of_other_classes_are_refused(fitted, refused):
-    from dataclasses import replace
-
-    from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
-
-    target = read_scores("target.npz")
-    turned = replace(target, classes=target.classes[::-1])
-    ScoreStatistics.of(turned).write("turned.json")
-    assert "the same in another order" in refused("apply sac.json turned.json")
-    five = replace(target, values=target.values[:, :5], labels=None, classes=None)
-    ScoreStatistics.of(five).write("five.json")
-    assert "five.json: statistics must be of the 6 classes" in refused("apply sac.json five.json")
-    assert "does not hold statistics" in refused("apply sac.json sac.json")
-
-
 def test_the_adapted_method_can_be_kept(fitted, shiftcal):
     done = shiftcal("apply sac.json target.npz -o out.npz --save-adapted adapted.json")
     assert done.status == 0
@@ -306,11 +228,6 @@ def test_the_adapted_method_can_be_kept(fitted, shiftcal):
     assert kept.selection_ == selection
     np.testing.assert_array_equal(kept.predict_proba(read_scores("target.npz").values), probs)
     assert load("sac.json").selection_ is None
-
-
-def test_a_method_adapted_to_statistics_can_be_kept(statistics, shiftcal):
-    assert shiftcal("apply sac.json target.json --save-adapted adapted.json").status == 0
-    assert load("adapted.json").selection_.index == expected()[1].index
 
 
 def test_an_adapted_method_replaces_no_input_and_is_not_of_groups(fitted, refused):

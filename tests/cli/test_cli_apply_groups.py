@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import numpy as np
 import pandas as pd
@@ -116,10 +115,6 @@ def test_the_json_document(mixed, shiftcal_json):
         assert found["own"]["set_name"] == choice.own.set_name
 
 
-def test_without_groups_the_document_has_none(mixed, shiftcal_json):
-    assert shiftcal_json("apply sac.json mixed.npz -o out.npz")["groups"] is None
-
-
 def test_rows_are_joined_by_ids_where_both_files_have_them(mixed, shiftcal):
     logits = read_scores("mixed.npz").values
     ids = np.array([f"img {i}" for i in range(len(SITES))])
@@ -132,35 +127,12 @@ def test_rows_are_joined_by_ids_where_both_files_have_them(mixed, shiftcal):
         np.testing.assert_array_equal(read_scores("out.npz").values, expected()[1])
 
 
-def test_where_one_file_only_has_ids_a_warning_tells(mixed, shiftcal):
-    pd.DataFrame({"id": range(460), "group": SITES}).to_csv("s.csv", index=False)
-    done = shiftcal("apply sac.json mixed.npz --groups s.csv -o out.npz")
-    assert done.status == 0
-    assert "s.csv were joined by order: it has ids, the scores have none" in done.err
-
-
-def test_groups_that_do_not_differ_are_told_of(mixed, shiftcal):
-    np.save("halves.npy", np.arange(300) % 2)
-    logits = np.repeat(read_scores("mixed.npz").values[:150], 2, axis=0)
-    np.savez("alike.npz", logits=logits)
-    out = shiftcal("apply sac.json alike.npz --groups halves.npy -o out.npz").out
-    assert "no-difference: the 2 groups differ in mean confidence by no more than chance" in out
-
-
 def test_groups_outside_the_bank_are_told_of(mixed, shiftcal):
     logits = read_scores("mixed.npz").values.copy()
     logits[300:450] /= 100
     np.savez("flat.npz", logits=logits)
     out = shiftcal("apply sac.json flat.npz --groups sites.txt -o out.npz").out
     assert "outside the bank  south\n" in out
-
-
-def test_many_groups_are_counted(mixed, shiftcal, shiftcal_json):
-    np.save("many.npy", np.arange(460) // 4)
-    out = shiftcal("apply sac.json mixed.npz --groups many.npy -o out.npz").out
-    assert "... and 65 groups more (--json has all)" in out
-    document = shiftcal_json("apply sac.json mixed.npz --groups many.npy -o out.npz")
-    assert len(document["groups"]["groups"]) == 115
 
 
 @pytest.mark.parametrize(
@@ -171,10 +143,13 @@ def test_many_groups_are_counted(mixed, shiftcal, shiftcal_json):
         ("short.txt", "short.txt: groups must have one entry per row: 460 rows, 2 entries"),
         ("gap.txt", "gap.txt: groups must be given for every row; that of row 1 is missing"),
         ("gap.csv", "gap.csv: groups must be given for every row; that of row 2 is missing"),
-        ("two.csv", "two.csv: there must be a column 'group' in it; there is none."),
+        ("two.csv", "two.csv cannot be used: there must be a column 'group' in it; there is none."),
         ("two.csv", "Name the column: FILE:COLUMN"),
         ("two.csv:cam", "there must be a column 'cam' in it; there is none. Did you mean 'camera'"),
-        ("twice.csv", "twice.csv: column names must differ from one another; 'group' comes twice"),
+        (
+            "twice.csv",
+            "twice.csv cannot be used: column names must differ from one another",
+        ),
         ("ragged.csv", "ragged.csv, line 3: every row must have 2 cells"),
         ("empty.txt", "empty.txt is empty"),
         ("latin.txt", "latin.txt could not be read as text in UTF-8"),
@@ -213,37 +188,10 @@ def test_files_of_groups_that_cannot_be_used_are_refused(mixed, files, refused, 
     assert not (files / "out.npz").exists()
 
 
-def test_the_file_of_groups_is_not_replaced(mixed, refused):
-    write_groups("sites.npz")
-    reason = refused("apply sac.json mixed.npz -o sites.npz --groups sites.npz:camera")
-    assert "sites.npz is read by this command" in reason
-
-
 def test_a_method_with_nothing_to_choose_is_refused(mixed, shiftcal, refused):
     shiftcal("fit --method ts --surrogate clean.npz -o ts.json")
     reason = refused("apply ts.json mixed.npz -o out.npz --groups sites.txt")
     assert "ts calibrates every target alike" in reason
-
-
-def test_statistics_have_no_groups(mixed, refused):
-    from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
-
-    ScoreStatistics.of(read_scores("mixed.npz")).write("mixed.json")
-    reason = refused("apply sac.json mixed.json --groups sites.txt")
-    assert "rows are needed to calibrate groups of them" in reason
-
-
-def test_a_file_with_a_colon_in_its_name_is_a_file(mixed, shiftcal):
-    shutil.copy("sites.txt", "sites:old.txt")
-    assert shiftcal("apply sac.json mixed.npz -o out.npz --groups sites:old.txt").status == 0
-
-
-def test_the_features_of_the_target_are_used(mixed, shiftcal, bank):
-    assert shiftcal("fit --method cpcs -o cpcs.json --source-train train.npz", bank).status == 0
-    np.save("days.npy", np.arange(500) // 250)
-    done = shiftcal("apply cpcs.json target.npz -o out.npz --groups days.npy")
-    assert done.status == 0
-    assert "joined by order: it has no ids, the scores have" in done.err
 
 
 def test_the_interval_of_the_temperature_is_printed(files, shiftcal, shiftcal_json, bank):
@@ -256,9 +204,3 @@ def test_the_interval_of_the_temperature_is_printed(files, shiftcal, shiftcal_js
     document = shiftcal_json("apply r.json target.npz -o out.npz")
     assert document["selection"]["temperature_interval"]["low"] == interval.low
     assert json.dumps(document["groups"]) == "null"
-
-
-def test_a_temperature_without_an_interval_stands_alone(fitted, shiftcal):
-    lines = shiftcal("apply sac.json target.npz -o out.npz").out.splitlines()
-    (line,) = (line for line in lines if line.startswith("temperature"))
-    assert line.split() == ["temperature", line.split()[1]]

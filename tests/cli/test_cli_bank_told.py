@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -64,22 +63,6 @@ def test_one_class_alone_is_warned_of_by_name(folder, shiftcal):
     assert "all images are of one class, bee, which says nothing about the others." in done.err
 
 
-def test_a_hundred_images_that_are_right_are_nothing_to_warn_of(folder, shiftcal):
-    images = np.tile(IMAGES, (6, 1, 1, 1))
-    np.savez("many.npz", images=images, labels=np.tile(np.arange(18) // 6, 6))
-    Path("swapping.py").write_text("def swap(image, severity, rng):\n    return image[..., ::-1]\n")
-    words = "bank --model net.onnx --images many.npz --severity 1"
-    done = shiftcal(words, "--corruption swapping:swap -o bank")
-    assert (done.status, done.err) == (0, "")
-    done = shiftcal(words, "--corruption pixelate -o flat")
-    assert done.status == 0
-    assert (
-        "warning: the corruptions hardly harm this model: accuracy falls from 1.0000 to" in done.err
-    )
-    assert "(pixelate, severity 1)" in done.err
-    assert "add other corruptions, such as --corruption brightness,motion_blur." in done.err
-
-
 def test_classes_are_named_by_commas_or_by_a_file(folder, shiftcal):
     (folder / "names.txt").write_text("cat\nbee\nant\n")
     assert shiftcal(COMMAND, "--classes cat,bee,ant --severity 1 -o a").status == 0
@@ -96,11 +79,6 @@ def test_names_in_a_file_of_labels_go_by_the_classes(folder, shiftcal):
     done = shiftcal(words, "--classes cat,ant,bee")
     assert done.status == 0, done.err
     assert SurrogateBank.load("bank").clean.labels.tolist() == [1] * 6 + [2] * 6 + [0] * 6
-
-
-def test_a_thousand_names_are_no_file(folder, refused):
-    names = ",".join(f"class{i}" for i in range(1000))
-    assert "1000" in refused(COMMAND, f"--classes {names} -o bank")
 
 
 @pytest.mark.parametrize(
@@ -130,25 +108,7 @@ def test_a_bank_among_the_images_is_refused(folder, refused, images):
 def test_shares_of_a_worker_are_for_ray(folder, refused, option):
     reason = refused(COMMAND, f"--{option}-per-worker 1 -o bank")
     assert f"{option}_per_worker must be left out for the local engine" in reason
-    assert "say engine ray" in reason
-
-
-def test_shares_of_a_worker_reach_ray(folder, monkeypatch, shiftcal):
-    asked = {}
-
-    def engine_of(name, **settings):
-        asked.update(settings, name=name)
-
-    monkeypatch.setattr("shiftcal.scoring.engines.engine_of", engine_of)
-    words = "--engine ray --workers 2 --cpus-per-worker 0.5 --gpus-per-worker 0.25 -o bank"
-    assert shiftcal(COMMAND, words, "--severity 1").status == 0
-    assert asked == {
-        "name": "ray",
-        "workers": 2,
-        "address": None,
-        "cpus_per_worker": 0.5,
-        "gpus_per_worker": 0.25,
-    }
+    assert "engine ray" in reason
 
 
 SPEAKING = """

@@ -89,12 +89,6 @@ def test_without_labels_only_what_needs_none_is_shown(files, shiftcal, shiftcal_
     assert all(m["metrics"] is None for m in document["methods"])
 
 
-def test_missing_features_of_the_clean_set_are_named(files, shiftcal_json):
-    words = "compare --target target.npz --source-train train.npz --surrogate s1.npz"
-    missing = shiftcal_json(words, QUICK)["missing"]
-    assert missing["cpcs"] == "needs features of the clean set (in its scores file)."
-
-
 def test_a_method_that_cannot_be_fitted_is_missing_with_its_reason(
     files, shiftcal_json, bank, monkeypatch
 ):
@@ -105,12 +99,6 @@ def test_a_method_that_cannot_be_fitted_is_missing_with_its_reason(
     document = shiftcal_json("compare --target target.npz", bank, QUICK)
     assert document["missing"]["sts"] == "the data cannot support it."
     assert "sac" in [m["method"] for m in document["methods"]]
-
-
-def test_flags_are_told_in_a_sentence(files, shiftcal, bank):
-    np.savez("flat.npz", logits=np.random.default_rng(0).standard_normal((300, 6)) / 100)
-    out = shiftcal("compare --target flat.npz", bank).out
-    assert "sac is flagged, outside-range: the target's mean confidence" in out
 
 
 def test_options_of_the_judge_are_used(files, shiftcal_json, bank):
@@ -126,14 +114,6 @@ def test_options_of_the_judge_are_used(files, shiftcal_json, bank):
     vanilla = document["methods"][0]["metrics"]["ece"]
     assert vanilla["value"] == pytest.approx(expected.value, rel=1e-9)
     assert vanilla["high"] == pytest.approx(expected.high, rel=1e-9)
-
-
-def test_a_bank_of_probabilities_is_compared_too(files, shiftcal_json):
-    clean = sc.read_scores("clean.npz")
-    np.savez("p.npz", probabilities=clean.as_kind("probabilities").values, labels=clean.labels)
-    document = shiftcal_json("compare --target target.npz --surrogate p.npz", QUICK)
-    names = [m["method"] for m in document["methods"]]
-    assert names == ["vanilla", "ts", "sts", "sac", "ace", "rehearsal"]
 
 
 @pytest.mark.parametrize(

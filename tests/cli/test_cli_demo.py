@@ -14,8 +14,8 @@ from absent_package import hide
 from small_demo import small_subject
 
 import shiftcal.demo
-from shiftcal.cli._called import pasted
 from shiftcal.cli.main import run
+from shiftcal.cli.output import pasted
 
 pytestmark = pytest.mark.filterwarnings("ignore::shiftcal.errors.FitWarning")
 
@@ -99,8 +99,8 @@ def test_without_jinja2_it_says_so_and_goes_on(small, shiftcal, monkeypatch, cap
         assert done.status == 0
         assert "No report was written: a report in HTML needs jinja2" in done.out
         assert "pip install 'shiftcal[report]'" in done.out
-        last = commands_in(done.out)[3]
-        assert last.split()[1] == "card"
+        last = commands_in(done.out)[-1]
+        assert last.split()[1] == "estimate"
         assert run(shlex.split(last)[1:]) == 0, capsys.readouterr().err
 
 
@@ -109,11 +109,11 @@ def test_ctrl_c_says_how_to_go_on(small, shiftcal, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("shiftcal.demo.run.make_facts", interrupted)
+        patched.setattr("shiftcal.report.facts.make_facts", interrupted)
         done = shiftcal("demo")
     assert done.status == 130
     assert done.out == ""
-    assert "note: the same command goes on where this one stopped." in done.err
+    assert "note: the same command resumes where this one stopped." in done.err
     assert "error: interrupted" in done.err
     left = {file.name for file in (small / "shiftcal-demo").iterdir()}
     assert {"demo.json", "bank", "fog.npz"} <= left
@@ -130,7 +130,7 @@ def test_a_folder_of_something_else_is_refused(small, refused):
 def test_data_that_are_not_there_are_said_with_what_to_get(small, shiftcal):
     done = shiftcal("demo --data", "nowhere")
     assert done.status == 2
-    assert "error: --data must name a folder; nowhere is none." in done.err
+    assert "--data nowhere must be a folder with CIFAR-10" in done.err
     assert "shiftcal data get cifar10 --to nowhere" in done.err
     assert not (small / "shiftcal-demo").exists()
 
@@ -141,23 +141,6 @@ def test_a_path_with_a_space_can_be_pasted():
         assert pasted(words) == 'shiftcal apply "my demo/it\'s.json" -o x.npz'
     else:
         assert shlex.split(pasted(words)) == list(words)
-
-
-def test_on_a_terminal_there_is_a_sign_of_life(capsys, monkeypatch):
-    from shiftcal.cli._demo_steps import Steps
-
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "100")
-    telling = Steps(2)
-    with telling("training [x]"):
-        time.sleep(0.2)
-    with telling("building", own_bar=True):
-        pass
-    shown = capsys.readouterr().err
-    assert "1 of 2: training [x]" in shown
-    assert "training [x] ..." in shown
-    assert shown.endswith("progress: 2 of 2: building\n")
 
 
 @pytest.mark.slow
@@ -197,5 +180,5 @@ def test_a_real_ctrl_c_in_the_middle_of_the_bank(tmp_path):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (130, "")
-    assert "the same command goes on where this one stopped" in err
+    assert "the same command resumes where this one stopped" in err
     assert (tmp_path / "shiftcal-demo" / "demo.json").is_file()

@@ -71,30 +71,6 @@ def test_the_table_has_intervals_and_with_labels_the_error(ladder, shiftcal):
     assert re.search(r"^true accuracy, by the labels of target.npz: 0\.\d{4}$", done.out, re.M)
 
 
-def test_without_labels_no_error_is_shown(ladder, shiftcal, shiftcal_json):
-    out = shiftcal("estimate ladder unlabelled.npz --estimator doc").out
-    assert "error" not in out
-    assert "true" not in out
-    document = shiftcal_json("estimate ladder unlabelled.npz --estimator doc")
-    assert document["accuracy"] is None
-    assert document["labels"] is None
-    assert document["estimates"][0]["error"] is None
-
-
-def test_labels_come_from_another_file_too(ladder, shiftcal_json):
-    words = "--estimator doc --labels target.npz"
-    here = shiftcal_json("estimate ladder target.npz --estimator doc")
-    there = shiftcal_json("estimate ladder unlabelled.npz", words)
-    assert there["accuracy"] == here["accuracy"]
-
-
-def test_a_scores_file_is_a_bank_of_one_set_and_says_so_once(files, shiftcal, shiftcal_json):
-    document = shiftcal_json("estimate clean.npz target.npz")
-    assert document["n_sets"] == 1
-    out = shiftcal("estimate clean.npz target.npz --estimator atc --estimator doc").out
-    assert out.count("flagged, no-shift-error (all): ") == 1
-
-
 def test_an_estimator_that_cannot_be_fitted_is_missing_with_its_reason(
     ladder, shiftcal, shiftcal_json, refused, monkeypatch
 ):

@@ -12,7 +12,7 @@ from absent_package import hide
 from small_networks import network, run, saved
 
 from shiftcal import load, maps, methods, read_scores
-from shiftcal.scores._origin import model_digest_of_file
+from shiftcal.scores.formats import model_digest_of_file
 
 KEYS = {
     "shiftcal",
@@ -155,7 +155,7 @@ def test_which_output_and_what_it_holds_can_be_said(ts, shiftcal_json, refused):
     softmax_at_the_end(ts)
     command = "export ts.json --onnx net.onnx -o out.onnx"
     reason = refused(command)
-    assert "several outputs of shape (n, 6): logits, p. Say which" in reason
+    assert "several outputs of shape (n, 6): logits, p. Name the one" in reason
     document = shiftcal_json(command, "--output-name p")
     assert (document["source"], document["input"]) == ("logits", "logits")
     document = shiftcal_json(command, "--output-name p --input probabilities")
@@ -167,7 +167,7 @@ def test_weights_beside_the_network_are_named(ts, shiftcal):
     model = onnx.load("net.onnx")
     onnx.save(model, "big.onnx", save_as_external_data=True, location="big.bin", size_threshold=0)
     out = shiftcal("export ts.json --onnx big.onnx -o out.onnx").out
-    assert out.endswith("written to out.onnx\nits weights are in big.bin beside it\n")
+    assert out.endswith("written to out.onnx\nits weights are in big.bin in the same folder\n")
 
 
 def test_without_onnxruntime_it_says_that_nothing_was_checked(ts, shiftcal, monkeypatch):

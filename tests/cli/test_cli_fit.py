@@ -48,13 +48,6 @@ def test_the_json_document(files, shiftcal_json, bank):
     assert document["classes"][-1] == "fox"
 
 
-def test_rehearsal_shows_the_temperature_of_every_set(files, shiftcal_json, bank):
-    document = shiftcal_json("fit --method rehearsal -o rehearsal.json", bank)
-    told = tuple(s["temperature"] for s in document["sets"])
-    assert told == load("rehearsal.json").temperatures_
-    assert len(told) == 3
-
-
 def test_a_saved_bank_gives_the_same_as_its_files(files, shiftcal_json, bank):
     SurrogateBank.from_files(["clean.npz", "s1.npz", "s2.npz"]).save(files / "bank")
     a = shiftcal_json("fit --method sac -o a.json", bank)
@@ -90,13 +83,6 @@ def test_settings_of_the_map_reach_it(files, shiftcal, shiftcal_json, bank):
     assert (settings["map"], settings["map.n_bins"]) == ("histogram", 7)
 
 
-def test_settings_of_the_default_map_need_no_map_option(files, shiftcal, bank):
-    words = "fit --method sts --set map.t_range=[0.5,0.6] -o sts.json"
-    done = shiftcal(words, bank)
-    assert done.status == 0
-    assert load("sts.json").map_.temperature_ == 0.6
-
-
 @pytest.mark.parametrize("method", ["vanilla", "ts", "cpcs --source-train train.npz"])
 def test_a_method_that_uses_the_first_set_only_says_so(
     files, shiftcal, shiftcal_json, bank, method
@@ -108,14 +94,6 @@ def test_a_method_that_uses_the_first_set_only_says_so(
     assert shiftcal_json("fit -o out.json --method", method, bank)["first_set_only"] is True
     alone = shiftcal("fit -o out.json --method", method, "--surrogate clean.npz").out
     assert "first set only" not in alone
-
-
-@pytest.mark.parametrize("method", ["sts", "sac"])
-def test_a_method_that_uses_all_sets_says_nothing(files, shiftcal, shiftcal_json, bank, method):
-    out = shiftcal("fit -o out.json --method", method, bank).out
-    assert f"{method} fitted on 3 sets of" in out
-    assert "first set only" not in out
-    assert shiftcal_json("fit -o out.json --method", method, bank)["first_set_only"] is False
 
 
 def test_the_kind_of_input_follows_from_the_files(files, shiftcal):
@@ -206,26 +184,3 @@ def test_files_that_cannot_be_used_are_refused(files, refused, words, reason):
     before = {file: file.read_bytes() for file in files.iterdir()}
     assert reason in refused("fit", words)
     assert {file: file.read_bytes() for file in files.iterdir()} == before
-
-
-def test_a_file_of_the_bank_is_not_replaced(files, refused):
-    SurrogateBank.from_files(["clean.npz"]).save("bank")
-    reason = refused("fit --method ts --bank bank -o bank/set-00.npz")
-    assert "must not be replaced" in reason
-
-
-def test_features_that_are_not_finite_are_refused_with_their_file(files, refused, bank):
-    bad = np.ones((5, 4))
-    bad[2, 1] = np.nan
-    np.savez("bad.npz", logits=np.zeros((5, 6)) - 1, features=bad)
-    reason = refused("fit --method cpcs -o out.json --source-train bad.npz", bank)
-    assert "bad.npz: features must be finite; row 2" in reason
-
-
-def test_a_set_of_the_other_kind_is_refused_in_terms_of_its_file(files, refused):
-    probs = np.random.default_rng(0).dirichlet(np.ones(6), 30)
-    np.savez("p.npz", logits=probs, labels=np.arange(30) % 6)
-    reason = refused("fit --method ts -o out.json --surrogate p.npz")
-    assert reason.startswith("error: p.npz: these logits are probabilities")
-    assert "rename the array 'logits' to 'probabilities'" in reason
-    assert "input=" not in reason

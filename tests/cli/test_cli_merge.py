@@ -8,9 +8,7 @@ from ladder_data import draw
 from score_parts import write_parts
 
 import shiftcal as sc
-from shiftcal.scoring.merging.merge import statistics_of_npz
-from shiftcal.scoring.merging.parts import find_parts
-from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
+from shiftcal.scoring.statistics import ScoreStatistics
 
 KEYS = {
     "shiftcal", "command", "output", "holds", "n_parts", "n_images", "n", "n_classes",
@@ -49,13 +47,6 @@ def test_statistics_are_written_for_a_json_name(parts, shiftcal, shiftcal_json):
     assert ScoreStatistics.read("all.json") == whole
     assert shiftcal("merge", names, "-o all.stats --statistics").status == 0
     assert ScoreStatistics.read("all.stats") == whole
-
-
-def test_statistics_files_merge_too(parts, shiftcal, tmp_path):
-    for file in find_parts(sorted(tmp_path.glob("part-*.npz"))):
-        statistics_of_npz(file.path).write(file.path.with_suffix(".json"), part=file.part)
-    assert shiftcal("merge part-1.json part-2.json part-3.json -o all.json").status == 0
-    assert ScoreStatistics.read("all.json") == ScoreStatistics.of_rows(*parts)
 
 
 def test_the_text_says_what_came_of_it(parts, shiftcal):
@@ -113,13 +104,3 @@ def test_a_file_that_holds_something_else_is_not_replaced(parts, refused):
     np.savez("mine.npz", images=np.zeros((2, 8, 8, 3), np.uint8))
     names = "part-1.npz part-2.npz part-3.npz"
     assert "mine.npz is there already and holds no scores" in refused("merge", names, "-o mine.npz")
-
-
-def test_one_image_that_is_lost_is_one(tmp_path, monkeypatch, shiftcal):
-    from score_parts import part_note
-
-    monkeypatch.chdir(tmp_path)
-    z, y = draw(90, 0.9, seed=8)
-    np.savez("part-1.npz", logits=z, labels=y, part=part_note(1, 1, 0, 91, 91))
-    text = shiftcal("merge part-1.npz -o all.npz").out
-    assert "rows             90 of 91 images (the other gave none)" in text

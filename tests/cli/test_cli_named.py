@@ -15,7 +15,6 @@ COMMANDS = {
     "compare": "compare --resamples 0",
     "estimate": "estimate --estimator atc",
     "report": "report --resamples 0 -o out.html",
-    "card": "card --resamples 0 --folds 2 -o out.md",
 }
 
 
@@ -28,8 +27,7 @@ def ladder(files):
 def said(document):
     """A document without what differs from one run to the next."""
     document.pop("json_output", None)
-    for part in ("card", "report"):
-        document.get(part, {}).pop("provenance", None)
+    document.get("report", {}).pop("provenance", None)
     return json.dumps(document, sort_keys=True)
 
 
@@ -46,13 +44,6 @@ def test_places_and_options_say_the_same(ladder, shiftcal_json, command):
         )
     }
     assert len(found) == 1
-
-
-def test_a_card_takes_both_too(ladder, shiftcal_json):
-    by_place = shiftcal_json(COMMANDS["card"], "ladder target.npz")["card"]
-    by_option = shiftcal_json(COMMANDS["card"], "--bank ladder --target target.npz")["card"]
-    assert by_place["estimate"] == by_option["estimate"]
-    assert by_place["estimate"] is not None
 
 
 def test_fit_and_apply_take_both(ladder, shiftcal):
@@ -87,10 +78,6 @@ def test_a_missing_target_is_told(ladder, refused, command):
 def test_fit_is_told_one_bank(ladder, refused):
     reason = refused("fit ladder --bank ladder --method sac -o x.json")
     assert "the bank is given twice: ladder, and by an option" in reason
-
-
-def test_a_card_needs_a_bank(files, refused):
-    assert "the bank is missing. Name its folder: shiftcal card BANK" in refused("card -o out.md")
 
 
 def test_the_folder_of_a_run_is_bank_target_and_features(ladder, shiftcal_json):
@@ -152,8 +139,8 @@ def test_one_word_stands_for_one_thing_in_all_commands():
 def test_every_command_that_writes_one_thing_takes_dash_o_for_it():
     # They print, or append to files that their own options name.
     printing = {
-        "completion", "data check", "data list", "doctor", "evaluate", "compare", "estimate",
-        "methods", "monitor",
+        "data check", "data list", "doctor", "evaluate", "compare", "estimate",
+        "list", "monitor",
     }  # fmt: skip
     having = {
         name

@@ -1,4 +1,4 @@
-"""``shiftcal report`` of a target of a study, and of a run of ``shiftcal adapt``."""
+"""``shiftcal report`` of a target of a study, and of a run of ``shiftcal train``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tiny_study import write_study
 import shiftcal as sc
 from shiftcal import studies
 from shiftcal.cli.main import run
-from shiftcal.studies.task import task_of
+from shiftcal.studies.run import task_of
 
 QUICK = "--resamples 0 -o report.html"
 
@@ -67,7 +67,7 @@ def test_the_command_on_its_page_makes_it_again(study, shiftcal):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        ("study", "several targets. Name one of them behind it: clean, "),
+        ("study", "several targets. Name one of them after it: clean, "),
         ("study contrst-5", "no target 'contrst-5'. Did you mean 'contrast-5'?"),
         ("study contrast-5 --images images.npy", "Leave --images out"),
         ("study contrast-5 --labels clean.npz", "Leave --labels out"),

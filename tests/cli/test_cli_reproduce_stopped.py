@@ -25,7 +25,7 @@ def logits(batch):
 """
 MANY_SEEDS = PLAN.replace("seeds = [0, 1]", f"seeds = {list(range(40))}")
 LAST_LINES = [
-    "note: the same command goes on where this one stopped.",
+    "note: the same command resumes where this one stopped.",
     "error: interrupted. What is finished is kept; no file is left half-written under its name.",
 ]
 
@@ -98,24 +98,6 @@ def test_evaluation_that_was_interrupted_is_gone_on_with(folder, workers):
     assert f"evaluated  {5 * (40 * 5 - done):,} of 1,000 in this run" in out
     (folder / "run").rename(folder / "first")
     assert finish(folder, "--workers", "1")[0] == records
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("words", [(), ("--estimate",)])
-def test_an_estimate_that_was_interrupted_is_made_again(folder, words):
-    (folder / "slow").touch()
-    process = begin(folder, "--workers", "1", *words)
-    wait_for((folder / "called").exists, process)
-    status, out, err = kill(process, signal.SIGINT)
-    assert (status, out) == (130, "")
-    assert err.splitlines()[-2:] == LAST_LINES
-    assert "Traceback" not in err
-    # A run has written its plan by then, an estimate nothing.
-    made = [] if words else [folder / "run" / "plan.toml"]
-    assert [file for file in folder.rglob("run/**/*") if file.is_file()] == made
-    (folder / "slow").unlink()
-    _, out = finish(folder, "--workers", "1")
-    assert "scored     630 images in this run" in out
 
 
 @pytest.mark.slow

@@ -62,6 +62,21 @@ def test_labels_come_into_the_file_and_into_json(folder, shiftcal_json):
     np.testing.assert_array_equal(found.values, expected().astype(np.float16))
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*")
+def test_a_bank_never_loads_a_program_that_the_command_does_not_name(folder, shiftcal, refused):
+    torch = pytest.importorskip("torch")
+    net = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten())
+    torch.jit.script(net).save("net.pt")
+    made = shiftcal("bank --model net.pt --images images.npy --labels y.npy --severity 1 -o bank")
+    assert made.status == 0, made.err
+    message = refused("score --bank bank --images images.npy -o a.npz")
+    assert "net.pt', and loading it may run code or contact a host" in message
+    assert "name it yourself: --model 'torchscript:" in message
+    assert not (folder / "a.npz").exists()
+    done = shiftcal("score --bank bank --model net.pt --images images.npy -o a.npz")
+    assert done.status == 0, done.err
+
+
 def test_parts_merge_to_the_whole(folder, shiftcal):
     shiftcal(COMMAND, "--labels y.npy -o whole.npz")
     for i in (1, 2):
@@ -143,12 +158,3 @@ def test_what_cannot_be_used_is_refused(folder, refused, words, message):
     before = sorted(folder.rglob("*"))
     assert message in refused("score", words)
     assert sorted(folder.rglob("*")) == before
-
-
-def test_progress_is_told_in_lines_where_there_is_no_terminal(folder, shiftcal, monkeypatch):
-    monkeypatch.setattr("shiftcal.scoring.progress._BETWEEN", 0.0)
-    done = shiftcal(COMMAND, "-o a.npz")
-    lines = done.err.splitlines()
-    assert [line.partition(" images, ")[0] for line in lines] == [
-        f"progress: scoring images.npy: {n} of 18" for n in (6, 12, 18)
-    ]

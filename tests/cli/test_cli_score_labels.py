@@ -7,7 +7,7 @@ import pytest
 from onnx_resnet import mean_colour_onnx
 from stored_images import draw_images, write_images
 
-from shiftcal import SAC, SurrogateBank, read_scores
+from shiftcal import TS, SurrogateBank, read_scores
 
 IMAGES = draw_images(18, 16, 16, seed=31)
 COMMAND = "score --model net.onnx --images images --batch-size 6 --shard-size 6"
@@ -91,7 +91,7 @@ def test_a_file_that_holds_something_else_is_not_replaced(folder, refused, shift
     (folder / "broken.npz").write_bytes(b"PK no more")
     (folder / "table.csv").write_text("name,label\na,1\n")
     logits = np.random.default_rng(3).standard_normal((60, 3))
-    SAC().fit(logits, np.arange(60) % 3).save("sac.json")
+    TS().fit(logits, np.arange(60) % 3).save("sac.json")
     before = {file: file.read_bytes() for file in folder.iterdir() if file.is_file()}
     words = "score --model net.onnx --images images.npy"
     for name in ("mine.npz", "broken.npz", "table.csv"):
@@ -124,10 +124,3 @@ def test_what_cannot_be_meant_is_refused(folder, refused, words, message):
     before = sorted(folder.rglob("*"))
     assert message in refused(COMMAND, words)
     assert sorted(folder.rglob("*")) == before
-
-
-def test_what_to_say_is_said_as_on_the_command_line(folder, refused):
-    write_images(folder / "large", draw_images(18, 20, 20, seed=1), [f"{i}.png" for i in range(18)])
-    reason = refused("score --model net.onnx --images large -o a.npz")
-    assert "resize and crop" in reason
-    assert "on the command line ?resize=256&crop=224" in reason

@@ -1,4 +1,4 @@
-"""Promises of every corruption that is found in its folder."""
+"""Promises of every corruption."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def name(request):
     return request.param
 
 
-def test_it_is_named_by_its_file_and_says_what_it_does(name):
+def test_it_carries_its_name_and_says_what_it_does(name):
     found = corruptions.get(name)
     assert found().name == name
     assert found.__name__ == name.replace("_", " ").title().replace(" ", "")

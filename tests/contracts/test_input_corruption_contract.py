@@ -56,7 +56,7 @@ def equal(one, other):
     return one.equals(other) if isinstance(one, pd.DataFrame) else one == other
 
 
-def test_it_is_named_by_its_file_and_says_what_it_does(family_and_name):
+def test_it_carries_its_name_and_says_what_it_does(family_and_name):
     family, name = family_and_name
     found = family.get(name)
     assert found().name == name

@@ -1,4 +1,4 @@
-"""What every map in the folder promises."""
+"""What every map promises."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from map_data import draw, equal_size_ece, nll, quiet_fit, softmax
 from sklearn.base import clone
 
 from shiftcal import maps
-from shiftcal._types import FitStatus
 from shiftcal.errors import FitWarning, InputError, InputWarning, NotFittedError
+from shiftcal.types import FitStatus
 
 LOGITS, LABELS = draw(900, 4, temperature=2.0, seed=1)
 FRESH, _ = draw(300, 4, temperature=2.0, seed=2)
@@ -287,7 +287,7 @@ def test_the_docstring_opens_with_a_sentence_and_holds_the_formula(unfitted):
 
 
 def test_a_map_is_final_and_found_by_its_name(unfitted):
-    assert maps.get(unfitted.name()) is type(unfitted)
+    assert maps.get(unfitted.name) is type(unfitted)
     assert getattr(type(unfitted), "__final__", False)
     assert isinstance(unfitted.preserves_accuracy, bool)
 

@@ -102,7 +102,7 @@ def test_fit_returns_the_method_and_adapt_the_selection(method):
     assert method.selection_ is None
     selection = method.adapt(TARGET, TARGET_FEATURES, mixed=MIXED)
     assert selection is method.selection_
-    assert selection.method == method.name()
+    assert selection.method == method.name
     assert str(selection)
 
 
@@ -247,6 +247,7 @@ def test_labels_with_a_bank_are_refused(method):
         method.fit(BANK, BANK.clean.labels)
 
 
+@pytest.mark.filterwarnings("ignore:.* was fitted on one set")
 def test_logits_and_labels_make_a_bank_of_one_set(method):
     if method.uses_features:
         with pytest.raises(InputError, match="features of the bank's first set"):

@@ -1,4 +1,4 @@
-"""The function that people call: what it takes, refuses and returns."""
+"""``corrupt``: what it takes, rejects and returns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pytest
 from photos import photos
 
 import shiftcal as sc
-from shiftcal.corruptions import _corrupt, _engine, _stream
+from shiftcal.corruptions import base as _engine
+from shiftcal.corruptions import images as _corrupt
 from shiftcal.errors import FileError, InputError, UnknownName
 
 IMAGES = photos(24, 40)
@@ -41,12 +42,6 @@ def test_a_table_can_be_named():
     )
     assert np.array_equal(auto, cifar)
     assert imagenet[0, ..., 0].std() < cifar[0, ..., 0].std() / 2
-
-
-@pytest.mark.parametrize("name", ["gaussian-noise", "gaussian_noise", "Gaussian_Noise"])
-def test_hyphens_underscores_and_capitals_do_not_matter(name):
-    expected = sc.corrupt(IMAGES, sc.corruptions.GaussianNoise, severity=1)
-    assert np.array_equal(sc.corrupt(IMAGES, name, severity=1), expected)
 
 
 @pytest.mark.parametrize(
@@ -79,76 +74,46 @@ def test_a_pillow_image_and_a_list_will_do():
     ("images", "words"),
     [
         (IMAGES / 255, r"must be uint8, 0 to 255; got float64. Pass \(images \* 255\).round"),
-        (IMAGES.astype(np.float32), r"got float32. Pass images.round\(\).astype"),
         (np.full((9, 9, 3), np.nan), "They hold NaN or infinity"),
         (IMAGES > 9, r"got bool. Pass images.astype\(np.uint8\) \* 255"),
-        (IMAGES.astype(np.int64), "got int64. Pass images.astype"),
-        (
-            IMAGES.transpose(0, 3, 1, 2),
-            r"channels last; got shape \(4, 3, 24, 40\).*transpose\(0, 2, 3, 1\)",
-        ),
-        (
-            IMAGES[0].transpose(2, 0, 1),
-            r"could be one colour image.*transpose\(1, 2, 0\).*images\[..., None\]",
-        ),
+        (IMAGES.transpose(0, 3, 1, 2), r"channels last; got shape \(4, 3, 24, 40\).*transpose"),
+        (IMAGES[0].transpose(2, 0, 1), r"could be one colour image.*transpose\(1, 2, 0\)"),
         (np.zeros((9, 9, 4), np.uint8), r"Leave transparency out: images\[..., :3\]"),
-        (np.zeros((2, 9, 9, 4), np.uint8), r"Leave transparency out: images\[..., :3\]"),
-        (np.zeros((9, 9, 2), np.uint8), r"must have shape .* got shape \(9, 9, 2\)"),
         (np.zeros(9, np.uint8), r"got shape \(9,\)"),
-        (np.zeros((1, 1, 9, 9, 3), np.uint8), r"got shape \(1, 1, 9, 9, 3\)"),
-        (
-            np.zeros((7, 9, 3), np.uint8),
-            "at least 8 pixels high and wide; these are 7 x 9. Enlarge",
-        ),
-        (np.zeros((2, 9, 0, 3), np.uint8), "these are 9 x 0"),
+        (np.zeros((7, 9, 3), np.uint8), "at least 8 pixels high and wide; these are 7 x 9"),
+        (np.ma.masked_less(IMAGES, 9), "must not be masked"),
+        ([IMAGES[0], IMAGES[0, 1:]], "must have one size"),
     ],
 )
-def test_what_is_no_image_is_refused_with_the_line_that_mends_it(images, words):
+def test_what_is_no_image_is_rejected(images, words):
     with pytest.raises(InputError, match=words):
         sc.corrupt(images, "contrast", severity=1)
-
-
-def test_images_of_different_sizes_are_refused():
-    with pytest.raises(InputError, match=r"must have one size.*first_index"):
-        sc.corrupt(
-            [np.zeros((9, 9, 3), np.uint8), np.zeros((9, 12, 3), np.uint8)], "fog", severity=1
-        )
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"severity": 6}, "severity must be a whole number of at least 0 and at most 5; got 6"),
-        ({"severity": -1}, "severity must be a whole number of at least 0"),
         ({"severity": 2.5}, "severity must be a whole number"),
         ({"severity": True}, "severity must be a whole number"),
-        ({"severity": 1, "seed": -1}, "seed must be a whole number of at least 0"),
-        ({"severity": 1, "threads": 0}, "threads must be a whole number of at least 1"),
-        ({"severity": 1, "first_index": -3}, "first_index must be a whole number"),
-        ({"severity": 1, "table": "imagnet"}, "table must be one of 'auto', 'cifar'.*'imagenet'"),
+        ({"seed": -1}, "seed must be a whole number of at least 0"),
+        ({"seed": 2**129}, "seed must be a whole number"),
+        ({"threads": 0}, "threads must be a whole number of at least 1"),
+        ({"first_index": 2**63}, "first_index must be a whole number"),
+        ({"table": "imagnet"}, "table must be one of 'auto', 'cifar'.*'imagenet'"),
+        ({"corruption": "pixalate"}, r"no corruption is called 'pixalate'.*'pixelate'"),
+        ({"corruption": 7}, r"must be a name such as 'pixelate'.*got 7"),
     ],
 )
-def test_options_out_of_range_are_refused(options, words):
-    with pytest.raises(InputError, match=words):
-        sc.corrupt(IMAGES, "contrast", **options)
-
-
-def test_an_unknown_name_points_to_the_nearest():
-    with pytest.raises(UnknownName, match=r"no corruption is called 'pixalate'.*'pixelate'"):
-        sc.corrupt(IMAGES, "pixalate", severity=1)
-    with pytest.raises(InputError, match=r"must be a name such as 'pixelate'.*got 7"):
-        sc.corrupt(IMAGES, 7, severity=1)
-
-
-def test_seeds_of_any_size_and_indices_beyond_32_bits_work():
-    large = sc.corrupt(IMAGES, "gaussian_noise", severity=1, seed=10**30, first_index=2**40)
-    assert not np.array_equal(large, sc.corrupt(IMAGES, "gaussian_noise", severity=1))
+def test_options_that_cannot_be_used_are_rejected(options, words):
+    options = {"corruption": "contrast", "severity": 1} | options
+    with pytest.raises((InputError, UnknownName), match=words):
+        sc.corrupt(IMAGES, **options)
 
 
 @pytest.fixture
 def small_pieces(monkeypatch):
     """Files are handled three images at a time."""
-    monkeypatch.setattr(_stream, "PIECE_BYTES", 3 * IMAGES[0].nbytes)
     monkeypatch.setattr(_corrupt, "PIECE_BYTES", 3 * IMAGES[0].nbytes)
 
 
@@ -167,25 +132,12 @@ def test_a_file_becomes_a_file_with_the_same_pixels_as_in_memory(tmp_path, small
     assert sorted(file.name for file in tmp_path.iterdir()) == ["in.npy", "out.npy"]
 
 
-def test_a_part_of_a_mapped_file_is_read_right(tmp_path, small_pieces):
-    np.save(tmp_path / "in.npy", np.tile(IMAGES, (3, 1, 1, 1)))
-    part = np.load(tmp_path / "in.npy", mmap_mode="r")[1::2, :, 4:30]
-    expected = sc.corrupt(np.array(part), "contrast", severity=3)
-    made = sc.corrupt(part, "contrast", severity=3, out=tmp_path / "out.npy")
-    assert np.array_equal(made, expected)
-
-
 def test_changes_of_a_private_mapping_are_not_lost(tmp_path, small_pieces):
     np.save(tmp_path / "in.npy", np.tile(IMAGES, (3, 1, 1, 1)))
     private = np.load(tmp_path / "in.npy", mmap_mode="c")
     private[:] = 77
     sc.corrupt(private, "contrast", severity=1, out=tmp_path / "out.npy")
     assert (private == 77).all()
-
-
-def test_an_empty_file_of_images_gives_an_empty_file(tmp_path):
-    made = sc.corrupt(IMAGES[:0], "contrast", severity=1, out=tmp_path / "out.npy")
-    assert made.shape == (0, 24, 40, 3)
 
 
 def test_a_large_mapped_file_is_not_taken_into_memory_unasked(tmp_path, monkeypatch):
@@ -200,7 +152,7 @@ def test_the_file_that_is_read_is_never_written(tmp_path):
     np.save(tmp_path / "in.npy", IMAGES)
     (tmp_path / "link.npy").symlink_to(tmp_path / "in.npy")
     for out in ("in.npy", "link.npy"):
-        with pytest.raises(InputError, match="must not be the file that is read"):
+        with pytest.raises(InputError, match="not the one that is read"):
             sc.corrupt(tmp_path / "in.npy", "contrast", severity=1, out=tmp_path / out)
     assert np.array_equal(np.load(tmp_path / "in.npy"), IMAGES)
 
@@ -212,12 +164,10 @@ def test_bad_files_are_refused_by_name(tmp_path):
     whole = tmp_path / "cut.npy"
     np.save(whole, IMAGES)
     os.truncate(whole, 500)
-    for name in ("missing.npy", "text.npy", "objects.npy", "cut.npy"):
-        with pytest.raises(FileError, match=rf"{name} could not be read as an .npy array"):
+    for name in ("missing.npy", "text.npy", "objects.npy", "cut.npy", "two.npz"):
+        with pytest.raises(FileError, match=rf"{name}"):
             sc.corrupt(tmp_path / name, "contrast", severity=1)
-    with pytest.raises(FileError, match=r"two.npz holds several arrays"):
-        sc.corrupt(tmp_path / "two.npz", "contrast", severity=1)
-    with pytest.raises(InputError, match=r"out must be the path of an .npy file; got 'out.png'"):
+    with pytest.raises(InputError, match=r"out must be an .npy file"):
         sc.corrupt(IMAGES, "contrast", severity=1, out="out.png")
 
 
@@ -296,32 +246,6 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     assert done.stdout == "0\n"
 
 
-@pytest.mark.parametrize("mode", ["P", "CMYK", "YCbCr", "HSV", "1"])
-def test_pillow_images_of_other_kinds_are_turned_to_colour_first(mode):
-    from PIL import Image
-
-    image = Image.fromarray(IMAGES[0]).convert(mode)
-    expected = sc.corrupt(np.array(image.convert("RGB")), "contrast", severity=1)
-    assert np.array_equal(sc.corrupt(image, "contrast", severity=1), expected)
-
-
-def test_masked_images_and_indices_beyond_reach_are_refused():
-    with pytest.raises(InputError, match=r"must not be masked.*images.filled\(0\)"):
-        sc.corrupt(np.ma.masked_less(IMAGES, 9), "contrast", severity=1)
-    with pytest.raises(InputError, match="first_index must be a whole number"):
-        sc.corrupt(IMAGES, "contrast", severity=1, first_index=2**63)
-    with pytest.raises(InputError, match="seed must be a whole number"):
-        sc.corrupt(IMAGES, "contrast", severity=1, seed=2**129)
-
-
-def test_a_picture_file_is_not_called_a_pickle(tmp_path):
-    from PIL import Image
-
-    Image.fromarray(IMAGES[0]).save(tmp_path / "a.png")
-    with pytest.raises(FileError, match=r"it is another kind of file, or damaged. Pass an array"):
-        sc.corrupt(tmp_path / "a.png", "contrast", severity=1)
-
-
 def test_a_corruption_may_corrupt_and_a_small_call_does_not_wait_for_a_large_one():
     from shiftcal.corruptions.base import Corruption, Settings
 
@@ -337,27 +261,6 @@ def test_a_corruption_may_corrupt_and_a_small_call_does_not_wait_for_a_large_one
     many = np.tile(IMAGES, (100, 1, 1, 1))
     made = sc.corrupt(many, Both, severity=1, threads=2)
     assert np.array_equal(made, sc.corrupt(many, "pixelate", severity=1, threads=1))
-
-
-def test_no_more_threads_are_kept_than_there_are_processors():
-    import threading
-
-    sc.corrupt(np.tile(IMAGES, (300, 1, 1, 1)), "contrast", severity=1, threads=5000)
-    ours = [thread for thread in threading.enumerate() if thread.name.startswith("shiftcal")]
-    assert len(ours) <= (os.cpu_count() or 1)
-
-
-def test_photographs_that_are_exchanged_are_seen(tmp_path):
-    from PIL import Image
-
-    frost = None
-    for level in (50, 250):
-        Image.fromarray(np.full((400, 400, 3), level, np.uint8)).save(tmp_path / "1.png")
-        os.utime(tmp_path / "1.png", (level, level))
-        frost = frost or sc.corruptions.Frost(photos=tmp_path)
-        made = sc.corrupt(IMAGES, frost, severity=1, seed=1)
-        assert np.array_equal(made, np.minimum(IMAGES + 0.2 * level, 255).astype(np.uint8))
-    assert repr(frost) == "<corruption frost (photos)>"
 
 
 def test_kernels_are_loaded_by_the_calling_thread_alone():

@@ -115,11 +115,26 @@ def test_a_function_that_calls_exit_does_not_end_the_program():
         sc.corrupt(IMAGES, leave, severity=1)
 
 
-def test_functions_are_told_apart_by_their_text():
-    first, other = Custom(darker, name="own"), Custom(speckled, name="own")
-    assert first.description == other.description == "own (custom)"
-    assert first.identity == Custom(darker, name="own").identity
-    assert first.identity != other.identity
+def test_a_key_is_the_identity_and_can_be_an_attribute_of_the_function():
+    def brighter(image):
+        return image
+
+    assert Custom(brighter).identity is None
+    assert Custom(brighter, key="v1").identity == "brighter (custom, key v1)"
+    brighter.key = "v2"
+    assert Custom(brighter, name="own").identity == "own (custom, key v2)"
+    assert Custom([brighter, darker]).identity is None
+    assert Custom(brighter).description == "brighter (custom)"
+
+
+def test_published_corruptions_are_known_by_name_unless_changed():
+    pixelate = sc.corruptions.Pixelate()
+    assert pixelate.identity == "pixelate"
+    assert sc.corruptions.Frost().identity == "frost (procedural)"
+    pixelate.settings = sc.corruptions.Fog.settings
+    assert pixelate.identity is None
+    pixelate.key = "coarse"
+    assert pixelate.identity == "pixelate (key coarse)"
 
 
 def test_what_a_function_raises_says_whose_it_is():
@@ -149,18 +164,14 @@ def test_what_a_function_returns_is_checked(function, words):
     [
         ([], {}, "must be a function, or a list of one function per severity"),
         ([darker, 3], {}, "must be a function, or a list"),
-        ([darker], {"severities": 2}, "be its length, 1; got 2"),
+        ([darker], {"severities": 2}, "severities must be 1"),
         (np.flipud, {"severities": 5}, "flipud has no parameter 'severity'"),
         (darker, {"severities": -1}, "severities must be a whole number"),
-        (darker, {"name": "labels"}, "must not be 'labels'"),
+        (darker, {"name": "labels"}, "not 'labels'"),
         (darker, {"name": "a/b"}, "name must be made of letters.*got 'a/b'"),
-        (
-            darker,
-            {
-                "name": "..",
-            },
-            "name must be made of letters",
-        ),
+        (darker, {"name": ".."}, "name must be made of letters"),
+        (darker, {"key": " "}, "key must be text"),
+        (darker, {"key": 3}, "key must be text"),
     ],
 )
 def test_what_cannot_be_a_corruption_is_refused(steps, options, words):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from stored_images import draw_images
 
-from shiftcal._framing import Framing
+from shiftcal.datasets.arrays import ArrayImages
 from shiftcal.datasets.base import ImageSet
-from shiftcal.datasets.containers.arrays import ArrayImages
 from shiftcal.errors import FileError, InputError
+from shiftcal.files import Framing
 
 
 class OneByOne(ImageSet):
@@ -129,11 +129,6 @@ def test_relabelled_leaves_the_set_itself_as_it_was():
     np.testing.assert_array_equal(other[1], held[1])
 
 
-def test_a_set_without_images_is_refused():
-    with pytest.raises(InputError, match="odd must hold at least one image; got none"):
-        OneByOne([])
-
-
 @pytest.mark.parametrize(
     ("known", "words"),
     [
@@ -169,13 +164,6 @@ def test_indices_that_are_none_are_refused(indices, words):
     for act in (held.read, held.digest, held.subset):
         with pytest.raises(InputError, match=words):
             act(indices)
-
-
-def test_threads_must_be_a_count():
-    held = OneByOne(list(draw_images(3)))
-    for act in (held.read, held.digest):
-        with pytest.raises(InputError, match="threads must be a whole number of at least 1; got 0"):
-            act([0, 1], threads=0)
 
 
 def test_one_image_is_had_by_its_number_alone():

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from shiftcal.datasets import _npz_member, as_image_set
-from shiftcal.datasets._npz_member import member_of
-from shiftcal.datasets.label_files import read_labels
+from shiftcal.datasets import as_image_set
+from shiftcal.datasets.labels import read_labels
 from shiftcal.errors import FileError, MissingData
 
 
@@ -38,52 +36,32 @@ def test_without_a_key_labels_are_the_array_of_that_name(tmp_path):
         read_labels(tmp_path / "o.npz:tset")
 
 
-@pytest.mark.parametrize(
-    ("text", "file", "key"),
-    [
-        ("l.npz:test", "l.npz", "test"),
-        ("a/L.NPZ:x/y", "a/L.NPZ", "x/y"),
-        ("C:\\data\\l.npz", "C:\\data\\l.npz", None),
-        ("C:\\data\\l.npz:test", "C:\\data\\l.npz", "test"),
-        ("C:/data/l.npy", "C:/data/l.npy", None),
-        ("C:l.csv", "C:l.csv", None),
-        ("l.npz:", "l.npz:", None),
-    ],
-)
-def test_a_drive_is_no_file_and_its_rest_no_key(text, file, key):
-    assert member_of(text) == (Path(file), key)
-
-
 def test_a_file_of_that_very_name_is_the_path_it_is(tmp_path):
     (tmp_path / "l.npz:x.txt").write_text("4\n5\n")
     assert read_labels(tmp_path / "l.npz:x.txt").tolist() == ["4", "5"]
 
 
 def test_files_that_are_none_are_refused(tmp_path):
-    with pytest.raises(MissingData, match=r"none\.npz could not be read: No such file"):
+    with pytest.raises(MissingData, match=r"none.npz does not exist"):
         read_labels(tmp_path / "none.npz:test")
     (tmp_path / "l.npz").write_bytes(b"text")
-    with pytest.raises(FileError, match=r"could not be read as an \.npz file: File is not a zip"):
+    with pytest.raises(FileError, match=r"l\.npz is not an \.npz archive: it begins with"):
         read_labels(tmp_path / "l.npz:test")
     with zipfile.ZipFile(tmp_path / "l.npz", "w") as archive:
         archive.writestr("readme.txt", "hello")
-    with pytest.raises(FileError, match="must hold arrays; it holds none"):
-        read_labels(tmp_path / "l.npz:readme")
+    with pytest.raises(FileError, match=r"'readme.txt' in it is not an array"):
+        read_labels(tmp_path / "l.npz:readme.txt")
     with zipfile.ZipFile(tmp_path / "l.npz", "w") as archive:
         archive.writestr("test.npy", b"damaged")
-    with pytest.raises(FileError, match=r"could not be read as an \.npz file"):
+    with pytest.raises(FileError, match=r"l\.npz.* 'test' in it is not an array"):
         read_labels(tmp_path / "l.npz:test")
     np.savez(tmp_path / "l.npz", table=np.eye(2), none=[])
-    for key, shape in [("table", r"\(2, 2\)"), ("none", r"\(0,\)")]:
-        with pytest.raises(FileError, match=rf"l.npz:{key} must hold labels in a row.*{shape}"):
+    for key, words in [("table", r"must have shape \(n,\).*\(2, 2\)"), ("none", "no labels")]:
+        with pytest.raises(FileError, match=rf"l.npz:{key}: .*{words}"):
             read_labels(f"{tmp_path}/l.npz:{key}")
 
 
-def test_nothing_is_unpickled_and_nothing_unpacked_without_end(tmp_path, monkeypatch):
+def test_nothing_is_unpickled(tmp_path):
     np.savez(tmp_path / "l.npz", test=np.array([{}], object))
-    with pytest.raises(FileError, match="Object arrays cannot be loaded"):
-        read_labels(f"{tmp_path}/l.npz:test")
-    np.savez_compressed(tmp_path / "l.npz", test=np.zeros(1000))
-    monkeypatch.setattr(_npz_member, "_MOST_BYTES", 4000)
-    with pytest.raises(FileError, match=r"'test' must take at most 4,000 bytes; it takes 8,128"):
+    with pytest.raises(FileError, match="pickled Python objects, which are never loaded"):
         read_labels(f"{tmp_path}/l.npz:test")

@@ -8,7 +8,7 @@ from exact_model import exact
 from stored_images import draw_images, write_images
 
 from shiftcal.datasets import as_image_set
-from shiftcal.datasets.containers.arrays import ArrayImages
+from shiftcal.datasets.arrays import ArrayImages
 from shiftcal.errors import InputError
 from shiftcal.scoring import score
 

@@ -14,8 +14,10 @@ from stored_images import draw_images, encode, hf_table, save_hf, write_images, 
 
 import shiftcal.datasets as data
 from shiftcal.datasets import as_image_set, load
-from shiftcal.datasets.containers.arrays import ArrayImages
+from shiftcal.datasets.arrays import ArrayImages
+from shiftcal.datasets.catalog import About
 from shiftcal.errors import FileError, InputError, UnknownName
+from shiftcal.registry import DATA_SETS
 
 IMAGES = draw_images(4)
 LABELS = [1, 0, 1, 0]
@@ -122,7 +124,7 @@ def test_paths_that_lead_nowhere_are_said(stored):
     with pytest.raises(FileError, match=r"x.doc cannot be opened as images. They can be in"):
         as_image_set(stored / "x.doc")
     (stored / "s.tar.gz").write_bytes(b"\x1f\x8b" + bytes(50))
-    with pytest.raises(FileError, match="is compressed with gzip"):
+    with pytest.raises(FileError, match="is compressed"):
         as_image_set(stored / "s.tar.gz")
     (stored / "shards" / "t.parquet").write_bytes(b"")
     with pytest.raises(FileError, match=r"s-0.tar and t.parquet; it is unclear.*Say tar:"):
@@ -130,22 +132,17 @@ def test_paths_that_lead_nowhere_are_said(stored):
 
 
 @pytest.fixture
-def catalog(monkeypatch, tmp_path):
+def catalog(monkeypatch):
     """A catalog of two published data sets."""
 
     def toy_set(root, *, split, corruption=None, severity=1):
         held = ArrayImages(IMAGES, name=f"{root}|{split}|{corruption}|{severity}")
         return held
 
-    (tmp_path / "toys").mkdir()
-    (tmp_path / "toys" / "__init__.py").touch()
-    (tmp_path / "toys" / "toy_set.py").touch()
-    monkeypatch.syspath_prepend(tmp_path)
-    module = types.ModuleType("toys.toy_set")
-    module.toy_set = toy_set
-    monkeypatch.delitem(sys.modules, "toys", raising=False)
-    monkeypatch.setitem(sys.modules, "toys.toy_set", module)
-    monkeypatch.setattr(data._CATALOG, "package", "toys")
+    module = types.ModuleType("toys")
+    module.TOY = About(toy_set, "Toy set", 2, "https://example.org", "free", ())
+    monkeypatch.setitem(sys.modules, "toys", module)
+    monkeypatch.setattr(DATA_SETS, "entries", {"toy-set": "toys:TOY"})
 
 
 @pytest.mark.parametrize(

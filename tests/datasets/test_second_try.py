@@ -9,14 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from exact_model import exact, logits_of
 from stored_images import draw_images, write_images
 
-from shiftcal.datasets import _retry
-from shiftcal.datasets.containers.files import FileImages
-from shiftcal.datasets.containers.sequences import SequenceImages
-from shiftcal.errors import FileError, InputWarning
-from shiftcal.scoring import score
+from shiftcal.datasets import base as _retry
+from shiftcal.datasets.image_files import FileImages
+from shiftcal.errors import FileError
 
 IMAGES = draw_images(4, 12, 10)
 NAMES = [f"{i}.png" for i in range(4)]
@@ -93,48 +90,3 @@ def test_a_file_that_cannot_be_decoded_is_bad_and_not_tried_again(held, fail, co
     tries = fail("2.png", times=0)
     assert list(held.read(range(4)).bad) == [2]
     assert len(tries) == 1
-
-
-def test_a_bad_image_after_a_passing_failure_is_bad(held, fail):
-    (held.root / "2.png").write_bytes(b"no image")
-    tries = fail("2.png", times=1)
-    assert "cannot identify" in held.read(range(4)).bad[2]
-    assert len(tries) == 2
-
-
-def test_other_peoples_data_sets_are_asked_again_as_well(monkeypatch):
-    monkeypatch.setattr(_retry, "PAUSE", 0.0)
-
-    class Flaky(list):
-        left = 0
-
-        def __getitem__(self, index):
-            if index == 1 and self.left:
-                self.left -= 1
-                raise TimeoutError(errno.ETIMEDOUT, "timed out")
-            return super().__getitem__(index)
-
-    items = Flaky(IMAGES)
-    held = SequenceImages(items)
-    items.left = 1
-    np.testing.assert_array_equal(held.read(range(4)).images, IMAGES)
-    items.left = 2
-    with pytest.raises(FileError, match="item 1 of images could not be had"):
-        held.read(range(4))
-
-
-def test_a_failure_after_the_digest_was_taken_is_not_kept_as_a_bad_image(held, fail, tmp_path):
-    cache = tmp_path / "cache"
-    # One reading for the digest, and then two that fail.
-    fail("2.png", times=2, after=1)
-    with pytest.raises(FileError, match=r"2\.png cannot be read as an image: Input/output"):
-        score(exact(), held, cache=cache)
-    scores = score(exact(), held, cache=cache)
-    np.testing.assert_array_equal(scores.values, logits_of(IMAGES))
-
-
-def test_a_bad_image_is_still_left_out_with_a_warning(held, tmp_path):
-    (held.root / "2.png").write_bytes(b"no image")
-    with pytest.warns(InputWarning, match=r"2\.png cannot be read"):
-        scores = score(exact(), held, cache=tmp_path / "cache")
-    np.testing.assert_array_equal(scores.values, logits_of(IMAGES[[0, 1, 3]]))

@@ -12,6 +12,9 @@ from scipy.stats import norm, t
 from shiftcal import SurrogateBank, SurrogateSet, estimates
 from shiftcal.errors import InputError
 
+# SAC on one set equals TS and warns of it.
+pytestmark = pytest.mark.filterwarnings("ignore:.*fitted on one set")
+
 NAMES = ("atc", "doc", "surrogate-curve", "mean-confidence")
 
 

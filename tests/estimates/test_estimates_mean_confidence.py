@@ -9,6 +9,9 @@ from ladder_data import STEPS, draw, make_bank
 from shiftcal import SAC, STS, TS, SurrogateBank, estimates, load, methods
 from shiftcal.errors import FitWarning, InputError
 
+# SAC on one set equals TS and warns of it.
+pytestmark = pytest.mark.filterwarnings("ignore:.*fitted on one set")
+
 BANK = make_bank(500)
 TARGET, _ = draw(400, STEPS[3], seed=77)
 MeanConfidence = estimates.get("mean-confidence")

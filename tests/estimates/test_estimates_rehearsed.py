@@ -14,7 +14,7 @@ from scipy.stats import entropy
 
 from shiftcal import SurrogateBank, estimates, methods
 from shiftcal.errors import InputError
-from shiftcal.estimates._estimate import share_variance
+from shiftcal.estimates import share_variance
 
 Rehearsed = estimates.get("rehearsed")
 

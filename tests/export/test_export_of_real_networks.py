@@ -59,27 +59,6 @@ def test_a_resnet_in_onnx_tells_the_confidences_of_sac(resnet, experiment, tmp_p
     assert ece(confidence, right) < ece(raw, right)  # how much less is SAC's matter, not ours
 
 
-def test_a_resnet_in_half_precision_tells_the_confidences_of_sac(resnet, experiment, tmp_path):
-    method, pixels, _ = experiment
-    halves = torch.from_numpy(pixels[:8]).half()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch advises an exporter that needs more packages
-        torch.onnx.export(
-            copy.deepcopy(resnet).half(),
-            (halves,),
-            tmp_path / "half.onnx",
-            dynamo=False,
-            input_names=["images"],
-            output_names=["logits"],
-            dynamic_axes={"images": {0: "n"}, "logits": {0: "n"}},
-        )
-    made = to_onnx(method, tmp_path / "half.onnx", tmp_path / "out.onnx", check=halves.numpy())
-    session = onnxruntime.InferenceSession(str(made.path))
-    logits, probs, _ = session.run(None, {"images": halves.numpy()})
-    assert logits.dtype == np.float16
-    np.testing.assert_allclose(probs, method.predict_proba(logits), rtol=0, atol=1e-6)
-
-
 @pytest.mark.parametrize("way", ["eager", "script", "export"])
 def test_a_resnet_in_torch_tells_the_confidences_of_sac(shared_data, experiment, way, tmp_path):
     method, pixels, _ = experiment
@@ -108,20 +87,6 @@ def made_by(way, module, x, folder):
         torch.jit.save(torch.jit.script(module), buffer)
         buffer.seek(0)
         return torch.jit.load(buffer)
-
-
-def test_a_calibrated_resnet_is_a_model_of_shiftcal_too(resnet, experiment, tmp_path):
-    method, *_ = experiment
-    weights = {name: value.numpy() for name, value in resnet.state_dict().items()}
-    (tmp_path / "resnet.onnx").write_bytes(resnet20_onnx(weights))
-    made = to_onnx(method, tmp_path / "resnet.onnx", tmp_path / "out.onnx")
-    images = np.random.default_rng(0).integers(0, 256, (5, 32, 32, 3), np.uint8)
-    options = {"preprocessing": resnet.preprocessing}
-    z = as_model(tmp_path / "resnet.onnx", **options).logits(images)
-    log_p = as_model(
-        made.path, output_name="probabilities", output="probabilities", **options
-    ).logits(images)
-    np.testing.assert_allclose(np.exp(log_p), method.predict_proba(z), rtol=0, atol=1e-6)
 
 
 class Network(ClassifierMixin, BaseEstimator):

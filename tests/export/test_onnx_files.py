@@ -7,12 +7,12 @@ import numpy as np
 import onnx
 import pytest
 import small_disk
-from onnx import helper, numpy_helper
+from onnx import numpy_helper
 from small_networks import INPUTS, network, run, saved
 
 from shiftcal.errors import FileError, MissingData
-from shiftcal.export import _onnx_graph, to_onnx
 from shiftcal.export import onnx as export_onnx
+from shiftcal.export import to_onnx
 
 
 @pytest.fixture
@@ -49,18 +49,6 @@ def assert_same_logits(path):
     np.testing.assert_allclose(run(path)["logits"], wanted, rtol=1e-6, atol=1e-6)
 
 
-def test_the_network_that_is_read_is_not_touched(temperature, net, tmp_path):
-    before, stamp = net.read_bytes(), net.stat().st_mtime_ns
-    to_onnx(temperature, net, tmp_path / "out.onnx")
-    assert (net.read_bytes(), net.stat().st_mtime_ns) == (before, stamp)
-    assert sorted(contents(tmp_path)) == ["net.onnx", "out.onnx"]
-
-
-def test_paths_may_be_texts(temperature, net, tmp_path):
-    made = to_onnx(temperature, str(net), str(tmp_path / "out.onnx"))
-    assert made.path == tmp_path / "out.onnx"
-
-
 @pytest.mark.parametrize("name", ["net.onnx", "./net.onnx", "link.onnx"])
 def test_the_network_itself_is_not_replaced(temperature, net, tmp_path, name):
     (tmp_path / "link.onnx").symlink_to(net)
@@ -70,17 +58,10 @@ def test_the_network_itself_is_not_replaced(temperature, net, tmp_path, name):
     assert net.read_bytes() == before
 
 
-def test_a_file_that_is_there_is_replaced_by_a_whole_one(temperature, net, tmp_path):
-    out = tmp_path / "out.onnx"
-    out.write_bytes(b"an older one")
-    to_onnx(temperature, net, out)
-    assert_same_logits(out)
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "damaged or something else"),
+        (b"", "empty"),
         (b"\x80\x04 this is no network" * 9, "damaged or something else"),
         (b"not a network", "damaged or something else"),
         (network().SerializeToString()[:-30], "damaged or something else"),
@@ -91,22 +72,9 @@ def test_a_file_that_is_there_is_replaced_by_a_whole_one(temperature, net, tmp_p
 def test_files_that_are_no_networks_are_refused(temperature, tmp_path, content, said):
     bad = tmp_path / "bad.onnx"
     bad.write_bytes(content)
-    with pytest.raises(FileError, match=rf"bad\.onnx must be an ONNX file; it is {said}: \S"):
+    with pytest.raises(FileError, match=rf"bad\.onnx must be an ONNX file; it is {said}\b"):
         to_onnx(temperature, bad, tmp_path / "out.onnx")
     assert sorted(contents(tmp_path)) == ["bad.onnx"]
-
-
-def test_a_network_of_unknown_operators_that_is_not_valid_is_refused(temperature, tmp_path):
-    model = network()
-    model.graph.node.append(helper.make_node("Nonsense", ["logits"], ["z"]))
-    bad = saved(tmp_path / "bad.onnx", model, valid=False)
-    with pytest.raises(FileError, match=r"bad.onnx must be an ONNX file.*Nonsense"):
-        to_onnx(temperature, bad, tmp_path / "out.onnx")
-
-
-def test_a_file_that_is_not_there_is_refused(temperature, tmp_path):
-    with pytest.raises(MissingData, match=r"none\.onnx must be an ONNX file; there is no file"):
-        to_onnx(temperature, tmp_path / "none.onnx", tmp_path / "out.onnx")
 
 
 def test_places_that_cannot_be_written_are_refused(temperature, net, tmp_path):
@@ -114,18 +82,6 @@ def test_places_that_cannot_be_written_are_refused(temperature, net, tmp_path):
         to_onnx(temperature, net, tmp_path)
     with pytest.raises(FileError, match=r"could not be written.*check that the folder exists"):
         to_onnx(temperature, net, tmp_path / "none" / "out.onnx")
-
-
-def test_in_the_same_folder_weights_are_shared(temperature, tmp_path):
-    net = external(tmp_path / "net.onnx")
-    before = contents(tmp_path)
-    made = to_onnx(temperature, net, tmp_path / "out.onnx")
-    assert made.data_files == ("net.weights",)
-    assert made.checked == "network"
-    after = contents(tmp_path)
-    assert after.pop("out.onnx")
-    assert after == before
-    assert_same_logits(tmp_path / "out.onnx")
 
 
 @pytest.mark.parametrize("location", ["net.weights", "weights/first.bin"])
@@ -138,14 +94,6 @@ def test_into_another_folder_weights_are_copied(temperature, tmp_path, location)
     assert (other / location).read_bytes() == (tmp_path / location).read_bytes()
     (tmp_path / location).unlink()
     assert_same_logits(made.path)
-
-
-def test_a_copy_that_is_there_already_will_do(temperature, tmp_path):
-    net, other = external(tmp_path / "net.onnx"), tmp_path / "other"
-    other.mkdir()
-    to_onnx(temperature, net, other / "out.onnx")
-    to_onnx(temperature, net, other / "again.onnx")
-    assert sorted(contents(other)) == ["again.onnx", "net.weights", "out.onnx"]
 
 
 def test_another_file_in_the_place_of_the_copy_is_not_replaced(temperature, tmp_path):
@@ -166,7 +114,9 @@ def test_the_weights_are_not_replaced_by_the_network(temperature, tmp_path):
 def test_weights_that_are_missing_are_named(temperature, tmp_path):
     net = external(tmp_path / "net.onnx")
     (tmp_path / "net.weights").unlink()
-    with pytest.raises(MissingData, match=r"refers to weights in .*net\.weights, which is not th"):
+    with pytest.raises(
+        MissingData, match=r"net\.weights must be a file with weights of .*there is no"
+    ):
         to_onnx(temperature, net, tmp_path / "out.onnx")
 
 
@@ -184,7 +134,7 @@ def test_weights_outside_of_the_folder_are_not_read(temperature, tmp_path, locat
     net = saved(folder / "net.onnx", model, valid=False)
     out = tmp_path / "out"
     out.mkdir()
-    with pytest.raises(FileError, match="must refer to weights in its own folder"):
+    with pytest.raises(FileError, match="must have its weights in files in its own folder"):
         to_onnx(temperature, net, out / "out.onnx")
     assert contents(out) == {}
 
@@ -212,12 +162,6 @@ def test_a_network_changed_meanwhile_is_not_written(temperature, net, tmp_path, 
     with pytest.raises(FileError, match="has been changed or removed"):
         to_onnx(temperature, net, tmp_path / "out.onnx")
     assert not (tmp_path / "out.onnx").exists()
-
-
-def test_a_file_that_would_be_too_large_is_refused(temperature, net, tmp_path, monkeypatch):
-    monkeypatch.setattr(_onnx_graph, "_LARGEST_FILE", net.stat().st_size + 10)
-    with pytest.raises(FileError, match=r"must not be larger than .*external data first"):
-        to_onnx(temperature, net, tmp_path / "out.onnx")
 
 
 @pytest.mark.skipif(small_disk.way() is None, reason="no disk of one's own can be had here")

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 from small_networks import INPUTS, network, run, saved, tensor
 
 from shiftcal import maps
-from shiftcal.errors import FileError, InputError, UnknownName
+from shiftcal.errors import FileError, InputError
 from shiftcal.export import to_onnx
 
 
@@ -69,22 +69,6 @@ def test_the_calibrated_output_can_be_left_out(temperature, tmp_path):
     assert_calibrated(temperature, made, raw(tmp_path))
 
 
-@pytest.mark.parametrize("rows", [1, 7])
-def test_any_number_of_rows_goes_in(temperature, tmp_path, rows):
-    made = calibrate(tmp_path, temperature, network())
-    few = INPUTS[:rows]
-    assert_calibrated(temperature, made, raw(tmp_path, few), few)
-    shape = onnx.load(made.path).graph.output[1].type.tensor_type.shape
-    assert [dim.dim_param or dim.dim_value for dim in shape.dim] == ["n", 5]
-
-
-def test_a_number_of_rows_that_is_fixed_stays_so(temperature, tmp_path):
-    made = calibrate(tmp_path, temperature, network(rows=3))
-    assert_calibrated(temperature, made, raw(tmp_path, INPUTS[:3]), INPUTS[:3])
-    shape = onnx.load(made.path).graph.output[2].type.tensor_type.shape
-    assert [dim.dim_value for dim in shape.dim] == [3]
-
-
 @pytest.mark.parametrize("opset", [9, 12, 17])
 def test_versions_and_everything_else_are_kept(temperature, tmp_path, opset):
     model = network(opset=opset, domains=("", "my.domain"))
@@ -99,11 +83,6 @@ def test_versions_and_everything_else_are_kept(temperature, tmp_path, opset):
     assert (after.producer_name, after.doc_string, after.model_version) == ("us", "a network", 7)
     kept = onnx.load(tmp_path / "net.onnx")
     assert kept == model
-
-
-def test_the_own_operators_may_be_imported_by_their_full_name(temperature, tmp_path):
-    made = calibrate(tmp_path, temperature, network(domains=("ai.onnx",)))
-    assert_calibrated(temperature, made, raw(tmp_path))
 
 
 def test_initializers_of_the_first_files_are_inputs_too(temperature, tmp_path):
@@ -126,24 +105,19 @@ def test_a_network_without_operators_of_onnx_is_refused(temperature, tmp_path):
         [tensor("logits", ["n", 5])],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("my.domain", 1)])
-    with pytest.raises(FileError, match=r"must import ONNX's own operators.*it imports none"):
+    with pytest.raises(FileError, match=r"must import ONNX's own operators.*it has none"):
         calibrate(tmp_path, temperature, model)
 
 
 def test_which_of_several_outputs_has_to_be_said(temperature, tmp_path):
     model = network([node("Neg", "logits", "other")], ["logits", "other"])
-    with pytest.raises(InputError, match=r"several outputs of shape \(n, 5\): logits, other\. Say"):
+    with pytest.raises(
+        InputError, match=r"several outputs of shape \(n, 5\): logits, other\. Name"
+    ):
         calibrate(tmp_path, temperature, model)
     made = calibrate(tmp_path, temperature, model, output_name="other")
     assert made.source == "other"
     assert made.outputs == ("logits", "other", "probabilities", "confidence")
-    assert_calibrated(temperature, made, -raw(tmp_path))
-
-
-def test_names_may_have_spaces(temperature, tmp_path):
-    model = network([node("Neg", "logits", "my other")], ["logits", "my other"])
-    made = calibrate(tmp_path, temperature, model, output_name="my other")
-    assert made.source == "my other"
     assert_calibrated(temperature, made, -raw(tmp_path))
 
 
@@ -170,19 +144,6 @@ def test_shapes_that_are_not_said_are_inferred(temperature, tmp_path):
     made = calibrate(tmp_path, temperature, model, valid=False)
     assert made.source == "logits"
     assert_calibrated(temperature, made, raw(tmp_path))
-
-
-def test_an_output_of_unknown_shape_is_found_out_by_running(temperature, tmp_path):
-    # NonZero gives (2, n), and of how many columns that is nothing says anything before it runs.
-    nodes = [node("NonZero", "logits", "places"), node("Cast", "places", "z", to=1)]
-    model = network(nodes, ["z"], shapes={"z": shapeless("z")})
-    with pytest.raises(InputError, match=r"'z' of the network must hold logits of 5 classes"):
-        calibrate(tmp_path, temperature, model, valid=False)
-
-
-def test_an_output_that_does_not_exist_is_refused_with_those_that_do(temperature, tmp_path):
-    with pytest.raises(UnknownName, match=r"no output 'logit'. Its outputs: logits float \['n', 5"):
-        calibrate(tmp_path, temperature, network(), output_name="logit")
 
 
 @pytest.mark.parametrize(
@@ -237,12 +198,6 @@ def test_a_dictionary_for_every_row_is_refused_with_what_leaves_it_out(temperatu
         calibrate(tmp_path, temperature, model)
 
 
-def test_an_output_named_that_is_of_another_shape_is_refused(temperature, tmp_path):
-    model = network([node("Identity", "x", "f")], ["f", "logits"], shapes={"f": ["n", 6]})
-    with pytest.raises(InputError, match=r"has none: output f float \['n', 6\]"):
-        calibrate(tmp_path, temperature, model, output_name="f")
-
-
 @pytest.mark.parametrize("opset", [9, 12, 13, 18])
 @pytest.mark.parametrize("axis", [None, 1, -1])
 def test_before_a_softmax_are_the_logits(temperature, tmp_path, opset, axis):
@@ -272,15 +227,6 @@ def test_probabilities_are_calibrated_as_they_are_given(on_probabilities, tmp_pa
     p = run(tmp_path / "net.onnx")["p"]
     found = run(made.path)["probabilities"]
     np.testing.assert_allclose(found, on_probabilities.predict_proba(p), rtol=0, atol=1e-6)
-
-
-def test_both_ways_from_a_softmax_agree(temperature, on_probabilities, tmp_path):
-    model = network([node("Softmax", "logits", "p")], ["p"])
-    one = run(calibrate(tmp_path, temperature, model).path)["probabilities"]
-    other = run(calibrate(tmp_path, temperature, model, input="probabilities").path)
-    np.testing.assert_allclose(one, other["probabilities"], rtol=0, atol=1e-6)
-    third = run(calibrate(tmp_path, on_probabilities, model, input="logits").path)
-    np.testing.assert_allclose(one, third["probabilities"], rtol=0, atol=1e-4)  # T was fitted anew
 
 
 def test_logarithms_of_a_softmax_count_as_logits(temperature, on_probabilities, tmp_path):
@@ -327,11 +273,6 @@ def test_a_softmax_over_the_rows_is_none(on_probabilities, tmp_path):
         calibrate(tmp_path, on_probabilities, model)
 
 
-def test_another_kind_of_input_is_refused(temperature, tmp_path):
-    with pytest.raises(InputError, match=r"input must be .*logits.*; got 'scores'"):
-        calibrate(tmp_path, temperature, network(), input="scores")
-
-
 def test_names_that_are_taken_are_left_alone(fit_map, tmp_path):
     fitted = fit_map("histogram")
     nodes = [
@@ -347,12 +288,6 @@ def test_names_that_are_taken_are_left_alone(fit_map, tmp_path):
         np.testing.assert_array_equal(found[name], raw(tmp_path))
     names = [one.name for one in onnx.load(made.path).graph.node if one.name]
     assert len(set(names)) == len(names)
-
-
-def test_an_output_called_probabilities_stays_what_it_is(on_probabilities, tmp_path):
-    model = network([node("Softmax", "logits", "probabilities")], ["probabilities"])
-    made = calibrate(tmp_path, on_probabilities, model)
-    assert made.outputs == ("probabilities", "calibrated_probabilities", "confidence")
 
 
 def branches():

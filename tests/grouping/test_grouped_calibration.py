@@ -216,7 +216,7 @@ def test_confidence_in_blocks_is_the_same(sac, monkeypatch):
     grouped = GroupedCalibration(sac)
     grouped.adapt(z, groups)
     whole = grouped.confidence(z, groups)
-    monkeypatch.setattr("shiftcal.grouping.grouped_calibration._BLOCK", 60)
+    monkeypatch.setattr("shiftcal.grouping._BLOCK", 60)
     np.testing.assert_array_equal(grouped.confidence(z, groups), whole)
 
 

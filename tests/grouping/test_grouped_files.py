@@ -9,8 +9,8 @@ import pytest
 from ladder_data import draw, make_bank
 
 import shiftcal as sc
-from shiftcal._persistence.document import _checksum
 from shiftcal.errors import FileError, InputError, NotFittedError
+from shiftcal.files import checksum_of
 from shiftcal.grouping import GroupedCalibration
 from shiftcal.scores import Scores
 
@@ -149,7 +149,7 @@ def rewrite(path, change):
     document = json.loads(path.read_text())
     document.pop("checksum")
     change(document["object"])
-    document["checksum"] = _checksum(document)
+    document["checksum"] = checksum_of(document)
     path.write_text(json.dumps(document))
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shiftcal.grouping._shrinkage import Spread, between_variance, spread_of
+from shiftcal.grouping import Spread, between_variance, spread_of
 
 # Tuberculosis with and without vaccination in 13 trials (Colditz et al. 1994): ill and not ill
 # among the vaccinated, then among the others.

@@ -12,8 +12,8 @@ from scipy.special import softmax
 
 from shiftcal import maps
 from shiftcal.errors import FitWarning
-from shiftcal.numerics.temperature import brier_slope
-from shiftcal.numerics.temperature.brier import solve_brier_temperature
+from shiftcal.numerics import temperature as brier_slope
+from shiftcal.numerics.temperature import solve_brier_temperature
 
 BrierTemperature = maps.get("brier-temperature")
 

@@ -6,7 +6,7 @@ import numpy as np
 from map_data import nll, softmax
 
 from shiftcal import maps
-from shiftcal.maps.dirichlet import Dirichlet
+from shiftcal.maps import Dirichlet
 
 
 def test_it_finds_the_truth_when_probabilities_are_dirichlet_distributed():

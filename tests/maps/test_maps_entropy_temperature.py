@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ladder_data import make_bank
 from map_data import draw, nll, quiet_fit, softmax
 from numeric_gradient import numeric_gradient
 from scipy.stats import entropy as scipy_entropy
 
-from shiftcal import STS
-from shiftcal.errors import FitWarning, InputError
-from shiftcal.maps.entropy_temperature import EntropyTemperature
-from shiftcal.maps.temperature import Temperature
-from shiftcal.numerics.temperature.entropy_power import _Problem, log_relative_entropy
+from shiftcal.errors import FitWarning
+from shiftcal.maps import EntropyTemperature, Temperature
+from shiftcal.numerics.temperature import _Problem, log_relative_entropy
 
 
 def by_hand(logits, a, b):
@@ -69,16 +66,6 @@ def test_no_point_of_a_grid_is_better(name):
     assert abs(fitted.power_ - best[1]) < 0.2
 
 
-@pytest.mark.parametrize("name", SETS)
-def test_any_small_step_from_the_optimum_is_worse(name):
-    logits, labels = SETS[name]
-    fitted = EntropyTemperature().fit(logits, labels)
-    a, b = fitted.log_scale_, fitted.power_
-    least = nll(by_hand(logits, a, b), labels)
-    for step in ((1e-3, 0), (-1e-3, 0), (0, 1e-3), (0, -1e-3), (1e-3, 1e-3), (1e-3, -1e-3)):
-        assert nll(by_hand(logits, a + step[0], b + step[1]), labels) > least
-
-
 @pytest.mark.parametrize(("a", "b"), [(1.0, 0.3), (0.3, -0.15), (0.5, 0.0)])
 def test_a_known_power_is_found(a, b):
     fitted = EntropyTemperature().fit(*bent(20_000, 5, a=a, b=b, seed=6))
@@ -108,15 +95,6 @@ def test_data_of_one_temperature_are_scaled_as_by_one_temperature():
         ours.predict_proba(logits), plain.predict_proba(logits), rtol=0, atol=0.03
     )
     assert nll(ours.predict_proba(logits), labels) <= nll(plain.predict_proba(logits), labels)
-
-
-def test_rows_of_one_entropy_get_plain_temperature_scaling():
-    rng = np.random.default_rng(9)
-    logits = np.array([rng.permutation([3.0, 1.0, 0.0, -1.0]) for _ in range(500)])
-    labels = np.where(rng.random(500) < 0.6, logits.argmax(axis=1), rng.integers(0, 4, 500))
-    ours, plain = EntropyTemperature().fit(logits, labels), Temperature().fit(logits, labels)
-    assert ours.power_ == 0
-    assert np.exp(ours.log_scale_) == pytest.approx(plain.temperature_, rel=1e-14)
 
 
 def test_the_order_of_the_classes_of_a_row_is_kept():
@@ -161,33 +139,3 @@ def test_a_set_without_an_optimum_gets_what_temperature_scaling_gets():
     assert ours.power_ == 0
     assert ours.status_ == plain.status_
     assert np.exp(ours.log_scale_) == pytest.approx(plain.temperature_, rel=1e-14)
-
-
-def test_a_search_that_stops_early_is_reported(monkeypatch):
-    import shiftcal.numerics.temperature.entropy_power as module
-
-    monkeypatch.setattr(module, "_FLAT", 0.0)
-    with pytest.warns(FitWarning, match="stopped before it converged .*use the temperature map"):
-        EntropyTemperature().fit(*SETS["rising"])
-
-
-def test_many_rows_end_where_few_rows_pointed():
-    logits, labels = SETS["rising"]
-    few = EntropyTemperature().fit(logits, labels)
-    # more than twice the rows the starts are tried on, so that some are left out there
-    many = EntropyTemperature().fit(np.tile(logits, (6, 1)), np.tile(labels, 6))
-    assert many.power_ == pytest.approx(few.power_, abs=1e-6)
-    assert many.log_scale_ == pytest.approx(few.log_scale_, abs=1e-6)
-
-
-def test_inside_sts_it_is_fitted_on_the_union():
-    bank = make_bank(500)
-    sts = STS(map="entropy-temperature").fit(bank)
-    alone = EntropyTemperature().fit(*bank.union())
-    assert (sts.map_.log_scale_, sts.map_.power_) == (alone.log_scale_, alone.power_)
-    assert sts.adapt(bank[2].logits).temperature is None
-
-
-def test_a_range_of_temperatures_that_is_none_is_refused():
-    with pytest.raises(InputError, match="t_range must be two positive numbers"):
-        EntropyTemperature(t_range=(2.0, 1.0)).fit(*SETS["rising"])

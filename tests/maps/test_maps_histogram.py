@@ -7,8 +7,8 @@ import pytest
 from map_data import draw, quiet_fit, top1
 
 from shiftcal.errors import InputError
-from shiftcal.maps.histogram import Histogram
-from shiftcal.numerics.top1.rows import lowest_top1
+from shiftcal.maps import Histogram
+from shiftcal.numerics.top1 import lowest_top1
 
 
 @pytest.mark.parametrize("n_bins", [1, 4, 15])
@@ -50,26 +50,12 @@ def test_equal_confidences_are_never_parted():
     np.testing.assert_allclose(fitted.accuracy_, [0.8, 0.8, 0.8])
 
 
-def test_fewer_rows_than_bins_are_a_bin_each():
-    logits = np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]])
-    fitted = quiet_fit(Histogram(n_bins=15), logits, np.array([0, 1, 0]))
-    np.testing.assert_array_equal(fitted.accuracy_, [1.0, 0.0, 1.0])
-
-
 def test_weights_set_the_sizes_and_the_accuracies():
     logits = np.array([[float(s), 0.0] for s in (1, 2, 3, 4)])
     labels = np.array([0, 1, 0, 1])
     fitted = quiet_fit(Histogram(n_bins=2), logits, labels, sample_weight=[1, 1, 1, 3])
     # half of the weight lies on the last row
     np.testing.assert_allclose(fitted.accuracy_, [2 / 3, 0.0])
-
-
-def test_confidences_beyond_those_seen_fall_into_the_outer_bins():
-    logits, labels = draw(500, 3, temperature=1.0, seed=21)
-    fitted = Histogram(n_bins=5).fit(logits, labels)
-    extremes = np.array([[500.0, 0.0, 0.0], [1e-9, 0.0, 0.0]])
-    wanted = np.maximum(fitted.accuracy_[[-1, 0]], lowest_top1(3))
-    np.testing.assert_allclose(fitted.predict_proba(extremes).max(axis=1), wanted)
 
 
 @pytest.mark.parametrize("n_bins", [0, -3, 2.5, "many", True])

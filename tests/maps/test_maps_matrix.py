@@ -10,10 +10,8 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 from shiftcal.errors import FitWarning, InputError
-from shiftcal.maps.dirichlet import Dirichlet
-from shiftcal.maps.matrix import Matrix
-from shiftcal.maps.temperature import Temperature
-from shiftcal.numerics.linear.softmax import linear_softmax
+from shiftcal.maps import Dirichlet, Matrix, Temperature
+from shiftcal.numerics.linear import linear_softmax
 
 
 def centred(logits):
@@ -118,23 +116,6 @@ def test_the_off_diagonal_penalty_spares_the_diagonal():
     assert np.ptp(np.diag(fitted.weight_)) > 0.01
 
 
-@pytest.mark.parametrize("family", [Matrix, Dirichlet])
-def test_more_classes_than_there_are_matrices_for_are_fitted_too(family, monkeypatch):
-    logits, labels = draw(800, 6, temperature=2.0, seed=8)
-    one_each = family().fit(logits, labels)
-    monkeypatch.setattr("shiftcal.numerics.linear.coordinates._MOST_MATRICES", 3)
-    one_for_all = family().fit(logits, labels)
-    assert one_for_all.status_.converged
-    np.testing.assert_allclose(one_for_all.weight_, one_each.weight_, atol=1e-6)
-
-
-def test_a_part_of_the_rows_is_enough_for_the_coordinates(monkeypatch):
-    logits, labels = draw(800, 4, temperature=2.0, seed=9)
-    whole = Matrix().fit(logits, labels)
-    monkeypatch.setattr("shiftcal.numerics.linear.coordinates._ENOUGH_ROWS", 100)
-    np.testing.assert_allclose(Matrix().fit(logits, labels).weight_, whole.weight_, atol=1e-6)
-
-
 def test_too_few_iterations_are_reported():
     logits, labels = draw(500, 4, temperature=3.0, seed=10)
     with pytest.warns(FitWarning, match="stopped before it converged"):
@@ -157,9 +138,3 @@ def test_a_penalty_that_is_none_is_refused(setting):
     logits, labels = draw(50, 3, temperature=1.0, seed=12)
     with pytest.raises(InputError, match=f"{setting} must be a number of at least 0; got -0.5"):
         Matrix(**{setting: -0.5}).fit(logits, labels)
-
-
-def test_a_number_of_iterations_that_is_none_is_refused():
-    logits, labels = draw(50, 3, temperature=1.0, seed=13)
-    with pytest.raises(InputError, match="max_iter must be a whole number of at least 1"):
-        Matrix(max_iter=-1).fit(logits, labels)

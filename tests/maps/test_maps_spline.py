@@ -7,9 +7,8 @@ import pytest
 from map_data import draw, quiet_fit, top1
 
 from shiftcal.errors import InputError
-from shiftcal.maps.spline import Spline
-from shiftcal.numerics.top1.cumulative_spline import smoothed_means
-from shiftcal.numerics.top1.rows import lowest_top1
+from shiftcal.maps import Spline
+from shiftcal.numerics.top1 import lowest_top1, smoothed_means
 
 
 def natural_basis(t, knots):

@@ -9,8 +9,7 @@ from scipy.optimize import brentq
 
 from shiftcal import maps
 from shiftcal.errors import FitWarning
-from shiftcal.numerics.top1.odds import top1_log_odds
-from shiftcal.numerics.top1.rows import lowest_top1, rows_with_top1
+from shiftcal.numerics.top1 import lowest_top1, rows_with_top1, top1_log_odds
 
 TOP1 = ("beta", "histogram", "isotonic", "spline")
 
@@ -56,28 +55,9 @@ def test_classes_whose_probability_underflowed_share_evenly():
     np.testing.assert_allclose(rows[1], [0.4, 0.4, 0.1, 0.1], atol=1e-6)
 
 
-def test_certainty_leaves_nothing_for_the_others():
-    rows = rows_with_top1(np.array([[1.0, 3.0, 2.0]]), np.array([1.0]))
-    np.testing.assert_array_equal(rows, [[0.0, 1.0, 0.0]])
-
-
-def test_of_equal_logits_the_first_is_the_predicted_class():
-    rows = rows_with_top1(np.zeros((2, 4)), np.array([0.7, 0.1]))
-    np.testing.assert_array_equal(rows.argmax(axis=1), 0)
-    np.testing.assert_allclose(rows[0], [0.7, 0.1, 0.1, 0.1])
-
-
 def test_log_odds_keep_their_digits_where_the_confidence_is_one():
     logits = np.array([[0.0, -100.0, -2000.0], [0.0, -3.0, -3.0]])
     np.testing.assert_allclose(top1_log_odds(logits), [100.0, 3.0 - np.log(2)], rtol=1e-14)
-
-
-def test_log_odds_are_those_of_the_largest_probability():
-    logits, _ = draw(3000, 40, temperature=1.0, seed=4)
-    confidence = softmax(logits).max(axis=1)
-    np.testing.assert_allclose(
-        top1_log_odds(logits), np.log(confidence / (1 - confidence)), rtol=1e-9, atol=1e-12
-    )
 
 
 @pytest.mark.parametrize("name", TOP1)
@@ -117,17 +97,6 @@ def test_of_rows_all_alike_the_accuracy_is_the_confidence(name, right):
     # beta is pulled towards the identity by its ridge of 1e-6
     wanted = max(right / 4, lowest_top1(4))
     np.testing.assert_allclose(fitted.predict_proba(logits[:1]).max(), wanted, atol=1e-4)
-
-
-@pytest.mark.parametrize("name", TOP1)
-def test_rows_of_weight_zero_do_not_decide_whether_a_set_is_one_sided(name):
-    logits, _ = draw(50, 3, temperature=2.0, seed=8)
-    labels = logits.argmax(axis=1)
-    labels[0] = logits[0].argmin()
-    weights = np.ones(50)
-    weights[0] = 0
-    fitted = quiet_fit(maps.get(name)(), logits, labels, sample_weight=weights)
-    assert fitted.status_.code == "at-upper-bound"
 
 
 @pytest.mark.parametrize("name", TOP1)

@@ -147,15 +147,26 @@ def test_without_right_or_wrong_rows_there_is_one_temperature_and_a_flag(wrong, 
     assert load(tmp_path / "ace.json").adapt(TARGET) == selection
 
 
-def test_a_hard_set_no_better_than_chance_is_reported_and_flagged():
-    # wrong rows whose label is the least likely class: no temperature suits them
-    labels = np.where(RIGHT, LABELS, LOGITS.argmin(axis=1))
-    with pytest.warns(FitWarning, match="hard resample of .*no better than chance"):
-        ace = ACE().fit(LOGITS, labels)
-    selection = ace.adapt(TARGET)
-    assert selection.has("map-not-converged")
-    assert "hard resample" in str(selection.flags[0])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_healthy_binary_problem_brings_no_warning_and_no_flag(seed):
+    # With two classes most rows of the hard resample are wrong: worse than chance, as intended.
+    rng = np.random.default_rng(seed)
+    z = 2 * rng.standard_normal(2000)
+    labels = (rng.random(2000) < 1 / (1 + np.exp(-3.5 * z))).astype(int)
+    logits = np.column_stack([np.zeros(2000), 4 * z])
+    assert 0.9 < (logits.argmax(axis=1) == labels).mean() < 0.96
+    ace = ACE().fit(logits, labels)  # a warning is an error here
+    selection = ace.adapt(0.5 * logits)
+    assert not selection.flags
     assert selection.details["t_hard"] == 100.0
+
+
+def test_a_clean_set_no_better_than_chance_is_reported_and_flagged():
+    with pytest.warns(FitWarning, match="no better than chance"):
+        ace = ACE().fit(
+            LOGITS, np.where(np.arange(len(LOGITS)) % 20, LOGITS.argmin(axis=1), LABELS)
+        )
+    assert ace.adapt(TARGET).has("map-not-converged")
 
 
 @pytest.mark.parametrize(

@@ -237,13 +237,31 @@ def test_saved_and_loaded_it_predicts_and_adapts_the_same(tmp_path):
     assert again.adapt(few.logits, few.features) == method.adapt(few.logits, few.features)
 
 
+def test_repeats_average_the_temperatures_of_further_seeds():
+    few = TARGET.logits[:400], TARGET.features[:400]  # drawn up to the size of source-train
+    alone = [fitted(seed=seed).adapt(*few) for seed in (5, 6, 7)]
+    selection = fitted(seed=5, repeats=3).adapt(*few)
+    temperatures = [one.temperature for one in alone]
+    assert len(set(temperatures)) == 3
+    assert selection.temperature == pytest.approx(np.mean(temperatures), rel=1e-12)
+    sd = selection.details.pop("temperature_sd")
+    assert sd == pytest.approx(np.std(temperatures, ddof=1), rel=1e-9)
+    for name, value in selection.details.items():
+        assert value == pytest.approx(np.mean([one.details[name] for one in alone]), rel=1e-12)
+    assert {flag.code for flag in selection.flags} == {f.code for a in alone for f in a.flags}
+    assert fitted(seed=5, repeats=1).adapt(*few) == alone[0]
+    with pytest.raises(InputError, match="repeats must be a whole number of at least 1; got 0"):
+        fitted(repeats=0)
+
+
 def test_clone_keeps_every_setting():
-    method = CPCS(reading="original", clip=5.0, standardize=True, max_iter=9, seed=3)
+    method = CPCS(reading="original", clip=5.0, standardize=True, max_iter=9, seed=3, repeats=2)
     assert clone(method).get_params() == {
         "reading": "original",
         "clip": 5.0,
         "standardize": True,
         "max_iter": 9,
         "seed": 3,
+        "repeats": 2,
         "input": "logits",
     }

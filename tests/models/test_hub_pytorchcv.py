@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-
 import numpy as np
 import pytest
 import torch
@@ -12,20 +10,11 @@ from safetensors.torch import save_file
 
 from shiftcal.errors import FileError, InputError
 from shiftcal.models import as_model
-from shiftcal.models.hub import pytorchcv as hub
+from shiftcal.models import hubs as hub
 
 # Newer versions cannot be imported without torchvision.
 provider = pytest.importorskip("pytorchcv.model_provider", exc_type=ImportError)
 IMAGES = np.random.default_rng(0).integers(0, 256, (3, 32, 32, 3), np.uint8)
-
-
-def store():
-    for name in hub._STORES:
-        try:
-            return importlib.import_module(name)
-        except ModuleNotFoundError:
-            continue
-    return None
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +44,7 @@ def test_published_weights_are_fetched_by_the_package_and_read_here(network, tmp
         assert model_name == "resnet20_cifar10"
         return str(file)
 
-    monkeypatch.setattr(store(), "get_model_file", get_model_file)
+    monkeypatch.setattr(hub._pytorchcv_store(), "get_model_file", get_model_file)
     model = as_model("pytorchcv:resnet20_cifar10")
     np.testing.assert_allclose(model.logits(IMAGES), by_hand(network, IMAGES), atol=1e-4)
     mark = tmp_path / "mark"
@@ -68,8 +57,9 @@ def test_published_weights_are_fetched_by_the_package_and_read_here(network, tmp
 @pytest.mark.parametrize(
     ("name", "resize", "crop"), [("resnet10", 256, 224), ("resnet20_cifar100", None, None)]
 )
-def test_sizes_follow_the_data_set(name, resize, crop):
-    settings = hub.preprocessing_of(provider.get_model(name), name)
+def test_sizes_follow_the_data_set(tmp_path, name, resize, crop):
+    save_file(provider.get_model(name).state_dict(), tmp_path / "w.safetensors")
+    settings = as_model(f"pytorchcv:{name}?weights={tmp_path}/w.safetensors").preprocessing
     assert (settings.resize, settings.crop) == (resize, crop)
     assert settings.mean[0] == (0.485 if crop else 0.4914)
 
@@ -87,10 +77,3 @@ def test_networks_trained_with_something_else_must_be_told_what(tmp_path):
     assert model.preprocessing.mean == (0.5, 0.5, 0.5)
     plain = as_model(text, preprocessing=model.preprocessing)
     assert plain.preprocessing == model.preprocessing
-
-
-def test_unknown_networks_and_unpublished_weights_are_told(monkeypatch):
-    with pytest.raises(InputError, match=r"pytorchcv has no network 'resnet21_mars'"):
-        as_model("pytorchcv:resnet21_mars")
-    with pytest.raises(InputError, match=r"no published weights of 'resnet20_cub'|weights=FILE"):
-        hub._published("resnet20_nowhere")

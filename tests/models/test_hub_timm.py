@@ -13,7 +13,7 @@ from standin_hubs import sized, standin_timm, tiny
 
 from shiftcal.errors import FileError, InputError, MissingExtra
 from shiftcal.models import Preprocessing, as_model
-from shiftcal.models.hub.timm import preprocessing_of
+from shiftcal.models.hubs import timm_preprocessing as preprocessing_of
 
 SETTINGS = {
     "input_size": (3, 32, 32),
@@ -47,12 +47,6 @@ def test_the_network_comes_with_its_weights_and_its_preprocessing(monkeypatch, p
     wanted = as_model(published, preprocessing=model.preprocessing, batch_size=2).logits(IMAGES)
     np.testing.assert_array_equal(model.logits(IMAGES), wanted)
     assert not model.module.training
-
-
-def test_classes_are_taken_where_the_network_names_them(monkeypatch, published):
-    install(monkeypatch, standin_timm(SETTINGS | {"label_names": list("abcd")}, published))
-    assert as_model("timm:resnet50").classes == ("a", "b", "c", "d")
-    assert as_model("timm:resnet50", classes=list("wxyz")).classes == ("w", "x", "y", "z")
 
 
 def test_weights_of_a_file_are_used_instead_and_nothing_is_fetched(
@@ -94,21 +88,6 @@ def test_unknown_names_and_a_missing_package_are_told(monkeypatch, published):
 def test_what_cannot_be_expressed_is_refused(change, words):
     with pytest.raises(InputError, match=words):
         preprocessing_of(SETTINGS | change, name="timm:x")
-
-
-@pytest.mark.parametrize(
-    ("change", "resize"),
-    [
-        ({"crop_pct": 0.875, "input_size": (3, 224, 224)}, 256),
-        ({"crop_pct": 0.9, "input_size": (3, 224, 224)}, 248),
-        ({"crop_pct": 1.0, "input_size": (3, 288, 288)}, 288),
-        ({"crop_pct": 1.0, "crop_mode": "squash", "input_size": (3, 384, 384)}, (384, 384)),
-        ({"crop_pct": None, "input_size": (3, 224, 224)}, 256),
-    ],
-)
-def test_sizes_are_those_of_its_transforms(change, resize):
-    made = preprocessing_of(SETTINGS | change, name="timm:x")
-    assert (made.resize, made.crop) == (resize, change["input_size"][1])
 
 
 def test_the_real_package_gives_the_same_through_its_own_transforms(tmp_path):

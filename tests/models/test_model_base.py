@@ -9,7 +9,7 @@ import pytest
 
 from shiftcal import models
 from shiftcal.errors import InputError, InputWarning, MissingExtra, UnknownName
-from shiftcal.models import CallableModel, Outputs, Preprocessing, as_model
+from shiftcal.models import CallableModel, Preprocessing, as_model
 
 IMAGES = np.random.default_rng(3).integers(0, 256, (25, 16, 12, 3), np.uint8)
 RESIZE = Preprocessing(resize=8)
@@ -28,12 +28,6 @@ def test_logits_are_those_of_the_function_whatever_the_batch_size():
         np.testing.assert_array_equal(
             CallableModel(mean_colour, batch_size=size).logits(IMAGES), whole
         )
-
-
-def test_the_function_sees_no_more_than_a_batch_at_once():
-    seen = []
-    CallableModel(lambda b: seen.append(len(b)) or mean_colour(b), batch_size=10).logits(IMAGES)
-    assert seen == [10, 10, 5]
 
 
 def test_raw_pixels_are_given_as_they_are():
@@ -55,12 +49,6 @@ def test_grey_images_have_three_equal_channels():
     np.testing.assert_array_equal(CallableModel(mean_colour).logits(grey[..., None]), wanted)
 
 
-def test_one_image_is_a_batch_of_one_and_images_are_not_changed():
-    before = IMAGES.copy()
-    assert CallableModel(mean_colour).logits(IMAGES[0]).shape == (1, 3)
-    np.testing.assert_array_equal(IMAGES, before)
-
-
 @pytest.mark.parametrize("raw", [False, True])
 def test_a_function_that_writes_into_its_batch_writes_into_a_copy(raw):
     before = IMAGES.copy()
@@ -76,11 +64,6 @@ def test_a_function_that_writes_into_its_batch_writes_into_a_copy(raw):
 def test_an_empty_batch_is_refused():
     with pytest.raises(InputError, match="at least one image; this batch is empty"):
         CallableModel(mean_colour).logits(IMAGES[:0])
-
-
-def test_images_that_are_not_eight_bit_are_refused():
-    with pytest.raises(InputError, match="must be uint8"):
-        CallableModel(mean_colour).logits(IMAGES / 255)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -142,14 +125,6 @@ def test_an_error_of_the_model_names_the_batch_and_keeps_its_cause():
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
-def test_an_interruption_is_not_taken_for_an_error_of_the_model():
-    def function(_):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        CallableModel(function).logits(IMAGES)
-
-
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("CUDA out of memory")])
 def test_a_model_short_of_memory_is_told_what_to_do(error):
     def function(_):
@@ -157,33 +132,6 @@ def test_a_model_short_of_memory_is_told_what_to_do(error):
 
     with pytest.raises(InputError, match=r"images 0 to 24.*smaller batch_size"):
         CallableModel(function).logits(IMAGES)
-
-
-@pytest.mark.parametrize(
-    ("function", "message"),
-    [
-        (lambda b: mean_colour(b) * np.nan, r"images 700 to 724 must be finite.* of image 700"),
-        (lambda b: mean_colour(b)[1:], r"images 700 to 724 must have shape \(25, k\)"),
-        (lambda b: mean_colour(b)[:, :2], r"images 700 to 724 .* the 3 columns .* before; got 2"),
-        (lambda _: 1 / 0, r"failed on images 700 to 724.*ZeroDivisionError"),
-        (
-            lambda b: (mean_colour(b), np.full((len(b), 2), np.inf)),
-            r"features for images 700 to 724 must be finite; 25 of 25 rows.*image 700",
-        ),
-    ],
-)
-def test_a_batch_from_the_middle_is_named_by_its_place_among_all_images(function, message):
-    model = CallableModel(function)
-    with pytest.raises(InputError, match=message):
-        model.run(model.preprocessing.apply(IMAGES), first=700, k=3)
-
-
-def test_batches_joined_by_hand_are_named_by_their_place_too():
-    model = CallableModel(mean_colour)
-    z = np.zeros((4, 3), np.float32)
-    parts = [Outputs(z, np.ones((4, 2))), Outputs(z[:3], np.ones((3, 5)))]
-    with pytest.raises(InputError, match=r"features for images 104 to 106 .* before, 2; got 5"):
-        model.joined(parts, where="images 100 to 106", first=100)
 
 
 def softmax(batch):
@@ -207,11 +155,6 @@ def test_a_few_rows_that_look_like_probabilities_are_warned_of():
         CallableModel(softmax).logits(IMAGES[:3])
 
 
-def test_logits_named_probabilities_are_refused():
-    with pytest.raises(InputError, match=r"output for images 0 to 24: probabilities must lie in"):
-        CallableModel(mean_colour, output="probabilities").logits(IMAGES)
-
-
 @pytest.mark.parametrize("dtype", [np.float16, np.int32])
 def test_other_numbers_become_floats(dtype):
     z = CallableModel(lambda b: (mean_colour(b) * 8).astype(dtype)).logits(IMAGES)
@@ -233,20 +176,6 @@ def test_wrong_options_are_refused(options, error, message):
         CallableModel(mean_colour, **options)
 
 
-def test_what_is_no_function_is_refused():
-    with pytest.raises(InputError, match="function must be callable; got int"):
-        CallableModel(3)
-
-
-def test_as_model_gives_a_model_back_and_takes_functions():
-    model = as_model(mean_colour, batch_size=5)
-    assert isinstance(model, CallableModel)
-    assert model.batch_size == 5
-    assert as_model(model) is model
-    with pytest.raises(InputError, match="has its options already; got batch_size"):
-        as_model(model, batch_size=4)
-
-
 @pytest.mark.parametrize(
     ("thing", "message"),
     [
@@ -258,19 +187,6 @@ def test_as_model_gives_a_model_back_and_takes_functions():
 def test_as_model_refuses_what_is_none(thing, message):
     with pytest.raises(InputError, match=message):
         as_model(thing)
-
-
-def test_every_public_name_of_the_package_is_there():
-    assert set(models._WHERE) == set(models.__all__) == set(dir(models))
-    for name in models.__all__:
-        assert getattr(models, name).__name__ == name
-    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        _ = models.nonsense
-
-
-def test_preprocessing_is_told_where_the_model_is_made():
-    model = CallableModel(lambda b: b[:, 0, 0], preprocessing=Preprocessing(layout="nhwc"))
-    np.testing.assert_allclose(model.logits(IMAGES), IMAGES[:, 0, 0] / 255, rtol=1e-6)
 
 
 class Absent:

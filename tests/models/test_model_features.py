@@ -7,16 +7,13 @@ import sys
 import numpy as np
 import pytest
 import torch
-from onnx_resnet import mean_colour_onnx, resnet20_onnx
-from sklearn.datasets import load_digits
-from sklearn.linear_model import LogisticRegression
+from onnx_resnet import resnet20_onnx
 from torch import nn
 
-from shiftcal.errors import InputError, MissingExtra, UnknownName
+from shiftcal.errors import InputError, MissingExtra
 from shiftcal.models import (
     CallableModel,
     OnnxModel,
-    SklearnModel,
     TorchModel,
     TorchScriptModel,
     as_model,
@@ -55,23 +52,6 @@ def test_features_of_a_layer_are_its_mean_over_positions(network):
     assert as_model(network).outputs(IMAGES).features is None
 
 
-def test_features_with_one_row_an_image_stay_as_they_are(network):
-    made = as_model(network, features_from="linear").outputs(IMAGES)
-    np.testing.assert_array_equal(made.features, made.logits)
-
-
-def test_what_the_next_layer_writes_into_is_copied_before():
-    torch.manual_seed(0)
-    plain = [nn.Flatten(), nn.Linear(3072, 6), nn.ReLU(), nn.Linear(6, 3)]
-    writing = [*plain[:2], nn.ReLU(inplace=True), plain[3]]
-    wanted, made = (
-        TorchModel(nn.Sequential(*layers), features_from="1").outputs(IMAGES).features
-        for layers in (plain, writing)
-    )
-    assert (wanted < 0).any()
-    np.testing.assert_array_equal(made, wanted)
-
-
 def test_hooks_are_gone_afterwards_also_when_the_module_raises(network):
     hooks = network.layer2._forward_hooks
     as_model(network, features_from="layer2").outputs(IMAGES)
@@ -93,13 +73,6 @@ def test_hooks_are_gone_afterwards_also_when_the_module_raises(network):
         assert not broken.inner._forward_hooks
 
 
-def test_a_layer_the_module_has_not_is_refused_with_the_nearest(network):
-    with pytest.raises(UnknownName, match=r"name of a layer.*'layr3'.*nearest are 'layer3'"):
-        as_model(network, features_from="layr3")
-    with pytest.raises(UnknownName, match=r"got 'zzz'.*last of them are.*'linear'"):
-        as_model(network, features_from="zzz")
-
-
 def test_a_layer_that_does_not_run_or_gives_other_shapes_is_refused():
     class Idle(nn.Module):
         def __init__(self):
@@ -111,7 +84,7 @@ def test_a_layer_that_does_not_run_or_gives_other_shapes_is_refused():
 
     with pytest.raises(InputError, match=r"images 0 to 8.*layer that runs; 'idle' did not"):
         TorchModel(Idle(), features_from="idle").outputs(IMAGES)
-    with pytest.raises(InputError, match=r"'rows' gives shape \(9, 3, 1024\). Name another layer"):
+    with pytest.raises(InputError, match=r"'rows' has shape \(9, 3, 1024\). Name another layer"):
         TorchModel(Idle(), features_from="rows").outputs(IMAGES)
 
 
@@ -180,18 +153,6 @@ def test_a_second_output_of_an_onnx_file_needs_no_other_package(file, monkeypatc
         OnnxModel(two, features_from=inside)
 
 
-def test_a_name_the_onnx_file_has_not_is_refused_with_the_nearest(file):
-    with pytest.raises(UnknownName, match=r"inside the network; got 'Flaten61'.*nearest are 'Flat"):
-        OnnxModel(file, features_from="Flaten61")
-
-
-def test_numbers_of_an_onnx_file_that_are_no_rows_are_refused():
-    model = OnnxModel(mean_colour_onnx(["n", 3, 32, 32]), features_from="x")
-    assert model.outputs(IMAGES).features.shape == (9, 3)  # maps of three channels
-    with pytest.raises(UnknownName, match="There are 2"):
-        OnnxModel(mean_colour_onnx(["n", 3, 32, 32]), features_from="y")
-
-
 def test_a_function_may_return_features_too():
     model = CallableModel(lambda b: (b.mean(axis=(2, 3)), b[:, :, 0, 0]), batch_size=4)
     made = model.outputs(IMAGES)
@@ -205,7 +166,7 @@ def test_a_function_may_return_features_too():
         (lambda b: np.where(b[:, :, 0, 0] >= 0, np.nan, 0), "features for images 0 to 3 .* finite"),
         (lambda b: b[:2, :, 0, 0], r"features for images 0 to 3 must have shape \(4, d\)"),
         (lambda b: b, r"features for images 0 to 3 must have shape \(4, d\)"),
-        (lambda b: b[:, :0, 0, 0], r"features .* not empty; got shape \(4, 0\)"),
+        (lambda b: b[:, :0, 0, 0], r"features .* not be empty; got shape \(4, 0\)"),
         (lambda b: b[:, :, 0, 0].astype(str), "features for images 0 to 3 must be numbers"),
         (lambda b: b[:, : len(b), 0, 0], r"features for images 8 to 8 .* before, 3; got 1"),
         (lambda b: b[:, :, 0, 0] if len(b) > 1 else None, r"images 8 to 8 .*before, 3; got none"),
@@ -215,22 +176,6 @@ def test_features_that_cannot_be_used_are_refused_and_the_images_named(features,
     model = CallableModel(lambda b: (b.mean(axis=(2, 3)), features(b)), batch_size=4)
     with pytest.raises(InputError, match=message):
         model.outputs(IMAGES)
-
-
-def test_more_than_logits_and_features_are_refused():
-    with pytest.raises(InputError, match=r"images 0 to 8 must be logits, or a pair.*tuple of 3"):
-        CallableModel(lambda b: (b, b, b)).outputs(IMAGES)
-
-
-def test_a_classifier_gives_the_rows_it_is_given():
-    digits = load_digits()
-    images, rows = (digits.images * 15).astype(np.uint8), digits.images.reshape(-1, 64) * 15 / 255
-    fitted = LogisticRegression(max_iter=50, tol=1).fit(rows[:200], digits.target[:200])
-    model = SklearnModel(fitted, features=grey_rows, return_features=True, batch_size=50)
-    made = model.outputs(images[:120])
-    np.testing.assert_allclose(made.features, rows[:120], atol=1e-6)
-    np.testing.assert_allclose(made.logits, fitted.decision_function(rows[:120]), atol=1e-4)
-    assert SklearnModel(fitted, features=grey_rows).outputs(images[:9]).features is None
 
 
 def grey_rows(batch):

@@ -13,7 +13,7 @@ from onnx_resnet import resnet20_onnx
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 
-from shiftcal.errors import FileError, InputError
+from shiftcal.errors import InputError
 from shiftcal.models import (
     CallableModel,
     OnnxModel,
@@ -94,30 +94,6 @@ def test_a_relative_path_is_found_from_another_folder(make, tmp_path, monkeypatc
         np.testing.assert_array_equal(model.logits(IMAGES), z)
 
 
-def test_a_function_in_a_function_goes_with_cloudpickle():
-    scale = 7.0
-    model = CallableModel(lambda b: red_and_green(b) * scale)
-    other = pickle.loads(cloudpickle.dumps(model))
-    np.testing.assert_array_equal(other.logits(IMAGES), model.logits(IMAGES))
-
-
-def test_a_file_that_is_gone_is_named(make, tmp_path):
-    for kind, name in [("onnx path", "net.onnx"), ("torchscript", "net.pt")]:
-        data = pickle.dumps(make[kind]())
-        (tmp_path / name).unlink()
-        with pytest.raises(FileError, match=rf"{name} must be .*there is no file of that name"):
-            pickle.loads(data)
-
-
-def test_a_file_that_was_changed_is_refused(make, tmp_path):
-    for kind, name in [("onnx path", "net.onnx"), ("torchscript", "net.pt")]:
-        model = make[kind]()
-        data = pickle.dumps(model)
-        (tmp_path / name).write_bytes((tmp_path / name).read_bytes() + b"\0")
-        with pytest.raises(FileError, match=rf"{name} must stay as it was"):
-            pickle.loads(data)
-
-
 def test_torch_has_the_threads_it_was_told_only_while_it_runs(tmp_path):
     seen = []
 
@@ -176,7 +152,3 @@ def test_threads_are_set_where_the_adapter_decides_them(make):
         torch.set_num_threads(before)
     with pytest.raises(InputError, match="threads must be a whole number"):
         make["onnx path"]().use_threads(-1)
-
-
-def test_a_model_has_no_spec_unless_it_was_made_from_one(make):
-    assert make["torch"]().spec is None

@@ -62,16 +62,6 @@ def test_a_function_takes_preprocessed_batches(module):
     assert model.spec == f"{module}:means?key=means-v1&batch_size=4&crop=8&mean=0.5&std=0.25"
 
 
-def test_raw_gives_it_the_pixels(module):
-    model = as_model(f"{module}:means?raw=true&output=logits")
-    np.testing.assert_allclose(
-        model.logits(IMAGES), IMAGES.mean(axis=(1, 2)) * 3 + 0.125, rtol=1e-6
-    )
-    import python_spec_module
-
-    assert python_spec_module.seen == [("uint8", (6, 10, 8, 3))]
-
-
 def test_models_and_fitted_classifiers_are_taken_too(module):
     model = as_model(f"{module}:ready")
     import python_spec_module

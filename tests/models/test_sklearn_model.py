@@ -49,11 +49,6 @@ def test_probabilities_become_logits_where_there_is_no_decision_function():
     np.testing.assert_allclose(np.exp(z), wanted, atol=1e-5)  # float32 rows that sum to about 1
 
 
-def test_which_of_the_two_can_be_said(logistic):
-    z = SklearnModel(logistic, scores="predict_proba").logits(IMAGES)
-    np.testing.assert_allclose(np.exp(z), logistic.predict_proba(ROWS), atol=1e-6)
-
-
 def test_two_classes_get_two_columns():
     two = LABELS < 2
     fitted = LogisticRegression().fit(ROWS[two], LABELS[two])
@@ -65,9 +60,7 @@ def test_one_against_one_scores_are_refused_since_they_are_no_classes():
     three = LABELS < 3  # and three pairs of them, so that counting columns does not tell
     for rows in (slice(200), three):
         fitted = SVC(decision_function_shape="ovo").fit(ROWS[rows], LABELS[rows])
-        with pytest.raises(
-            InputError, match=r'one for each pair .*\(decision_function_shape="ovr"'
-        ):
+        with pytest.raises(InputError, match=r'one for each pair.*\(decision_function_shape="ovr"'):
             as_model(fitted)
         wanted = fitted.set_params(decision_function_shape="ovr").decision_function(ROWS[:20])
         np.testing.assert_allclose(as_model(fitted).logits(IMAGES[:20]), wanted, atol=1e-4)
@@ -81,8 +74,3 @@ def test_classifiers_that_cannot_are_refused():
         as_model(perceptron, scores="predict_proba")
     with pytest.raises(UnknownName, match="scores must be one of"):
         as_model(perceptron, scores="predict")
-
-
-def test_images_of_another_size_name_the_batch(logistic):
-    with pytest.raises(InputError, match=r"failed on images 0 to 1.*ValueError.*features"):
-        as_model(logistic).logits(np.zeros((2, 9, 9, 3), np.uint8))

@@ -12,9 +12,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from shiftcal.errors import FileError, InputError
+from shiftcal.errors import FileError
 from shiftcal.models import SklearnModel, as_model
-from shiftcal.models.skops_file import read_skops
+from shiftcal.models.sklearn import read_skops
 
 skops = pytest.importorskip("skops.io")
 RNG = np.random.default_rng(3)
@@ -39,15 +39,6 @@ def test_logits_are_those_of_the_classifier_that_was_dumped(fitted, tmp_path):
         assert isinstance(model, SklearnModel)
         np.testing.assert_allclose(model.logits(IMAGES), fitted.decision_function(ROWS), rtol=1e-5)
         assert model.classes == ("0", "1", "2")
-
-
-def test_options_of_the_text_reach_the_adapter(fitted, tmp_path):
-    skops.dump(fitted, tmp_path / "a.skops")
-    model = as_model(f"sklearn:{tmp_path}/a.skops?scores=predict_proba&batch_size=7&crop=8")
-    assert (model.scores, model.batch_size) == ("predict_proba", 7)
-    assert model.preprocessing.layout == "nhwc"
-    with pytest.raises(InputError, match=r"kind sklearn has no option 'output'"):
-        as_model(f"sklearn:{tmp_path}/a.skops?output=logits")
 
 
 def test_trees_must_be_trusted_because_their_arrays_are_not_checked(tmp_path):
@@ -100,18 +91,3 @@ def test_a_function_of_the_system_in_a_skops_file_is_not_called(tmp_path):
     with pytest.raises(FileError, match=r"not known to be harmless: .*os.system"):
         as_model(tmp_path / "a.skops")
     assert not mark.exists()
-
-
-def test_damaged_and_missing_files_are_told(fitted, tmp_path):
-    skops.dump(fitted, tmp_path / "a.skops")
-    rewritten_records(tmp_path / "a.skops", "schema.json", [(b"{", b"[")])
-    with pytest.raises(FileError, match=r"a.skops could not be loaded by skops"):
-        as_model(tmp_path / "a.skops")
-    with pytest.raises(FileError, match=r"none.skops must be a .skops file; there is no file"):
-        as_model(tmp_path / "none.skops")
-
-
-def test_what_is_no_classifier_is_refused(tmp_path):
-    skops.dump(StandardScaler().fit(ROWS), tmp_path / "s.skops")
-    with pytest.raises(InputError, match="must be a fitted classifier; StandardScaler"):
-        as_model(tmp_path / "s.skops")

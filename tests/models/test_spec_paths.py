@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from onnx_resnet import mean_colour_onnx
 
 from shiftcal.models import as_model
-from shiftcal.models._resolve import _with_whole_paths
-from shiftcal.models.spec import parse_spec
+from shiftcal.models.resolve import _with_absolute_paths, parse_spec
 
 IMAGES = np.random.default_rng(1).integers(0, 256, (3, 16, 16, 3), np.uint8)
 
@@ -26,14 +24,6 @@ def test_a_model_is_made_again_from_another_folder(tmp_path, monkeypatch):
         np.testing.assert_array_equal(again.logits(IMAGES), model.logits(IMAGES))
 
 
-@pytest.mark.parametrize("kind", ["onnx", "torchscript", "export", "sklearn"])
-def test_the_files_of_every_kind_are_said_from_the_root(tmp_path, monkeypatch, kind):
-    monkeypatch.chdir(tmp_path)
-    found = _with_whole_paths(parse_spec(f"{kind}:nets/a.file?batch_size=3"))
-    assert str(found) == f"{kind}:{tmp_path}/nets/a.file?batch_size=3"
-    assert str(_with_whole_paths(found)) == str(found)
-
-
 def test_weights_are_said_from_the_root_if_they_are_a_file(tmp_path, monkeypatch):
     (tmp_path / "a.th").touch()
     (tmp_path / "saved").mkdir()
@@ -45,4 +35,4 @@ def test_weights_are_said_from_the_root_if_they_are_a_file(tmp_path, monkeypatch
         ("hf:saved", f"hf:{tmp_path}/saved"),
         ("hf:microsoft/resnet-50", None),
     ):
-        assert str(_with_whole_paths(parse_spec(text))) == (wanted or text)
+        assert str(_with_absolute_paths(parse_spec(text))) == (wanted or text)

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 import torch
 from cifar_net import cifar_images, resnet20
-from safetensors.torch import save_file
 from torch import nn
 
 from shiftcal.errors import FileError, InputError
-from shiftcal.models import Preprocessing, TorchModel, TorchScriptModel, as_model, cifar_resnet
+from shiftcal.models import TorchModel, TorchScriptModel, as_model, cifar_resnet
 
 IMAGES = np.random.default_rng(11).integers(0, 256, (12, 32, 32, 3), np.uint8)
 
@@ -59,20 +58,6 @@ def test_dropout_and_batch_statistics_are_off_and_the_modes_come_back(network):
     assert network.training
 
 
-def test_the_mode_comes_back_when_the_module_raises(small):
-    small.train()
-    with pytest.raises(InputError, match=r"failed on images 0 to 11.*RuntimeError"):
-        TorchModel(small).logits(np.zeros((12, 16, 40, 3), np.uint8))
-    assert small.training
-
-
-def test_no_gradients_are_left_and_threads_stay(small):
-    threads = torch.get_num_threads()
-    TorchModel(small).logits(IMAGES)
-    assert all(parameter.grad is None for parameter in small.parameters())
-    assert torch.get_num_threads() == threads
-
-
 def test_the_precision_is_that_of_the_parameters(small):
     wanted = by_hand(small, IMAGES)
     z = TorchModel(small.double()).logits(IMAGES)
@@ -101,11 +86,6 @@ def test_an_object_with_logits_will_do_and_a_tuple_will_not(small):
     )
     with pytest.raises(InputError, match=r"must return a tensor of logits.*got tuple"):
         TorchModel(Wrapped(lambda z: (z, z))).logits(IMAGES)
-
-
-def test_what_is_no_module_is_refused():
-    with pytest.raises(InputError, match=r"must be a torch.nn.Module; got str"):
-        TorchModel("net")
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
@@ -160,9 +140,11 @@ def test_files_that_are_no_torchscript_are_refused_with_what_they_are(small, tmp
     weights, text = tmp_path / "weights.pt", tmp_path / "text.pt"
     torch.save(small.state_dict(), weights)
     text.write_text("hello")
-    with pytest.raises(FileError, match=r"must be a TorchScript file.*weights without code"):
+    with pytest.raises(
+        FileError, match=r"must be a TorchScript file.*weights without code.*\?weights="
+    ):
         as_model(weights)
-    with pytest.raises(FileError, match=r"must be a TorchScript file.*something else"):
+    with pytest.raises(FileError, match=r"text.pt must be a TorchScript file; it holds some"):
         as_model(text)
     with pytest.raises(FileError, match="there is no file of that name"):
         as_model(tmp_path / "none.pt")
@@ -179,61 +161,6 @@ def test_the_resnets_have_the_published_number_of_parameters(depth, parameters):
     layers = [m for m in network.modules() if isinstance(m, nn.Conv2d | nn.Linear)]
     assert len(layers) == depth
     assert not network.training
-
-
-def test_the_resnet_carries_its_preprocessing_unless_another_is_given():
-    network = cifar_resnet(20)
-    assert as_model(network).preprocessing.mean == (0.485, 0.456, 0.406)
-    plain = Preprocessing()
-    assert as_model(network, preprocessing=plain).preprocessing == plain
-
-
-def test_weights_go_through_both_kinds_of_file(tmp_path):
-    torch.manual_seed(1)
-    one = cifar_resnet(20, n_classes=7)
-    torch.save(
-        {"state_dict": {f"module.{k}": v for k, v in one.state_dict().items()}}, tmp_path / "a.th"
-    )
-    save_file(one.state_dict(), tmp_path / "a.safetensors")
-    wanted = as_model(one).logits(IMAGES)
-    for name in ("a.th", "a.safetensors"):
-        other = cifar_resnet(20, n_classes=7, weights=tmp_path / name)
-        np.testing.assert_array_equal(as_model(other).logits(IMAGES), wanted)
-
-
-def test_weights_of_another_depth_or_for_other_classes_say_what_they_are_of(tmp_path):
-    torch.save(cifar_resnet(32).state_dict(), tmp_path / "deep.th")
-    torch.save(cifar_resnet(20, n_classes=7).state_dict(), tmp_path / "seven.th")
-    with pytest.raises(
-        FileError,
-        match=r"deep.th does not hold the weights of a CIFAR ResNet-20 .*not part of the network\. "
-        r"These are the weights of a ResNet-32: cifar-resnet:32\.$",
-    ):
-        cifar_resnet(20, weights=tmp_path / "deep.th")
-    with pytest.raises(
-        FileError,
-        match=r"of 10 classes: linear.weight and 1 more are of another shape \(linear.weight has "
-        r"\(7, 64\) in place of \(10, 64\)\)\. .*ResNet-20: cifar-resnet:20\?n_classes=7\.$",
-    ):
-        cifar_resnet(20, weights=tmp_path / "seven.th")
-    torch.save({"layer1.0.conv1.weight": torch.zeros(3)}, tmp_path / "other.th")
-    with pytest.raises(FileError, match=r"not part of|missing") as caught:
-        cifar_resnet(20, weights=tmp_path / "other.th")
-    assert "These are" not in str(caught.value)
-
-
-def test_weights_that_are_none_are_refused(tmp_path):
-    bad, listed = tmp_path / "bad.safetensors", tmp_path / "list.th"
-    bad.write_bytes(b"\xff" * 64)
-    torch.save([torch.zeros(3)], listed)
-    with pytest.raises(FileError, match=r"bad.safetensors is not a safetensors file"):
-        cifar_resnet(20, weights=bad)
-    with pytest.raises(FileError, match="must hold named weights; got list"):
-        cifar_resnet(20, weights=listed)
-    with pytest.raises(FileError, match="there is no file of that name"):
-        cifar_resnet(20, weights=tmp_path / "none.th")
-    with pytest.raises(InputError, match="depth must be one of 20, 32, 44, 56, 110; got 18"):
-        cifar_resnet(18)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from monitored import fed, monitor, rows
 
-from shiftcal.numerics._jit import to_read
+from shiftcal.numerics.jit import to_read
 
 STREAM = np.concatenate([rows(330, seed=1), rows(400, 0.6, seed=2), rows(470, seed=3)])
 WINDOW = {"rows": 200, "blocks": 5}
@@ -54,7 +54,7 @@ def test_row_by_row_and_in_batches_are_the_same(at_once, size):
 
 @pytest.mark.parametrize("k", [2, 3, 17, 33])
 def test_a_row_has_the_same_bits_wherever_it_stands(k):
-    from shiftcal.monitoring._stream_kernels import pass_rows
+    from shiftcal.monitoring.stream_kernels import pass_rows
 
     logits = 4 * np.random.default_rng(k).standard_normal((150, k))
 

@@ -11,13 +11,11 @@ from scipy.stats import chi2
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from shiftcal import SurrogateBank
-from shiftcal.monitoring import Exponential, Sliding
-from shiftcal.monitoring._columns import features
-from shiftcal.monitoring._detector import learn, row_features
-from shiftcal.monitoring._phases import Phase, next_phase
-from shiftcal.monitoring._scales import scales_of
-from shiftcal.monitoring._thresholds import count_alarms, find_limits
-from shiftcal.numerics._jit import to_read
+from shiftcal.monitoring import Sliding
+from shiftcal.monitoring.detector import count_alarms, find_limits, learn, row_features, scales_of
+from shiftcal.monitoring.stream import Phase, next_phase
+from shiftcal.monitoring.windows import features
+from shiftcal.numerics.jit import to_read
 
 
 def plain_features(logits):
@@ -27,17 +25,11 @@ def plain_features(logits):
     return np.column_stack([top, top**2, entr(p).sum(axis=1), (p**2).sum(axis=1), -np.log(rest)])
 
 
-def test_features_are_those_of_softmax():
-    logits = rows(500, 0.8, seed=1)
-    # 1 - p_max loses digits where p_max is near 1
-    np.testing.assert_allclose(row_features(logits), plain_features(logits), rtol=1e-8)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("k", [2, 10, 100])
 @pytest.mark.parametrize("scale", [0.01, 3.0, 400.0])
 def test_the_sums_of_a_block_are_those_of_softmax_rows(dtype, k, scale):
-    from shiftcal.monitoring._stream_kernels import pass_rows
+    from shiftcal.monitoring.stream_kernels import pass_rows
 
     logits = (scale * np.random.default_rng(k).standard_normal((211, k))).astype(dtype)
     sums = np.zeros(2 * k + 4, np.int64)
@@ -57,16 +49,6 @@ def test_the_sums_of_a_block_are_those_of_softmax_rows(dtype, k, scale):
     # 2**-126 stands for all that is smaller
     np.testing.assert_allclose(probs, scaled, rtol=2e-12, atol=1e-37)
     np.testing.assert_array_equal(predicted, logits.argmax(axis=1))
-
-
-def test_ties_go_to_the_first_class():
-    from shiftcal.monitoring._stream_kernels import pass_rows
-
-    logits = np.array([[1.0, 3.0, 3.0], [2.0, 2.0, 2.0], [0.0, 0.0, 5.0]])
-    predicted = np.empty(3, np.intp)
-    sums, confidence = np.zeros(10, np.int64), np.empty(3)
-    pass_rows(to_read(logits), 1.0, sums, confidence, predicted, np.empty((0, 0)))
-    assert predicted.tolist() == [1, 0, 2]
 
 
 def test_the_first_direction_is_that_of_fishers_discriminant():
@@ -111,15 +93,6 @@ def test_the_statistic_is_the_largest_ratio_over_scales(seed):
         apart /= np.sqrt(1 / n + 1 / detector.n_clean)
         ratios += [apart[0] / np.sqrt(limits[0]), np.linalg.norm(apart[1:]) / np.sqrt(limits[1])]
     assert update.statistic == pytest.approx(max(ratios), rel=1e-7)
-
-
-def test_scales_double_up_to_the_window():
-    plan = Sliding(rows=2000, blocks=20).plan()
-    assert scales_of(plan).rows.tolist() == [100, 200, 400, 800, 2000]
-    faded = scales_of(Exponential(half_life=800, blocks=8).plan())
-    weights = 0.5 ** (np.arange(40) / 8)
-    assert faded.rows[-1] == pytest.approx(100 * weights.sum() ** 2 / (weights**2).sum())
-    assert (faded.rows[:-1] * 1.5 < faded.rows[-1]).all()
 
 
 def slow_rule(ratios, lower, patience):
@@ -195,29 +168,6 @@ def test_streams_like_the_clean_set_raise_as_many_alarms_as_were_allowed():
     assert 5 < rate < 18
 
 
-def test_limits_count_that_directions_and_variances_of_few_clean_rows_are_uncertain():
-    """Set on the error of the mean alone they would be too narrow: sure rows vary little."""
-    world = row_features(rows(60_000, seed=77))
-    scales = scales_of(Sliding(rows=400).plan())
-
-    def widened(n_clean):
-        clean = world[np.random.default_rng(3).integers(0, len(world), n_clean)]
-        settings = {"false_alarms": 10.0, "patience": 3}
-        wide, narrow = (
-            find_limits(
-                clean, scales, directions=learnt, rng=np.random.default_rng(0), **settings
-            ).squares
-            for learnt in (one_and_three, lambda _: one_and_three(clean))
-        )
-        return wide / narrow
-
-    few, many = widened(500), widened(10_000)
-    assert few.min() > 1
-    assert few.max() > 1.3
-    # of many rows both are known; what is left is the chance of 50,000 looks
-    assert np.abs(many - 1).max() < 0.06
-
-
 def test_rarer_alarms_have_higher_limits_also_beyond_what_was_simulated():
     clean = row_features(bank().clean.logits)
     centred = (clean - clean.mean(axis=0))[:, [0, 0, 2, 4]]
@@ -235,11 +185,3 @@ def test_rarer_alarms_have_higher_limits_also_beyond_what_was_simulated():
     )
     assert (seldom.squares > often.squares).all()
     assert seldom.lower < often.lower
-
-
-def test_rows_that_do_not_vary_make_limits_all_the_same():
-    logits = np.tile([3.0, 1.0, 0.0], (50, 1))
-    alone = SurrogateBank.from_arrays([logits], np.zeros(50, dtype=int))
-    found = learn(alone, scales_of(Sliding().plan()), false_alarms=10.0, patience=3, seed=0)
-    assert np.isfinite(found.directions).all()
-    assert (found.limits.squares > 0).all()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from monitored import bank, monitor, rows
 
-from shiftcal import CPCS, SAC, TS, PseudoCal, Rehearsal, SurrogateBank, TransCal, estimates
+from shiftcal import CPCS, SAC, TS, PseudoCal, SurrogateBank, TransCal, estimates
 from shiftcal.errors import FitWarning, InputError, InputWarning, UnknownName
 from shiftcal.monitoring import Exponential, Monitor, Sliding
 from shiftcal.scores import Scores
@@ -92,11 +92,6 @@ def test_the_clock_must_be_seconds(at):
         monitor("sac").feed(GOOD, at)
 
 
-def test_whether_probabilities_are_wanted_is_yes_or_no():
-    with pytest.raises(InputError, match="probabilities must be true or false"):
-        monitor("sac").feed(GOOD, probabilities="yes")
-
-
 @pytest.mark.parametrize(
     ("method", "words"),
     [
@@ -132,29 +127,6 @@ def test_a_method_that_needs_rows_is_refused(method, words):
 def test_an_estimator_that_needs_rows_is_refused(estimator, words):
     with pytest.raises(InputError, match=words):
         Monitor("ts", estimator=estimator).fit(bank())
-
-
-@pytest.mark.parametrize("none", [None, False])
-def test_no_estimator_no_estimate(none):
-    watch = Monitor("ts", estimator=none, window=Sliding(rows=200), false_alarms=10.0)
-    assert watch.fit(bank()).feed(GOOD).estimate is None
-
-
-def test_another_estimator_is_asked_for_the_same_window():
-    watch = Monitor(
-        "ts", estimator="surrogate-curve", window=Sliding(rows=300), false_alarms=10.0
-    ).fit(bank())
-    found = watch.feed(GOOD).estimate
-    wanted = estimates.get("surrogate-curve")().fit(bank()).estimate(GOOD)
-    assert found.value == pytest.approx(wanted.value, rel=1e-9)
-    assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high), rel=1e-7)
-
-
-def test_unknown_names_are_refused():
-    with pytest.raises(UnknownName, match="rehersal"):
-        Monitor("rehersal").fit(bank())
-    with pytest.raises(UnknownName, match="accuracy estimator"):
-        Monitor("ts", estimator="guess").fit(bank())
 
 
 @pytest.mark.parametrize(
@@ -195,24 +167,6 @@ def test_a_bank_of_another_kind_is_refused():
         Monitor("ts", input="numbers").fit(bank())
 
 
-def test_a_failed_fit_leaves_what_was_fitted_before():
-    watch = monitor("sac")
-    watch.feed(GOOD)
-    watch.set_params(patience=0)
-    with pytest.raises(InputError, match="patience"):
-        watch.fit(bank())
-    assert watch.feed(GOOD).rows == 600
-
-
-def test_settings_changed_after_fit_change_nothing_until_the_next():
-    watch = monitor("sac")
-    digest = watch.digest_
-    watch.set_params(window=Sliding(rows=50), false_alarms=0.5, method="ts", level=0.5)
-    update = watch.feed(rows(1000, seed=2))
-    assert update.selection.n_target == 1000
-    assert watch.digest_ == digest
-
-
 def test_warnings_of_the_method_are_said_once_and_point_here():
     one = bank().clean
     flat = SurrogateBank.from_arrays([one.logits, one.logits * 3], one.labels)
@@ -223,21 +177,3 @@ def test_warnings_of_the_method_are_said_once_and_point_here():
     assert len(said) == 1
     assert "mean confidence rises" in str(said[0].message)
     assert said[0].filename == __file__
-
-
-def test_seeds_decide_everything():
-    few = bank(300)
-    first, same, other = (
-        Monitor(TS(), estimator=None, seed=seed, false_alarms=100.0).fit(few) for seed in (0, 0, 1)
-    )
-    assert first.digest_ == same.digest_ != other.digest_
-
-
-def test_a_method_that_was_given_stays_as_it_was():
-    method = Rehearsal(seed=3)
-    watch = Monitor(method, estimator=None, window=Sliding(rows=200), false_alarms=10.0)
-    watch.fit(bank(300))
-    assert not hasattr(method, "memory_")
-    assert watch.method_.seed_ == 3
-    watch.feed(GOOD)
-    assert watch.method_.selection_ is None

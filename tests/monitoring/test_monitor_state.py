@@ -5,21 +5,16 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-import subprocess
-import sys
-from pathlib import Path
 
-import monitor_process
 import numpy as np
 import pytest
 from monitored import bank, monitor, rows
 from sklearn.base import clone
 
 from shiftcal import load
-from shiftcal._persistence.document import _checksum
 from shiftcal.errors import FileError, InputError, NotFittedError
+from shiftcal.files import checksum_of
 from shiftcal.monitoring import Exponential, Monitor, Sliding
-from shiftcal.monitoring._live import Live
 
 STREAM = np.concatenate([rows(1310, seed=1), rows(1200, 0.6, seed=2)])
 REST = np.concatenate([rows(333, 0.6, seed=3), rows(2200, seed=4)])
@@ -51,15 +46,6 @@ def test_a_loaded_monitor_goes_on_to_the_same_bits(method, tmp_path):
     assert told(loaded.feed(REST)) == told(watch.feed(REST))
 
 
-def test_the_choice_of_the_last_look_is_there_after_loading(tmp_path):
-    watch = monitor()
-    update = watch.feed(STREAM)
-    watch.save(tmp_path / "monitor.json")
-    nothing_new = load(tmp_path / "monitor.json").feed(STREAM[:1])
-    assert nothing_new.selection == update.selection
-    assert nothing_new.estimate == update.estimate
-
-
 @pytest.mark.parametrize(
     "window", [Sliding(rows=200, blocks=4), Exponential(half_life=200, blocks=2)], ids=str
 )
@@ -72,23 +58,6 @@ def test_a_state_is_plain_json_and_goes_on_to_the_same_bits(window):
     assert told(other.feed(REST)) == told(watch.feed(REST))
     assert other.state_dict() == watch.state_dict()
     assert len(text) < 10_000
-
-
-def test_a_state_taken_at_any_look_goes_on_to_the_same_bits():
-    """Also between the looks of a return, or of the way out of the bank."""
-    beyond = np.random.default_rng(0).standard_normal((900, 6)) * 0.01
-    stream = np.concatenate([rows(510, seed=1), beyond, rows(900, seed=2)])
-    whole, counts = monitor("sac", rows=200, blocks=4), set()
-    other = copy.deepcopy(whole)
-    for start in range(0, len(stream), 50):
-        state = json.loads(json.dumps(whole.state_dict()))
-        counts |= {(name, state["running"][name]) for name in ("calm", "crossed")}
-        other.reset()
-        other.load_state_dict(state)
-        for row in (start, start + 1):  # before a look and after it
-            part = stream[row : row + 1] if row == start else stream[row : start + 50]
-            assert told(other.feed(part)) == told(whole.feed(part))
-    assert counts == {(name, n) for name in ("calm", "crossed") for n in range(3)}
 
 
 def test_a_state_stays_as_it_was_taken():
@@ -155,21 +124,12 @@ def test_a_damaged_state_is_refused_with_the_part_that_is(part, value, words):
     assert re.search(words, message), message
 
 
-def test_what_is_no_state_is_refused():
-    assert "of format" in damage(lambda state: state.update(format="other"))
-    assert "version 2" in damage(lambda state: state.update(version=2))
-    assert "parts that state_dict gives" in damage(lambda state: state["running"].pop("head"))
-    assert "parts that state_dict gives" in damage(lambda state: state.update(running=[1]))
-    with pytest.raises(InputError, match=r"what state_dict gave.*'list'"):
-        monitor("sac").load_state_dict([])
-
-
 def rewrite(path, change):
     """Change the document and put a fitting checksum, as a hostile writer would."""
     document = json.loads(path.read_text())
     document.pop("checksum")
     change(document["object"]["fitted"])
-    document["checksum"] = _checksum(document)
+    document["checksum"] = checksum_of(document)
     path.write_text(json.dumps(document))
 
 
@@ -194,54 +154,6 @@ def test_a_file_whose_parts_do_not_fit_is_refused(change, words, tmp_path):
         load(path)
 
 
-def test_a_truncated_file_is_refused(tmp_path):
-    path = tmp_path / "monitor.json"
-    monitor("sac").save(path)
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(FileError, match="damaged"):
-        load(path)
-
-
-def test_a_save_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "monitor.json"
-    watch = monitor("sac")
-    watch.save(path)
-    before = path.read_bytes()
-    watch.feed(STREAM)
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_text", full)
-    with pytest.raises(FileError, match="No space left on device"):
-        watch.save(path)
-    monkeypatch.undo()
-    assert path.read_bytes() == before
-    assert watch.feed(REST).rows == len(STREAM) + len(REST)
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
-def test_a_batch_that_is_broken_off_changes_nothing(error, monkeypatch):
-    watch, other = monitor("sac"), monitor("sac")
-    for one in (watch, other):
-        one.feed(STREAM)
-    before = watch.state_dict()
-    real, looks = Live._look, []
-
-    def breaks(self, at):
-        looks.append(at)
-        if len(looks) == 3:
-            raise error
-        return real(self, at)
-
-    monkeypatch.setattr(Live, "_look", breaks)
-    with pytest.raises(error):
-        watch.feed(REST)
-    monkeypatch.undo()
-    assert watch.state_dict() == before
-    assert told(watch.feed(REST)) == told(other.feed(REST))
-
-
 def test_copies_go_their_own_ways():
     watch = monitor("sac")
     watch.feed(STREAM)
@@ -264,30 +176,3 @@ def test_before_fit_there_is_nothing_to_ask():
         _ = Monitor().rows
     with pytest.raises(NotFittedError, match="call fit"):
         Monitor().save("nowhere.json")
-
-
-def test_a_process_killed_between_two_writes_goes_on_to_the_same_bits(tmp_path):
-    monitor("sac").save(tmp_path / "monitor.json")
-    (tmp_path / "slow").touch()
-    command = [sys.executable, monitor_process.__file__, str(tmp_path), "40"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        for line in process.stdout:
-            if int(line) >= 14:
-                process.kill()
-                break
-    (tmp_path / "slow").unlink()
-    subprocess.run(command, capture_output=True, check=True, timeout=120)
-    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    watch = monitor("sac")
-    wanted = []
-    for number in range(40):
-        update = watch.feed(monitor_process.batch(number))
-        events = [e.to_dict() for e in update.events]
-        found = (update.confidence.tolist(), events, update.statistic)
-        wanted.append(
-            {"number": number, "confidence": found[0], "events": events, "statistic": found[2]}
-        )
-    # a batch whose state was not kept yet is fed again, to the same numbers
-    assert {line["number"] for line in lines} == set(range(40))
-    assert all(line == wanted[line["number"]] for line in lines)
-    assert any(line["events"] for line in wanted)

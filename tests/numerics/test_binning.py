@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from netcal.metrics import ECE
 
-from shiftcal.numerics.binning import bins as binning
-from shiftcal.numerics.binning import passes as binning_passes
-from shiftcal.numerics.binning.bins import equal_size_bins, equal_width_bins
+from shiftcal.numerics import binning
+from shiftcal.numerics import binning as binning_passes
+from shiftcal.numerics.binning import equal_size_bins, equal_width_bins
 
 # More samples than this go to the compiled passes.
 KERNEL = 40_000

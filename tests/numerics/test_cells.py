@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shiftcal.numerics.sketch.cells import cell_of, n_cells
+from shiftcal.numerics.sketch import cell_of, n_cells
 
 
 @pytest.mark.parametrize("precision", [1, 3, 11])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from shiftcal.numerics.distances import ks_distance, wasserstein_distance
+from shiftcal.numerics.samples import ks_distance, wasserstein_distance
 
 # Coarse values, so that ties within and between the samples are common.
 SAMPLE = arrays(np.float64, st.integers(1, 40), elements=st.integers(0, 16).map(lambda i: i / 16))

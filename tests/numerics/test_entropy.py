@@ -9,7 +9,7 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import entropy as scipy_entropy
 
-from shiftcal.numerics.entropy import entropy
+from shiftcal.numerics.softmax import entropy
 
 RNG = np.random.default_rng(0)
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shiftcal.numerics.exact_sums import EXACT_BITS, exact_sum, fixed_square_sum, fixed_sum
+from shiftcal.numerics.sketch import EXACT_BITS, exact_sum, fixed_square_sum, fixed_sum
 
 FLOATS = st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=30)
 PARTS_OF_ONE = st.lists(st.floats(0, 1), max_size=30)

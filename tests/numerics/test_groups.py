@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shiftcal.numerics.binning.groups import equal_size_cuts, sums_between, tie_groups
+from shiftcal.numerics.binning import equal_size_cuts, sums_between, tie_groups
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from shiftcal.numerics.intervals import MeanInterval, mean_interval
+from shiftcal.numerics.samples import MeanInterval, mean_interval
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 40])

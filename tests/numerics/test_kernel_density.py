@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from scipy.integrate import trapezoid
 
-from shiftcal.numerics.kernel_density import folded_density, gathered, scott_width
+from shiftcal.numerics.samples import folded_density, gathered, scott_width
 
 
 def drawn(n, seed=3):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from shiftcal.numerics.sketch.residual_path import greatest_length, least_length
+from shiftcal.numerics.sketch import greatest_length, least_length
 
 
 def draw(seed):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from shiftcal.numerics.shares import exact_intervals
+from shiftcal.numerics.samples import exact_intervals
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])

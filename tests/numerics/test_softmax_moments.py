@@ -7,8 +7,8 @@ import pytest
 from drawn_logits import draw_logits
 from scipy.special import log_softmax
 
-from shiftcal.numerics import _block_sums
-from shiftcal.numerics.temperature import softmax_moments
+from shiftcal.numerics import jit as _block_sums
+from shiftcal.numerics import temperature as softmax_moments
 
 # Sums of a few hundred roundings of single and of double precision.
 TOLERANCE = {np.float32: 1e-6, np.float64: 1e-12}

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
-from shiftcal.numerics.temperature.ladder import BETAS, FRACTION_BITS, Likelihood, ladder_sums
+from shiftcal.numerics.temperature import BETAS, FRACTION_BITS, Likelihood, ladder_sums
 
 
 def likelihood_of(z, y):

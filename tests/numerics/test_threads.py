@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
 
 import pytest
 
-from shiftcal.numerics._threads import in_parts, thread_count
+from shiftcal.numerics.jit import in_parts, thread_count
 
 
 @pytest.mark.parametrize("processors", [1, 3])
@@ -23,12 +22,6 @@ def test_the_parts_cover_everything_once(monkeypatch, processors, n, least):
 
     in_parts(work, n, least=least)
     assert seen == [1] * n
-
-
-def test_little_work_stays_in_the_calling_thread():
-    names = []
-    in_parts(lambda *_: names.append(threading.current_thread().name), 10, least=10)
-    assert names == [threading.current_thread().name]
 
 
 def test_an_error_in_a_part_is_not_lost(monkeypatch):

@@ -47,7 +47,7 @@ def test_the_wheel_has_every_file_of_the_package_and_nothing_else(built):
     assert names == package
     # Not only what Python imports: the mark of a typed package, pages and plans.
     assert "shiftcal/py.typed" in names
-    for folder, suffix in (("report/html/templates", ".html.j2"), ("studies/plans", ".toml")):
+    for folder, suffix in (("report/templates", ".html.j2"), ("studies/plans", ".toml")):
         assert any(n.startswith(f"shiftcal/{folder}/") and n.endswith(suffix) for n in names)
     assert any(name.endswith("_kernels.py") for name in names)
 

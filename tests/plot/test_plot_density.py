@@ -34,12 +34,6 @@ def words(axes):
     return [text.get_text() for text in axes.get_legend().get_texts()]
 
 
-def test_a_second_target_has_another_colour():
-    axes = drawn(digits_target(), label="first")
-    plot.confidence_density(digits_target(), label="second", ax=axes)
-    assert len({line.get_color() for line in curves(axes).values()}) == 2
-
-
 def test_target_and_sets_are_there_with_their_means():
     bank, target = digits_bank(), digits_target()
     axes = drawn(target, bank)
@@ -69,24 +63,6 @@ def test_a_curve_is_scipys_estimate_of_the_data_with_its_mirror_images():
     assert line.get_ydata() == pytest.approx(3 * theirs(line.get_xdata()), rel=1e-6)
 
 
-@pytest.mark.parametrize("values", [[0.7], [1.0, 0.5], [0.5] * 9])
-def test_few_rows_have_a_density_of_area_one_too(values):
-    (line,) = curves(drawn(values, n_classes=2)).values()
-    assert area(line) == pytest.approx(1, abs=2e-3)
-
-
-@pytest.mark.parametrize("k", [2, 1000])
-def test_few_and_many_classes(k):
-    logits, _ = draw_logits(400, k, temperature=1.0, seed=1)
-    axes = drawn(logits, {"easier": 2 * logits})
-    assert axes.get_xlim()[0] == pytest.approx(1 / k)
-    assert len(curves(axes)) == 2
-
-
-def test_confidences_of_an_unknown_number_of_classes_go_from_zero():
-    assert drawn([0.4, 0.6]).get_xlim() == (0, 1)
-
-
 def test_the_number_of_classes_is_taken_from_whoever_has_it():
     logits, _ = draw_logits(50, 4, temperature=1.0, seed=1)
     assert drawn([0.4, 0.6], {"rows": logits}).get_xlim()[0] == 0.25
@@ -108,11 +84,6 @@ def test_the_chosen_set_is_bold_and_said_to_be(adapted):
         bold = max(lines, key=lambda label: lines[label].get_linewidth())
         assert bold.startswith(f"{chosen.set_name}: mean")
         assert bold.endswith(", chosen")
-
-
-def test_a_method_that_takes_no_set_has_none_drawn_bold(adapted):
-    axes = drawn(digits_target(), digits_bank(), chosen=adapted["rehearsal"].selection_)
-    assert not any("chosen" in word for word in words(axes))
 
 
 def test_of_many_sets_only_the_chosen_one_is_named():

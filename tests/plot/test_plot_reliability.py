@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from digits_bank import CLASSES, digits_target
-from drawn_logits import draw_logits
 from matplotlib.colors import to_hex, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import AxLine
@@ -13,8 +12,8 @@ from scipy import special, stats
 
 import shiftcal as sc
 from shiftcal import plot
-from shiftcal._drawing.palette import METHODS
 from shiftcal.errors import InputError
+from shiftcal.plot.style import METHODS
 
 RNG = np.random.default_rng(5)
 CONFIDENCE = RNG.beta(5, 1.5, 900)
@@ -70,10 +69,6 @@ def test_by_default_up_to_fifty_thousand_rows_have_an_interval():
     assert words(drawn(*many, n_resamples=None)) == [f"n = 50,400\nECE {sc.ece(*many):.4f}"]
 
 
-def test_without_draws_there_is_no_interval():
-    assert words(drawn(CONFIDENCE, CORRECT)) == [f"n = 900\nECE {sc.ece(CONFIDENCE, CORRECT):.4f}"]
-
-
 def test_a_second_call_adds_a_curve_of_another_colour_and_no_second_diagonal():
     axes = drawn(CONFIDENCE, CORRECT, label="before")
     plot.reliability(CONFIDENCE**1.4, CORRECT, ax=axes, label="after", n_resamples=0)
@@ -91,23 +86,6 @@ def test_no_two_of_the_first_curves_have_one_colour_whatever_they_are_called():
     for label in ("SAC", "ts", "sac", "vanilla", "mine"):
         plot.reliability(CONFIDENCE, CORRECT, ax=axes, label=label, n_resamples=0)
     assert len({to_hex(one.lines[0].get_color()) for one in axes.containers}) == 6
-
-
-def test_axes_that_were_cleared_get_their_diagonal_again():
-    axes = drawn(CONFIDENCE, CORRECT)
-    axes.clear()
-    plot.reliability(CONFIDENCE, CORRECT, ax=axes, n_resamples=0)
-    assert sum(isinstance(line, AxLine) for line in axes.get_lines()) == 1
-    assert len(axes.containers) == 1
-
-
-def test_the_strip_shows_where_the_rows_lie():
-    axes = drawn(CONFIDENCE, CORRECT)
-    (strip,) = axes.patches
-    counts, edges = np.histogram(CONFIDENCE, bins=50, range=(0, 1))
-    data = strip.get_data()
-    assert data.edges.tolist() == edges.tolist()
-    assert data.values == pytest.approx(0.1 * counts / counts.max())
 
 
 def test_a_method_has_its_colour_and_any_colour_can_be_asked_for():
@@ -148,9 +126,7 @@ def test_scores_rows_and_confidences_are_one_picture():
 
 
 def test_a_table_is_drawn_as_it_is():
-    sketch = sc.MetricSketch()
-    sketch.update_top1(CONFIDENCE, CORRECT)
-    table = sketch.bin_table()
+    table = sc.bin_table(CONFIDENCE, CORRECT)
     axes = drawn(table, label="seen")
     x, y, _ = curve(axes)
     assert x.tolist() == table.confidence.tolist()
@@ -159,37 +135,11 @@ def test_a_table_is_drawn_as_it_is():
     assert not axes.patches
 
 
-@pytest.mark.parametrize("k", [2, 1000])
-def test_few_and_many_classes(k):
-    logits, labels = draw_logits(500, k, temperature=2.0, seed=1)
-    x, _, ends = curve(drawn(logits, labels))
-    assert x.min() >= 1 / k
-    assert (ends >= 0).all()
-    assert (ends <= 1).all()
-
-
 def test_one_row_is_drawn_with_all_its_uncertainty():
     axes = drawn([0.7], [True], n_resamples=None)
     _, _, ends = curve(axes)
     assert ends[0] == pytest.approx([0.025, 1.0])
     assert words(axes) == ["n = 1\nECE 0.3000"]
-
-
-def test_a_million_rows_are_drawn_as_their_bins():
-    rng = np.random.default_rng(2)
-    confidence = rng.random(1_000_000, dtype=np.float32)
-    axes = drawn(confidence, rng.random(1_000_000) < confidence, n_resamples=None)
-    x, y, ends = curve(axes)
-    assert len(x) == 15
-    assert np.abs(x - y).max() < 0.01  # five standard errors of 66,667 rows
-    assert np.ptp(ends, axis=1).max() < 0.01
-    assert words(axes)[0].startswith("n = 1,000,000\nECE 0.00")
-
-
-def test_arrays_are_left_as_they_were():
-    confidence, correct = CONFIDENCE.copy(), CORRECT.copy()
-    confidence.flags.writeable = correct.flags.writeable = False
-    drawn(confidence, correct)
 
 
 @pytest.mark.parametrize(

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
-
-import numpy as np
 import pytest
 from digits_bank import digits_bank, digits_target
-from ladder_data import draw, make_bank
+from ladder_data import draw
 from matplotlib.figure import Figure
 
 import shiftcal as sc
 from shiftcal import plot
 from shiftcal.errors import InputError, NotFittedError
-from shiftcal.methods._selection import Selection
+from shiftcal.methods.base import Selection
 
 
 def drawn(*given, **options):
@@ -65,15 +61,6 @@ def test_distances_names_the_choice_and_the_margin_are_those_of_the_selection(ad
     assert axes.get_xlabel() == "difference of mean confidence"
 
 
-@pytest.mark.parametrize("distance", ["ks", "wasserstein", "atc", "atc-entropy"])
-def test_every_distance_has_words_of_its_own(distance):
-    sac = sc.SAC(distance=distance).fit(digits_bank())
-    sac.adapt(digits_target())
-    axes = drawn(sac)
-    assert distances(axes) == list(sac.selection_.distances)
-    assert axes.get_xlabel() not in ("distance", "difference of mean confidence")
-
-
 def test_a_selection_alone_has_names_from_the_bank_or_given_ones(adapted):
     chosen = adapted["sac"].selection_
     assert names(drawn(chosen, digits_bank())) == [s.name for s in digits_bank()]
@@ -88,21 +75,6 @@ def test_of_many_sets_the_nearest_are_drawn_in_the_order_of_the_bank():
     assert len(distances(axes)) == 30
     assert names(axes) == [*(f"set {j}" for j in range(171, 200)), "the last"]
     assert axes.get_xlabel().endswith("30 nearest of 200 sets")
-
-
-def test_one_set_has_no_margin():
-    one = Selection("sac", index=0, n_sets=1, set_name="clean", distance="mean", distances=(0.0,))
-    axes = drawn(one)
-    axes.figure.canvas.draw()
-    assert axes.get_title(loc="left") == ""
-    assert not axes.patches
-
-
-def test_names_are_shown_as_they_are():
-    chosen = dataclasses.replace(many_sets(2), set_name="$x")
-    axes = drawn(chosen, ["a_b$", "$x^"])
-    axes.figure.canvas.draw()
-    assert names(axes) == ["a_b$", "$x^"]
 
 
 def test_temperatures_stand_over_the_mean_confidence_of_their_sets(adapted):
@@ -131,16 +103,6 @@ def test_the_target_stands_at_its_confidence_with_its_temperature_and_interval(a
     assert chosen.mean_confidence in {line.get_xdata()[0] for line in upright}
 
 
-def test_sac_can_be_drawn_so_too(adapted):
-    sac = adapted["sac"]
-    axes = drawn(sac, show="temperatures")
-    (target,) = axes.containers
-    assert target.lines[0].get_ydata().tolist() == [sac.selection_.temperature]
-    assert words(axes)[-1].endswith(f"that of {sac.selection_.set_name}")
-    values = {y for line in axes.get_lines() for y in line.get_ydata()}
-    assert {one.temperature_ for one in sac.maps_} <= values
-
-
 def test_a_bank_of_one_set_and_one_of_many_corruptions_are_drawn():
     logits, labels = draw(300, 1.0, seed=1)
     one = sc.Rehearsal().fit(logits, labels)
@@ -154,15 +116,6 @@ def test_a_bank_of_one_set_and_one_of_many_corruptions_are_drawn():
     sac = sc.SAC().fit(sc.SurrogateBank(sets))
     sac.adapt(logits)
     assert words(drawn(sac, show="temperatures"))[0] == "8 corruptions"
-
-
-def test_a_ladder_without_names_is_drawn_as_one():
-    bank = sc.SurrogateBank.from_arrays(
-        [s.logits for s in make_bank(300)], [s.labels for s in make_bank(300)]
-    )
-    sac = sc.SAC().fit(bank)
-    sac.adapt(draw(200, 0.8, seed=3)[0])
-    assert words(drawn(sac, show="temperatures"))[0] == "surrogate sets"
 
 
 def isotonic():
@@ -202,8 +155,3 @@ def test_a_method_that_has_chosen_nothing_is_refused(method):
     if isinstance(method, sc.SAC):
         with pytest.raises(NotFittedError, match="has chosen nothing yet"):
             drawn(sc.SAC().fit(digits_bank()))
-
-
-def test_numbers_drawn_are_finite(adapted):
-    for line in drawn(adapted["rehearsal"]).get_lines():
-        assert all(math.isfinite(y) for y in np.asarray(line.get_ydata(), float))

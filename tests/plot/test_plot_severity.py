@@ -7,14 +7,12 @@ import copy
 import numpy as np
 import pytest
 from digits_bank import digits_bank, digits_target
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from scipy import stats
 
 import shiftcal as sc
 from shiftcal import plot
-from shiftcal._drawing.palette import METHODS
-from shiftcal.errors import InputError, NotFittedError
+from shiftcal.errors import InputError
 
 NUMBERS = {"ts": {0: 0.02, 1: [0.05, 0.08, 0.06], 2: [0.3, 0.2]}, "mine": {1: [0.01], 2: [0.04]}}
 
@@ -43,28 +41,6 @@ def test_by_default_lines_are_means_and_bars_students_intervals():
         assert own == pytest.approx(theirs)
 
 
-def test_an_interval_never_leaves_what_ece_can_be():
-    _, ends = line(drawn({"ts": [[0.0, 0.02], [0.9, 1.0]]}), "ts")
-    assert ends[0][0] == 0
-    assert ends[1][1] == 1
-
-
-def test_quartiles_are_around_the_median():
-    axes = drawn(NUMBERS, spread="quartiles")
-    points, ends = line(axes, "ts")
-    assert points.get_ydata()[1] == pytest.approx(0.06)
-    assert ends[1] == pytest.approx(np.quantile([0.05, 0.08, 0.06], [0.25, 0.75]))
-    assert axes.get_ylabel() == "median ECE"
-
-
-def test_a_range_is_from_the_least_to_the_largest():
-    axes = drawn(NUMBERS, spread="range")
-    points, ends = line(axes, "ts")
-    assert points.get_ydata()[2] == pytest.approx(0.25)
-    assert ends[2] == pytest.approx([0.2, 0.3])
-    assert axes.get_ylabel() == "ECE"
-
-
 def test_series_stand_beside_one_another_around_their_severity():
     axes = drawn(NUMBERS)
     ts, mine = (line(axes, label)[0].get_xdata() for label in NUMBERS)
@@ -73,13 +49,6 @@ def test_series_stand_beside_one_another_around_their_severity():
     assert (ts[1:] < mine).all()
     assert axes.get_xticks().tolist() == [0, 1, 2]
     assert axes.get_ylim()[0] == 0
-
-
-def test_a_method_has_its_colour_and_others_have_others():
-    axes = drawn({"SAC": [0.1], "ts": [0.2], "mine": [0.3]})
-    colours = [to_hex(line(axes, label)[0].get_color()) for label in ("SAC", "ts", "mine")]
-    assert colours[:2] == [METHODS[name].colour.lower() for name in ("sac", "ts")]
-    assert len(set(colours)) == 3
 
 
 def test_numbers_in_order_are_those_of_the_severities():
@@ -179,8 +148,3 @@ def unnamed():
 def test_methods_and_targets_that_cannot_be_used_are_refused(methods, targets, match):
     with pytest.raises(InputError, match=match):
         plot.errors_by_severity(methods(), targets())
-
-
-def test_a_method_that_is_not_fitted_is_refused():
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        plot.errors_by_severity([sc.TS()], digits_bank())

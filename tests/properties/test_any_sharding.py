@@ -14,7 +14,7 @@ from scipy.special import log_softmax, softmax
 from shiftcal.errors import InputWarning
 from shiftcal.metrics import ece
 from shiftcal.scores import Scores
-from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
+from shiftcal.scoring.statistics import ScoreStatistics
 
 # Scales from logits that say nothing to logits that leave no doubt, and such as nobody expects.
 SCALES = st.sampled_from([1e-3, 0.1, 1.0, 4.0, 30.0, 1e3])

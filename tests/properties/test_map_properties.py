@@ -12,13 +12,16 @@ from hypothesis.extra.numpy import arrays
 from map_data import quiet_fit
 
 from shiftcal import maps
-from shiftcal.numerics.binning.weighted import distinct, equal_weight_bins
-from shiftcal.numerics.mixture_weights import solve_mixture
-from shiftcal.numerics.row_blocks import row_blocks
-from shiftcal.numerics.top1.beta import solve_beta
-from shiftcal.numerics.top1.cumulative_spline import smoothed_means
-from shiftcal.numerics.top1.odds import top1_log_odds
-from shiftcal.numerics.top1.rows import lowest_top1, rows_with_top1
+from shiftcal.numerics.binning import distinct, equal_weight_bins
+from shiftcal.numerics.jit import row_blocks
+from shiftcal.numerics.samples import solve_mixture
+from shiftcal.numerics.top1 import (
+    lowest_top1,
+    rows_with_top1,
+    smoothed_means,
+    solve_beta,
+    top1_log_odds,
+)
 
 
 def logits_of(shape, largest=40.0):

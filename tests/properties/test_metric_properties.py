@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shiftcal.metrics import (
-    MetricSketch,
     aurc,
     bin_table,
     debiased_ece,
@@ -17,7 +16,9 @@ from shiftcal.metrics import (
     mce,
     smooth_ece,
 )
-from shiftcal.numerics.sketch.cells import cell_of, n_cells
+from shiftcal.numerics.binning import expected_error
+from shiftcal.numerics.sketch import CellSums, cell_of, ece_range, n_cells
+from shiftcal.scoring import ScoreStatistics
 
 # Ties, the ends, neighbours of the ends, and anything between.
 CONFIDENCE = st.one_of(
@@ -45,13 +46,29 @@ def test_ece_lies_between_the_difference_of_means_and_mce(rows, n_bins, binning)
     assert mce(c, r, n_bins=n_bins, binning=binning) <= 1 + ROUNDING
 
 
-@given(ROWS, BINS, BINNING)
-def test_debiased_is_at_most_the_plug_in_root_mean_square(rows, n_bins, binning):
+@given(ROWS, BINS)
+def test_debiased_is_at_most_the_plug_in_root_mean_square(rows, n_bins):
     c, r = arrays(rows)
-    table = bin_table(c, r, n_bins=n_bins, binning=binning)
+    table = bin_table(c, r, n_bins=n_bins, binning="width")
     held = table.count > 0
     plug_in = np.sqrt(np.average(table.gap[held] ** 2, weights=table.count[held]))
-    assert 0 <= debiased_ece(c, r, n_bins=n_bins, binning=binning) <= plug_in + ROUNDING
+    assert 0 <= debiased_ece(c, r, n_bins=n_bins, binning="width") <= plug_in + ROUNDING
+
+
+@given(ROWS, BINS)
+def test_debiased_bins_of_equal_size_never_cut_a_tie(rows, n_bins):
+    c, r = arrays(sorted(rows))
+    n, m = len(c), min(n_bins, len(c))
+    ends = [np.searchsorted(c, part[-1], side="right") for part in np.array_split(c, m)]
+    square, start = 0.0, 0
+    for end in sorted(set(ends)):
+        count, accuracy = end - start, r[start:end].mean()
+        if count > 1:
+            noise = accuracy * (1 - accuracy) / (count - 1)
+            square += count / n * ((c[start:end].mean() - accuracy) ** 2 - noise)
+        start = end
+    # of a square that is all rounding the root is 1e-8
+    assert debiased_ece(c, r, n_bins=n_bins) ** 2 == pytest.approx(max(square, 0), abs=ROUNDING)
 
 
 @given(ROWS, st.randoms(use_true_random=False))
@@ -100,43 +117,43 @@ def test_cells_follow_the_order_of_confidences(values, precision):
     assert cell.max() < n_cells(precision)
 
 
-@given(ROWS, st.integers(1, 8), BINS)
-def test_the_range_of_a_sketch_always_holds_the_exact_ece(rows, precision, n_bins):
+def cells_of(rows, precision, width_bins=15):
+    cells = CellSums.empty(precision=precision, width_bins=width_bins)
     c, r = arrays(rows)
-    sketch = MetricSketch(precision=precision, width_bins=n_bins)
-    sketch.update_top1(c, r)
-    low, high = sketch.ece_range(n_bins=n_bins)
+    cells.add(c[:, None], r[:, None])
+    return cells
+
+
+@given(ROWS, st.integers(1, 8), BINS)
+def test_the_range_of_cells_always_holds_the_exact_ece(rows, precision, n_bins):
+    c, r = arrays(rows)
+    cells = cells_of(rows, precision, n_bins)
+    low, high = ece_range(cells, n_bins)
     assert low - ROUNDING <= ece(c, r, n_bins=n_bins) <= high + ROUNDING
-    low, high = sketch.ece_range(n_bins=n_bins, binning="width")
-    assert low - ROUNDING <= ece(c, r, n_bins=n_bins, binning="width") <= high + ROUNDING
+    value = expected_error(cells.width_bins())
+    assert value == pytest.approx(ece(c, r, n_bins=n_bins, binning="width"), abs=1e-9)
 
 
 @given(ROWS, st.lists(st.integers(0, 4), min_size=60, max_size=60))
-def test_any_sharding_in_any_order_gives_the_same_bits(rows, shard_of):
-    whole = MetricSketch(precision=3)
-    whole.update_top1(*arrays(rows))
-    shards = []
-    for shard in range(5):
+def test_cells_of_any_sharding_in_any_order_are_the_same_bits(rows, shard_of):
+    whole = cells_of(rows, 3).arrays()
+    total = CellSums.empty(precision=3, width_bins=15)
+    for shard in (3, 1, 4, 0, 2):
         mine = [row for row, s in zip(rows, shard_of, strict=False) if s == shard]
-        part = MetricSketch(precision=3)
         for row in reversed(mine):
-            part.update_top1(*arrays([row]))
-        shards.append(part)
-    left_to_right = sum(shards, MetricSketch(precision=3))
-    a, b, c, d, e = shards
-    assert left_to_right == whole
-    assert (e + (d + c)) + (b + a) == whole
+            total.merge(cells_of([row], 3))
+    assert all(np.array_equal(total.arrays()[name], whole[name]) for name in whole)
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(2, 12), st.integers(1, 40), st.integers(0, 40))
+@given(st.integers(0, 2**32 - 1), st.integers(2, 12), st.integers(2, 40), st.integers(1, 40))
 def test_whole_rows_can_be_sharded_too(seed, k, n, cut):
     rng = np.random.default_rng(seed)
-    probs = rng.dirichlet(np.full(k, 0.3), n)
-    labels = rng.integers(0, k, n)
-    whole, left, right = (MetricSketch(precision=3, n_classes=k) for _ in range(3))
-    whole.update(probs, labels)
+    logits, labels = rng.normal(0, 3, (n, k)), rng.integers(0, k, n)
+    options = {"precision": 3, "classwise": True}
     order = rng.permutation(n)
-    for part, rows in ((left, order[:cut]), (right, order[cut:])):
-        if len(rows):
-            part.update(probs[rows], labels[rows])
-    assert left + right == whole
+    parts = [
+        ScoreStatistics.of_rows(logits[rows], labels[rows], **options)
+        for rows in (order[:cut], order[cut:])
+        if len(rows)
+    ]
+    assert sum(parts) == ScoreStatistics.of_rows(logits, labels, **options)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from monitored import method, rows
 
-from shiftcal.rehearsals import FixedSize, Grouped
-from shiftcal.rehearsals.statistics import row_moments
+from shiftcal.methods.rehearsals import FixedSize, Grouped, row_moments
 
 
 def grouped(logits, groups):
@@ -31,7 +30,7 @@ def test_a_class_that_never_has_any_probability_counts_nothing():
     memory = method("rehearsal").memory_
     means = grouped(rows(200, seed=1), 20).sums.sum(axis=0) / 200
     means[[2, 8]] = 0.0  # p and p² of the first class
-    from shiftcal.rehearsals.statistics import output_statistics
+    from shiftcal.methods.rehearsals import output_statistics
 
     found = FixedSize(memory, 200, groups=20, seed=0).answer(means)
     wanted = memory.answers(output_statistics(means), 200)

@@ -7,7 +7,8 @@ import pytest
 from gaussian_world import CORRUPTIONS, SEVERITIES, oracle_log_t, outputs, world
 
 from shiftcal import SurrogateBank, SurrogateSet
-from shiftcal.rehearsals import Answer, grouped_moments, memory, remember
+from shiftcal.methods import rehearsals as memory
+from shiftcal.methods.rehearsals import Answer, grouped_moments, remember
 
 
 def remembered(bank, *, seed=0):
@@ -105,15 +106,6 @@ def test_answers_of_rows_drawn_anew_vary_as_those_of_other_samples_do(kept):
     assert np.mean(drawn) == pytest.approx(wanted, rel=0.25)
 
 
-def test_one_kind_of_error_for_each_kind_of_prior(kept):
-    for errors in (kept.errors, kept.moved_errors):
-        for values in (errors.log_t, errors.accuracy):
-            assert values.shape == (200,)
-            assert (np.diff(values) >= 0).all()
-            assert np.isfinite(values).all()
-    assert (kept.errors.log_t != kept.moved_errors.log_t).all()
-
-
 def test_a_corruption_like_the_others_has_smaller_errors_than_one_of_its_own():
     def alike(strange):
         sets = [SurrogateSet(*outputs(300, seed=1), "clean", severity=0)]
@@ -138,34 +130,3 @@ def test_errors_of_sets_are_those_of_a_memory_without_their_corruption(bank, kep
             accuracy = (s.logits.argmax(axis=1) == s.labels).mean()
             # the one is asked once, with all rows; the other is a mean of large draws
             assert kept.accuracy_errors[j] == pytest.approx(said - accuracy, abs=0.03)
-
-
-def test_sets_are_left_out_by_corruption(kept):
-    assert kept.ladders == (0, *(1 + j // 3 for j in range(12)))
-    assert kept.accuracy_errors[0] == 0
-    assert (kept.accuracy_errors[1:] != 0).all()
-
-
-@pytest.mark.parametrize("names", [("a", "a", "a"), (None, None, None), ("a", None, "b")])
-def test_of_one_corruption_or_unknown_ones_every_set_is_left_out_by_itself(names):
-    sets = [SurrogateSet(*outputs(80, seed=1), "clean")]
-    for j, name in enumerate(names):
-        z, y = outputs(80, "noise", j + 1, seed=j)
-        sets.append(SurrogateSet(z, y, f"set {j}", corruption=name))
-    assert remembered(SurrogateBank(sets)).ladders == (0, 1, 2, 3)
-
-
-def test_of_the_clean_set_alone_nothing_is_left_out():
-    alone = remembered(SurrogateBank([SurrogateSet(*outputs(200, seed=1), "clean")]))
-    assert alone.reach == float("inf")
-    assert alone.ladders == (0,)
-    np.testing.assert_array_equal(alone.errors.log_t, [0.0])
-
-
-def test_the_seed_decides(bank, kept):
-    again, other = remembered(bank), remembered(bank, seed=1)
-    np.testing.assert_array_equal(again.errors.log_t, kept.errors.log_t)
-    assert again.reach == kept.reach != other.reach
-    x = grouped_moments(bank[3].logits, np.random.default_rng(0)).statistics()
-    assert again.answers(x, 500) == kept.answers(x, 500)
-    assert other.answers(x, 500).log_t == pytest.approx(kept.answers(x, 500).log_t, abs=0.05)

@@ -7,8 +7,7 @@ import pytest
 from scipy.special import logit, softmax
 from scipy.stats import entropy
 
-from shiftcal.rehearsals import STATISTICS, grouped_moments, output_statistics
-from shiftcal.rehearsals.statistics import row_moments
+from shiftcal.methods.rehearsals import STATISTICS, grouped_moments, output_statistics, row_moments
 
 CONFIDENCE, ENTROPY, SPREAD, SHARPNESS = range(4)
 
@@ -50,13 +49,6 @@ def test_they_are_what_their_formulas_say(n, k):
     assert grouped.n == n
 
 
-def test_samples_side_by_side_are_taken_one_by_one():
-    means = np.stack([row_moments(logits_of(9, 4, seed=s)).mean(axis=0) for s in range(6)])
-    together = output_statistics(means.reshape(2, 3, -1))
-    assert together.shape == (2, 3, 4)
-    np.testing.assert_array_equal(together.reshape(6, 4), [output_statistics(m) for m in means])
-
-
 @pytest.mark.parametrize("prior", [np.full(5, 0.2), [0.9, 0.04, 0.03, 0.02, 0.01]])
 def test_a_model_that_is_sure_is_sharp_whatever_the_class_prior(prior):
     labels = np.r_[np.arange(5), np.random.default_rng(1).choice(5, 400, p=prior)]
@@ -64,11 +56,6 @@ def test_a_model_that_is_sure_is_sharp_whatever_the_class_prior(prior):
     assert found[SHARPNESS] == pytest.approx(1.0, abs=1e-12)
     assert found[ENTROPY] == 0.0
     np.testing.assert_allclose(found[SPREAD], entropy(np.bincount(labels), base=5), rtol=1e-12)
-
-
-def test_even_outputs_have_all_entropy_and_the_least_sharpness():
-    found = statistics_of(np.zeros((11, 8)))
-    np.testing.assert_allclose(found, [logit(1 / 8), 1.0, 1.0, 1 / 8], rtol=1e-12)
 
 
 def clear_logits(prior, *, signal, n=6000):
@@ -80,40 +67,15 @@ EVEN = np.full(10, 0.1)
 UNEVEN = np.array([0.5, 0.3, *[0.025] * 8])
 
 
-def test_missing_classes_lower_the_entropy_of_the_mean():
-    every = statistics_of(clear_logits(EVEN, signal=9.0))
-    few = statistics_of(clear_logits(np.r_[[0.25] * 4, [0.0] * 6], signal=9.0))
-    assert every[SPREAD] > 0.99
-    # four classes, and the little that goes to the others
-    assert few[SPREAD] == pytest.approx(np.log(4) / np.log(10), abs=0.02)
-
-
-def test_a_class_that_no_output_gives_anything_is_not_sharp():
-    assert statistics_of(one_hot(np.arange(3), 5))[SHARPNESS] == pytest.approx(3 / 5)
-
-
 def test_another_prior_lowers_the_entropy_of_the_mean_and_hardly_the_sharpness():
     every, uneven = (statistics_of(clear_logits(p, signal=9.0)) for p in (EVEN, UNEVEN))
     assert every[SPREAD] - uneven[SPREAD] > 0.3
     assert abs(uneven[SHARPNESS] - every[SHARPNESS]) < 0.03
 
 
-def test_a_collapse_lowers_the_sharpness_more_than_a_prior_as_uneven_does():
-    logits = clear_logits(EVEN, signal=9.0)
-    every, uneven = statistics_of(logits), statistics_of(clear_logits(UNEVEN, signal=9.0))
-    collapsed = statistics_of(logits + 9.3 * np.eye(10)[0])
-    assert collapsed[SPREAD] == pytest.approx(uneven[SPREAD], abs=0.05)
-    assert every[SHARPNESS] - collapsed[SHARPNESS] > 5 * (every[SHARPNESS] - uneven[SHARPNESS])
-
-
 def test_outputs_beyond_all_rounding_stay_finite():
     for logits in (one_hot(np.zeros(5, dtype=int), 3), 1e4 * logits_of(30, 6, seed=2)):
         assert np.isfinite(statistics_of(logits)).all()
-
-
-def test_float32_gives_what_float64_gives():
-    logits = logits_of(300, 10, seed=8).astype(np.float32)
-    np.testing.assert_array_equal(statistics_of(logits), statistics_of(logits.astype(np.float64)))
 
 
 def test_rows_in_blocks_give_the_sums_of_all_in_one_go():
@@ -128,29 +90,11 @@ def test_rows_in_blocks_give_the_sums_of_all_in_one_go():
     assert grouped.counts.max() - grouped.counts.min() <= 1
 
 
-def test_a_few_rows_are_a_group_each():
-    grouped = grouped_moments(logits_of(12, 3, seed=5), np.random.default_rng(0))
-    np.testing.assert_array_equal(grouped.counts, np.ones(12))
-
-
-def test_the_order_of_rows_changes_rounding_only():
-    logits = logits_of(2000, 6, seed=5)
-    rows = np.random.default_rng(1).permutation(2000)
-    first, second = (grouped_moments(z, np.random.default_rng(0)) for z in (logits, logits[rows]))
-    np.testing.assert_allclose(first.statistics(), second.statistics(), rtol=1e-12)
-
-
 def test_at_a_size_of_all_rows_or_more_they_are_those_of_all_rows():
     grouped = grouped_moments(logits_of(900, 6, seed=5), np.random.default_rng(0))
     for size in (900, 901.5, 1e9):
         found = grouped.at_size(size, np.random.default_rng(1))
         np.testing.assert_array_equal(found, grouped.statistics())
-
-
-@pytest.mark.parametrize(("n", "groups"), [(255, 255), (5000, 256), (26_000, 260), (10**6, 8192)])
-def test_there_are_more_groups_for_more_rows_up_to_an_end(n, groups):
-    grouped = grouped_moments(np.zeros((n, 2), dtype=np.float32), np.random.default_rng(0))
-    assert (len(grouped.counts), grouped.n) == (groups, n)
 
 
 def many_classes(n, rng, *, k=200):
@@ -190,17 +134,3 @@ def test_samples_drawn_anew_vary_as_those_of_rows_do():
     by_rows = output_statistics(np.array(drawn)).std(axis=0)
     # deviations of 400 draws are known to 3.5 %, that of 256 groups for the truth to 4.4 %
     np.testing.assert_allclose(by_groups, by_rows, rtol=0.2)
-
-
-def test_drawn_anew_they_lie_around_those_of_all_rows():
-    grouped = grouped_moments(logits_of(3000, 5, seed=5), np.random.default_rng(0))
-    drawn = grouped.redrawn(400, np.random.default_rng(1))
-    away = np.abs(drawn.mean(axis=0) - grouped.statistics()) / drawn.std(axis=0)
-    assert away[[CONFIDENCE, ENTROPY, SHARPNESS]].max() < 0.3
-
-
-def test_what_was_given_is_not_changed():
-    logits = logits_of(50, 4, seed=1)
-    before = logits.copy()
-    grouped_moments(logits, np.random.default_rng(0)).redrawn(5, np.random.default_rng(0))
-    np.testing.assert_array_equal(logits, before)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shiftcal.rehearsals.priors import CALM, MOVED, rehearsed_weights
+from shiftcal.methods.rehearsals import CALM, MOVED, rehearsed_weights
 
 LABELS = np.repeat([0, 1, 3], [60, 30, 10])  # classes 2 and 4 have no rows
 
@@ -30,12 +30,6 @@ def test_the_weights_of_a_draw_add_up_to_1_and_are_even_in_a_class(mixture):
         np.testing.assert_array_equal(own, np.broadcast_to(own[:, :1], own.shape))
 
 
-def test_classes_without_rows_stay_without():
-    priors = priors_of(weights_of(MOVED))
-    np.testing.assert_array_equal(priors[:, [2, 4]], 0.0)
-    np.testing.assert_allclose(priors.sum(axis=1), 1.0, rtol=1e-12)
-
-
 def test_most_calm_draws_have_the_prior_as_it_was_and_no_moved_one_has():
     (share,) = (share for share, concentration in CALM if concentration is None)
     even = {m: np.isclose(weights_of(m, 200), 0.01, rtol=1e-12).all(axis=1) for m in (CALM, MOVED)}
@@ -52,13 +46,6 @@ def test_every_part_of_a_mixture_has_its_share_of_the_draws(n_draws):
     assert (largest[round(0.8 * n_draws) :] > 0.7).mean() > 0.8
 
 
-@pytest.mark.parametrize("mixture", [CALM, MOVED])
-@pytest.mark.parametrize("n_draws", [1, 7, 60])
-def test_no_draw_is_forgotten(mixture, n_draws):
-    assert sum(share for share, _ in mixture) == pytest.approx(1.0)
-    np.testing.assert_allclose(weights_of(mixture, n_draws).sum(axis=1), 1.0, rtol=1e-12)
-
-
 @pytest.mark.parametrize("concentration", [0.3, 1.0, 30.0])
 def test_priors_have_the_moments_of_the_dirichlet_distribution(concentration):
     priors = priors_of(weights_of(((1.0, concentration),), 4000))[:, [0, 1, 3]]
@@ -69,17 +56,7 @@ def test_priors_have_the_moments_of_the_dirichlet_distribution(concentration):
     np.testing.assert_allclose(priors.var(axis=0), variance, rtol=0.15)
 
 
-def test_a_set_of_one_class_keeps_it():
-    weights = weights_of(MOVED, labels=np.full(8, 2))
-    np.testing.assert_allclose(weights, 1 / 8)
-
-
 def test_a_thousand_classes_of_a_few_rows_can_be_drawn():
     labels = np.random.default_rng(0).integers(0, 1000, 2000)
     weights = weights_of(MOVED, 10, labels=labels, k=1000)
     np.testing.assert_allclose(weights.sum(axis=1), 1.0, rtol=1e-9)
-
-
-def test_the_seed_decides():
-    np.testing.assert_array_equal(weights_of(MOVED, seed=4), weights_of(MOVED, seed=4))
-    assert (weights_of(MOVED, seed=4) != weights_of(MOVED, seed=5)).any()

@@ -8,9 +8,8 @@ from ladder_data import draw
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
-from shiftcal.rehearsals import draw as drawing
-from shiftcal.rehearsals import output_statistics
-from shiftcal.rehearsals.statistics import row_moments
+from shiftcal.methods import rehearsals as drawing
+from shiftcal.methods.rehearsals import output_statistics, row_moments
 
 LOGITS, LABELS = draw(400, 0.8, seed=3)
 LOG_T = np.log(1.5)
@@ -79,17 +78,6 @@ def test_a_parabola_has_its_minimum_found_exactly():
     np.testing.assert_allclose(drawing._minimum(grid, losses), at, atol=1e-12)
 
 
-@pytest.mark.parametrize(("slope", "end"), [(1.0, -1.0), (-1.0, 1.0)])
-def test_a_minimum_beyond_the_grid_is_its_end(slope, end):
-    grid = np.linspace(-1, 1, 21)
-    assert drawing._minimum(grid, np.exp(slope * grid)[None])[0] == pytest.approx(end)
-
-
-def test_a_flat_loss_leaves_the_temperature_on_the_grid():
-    grid = np.linspace(-1, 1, 21)
-    assert np.abs(drawing._minimum(grid, np.ones((2, 21)))).max() <= 1.0
-
-
 def test_the_first_half_keeps_the_prior_and_the_second_moves_it():
     found = rehearser().draw(2000, 80, np.random.default_rng(1))
     np.testing.assert_array_equal(found.moved, np.arange(80) >= 40)
@@ -119,14 +107,6 @@ def test_small_draws_vary_more_and_have_less_entropy_of_the_mean():
     assert few.statistics[:60, 2].mean() < many.statistics[:60, 2].mean()
 
 
-def test_draws_without_a_row_are_left_out():
-    found = rehearser().draw(1, 400, np.random.default_rng(0))
-    share = len(found.log_t) / 400
-    assert share == pytest.approx(1 - np.exp(-1), abs=0.1)  # Poisson of mean 1
-    assert np.isfinite(found.statistics).all()
-    assert len(found.moved) == len(found.accuracy) == len(found.statistics) == len(found.log_t)
-
-
 def test_of_more_rows_than_tell_anything_some_are_drawn():
     logits, labels = draw(6000, 0.8, seed=1)
     some = rehearser(logits, labels)
@@ -138,24 +118,9 @@ def test_of_more_rows_than_tell_anything_some_are_drawn():
     assert (one.statistics != three.statistics).any()
 
 
-def test_many_classes_keep_ten_rows_each():
-    k = 600
-    labels = np.arange(6100) % k
-    assert rehearser(np.eye(k, dtype=np.float32)[labels], labels).n == 6000
-
-
 def test_huge_logits_and_classes_without_rows_give_finite_answers():
     labels = np.minimum(LABELS, 3)
     found = rehearser(1e4 * LOGITS, labels, np.log(1e4)).draw(100, 40, np.random.default_rng(0))
     for value in (found.statistics, found.log_t, found.accuracy):
         assert np.isfinite(value).all()
     assert abs(found.log_t - np.log(1e4)).max() <= np.log(4) + 1e-12
-
-
-def test_float32_rows_are_taken_for_what_they_are():
-    single = LOGITS.astype(np.float32)
-    one, two = (
-        rehearser(z).draw(300, 10, np.random.default_rng(0))
-        for z in (single, single.astype(np.float64))
-    )
-    np.testing.assert_array_equal(one.log_t, two.log_t)

@@ -10,9 +10,8 @@ from scipy.special import logit
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from shiftcal.rehearsals import response
-from shiftcal.rehearsals.draw import Draws, Rehearser
-from shiftcal.rehearsals.response import Answer, fit_cloud, fit_response, quadratic
+from shiftcal.methods import rehearsals as response
+from shiftcal.methods.rehearsals import Draws, Rehearser, fit_cloud, fit_response, quadratic
 
 M = 300
 
@@ -116,25 +115,6 @@ def learnt(seen, weights=None, *, size=1e9):
     return fit_response(size, seen, weights, CLEAN)
 
 
-def test_where_nothing_tells_them_apart_the_judge_says_its_prior_and_less_of_few_rows():
-    x = np.random.default_rng(0).standard_normal((500, 4))
-    twice = Draws(np.r_[x, x], np.zeros(1000), np.full(1000, 0.5), np.repeat([False, True], 500))
-    many, few = (learnt(twice, size=size).answer(x).moved for size in (1e9, 100.0))
-    np.testing.assert_allclose(many, prior_of(1e9), rtol=1e-6)
-    np.testing.assert_allclose(few, prior_of(100.0), rtol=1e-6)
-    assert few[0] < many[0]
-
-
-def test_halves_far_apart_are_told_apart():
-    x = np.random.default_rng(0).standard_normal((400, 4))
-    moved = np.arange(400) >= 200
-    x[moved, 2] -= 8.0
-    seen = Draws(x, np.zeros(400), np.full(400, 0.5), moved)
-    found = learnt(seen).answer(x)
-    assert (found.moved[moved] > 0.5).mean() > 0.97
-    assert found.moved[~moved].max() < 0.1
-
-
 def test_distance_is_that_of_mahalanobis():
     x = standardised(SEEN.statistics, slice(None))
     inverse = np.linalg.inv(np.cov(x.T, aweights=WEIGHTS, ddof=0) + 0.01 * np.eye(4))
@@ -152,23 +132,6 @@ def test_half_of_the_samples_of_the_clean_kind_are_within_1_of_it():
     assert (seen <= 1).mean() == pytest.approx(0.51, abs=0.03)
 
 
-def test_four_times_the_noise_is_half_as_far():
-    near, far = (fit_cloud(SEEN.statistics, WEIGHTS, noise=noise) for noise in (4.0, 1.0))
-    np.testing.assert_allclose(2 * near.distance(ASKED), far.distance(ASKED), rtol=1e-12)
-
-
-def test_answers_keep_near_the_temperatures_rehearsed():
-    far = RESPONSE.answer(np.array([[1e3] * 4, [-1e3] * 4, [1e8, -1e8, 1e8, 0]]))
-    for said in (far.log_t, far.log_t_moved):
-        assert said.min() >= SEEN.log_t.min() - 0.1 - 1e-12
-        assert said.max() <= SEEN.log_t.max() + 0.3 + 1e-12
-    for said in (far.accuracy, far.accuracy_moved, far.moved):
-        assert np.isfinite(said).all()
-        assert ((said >= 0) & (said <= 1)).all()
-    assert (far.distance > 100).all()
-    assert (far.from_clean > 100).all()
-
-
 def test_a_weight_of_three_is_a_rehearsal_seen_three_times():
     rows = np.repeat(np.arange(M), np.where(WEIGHTS > 1, 3, 1))
     often = Draws(SEEN.statistics[rows], SEEN.log_t[rows], SEEN.accuracy[rows], SEEN.moved[rows])
@@ -178,12 +141,6 @@ def test_a_weight_of_three_is_a_rehearsal_seen_three_times():
         np.testing.assert_allclose(here, there, atol=1e-8)
 
 
-def test_accuracies_of_0_and_1_have_finite_log_odds():
-    ends = Draws(SEEN.statistics, SEEN.log_t, (SEEN.accuracy > 0.5).astype(float), SEEN.moved)
-    found = learnt(ends).answer(ASKED)
-    assert np.isfinite(found.accuracy).all()
-
-
 def test_statistics_that_differ_by_rounding_only_are_no_trouble():
     x = 0.7 + 1e-16 * np.random.default_rng(0).integers(-3, 4, (40, 4))
     same = Draws(x, np.full(40, 0.3), np.full(40, 0.7), np.arange(40) >= 20)
@@ -191,12 +148,6 @@ def test_statistics_that_differ_by_rounding_only_are_no_trouble():
     assert found.log_t == pytest.approx(0.3)
     assert found.accuracy == pytest.approx(0.7)
     assert found.distance == pytest.approx(0.0, abs=1e-9)
-
-
-def test_an_answer_averages_both_possibilities_by_their_probability():
-    answer = Answer(*(np.array(x) for x in (0.2, 0.6, 0.9, 0.5, 0.25, 1.0, 1.0)))
-    assert answer.mean_log_t() == pytest.approx(0.3)
-    assert answer.mean_accuracy() == pytest.approx(0.8)
 
 
 def test_the_judge_is_found_where_newtons_whole_steps_lose_their_way():

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 from photos import photo
 
 import shiftcal as sc
 from shiftcal import corruptions
-from shiftcal.errors import MissingExtra
 from shiftcal.report import gallery
 
 WHITE = np.array([255, 255, 255])
@@ -48,18 +45,6 @@ def test_one_corruption_is_shown_at_all_its_severities():
         assert np.array_equal(tile.image, expected)
 
 
-def test_a_corruption_of_the_users_own_has_the_severities_it_has():
-    own = corruptions.Custom([lambda image: 255 - image, lambda image: image // 2], name="own")
-    tiles = gallery.tiles_of_one(photo(16, 16), own, seed=0, table="cifar")
-    assert len(tiles) == 3
-
-
-def test_what_must_be_known_beside_a_name_is_in_its_label():
-    frost = corruptions.get("frost")()
-    assert gallery.in_words(frost) == frost.description.replace("_", " ")
-    assert "procedural" in gallery.in_words(frost)
-
-
 def test_the_sixteen_of_the_paper_are_all_but_three():
     assert len(gallery.PAPER) == 16
     assert set(corruptions.names()) - set(gallery.PAPER) == {
@@ -92,13 +77,6 @@ def test_few_places_stay_empty(count, columns):
     assert gallery.layout(tiles, one_row=False).columns == columns
 
 
-def test_wide_pictures_stand_below_one_another_unless_one_row_is_asked_for():
-    tiles = [gallery.Tile("x", photo(100, 640))] * 6
-    assert gallery.layout(tiles, one_row=False).size[0] <= 2000
-    assert gallery.layout(tiles, one_row=True).columns == 6
-    assert gallery.layout([gallery.Tile("x", photo(8, 3000))] * 2, one_row=False).columns == 1
-
-
 def test_a_label_is_drawn_above_its_picture_and_is_not_cut():
     from PIL import ImageFont
 
@@ -116,40 +94,9 @@ def test_a_label_is_drawn_above_its_picture_and_is_not_cut():
     assert not band[grid.corner(1)[0] - 8 : grid.corner(1)[0] - 2].any()
 
 
-def test_a_white_picture_has_an_edge_and_the_rest_is_white():
-    blank = np.full((64, 64, 3), 255, np.uint8)
-    tiles = [gallery.Tile("snow", blank)]
-    grid = gallery.layout(tiles, one_row=True)
-    pixels = np.asarray(gallery.draw(tiles, heading="h"))
-    left, top = grid.corner(0)
-    assert (pixels[top + 5, left - 1] < 255).all()
-    assert (pixels[top + 5, : left - 1] == 255).all()
-    assert (pixels[:, -3:] == 255).all()
-
-
 def test_a_heading_longer_than_the_tiles_makes_room_for_itself():
     tiles = [gallery.Tile("x", photo(32, 32))]
     grid = gallery.layout(tiles, one_row=True)
     figure = gallery.draw(tiles, heading="a heading that says a lot about very little, at length")
     assert figure.size[0] > grid.size[0]
     assert (np.asarray(figure)[:, -8:] == 255).all()
-
-
-def test_the_same_tiles_give_the_same_figure():
-    tiles = [gallery.Tile("x", photo(32, 32)), gallery.Tile("y", photo(32, 32, "flower.jpg"))]
-    first, second = (gallery.draw(tiles, heading="h").tobytes() for _ in range(2))
-    assert first == second
-
-
-class NoPillow:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "PIL":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-
-def test_without_pillow_the_extra_is_named(monkeypatch):
-    for name in [name for name in sys.modules if name.partition(".")[0] == "PIL"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "meta_path", [NoPillow(), *sys.meta_path])
-    with pytest.raises(MissingExtra, match=r"a gallery needs PIL.*shiftcal\[images\]"):
-        gallery.draw([gallery.Tile("x", np.zeros((8, 8, 3), np.uint8))], heading="h")

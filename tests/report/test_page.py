@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from shiftcal.errors import FileError, InputError
+from shiftcal.errors import FileError
 from shiftcal.report.page import (
     Bullets,
     Code,
@@ -136,26 +136,6 @@ def test_the_link_of_a_figure_leads_to_its_file(reader, path):
     source = elements(html)[1].find("img").attrib["src"]
     assert unquote(source) == path
     assert not {"?", "#"} & set(source)
-
-
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda: Heading("a", level=1), "level from 2 to 6"),
-        (lambda: Heading(" "), "a heading must have a text"),
-        (lambda: Figure("/tmp/a.png", alt="a"), "must lead from the folder of the page"),
-        (lambda: Figure("C:/a.png", alt="a"), "must lead from the folder of the page"),
-        (lambda: Figure("a\\b.png", alt="a"), "with slashes"),
-        (lambda: Figure("", alt="a"), "must lead from the folder"),
-        (lambda: Figure("a.png", alt=" "), "must say what it shows"),
-        (lambda: Code("a", language="a b"), "must be one word"),
-        (lambda: Page(" ", ()), "title of a page"),
-        (lambda: Page("t", ("text",)), "parts of a page must be Heading.*got str"),
-    ],
-)
-def test_what_cannot_be_on_a_page_is_refused(make, said):
-    with pytest.raises(InputError, match=said):
-        make()
 
 
 def test_a_page_that_cannot_be_written_is_told(tmp_path):

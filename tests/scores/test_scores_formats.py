@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import time
 
 import numpy as np
 import pytest
@@ -13,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import softmax
 
-from shiftcal.errors import FileError, InputError
+from shiftcal.errors import InputError
 from shiftcal.scores import Scores, read_scores, write_scores
 
 pq = pytest.importorskip("pyarrow.parquet")
@@ -59,27 +57,6 @@ def test_everything_comes_back(tmp_path, suffix, dtype, kind):
     assert read.source == str(path)
     # Text has no dtype; its digits are enough for the value itself to be the same.
     assert read.values.dtype == (np.float64 if suffix == ".csv" else dtype)
-
-
-@pytest.mark.parametrize("suffix", FORMATS)
-def test_bare_scores_come_back_bare(tmp_path, suffix):
-    path = tmp_path / f"set{suffix.upper()}"
-    written = Scores(np.array([[1.5, -2.0], [np.nan, np.inf]]))
-    write_scores(str(path), written)
-    assert_same(read_scores(str(path)), written)
-
-
-@pytest.mark.parametrize("suffix", FORMATS)
-@pytest.mark.parametrize("order", ["big-endian", "strided", "fortran"])
-def test_memory_layout_does_not_matter(tmp_path, suffix, order):
-    plain = np.arange(24.0).reshape(4, 6)
-    values = {
-        "big-endian": plain[:, :3].astype(">f8"),
-        "strided": plain[:, ::2],
-        "fortran": np.asfortranarray(plain),
-    }[order]
-    write_scores(tmp_path / f"set{suffix}", Scores(values))
-    np.testing.assert_array_equal(read_scores(tmp_path / f"set{suffix}").values, values)
 
 
 finite = st.floats(allow_nan=False, width=64)
@@ -173,25 +150,12 @@ def test_safetensors_reads_the_safetensors(tmp_path):
         assert json.loads(file.metadata()["ids"]) == IDS
 
 
-@pytest.mark.skipif(os.name != "posix", reason="permission bits are a POSIX matter")
-@pytest.mark.parametrize("suffix", FORMATS)
-def test_the_file_has_the_permissions_of_any_new_file(tmp_path, suffix):
-    (tmp_path / "plain").touch()
-    write_scores(tmp_path / f"set{suffix}", full())
-    assert (tmp_path / f"set{suffix}").stat().st_mode == (tmp_path / "plain").stat().st_mode
-
-
 def test_what_stands_beside_the_scores_must_fit_them(tmp_path):
     with pytest.raises(InputError, match="confidence must have one entry per row: 8 rows, 2"):
         write_scores(tmp_path / "x.npz", full(), confidence=[0.1, 0.2])
     with pytest.raises(InputError, match=r"must lie in 0\.\.3"):
         write_scores(tmp_path / "x.npz", full(), predicted=[4] * 8)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_npy_is_not_written_since_it_holds_one_array(tmp_path):
-    with pytest.raises(FileError, match=r"holds one array. Choose one of .npz, .csv, .parquet"):
-        write_scores(tmp_path / "x.npy", full())
 
 
 def test_classes_named_by_their_own_numbers_are_in_number_order_in_a_table(tmp_path):
@@ -201,14 +165,3 @@ def test_classes_named_by_their_own_numbers_are_in_number_order_in_a_table(tmp_p
     assert read.classes is None
     assert read.values.tolist() == [[2.0, 3.0, 1.0]]
     assert read.labels.tolist() == [2]
-
-
-def test_twenty_thousand_rows_of_a_hundred_classes_are_read_from_text_in_seconds(tmp_path):
-    values = np.random.default_rng(1).standard_normal((20_000, 100))
-    header = ",".join(f"logit_{i}" for i in range(100))
-    np.savetxt(tmp_path / "x.csv", values, "%.17g", delimiter=",", header=header, comments="")
-    start = time.process_time()
-    read = read_scores(tmp_path / "x.csv")
-    # Measured at 1.2 s; ten times that is no matter of a slower machine.
-    assert time.process_time() - start < 12
-    np.testing.assert_array_equal(read.values, values)

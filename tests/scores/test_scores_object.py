@@ -14,23 +14,11 @@ from shiftcal.scores import Scores
 LOGITS = np.array([[2.0, -1.0, 0.5], [0.0, 3.0, 1.0]])
 
 
-def test_sizes_are_those_of_the_values():
-    scores = Scores(LOGITS)
-    assert (scores.n, scores.k, scores.input) == (2, 3, "logits")
-
-
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, ">f4"])
 def test_floats_stay_as_they_came_and_are_not_copied(dtype):
     values = LOGITS.astype(dtype)
     scores = Scores(values)
     assert scores.values is values
-
-
-@pytest.mark.parametrize("dtype", [np.int8, np.uint64, np.longdouble])
-def test_other_real_numbers_become_float64(dtype):
-    scores = Scores(np.abs(LOGITS).astype(dtype))
-    assert scores.values.dtype == np.float64
-    np.testing.assert_array_equal(scores.values, np.abs(LOGITS).astype(dtype))
 
 
 @pytest.mark.parametrize("shape", [(3,), (0, 3), (4, 1), (2, 3, 4)])
@@ -64,12 +52,6 @@ def test_labels_become_indices_and_are_checked():
 def test_features_need_a_row_per_sample(shape):
     with pytest.raises(InputError, match=r"features must have shape \(2, d\)"):
         Scores(LOGITS, features=np.zeros(shape))
-
-
-def test_missing_numbers_are_let_through_until_the_values_are_asked_for():
-    scores = Scores(np.array([[np.nan, 1.0]]), features=np.array([[np.inf]]))
-    with pytest.raises(InputError, match="logits must be finite; row 0 holds nan"):
-        scores.logits()
 
 
 def test_ids_are_text_from_text_bytes_or_whole_numbers():
@@ -113,13 +95,6 @@ def test_probabilities_become_logits_with_the_same_softmax_even_at_zero():
     np.testing.assert_allclose(softmax(converted.values, axis=1), p, atol=1e-30, rtol=1e-14)
 
 
-def test_the_kind_they_are_is_returned_unchanged():
-    scores = Scores(LOGITS)
-    assert scores.as_kind("logits") is scores
-    with pytest.raises(UnknownName, match="kind must be one of 'logits', 'probabilities'"):
-        scores.as_kind("probs")
-
-
 def test_probabilities_called_logits_are_refused_naming_the_file():
     p = softmax(LOGITS, axis=1)
     with pytest.raises(InputError, match="these logits are probabilities") as refused:
@@ -155,44 +130,3 @@ def test_a_file_of_the_other_kind_is_told_what_to_rename(source):
             scores.logits()
         assert "input=" not in str(refused.value)
         assert str(refused.value).startswith(f"{source}: ")
-
-
-def test_a_file_with_another_fault_is_told_what_the_check_says():
-    with pytest.raises(FileError, match=r"^x.npz: logits must be finite; row 0 holds nan\. Drop"):
-        Scores(np.array([[np.nan, 0.0]]), source="x.npz").logits()
-
-
-@pytest.mark.parametrize(
-    ("kind", "hint"),
-    [
-        ("logits", "np.column_stack([np.zeros_like(s), s])"),
-        ("probabilities", "np.column_stack([1 - p, p])"),
-    ],
-)
-def test_one_score_a_row_is_refused_with_the_way_to_two(kind, hint):
-    with pytest.raises(InputError, match=re.escape(hint)):
-        Scores(np.array([0.25, 0.75]), kind)
-
-
-def test_nothing_is_changed_in_what_was_passed():
-    values, labels = LOGITS.copy(), np.array([0, 1])
-    values.flags.writeable = labels.flags.writeable = False
-    scores = Scores(values, labels=labels)
-    scores.as_kind("probabilities")
-    np.testing.assert_array_equal(values, LOGITS)
-
-
-def test_scores_are_shown_in_one_line():
-    z = np.linspace(-1, 1, 640).reshape(64, 10)
-    assert repr(Scores(z, labels=[0] * 64)) == "<Scores: 64 rows, 10 classes, logits, labels>"
-    full = Scores(
-        np.full((2, 2), 0.5),
-        "probabilities",
-        features=np.zeros((2, 3)),
-        ids=["a", "b"],
-        classes=("x", "y"),
-        source="a.npz",
-    )
-    assert repr(full) == (
-        "<Scores: 2 rows, 2 named classes, probabilities, features, ids, from a.npz>"
-    )

@@ -46,48 +46,6 @@ def test_a_disk_that_fills_up_leaves_the_old_file_and_nothing_else(tmp_path, suf
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("suffix", FORMATS)
-def test_an_interrupt_leaves_the_old_file_and_nothing_else(tmp_path, suffix, monkeypatch):
-    path = tmp_path / f"set{suffix}"
-    write_scores(path, Scores(np.zeros((2, 2))))
-    old = path.read_bytes()
-    writer = sys.modules[f"shiftcal.scores{suffix}"]
-    write = writer.write
-
-    def interrupted(*args):
-        write(*args)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(writer, "write", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        write_scores(path, Scores(np.ones((3, 2))))
-    assert path.read_bytes() == old
-    assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("suffix", FORMATS)
-def test_an_old_file_is_replaced(tmp_path, suffix):
-    path = tmp_path / f"set{suffix}"
-    write_scores(path, Scores(np.zeros((2, 2)), labels=[0, 1]))
-    write_scores(path, Scores(np.ones((3, 4))))
-    assert read_scores(path).values.tolist() == np.ones((3, 4)).tolist()
-    assert read_scores(path).labels is None
-
-
-@pytest.mark.parametrize("suffix", FORMATS)
-def test_a_folder_that_does_not_exist_is_said(tmp_path, suffix):
-    with pytest.raises(FileError, match=r"could not be written: .* check that the folder exists"):
-        write_scores(tmp_path / "no" / f"set{suffix}", Scores(np.zeros((2, 2))))
-
-
-@pytest.mark.parametrize("suffix", FORMATS)
-def test_a_folder_of_that_name_is_not_replaced(tmp_path, suffix):
-    (tmp_path / f"set{suffix}").mkdir()
-    with pytest.raises(FileError, match="could not be written"):
-        write_scores(tmp_path / f"set{suffix}", Scores(np.zeros((2, 2))))
-    assert [p.name for p in tmp_path.iterdir()] == [f"set{suffix}"]
-
-
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".safetensors"])
 @pytest.mark.parametrize("part", ["ids", "classes"])
 def test_text_that_utf8_cannot_express_is_refused(tmp_path, suffix, part):

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from shiftcal.scoring.ahead import ahead, is_unwanted
+from shiftcal.scoring.work import ahead, is_unwanted
 
 
 def threads_of_ours():
@@ -35,11 +35,6 @@ def until(condition):
 @pytest.mark.parametrize("n", [0, 1, 2, 100])
 def test_items_come_all_and_in_order(n, depth):
     assert list(ahead(range(n), depth=depth)) == list(range(n))
-
-
-def test_none_and_errors_are_items_like_others():
-    items = [None, ValueError("no error, an item"), StopIteration, ()]
-    assert list(ahead(items)) == items
 
 
 @pytest.mark.parametrize("depth", [1, 3])
@@ -88,21 +83,6 @@ def test_an_error_comes_after_the_items_before_it():
         next(iterator)
 
 
-def test_what_cannot_be_iterated_over_raises_where_it_is_used():
-    with pytest.raises(TypeError, match="not iterable"):
-        next(ahead(3))  # type: ignore[arg-type]
-
-
-def test_even_an_exit_in_the_other_thread_is_raised_here():
-    def items():
-        yield 1
-        raise SystemExit(4)
-
-    with pytest.raises(SystemExit) as caught:
-        list(ahead(items()))
-    assert caught.value.code == 4
-
-
 def consume_and_fail():
     for item in ahead(itertools.count()):
         if item == 3:
@@ -131,19 +111,6 @@ def test_the_item_that_is_being_made_is_waited_for():
     threading.Timer(0.05, go_on.set).start()
     iterator.close()
     assert finished == [2]
-
-
-def test_an_iterator_that_is_forgotten_ends_its_thread():
-    iterator = ahead(itertools.count())
-    next(iterator)
-    del iterator
-    assert threads_of_ours() == []
-
-
-def test_one_that_was_never_begun_has_no_thread():
-    iterator = ahead(itertools.count())
-    assert threads_of_ours() == []
-    iterator.close()
 
 
 def test_items_that_wait_are_told_when_nobody_wants_them():

@@ -7,18 +7,20 @@ import threading
 import numpy as np
 import pytest
 from exact_model import Exact, exact, labelled, logits_of
-from holder import holder
 
 from shiftcal.corruptions import as_corruption
 from shiftcal.errors import FileError, InputError
 from shiftcal.scoring import LocalEngine
-from shiftcal.scoring.complete import complete
-from shiftcal.scoring.gather import DamagedShard, gathered, outline
-from shiftcal.scoring.job import Job
-from shiftcal.scoring.run import Reporting, run_job
-from shiftcal.scoring.setup import make_work
-from shiftcal.scoring.shard import Condition
-from shiftcal.scoring.store import FolderStore, MemoryStore
+from shiftcal.scoring.run import (
+    DamagedShard,
+    Reporting,
+    gathered,
+    make_work,
+    outline,
+    run_job,
+)
+from shiftcal.scoring.store import FolderStore
+from shiftcal.scoring.work import Condition, Job
 
 IMAGES, LABELS = labelled(20, seed=4)
 CLEAN, BLOCKS = Condition(), Condition(as_corruption("pixelate"), 3)
@@ -29,18 +31,8 @@ def job(model=None, *conditions, images=IMAGES, labels=LABELS):
     return Job(work, conditions or (CLEAN, BLOCKS), shard_size=8)
 
 
-class Told:
-    def __init__(self):
-        self.done, self.kept = [], []
-
-    def __call__(self, images, *, kept):
-        (self.kept if kept else self.done).append(images)
-
-
-def done(made, store, **options):
-    told = Told()
-    complete(made, store, LocalEngine(), step=told, **options)
-    return told
+def done(made, store):
+    return run_job(made, store, LocalEngine(), Reporting(False))
 
 
 @pytest.fixture
@@ -50,84 +42,40 @@ def store(tmp_path):
     made.close()
 
 
-def test_nothing_is_done_twice(store):
+def test_only_what_is_missing_is_scored(tmp_path, store):
     made = job()
-    told = done(made, store)
-    assert (sum(told.done), told.kept) == (40, [])
-    assert made.work.model.function.seen == 40
-    again = done(made, store)
-    assert (again.done, sum(again.kept)) == ([], 40)
-    assert made.work.model.function.seen == 40
-
-
-def test_only_what_is_missing_is_done(tmp_path, store):
-    made = job()
-    done(made, store)
+    assert done(made, store).computed == made.work.model.function.seen == 40
+    assert done(made, store).computed == 0
     gone = sorted(tmp_path.rglob("*.shard"))[:2]
     lengths = {s.key: len(s) for s in made.shards()}
-    lost = sum(lengths[file.stem] for file in gone)
     for file in gone:
         file.unlink()
-    told = done(made, store)
-    assert sum(told.done) == lost
-    assert sum(told.kept) == 40 - lost
+    assert done(made, store).computed == sum(lengths[file.stem] for file in gone)
 
 
-def test_no_claim_is_left(tmp_path, store):
-    done(job(), store)
-    assert list((tmp_path / "claims").iterdir()) == []
-
-
-def test_the_number_of_classes_is_told_after_the_first_shard(store):
-    seen = []
-
-    def refuse(k):
-        seen.append(k)
-        raise InputError("no such labels")
-
-    made = job()
-    with pytest.raises(InputError, match="no such labels"):
-        done(made, store, first=refuse)
-    assert seen == [4]
+def test_labels_that_are_none_of_the_classes_are_an_error_after_the_first_shard(store):
+    made = job(labels=np.full(20, 9))
+    with pytest.raises(InputError, match="from 0 to 3"):
+        done(made, store)
     assert made.work.model.function.seen < 40
 
 
-def test_a_shard_that_another_process_has_is_waited_for_and_done_when_it_dies(tmp_path, store):
-    made = job()
-    key = next(iter(made.shards())).key
-    with holder("claim", tmp_path / "claims", key) as other:
-        working = threading.Thread(target=done, args=(made, store))
-        working.start()
-        working.join(1.0)
-        assert working.is_alive()
-        assert not store.has(key)
-        assert made.work.model.function.seen == 32  # all the rest was done
-        other.kill()
-        working.join(20)
-    assert not working.is_alive()
-    assert made.work.model.function.seen == 40
-    assert store.has(key)
-
-
-def test_a_shard_that_another_process_finishes_is_not_done_here(tmp_path, store):
-    made = job()
+def test_a_shard_that_another_process_scores_is_waited_for(tmp_path, store):
+    made, other = job(), FolderStore(tmp_path)
     first = next(iter(made.shards()))
-    whole = MemoryStore()
-    done(job(), whole)
-    told = []
-    with holder("claim", tmp_path / "claims", first.key) as other:
-        working = threading.Thread(target=lambda: told.append(done(made, store)))
-        working.start()
-        working.join(0.5)
-        assert working.is_alive()
-        FolderStore(tmp_path).put(whole.get(first.key))
-        other.kill()
-        working.join(20)
-    assert made.work.model.function.seen == 32
-    assert (sum(told[0].done), told[0].kept) == (32, [8])
+    assert other.claim(first.key)
+    working = threading.Thread(target=done, args=(made, store))
+    working.start()
+    working.join(1.0)
+    assert working.is_alive()
+    assert made.work.model.function.seen == 32  # all the rest is scored
+    other.close()
+    working.join(20)
+    assert made.work.model.function.seen == 40
+    assert store.has(first.key)
 
 
-def test_a_failure_keeps_what_was_done_and_lets_go_of_the_rest(tmp_path):
+def test_a_failure_keeps_finished_shards(tmp_path):
     class Fails(Exact):
         def __call__(self, batch):
             if len(self.calls) == 3:
@@ -140,10 +88,7 @@ def test_a_failure_keeps_what_was_done_and_lets_go_of_the_rest(tmp_path):
     ):
         done(job(exact(Fails())), store)
     store.close()
-    assert list((tmp_path / "claims").iterdir()) == []
-    told = done(job(), FolderStore(tmp_path))
-    assert sum(told.kept) == 24
-    assert sum(told.done) == 16
+    assert done(job(), FolderStore(tmp_path)).computed == 16
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
@@ -182,7 +127,7 @@ def test_a_shard_that_is_gone_when_it_is_needed_is_a_clear_error(tmp_path, store
     key = next(iter(made.shards_of(BLOCKS))).key
     next(tmp_path.rglob(f"{key}.shard")).unlink()
     gathered(made, CLEAN, store)
-    with pytest.raises(DamagedShard, match="The same command makes it again"):
+    with pytest.raises(DamagedShard, match="The same command computes it again"):
         gathered(made, BLOCKS, store)
 
 

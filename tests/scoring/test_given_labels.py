@@ -9,7 +9,7 @@ from shiftcal.datasets import as_image_set
 from shiftcal.errors import InputError
 from shiftcal.models import as_model
 from shiftcal.scoring import score
-from shiftcal.scoring.given_labels import with_labels
+from shiftcal.scoring.work import with_labels
 
 IMAGES = np.random.default_rng(4).integers(0, 256, (4, 16, 16, 3), np.uint8)
 
@@ -54,8 +54,3 @@ def test_names_of_nobody_are_refused():
         score(MODEL, IMAGES, ["cat", "caat", "cow", "cow"])
     with pytest.raises(InputError, match="no names"):
         score(as_model(three_means, key="m"), IMAGES, ["cat", "cat", "cow", "cow"])
-
-
-def test_no_labels_leave_the_images_as_they_are():
-    mine = as_image_set(IMAGES, labels=[0, 1, 1, 0])
-    assert with_labels(mine, None, MODEL) is mine

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from dataclasses import replace
 from itertools import pairwise
 
@@ -13,14 +12,13 @@ from exact_model import exact, labelled
 from sklearn.linear_model import LogisticRegression
 from stored_images import write_images
 
-from shiftcal.corruptions import Custom, as_corruption
+from shiftcal.corruptions import as_corruption
 from shiftcal.datasets import as_image_set
 from shiftcal.errors import InputWarning
 from shiftcal.models import Preprocessing, as_model
-from shiftcal.scoring import job as job_module
-from shiftcal.scoring.job import Job
-from shiftcal.scoring.setup import make_work
-from shiftcal.scoring.shard import Condition
+from shiftcal.scoring import work as job_module
+from shiftcal.scoring.run import make_work
+from shiftcal.scoring.work import Condition, Job
 
 IMAGES, LABELS = labelled(20, seed=3)
 NOISE = Condition(as_corruption("gaussian_noise"), 2)
@@ -109,18 +107,6 @@ def test_condition_and_severity_change_the_key():
     assert len(set(all_keys)) == len(all_keys) == 3 * len(some)
 
 
-def test_the_text_of_a_function_changes_the_key():
-    def flip(image):
-        return image[::-1]
-
-    before = keys(job(Condition(as_corruption(flip), 1)))
-
-    def flip(image):
-        return image[:, ::-1]
-
-    assert not set(before) & set(keys(job(Condition(as_corruption(flip), 1))))
-
-
 @pytest.mark.parametrize(
     ("condition", "counts"), [(CLEAN, False), (BLOCKS, False), (NOISE, True)], ids=str
 )
@@ -146,12 +132,6 @@ def featured(features, *, model=None):
 def test_features_count_where_a_set_keeps_other_than_the_usual_ones(features, changes):
     usual, other = [job().set_key(c) for c in job().conditions], featured(features)
     assert [i for i in range(3) if usual[i] != other[i]] == changes
-
-
-def test_the_key_of_a_set_with_features_or_without_can_be_had_beforehand():
-    usual, every, none = (featured(which) for which in ("clean", "all", "none"))
-    assert [job().set_key(c, features=True) for c in job().conditions] == every
-    assert [job().set_key(c, features=False) for c in job().conditions] == [none[0], *usual[1:]]
 
 
 def test_features_do_not_count_for_a_model_that_gives_none():
@@ -183,13 +163,6 @@ def test_names_and_times_of_files_do_not_count(tmp_path):
         os.utime(file, (1, 1))
     one, two = (job(images=str(tmp_path / name), labels=None) for name in ("one", "two"))
     assert keys(one) == keys(two)
-
-
-def test_conditions_beside_it_do_not_count():
-    alone, together = job(NOISE), job(CLEAN, BLOCKS, NOISE)
-    assert keys(alone) == [s.key for s in together.shards_of(NOISE)]
-    assert alone.set_key(NOISE) == together.set_key(NOISE)
-    assert sorted(keys(job(BLOCKS, NOISE))) == sorted(keys(job(NOISE, BLOCKS)))
 
 
 def test_a_shard_of_a_part_has_the_key_it_has_in_the_whole():
@@ -233,48 +206,8 @@ def test_a_model_that_cannot_be_known_again_is_warned_of_and_never_found():
     assert keys(one) == keys(one)
 
 
-def test_nothing_is_warned_of_where_nothing_lasts():
-    nameless = as_model(lambda batch: np.zeros((len(batch), 2)))
-    Job(make_work(nameless, IMAGES), (CLEAN,), lasting=False)
-
-
 def held(value):
     return lambda image: image if value is None else image[::-1]
-
-
-def test_what_a_function_closes_over_changes_the_key():
-    one, same, other = (keys(job(Condition(as_corruption(held(v)), 1))) for v in (1, 1, 2))
-    assert one == same
-    assert not set(one) & set(other)
-
-
-def test_a_corruption_that_cannot_be_known_again_is_warned_of_and_never_found():
-    nameless = Condition(as_corruption(held(threading.Lock())), 1)
-    with pytest.warns(InputWarning, match="whether the corruption 'custom' is the same") as told:
-        one = job(CLEAN, nameless)
-    assert len(told) == 1
-    with pytest.warns(InputWarning, match=r"name='custom', key='custom-v1'\)"):
-        two = job(CLEAN, nameless)
-    assert keys(one) == keys(one)
-    assert len(set(keys(one)) & set(keys(two))) == 3  # the shards of the clean images
-    Job(one.work, (nameless,), lasting=False)
-    keyed = Condition(Custom(held(threading.Lock()), key="v1"), 1)
-    assert keys(job(keyed)) == keys(job(keyed))
-
-
-def test_a_corruption_is_asked_what_it_is_once_a_run():
-    class Counting:
-        calls = 0
-
-        def __call__(self, image):
-            self.calls += 1
-            return image
-
-    counting = Counting()
-    one = job(Condition(as_corruption(counting), 1))
-    before = keys(one)
-    counting(IMAGES[0])
-    assert keys(one) == before
 
 
 def test_where_the_images_stand_changes_the_key():

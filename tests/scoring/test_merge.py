@@ -11,11 +11,9 @@ from score_parts import part_note, write_parts
 
 from shiftcal.errors import FileError, InputError
 from shiftcal.scores import Scores, read_scores, write_scores
-from shiftcal.scoring.merging import npz as merge_npz
-from shiftcal.scoring.merging.merge import merge_scores, merge_statistics, statistics_of_npz
-from shiftcal.scoring.merging.parts import find_parts
-from shiftcal.scoring.statistics.part import Part
-from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
+from shiftcal.scoring import merge as merge_npz
+from shiftcal.scoring.merge import find_parts, merge_scores, merge_statistics, statistics_of_npz
+from shiftcal.scoring.statistics import ScoreStatistics
 
 CLASSES = np.array(list("abcdef"))
 
@@ -54,32 +52,6 @@ def test_a_merged_file_has_the_bytes_of_one_written_at_once(
     write_scores(tmp_path / "once.npz", whole)
     assert (tmp_path / "all.npz").read_bytes() == (tmp_path / "once.npz").read_bytes()
     assert total == ScoreStatistics.of(whole) == merge_statistics(find_parts(paths))
-
-
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("labelled", [True, False])
-def test_types_and_lack_of_labels_are_kept(tmp_path, arrays, dtype, labelled):
-    given = {"logits": arrays["logits"].astype(dtype)}
-    if labelled:
-        given["labels"] = arrays["labels"]
-    paths = write_parts(tmp_path, (30, 60), **given)
-    total = merge_scores(find_parts(paths), tmp_path / "all.npz")
-    merged = read_scores(tmp_path / "all.npz")
-    assert merged.values.dtype == dtype
-    assert np.array_equal(merged.values, given["logits"])
-    assert (merged.labels is not None) == total.labelled == labelled
-
-
-def test_probabilities_stay_probabilities(tmp_path, arrays):
-    z = arrays["logits"].astype(float)
-    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
-    for i, part in enumerate((slice(0, 60), slice(60, 103)), start=1):
-        note = part_note(i, 2, part.start, part.stop, 103)
-        np.savez(tmp_path / f"{i}.npz", probabilities=p[part], part=note)
-    total = merge_scores(find_parts([tmp_path / "1.npz", tmp_path / "2.npz"]), tmp_path / "a.npz")
-    merged = read_scores(tmp_path / "a.npz")
-    assert merged.input == "probabilities"
-    assert total.mean_confidence == pytest.approx(p.max(axis=1).mean(), abs=1e-12)
 
 
 def test_statistics_files_and_scores_files_merge_to_the_same(tmp_path, arrays, whole):
@@ -155,7 +127,7 @@ def test_parts_of_different_jobs_are_named(tmp_path, arrays):
     a = write_parts(tmp_path / "a", (50,), **arrays)
     b = write_parts(tmp_path / "b", (50,), key="job-2", **arrays)
     c = write_parts(tmp_path / "c", (50, 80), **arrays)
-    with pytest.raises(InputError, match=r"a/part-1.npz and .*b/part-2.npz are of different ones"):
+    with pytest.raises(InputError, match=r"a/part-1.npz and .*b/part-2.npz differ in the model"):
         find_parts([a[0], b[1]])
     with pytest.raises(InputError, match=r"a/part-1.npz is one of 2 parts, .* one of 3"):
         find_parts([a[0], *c[1:]])
@@ -166,7 +138,7 @@ def test_rows_that_do_not_follow_one_another_are_refused(tmp_path, arrays):
     one, two = tmp_path / "1.npz", tmp_path / "2.npz"
     np.savez(one, logits=z[:50], part=part_note(1, 2, 0, 50, 103))
     np.savez(two, logits=z[60:], part=part_note(2, 2, 60, 103, 103))
-    with pytest.raises(InputError, match=r"2.npz must begin with image 50, .* it says 60"):
+    with pytest.raises(InputError, match=r"2.npz must begin with image 50, .* it begins with 60"):
         find_parts([one, two])
     np.savez(two, logits=z[50:90], part=part_note(2, 2, 50, 90, 103))
     with pytest.raises(InputError, match="must cover all 103 images; the last ends at 90"):
@@ -188,7 +160,7 @@ def test_files_that_are_no_parts_are_refused(tmp_path, arrays, whole):
         find_parts([])
     for note in (np.array("{"), np.array([1, 2]), np.array('{"shard": 1}'), np.array("[" * 99999)):
         np.savez(tmp_path / "odd.npz", logits=arrays["logits"], part=note)
-        with pytest.raises(FileError, match=r"odd.npz is damaged in what it says of its part"):
+        with pytest.raises(FileError, match=r"odd.npz is damaged.*does not describe a part"):
             find_parts([tmp_path / "odd.npz"])
 
 
@@ -222,14 +194,6 @@ def test_parts_that_do_not_fit_are_refused_and_nothing_is_written(tmp_path, arra
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1.npz", "2.npz"]
 
 
-def test_a_later_part_must_not_hold_more(tmp_path, arrays):
-    first = {"logits": arrays["logits"]}
-    with pytest.raises(FileError, match=r"2.npz holds 'labels', and .*1.npz does not"):
-        merge_scores(of_two(tmp_path, first, arrays), tmp_path / "all.npz")
-    with pytest.raises(FileError, match=r"2.npz does not fit .*1.npz: .* labels or none has"):
-        merge_statistics(of_two(tmp_path, first, arrays))
-
-
 def test_a_damaged_part_is_named(tmp_path, arrays):
     paths = write_parts(tmp_path, (50,), **arrays)
     parts = find_parts(paths)
@@ -242,8 +206,3 @@ def test_a_damaged_part_is_named(tmp_path, arrays):
     with pytest.raises(FileError, match=r"part-2.npz"):
         merge_scores(parts, tmp_path / "all.npz")
     assert not (tmp_path / "all.npz").exists()
-
-
-def test_a_part_is_told_in_json_and_back(tmp_path):
-    part = Part(1, 2, 0, 5, 9, "k")
-    assert Part.from_node(tmp_path, part.to_dict()) == part

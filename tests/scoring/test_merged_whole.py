@@ -10,12 +10,10 @@ from exact_model import exact, features_of, labelled, logits_of
 from stored_images import write_images
 
 from shiftcal.datasets import as_image_set
-from shiftcal.errors import FileError, InputError, InputWarning
+from shiftcal.errors import FileError, InputError
 from shiftcal.scores import read_scores
 from shiftcal.scoring import ScoreStatistics, score_file
-from shiftcal.scoring.merging.merge import merge_scores, merge_statistics
-from shiftcal.scoring.merging.parts import find_parts
-from shiftcal.scoring.statistics.file import read_statistics
+from shiftcal.scoring.merge import find_parts, merge_scores, merge_statistics
 
 IMAGES, LABELS = labelled(30, seed=7)
 
@@ -116,16 +114,8 @@ def test_parts_of_other_images_are_refused_by_name(tmp_path, what, suffix):
     for i, (images_of, labels_of) in enumerate([(IMAGES, mine), (images, labels)], start=1):
         out, statistics = tmp_path / f"{i}.npz", tmp_path / f"{i}.json"
         scored(out, images_of, labels=labels_of, part=(i, 2), statistics=statistics)
-    with pytest.raises(InputError, match=rf"1.{suffix} and .*2.{suffix} are of different ones"):
+    with pytest.raises(InputError, match=rf"1.{suffix} and .*2.{suffix} differ in the model"):
         find_parts([tmp_path / f"1.{suffix}", tmp_path / f"2.{suffix}"])
-
-
-def test_parts_of_images_with_other_names_are_refused(tmp_path):
-    for i, folder in enumerate(("one", "two"), start=1):
-        write_images(tmp_path / folder, IMAGES, [f"{'ab'[i - 1]}{j:02d}.png" for j in range(30)])
-        scored(tmp_path / f"{i}.npz", str(tmp_path / folder), part=(i, 2))
-    with pytest.raises(InputError, match="are of different ones"):
-        find_parts([tmp_path / "1.npz", tmp_path / "2.npz"])
 
 
 def test_the_same_images_in_another_place_are_the_same_images(tmp_path):
@@ -150,7 +140,7 @@ def half(tmp_path):
 def test_a_part_of_which_no_image_can_be_read_is_merged_with_the_others(
     tmp_path, half, batch_size, monkeypatch
 ):
-    monkeypatch.setattr("shiftcal.models.batch_size.find_batch_size", lambda *_: 8)
+    monkeypatch.setattr("shiftcal.models.base.find_batch_size", lambda *_: 8)
     model = exact(batch_size=batch_size)
     scored(tmp_path / "once.npz", half, model=model, labels=LABELS)
     parts = parts_of(tmp_path / "parts", 2, half, model=model, labels=LABELS)
@@ -160,18 +150,6 @@ def test_a_part_of_which_no_image_can_be_read_is_merged_with_the_others(
     assert merge_statistics(find_parts(parts)).n == 14
 
 
-def test_an_empty_part_is_told_and_left_as_it_is(tmp_path, half):
-    with pytest.warns(InputWarning, match="left out 16 of 30 images"):
-        done = scored(tmp_path / "1.npz", half, part=(1, 2), labels=LABELS)
-    assert (done.n, done.k, len(done.left_out)) == (0, 0, 16)
-    model, statistics = exact(), tmp_path / "1.json"
-    again = scored(
-        tmp_path / "1.npz", half, model=model, part=(1, 2), labels=LABELS, statistics=statistics
-    )
-    assert (again.n, again.computed, again.left_out) == (0, 0, done.left_out)
-    assert statistics.exists()
-
-
 @pytest.mark.filterwarnings("ignore:left out")
 def test_statistics_of_a_part_without_a_row_add_nothing(tmp_path, half):
     files = [tmp_path / "1.json", tmp_path / "2.json"]
@@ -179,8 +157,8 @@ def test_statistics_of_a_part_without_a_row_add_nothing(tmp_path, half):
         scored(None, half, part=(i, 2), labels=LABELS, statistics=file)
     total = merge_statistics(find_parts(files))
     assert total == ScoreStatistics.of_rows(logits_of(IMAGES[16:]), LABELS[16:])
-    with pytest.raises(FileError, match=r"1.json is of a part of which no image could be read"):
-        read_statistics(files[0])
+    with pytest.raises(FileError, match=r"1.json is of a part without any readable image"):
+        ScoreStatistics.read(files[0])
 
 
 def test_a_run_without_a_readable_image_is_an_error(tmp_path, half):

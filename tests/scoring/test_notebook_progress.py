@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from shiftcal.scoring.progress import showing
+from shiftcal.scoring.run import showing
 
 
 class ZMQInteractiveShell:

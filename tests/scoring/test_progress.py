@@ -8,9 +8,7 @@ import re
 import subprocess
 import sys
 
-import pytest
-
-from shiftcal.scoring.progress import Pace, showing
+from shiftcal.scoring.run import Pace, showing
 
 
 class Clock:
@@ -33,18 +31,6 @@ def test_what_was_kept_does_not_count_for_the_rate():
     assert str(pace) == "600 of 1,000 images, 10 images/s, 0:40 left"
 
 
-@pytest.mark.parametrize(
-    ("total", "left"), [(2, "0:01"), (61, "1:00"), (3601, "1:00:00"), (90_062, "25:01:01")]
-)
-def test_the_time_left_is_in_hours_minutes_and_seconds(total, left):
-    clock = Clock()
-    pace = Pace(total + 9, clock=clock)
-    pace.add(1, kept=False)
-    clock.now += 10
-    pace.add(9, kept=False)
-    assert str(pace).endswith(f", 1.0 images/s, {left} left")
-
-
 def test_no_time_left_is_told_before_two_percent_or_ten_seconds_of_work():
     clock = Clock()
     pace = Pace(2440, unit="evaluations", clock=clock)
@@ -55,21 +41,6 @@ def test_no_time_left_is_told_before_two_percent_or_ten_seconds_of_work():
     assert str(pace) == "48 of 2,440 evaluations"
     pace.add(1, kept=False)  # 2 %
     assert str(pace) == "49 of 2,440 evaluations, 1.1 evaluations/s, 37:25 left"
-
-
-def test_ten_seconds_after_the_first_are_enough():
-    clock = Clock()
-    pace = Pace(1_000_000, clock=clock)
-    pace.add(600_000, kept=True)
-    clock.now += 10
-    pace.add(5, kept=False)
-    assert str(pace) == "600,005 of 1,000,000 images"
-    clock.now += 9
-    pace.add(185, kept=False)
-    assert str(pace) == "600,190 of 1,000,000 images"
-    clock.now += 1
-    pace.add(10, kept=False)
-    assert str(pace) == "600,200 of 1,000,000 images, 10 images/s, 11:06:20 left"
 
 
 def test_lines_come_at_most_every_15_seconds():
@@ -83,17 +54,9 @@ def test_lines_come_at_most_every_15_seconds():
     assert lines[0][1] == "scoring: 150 of 600 images, 10 images/s, 0:45 left"
 
 
-def test_without_a_place_for_lines_nothing_is_said(capfd):
-    clock = Clock()
-    with showing("scoring", 10, shown=False, clock=clock) as step:
-        clock.now += 100
-        step(10, kept=False)
-    assert capfd.readouterr() == ("", "")
-
-
 CODE = """
 import time
-from shiftcal.scoring.progress import showing
+from shiftcal.scoring.run import showing
 with showing("scoring [bold]cats[/bold]", 3000, line=print) as step:
     for _ in range(3):
         time.sleep(0.15)
@@ -127,8 +90,3 @@ def test_a_terminal_gets_a_bar_with_rate_and_time_left():
     assert "scoring [bold]cats[/bold]" in shown
     assert "3000/3000" in shown
     assert re.search(r"[\d,]+ images/s, 0:00 left", shown)
-
-
-def test_elsewhere_there_is_no_bar():
-    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, check=True)
-    assert (done.stdout, done.stderr) == (b"", b"")

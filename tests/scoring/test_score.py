@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
-
 import numpy as np
 import pytest
-from exact_model import Exact, exact, features_of, labelled, logits_of
+from exact_model import exact, features_of, labelled, logits_of
 from stored_images import write_images
 
-import shiftcal
 from shiftcal.datasets import as_image_set
-from shiftcal.errors import FileError, InputError, InputWarning
+from shiftcal.errors import InputError, InputWarning
 from shiftcal.models import as_model
-from shiftcal.scoring import LocalEngine, score
+from shiftcal.scoring import score
 
 IMAGES, LABELS = labelled(30, seed=6)
-
-
-def test_the_public_name_is_the_function_however_it_was_imported_before():
-    importlib.import_module("shiftcal.scoring._score_file")
-    assert shiftcal.score is score
-    assert callable(shiftcal.scoring.score)
-    assert callable(shiftcal.scoring.score_file)
 
 
 def test_scores_are_the_models_logits_bit_for_bit():
@@ -45,16 +35,6 @@ def test_the_cut_into_shards_changes_nothing(shard_size):
     np.testing.assert_array_equal(found.values, logits_of(IMAGES), strict=True)
     assert found.labels is None
     assert model.function.seen == 30
-
-
-def test_two_threads_give_the_same():
-    found = score(exact(), IMAGES, shard_size=8, engine=LocalEngine(workers=2, kind="threads"))
-    np.testing.assert_array_equal(found.values, logits_of(IMAGES), strict=True)
-
-
-def test_a_function_without_a_key_is_scored_without_a_warning():
-    found = score(as_model(logits_of, raw=True), IMAGES)
-    np.testing.assert_array_equal(found.values, logits_of(IMAGES))
 
 
 def test_probabilities_become_their_logarithm():
@@ -88,19 +68,6 @@ def test_classes_and_ids_are_those_of_model_and_images(tmp_path):
     np.testing.assert_array_equal(found.values, logits_of(IMAGES[order]))
 
 
-def test_ids_in_a_file_of_arrays_are_kept(tmp_path):
-    ids = np.array([f"number {i}" for i in range(30)])
-    np.savez(tmp_path / "set.npz", images=IMAGES, labels=LABELS, ids=ids)
-    assert score(exact(), tmp_path / "set.npz").ids.tolist() == ids.tolist()
-
-
-def test_a_subset_is_called_as_in_the_whole():
-    some = as_image_set(IMAGES, labels=LABELS).subset([5, 3, 20])
-    found = score(exact(), some)
-    assert found.ids.tolist() == ["5", "3", "20"]
-    np.testing.assert_array_equal(found.values, logits_of(IMAGES[[5, 3, 20]]))
-
-
 def broken_folder(folder, bad):
     write_images(folder, IMAGES, [f"{i:02d}.png" for i in range(30)])
     for index in bad:
@@ -119,12 +86,6 @@ def test_images_that_cannot_be_read_are_left_out_and_named(tmp_path):
     assert found.ids.tolist() == [f"{i:02d}.png" for i in good]
 
 
-def test_a_shard_without_an_image_that_can_be_read_is_passed_over(tmp_path):
-    with pytest.warns(InputWarning, match="left out 16 of 30 images"):
-        found = score(exact(), broken_folder(tmp_path, range(8, 24)), shard_size=8)
-    np.testing.assert_array_equal(found.values, logits_of(np.delete(IMAGES, range(8, 24), 0)))
-
-
 def test_a_set_without_any_image_that_can_be_read_is_refused(tmp_path):
     folder = broken_folder(tmp_path, range(30))
     with pytest.raises(InputError, match=r"none of the 30 images of .* could be read. The first"):
@@ -138,48 +99,12 @@ def test_a_batch_size_is_found_though_the_first_images_cannot_be_read(tmp_path):
     np.testing.assert_array_equal(found.values, logits_of(IMAGES[3:]))
 
 
-def test_no_batch_size_can_be_found_without_images(tmp_path):
-    with pytest.raises(InputError, match=r"none of the images of .* that were tried can be read"):
-        score(exact(batch_size=None), broken_folder(tmp_path, range(30)))
-
-
 def test_a_cache_is_used_by_the_next_call(tmp_path):
     first, second = exact(), exact()
     one = score(first, IMAGES, shard_size=8, cache=tmp_path)
     two = score(second, IMAGES, shard_size=8, cache=tmp_path)
     np.testing.assert_array_equal(one.values, two.values, strict=True)
     assert (first.function.seen, second.function.seen) == (30, 0)
-
-
-def test_the_environment_can_name_the_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("SHIFTCAL_CACHE", str(tmp_path))
-    first, second = exact(), exact()
-    score(first, IMAGES)
-    score(second, IMAGES)
-    assert second.function.seen == 0
-
-
-def test_a_cache_that_cannot_be_written_does_not_stop_the_work(tmp_path):
-    (tmp_path / "cache").write_text("not a folder")
-    with pytest.warns(InputWarning, match="cannot be written") as warned:
-        found = score(exact(), IMAGES, shard_size=8, cache=tmp_path / "cache")
-    assert len(warned) == 1
-    np.testing.assert_array_equal(found.values, logits_of(IMAGES))
-
-
-def test_after_a_failure_the_same_process_goes_on_from_the_cache(tmp_path):
-    class Fails(Exact):
-        def __call__(self, batch):
-            if len(self.calls) == 2:
-                raise RuntimeError("no more")
-            return super().__call__(batch)
-
-    with pytest.raises(InputError, match=r"images, clean: the model failed on images 16 to 23"):
-        score(exact(Fails()), IMAGES, shard_size=8, cache=tmp_path)
-    mended = exact()
-    found = score(mended, IMAGES, shard_size=8, cache=tmp_path)
-    assert mended.function.seen == 14
-    np.testing.assert_array_equal(found.values, logits_of(IMAGES))
 
 
 def test_a_cache_with_a_model_without_a_key_is_warned_of(tmp_path):
@@ -200,11 +125,6 @@ def test_a_cache_with_a_model_without_a_key_is_warned_of(tmp_path):
 def test_what_cannot_be_used_is_refused(options, message):
     with pytest.raises(InputError, match=message):
         score(exact(), IMAGES, **options)
-
-
-def test_a_folder_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(FileError, match="nowhere"):
-        score(exact(), tmp_path / "nowhere")
 
 
 def test_labels_by_the_columns_of_the_model_can_be_given_to_class_folders(tmp_path):

@@ -9,14 +9,12 @@ import time
 import numpy as np
 import pytest
 from exact_model import Exact, exact, features_of, labelled, logits_of
-from onnx_resnet import mean_colour_onnx
 from stored_images import write_images
 
 from shiftcal.errors import FileError, InputError, InputWarning
-from shiftcal.models import as_model
 from shiftcal.scores import read_scores
+from shiftcal.scoring import run as module
 from shiftcal.scoring import score, score_file
-from shiftcal.scoring import scores_npz as module
 
 IMAGES, LABELS = labelled(30, seed=7)
 
@@ -62,21 +60,6 @@ def test_it_equals_score_in_memory_in_every_part(tmp_path):
     for part in ("values", "labels", "features", "ids"):
         np.testing.assert_array_equal(getattr(found, part), getattr(memory, part), strict=True)
     assert found.classes == memory.classes == ("d", "c", "b", "a")
-
-
-def test_an_onnx_file_gives_its_own_logits(tmp_path):
-    model = as_model(mean_colour_onnx(["n", 3, 12, 10]), batch_size=8)
-    score_file(model, IMAGES, tmp_path / "a.npz", shard_size=16)
-    np.testing.assert_array_equal(
-        read_scores(tmp_path / "a.npz").values, model.logits(IMAGES), strict=True
-    )
-
-
-def test_float16_is_stated_in_the_file(tmp_path):
-    written(tmp_path / "a.npz", dtype="float16")
-    with np.load(tmp_path / "a.npz") as archive:
-        assert archive["logits"].dtype == np.float16
-        assert json.loads(str(archive["origin"]))["dtype"] == "float16"
 
 
 def test_the_same_file_is_written_again_to_the_byte(tmp_path):
@@ -134,13 +117,6 @@ def test_a_foreign_file_is_replaced(tmp_path, content):
     assert scored.computed == 30
 
 
-@pytest.mark.parametrize("origin", ["[]", "{}", '{"model": 3}', "not json", '{"model": {}}'])
-def test_a_file_with_a_strange_origin_is_replaced(tmp_path, origin):
-    np.savez(tmp_path / "a.npz", logits=np.zeros((3, 2)), origin=np.array(origin))
-    scored, _ = written(tmp_path / "a.npz")
-    assert scored.computed == 30
-
-
 def test_a_run_that_failed_is_gone_on_with(tmp_path):
     with pytest.raises(InputError, match="images 16 to 23"):
         written(tmp_path / "a.npz", exact(Fails(2)))
@@ -159,7 +135,7 @@ def test_a_run_that_failed_before_anything_was_finished_leaves_nothing(tmp_path)
 
 def test_a_batch_size_that_was_found_once_is_kept(tmp_path, monkeypatch):
     target, sizes = tmp_path / "a.npz", iter([4, 16, 32])
-    monkeypatch.setattr("shiftcal.models.batch_size.find_batch_size", lambda *_: next(sizes))
+    monkeypatch.setattr("shiftcal.models.base.find_batch_size", lambda *_: next(sizes))
     with pytest.raises(InputError, match="no more"):
         written(target, exact(Fails(3), batch_size=None))
     scored, seen = written(target, exact(batch_size=None))
@@ -199,19 +175,13 @@ def test_a_kind_of_file_that_cannot_be_written_is_refused_at_once(tmp_path, name
     assert only(tmp_path)
 
 
-def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path):
-    (tmp_path / "a.npz").mkdir()
-    with pytest.raises(FileError, match="it is a folder"):
-        written(tmp_path / "a.npz")
-
-
 def test_a_full_disk_at_the_end_keeps_what_is_done(tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
         patch.setattr(module, "write_set", full)
-        with pytest.raises(FileError, match=r"No space left on device\. What is done is kept"):
+        with pytest.raises(FileError, match=r"No space left on device\. Finished shards are kept"):
             written(tmp_path / "a.npz")
     scored, seen = written(tmp_path / "a.npz")
     assert (scored.computed, seen) == (0, 0)
@@ -222,13 +192,6 @@ def test_a_cache_serves_other_files(tmp_path):
     written(tmp_path / "a.npz", cache=tmp_path / "cache")
     scored, seen = written(tmp_path / "b.npz", cache=tmp_path / "cache", part=(2, 2))
     assert (scored.n, scored.computed, seen) == (14, 0, 0)
-
-
-def test_damaged_notes_are_named(tmp_path):
-    (tmp_path / "a.npz.parts").mkdir()
-    (tmp_path / "a.npz.parts" / "notes.json").write_text("{")
-    with pytest.raises(FileError, match=r"notes.json is damaged .*Remove it"):
-        written(tmp_path / "a.npz", exact(batch_size=None))
 
 
 def test_two_at_once_share_the_work_on_one_file(tmp_path):

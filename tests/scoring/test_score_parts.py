@@ -11,7 +11,7 @@ from exact_model import exact, labelled
 from shiftcal.errors import InputError
 from shiftcal.scores import read_scores
 from shiftcal.scoring import ScoreStatistics, score_file
-from shiftcal.scoring.statistics.file import read_statistics
+from shiftcal.scoring.statistics import read_statistics
 
 IMAGES, LABELS = labelled(30, seed=7)
 

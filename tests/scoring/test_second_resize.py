@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 
-import numpy as np
 import pytest
 from exact_model import Exact
 from imagenet_copies import WNIDS, write_class_index
@@ -12,7 +11,6 @@ from PIL import Image
 from stored_images import draw_images, write_images
 
 from shiftcal.datasets import as_image_set, load
-from shiftcal.datasets.containers.arrays import ArrayImages
 from shiftcal.errors import InputWarning
 from shiftcal.models import Preprocessing, as_model
 from shiftcal.scoring import score
@@ -58,10 +56,6 @@ def test_what_leaves_their_size_is_not(published, framing):
     assert warned(model(**framing), published) == []
 
 
-def test_other_images_may_be_resized():
-    assert warned(model(resize=20, crop=16), ArrayImages(draw_images(2, 24, 24))) == []
-
-
 @pytest.mark.parametrize("crop", [24, None])
 def test_what_shiftcal_corrupt_cut_is_known_by_its_description(tmp_path, crop):
     write_images(tmp_path / "in", draw_images(2, 32, 30), [f"{WNIDS[0]}/{i}.png" for i in range(2)])
@@ -75,17 +69,3 @@ def test_what_shiftcal_corrupt_cut_is_known_by_its_description(tmp_path, crop):
     expected = 0 if crop is None else 1
     assert len(warned(model(resize=28, crop=24), one.relabelled(None))) == expected
     assert warned(model(crop=24), whole.relabelled(None)) == []
-
-
-@pytest.mark.parametrize("text", ["{", "[]", '{"crop": "x"}', '{"crop": true}', '{"crop": -1}'])
-def test_a_description_that_says_nothing_does_no_harm(tmp_path, text):
-    write_images(tmp_path, draw_images(1, 24, 24), ["a/2/x/1.png"])
-    (tmp_path / "corrupted.json").write_text(text)
-    assert as_image_set(tmp_path / "a" / "2").ready_made is None
-
-
-def test_copies_of_a_set_know_it_too():
-    held = ArrayImages(draw_images(3))
-    held.ready_made = 224
-    assert held.subset([0]).ready_made == 224
-    assert held.relabelled(np.array([0, 1, 1])).ready_made == 224

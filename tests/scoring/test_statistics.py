@@ -10,11 +10,11 @@ from scipy.optimize import brentq
 from scipy.special import log_softmax, softmax
 
 from shiftcal import SAC, SurrogateBank, metrics
-from shiftcal.errors import FitWarning, InputError, InputWarning
+from shiftcal.errors import FitWarning, InputError
 from shiftcal.maps import Temperature
 from shiftcal.scores import Scores
-from shiftcal.scoring.statistics import rows as statistics_rows
-from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
+from shiftcal.scoring import statistics as statistics_rows
+from shiftcal.scoring.statistics import ScoreStatistics
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +57,14 @@ def test_every_number_is_that_of_the_rows(rows, statistics):
     assert low <= metrics.ece(confidence, correct) <= high
     # over-confident in every bin, where the cells lose nothing
     assert statistics.ece() == pytest.approx(metrics.ece(confidence, correct), abs=1e-8)
-    sketch = statistics.sketch()
-    debiased = metrics.debiased_ece(confidence, correct)
-    assert sketch.debiased_ece() == pytest.approx(debiased, abs=1e-6)
+    fine = ScoreStatistics.of_rows(z, y, precision=11, classwise=True)
+    assert fine.nbytes < 9e6
+    for name in ("ece", "debiased_ece", "ks_error", "smooth_ece", "aurc", "top1_brier", "mce"):
+        exact = getattr(metrics, name)(confidence, correct)
+        assert getattr(fine, name)() == pytest.approx(exact, abs=2e-6), name
+    assert fine.classwise_ece() == pytest.approx(metrics.classwise_ece(p, y), abs=2e-3)
+    exact_table = metrics.bin_table(confidence, correct)
+    np.testing.assert_allclose(fine.bin_table().confidence, exact_table.confidence, atol=1e-4)
 
 
 def test_the_temperature_is_that_of_the_exact_fit_and_of_scipy(rows, statistics):
@@ -145,13 +150,11 @@ def test_mapped_half_precision_is_read_in_blocks(tmp_path, monkeypatch, rows):
 def test_parts_add_up_and_stay_as_they_are(rows, statistics):
     z, y = rows
     parts = [ScoreStatistics.of_rows(z[i::5], y[i::5]) for i in range(5)]
-    before = [part.cells.to_arrays()["top1_count"].copy() for part in parts]
+    before = [part.cells.count.copy() for part in parts]
     assert sum(parts) == ScoreStatistics.merged(iter(parts[::-1])) == statistics
     assert parts[0] + parts[1] != statistics
     for part, count in zip(parts, before, strict=True):
-        assert np.array_equal(part.cells.to_arrays()["top1_count"], count)
-    statistics.sketch().update_top1([0.5], [True])
-    assert statistics.cells.n == 3000
+        assert np.array_equal(part.cells.count, count)
     assert "3,000 rows, 7 classes, with labels" in repr(statistics)
     assert statistics != "statistics"
 
@@ -183,24 +186,6 @@ def test_without_labels_only_the_confidence_is_known(rows, statistics):
     for ask in ("accuracy", "ece", "ece_range", "nll", "brier", "temperature_fit"):
         with pytest.raises(InputError, match=r"needs labels, and these 3,000 rows"):
             getattr(unlabelled, ask)()
-
-
-def test_a_bad_value_is_named_by_its_file_and_row(monkeypatch):
-    monkeypatch.setattr(statistics_rows, "_BLOCK", 30)
-    z = np.random.default_rng(0).standard_normal((40, 3))
-    z[27, 1] = np.nan
-    with pytest.raises(InputError, match=r"part-2.npz: logits must be finite; row 27 holds nan"):
-        ScoreStatistics.of(Scores(z, source="part-2.npz"))
-    with pytest.raises(InputError, match=r"row 1027 holds nan"):
-        ScoreStatistics.of(Scores(z, rows=np.arange(1000, 1040)))
-
-
-def test_probabilities_named_logits_are_refused_from_ten_rows_on():
-    p = np.full((12, 2), 0.5)
-    with pytest.raises(InputError, match="these logits are probabilities"):
-        ScoreStatistics.of_rows(p)
-    with pytest.warns(InputWarning, match="look like probabilities"):
-        assert ScoreStatistics.of_rows(p[:1]).mean_confidence == 0.5
 
 
 @pytest.mark.parametrize("strength", [*STEPS, 0.6, 1.25])

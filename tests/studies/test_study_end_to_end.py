@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from shiftcal import studies
-from shiftcal.report.tables.markdown import to_markdown
+from shiftcal.report.tables import to_markdown
 
 PLAN = r'''
 study = "synthetic"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from study_records import record
 
 from shiftcal.errors import FileError
-from shiftcal.studies.record import read_records, record_of, records_to_csv, write_records
+from shiftcal.studies.records import read_records, record_of, records_to_csv, write_records
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 NUMBER = st.floats(allow_nan=False)

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from study_records import record, results
 
-from shiftcal.studies.results import mean_over_splits, select
+from shiftcal.studies.records import mean_over_splits, select
 
 
 def splits_of(values):
@@ -53,7 +53,7 @@ def test_numbers_that_can_be_negative_have_their_whole_interval():
 
 
 def test_temperatures_below_one_have_an_interval_around_them():
-    from shiftcal.studies.details import temperature_table
+    from shiftcal.studies.tables import temperature_table
 
     records = [record(variant="ts", split=s, temperature=t) for s, t in enumerate((0.5, 0.6))]
     cell = temperature_table(records, {"ts": "TS"}, [1]).rows[0].cells[0]
@@ -78,7 +78,7 @@ def test_results_name_what_there_is_in_the_order_of_the_plan():
         record(variant="sac", severity=1, corruption="fog"),
         record(variant="sac", severity=None, corruption="sketch"),
     ]
-    from shiftcal.studies.plan.plan import ShiftPlan
+    from shiftcal.studies.plan import ShiftPlan
 
     found = results(records, shifts=ShiftPlan(("fog", "frost", "snow")))
     assert found.variants == ("ts", "sac")

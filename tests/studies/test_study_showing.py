@@ -8,10 +8,10 @@ from scipy import stats
 from study_records import record
 
 from shiftcal.report.tables import to_markdown
-from shiftcal.studies.details import full_table
-from shiftcal.studies.results import Mean
-from shiftcal.studies.showing import (
+from shiftcal.studies.records import Mean
+from shiftcal.studies.tables import (
     OVER_SPLITS,
+    full_table,
     in_words,
     percent,
     severities_in_words,

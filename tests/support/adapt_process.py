@@ -1,8 +1,7 @@
 """A process that adapts and kills itself: ``python adapt_process.py FOLDER MODE PLACE NUMBER``.
 
 MODE is ``frozen`` or ``network``. PLACE is where it is killed, the NUMBER-th time it comes there:
-``model`` (a batch of frozen features), ``batch`` (of the training), ``checkpoint`` (written, the
-one before not yet removed) or ``write`` (any file of the outputs).
+``model`` (a batch of frozen features), ``batch`` (of the training) or ``write`` (any file).
 """
 
 from __future__ import annotations
@@ -12,22 +11,18 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from unittest.mock import patch
-
-PLACES = ("model", "batch", "checkpoint", "write")
 
 
 def adapted(folder, mode):
-    """The run that all such processes make, with a checkpoint every seven steps."""
+    """The run of all such processes, with a checkpoint every seven steps."""
     from one_layer import one_layer
     from two_domains import colour_features, colour_model, domains
 
     from shiftcal.adaptation import adapt
-    from shiftcal.adaptation.devices import cpu_threads
-    from shiftcal.adaptation.training import ledger
+    from shiftcal.models.pytorch import torch_threads as cpu_threads
 
     frozen = mode == "frozen"
-    with cpu_threads(1), patch.object(ledger, "_SHARE", float("inf")):
+    with cpu_threads(1):
         return adapt(
             *domains(45),
             folder,
@@ -49,7 +44,7 @@ def killed(folder, mode, place, number):
     assert done.returncode == -signal.SIGKILL, (done.returncode, done.stderr[-2000:])
 
 
-_COUNTS = dict.fromkeys(PLACES, 0)
+_COUNTS = {"model": 0, "batch": 0, "write": 0}
 _WHERE: list[str | int] = ["", 0]
 
 
@@ -62,28 +57,22 @@ def _killing(place, value=None):
 
 
 def _main(folder, mode, place, number):
-    from shiftcal import _files
-    from shiftcal.adaptation.training import checkpoint, step
+    from shiftcal import files
+    from shiftcal.adaptation.network import Objective
 
     _WHERE[:] = [place, int(number)]
-    take, remove, replace = step.Stepper.__call__, checkpoint._remove_weights, Path.replace
+    forward, replace = Objective.forward, Path.replace
 
-    def stepping(self, *given):
+    def stepping(self, *batch):
         _killing("batch")
-        return take(self, *given)
-
-    def removing(*given):
-        _killing("checkpoint")
-        return remove(*given)
+        return forward(self, *batch)
 
     def replacing(self, target):
-        if "training" not in Path(target).parts and "features" not in Path(target).parts:
-            _killing("write")
+        _killing("write")
         return replace(self, target)
 
-    step.Stepper.__call__ = stepping
-    checkpoint._remove_weights = removing
-    _files.Path.replace = replacing
+    Objective.forward = stepping
+    files.Path.replace = replacing
     adapted(folder, mode)
 
 

@@ -6,14 +6,8 @@ from typing import Any
 
 from study_records import LABELS, record
 
-from shiftcal.studies.adapting.plan import (
-    AdaptationPlan,
-    DomainPlan,
-    NetworkPlan,
-    TrainerPlan,
-)
-from shiftcal.studies.adapting.results import AdaptationResults, Facts
-from shiftcal.studies.plan.plan import MethodPlan
+from shiftcal.studies.domain_adaptation import AdaptationResults, Facts
+from shiftcal.studies.plan import AdaptationPlan, DomainPlan, MethodPlan, NetworkPlan, TrainerPlan
 
 DOMAINS = ("art", "clipart", "product")
 TRAINERS = {"source-only": "source only", "dan": "DAN", "cdan": "CDAN"}
@@ -84,6 +78,6 @@ def facts(**changes: Any) -> Facts:
 
 
 def results(records, **changes: Any) -> AdaptationResults:
-    """Results of these records; ``facts`` and ``failures`` aside, changes are those of the plan."""
-    known = {name: tuple(changes.pop(name, ())) for name in ("facts", "failures")}
-    return AdaptationResults(plan(**changes), tuple(records), **known)
+    """Results of these records; ``facts`` aside, changes are those of the plan."""
+    known = tuple(changes.pop("facts", ()))
+    return AdaptationResults(plan(**changes), tuple(records), known)

@@ -26,11 +26,12 @@ def speckled(image, severity, rng):
     return image
 
 
+speckled.key = "speckled-v1"
+
+
 def build(folder, function=None, **options):
     """The bank that all such processes build."""
-    from shiftcal.surrogates.build import build_bank
-    from shiftcal.surrogates.conditions import conditions_of
-    from shiftcal.surrogates.synthesize import Options
+    from shiftcal.surrogates.build import Options, build_bank, conditions_of
 
     images, labels = labelled(N, seed=21)
     return build_bank(

@@ -6,9 +6,7 @@ from pathlib import Path
 
 from exact_model import Exact, exact, labelled
 
-from shiftcal.surrogates.build import build_bank
-from shiftcal.surrogates.conditions import conditions_of
-from shiftcal.surrogates.synthesize import Options
+from shiftcal.surrogates.build import Options, build_bank, conditions_of
 
 IMAGES, LABELS = labelled(20, seed=9, size=(16, 16))
 

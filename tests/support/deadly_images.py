@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from shiftcal.datasets.containers.arrays import ArrayImages
+from shiftcal.datasets.arrays import ArrayImages
 
 
 class DeadlyImages(ArrayImages):

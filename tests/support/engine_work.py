@@ -16,10 +16,9 @@ import numpy as np
 
 from shiftcal import errors
 from shiftcal.corruptions import as_corruption
-from shiftcal.datasets.containers.arrays import ArrayImages
+from shiftcal.datasets.arrays import ArrayImages
 from shiftcal.models import CallableModel
-from shiftcal.scoring.shard import Condition, Shard
-from shiftcal.scoring.work import Work
+from shiftcal.scoring.work import Condition, Shard, Work
 
 N, SIZE, BATCH = 180, 30, 16
 # Whole numbers, so that sums are exact: those of BLAS differ in the last bits with its threads.

@@ -24,14 +24,13 @@ def trap(mark):
     return pickle.dumps(Trap(mark))
 
 
-def rewritten(source, target, changes, *, twice=()):
+def rewritten(source, target, changes):
     """A copy of a zip file with some records changed, added, or (``None``) left out.
 
     Args:
         source: The file.
         target: Its copy.
         changes: Name below the top folder -> bytes, or a function of the JSON in the record.
-        twice: Names written a second time, unchanged, after the changed one.
     """
     with zipfile.ZipFile(source) as given:
         root = given.namelist()[0].partition("/")[0]
@@ -46,8 +45,6 @@ def rewritten(source, target, changes, *, twice=()):
                 change = json.dumps(content)
             if change is not None:
                 made.writestr(f"{root}/{name}", change)
-        for name in twice:
-            made.writestr(f"{root}/{name}", records[name])
     target.write_bytes(buffer.getvalue())
     return target
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from shiftcal.corruptions._kernels.counter_kernels import U, fill_words
-from shiftcal.corruptions._keys import stream_keys
+from shiftcal.corruptions.base import stream_keys
+from shiftcal.corruptions.kernels.random_kernels import U, fill_words
 
 
 def image_keys(name, severity, n, *, seed=0):

@@ -27,7 +27,7 @@ def magick_blur(image, radius, sigma, degrees):
 
 def drawn_angle(key, number, start):
     """The angle that number ``number`` of a stream gives, in degrees between start and 90 more."""
-    from shiftcal.corruptions._kernels.counter_kernels import word
+    from shiftcal.corruptions.kernels.random_kernels import word
 
     bits = int(word(np.uint32(number), key[0], key[1]))
     return start + 90 * ((bits >> 20) + 0.5) / 4096

@@ -7,10 +7,7 @@ import json
 
 import numpy as np
 
-from shiftcal.cli._monitor_batches import Limits
-from shiftcal.cli._monitor_formats import stream_batches
-from shiftcal.cli._monitor_halt import Halt
-from shiftcal.cli._monitor_intake import Intake
+from shiftcal.cli.monitor_input import Limits, stream_batches
 
 
 def npy(*arrays, **options):
@@ -22,7 +19,7 @@ def npy(*arrays, **options):
 
 
 def headed(header, content=b"", *, version=(1, 0)):
-    """An ``.npy`` array whose header says whatever it is told to."""
+    """An ``.npy`` array with any header."""
     text = header if isinstance(header, bytes) else header.encode()
     length = len(text).to_bytes(2 if version == (1, 0) else 4, "little")
     return b"\x93NUMPY" + bytes(version) + length + text + content
@@ -52,18 +49,22 @@ def columns(logits, prefix="logit_"):
 
 
 class Trickle(io.RawIOBase):
-    """Bytes that come a few at a time, as from a slow sender."""
+    """Bytes that arrive a few at a time, as from a slow sender."""
 
     def __init__(self, content, size):
         super().__init__()
         self._content, self._size = io.BytesIO(content), size
 
-    def read(self, n=-1):
-        return self._content.read(self._size)
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        content = self._content.read(min(self._size, len(buffer)))
+        buffer[: len(content)] = content
+        return len(content)
 
 
-def items(content, *, rows=100, k=3, named=None, trickle=None):
-    """All that is read from bytes, whole or a few at a time."""
-    stream = io.BytesIO(content) if trickle is None else Trickle(content, trickle)
-    intake = Intake(stream, Halt(), lambda: None)
-    return list(stream_batches(intake, Limits(rows, k), named))
+def items(content, *, rows=100, k=3, named=None, trickle=1 << 18):
+    """Everything that is read from bytes, a few at a time."""
+    stream = io.BufferedReader(Trickle(content, trickle))
+    return list(stream_batches(stream, Limits(rows, k), named))

@@ -10,7 +10,7 @@ from onnx import TensorProto, checker, helper, numpy_helper
 from PIL import Image
 
 import shiftcal as sc
-from shiftcal.demo.digits import enlarged, rows_of
+from shiftcal.demo import enlarged, rows_of
 
 N_TRAIN, N_CALIBRATION = 1200, 300
 

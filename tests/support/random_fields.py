@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from shiftcal.corruptions._kernels.counter_kernels import fill_words
-from shiftcal.corruptions._keys import stream_keys
+from shiftcal.corruptions.base import stream_keys
+from shiftcal.corruptions.kernels.random_kernels import fill_words
 
 TABLES = ("cifar", "tiny-imagenet", "imagenet")
 

@@ -9,7 +9,7 @@ from digits_bank import digits_bank, digits_target
 from ladder_data import STEPS, draw
 
 from shiftcal import Scores, SurrogateBank, SurrogateSet
-from shiftcal.report.html import Judging, Provenance, make_facts
+from shiftcal.report.facts import Judging, Provenance, make_facts
 
 JUDGING = Judging(n_resamples=60)
 HOSTILE = (

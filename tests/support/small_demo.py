@@ -34,29 +34,29 @@ def small_subject(**changes):
     )
 
 
-class Told:
-    """Keeps what it is told; ends with ``error`` in step number ``at``."""
+class Steps:
+    """Keeps the descriptions of steps; raises ``error`` in step number ``at``."""
 
     def __init__(self, error=None, at=0):
         self.steps = []
         self.error, self.at = error, at
 
     @contextmanager
-    def __call__(self, doing, *, own_bar=False):
-        self.steps.append(doing)
+    def __call__(self, description, *, own_bar=False):
+        self.steps.append(description)
         if len(self.steps) == self.at:
             raise self.error
         yield
 
 
-def demonstrate(folder, subject=None, telling=None):
+def demonstrate(folder, subject=None, step=None):
     """Run the small demonstration in a folder."""
     made = small_subject() if subject is None else subject
     return run_demo(
         lambda: made,
         "digits",
         folder,
-        telling=telling or Told(),
+        step=step or Steps(),
         reporting=Reporting(shown=False),
         command="shiftcal demo",
     )

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from shiftcal.studies.archive import Archive
-from shiftcal.studies.plan.plan import DataPlan, MethodPlan, ModelPlan, Plan
-from shiftcal.studies.record import Record
-from shiftcal.studies.results import Results
+from shiftcal.studies.plan import DataPlan, MethodPlan, ModelPlan, Plan
+from shiftcal.studies.records import Record, Results
 
 LABELS = {
     "vanilla": "Vanilla",

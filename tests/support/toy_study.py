@@ -8,14 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from shiftcal.studies.plan.plan import (
-    CalibrationPlan,
-    DataPlan,
-    MethodPlan,
-    ModelPlan,
-    Plan,
-    ShiftPlan,
-)
+from shiftcal.studies.plan import CalibrationPlan, DataPlan, MethodPlan, ModelPlan, Plan, ShiftPlan
 
 N, CLASSES = 120, 3
 SPEC = "python:toy_study:net?key=toy-v1&raw=true&batch_size=40"

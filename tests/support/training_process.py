@@ -13,22 +13,16 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
-from unittest.mock import patch
 
 import numpy as np
 import torch
 from torch import nn
 
-from shiftcal.adaptation.base import Trainer
-from shiftcal.adaptation.devices import cpu_threads, current_group
-from shiftcal.adaptation.feeds.arrays import ArrayFeed
-from shiftcal.adaptation.feeds.base import Feed
-from shiftcal.adaptation.heads import linear_bottleneck
-from shiftcal.adaptation.network import make_objective
-from shiftcal.adaptation.settings import Settings
-from shiftcal.adaptation.training import ledger
-from shiftcal.adaptation.training.loop import Course, train
-from shiftcal.adaptation.training.randomness import seeded
+from shiftcal.adaptation.feeds import ArrayFeed, Feed
+from shiftcal.adaptation.loop import Course, seeded, train
+from shiftcal.adaptation.network import linear_bottleneck, make_objective
+from shiftcal.adaptation.trainer import Settings, Trainer
+from shiftcal.models.pytorch import torch_threads as cpu_threads
 
 CLASSES, WIDTH = 3, 5
 IDENTITY = {"data": "drawn", "trainer": {"name": "moments"}}
@@ -51,20 +45,6 @@ class Moments(Trainer):
 
     def transfer(self, source, target, extra, step):
         return (extra(source.features).mean(0) - extra(target.features).mean(0)).square().sum()
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class Additive(Trainer):
-    """A loss that is a mean over images, so that batches can be divided."""
-
-    label = "Additive"
-
-    def bottleneck(self, n_in, width):
-        return linear_bottleneck(n_in, width, norm=False)
-
-    def transfer(self, source, target, extra, step):
-        return target.logits.square().mean() + source.features.square().mean()
 
 
 class Watched(Feed):
@@ -124,14 +104,10 @@ def training(
     """Train; the objective and what is told about it."""
     given = settings(**(changes or {}))
     objective = network(kind, trainer or Moments())
-    group = current_group()
-    feed = ArrayFeed(
-        *data(kind), batch_size=given.batch_size, seed=3, rank=group.rank, world=group.world
-    )
+    feed = ArrayFeed(*data(kind), batch_size=given.batch_size, seed=3)
     told = Course(**{"seed": 3, "device": "cpu", "checkpoint_every": 8, **course})
     watched = feed if before is None else Watched(feed, before)
-    # Every checkpoint is written, however little time has passed.
-    with cpu_threads(threads), patch.object(ledger, "_SHARE", float("inf")):
+    with cpu_threads(threads):
         done = train(
             objective, watched, given, Path(folder), told, identity=identity, validate=validate
         )
@@ -171,7 +147,7 @@ def _main(folder, options):
 
     objective, done = training(folder, before=before, **told)
     torch.save(weights(objective), f"{folder}.weights")
-    told = [done.resumed_at, done.selected_step, "torch._dynamo" in sys.modules]
+    told = [done.resumed_at, done.selected_step]
     sys.stdout.write(json.dumps(told))
 
 

@@ -45,22 +45,6 @@ def test_it_is_loaded_as_it_was_synthesized(tmp_path):
         np.testing.assert_array_equal(one.labels, other.labels)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_the_type_of_the_logits_is_that_of_the_files(tmp_path, dtype):
-    built(tmp_path / "bank", dtype=dtype)
-    with np.load(tmp_path / "bank" / "pixelate-2.npz") as archive:
-        assert archive["logits"].dtype == dtype
-        expected = logits_of(corrupt(IMAGES, "pixelate", severity=2)).astype(dtype)
-        np.testing.assert_array_equal(archive["logits"], expected)
-    assert SurrogateBank.load(tmp_path / "bank").origin["dtype"] == dtype
-
-
-def test_two_folders_have_the_same_bytes(tmp_path):
-    built(tmp_path / "one")
-    built(tmp_path / "two")
-    assert files(tmp_path / "one") == files(tmp_path / "two")
-
-
 def test_the_same_call_again_does_nothing(tmp_path):
     built(tmp_path / "bank")
     before = {f: f.stat().st_mtime_ns for f in (tmp_path / "bank").iterdir()}
@@ -104,14 +88,6 @@ def test_a_run_that_failed_at_once_leaves_no_folder(tmp_path):
     assert not (tmp_path / "bank").exists()
 
 
-def test_a_failed_addition_leaves_the_bank_as_it_was(tmp_path):
-    built(tmp_path / "bank")
-    before = files(tmp_path / "bank")
-    with pytest.raises(InputError, match="no more"):
-        built(tmp_path / "bank", exact(Fails(0)), corruption="fog")
-    assert files(tmp_path / "bank") == before
-
-
 def test_a_folder_with_something_else_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(FileError, match=r"holds 'thesis.tex' and is no bank. Name a new folder"):
@@ -121,14 +97,12 @@ def test_a_folder_with_something_else_is_refused(tmp_path):
         built(tmp_path / "thesis.tex")
 
 
-def test_an_empty_folder_is_used(tmp_path):
-    assert built(tmp_path)[0].added == 3
-
-
 def test_a_damaged_document_is_named(tmp_path):
     built(tmp_path / "bank")
     (tmp_path / "bank" / "bank.json").write_text("{")
-    with pytest.raises(FileError, match=r"bank.json is damaged"):
+    with pytest.raises(
+        FileError, match=r"bank.json could not be read as the description of a bank"
+    ):
         built(tmp_path / "bank")
 
 
@@ -145,7 +119,7 @@ def test_what_a_killed_process_left_is_cleared_up(tmp_path):
 
 def test_a_batch_size_that_was_found_is_that_of_the_bank_for_ever(tmp_path, monkeypatch):
     sizes = iter([4, 16])
-    monkeypatch.setattr("shiftcal.models.batch_size.find_batch_size", lambda *_: next(sizes))
+    monkeypatch.setattr("shiftcal.models.base.find_batch_size", lambda *_: next(sizes))
     with pytest.raises(InputError, match="no more"):
         built(tmp_path / "bank", exact(Fails(3), batch_size=None))
     assert built(tmp_path / "bank", exact(batch_size=None))[0].added == 3
@@ -182,7 +156,7 @@ def test_images_left_out_are_listed_in_the_bank(tmp_path):
 
 def test_a_method_knows_the_model_of_its_bank(tmp_path):
     from shiftcal import Vanilla
-    from shiftcal.scores._origin import model_digest_of_file
+    from shiftcal.scores.formats import model_digest_of_file
     from shiftcal.scoring import score_file
 
     bank = SurrogateBank.synthesize(exact(), IMAGES, LABELS, severities=1)

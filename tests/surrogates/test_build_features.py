@@ -5,14 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from built_bank import IMAGES, built, files
-from exact_model import Exact, exact, features_of, labelled, logits_of
+from exact_model import Exact, exact, features_of, logits_of
 
-from shiftcal import CPCS, SurrogateBank, corrupt
+from shiftcal import SurrogateBank, corrupt
 from shiftcal.errors import FileError
-from shiftcal.scoring.engines.local import LocalEngine
-from shiftcal.surrogates.build import build_bank
-from shiftcal.surrogates.conditions import conditions_of
-from shiftcal.surrogates.synthesize import Options
 
 NPZ = ("clean.npz", "pixelate-1.npz", "pixelate-2.npz")
 
@@ -56,13 +52,6 @@ def test_features_on_disk_are_those_of_the_corrupted_images(tmp_path):
         np.testing.assert_array_equal(each.logits, logits_of(images))
 
 
-@pytest.mark.slow
-def test_workers_give_the_same_bytes(tmp_path):
-    built(tmp_path / "one", featured(), features="all")
-    built(tmp_path / "two", featured(), features="all", engine=LocalEngine(workers=2))
-    assert files(tmp_path / "one") == files(tmp_path / "two")
-
-
 @pytest.mark.parametrize(
     ("before", "now", "told"),
     [
@@ -82,13 +71,6 @@ def test_a_set_with_other_features_is_refused_and_left_alone(tmp_path, before, n
     assert files(tmp_path / "bank") == content
 
 
-def test_sets_with_features_can_be_added_to_a_bank_of_the_usual_ones(tmp_path):
-    built(tmp_path / "bank", featured())
-    done, seen = built(tmp_path / "bank", featured(), corruption="fog", features="all")
-    assert (done.added, seen) == (2, 40)
-    assert kept(tmp_path / "bank") == ("clean.npz", "fog-1.npz", "fog-2.npz")
-
-
 def test_what_was_broken_off_goes_on_with_its_features(tmp_path):
     class Stops(Featured):
         def __call__(self, batch):
@@ -102,25 +84,3 @@ def test_what_was_broken_off_goes_on_with_its_features(tmp_path):
     assert 0 < seen < 60
     built(tmp_path / "whole", featured(), features="all")
     assert files(tmp_path / "bank") == files(tmp_path / "whole")
-
-
-def test_a_corrupted_set_can_be_a_target_of_cpcs(tmp_path):
-    images, labels = labelled(120, seed=4, size=(16, 16))
-    source = features_of(labelled(120, seed=5, size=(16, 16))[0])
-    build_bank(
-        featured(),
-        images,
-        tmp_path / "bank",
-        labels=labels,
-        conditions=conditions_of("fog", (2, 4)),
-        options=Options(features="all"),
-    )
-    bank = SurrogateBank.load(tmp_path / "bank")
-    method = CPCS().fit(bank, source_features=source)
-    method.adapt(bank[2].logits, bank[2].features)
-    by_hand = corrupt(images, "fog", severity=4)
-    other = CPCS().fit(bank, source_features=source)
-    other.adapt(logits_of(by_hand), features_of(by_hand))
-    np.testing.assert_array_equal(
-        method.predict_proba(logits_of(images)), other.predict_proba(logits_of(images))
-    )

@@ -7,7 +7,7 @@ from built_bank import IMAGES, LABELS, built, files
 from exact_model import exact, logits_of
 
 from shiftcal import SurrogateBank
-from shiftcal.errors import FileError, InputWarning
+from shiftcal.errors import FileError
 from shiftcal.models import Preprocessing
 from shiftcal.surrogates import build
 
@@ -24,7 +24,6 @@ OTHERWISE = {
     "batch size 8, now it is 4": {"model": lambda: exact(batch_size=4)},
     "shard size 8, now it is 16": {"shard_size": 16},
     "images": {"images": brighter()},
-    "labels": {"labels": (LABELS + 1) % 4},
     "dtype float32, now it is float16": {"dtype": "float16"},
     "seed 0, now it is 1": {"seed": 1},
     "table auto, now it is imagenet": {"table": "imagenet"},
@@ -48,18 +47,20 @@ def test_another_corruption_of_the_same_name_is_refused(tmp_path):
     def darker(image):
         return image // 2
 
+    darker.key = "halved"
     built(tmp_path / "bank", corruption=darker, severities=None)
 
     def darker(image):
         return image // 3
 
+    darker.key = "a third"
     with pytest.raises(FileError, match=r"set darker-1.npz that was made otherwise: by shiftcal"):
         built(tmp_path / "bank", corruption=darker, severities=None)
 
 
 def test_a_bank_of_another_version_is_told_as_such(tmp_path, monkeypatch):
     built(tmp_path / "bank")
-    monkeypatch.setattr("shiftcal.scoring.job.version", lambda _: "99.0")
+    monkeypatch.setattr("shiftcal.scoring.work.version", lambda _: "99.0")
     with pytest.raises(FileError, match=r"made otherwise: by shiftcal \d"):
         built(tmp_path / "bank")
 
@@ -95,32 +96,6 @@ def test_a_bank_that_another_process_finished_in_the_meantime_is_not_mixed_with(
     assert [s.corruption for s in found] == [None, "pixelate", "pixelate"]
 
 
-def test_a_bank_that_another_process_finished_alike_is_taken_as_it_is(tmp_path, monkeypatch):
-    real = build.run_job
-
-    def slow(*arguments):
-        done = real(*arguments)
-        with monkeypatch.context() as patch:
-            patch.setattr(build, "run_job", real)
-            built(tmp_path / "bank")
-        return done
-
-    monkeypatch.setattr(build, "run_job", slow)
-    done, _ = built(tmp_path / "bank", severities=(2, 3))
-    assert (done.added, len(done.sets)) == (1, 4)
-    assert len(SurrogateBank.load(tmp_path / "bank")) == 4
-
-
-def test_a_nameless_model_can_make_a_bank_once(tmp_path):
-    with pytest.warns(InputWarning, match="cannot be told"):
-        built(tmp_path / "bank", exact(key=None))
-    with (
-        pytest.warns(InputWarning, match="cannot be told"),
-        pytest.raises(FileError, match="the model unknown"),
-    ):
-        built(tmp_path / "bank", exact(key=None))
-
-
 @pytest.mark.parametrize("name", ["clean.npz", "pixelate-2.npz"])
 @pytest.mark.parametrize("what", ["gone", "damaged"])
 def test_a_set_that_was_lost_or_damaged_is_made_again(tmp_path, name, what):
@@ -131,10 +106,3 @@ def test_a_set_that_was_lost_or_damaged_is_made_again(tmp_path, name, what):
     done, seen = built(tmp_path / "bank")
     assert (done.added, seen) == (1, 20)
     assert files(tmp_path / "bank") == before
-
-
-def test_only_the_settings_that_differ_are_told(tmp_path):
-    built(tmp_path / "bank")
-    other = exact(preprocessing=Preprocessing(crop=12))
-    with pytest.raises(FileError, match=r"the preprocessing crop None, now it is crop 12\. Give"):
-        built(tmp_path / "bank", other)

@@ -7,7 +7,7 @@ import pytest
 
 from shiftcal.corruptions import as_corruption
 from shiftcal.errors import InputError
-from shiftcal.surrogates.conditions import conditions_of
+from shiftcal.surrogates.build import conditions_of
 
 
 def named(corruption, severities=None):

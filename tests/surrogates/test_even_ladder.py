@@ -58,16 +58,6 @@ def test_strengths_of_a_straight_line_are_those_of_its_formula():
         assert rung.accuracy == pytest.approx(rung.wanted, abs=0.02)
 
 
-def test_a_floor_of_ones_own_is_gone_down_to():
-    model = as_model(is_dark, raw=True)
-    ladder = even_ladder(
-        model, GREY, DARK, corruption="brightness", levels=2, floor=0.2, name="brighter"
-    )
-    assert [rung.wanted for rung in ladder.table] == pytest.approx([1, 0.6, 0.2])
-    assert ladder.table[-1].accuracy == pytest.approx(0.2, abs=0.03)
-    assert ladder.corruption.name == "brighter"
-
-
 def test_accuracies_of_a_real_model_fall_in_even_steps_and_are_those_of_the_bank():
     model, images, labels = digits()
     ladder = even_ladder(model, images, labels, corruption="impulse_noise", levels=5)
@@ -134,16 +124,6 @@ def test_accuracies_between_two_settings_are_told_of_and_no_setting_is_taken_twi
     assert [rung.severity for rung in ladder.table] == list(range(len(strengths) + 1))
 
 
-def test_the_seed_decides_and_nothing_else():
-    model, images, labels = digits()
-    options = {"corruption": "speckle_noise", "levels": 2, "floor": 0.75}
-    first, again, other = (
-        even_ladder(model, images[:400], labels[:400], seed=seed, **options) for seed in (1, 1, 2)
-    )
-    assert first.table == again.table
-    assert first.table != other.table
-
-
 def test_a_corruption_that_costs_nothing_is_refused():
     model = as_model(is_dark, raw=True)
     with pytest.raises(
@@ -156,11 +136,6 @@ def test_a_model_that_is_no_better_than_the_floor_is_refused():
     model = as_model(is_dark, raw=True)
     with pytest.raises(InputError, match=r"better than the floor, 0\.98, .*its accuracy is 1\."):
         even_ladder(model, GREY, DARK, corruption="brightness", floor=0.98)
-
-
-def test_images_without_labels_are_refused():
-    with pytest.raises(InputError, match="has no labels"):
-        even_ladder(as_model(is_dark, raw=True), GREY)
 
 
 @pytest.mark.parametrize(

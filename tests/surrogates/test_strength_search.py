@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from shiftcal.surrogates._strength_search import StrengthSearch
+from shiftcal.surrogates.ladder import StrengthSearch
 
 
 def search(curve, *, ends=(0.0, 1.0), whole=False, clean=1.0):
@@ -19,12 +19,6 @@ def search(curve, *, ends=(0.0, 1.0), whole=False, clean=1.0):
     return StrengthSearch(measure, ends=ends, whole=whole, clean=clean), calls
 
 
-def test_a_straight_line_is_met_where_it_is():
-    found, calls = search(lambda s: 1 - s)
-    assert found.nearest(0.25, 0.001) == (0.75, 0.25)
-    assert calls == [1.0, 0.5, 0.75]
-
-
 def test_no_strength_is_measured_twice_and_the_next_search_starts_from_the_last():
     found, calls = search(lambda s: 1 - s)
     found.nearest(0.25, 0.001)
@@ -34,14 +28,6 @@ def test_no_strength_is_measured_twice_and_the_next_search_starts_from_the_last(
     assert found.nearest(0.5, 0.001) == (0.5, 0.5)
     assert len(calls) == 4
     assert found.tried() == ((0.5, 0.5), (0.625, 0.375), (0.75, 0.25), (1.0, 0.0))
-
-
-def test_smaller_numbers_may_be_the_stronger_ones():
-    found, _ = search(lambda s: s**2, ends=(1.0, 0.0))
-    strength, accuracy = found.nearest(0.36, 0.002)
-    assert strength == pytest.approx(0.6, abs=0.002)
-    assert accuracy == pytest.approx(0.36, abs=0.002)
-    assert [s for s, _ in found.tried()] == sorted((s for s, _ in found.tried()), reverse=True)
 
 
 def test_decades_are_halved_in_their_logarithm():
@@ -73,9 +59,3 @@ def test_a_curve_that_rises_on_the_way_is_met_at_one_of_its_crossings():
     for wanted in (0.8, 0.6, 0.4, 0.2):
         strength, accuracy = found.nearest(wanted, 0.01)
         assert accuracy == curve(strength) == pytest.approx(wanted, abs=0.01)
-
-
-def test_what_is_never_reached_gives_the_strongest():
-    found, calls = search(lambda s: 1 - s / 2)
-    assert found.nearest(0.1, 0.01) == (1.0, 0.5)
-    assert calls == [1.0]

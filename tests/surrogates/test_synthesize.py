@@ -13,8 +13,7 @@ from stored_images import write_images
 from shiftcal import SurrogateBank, corrupt
 from shiftcal.errors import InputError, InputWarning
 from shiftcal.models import Preprocessing, as_model
-from shiftcal.surrogates.conditions import conditions_of
-from shiftcal.surrogates.synthesize import Options, synthesize_in_memory
+from shiftcal.surrogates.build import Options, conditions_of, synthesize_in_memory
 
 IMAGES, LABELS = labelled(20, seed=8, size=(32, 32))
 
@@ -42,18 +41,6 @@ def test_every_set_is_the_corrupted_images_through_the_model(seed):
         np.testing.assert_array_equal(each.logits, model.logits(images))
         np.testing.assert_array_equal(each.labels, LABELS)
         assert each.name == f"{each.corruption}, severity {each.severity}"
-
-
-def test_where_the_shards_are_cut_changes_nothing():
-    whole = SurrogateBank.synthesize(exact(), IMAGES, LABELS, corruption="fog", severities=2)
-    cut = made(corruption="fog", severities=2)
-    for one, other in zip(whole, cut, strict=True):
-        np.testing.assert_array_equal(one.logits, other.logits)
-
-
-def test_pixelate_is_the_default():
-    bank = SurrogateBank.synthesize(exact(), IMAGES, LABELS)
-    assert [s.name for s in bank] == ["clean", *(f"pixelate, severity {s}" for s in range(1, 6))]
 
 
 def test_a_table_can_be_named():
@@ -89,13 +76,6 @@ def test_images_are_framed_before_they_are_corrupted_and_made_numbers_after():
     np.testing.assert_array_equal(bank[1].logits, plain.logits(noisy))
 
 
-def test_float16_is_stated():
-    bank = made(corruption="pixelate", severities=1, dtype="float16")
-    assert bank.origin["dtype"] == "float16"
-    for each, images in zip(bank, (IMAGES, corrupt(IMAGES, "pixelate", severity=1)), strict=True):
-        np.testing.assert_array_equal(each.logits, logits_of(images).astype(np.float16))
-
-
 def test_only_the_clean_set_has_features():
     model = exact(lambda batch: (logits_of(batch), features_of(batch)))
     bank = made(model, corruption="pixelate", severities=(1, 2))
@@ -111,19 +91,6 @@ def test_every_set_has_features_where_all_are_wanted():
         images = corrupt(IMAGES, each.corruption, severity=each.severity)
         np.testing.assert_array_equal(each.features, features_of(images))
         np.testing.assert_array_equal(each.logits, logits_of(images))
-
-
-def test_no_set_has_features_where_none_are_wanted():
-    model = exact(lambda batch: (logits_of(batch), features_of(batch)))
-    bank = SurrogateBank.synthesize(model, IMAGES, LABELS, severities=(1, 2), features="none")
-    assert [s.features for s in bank] == [None, None, None]
-
-
-def test_features_of_corrupted_sets_are_as_float16_as_the_logits():
-    model = exact(lambda batch: (logits_of(batch), features_of(batch) / 7))
-    bank = made(model, corruption="fog", severities=3, features="all", dtype="float16")
-    expected = (features_of(corrupt(IMAGES, "fog", severity=3)) / 7).astype(np.float16)
-    np.testing.assert_array_equal(bank[1].features, expected)
 
 
 def test_sets_with_features_and_without_do_not_share_a_cache(tmp_path):
@@ -175,20 +142,6 @@ def test_images_left_out_are_left_out_of_every_set_and_keep_the_numbers_of_the_o
     assert [bad["id"] for bad in bank.origin["left_out"]] == ["a/05.png"]
 
 
-def test_images_without_labels_are_refused():
-    with pytest.raises(InputError, match=r"has no labels, and a surrogate bank needs them"):
-        SurrogateBank.synthesize(exact(), IMAGES)
-
-
-def test_a_cache_is_used_by_the_next_bank(tmp_path):
-    first, second = exact(), exact()
-    one = made(first, corruption="fog", severities=(1, 2), cache=tmp_path)
-    two = made(second, corruption=["fog", "pixelate"], severities=(2, 3), cache=tmp_path)
-    assert first.function.seen == 60
-    assert second.function.seen == 60  # fog 3, pixelate 2 and 3
-    np.testing.assert_array_equal(one[2].logits, two[1].logits)
-
-
 def test_a_failing_model_is_named_with_the_condition():
     def fails(batch):
         z = logits_of(batch)
@@ -197,15 +150,3 @@ def test_a_failing_model_is_named_with_the_condition():
 
     with pytest.raises(InputError, match=r"images, clean: .*16"):
         made(exact(fails), corruption="pixelate", severities=1)
-
-
-def test_a_bank_that_was_synthesized_can_be_saved_and_loaded(tmp_path):
-    bank = made(corruption="pixelate", severities=(1, 5))
-    bank.save(tmp_path / "bank")
-    found = SurrogateBank.load(tmp_path / "bank")
-    assert found.origin == bank.origin
-    for one, other in zip(found, bank, strict=True):
-        assert (one.name, one.corruption, one.severity) == (
-            other.name, other.corruption, other.severity,
-        )  # fmt: skip
-        np.testing.assert_array_equal(one.logits, other.logits)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from shiftcal.errors import InputError, NotFittedError
-from shiftcal.weighting import ImportanceWeights
+from shiftcal.errors import InputError
+from shiftcal.methods.weighted import ImportanceWeights
 
 
 def gaussian(n, shift, *, seed, d=3):
@@ -46,12 +45,6 @@ def test_identical_domains_have_weights_near_one():
     assert w.mean() == pytest.approx(1.0, abs=0.02)
     assert np.abs(np.log(w)).max() < 0.3
     assert model.auc_ == pytest.approx(0.5, abs=0.03)
-
-
-def test_a_domain_against_itself_has_weights_of_exactly_one():
-    np.testing.assert_allclose(
-        ImportanceWeights().fit(SOURCE, SOURCE).weights(HELD_OUT), 1.0, atol=1e-9
-    )
 
 
 @pytest.mark.parametrize("n_target", [1500, 4000, 9000])
@@ -94,13 +87,6 @@ def test_the_seed_fixes_the_weights_and_another_seed_changes_them():
     )
     np.testing.assert_array_equal(first, again)
     assert np.abs(first / other - 1).max() > 1e-3
-
-
-def test_the_global_generator_is_neither_used_nor_moved():
-    small = gaussian(200, 1.0, seed=7)
-    state = np.random.get_state()[1].copy()  # noqa: NPY002 - it is what must not change
-    ImportanceWeights().fit(SOURCE, small)
-    np.testing.assert_array_equal(state, np.random.get_state()[1])  # noqa: NPY002
 
 
 def test_separable_domains_give_finite_positive_weights():
@@ -149,22 +135,6 @@ def test_a_column_that_does_not_vary_does_no_harm(standardize):
     )
 
 
-def test_single_and_double_precision_features_give_the_same_weights():
-    narrow = ImportanceWeights().fit(SOURCE.astype(np.float32), TARGET.astype(np.float32))
-    wide = ImportanceWeights().fit(SOURCE, TARGET)
-    np.testing.assert_allclose(
-        narrow.weights(HELD_OUT.astype(np.float32)), wide.weights(HELD_OUT), rtol=1e-4
-    )
-
-
-def test_inputs_are_left_as_they_were():
-    source, target, held_out = SOURCE.copy(), TARGET[:500].copy(), HELD_OUT.copy()
-    ImportanceWeights(standardize=True).fit(source, target).weights(held_out)
-    np.testing.assert_array_equal(source, SOURCE)
-    np.testing.assert_array_equal(target, TARGET[:500])
-    np.testing.assert_array_equal(held_out, HELD_OUT)
-
-
 def test_a_regression_that_stops_early_says_so_without_a_warning():
     # Warnings are errors here, so a warning of scikit-learn would fail the test.
     model = ImportanceWeights(max_iter=1).fit(SOURCE, TARGET)
@@ -175,22 +145,10 @@ def test_a_regression_that_stops_early_says_so_without_a_warning():
         LogisticRegression(max_iter=1).fit(SOURCE, np.arange(len(SOURCE)) % 2)
 
 
-def test_one_row_a_domain_is_enough():
-    model = ImportanceWeights().fit([[0.0, 1.0]], [[1.0, 0.0]])
-    assert np.isfinite(model.weights(HELD_OUT[:, :2])).all()
-
-
 def test_features_of_absurd_size_give_finite_weights_and_the_status_tells():
     model = ImportanceWeights().fit(SOURCE * 1e200, TARGET * 1e200)
     assert np.isfinite(model.weights(HELD_OUT * 1e200)).all()
     assert model.status_.code == "not-converged"
-
-
-def test_features_of_another_width_are_refused():
-    with pytest.raises(InputError, match=r"target_features must have 3 columns.*got 2.*same layer"):
-        ImportanceWeights().fit(SOURCE, TARGET[:, :2])
-    with pytest.raises(InputError, match=r"features must have 3 columns.*got 2"):
-        ImportanceWeights().fit(SOURCE, TARGET).weights(HELD_OUT[:, :2])
 
 
 @pytest.mark.parametrize(
@@ -216,15 +174,3 @@ def test_a_clip_that_is_no_positive_number_is_refused(clip):
 def test_other_settings_that_cannot_be_used_are_refused(settings):
     with pytest.raises(InputError, match=f"{next(iter(settings))} must be a whole number"):
         ImportanceWeights(**settings).fit(SOURCE, TARGET)
-
-
-def test_unfitted_it_says_what_to_do():
-    with pytest.raises(NotFittedError, match="call fit with features of source-train and target"):
-        ImportanceWeights().weights(HELD_OUT)
-
-
-def test_clone_keeps_the_settings_and_forgets_the_fit():
-    model = ImportanceWeights(clip=3.0, standardize=True, max_iter=7, seed=2).fit(SOURCE, TARGET)
-    copy = clone(model)
-    assert copy.get_params() == {"clip": 3.0, "standardize": True, "max_iter": 7, "seed": 2}
-    assert not hasattr(copy, "coef_")

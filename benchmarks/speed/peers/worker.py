@@ -22,7 +22,7 @@ warnings.simplefilter("ignore")
 
 def patched():
     """The package imagecorruptions with what it needs to run on current libraries."""
-    setattr(np, "float_", np.float64)  # noqa: B010 (gone from numpy 2)
+    setattr(np, "float_", np.float64)  # noqa: B010
     import skimage.filters
 
     plain = skimage.filters.gaussian

@@ -9,28 +9,25 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from shiftcal._registry import Registry
-from shiftcal.adaptation.base import Trainer
+from shiftcal.adaptation.trainer import Trainer
+from shiftcal.registry import TRAINERS
 
 if TYPE_CHECKING:
-    from shiftcal.adaptation.adapted import Adapted
-    from shiftcal.adaptation.diverged import last_checkpoint
-    from shiftcal.adaptation.frozen import Frozen, frozen_features
-    from shiftcal.adaptation.run import adapt
-    from shiftcal.adaptation.settings import Settings
+    from shiftcal.adaptation.features import Frozen, frozen_features
+    from shiftcal.adaptation.run import Adapted, adapt, last_checkpoint
+    from shiftcal.adaptation.trainer import Settings
 
-_registry: Registry[Trainer] = Registry("shiftcal.adaptation.trainers", "trainer", Trainer)
-names = _registry.names
-get = _registry.get
+names = TRAINERS.names
+get = TRAINERS.get
 
 # Public name -> the file it is taken from, when it is first asked for.
 _WHERE = {
-    "Adapted": "adapted",
-    "Frozen": "frozen",
-    "Settings": "settings",
+    "Adapted": "run",
+    "Frozen": "features",
+    "Settings": "trainer",
     "adapt": "run",
-    "frozen_features": "frozen",
-    "last_checkpoint": "diverged",
+    "frozen_features": "features",
+    "last_checkpoint": "run",
 }
 
 __all__ = [

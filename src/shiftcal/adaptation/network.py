@@ -2,13 +2,110 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
-from shiftcal.adaptation._torch import functional, nn, torch
-from shiftcal.adaptation.base import Trainer
-from shiftcal.adaptation.losses._joined import joined
-from shiftcal.adaptation.passes import Pass, halves
-from shiftcal.adaptation.straight import straight
+from shiftcal.adaptation.losses import functional, nn, torch
+from shiftcal.adaptation.trainer import Pass, Trainer
+
+
+def linear_bottleneck(
+    n_in: int, width: int, *, norm: bool = True, apart: bool = False, dropout: float = 0.0
+) -> Any:
+    """A linear layer, batch normalisation, ReLU, dropout.
+
+    Args:
+        n_in: Input features.
+        width: Output features.
+        norm: Whether there is batch normalisation.
+        apart: Whether each domain has its own batch statistics, :class:`ApartBatchNorm1d`.
+        dropout: Probability that a feature becomes 0 in training; 0 is no dropout layer.
+    """
+    layers = [nn.Linear(n_in, width)]
+    if norm:
+        layers.append(ApartBatchNorm1d(width) if apart else nn.BatchNorm1d(width))
+    layers.append(nn.ReLU())
+    if dropout:
+        layers.append(nn.Dropout(dropout))
+    return nn.Sequential(*layers)
+
+
+class ApartBatchNorm1d(nn.BatchNorm1d):
+    """Batch normalisation of a batch whose first half is the source and second half the target.
+
+    In training each half is normalised with its own statistics, the source first; in evaluation
+    it is the usual one.
+    """
+
+    def forward(self, x: Any) -> Any:
+        """``x``, normalised, in its order."""
+        if not self.training:
+            return super().forward(x)
+        source, target = x.chunk(2)
+        return torch.cat((super().forward(source), super().forward(target)))
+
+
+class NormPreservingDropout(nn.Module):
+    """Dropout whose expected squared norm, in training, is that of its input.
+
+    What is kept is divided by ``sqrt(1 - rate)`` instead of ``1 - rate``.
+
+    Args:
+        rate: Probability that an entry becomes 0.
+    """
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, x: Any) -> Any:
+        """``x`` itself, unless in training."""
+        if not self.training:
+            return x
+        return functional.dropout(x, self.rate) * math.sqrt(1 - self.rate)
+
+
+def norm_preserving_bottleneck(n_in: int, width: int, *, dropout: float) -> Any:
+    """A linear layer, batch normalisation apart, ReLU, and dropout that keeps the expected norm.
+
+    All initial weights are normal with deviation 0.01, those of the normalisation around 1.
+    """
+    bottleneck = linear_bottleneck(n_in, width, apart=True)
+    bottleneck.append(NormPreservingDropout(dropout))
+    draw_layers(bottleneck, deviation=0.01, bias_deviation=0.01)
+    nn.init.normal_(bottleneck[1].weight, 1.0, 0.01)
+    return bottleneck
+
+
+def two_layer_head(n_in: int, width: int, n_classes: int, *, dropout: float) -> Any:
+    """Two linear layers with ReLU and dropout between them."""
+    return nn.Sequential(
+        nn.Linear(n_in, width), nn.ReLU(), nn.Dropout(dropout), nn.Linear(width, n_classes)
+    )
+
+
+def discriminator(n_in: int, hidden: int) -> Any:
+    """Two hidden layers with batch normalisation and ReLU, to one logit: source is positive."""
+    return nn.Sequential(
+        *linear_bottleneck(n_in, hidden), *linear_bottleneck(hidden, hidden), nn.Linear(hidden, 1)
+    )
+
+
+def draw_layers(
+    module: Any, *, deviation: float, bias: float = 0.0, bias_deviation: float = 0.0
+) -> None:
+    """Draw the initial weights of all linear layers of a new module from normal distributions.
+
+    Args:
+        module: The module.
+        deviation: Standard deviation of the weights, around 0.
+        bias: Mean of the biases.
+        bias_deviation: Their standard deviation.
+    """
+    for layer in module.modules():
+        if isinstance(layer, nn.Linear):
+            nn.init.normal_(layer.weight, 0.0, deviation)
+            nn.init.normal_(layer.bias, bias, bias_deviation)
 
 
 class Classifier(nn.Module):
@@ -16,10 +113,10 @@ class Classifier(nn.Module):
 
     Args:
         backbone: From images to features ``(b, n_features)``; ``None`` if the inputs are features.
-        n_features: How many there are.
+        n_features: Number of backbone features.
         n_classes: Columns of the logits.
         trainer: Makes the bottleneck and the head.
-        width: Features after the bottleneck; 0 is none.
+        width: Features after the bottleneck; 0 is no bottleneck.
 
     Attributes:
         width: Features that the head takes.
@@ -40,8 +137,8 @@ class Classifier(nn.Module):
 
     def after_backbone(self, x: Any) -> Pass:
         """The same from the backbone's features ``(b, n_features)``."""
-        features = straight(self.bottleneck, x)
-        return Pass(features, straight(self.head, features))
+        features = self.bottleneck(x)
+        return Pass(features, self.head(features))
 
     def forward(self, x: Any) -> Any:
         """Logits ``(b, n_classes)``."""
@@ -54,7 +151,7 @@ class Losses(NamedTuple):
     Attributes:
         total: What is minimised.
         classification: Cross-entropy on the source.
-        transfer: Transfer loss, before it is multiplied; 0 if the trainer looks at no target.
+        transfer: Transfer loss, before ``trade_off``; 0 if the trainer uses no target.
     """
 
     total: Any
@@ -63,14 +160,12 @@ class Losses(NamedTuple):
 
 
 class Objective(nn.Module):
-    """A classifier with what is trained along, from a batch to its losses.
-
-    All of a step's forward pass is one call, so that torch's data-parallel wrapper takes it.
+    """A classifier with the modules trained along with it, from a batch to its losses.
 
     Args:
         classifier: The network.
         trainer: Its loss.
-        extra: What :meth:`Trainer.extra` made, or ``None``.
+        extra: What :meth:`Trainer.extra` returned.
     """
 
     def __init__(self, classifier: Classifier, trainer: Trainer, extra: Any) -> None:
@@ -84,23 +179,23 @@ class Objective(nn.Module):
         if not self.trainer.adapts:
             loss = functional.cross_entropy(self.classifier(source), labels)
             return Losses(loss, loss, torch.zeros((), device=loss.device))
-        ours, theirs = halves(self._both(source, target), source.shape[0])
-        loss = functional.cross_entropy(ours.logits, labels)
-        transfer = self.trainer.transfer(ours, theirs, self.extra, step)
-        return Losses(torch.add(loss, transfer, alpha=self.trainer.trade_off), loss, transfer)
-
-    def _both(self, source: Any, target: Any) -> Pass:
         backbone = self.classifier.backbone
         if self.trainer.joint:
-            x = backbone(joined(source, target))
+            x = backbone(torch.cat((source, target)))
         else:
-            x = joined(backbone(source), backbone(target))
-        return self.classifier.after_backbone(x)
+            x = torch.cat((backbone(source), backbone(target)))
+        features, logits = self.classifier.after_backbone(x)
+        n = len(source)
+        loss = functional.cross_entropy(logits[:n], labels)
+        transfer = self.trainer.transfer(
+            Pass(features[:n], logits[:n]), Pass(features[n:], logits[n:]), self.extra, step
+        )
+        return Losses(loss + self.trainer.trade_off * transfer, loss, transfer)
 
 
 def make_objective(
     trainer: Trainer, backbone: Any, n_features: int, n_classes: int, *, width: int
 ) -> Objective:
-    """A new network and what is trained along with it; weights are drawn from torch's generator."""
+    """A new network with its loss; weights are drawn from torch's generator."""
     classifier = Classifier(backbone, n_features, n_classes, trainer=trainer, width=width)
     return Objective(classifier, trainer, trainer.extra(classifier.width, n_classes))

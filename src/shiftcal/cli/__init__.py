@@ -1,5 +1,5 @@
 """The command line: :mod:`shiftcal.cli.main` and one file per command.
 
-A command takes options and returns a :class:`~shiftcal.cli._report.Report`; only ``main`` prints.
+A command takes options and returns a :class:`~shiftcal.cli.output.Report`; only ``main`` prints.
 What a command needs of the library is imported inside it, so that ``--help`` is quick.
 """

@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shiftcal.cli import _tables
-from shiftcal.cli._groups import file_of, read_groups
-from shiftcal.cli._inputs import adapt_to, check_order, check_output, naming, read_target
-from shiftcal.cli._named import TargetFile, one_target
-from shiftcal.cli._options import Json
-from shiftcal.cli._report import Report
-from shiftcal.cli._same_model import warn_of_another_model
-from shiftcal.cli._streams import progress
+from shiftcal.cli import output as _tables
+from shiftcal.cli.inputs import (
+    adapt_to,
+    check_order,
+    check_output,
+    read_target,
+    warn_of_another_model,
+    written,
+)
+from shiftcal.cli.options import Json, Normalize, TargetFile, file_of, one_target, read_groups
+from shiftcal.cli.output import Report, printable, progress
 from shiftcal.errors import FileError, InputError
+from shiftcal.files import naming
 
 if TYPE_CHECKING:
     from shiftcal.grouping import GroupedSelection
@@ -45,6 +49,7 @@ def apply(
         typer.Option(
             "--output",
             "-o",
+            callback=written,
             metavar="FILE",
             help="Where to write the calibrated scores: .npz, .csv, .parquet or .safetensors; "
             "must be given unless TARGET holds statistics.",
@@ -63,17 +68,19 @@ def apply(
     save_adapted: Annotated[
         Path | None,
         typer.Option(
+            callback=written,
             metavar="FILE",
             help="Write the method as it is adapted to TARGET there, as JSON: `shiftcal export` "
             "takes it along as it is.",
         ),
     ] = None,
+    normalize: Normalize = False,
     as_json: Json = False,
 ) -> Report:
     """Calibrate a target, and say which surrogate set it resembles."""
     target = one_target(place, target_file)
     _refuse_swapped(method, target, output)
-    _check_save(save_adapted, groups, [method, target, *([output] if output else [])])
+    _check_save(save_adapted, groups, [method, target])
     if target.suffix.lower() == ".json":
         _refuse_groups(groups, target)
         return _to_statistics(method, target, output, save_adapted, as_json=as_json)
@@ -83,7 +90,10 @@ def apply(
     chosen: GroupedSelection | None = None
     with progress(f"calibrating {target}"):
         fitted = _load(method)
-        scores = read_target(target, n_classes=fitted.n_classes_, classes=fitted.class_names_)
+        scores = read_target(
+            target,
+            n_classes=fitted.n_classes_, classes=fitted.class_names_, normalize=normalize,
+        )  # fmt: skip
         warn_of_another_model(fitted, method, target)
         of_rows = None if groups is None else read_groups(groups, scores)
         logits, values = adapt_to(fitted, scores)
@@ -102,7 +112,7 @@ def apply(
 
     assert fitted.selection_ is not None
     document = {
-        "method": fitted.name(),
+        "method": fitted.name,
         "method_file": method,
         "target": target,
         "output": output,
@@ -114,7 +124,11 @@ def apply(
         "selection": fitted.selection_.to_dict(),
         "groups": None if chosen is None else _without_everything(chosen),
     }
-    text = _text(document) if chosen is None else _text_of_groups(document, chosen)
+    text = (
+        _text(printable(document))
+        if chosen is None
+        else _text_of_groups(printable(document), chosen)
+    )
     return Report("apply", document, text, as_json)
 
 
@@ -152,7 +166,7 @@ def _to_statistics(
 ) -> Report:
     """What a method chooses for a target of which only statistics are there."""
     from shiftcal.methods.sac import SAC
-    from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
+    from shiftcal.scoring.statistics import ScoreStatistics
 
     if output is not None:
         raise InputError(
@@ -162,7 +176,7 @@ def _to_statistics(
     fitted, statistics = _load(method), ScoreStatistics.read(target)
     if not isinstance(fitted, SAC):
         raise InputError(
-            f"statistics of a target are enough for sac alone; {method} holds {fitted.name()!r}. "
+            f"statistics of a target are enough for sac alone; {method} holds {fitted.name!r}. "
             "Name a scores file of the target."
         )
     with naming(target):
@@ -172,7 +186,7 @@ def _to_statistics(
     if save_adapted is not None:
         fitted.save(save_adapted)
     document = {
-        "method": fitted.name(),
+        "method": fitted.name,
         "method_file": method,
         "target": target,
         "output": None,
@@ -184,7 +198,7 @@ def _to_statistics(
         "selection": selection.to_dict(),
         "groups": None,
     }
-    return Report("apply", document, _text(document), as_json)
+    return Report("apply", document, _text(printable(document)), as_json)
 
 
 def _refuse_groups(groups: str | None, target: Path) -> None:
@@ -200,8 +214,13 @@ def _without_everything(chosen: GroupedSelection) -> dict[str, Any]:
 
 
 def _refuse_swapped(method: Path, target: Path, output: Path | None) -> None:
-    from shiftcal.scores._read import READABLE
+    from shiftcal.scores.formats import READABLE
 
+    if method.is_dir():
+        raise FileError(
+            f"{method} is a folder, and METHOD must be a file with a fitted method. Fit one first: "
+            f"shiftcal fit --method sac --bank {method} -o sac.json"
+        )
     if method.suffix.lower() in READABLE and target.suffix.lower() == ".json":
         raise InputError(
             f"METHOD and TARGET look swapped: {method} is named as a scores file, and {target} as "
@@ -210,13 +229,13 @@ def _refuse_swapped(method: Path, target: Path, output: Path | None) -> None:
 
 
 def _load(path: Path) -> Method:
-    from shiftcal._persistence import load
     from shiftcal.methods import Method
+    from shiftcal.persistence import load
 
     fitted = load(path)
     if not isinstance(fitted, Method):
         raise FileError(
-            f"{path} holds the {fitted.kind} {fitted.name()!r}, not a method. "
+            f"{path} holds the {fitted.kind} {fitted.name!r}, not a method. "
             "Write one with `shiftcal fit`."
         )
     return fitted

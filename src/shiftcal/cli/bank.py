@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shiftcal.cli import _tables
-from shiftcal.cli._accuracy import Judged, judged, warn_of_odd
-from shiftcal.cli._called import pasted
-from shiftcal.cli._corruptions import blaming_functions, choose_corruptions, parse_severities
-from shiftcal.cli._options import FrostPhotos, ImageSeed, Json, Table
-from shiftcal.cli._report import Report
-from shiftcal.cli._scoring import (
+from shiftcal.cli import output as _tables
+from shiftcal.cli.inputs import Judged, judged, warn_of_odd, written
+from shiftcal.cli.options import (
+    FrostPhotos,
+    ImageSeed,
+    Json,
+    Table,
+    blaming_functions,
+    choose_corruptions,
+    parse_severities,
+)
+from shiftcal.cli.output import Report, pasted, printable, stdout_kept_for_results
+from shiftcal.cli.scoring import (
     Address,
     BatchSize,
     CacheFolder,
@@ -34,7 +40,6 @@ from shiftcal.cli._scoring import (
     reporting,
     told_of_bad,
 )
-from shiftcal.cli._streams import stdout_kept_for_results
 
 if TYPE_CHECKING:
     from shiftcal.surrogates.build import Built
@@ -44,7 +49,10 @@ def bank(
     model: ModelSpec,
     images: ImagesSpec,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the bank.")
+        Path,
+        typer.Option(
+            "--output", "-o", callback=written, metavar="DIR", help="Folder for the bank."
+        ),
     ],
     corruption: Annotated[
         list[str] | None,
@@ -70,6 +78,14 @@ def bank(
             help="Which sets keep the features of a model that gives them.",
         ),
     ] = "clean",
+    relabel: Annotated[
+        bool,
+        typer.Option(
+            "--relabel",
+            help="Put other labels or classes for the same images into a finished bank; nothing is "
+            "scored again.",
+        ),
+    ] = False,
     batch_size: BatchSize = None,
     engine: EngineName = "local",
     workers: Workers = None,
@@ -85,15 +101,14 @@ def bank(
     severities = parse_severities(severity)
     refuse_inside(images, [output])
     from shiftcal.scoring.engines import engine_of
-    from shiftcal.surrogates.build import build_bank
-    from shiftcal.surrogates.conditions import conditions_of
-    from shiftcal.surrogates.synthesize import Options
+    from shiftcal.surrogates.build import Options, build_bank, conditions_of
 
     options = Options(
         seed=seed,
         table=table,
         dtype=dtype,
         features=features,
+        relabel=relabel,
         engine=engine_of(
             engine,
             workers=workers,
@@ -117,7 +132,9 @@ def bank(
         )
     bad = told_of_bad(built.left_out, skip=skip_bad)
     document = {"model": model, "images": images, "bank": output, **_document(built)}
-    return Report("bank", document, _text(built, document, last=not bad), as_json, bad_input=bad)
+    return Report(
+        "bank", document, _text(built, printable(document), last=not bad), as_json, bad_input=bad
+    )
 
 
 def _document(built: Built) -> dict[str, Any]:
@@ -147,14 +164,14 @@ def _text(built: Built, document: dict[str, Any], *, last: bool) -> str:
     kept = f", {there} {'was' if there == 1 else 'were'} there already" if there else ""
     bad = f"\nleft out  {_tables.count_of(len(built.left_out))}" if built.left_out else ""
     fit = ["shiftcal", "fit", "--method", "sac", "--bank", str(built.folder), "-o", "sac.json"]
-    end = f"\n\nnext      {pasted(fit)}"
+    end = f"\n\nnext      {printable(pasted(fit))}"
     return (
         f"model     {document['model']}\n"
         f"images    {document['images']}\n"
         f"input     {_in_short(document['preprocessing'])}\n"
         f"sets      {len(built.sets)}: {added}{kept}\n"
         f"scored    {_tables.count_of(built.computed)} in this run{bad}\n"
-        f"bank      {built.folder}\n\n"
+        f"bank      {printable(built.folder)}\n\n"
         f"{_table(document['sets'])}{end if last else ''}"
     )
 

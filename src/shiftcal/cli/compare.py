@@ -3,42 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shiftcal.cli import _tables
-from shiftcal.cli._inputs import (
+from shiftcal.cli import output as _tables
+from shiftcal.cli.inputs import (
     NEEDS_MIXED,
+    Judge,
     adapt_to,
     lacking_features,
+    method_names,
     read_bank,
     read_target,
 )
-from shiftcal.cli._judging import Judge
-from shiftcal.cli._listing import method_names
-from shiftcal.cli._named import BankPlace, TargetFile, TargetLabels, TargetPlace, named
-from shiftcal.cli._options import (
+from shiftcal.cli.options import (
     Bank,
+    BankPlace,
     Binning,
     Bins,
     BootstrapSeed,
     Json,
     Level,
+    Normalize,
     Resamples,
     SourceTrain,
     Surrogates,
+    TargetFile,
+    TargetLabels,
+    TargetPlace,
+    named,
 )
-from shiftcal.cli._report import Report
-from shiftcal.cli._streams import progress
+from shiftcal.cli.output import Report, printable, progress
 from shiftcal.errors import InputError, ShiftcalError
 
 if TYPE_CHECKING:
-    from shiftcal._types import Floats
     from shiftcal.methods import Method
     from shiftcal.scores import Scores
     from shiftcal.surrogates import SurrogateBank
+    from shiftcal.types import Floats
 
 _WITHOUT_INTERVAL = ("nll", "brier", "accuracy")
 
@@ -60,6 +63,7 @@ def compare(
     level: Level = 0.95,
     resamples: Resamples = 1000,
     seed: BootstrapSeed = 0,
+    normalize: Normalize = False,
     as_json: Json = False,
 ) -> Report:
     """Put every method that the given files allow into one table."""
@@ -70,14 +74,15 @@ def compare(
         (bank_place, target_place),
         bank=bank, surrogates=surrogate, target=target, source_train=source_train,
     )  # fmt: skip
-    from shiftcal.scores import read_features, read_labels
+    from shiftcal.scores import read_features
 
     file = files.must_have_target()
-    sets = read_bank(files.bank, files.surrogates)
-    scores = read_target(file, n_classes=sets.n_classes, classes=sets.classes)
+    sets = read_bank(files.bank, files.surrogates, normalize=normalize)
+    scores = read_target(
+        file,
+        n_classes=sets.n_classes, classes=sets.classes, normalize=normalize, labels=labels,
+    )  # fmt: skip
     scores.logits()  # a target that cannot be used is an error, not a reason to skip a method
-    if labels is not None:
-        scores = replace(scores, labels=read_labels(labels, scores))
     features = None if files.source_train is None else read_features(files.source_train)
     results: list[dict[str, Any]] = []
     missing: dict[str, str] = {}
@@ -94,22 +99,23 @@ def compare(
         "labels": labels,
         "n_sets": len(sets),
         "n_bins": bins,
-        "binning": binning,
+        "binning": judge.binning,
         "level": level,
         "n_resamples": resamples,
         "seed": seed,
         "methods": results,
         "missing": missing,
     }
-    return Report("compare", document, _text(document, judge), as_json)
+    return Report("compare", document, _text(printable(document), judge), as_json)
 
 
 def _wanted(asked: list[str]) -> list[str]:
     """Which methods; mistyped names are told before files are read."""
     from shiftcal import methods
 
-    chosen = {methods.get(name).name() for name in asked}
-    return [name for name in method_names() if name in chosen or not asked]
+    chosen = {methods.get(name).name: name for name in asked}
+    listed = [name for name in method_names() if name in chosen or not asked]
+    return [*listed, *(name for key, name in chosen.items() if key not in listed)]
 
 
 def _try_method(
@@ -128,7 +134,7 @@ def _try_method(
     probs = method.predict_proba(values)
     assert method.selection_ is not None
     result = {
-        "method": name,
+        "method": method.name,
         "mean_confidence": probs.max(axis=1).mean(),
         "selection": method.selection_.to_dict(),
         "metrics": None,

@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shiftcal.cli._corruptions import blaming_functions, choose_corruptions, parse_severities
-from shiftcal.cli._options import Crop, FrostPhotos, ImageSeed, Json, Resize, Table
-from shiftcal.cli._report import Report
+from shiftcal.cli.options import (
+    Crop,
+    FrostPhotos,
+    ImageSeed,
+    Json,
+    Resize,
+    Table,
+    blaming_functions,
+    choose_corruptions,
+    parse_severities,
+)
+from shiftcal.cli.output import Report, printable
 from shiftcal.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,7 +39,7 @@ def corrupt(
         typer.Option(
             metavar="NAME",
             help="A corruption, several as fog,contrast, all, or module:function for your own; "
-            "`shiftcal methods` lists them. Repeatable.",
+            "`shiftcal list` lists them. Repeatable.",
         ),
     ],
     place: Annotated[
@@ -51,7 +60,7 @@ def corrupt(
     table: Table = "auto",
     seed: ImageSeed = 0,
     labels: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Labels (.npy) of an .npy file of images.")
+        Path | None, typer.Option(metavar="FILE", help="Labels of an array of images.")
     ] = None,
     frost_photos: FrostPhotos = None,
     resize: Resize = None,
@@ -77,7 +86,7 @@ def corrupt(
     target = _one_of(place, output)
     severities = parse_severities(severity)
     corruptions = choose_corruptions(corruption, frost_photos)
-    from shiftcal.corruptions._progress import bar
+    from shiftcal.corruptions.base import bar
     from shiftcal.surrogates.image_sets import corrupt_files
 
     with blaming_functions(), bar(f"corrupting {source.name}", shown=None) as step:
@@ -112,7 +121,7 @@ def corrupt(
     return Report(
         "corrupt",
         document,
-        _text(target, document, outcome),
+        _text(printable(target), printable(document), outcome),
         as_json,
         bad_input=f"{bad} --skip-bad accepts that." if outcome.bad and not skip_bad else "",
     )

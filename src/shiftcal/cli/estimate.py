@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shiftcal.cli import _tables
-from shiftcal.cli._inputs import read_bank, read_target
-from shiftcal.cli._listing import method_names
-from shiftcal.cli._named import BankPlace, TargetFile, TargetLabels, TargetPlace, named
-from shiftcal.cli._options import Bank, Json, Level, Surrogates
-from shiftcal.cli._report import Report
-from shiftcal.cli._streams import progress
+from shiftcal.cli import output as _tables
+from shiftcal.cli.inputs import method_names, read_bank, read_target
+from shiftcal.cli.options import (
+    Bank,
+    BankPlace,
+    Json,
+    Level,
+    Normalize,
+    Surrogates,
+    TargetFile,
+    TargetLabels,
+    TargetPlace,
+    named,
+)
+from shiftcal.cli.output import Report, printable, progress
 from shiftcal.errors import InputError, ShiftcalError
+from shiftcal.registry import ESTIMATORS, is_own
 
 if TYPE_CHECKING:
-    from shiftcal._types import Labels
     from shiftcal.estimates import AccuracyEstimator
     from shiftcal.scores import Scores
     from shiftcal.surrogates import SurrogateBank
@@ -42,19 +49,23 @@ def estimate(
     ] = None,
     level: Level = 0.95,
     labels: TargetLabels = None,
+    normalize: Normalize = False,
     as_json: Json = False,
 ) -> Report:
     """Estimate the accuracy on an unlabelled target, with intervals."""
-    from shiftcal._checks import check_fraction
+    from shiftcal.checks import check_fraction
 
     check_fraction(level, name="--level")
     names = _names(estimator or [])
     files = named((bank_place, target_place), bank=bank, surrogates=surrogate, target=target)
     file = files.must_have_target()
-    sets = read_bank(files.bank, files.surrogates)
-    scores = read_target(file, n_classes=sets.n_classes, classes=sets.classes)
+    sets = read_bank(files.bank, files.surrogates, normalize=normalize)
+    scores = read_target(
+        file,
+        n_classes=sets.n_classes, classes=sets.classes, normalize=normalize, labels=labels,
+    )  # fmt: skip
     logits = scores.logits()  # a target that cannot be used is an error, not a reason to skip
-    truth = _truth(scores, labels)
+    truth = scores.labels
     accuracy = None if truth is None else float((logits.argmax(axis=1) == truth).mean())
     results: list[dict[str, Any]] = []
     missing: dict[str, str] = {}
@@ -80,7 +91,7 @@ def estimate(
         "estimates": results,
         "missing": missing,
     }
-    return Report("estimate", document, _text(document), as_json)
+    return Report("estimate", document, _text(printable(document)), as_json)
 
 
 def _names(asked: list[str]) -> list[str]:
@@ -89,10 +100,10 @@ def _names(asked: list[str]) -> list[str]:
 
     if asked:
         for name in asked:
-            first, colon, method = name.partition(":")
-            if colon and estimates.get(first).name() != _BY_METHOD:
+            first, method = _parts(name)
+            if method and estimates.get(first).name != _BY_METHOD:
                 raise InputError(f"{first} is made of no method; got {name!r}. Say {first}.")
-            if colon:
+            if method:
                 methods.get(method)
             estimates.get(first)
         return list(dict.fromkeys(asked))
@@ -101,6 +112,13 @@ def _names(asked: list[str]) -> list[str]:
     # for every corruption.
     useful = [m for m in method_names() if not _needs_more(m) and m != "rehearsal"]
     return own + [f"{_BY_METHOD}:{name}" for name in useful]
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """The estimator and the method of ``mean-confidence:sac``; others have no method."""
+    first, _, method = name.partition(":")
+    named = ESTIMATORS.canonical(first) in ESTIMATORS.names()
+    return (first, method) if named or not is_own(name) else (name, "")
 
 
 def _needs_more(method: str) -> bool:
@@ -114,7 +132,7 @@ def _needs_more(method: str) -> bool:
 def _make(name: str, *, input: str) -> AccuracyEstimator:
     from shiftcal import estimates
 
-    first, _, method = name.partition(":")
+    first, method = _parts(name)
     settings = {"method": method} if method else {}
     made: AccuracyEstimator = estimates.get(first)(input=input, **settings)
     return made
@@ -125,14 +143,6 @@ def _try_estimator(
 ) -> dict[str, Any]:
     found = _make(name, input=sets.input).fit(sets).estimate(target, level=level)
     return {**found.to_dict(), "estimator": name}
-
-
-def _truth(scores: Scores, labels: Path | None) -> Labels | None:
-    if labels is None:
-        return scores.labels
-    from shiftcal.scores import read_labels
-
-    return read_labels(labels, scores)
 
 
 def _text(document: dict[str, Any]) -> str:

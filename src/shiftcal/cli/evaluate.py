@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shiftcal.cli import _tables
-from shiftcal.cli._inputs import probabilities_of
-from shiftcal.cli._judging import Judge
-from shiftcal.cli._options import Binning, Bins, BootstrapSeed, Json, Level, Resamples
-from shiftcal.cli._report import Report
-from shiftcal.cli._streams import progress
+from shiftcal.cli import output as _tables
+from shiftcal.cli.inputs import Judge, probabilities_of
+from shiftcal.cli.options import Binning, Bins, BootstrapSeed, Json, Level, Normalize, Resamples
+from shiftcal.cli.output import Report, printable, progress
 from shiftcal.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,8 +29,8 @@ def evaluate(
         typer.Option(
             metavar="FILE",
             help="Labels if the scores file has none, or others than its own: .npy, .npz "
-            "(labels, ids), .csv or .parquet (label, id), or a scores file with labels. Joined by "
-            "ids where both files have them.",
+            "(labels, ids), .txt, .csv or .parquet (label, and file, path or id), or a scores file "
+            "with labels. Joined by these names where it has them, which SCORES must then have.",
         ),
     ] = None,
     labelled_only: Annotated[
@@ -46,7 +44,7 @@ def evaluate(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Another metric to show, or all; `shiftcal methods` lists them. Repeatable.",
+            help="Another metric to show, or all; `shiftcal list` lists them. Repeatable.",
         ),
     ] = None,
     bins: Bins = 15,
@@ -57,6 +55,7 @@ def evaluate(
     level: Level = 0.95,
     resamples: Resamples = 1000,
     seed: BootstrapSeed = 0,
+    normalize: Normalize = False,
     max_ece: Annotated[
         float | None,
         typer.Option(
@@ -72,7 +71,7 @@ def evaluate(
     _check_gate(max_ece)
     from shiftcal.scores import read_scores
 
-    everything = read_scores(scores)
+    everything = read_scores(scores, normalize=normalize)
     given = _labelled(scores, everything, labels, only=labelled_only)
     truth = given.labels
     assert truth is not None
@@ -90,7 +89,7 @@ def evaluate(
         "n_classes": given.k,
         "input": given.input,
         "n_bins": bins,
-        "binning": binning,
+        "binning": judge.binning,
         "level": level,
         "n_resamples": resamples,
         "seed": seed,
@@ -99,19 +98,21 @@ def evaluate(
         "bins": None if bin_table is None else bin_table.to_dict(),
         "gate": None if max_ece is None else {"max_ece": max_ece, "passed": ece <= max_ece},
     }
-    text = "\n\n".join([_text(document, judge), *([str(bin_table)] if bin_table else [])])
+    text = "\n\n".join(
+        [_text(printable(document), judge), *([str(bin_table)] if bin_table else [])]
+    )
     failed = max_ece is not None and ece > max_ece
     gate = f"ECE {ece:.4g} is larger than --max-ece {max_ece:g}." if failed else ""
     return Report("evaluate", document, text, as_json, failed_gate=gate)
 
 
 def _metric_names(asked: list[str]) -> list[str]:
-    from shiftcal import metrics
+    from shiftcal.registry import METRICS
 
-    wanted = metrics.names() if "all" in asked else asked
+    wanted = METRICS.names() if "all" in asked else asked
     for name in wanted:
-        metrics.get(name)  # a mistyped name is told before files are read
-    return list(dict.fromkeys([*ALWAYS, *(name.replace("_", "-") for name in wanted)]))
+        METRICS.get(name)  # a mistyped name is told before files are read
+    return list(dict.fromkeys([*ALWAYS, *(METRICS.canonical(name) for name in wanted)]))
 
 
 def _check_gate(max_ece: float | None) -> None:

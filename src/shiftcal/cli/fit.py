@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shiftcal.cli import _tables
-from shiftcal.cli._inputs import (
-    NEEDS_MIXED,
-    check_output,
-    lacking_features,
-    read_bank,
+from shiftcal.cli import output as _tables
+from shiftcal.cli.inputs import NEEDS_MIXED, check_output, lacking_features, read_bank
+from shiftcal.cli.options import (
+    Bank,
+    BankPlace,
+    Json,
+    Normalize,
+    SourceTrain,
+    Surrogates,
+    choose_settings,
+    named,
+    shown_settings,
 )
-from shiftcal.cli._named import BankPlace, named
-from shiftcal.cli._options import Bank, Json, SourceTrain, Surrogates
-from shiftcal.cli._report import Report
-from shiftcal.cli._settings import choose_settings, shown_settings
-from shiftcal.cli._streams import progress
+from shiftcal.cli.output import Report, printable, progress
 from shiftcal.errors import FileError, InputError
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 def fit(
     method: Annotated[
-        str, typer.Option(metavar="NAME", help="Method to fit; `shiftcal methods` lists them.")
+        str, typer.Option(metavar="NAME", help="Method to fit; `shiftcal list` lists them.")
     ],
     output: Annotated[
         Path,
@@ -67,6 +69,7 @@ def fit(
             "after 'map.', such as map.n_bins=7 (--map histogram). Repeatable.",
         ),
     ] = None,
+    normalize: Normalize = False,
     as_json: Json = False,
 ) -> Report:
     """Fit a method on labelled surrogate sets and save it."""
@@ -74,11 +77,11 @@ def fit(
 
     cls = methods.get(method)
     if cls.uses_mixed:
-        raise InputError(f"{cls.name()} {NEEDS_MIXED}")
+        raise InputError(f"{cls.name} {NEEDS_MIXED}")
     options = {"map": map_, "distance": distance, "peek": peek, "seed": seed}
     settings = choose_settings(cls, options, set_ or [])
     if source_train is not None and not cls.uses_features:
-        raise InputError(f"{cls.name()} uses no features. Leave --source-train out.")
+        raise InputError(f"{cls.name} uses no features. Leave --source-train out.")
     files = named((bank_place,), bank=bank, surrogates=surrogate, source_train=source_train)
     check_output(output, inputs=files.all())
     if output.suffix.lower() != ".json":
@@ -88,17 +91,17 @@ def fit(
         )
     from shiftcal.scores import read_features
 
-    sets = read_bank(files.bank, files.surrogates)
+    sets = read_bank(files.bank, files.surrogates, normalize=normalize)
     features = None if source_train is None else read_features(source_train)
     lacking = lacking_features(source=features, clean=sets.clean.features)
     if cls.uses_features and lacking:
-        raise InputError(f"{cls.name()} needs {lacking}. Later it needs those of the target too.")
+        raise InputError(f"{cls.name} needs {lacking}. Later it needs those of the target too.")
     fitted: Method = cls(input=sets.input, **settings)
     with progress(f"fitting {method}"):
         fitted.fit(sets, source_features=features)
     fitted.save(output)
     document = _document(fitted, sets, output)
-    return Report("fit", document, _text(document), as_json)
+    return Report("fit", document, _text(printable(document)), as_json)
 
 
 def _document(fitted: Method, sets: SurrogateBank, output: Path) -> dict[str, Any]:
@@ -106,7 +109,7 @@ def _document(fitted: Method, sets: SurrogateBank, output: Path) -> dict[str, An
 
     own = getattr(fitted, "map_", None)
     return {
-        "method": fitted.name(),
+        "method": fitted.name,
         "output": output,
         "input": fitted.input,
         "n_classes": fitted.n_classes_,

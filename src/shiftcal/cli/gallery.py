@@ -7,15 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shiftcal.cli._corruptions import blaming_functions, choose_corruptions
-from shiftcal.cli._inputs import check_output, naming
-from shiftcal.cli._options import Crop, FrostPhotos, ImageSeed, Json, Table
-from shiftcal.cli._report import Report
-from shiftcal.cli._streams import progress
+from shiftcal.cli.inputs import check_output
+from shiftcal.cli.options import (
+    Crop,
+    FrostPhotos,
+    ImageSeed,
+    Json,
+    Table,
+    blaming_functions,
+    choose_corruptions,
+)
+from shiftcal.cli.output import Report, printable, progress
 from shiftcal.errors import FileError, InputError
+from shiftcal.files import naming
 
 if TYPE_CHECKING:
-    from shiftcal._types import Images
+    from shiftcal.types import Images
 
 _FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
     ".png": ("png", {"optimize": True}),
@@ -66,7 +73,7 @@ def gallery(
 ) -> Report:
     """Draw an image under all corruptions, or one at all severities."""
     _check(image, output, corruption, others=severity is not None or paper)
-    from shiftcal.corruptions._corrupt import check_table
+    from shiftcal.corruptions.images import check_table
     from shiftcal.report import gallery as figures
 
     chosen = choose_corruptions([corruption or "all"], frost_photos)
@@ -98,7 +105,7 @@ def gallery(
         "table": strengths,
         "seed": seed,
     }
-    text = f"{len(tiles)} pictures of {width} x {height} pixels written to {output}"
+    text = f"{len(tiles)} pictures of {width} x {height} pixels written to {printable(output)}"
     return Report("gallery", document, text, as_json)
 
 
@@ -116,7 +123,7 @@ def _check(image: Path, output: Path, corruption: str | None, *, others: bool) -
 
 
 def _read(image: Path, resize: int | None, crop: int | None) -> Images:
-    from shiftcal._checks import check_images
+    from shiftcal.checks import check_images
     from shiftcal.datasets.image_files import check_size, read_image
 
     check_size(resize, name="--resize")
@@ -130,7 +137,7 @@ def _read(image: Path, resize: int | None, crop: int | None) -> Images:
 
 
 def _write(figure: Any, output: Path) -> None:
-    from shiftcal._files import atomic_write
+    from shiftcal.files import atomic_write
 
     kind, options = _FORMATS[output.suffix.lower()]
     with atomic_write(output) as temporary:

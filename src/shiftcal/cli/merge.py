@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shiftcal.cli import _tables
-from shiftcal.cli._inputs import check_output, check_replaced
-from shiftcal.cli._options import Json
-from shiftcal.cli._report import Report
-from shiftcal.cli._streams import progress
+from shiftcal.cli import output as _tables
+from shiftcal.cli.inputs import check_output, check_replaced
+from shiftcal.cli.options import Json
+from shiftcal.cli.output import Report, printable, progress
 from shiftcal.errors import InputError
 
 if TYPE_CHECKING:
-    from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
+    from shiftcal.scoring.statistics import ScoreStatistics
 
 
 def merge(
@@ -53,8 +52,7 @@ def merge(
     check_output(output, inputs=parts)
     check_replaced(output, holds="statistics" if only else "scores")
     with progress(f"merging {_tables.count_of(len(parts), 'part')}"):
-        from shiftcal.scoring.merging.merge import merge_scores, merge_statistics
-        from shiftcal.scoring.merging.parts import find_parts
+        from shiftcal.scoring.merge import find_parts, merge_scores, merge_statistics
 
         found = find_parts(parts)
         if only:
@@ -72,7 +70,7 @@ def merge(
         "mean_confidence": total.mean_confidence,
         "metrics": _metrics(total),
     }
-    return Report("merge", document, _text(document), as_json)
+    return Report("merge", document, _text(printable(document)), as_json)
 
 
 def _check_suffix(output: Path, *, only: bool) -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shiftcal.cli import _tables
-from shiftcal.cli._options import Json
-from shiftcal.cli._report import Report
-from shiftcal.cli._scoring import (
+from shiftcal.cli import output as _tables
+from shiftcal.cli.inputs import written
+from shiftcal.cli.options import Json
+from shiftcal.cli.output import Report, complain, complain_at_length, stdout_kept_for_results
+from shiftcal.cli.scoring import (
     Address,
     CacheFolder,
     CpusPerWorker,
@@ -24,14 +24,84 @@ from shiftcal.cli._scoring import (
     refuse_inside,
     reporting,
 )
-from shiftcal.cli._streams import complain, complain_at_length, stdout_kept_for_results
-from shiftcal.cli._study_plan import images_of, with_model
-from shiftcal.cli._study_text import document_of, text_of
 from shiftcal.errors import FileError, InputError, MissingData
 
 if TYPE_CHECKING:
-    from shiftcal.studies import Means
-    from shiftcal.studies.adapting.plan import AnyPlan
+    from shiftcal.report.tables import Cell, Column, Table
+    from shiftcal.studies import Done
+    from shiftcal.studies.plan import AnyPlan
+
+_PAGE = "report.md"
+
+
+def document_of(done: Done) -> dict[str, Any]:
+    """A finished run for programs."""
+    names = done.findings
+    return {
+        "folder": done.folder,
+        "report": done.folder / _PAGE,
+        "tables": [done.folder / "tables" / f"{name}.csv" for name in names.tables],
+        "figures": [done.folder / "figures" / f"{name}.png" for name in names.figures],
+        "images_scored": done.scored,
+        **({} if done.trained is None else {"trained": done.trained}),
+        "evaluated": done.evaluated,
+        "records": done.records,
+        "left_out": [each.strip() for each in done.missing],
+        "seconds": done.seconds,
+    }
+
+
+def text_of(done: Done) -> str:
+    """The same for people: the first table, and where the rest is."""
+    blocks = []
+    if done.findings.tables:
+        blocks.append(table_text(next(iter(done.findings.tables.values()))))
+    if done.missing:
+        blocks.append("left out, because it is missing:\n" + "\n".join(done.missing))
+    stages = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in done.seconds.items())
+    trained = [] if done.trained is None else [("trained", f"{done.trained:,} in this run")]
+    blocks.append(
+        _tables.facts(
+            [
+                ("scored", f"{_tables.count_of(done.scored)} in this run"),
+                *trained,
+                ("evaluated", f"{done.evaluated:,} of {done.records:,} in this run"),
+                ("seconds", stages),
+                ("report", str(done.folder / _PAGE)),
+            ]
+        )
+    )
+    return "\n\n".join(block for block in blocks if block)
+
+
+def table_text(table: Table) -> str:
+    """A table of a study in aligned columns, with its title and its note."""
+    header = [table.corner or "", *(_header(column) for column in table.columns)]
+    rows = [
+        [row.label, *(_cell(*pair) for pair in zip(row.cells, table.columns, strict=True))]
+        for row in table.rows
+    ]
+    words = [name for i, name in enumerate(header[1:]) if not table.is_text(i)]
+    grid = _tables.table(header, rows, right=words)
+    return "\n".join(part for part in (table.title, grid, table.note) if part)
+
+
+def _header(column: Column) -> str:
+    return f"{column.group} {column.header}" if column.group else column.header
+
+
+def _cell(cell: Cell, column: Column) -> str:
+    from shiftcal.report.tables import half_width, printed
+
+    if cell.value is None or isinstance(cell.value, str):
+        return cell.value or "-"
+    text = printed(cell.value, column.digits)
+    if cell.low is None or cell.high is None:
+        return text
+    half = half_width(cell.value, cell.low, cell.high, digits=column.digits)
+    ends = (printed(end, column.digits) for end in (cell.low, cell.high))
+    return f"{text} [{', '.join(ends)}]" if half is None else f"{text} ± {half}"
+
 
 _PLAN = "plan.toml"
 # Folders of which a run has one as soon as it has begun.
@@ -43,8 +113,8 @@ def reproduce(
         str | None,
         typer.Argument(
             metavar="STUDY",
-            help="A study by name (--list), a plan of your own (.toml), or the folder of a run, "
-            "whose tables and figures are made again from its stored scores.",
+            help="A study by name (--list), your own plan (.toml), or the folder of a run, whose "
+            "tables and figures are made again from its stored scores.",
         ),
     ] = None,
     data: Annotated[
@@ -53,22 +123,27 @@ def reproduce(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="DIR", help="Folder of the run; runs/STUDY if left out."
+            "--output",
+            "-o",
+            callback=written,
+            metavar="DIR",
+            help="Folder of the run; default: runs/STUDY.",
         ),
     ] = None,
     model: Annotated[
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="The model, as for `shiftcal bank`, for the plan's own; or the backbone, as for "
-            "`shiftcal adapt`.",
+            help="The model, as for `shiftcal bank`, instead of the plan's; or the backbone, as "
+            "for `shiftcal train`. Your own plan never loads a model that runs code or is "
+            "downloaded: name such a model here.",
         ),
     ] = None,
     skip_missing: Annotated[
         bool,
         typer.Option(
             "--skip-missing",
-            help="Run without natural targets, training images and domains that are not there.",
+            help="Run without natural targets, training images and domains that are missing.",
         ),
     ] = False,
     engine: EngineName = "local",
@@ -82,14 +157,11 @@ def reproduce(
     ] = False,
     show_plan: Annotated[
         bool,
-        typer.Option("--show-plan", help="Print the plan, to be copied and edited, and stop."),
-    ] = False,
-    estimate: Annotated[
-        bool, typer.Option("--estimate", help="Say how long it will take, and stop.")
+        typer.Option("--show-plan", help="Print the plan, to copy and edit, and stop."),
     ] = False,
     as_json: Json = False,
 ) -> Report:
-    """Run a study, from images to tables and figures. Run again, it goes on."""
+    """Run a study, from images to tables and figures. Run again, it resumes."""
     if list_studies:
         return _listed(as_json)
     if study is None:
@@ -99,11 +171,10 @@ def reproduce(
         )
     if show_plan:
         return _shown(study, as_json)
+    from shiftcal import studies
+    from shiftcal.numerics.jit import thread_count
     from shiftcal.scoring.engines import engine_of
-    from shiftcal.studies import Means
-    from shiftcal.studies.adapting.alone import check_alone
 
-    check_alone()
     where = engine_of(
         engine,
         workers=workers,
@@ -111,50 +182,40 @@ def reproduce(
         cpus_per_worker=cpus_per_worker,
         gpus_per_worker=gpus_per_worker,
     )
-    how = _How(
-        Means(engine=where, cache=cache, reporting=reporting()),
-        _evaluating(workers if engine == "local" else None),
-        skip_missing,
-    )
+    means = studies.Means(engine=where, cache=cache, reporting=reporting())
+    # Evaluation runs on this machine, whatever scores the images.
+    processes = (workers if engine == "local" else None) or thread_count()
     if _is_folder(study):
-        given = {
+        folder = Path(study)
+        options = {
             "--data": data,
             "-o": output,
             "--model": model,
             "--cache": cache,
             "--skip-missing": skip_missing,
-            "--estimate": estimate,
         }
-        return _rebuilt(Path(study), given, how, as_json)
-    plan = _plan(study, data, model)
-    folder = output or Path("runs", Path(study).stem)
-    _check_place(study, plan, folder)
-    run = _estimated if estimate else _reproduced
-    return run(plan, folder, how, as_json)
-
-
-@dataclass(frozen=True)
-class _How:
-    """By what means, in how many processes, and whether what is missing is left out."""
-
-    means: Means
-    workers: int
-    skip_missing: bool
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return {
-            "means": self.means,
-            "workers": self.workers,
-            "skip_missing": self.skip_missing,
-        }
-
-
-def _evaluating(workers: int | None) -> int:
-    """Processes that evaluate; they are of this machine, whatever scores the images."""
-    from shiftcal.numerics._threads import thread_count
-
-    return workers or thread_count()
+        useless = [option for option, value in options.items() if value]
+        if useless:
+            raise InputError(
+                f"{', '.join(useless)} must be left out: {folder} is the folder of a run, whose "
+                "tables and figures are made again from what is stored there. To run its plan "
+                f"again: shiftcal reproduce {folder / _PLAN} -o {folder}"
+            )
+        with _explained(), stdout_kept_for_results():
+            done = studies.rebuild(folder, means=means, workers=processes)
+        name = studies.Run(folder).plan.study
+    else:
+        text, origin = studies.plan_text(study)
+        # Absolute: scores are known by where their images are, wherever this is run from.
+        place = None if data is None else data.expanduser().absolute()
+        plan = studies.read_plan(text, data=place, where=origin, model=model)
+        folder, name = output or Path("runs", Path(study).stem), plan.study
+        _check_place(study, plan, folder)
+        with _explained(), stdout_kept_for_results():
+            done = studies.reproduce(
+                plan, folder, means=means, workers=processes, skip_missing=skip_missing
+            )
+    return Report("reproduce", {"study": name, **document_of(done)}, text_of(done), as_json)
 
 
 def _is_folder(study: str) -> bool:
@@ -168,8 +229,8 @@ def _listed(as_json: bool) -> Report:
 
     found = []
     for name in studies.names():
-        told = tomllib.loads(studies.plan_text(name)[0])
-        found.append({"name": name, "study": told["study"], "about": told["about"]})
+        plan = tomllib.loads(studies.plan_text(name)[0])
+        found.append({"name": name, "study": plan["study"], "about": plan["about"]})
     text = _tables.table(["study", "what it does"], [[f["name"], f["about"]] for f in found])
     return Report("reproduce", {"studies": found}, text, as_json)
 
@@ -181,18 +242,8 @@ def _shown(study: str, as_json: bool) -> Report:
     return Report("reproduce", {"plan": text}, text.rstrip("\n"), as_json)
 
 
-def _plan(study: str, data: Path | None, model: str | None) -> AnyPlan:
-    from shiftcal import studies
-
-    text, where = studies.plan_text(study)
-    # Said from the root: scores are known by where their images are, wherever this is run from.
-    given = None if data is None else data.expanduser().absolute()
-    plan = studies.read_plan(text, data=given, where=where)
-    return plan if model is None else with_model(plan, model)
-
-
 def _check_place(study: str, plan: AnyPlan, folder: Path) -> None:
-    """Refuse a folder where the run would spoil its own plan or images."""
+    """Reject a folder where the run would overwrite its own plan or images."""
     own = Path(study)
     in_it = own.is_file() and own.resolve() == (folder / _PLAN).resolve()
     if in_it and not any((folder / name).is_dir() for name in _BEGUN):
@@ -200,56 +251,35 @@ def _check_place(study: str, plan: AnyPlan, folder: Path) -> None:
             f"{folder} holds the plan itself, {study}, which the run would replace by a copy "
             "without its comments. Name another folder with -o."
         )
-    for spec in images_of(plan):
+    for spec in _images_of(plan):
         refuse_inside(spec, [folder])
 
 
-def _estimated(plan: AnyPlan, folder: Path, how: _How, as_json: bool) -> Report:
-    from shiftcal import studies
+def _images_of(plan: AnyPlan) -> Iterator[str]:
+    """Every text of images in it."""
+    from shiftcal.studies.plan import AdaptationPlan
 
-    with _explained(), stdout_kept_for_results():
-        found = studies.forecast(plan, folder, **how.options)
-    document = {"folder": folder, "estimate": {**asdict(found), "seconds": found.seconds}}
-    return Report("reproduce", document, str(found), as_json)
-
-
-def _reproduced(plan: AnyPlan, folder: Path, how: _How, as_json: bool) -> Report:
-    from shiftcal import studies
-
-    with _explained(), stdout_kept_for_results():
-        done = studies.reproduce(
-            plan, folder, **how.options, announce=lambda found: complain("note", str(found))
-        )
-    return Report("reproduce", {"study": plan.study, **document_of(done)}, text_of(done), as_json)
-
-
-def _rebuilt(folder: Path, given: dict[str, Any], how: _How, as_json: bool) -> Report:
-    from shiftcal import studies
-
-    useless = [option for option, value in given.items() if value]
-    if useless:
-        raise InputError(
-            f"{', '.join(useless)} must be left out: {folder} is the folder of a run, of which "
-            "tables and figures are made again from what is stored there. To run its plan again: "
-            f"shiftcal reproduce {folder / _PLAN} -o {folder}"
-        )
-    with _explained(), stdout_kept_for_results():
-        done = studies.rebuild(folder, means=how.means, workers=how.workers)
-    study = studies.Run(folder).plan.study
-    return Report("reproduce", {"study": study, **document_of(done)}, text_of(done), as_json)
+    if isinstance(plan, AdaptationPlan):
+        for domain in plan.domains:
+            for texts in domain.images:
+                yield from texts
+        return
+    yield from plan.data.images
+    yield from plan.data.train
+    for each in plan.shifts.sets:
+        yield from each.images
 
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Say at length what data is missing, and after Ctrl-C how to go on."""
+    """Explain at length what data is missing, and after Ctrl-C how to resume."""
     try:
         yield
     except MissingData as error:
         complain_at_length(f"{error}\n")
-        which = "what to get, and where to put it" if "To get it:" in str(error) else "what"
         raise MissingData(
-            f"the study was not run: data that it needs is not there. The lines above say {which}."
+            "the study was not run: data that it needs is missing. See the lines above."
         ) from error
     except KeyboardInterrupt:
-        complain("note", "the same command goes on where this one stopped.")
+        complain("note", "the same command resumes where this one stopped.")
         raise

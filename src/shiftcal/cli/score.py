@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shiftcal.cli import _tables
-from shiftcal.cli._accuracy import accuracy_of
-from shiftcal.cli._inputs import check_replaced
-from shiftcal.cli._options import Json
-from shiftcal.cli._report import Report
-from shiftcal.cli._scoring import (
+from shiftcal.cli import output as _tables
+from shiftcal.cli.inputs import accuracy_of, check_replaced, written
+from shiftcal.cli.options import Json
+from shiftcal.cli.output import Report, printable, stdout_kept_for_results
+from shiftcal.cli.scoring import (
     Address,
     BatchSize,
     CacheFolder,
@@ -35,7 +34,6 @@ from shiftcal.cli._scoring import (
     reporting,
     told_of_bad,
 )
-from shiftcal.cli._streams import stdout_kept_for_results
 from shiftcal.errors import InputError, InputWarning
 
 if TYPE_CHECKING:
@@ -49,7 +47,13 @@ def score(
     images: ImagesSpec,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="The scores file to write, best .npz."),
+        typer.Option(
+            "--output",
+            "-o",
+            callback=written,
+            metavar="FILE",
+            help="The scores file to write, best .npz.",
+        ),
     ] = None,
     model: Annotated[
         str | None,
@@ -81,6 +85,7 @@ def score(
     statistics: Annotated[
         Path | None,
         typer.Option(
+            callback=written,
             metavar="FILE",
             help="Write statistics of the rows, which can be merged, to this .json file; "
             "-o can be left out then.",
@@ -150,7 +155,7 @@ def score(
     return Report(
         "score",
         document,
-        _text(scored, document),
+        _text(scored, printable(document)),
         as_json,
         bad_input=told_of_bad(scored.left_out, skip=skip_bad),
     )
@@ -168,7 +173,7 @@ def _scored(
         drop_labels: Whether those are left aside.
     """
     from shiftcal.datasets import as_image_set
-    from shiftcal.scoring.labels import ForeignLabels
+    from shiftcal.scoring.work import ForeignLabels
 
     found = as_image_set(images)
     if drop_labels:
@@ -195,8 +200,8 @@ def _model(
         if spec is None:
             raise InputError("--model must be given, or --bank with the bank of a model.")
         return load_model(spec, batch_size, classes)
+    from shiftcal.surrogates.build import model_of_bank
     from shiftcal.surrogates.folder import read_document
-    from shiftcal.surrogates.same_model import model_of_bank
 
     names = None if classes is None else parse_classes(classes)
     made = model_of_bank(bank, None if spec is None else load_model(spec, batch_size), batch_size)

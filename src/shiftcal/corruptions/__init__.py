@@ -1,8 +1,9 @@
 """Corruptions: images in, the same images harder to recognise out.
 
-One file is one corruption, found by its file name: ``corruptions.names()`` lists them,
-``corruptions.get("pixelate")`` and ``corruptions.Pixelate`` give the class. Those of rows and texts
-are in :mod:`shiftcal.corruptions.tabular` and :mod:`shiftcal.corruptions.text`.
+``corruptions.names()`` lists them, ``corruptions.get("pixelate")`` and ``corruptions.Pixelate``
+give the class. Those of rows and texts are in :mod:`shiftcal.corruptions.tabular` and
+:mod:`shiftcal.corruptions.text`. Your own is a function or a subclass of :class:`Corruption`,
+named as ``package.module:Class``, or an entry point of ``shiftcal.corruptions``.
 """
 
 from __future__ import annotations
@@ -10,35 +11,32 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from shiftcal._registry import Registry
 from shiftcal.corruptions.base import Corruption
+from shiftcal.registry import CORRUPTIONS
 
 if TYPE_CHECKING:
     from shiftcal.corruptions import tabular, text
-    from shiftcal.corruptions._corrupt import corrupt
-    from shiftcal.corruptions._corrupt_inputs import as_input_corruption, corrupt_inputs
-    from shiftcal.corruptions._custom import Custom
-    from shiftcal.corruptions._custom_inputs import CustomInputs
-    from shiftcal.corruptions._input_corruption import InputCorruption
-    from shiftcal.corruptions._resolve import as_corruption
-    from shiftcal.corruptions._strengths import Strengths
+    from shiftcal.corruptions.images import Custom, Strengths, as_corruption, corrupt
+    from shiftcal.corruptions.inputs import (
+        CustomInputs,
+        InputCorruption,
+        as_input_corruption,
+        corrupt_inputs,
+    )
 
-_registry: Registry[Corruption] = Registry(
-    "shiftcal.corruptions", "corruption", Corruption, space="_"
-)
-names = _registry.names
-get = _registry.get
+names = CORRUPTIONS.names
+get = CORRUPTIONS.get
 
-# Public name -> the file it is taken from, when it is first asked for.
+# Public name -> the module it is imported from on first use.
 _WHERE = {
-    "Custom": "_custom",
-    "CustomInputs": "_custom_inputs",
-    "InputCorruption": "_input_corruption",
-    "Strengths": "_strengths",
-    "as_corruption": "_resolve",
-    "as_input_corruption": "_corrupt_inputs",
-    "corrupt": "_corrupt",
-    "corrupt_inputs": "_corrupt_inputs",
+    "Custom": "images",
+    "CustomInputs": "inputs",
+    "InputCorruption": "inputs",
+    "Strengths": "images",
+    "as_corruption": "images",
+    "as_input_corruption": "inputs",
+    "corrupt": "images",
+    "corrupt_inputs": "inputs",
 }
 
 __all__ = [
@@ -64,11 +62,10 @@ def __getattr__(name: str) -> Any:
         return globals().setdefault(name, getattr(module, name))
     if name in ("tabular", "text"):
         return importlib.import_module(f"shiftcal.corruptions.{name}")
-    by_class = {file.replace("_", " ").title().replace(" ", ""): file for file in names()}
-    if name in by_class:
-        return get(by_class[name])
+    if name in CORRUPTIONS.classes:
+        return get(CORRUPTIONS.classes[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *(get(name).__name__ for name in names())]
+    return [*__all__, *CORRUPTIONS.classes]

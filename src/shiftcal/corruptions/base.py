@@ -1,20 +1,43 @@
-"""The contract of a corruption."""
+"""The contract of a corruption, its random stream, and the loop that runs it over a batch."""
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import inspect
 import re
+import sys
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal._types import Images
+from shiftcal.checks import check_count
+from shiftcal.errors import InputError
+from shiftcal.numerics.jit import share
+from shiftcal.registry import CORRUPTIONS, default_name
+from shiftcal.types import Images
 
 Setting: TypeAlias = tuple[float, ...]
 Keys: TypeAlias = NDArray[np.uint32]
 Group: TypeAlias = Literal["noise", "blur", "weather", "digital", "custom"]
+
+# Changes whenever pixels of a corruption change, so that old and new ones are not mixed.
+GENERATOR = 1
+# Published tables of settings, and the size of their images.
+TABLES = {"cifar": 32, "tiny-imagenet": 64, "imagenet": 224}
+
+# Most bytes of images a thread takes at a time. Taking them costs some 20 microseconds, and Ctrl-C
+# waits for them to be done.
+BLOCK_BYTES = 1 << 20
+# Parts a batch is cut into for every thread at least, so that none waits long for another.
+_PARTS = 4
+# Corruptions and settings whose kernels are loaded.
+_WARM: set[tuple[type[Corruption], Any]] = set()
 
 
 @dataclass(frozen=True)
@@ -32,29 +55,32 @@ class Settings:
     imagenet: tuple[Setting, ...]
 
     def __getitem__(self, table: str) -> tuple[Setting, ...]:
-        found: tuple[Setting, ...] = getattr(self, table.replace("-", "_"))
-        return found
+        settings: tuple[Setting, ...] = getattr(self, table.replace("-", "_"))
+        return settings
 
 
 class Corruption(ABC):
     """Images made harder to recognise, at severity 1 to 5; severity 0 leaves them as they are.
 
-    A new corruption is one file in this package, named as the field names it: a final subclass
-    with its published ``settings``, and with ``_apply``. Guarantees every corruption gives,
-    checked by the contract tests: uint8 in and out, the same shape, the input unchanged; the
-    result depends on the image, the setting and the image's key, never on the images beside it,
-    their order, or the number of threads.
+    A new corruption is a final subclass with a ``name``, its published ``settings`` and
+    ``_apply``. Guarantees, checked by the contract tests: uint8 in and out, the same shape, the
+    input unchanged; the result depends on the image, the setting and the image's key, never on
+    other images, their order, or the number of threads.
 
     Attributes:
-        group: The family it belongs to in the literature.
+        name: What it is called in files, tables and messages, and a part of the random key: small
+            letters, digits and ``_``. Default: from the class, ``dead_pixels`` for
+            ``DeadPixels``.
+        group: Its family in the literature.
         random: Whether two images with different keys can differ in what was done to them.
         monotone: Whether the mean distortion grows with the published severity.
         parallel: Whether ``_apply`` may run in several threads at once.
         settings: The published parameters by table and severity.
-        key: What a corruption of the user's own is known by beside its name, if it is given: it
-            must change whenever the pixels do. By default its code and attributes are looked at.
+        key: For a class of your own: text that changes whenever the pixels do. Without it, results
+            are not reused by later runs.
     """
 
+    name: str
     group: Group
     random: bool = True
     monotone: bool = True
@@ -62,17 +88,14 @@ class Corruption(ABC):
     settings: ClassVar[Settings]
     key: str | None = None
 
-    @property
-    def name(self) -> str:
-        """What it is called in files, tables and messages: its file, or else its class."""
-        package, _, file = type(self).__module__.rpartition(".")
-        if package == "shiftcal.corruptions":
-            return file
-        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(self).__name__).lower()
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" not in vars(cls):
+            cls.name = default_name(cls, "_")
 
     @property
     def description(self) -> str:
-        """The name, with what must be known to tell its results from others of that name."""
+        """The name, with options that change its results."""
         return self.name
 
     @property
@@ -86,28 +109,19 @@ class Corruption(ABC):
 
     @property
     def identity(self) -> str | None:
-        """The description with whatever else decides its pixels, for files that must not mix.
+        """What its results are known by in banks, caches and folders; ``None``: they never match.
 
-        For a class of the user's own that is :attr:`key`, or else a digest of its code and of the
-        attributes of the object; ``None`` if those cannot be compared with another run's.
+        A published corruption is known by its description. A class of your own, and an object
+        whose attributes were changed, need a :attr:`key`.
         """
         if self.key is not None:
             return f"{self.description} (key {self.key})"
-        held = self._attributes()
-        if not held and type(self).__module__.startswith("shiftcal.corruptions."):
-            return self.description
-        from shiftcal.corruptions._digest import digest_of
-
-        digest = digest_of((type(self), sorted(held.items())))
-        return None if digest is None else f"{self.description} (sha256 {digest[:16]})"
-
-    def _attributes(self) -> dict[str, Any]:
-        """What the object holds that may decide pixels."""
-        return dict(vars(self))
+        published = CORRUPTIONS.is_built_in(type(self)) and not vars(self)
+        return self.description if published else None
 
     @property
     def keeps_plan(self) -> bool:
-        """Whether what :meth:`_plan` made once can be used again."""
+        """Whether the result of :meth:`_plan` may be cached."""
         return True
 
     def setting(self, severity: int, *, table: str) -> Any:
@@ -115,19 +129,178 @@ class Corruption(ABC):
         return self.settings[table][severity - 1]
 
     def _plan(self, setting: Any, height: int, width: int) -> Any:
-        """What depends on the setting and the size alone: made once, used for many images."""
+        """Whatever depends on the setting and the size only; computed once for many images."""
         return setting
 
     @abstractmethod
     def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
         """Write the corrupted images to ``out``.
 
-        Called from several threads at once with different images: nothing may be kept on
-        ``self``, and the interpreter's lock should be let go of for the whole block.
+        Called from several threads at once with different images: do not store anything on
+        ``self``, and release the interpreter lock if possible.
 
         Args:
             images: ``(m, height, width, 3)`` uint8, contiguous, read-only.
-            out: Contiguous memory of the same shape and type, to be written in full.
-            plan: What :meth:`_plan` returned; may be used by several threads at once.
+            out: Contiguous memory of the same shape and type, to be filled completely.
+            plan: The result of :meth:`_plan`; shared by the threads.
             keys: ``(m, 2)`` uint32, the key of each image's random stream.
         """
+
+
+def stream_keys(*, seed: int, corruption: str, severity: int, indices: NDArray[np.int64]) -> Keys:
+    """Two 32-bit words for every image, ``(n, 2)``; nothing else decides its random numbers.
+
+    Seed, name and severity are digested to 64 bits; the index is added in steps of the golden
+    ratio and mixed (Steele, Lea and Flood, 2014). Images of one set never share a key.
+    """
+    text = f"{corruption}|{severity}|{seed}".encode()
+    start = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+    # Arrays of unsigned numbers wrap around silently, which is intended.
+    z = mixed(np.uint64(start) + indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    low = (z & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+    return np.stack([low, (z >> np.uint64(32)).astype(np.uint32)], axis=1)
+
+
+def mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """SplitMix64's finaliser."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@functools.lru_cache(maxsize=256)
+def table_for(height: int, width: int) -> str:
+    """The table whose image size is nearest to the shorter side, in ratio.
+
+    The published sizes are 32, 64 and 224 pixels, so sides up to 45 have the CIFAR table, up to
+    119 that of Tiny-ImageNet, and larger ones that of ImageNet.
+    """
+    side = min(height, width)
+    return min(TABLES, key=lambda name: abs(np.log(TABLES[name] / side)))
+
+
+def run(
+    corruption: Corruption,
+    images: Images,
+    out: Images,
+    *,
+    severity: int,
+    table: str,
+    seed: int,
+    first_index: int,
+    threads: int,
+) -> None:
+    """Corrupt ``images`` ``(n, height, width, 3)`` into ``out``, contiguous and of that shape."""
+    if severity == 0:
+        out[...] = images
+        return
+    n, height, width = images.shape[:3]
+    setting = corruption.setting(severity, table=table)
+    make = _plan if corruption.keeps_plan else _plan.__wrapped__
+    plan = make(corruption, setting, height, width)
+    keys = stream_keys(
+        seed=seed,
+        corruption=corruption.name,
+        severity=severity,
+        indices=np.arange(first_index, first_index + n, dtype=np.int64),
+    )
+    images = np.ascontiguousarray(images).view()
+    images.flags.writeable = False
+
+    def work(start: int) -> None:
+        part = slice(start, start + step)
+        corruption._apply(images[part], out[part], plan, keys[part])
+
+    step = max(1, min(BLOCK_BYTES // (height * width * 3), n // (_PARTS * threads)))
+    starts = range(0, n, step)
+    if starts and (type(corruption), setting) not in _WARM:
+        # The first images are done by this thread alone: they import and compile kernels, and
+        # Ctrl-C during an import in one thread can leave the others waiting for it forever.
+        work(0)
+        _WARM.add((type(corruption), setting))
+        starts = starts[1:]
+    if not corruption.parallel or threads == 1 or len(starts) < 2:
+        for start in starts:
+            work(start)
+        return
+    share(work, starts, threads=min(threads, len(starts)))
+
+
+@functools.lru_cache(maxsize=64)
+def _plan(corruption: Corruption, setting: Any, height: int, width: int) -> Any:
+    return corruption._plan(setting, height, width)
+
+
+def ladder_of(steps: object, severities: int | None) -> tuple[Callable[..., Any], ...]:
+    """The function of every severity from 1 on.
+
+    Args:
+        steps: One function for all severities, or a list with one for each.
+        severities: How many there are, if ``steps`` is one function. Default: 5 if it has a
+            parameter ``severity``, else 1.
+
+    Raises:
+        InputError: If a step cannot be called, or ``severities`` does not fit.
+    """
+    ladder: list[Any] = list(steps) if isinstance(steps, (list, tuple)) else [steps]
+    if not ladder or not all(callable(step) for step in ladder):
+        raise InputError(
+            "a corruption of your own must be a function, or a list of one function per "
+            f"severity; got {steps!r}."
+        )
+    if isinstance(steps, (list, tuple)):
+        if severities not in (None, len(ladder)):
+            raise InputError(f"severities must be {len(ladder)}, as many as functions.")
+        return tuple(ladder)
+    takes = "severity" in parameters_of(ladder[0])
+    count = check_count(severities or (5 if takes else 1), name="severities")
+    if count > 1 and not takes:
+        raise InputError(
+            f"{name_of(ladder[0])} has no parameter 'severity', so it has one severity, not "
+            f"{count}. Give it one, or pass a list of functions."
+        )
+    return tuple(ladder * count)
+
+
+def parameters_of(step: Callable[..., Any]) -> set[str]:
+    """Names of the parameters of a function; none if they are unknown."""
+    try:
+        return set(inspect.signature(step).parameters)
+    except (TypeError, ValueError):  # some functions written in C
+        return set()
+
+
+def name_of(step: Callable[..., Any]) -> str:
+    """What a function is called."""
+    name = getattr(step, "__name__", None) or type(step).__name__
+    return "custom" if name == "<lambda>" else name
+
+
+def check_name(name: object) -> str:
+    """``name`` if files can be called by it."""
+    valid = isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name)
+    if valid and name != "labels":
+        return str(name)
+    raise InputError(
+        "name must be made of letters, digits, '_', '-' and '.', since files are called by it, and "
+        f"not 'labels', the file of labels; got {name!r}."
+    )
+
+
+@contextmanager
+def bar(doing: str, *, shown: bool | None) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on standard error; gives a function of (done, total).
+
+    Args:
+        doing: Stands before the bar.
+        shown: Whether to show it. ``None``: if standard error is a terminal.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    if shown is None:
+        shown = sys.stderr is not None and sys.stderr.isatty()
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=not shown) as progress:
+        task = progress.add_task(doing, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -9,32 +9,29 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from shiftcal._registry import Registry
+from shiftcal.registry import DATA_SETS
 
 if TYPE_CHECKING:
-    from shiftcal.datasets._class_groups import class_groups, grouped
+    from shiftcal.datasets.arrays import ChainImages, MixedImages
     from shiftcal.datasets.base import Batch, ImageSet
-    from shiftcal.datasets.containers.chain import ChainImages
-    from shiftcal.datasets.containers.mixed import MixedImages
-    from shiftcal.datasets.mixing import mix_images
-    from shiftcal.datasets.open import as_image_set, load
+    from shiftcal.datasets.labels import class_groups, grouped
+    from shiftcal.datasets.open import as_image_set, load, mix_images
     from shiftcal.datasets.splits import calibration_split, source_split, target_split
 
-_CATALOG: Registry[Any] = Registry("shiftcal.datasets.catalog", "data set", None)
-names = _CATALOG.names
+names = DATA_SETS.names
 
 # Public name -> the file it is taken from, when it is first asked for.
 _WHERE = {
     "Batch": "base",
-    "ChainImages": "containers.chain",
+    "ChainImages": "arrays",
     "ImageSet": "base",
-    "MixedImages": "containers.mixed",
+    "MixedImages": "arrays",
     "as_image_set": "open",
     "calibration_split": "splits",
-    "class_groups": "_class_groups",
-    "grouped": "_class_groups",
+    "class_groups": "labels",
+    "grouped": "labels",
     "load": "open",
-    "mix_images": "mixing",
+    "mix_images": "open",
     "source_split": "splits",
     "target_split": "splits",
 }

@@ -1,24 +1,145 @@
-"""What every set of images is: a fixed order, labels if they are known, a few read at a time."""
+"""What every image set is: a fixed order, labels if known, images a few at a time."""
 
 from __future__ import annotations
 
 import copy
+import errno
 import hashlib
+import json
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, final
+from pathlib import Path
+from typing import Any, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal._checks import check_count, check_images, to_array
-from shiftcal._framing import Framing
-from shiftcal._types import Images
-from shiftcal.datasets._retry import read_or_why
-from shiftcal.datasets._truth import are_names, checked_field, checked_truth
+from shiftcal.checks import (
+    as_text,
+    check_classes,
+    check_count,
+    check_images,
+    check_labels,
+    label_indices,
+    plain,
+    to_array,
+)
 from shiftcal.errors import FileError, InputError
+from shiftcal.files import Framing
+from shiftcal.types import Images, Labels
+
+# --------------------------------------------------------------------------------------
+# What is known of the images of a set: labels, names of classes, and other fields.
+# --------------------------------------------------------------------------------------
+
+
+def checked_truth(
+    labels: object, classes: Sequence[str] | None, *, n: int, name: str
+) -> tuple[tuple[str, ...] | None, Labels | None]:
+    """The names of the classes and the labels as indices of them; either may be ``None``.
+
+    Args:
+        labels: ``(n,)``, indices, or names if the classes have names.
+        classes: Their names, in the order of the indices.
+        n: How many images there are.
+        name: What the set is called in messages.
+
+    Raises:
+        InputError: If they do not fit one another, or are not ``n``.
+    """
+    try:
+        names = None if classes is None else check_classes(classes, k=len(classes))
+        if labels is None:
+            return names, None
+        given = label_indices(to_array(labels, name="labels"), names)
+        return names, check_labels(given, n=n, k=len(names) if names else _at_least(given))
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from error
+
+
+def are_names(labels: object, classes: Sequence[str] | None) -> bool:
+    """Whether labels are meant as names of these classes, not as numbers of columns.
+
+    Text that is a number is a name if a class is called so, or may be.
+    """
+    given = plain(to_array(labels, name="labels"), "labels")
+    if given.dtype.kind not in "US":
+        return False
+    if set(as_text(given.ravel(), "labels").tolist()) & set(classes or ()):
+        return True
+    try:
+        label_indices(given, classes)
+        label_indices(given, None)
+    except InputError:  # no number, or not certainly one: for the check of the labels to reject
+        return True
+    return False
+
+
+def _at_least(labels: NDArray[Any]) -> int:
+    """Classes there must be, going by the labels alone; two if they do not say."""
+    if labels.dtype.kind not in "iuf" or not labels.size or not np.isfinite(labels).all():
+        return 2
+    return max(int(labels.max()) + 1, 2)
+
+
+def checked_field(values: object, *, n: int, name: str) -> NDArray[Any]:
+    """One entry an image, ``(n,)``."""
+    given = plain(to_array(values, name=name), name)
+    if given.shape != (n,):
+        raise InputError(f"{name} must have one entry an image, shape ({n},); got {given.shape}.")
+    return given
+
+
+# --------------------------------------------------------------------------------------
+# Telling an image that is bad from one that the system failed to read.
+# --------------------------------------------------------------------------------------
+
+T = TypeVar("T")
+
+# What is not there, or cannot be: another try finds it no better.
+_NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
+# Seconds before the second try: time for a connection to come back, and no burden to a run.
+PAUSE = 0.25
+
+
+def read_or_why(read: Callable[[], T]) -> T | FileError:
+    """What a reader gives, or what is wrong with the image.
+
+    An image is bad if its file is not there, or holds something else. If the system failed to
+    read a file that is there, nothing is known of the image: it is read once more after a moment.
+
+    Raises:
+        FileError: If the system fails the second time as well.
+    """
+    try:
+        return read()
+    except FileError as error:
+        if not _system_failed(error):
+            return error
+    time.sleep(PAUSE)
+    try:
+        return read()
+    except FileError as error:
+        if not _system_failed(error):
+            return error
+        raise FileError(
+            f"{error} That was the second try, and says nothing of the image itself, so nothing is "
+            "stored of it. Start again when it can be read, or leave it out."
+        ) from error.__cause__
+
+
+def _system_failed(error: FileError) -> bool:
+    """Whether the system failed to read, rather than a decoder: only its errors have a number."""
+    cause = error.__cause__
+    return isinstance(cause, OSError) and cause.errno is not None and cause.errno not in _NOT_THERE
+
+
+# --------------------------------------------------------------------------------------
+# What every set of images is: a fixed order, labels if they are known, a few read at a time.
+# --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,8 +346,8 @@ class ImageSet(ABC):
 
     def _digest_of_one(self, index: int) -> bytes:
         stored = read_or_why(lambda: self._stored(index))
-        told = b"unreadable" if isinstance(stored, FileError) else stored
-        return hashlib.blake2b(told, digest_size=16).digest()
+        content = b"unreadable" if isinstance(stored, FileError) else stored
+        return hashlib.blake2b(content, digest_size=16).digest()
 
     def _checked_indices(self, indices: object) -> NDArray[np.intp]:
         given = to_array(indices, name="indices")
@@ -295,3 +416,30 @@ def _in_threads(work: Any, indices: NDArray[np.intp], threads: int) -> list[Any]
         return [work(int(index)) for index in indices]
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, indices.tolist()))
+
+
+# --------------------------------------------------------------------------------------
+# Images that were already brought to the size a network takes, when they were written.
+# --------------------------------------------------------------------------------------
+
+# What ``shiftcal corrupt`` writes alongside its images.
+_NAME = "corrupted.json"
+
+
+def side_of_corrupted(folder: Path, *, above: int = 0, published: int | None = None) -> int | None:
+    """The side that the images of a folder were cut to; ``None`` if they were not.
+
+    Args:
+        folder: The folder that ``shiftcal corrupt`` wrote, or one in it.
+        above: How many folders above may be the one it wrote.
+        published: The side if ``shiftcal corrupt`` did not write it.
+    """
+    places = (folder, *folder.absolute().parents[:above])
+    file = next((place / _NAME for place in places if (place / _NAME).is_file()), None)
+    if file is None:
+        return published
+    try:
+        crop = json.loads(file.read_text("utf-8")).get("crop")
+    except (OSError, ValueError, RecursionError, AttributeError):
+        return None
+    return crop if type(crop) is int and crop > 0 else None

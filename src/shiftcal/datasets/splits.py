@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal._checks import check_count, check_fraction, plain, to_array
+from shiftcal.checks import check_count, check_fraction, plain, to_array
 from shiftcal.errors import InputError
 
 _CALIBRATION, _SOURCE, _TARGET = 1, 2, 3

@@ -1,7 +1,7 @@
-"""A fitted calibration taken out of shiftcal: into ONNX, PyTorch or scikit-learn.
+"""A fitted calibration for ONNX, PyTorch or scikit-learn.
 
 :func:`to_onnx` writes it into a network's graph, :class:`CalibratedModule` is a PyTorch module and
-:class:`CalibratedClassifier` a scikit-learn classifier. Each is imported when it is used.
+:class:`CalibratedClassifier` a scikit-learn classifier. Each is imported on first use.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from shiftcal.export.pytorch import CalibratedModule
     from shiftcal.export.sklearn import CalibratedClassifier
 
-# Public name -> the file it is taken from, when it is first asked for.
+# Public name -> the module it is imported from on first use.
 _WHERE = {
     "CalibratedClassifier": "sklearn",
     "CalibratedModule": "pytorch",

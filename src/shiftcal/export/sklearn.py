@@ -10,34 +10,32 @@ from typing import Any, Self, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.utils import assert_all_finite, indexable
+from sklearn.utils import _safe_indexing, assert_all_finite, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from shiftcal import maps, methods
-from shiftcal._checks import check_choice, check_count, check_fraction
-from shiftcal._registry import suggest
-from shiftcal._types import InputKind, Labels, Probs
+from shiftcal.checks import check_choice, check_count, check_fraction
 from shiftcal.errors import FitWarning, InputError, NotFittedError, UnknownName
-from shiftcal.export._held_out import held_out_rows, rows_of
 from shiftcal.maps import Map
 from shiftcal.methods import Method
-from shiftcal.methods._selection import Selection
+from shiftcal.methods.base import Selection
 from shiftcal.models.sklearn import which_scores
+from shiftcal.registry import imported, is_own, suggest
 from shiftcal.scores import Scores
+from shiftcal.types import InputKind, Labels, Probs
 
 
 class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """A fitted classifier whose ``predict_proba`` is calibrated.
 
-    With a fitted calibration it can be used at once. ``fit`` fits what is there to be fitted: of a
-    fitted classifier the calibration, on all rows, which must not be those it was trained on; of
-    one that is not fitted a copy of it on a part of the rows, and the calibration on the others.
-    ``adapt`` shows unlabelled rows to a method that looks at a target. A method that learns from a
-    bank is fitted on one and given so: rows as they are hold no shift to learn from.
+    With a fitted classifier and calibration it can be used at once. ``fit`` with a fitted
+    classifier fits the calibration on all rows, which must not be those of its training; with an
+    unfitted one it fits a copy on a part of the rows, and the calibration on the others. ``adapt``
+    shows unlabelled rows to a method that adapts to a target. Fit a method that learns from a bank
+    on one first: plain rows hold no shift to learn from.
 
-    ``clone`` keeps a fitted classifier and copies it; in scikit-learn's ``FrozenEstimator`` it is
-    not copied.
+    ``clone`` keeps a fitted classifier and copies it, except in scikit-learn's ``FrozenEstimator``.
 
     Args:
         estimator: The classifier, or a pipeline that ends in one.
@@ -45,8 +43,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         scores: What is calibrated: ``"decision_function"`` or ``"predict_proba"``. By default
             ``predict_proba`` for a calibration with ``input="probabilities"``, and for others the
             decision function, or, of a classifier that has none, logarithms of probabilities.
-        holdout: Part of the rows of every class that ``fit`` keeps from a classifier which it has
-            to fit, for the calibration.
+        holdout: Fraction of the rows of every class that ``fit`` keeps for the calibration, if it
+            fits the classifier.
         seed: Of their draw.
 
     Attributes:
@@ -85,7 +83,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         fresh = _unfitted(self.calibration)
         if isinstance(fresh, Method) and fresh.uses_bank:
             warnings.warn(
-                f"{fresh.name()} learns from the sets of a bank, and fit has one set for it, the "
+                f"{fresh.name} learns from the sets of a bank, and fit has one set for it, the "
                 "rows as they are: it will know no shift. Make a bank of the classifier and these "
                 "rows with SurrogateBank.from_inputs, fit the method on that, and give it fitted, "
                 "without a call of fit here.",
@@ -100,9 +98,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if not _is_fitted(fitted):
             check_fraction(self.holdout, name="holdout")
             check_count(self.seed, name="seed", least=0)
-            kept, held = held_out_rows(y, self.holdout, self.seed)
-            fitted = clone(self.estimator).fit(rows_of(X, kept), y[kept])
-            X, y = rows_of(X, held), y[held]
+            kept, held = _held_out_rows(y, self.holdout, self.seed)
+            fitted = clone(self.estimator).fit(_safe_indexing(X, kept), y[kept])
+            X, y = _safe_indexing(X, held), y[held]
         scores = _scores(fitted, X, _which_scores(fitted, fresh, self.scores))
         values = scores.as_kind(_kind(fresh)).values
         self.calibration_ = fresh.fit(values, _indices(y, fitted.classes_))
@@ -124,7 +122,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         fitted, calibration = self._ready()
         if not isinstance(calibration, Method):
             raise InputError(
-                f"a method adapts to a target; the calibration is the map {calibration.name()!r}, "
+                f"a method adapts to a target; the calibration is the map {calibration.name!r}, "
                 "which looks at none. Give a method, such as sac."
             )
         adapted = deepcopy(calibration)
@@ -135,13 +133,14 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Probs:
         """Calibrated probabilities ``(n, k)``, columns in the order of ``classes_``."""
         fitted, calibration = self._ready()
-        if _waits(calibration):
+        is_method = isinstance(calibration, Method)
+        if is_method and calibration.uses_target and calibration.selection_ is None:
             raise NotFittedError(
-                f"the calibration {calibration.name()} has not seen a target yet; call adapt(X) "
+                f"the calibration {calibration.name} has not seen a target yet; call adapt(X) "
                 "with unlabelled rows of the data to be calibrated first."
             )
         scores = self._scores_for(fitted, calibration, X)
-        if isinstance(calibration, Method):
+        if is_method:
             return calibration.predict_proba(scores)
         return calibration.predict_proba(scores.as_kind(_kind(calibration)).values)
 
@@ -209,6 +208,26 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return tags
 
 
+def _held_out_rows(
+    y: NDArray[Any], part: float, seed: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows to fit on, which include every class, and rows to calibrate on, both ascending."""
+    rng = np.random.default_rng(seed)
+    _, inverse = np.unique(y, return_inverse=True)
+    held = np.zeros(len(y), dtype=bool)
+    for label in range(inverse.max() + 1):
+        rows = np.flatnonzero(inverse == label)
+        count = min(max(1, round(part * len(rows))), len(rows) - 1)
+        held[rng.permutation(rows)[:count]] = True
+    if not held.any():
+        raise InputError(
+            "y must have a class with at least two rows, one to fit the classifier on and one to "
+            f"calibrate it; got n_samples={len(y)}, all of different classes. Use more rows, or "
+            "a fitted classifier."
+        )
+    return np.flatnonzero(~held), np.flatnonzero(held)
+
+
 def _is_fitted(estimator: Any) -> bool:
     return getattr(estimator, "classes_", None) is not None
 
@@ -217,25 +236,20 @@ def _is_fitted_calibration(calibration: object) -> TypeGuard[Method | Map]:
     return isinstance(calibration, Method | Map) and hasattr(calibration, "n_classes_")
 
 
-def _waits(calibration: Method | Map) -> bool:
-    """Whether it has to see a target before it can predict."""
-    return (
-        isinstance(calibration, Method)
-        and calibration.uses_target
-        and calibration.selection_ is None
-    )
-
-
 def _unfitted(calibration: object) -> Method | Map:
     """A fresh calibration with the settings of the one given, or of the name given."""
     if isinstance(calibration, str):
         known = {**dict.fromkeys(methods.names(), methods), **dict.fromkeys(maps.names(), maps)}
+        if is_own(calibration):
+            own = imported(calibration)
+            is_map = isinstance(own, type) and issubclass(own, Map)
+            known[calibration] = maps if is_map else methods
         if calibration not in known:
             raise UnknownName(
                 f"no method or map is called {calibration!r}. {suggest(calibration, list(known))}"
             )
-        made: Method | Map = known[calibration].get(calibration)()
-        return made
+        fresh: Method | Map = known[calibration].get(calibration)()
+        return fresh
     if not isinstance(calibration, Method | Map):
         raise InputError(
             "calibration must be a method or a map of shiftcal, or the name of one; got "

@@ -1,14 +1,15 @@
 """Methods: fitted on a surrogate bank, adapted to an unlabelled target, applied row by row.
 
-One file is one method, found by its file name: ``methods.names()`` lists them,
-``methods.get("sac")`` gives the class.
+``methods.names()`` lists them, ``methods.get("sac")`` gives the class. A method of your own is a
+subclass of :class:`Method`, named as ``package.module:Class`` or declared as an entry point of
+``shiftcal.methods``; its ``adapt`` gives a :class:`Selection`, which may have a :class:`Flag`.
 """
 
-from shiftcal._registry import Registry
-from shiftcal.methods.base import Method
+from shiftcal.methods.base import Method, Selection, fit_map
+from shiftcal.registry import METHODS
+from shiftcal.types import Flag
 
-_registry: Registry[Method] = Registry("shiftcal.methods", "method", Method)
-names = _registry.names
-get = _registry.get
+names = METHODS.names
+get = METHODS.get
 
-__all__ = ["Method", "get", "names"]
+__all__ = ["Flag", "Method", "Selection", "fit_map", "get", "names"]

@@ -9,16 +9,15 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal._checks import check_count, check_positive
-from shiftcal._types import Flag, Floats, Logits, Probs
+from shiftcal.checks import check_count, check_positive
 from shiftcal.errors import FitWarning
 from shiftcal.maps import Map
-from shiftcal.methods._ladder import few_rows
-from shiftcal.methods._selection import Selection
-from shiftcal.methods.base import Method, fit_map, temperature_of
+from shiftcal.methods.base import Method, Selection, few_rows, fit_map, temperature_of
+from shiftcal.methods.rehearsals import Grouped
 from shiftcal.numerics.softmax import p_max, softmax
-from shiftcal.rehearsals import Grouped
+from shiftcal.persistence import POSITIVE_SHARE, SHARE
 from shiftcal.surrogates import SurrogateBank, SurrogateSet
+from shiftcal.types import Flag, Floats, Logits, Probs
 
 
 @final
@@ -29,6 +28,15 @@ class ACE(Method):
     wrongly and ``ratio`` times as many that were right, drawn with replacement. With ``α`` the
     mean raw p_max of the target over that of the clean set, at most 1, the output is
     ``softmax(α z / T_0 + (1 - α) z / T_1)``: one temperature. (Zou, Deng and Zheng 2023)
+
+    Most rows of the hard resample are wrong, so its predictions can be worse than chance; with two
+    classes they always are. ``T_1`` is then 100, the largest allowed: close to a uniform guess,
+    as it should be, and no reason for a warning.
+
+    The published code differs in three points: it does not clip ``α`` at 1, so a target more
+    confident than the clean set gets a sharper temperature than ``T_0``; it searches ``T_0`` and
+    ``T_1`` in [0.5, 3] only; and where no more rows are right than wrong, it draws from the wrong
+    ones instead.
 
     Args:
         ratio: Right rows in the hard resample for every wrong one.
@@ -42,7 +50,10 @@ class ACE(Method):
         accuracy_: Accuracy of the clean set; with 0 or 1 there is no hard resample.
     """
 
+    name: ClassVar[str] = "ace"
     uses_target: ClassVar[bool] = True
+
+    ranges: ClassVar = {"mean_confidence_": POSITIVE_SHARE, "accuracy_": SHARE}
 
     easy_: Map
     hard_: Map
@@ -68,7 +79,9 @@ class ACE(Method):
             return
         rows = self._hard_rows(clean)
         where = f"hard resample of {clean.name}"
-        self.hard_ = fit_map("temperature", clean.logits[rows], clean.labels[rows], where=where)
+        self.hard_ = fit_map(
+            "temperature", clean.logits[rows], clean.labels[rows], where=where, flat_is_fine=True
+        )
 
     def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
         return self._select(float(p_max(logits).mean()), len(logits))
@@ -87,7 +100,7 @@ class ACE(Method):
         assert easy is not None
         assert hard is not None
         return Selection(
-            self.name(),
+            self.name,
             temperature=1 / (alpha / easy + (1 - alpha) / hard),
             n_target=n,
             mean_confidence=mean,
@@ -133,5 +146,6 @@ class ACE(Method):
 
     def _map_flags(self) -> Iterator[Flag]:
         for map_, whose in ((self.easy_, "clean set"), (self.hard_, "hard resample")):
-            if not map_.status_.converged:
+            flat = whose == "hard resample" and map_.status_.code == "at-upper-bound"
+            if not map_.status_.converged and not flat:
                 yield Flag("map-not-converged", f"{whose}: {map_.status_.message}")

@@ -1,28 +1,243 @@
-"""The contract of a method."""
+"""The contract of a method, what it chose, and the flags of that choice."""
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
 import warnings
 from abc import ABC, abstractmethod
-from typing import ClassVar, Self, final
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from statistics import fmean, stdev
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from shiftcal import _persistence, maps
-from shiftcal._checks import check_features
-from shiftcal._estimator import Estimator
-from shiftcal._types import Floats, Labels, Logits, Probs
+from shiftcal import maps
+from shiftcal import persistence as _persistence
+from shiftcal.checks import GUARD_FROM, check_choice, check_features, check_scores
 from shiftcal.errors import FitWarning, InputError, NotFittedError
 from shiftcal.maps import Map
-from shiftcal.methods._given import given_bank, given_logits
-from shiftcal.methods._selection import Selection
-from shiftcal.rehearsals import Grouped
+from shiftcal.markup import facts, piece, remarks, table
+from shiftcal.methods.rehearsals import Grouped
+from shiftcal.persistence import Estimator
 from shiftcal.scores import Scores
-from shiftcal.scores._origin import model_digest
-from shiftcal.surrogates import SurrogateBank
+from shiftcal.scores.formats import model_digest
+from shiftcal.surrogates import SetSummary, SurrogateBank
+from shiftcal.types import Flag, Floats, InputKind, Interval, Labels, Logits, Probs, Weights
+
+# --------------------------------------------------------------------------------------
+# What ``fit`` and ``adapt`` are given, checked: a bank to learn from, scores of a target.
+# --------------------------------------------------------------------------------------
+
+_KINDS = ("logits", "probabilities")
+
+
+def given_bank(bank: object, labels: object, *, input: str, name: str) -> SurrogateBank:
+    """The bank that ``fit`` was given, in whichever form.
+
+    Args:
+        bank: A :class:`SurrogateBank`, the folder of one, labelled :class:`Scores`, or logits
+            ``(n, k)`` with ``labels``.
+        labels: ``(n,)``, only with logits.
+        input: What the model gives, as whoever is fitted expects it.
+        name: Whoever is fitted, for messages.
+
+    Raises:
+        InputError: If it is none of these, or of another kind than ``input`` says.
+    """
+    check_choice(input, _KINDS, name="input")
+    if isinstance(bank, str | os.PathLike):
+        bank = SurrogateBank.load(bank)
+    if isinstance(bank, Scores):
+        return _bank_of_scores(bank, labels, input)
+    if not isinstance(bank, SurrogateBank):
+        if labels is None:
+            raise InputError(
+                f"{name} is fitted on a SurrogateBank, the folder of one, labelled Scores, or "
+                f"logits and labels; got {type(bank).__name__} and no labels. See "
+                "SurrogateBank.from_arrays."
+            )
+        return SurrogateBank.from_arrays([bank], labels, input=input)
+    if labels is not None:
+        raise InputError("labels go with logits; a SurrogateBank has its own. Leave them out.")
+    if bank.input != input:
+        raise InputError(
+            f"the bank was made of {bank.input} and this {name} expects {input}. "
+            f'Make it with input="{bank.input}".'
+        )
+    return bank
+
+
+def _bank_of_scores(scores: Scores, labels: object, input: str) -> SurrogateBank:
+    if (scores.labels is None) == (labels is None):
+        state = "have none" if labels is None else "have them already. Leave labels= out"
+        raise InputError(f"Scores to fit on need labels once; these {state}.")
+    kind: InputKind = "probabilities" if input == "probabilities" else "logits"
+    return SurrogateBank.from_arrays(
+        [scores.as_kind(kind).values],
+        scores.labels if labels is None else labels,
+        features=scores.features,
+        classes=scores.classes,
+        input=input,
+    )
+
+
+def given_logits(logits: object, *, input: str, k: int, classes: tuple[str, ...] | None) -> Logits:
+    """The logits of a target, given as an array of kind ``input`` or as :class:`Scores`.
+
+    Args:
+        logits: ``(n, k)``.
+        input: What the model gives.
+        k: Number of classes of the bank.
+        classes: Their names, if the bank has them.
+
+    Raises:
+        InputError: If they cannot be used, or are of other classes.
+    """
+    if isinstance(logits, Scores):
+        _check_order(logits.classes, classes)
+        kind: InputKind = check_choice(input, _KINDS, name="input")
+        logits = logits.as_kind(kind).values
+    return check_scores(logits, input=input, k=k, guard_from=GUARD_FROM)
+
+
+def _check_order(found: tuple[str, ...] | None, expected: tuple[str, ...] | None) -> None:
+    if found is None or expected is None or len(found) != len(expected):
+        return  # the number of classes is checked with the columns
+    for column, (here, there) in enumerate(zip(found, expected, strict=True)):
+        if here != there:
+            raise InputError(
+                f"scores must have the classes of the bank in their order; column {column} is "
+                f"{here!r} here and {there!r} there. Both must come from one model."
+            )
+
+
+# --------------------------------------------------------------------------------------
+# What a method chose for a target, and how sure it is.
+# --------------------------------------------------------------------------------------
+
+# Sets whose distances a notebook shows.
+_NEAREST = 6
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The outcome of ``adapt``. What a method does not have stays ``None`` or empty.
+
+    Attributes:
+        method: Name of the method.
+        temperature: The temperature that will be applied, if the map is one.
+        temperature_interval: Where the temperature that is right for the target may lie.
+        n_target: Target rows looked at; ``None`` if the method looks at no target.
+        mean_confidence: Mean raw p_max of those rows.
+        index: Position of the chosen surrogate set, 0 for the clean one.
+        n_sets: Number of sets in the bank.
+        set_name: Name of the chosen set.
+        corruption: Its corruption.
+        severity: Its severity.
+        distance: Name of the distance that chose.
+        distances: Distance of the target to every set.
+        margin: Distance to the runner-up minus distance to the chosen set.
+        details: Further numbers of the method, by name.
+        flags: What should be known before the confidences are trusted.
+    """
+
+    method: str
+    temperature: float | None = None
+    temperature_interval: Interval | None = None
+    n_target: int | None = None
+    mean_confidence: float | None = None
+    index: int | None = None
+    n_sets: int | None = None
+    set_name: str | None = None
+    corruption: str | None = None
+    severity: int | None = None
+    distance: str | None = None
+    distances: tuple[float, ...] = ()
+    margin: float | None = None
+    details: dict[str, float] = field(default_factory=dict)
+    flags: tuple[Flag, ...] = ()
+
+    def has(self, code: str) -> bool:
+        """Whether a flag of this code was raised."""
+        return any(flag.code == code for flag in self.flags)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values, for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        parts = []
+        if self.index is not None:
+            parts.append(f"set {self.index + 1} of {self.n_sets} ({self.set_name})")
+        if self.temperature is not None:
+            parts.append(f"T = {self.temperature:.3g}{self._range()}")
+        if self.index is not None:
+            outside = self.has("outside-range")
+            parts.append("OUTSIDE the bank's range" if outside else "inside the bank's range")
+        parts += [flag.code for flag in self.flags if flag.code != "outside-range"]
+        return ", ".join(parts) or self.method
+
+    def _range(self) -> str:
+        if self.temperature_interval is None:
+            return ""
+        return f" ({self.temperature_interval.low:.3g} to {self.temperature_interval.high:.3g})"
+
+    def __repr__(self) -> str:
+        return f"<{self.method} selection: {self}>"
+
+    def _repr_html_(self) -> str:
+        rows, mean = self.n_target, self.mean_confidence
+        target = None if rows is None or mean is None else f"{rows:,} rows, mean {mean:.4f}"
+        told = [
+            ("confidence of the target", target),
+            ("distance", self.distance),
+            ("margin to the next set", None if self.margin is None else f"{self.margin:.4g}"),
+            *((name.replace("_", " "), f"{value:.4g}") for name, value in self.details.items()),
+        ]
+        flags = remarks((flag.code, flag.message) for flag in self.flags)
+        return piece(f"{self.method}: {self}", facts(told), self._distances_html(), flags)
+
+    def _distances_html(self) -> str:
+        """The nearest sets; their names are known to whoever has the bank."""
+        if not self.distances:
+            return ""
+        order = sorted(
+            range(len(self.distances)), key=lambda j: (j != self.index, self.distances[j])
+        )
+        named = {self.index: f"{self.set_name}, chosen"}
+        rows = ((j + 1, named.get(j, ""), f"{self.distances[j]:.4f}") for j in order)
+        head = ("set", "", "distance")
+        return table(head, rows, total=len(order), most=_NEAREST, words=2, marked=0)
+
+
+def mean_selection(selections: Sequence[Selection]) -> Selection:
+    """Several draws as one: mean temperature and details, every kind of flag once.
+
+    A single one stays as it is; of more, ``details`` get the standard deviation of the
+    temperatures, ``temperature_sd``.
+    """
+    first = selections[0]
+    temperatures = [s.temperature for s in selections if s.temperature is not None]
+    if len(temperatures) < 2:
+        return first
+    details = {name: fmean(s.details[name] for s in selections) for name in first.details}
+    flags = {flag.code: flag for s in reversed(selections) for flag in reversed(s.flags)}
+    return replace(
+        first,
+        temperature=fmean(temperatures),
+        details={**details, "temperature_sd": stdev(temperatures)},
+        flags=tuple(reversed(flags.values())),
+    )
+
+
+# --------------------------------------------------------------------------------------
+# The contract of a method.
+# --------------------------------------------------------------------------------------
 
 # Elements of probabilities held at once while only the confidence is asked for.
 _BLOCK = 1 << 20
@@ -31,15 +246,16 @@ _BLOCK = 1 << 20
 class Method(Estimator, ABC):
     """A calibration method: ``fit`` on a bank, ``adapt`` to a target, then row by row.
 
-    A new method is one file in this package: a final subclass with a keyword-only ``__init__``
-    that takes at least ``input``, with ``_fit``, ``_adapt`` and ``_apply``, and with every learnt
-    attribute annotated in the class body. Predicting a subset of rows gives the same rows,
+    A new method is a final subclass with a ``name``, a keyword-only ``__init__`` that takes at
+    least ``input``, with ``_fit``, ``_adapt`` and ``_apply``, and with every learnt attribute
+    annotated in the class body. Predicting a subset of rows gives the same rows,
     because all that depends on the target as a whole happens in ``adapt``.
 
     Attributes:
         uses_target: Whether ``adapt`` has to see a target before anything can be predicted.
         uses_bank: Whether it learns from all sets of the bank; else from the clean one only.
         uses_features: Whether features are needed (of source-train, calibration and target).
+        uses_weights: Whether ``fit`` takes ``sample_weight``; ``_fit`` has that argument then.
         uses_mixed: Whether scores of mixed target images are needed (``mixed=`` in ``adapt``); it
             has ``_adapt_mixed`` then.
         n_classes_: Number of classes, from the columns of the bank.
@@ -53,6 +269,7 @@ class Method(Estimator, ABC):
     uses_target: ClassVar[bool] = False
     uses_bank: ClassVar[bool] = False
     uses_features: ClassVar[bool] = False
+    uses_weights: ClassVar[bool] = False
     uses_mixed: ClassVar[bool] = False
 
     input: str
@@ -62,24 +279,41 @@ class Method(Estimator, ABC):
     selection_: Selection | None
 
     @final
-    def fit(self, bank: object, labels: object = None, *, source_features: object = None) -> Self:
+    def fit(
+        self,
+        bank: object,
+        labels: object = None,
+        *,
+        source_features: object = None,
+        sample_weight: object = None,
+    ) -> Self:
         """Learn what can be learnt before the target is seen.
 
         Args:
-            bank: A :class:`SurrogateBank`, or the folder of one; or logits ``(n, k)`` of a
-                calibration set, with ``labels``, which make a bank of one set.
+            bank: A :class:`SurrogateBank`, or the folder of one; or a calibration set, which makes
+                a bank of one set: labelled :class:`Scores`, or logits ``(n, k)`` with ``labels``.
             labels: ``(n,)``, only with logits.
             source_features: ``(m, d)`` features of the training samples, for methods that
                 weigh by features.
+            sample_weight: ``(n,)`` non-negative weights of the rows of the clean set, for TS and
+                STS. STS uses them for every set of the bank, which must have as many rows; or pass
+                weights of all rows of all sets.
 
         Raises:
             InputError: If the input cannot be used, or is of another kind than ``input`` says.
         """
-        checked = given_bank(bank, labels, input=self.input, name=self.name())
+        checked = given_bank(bank, labels, input=self.input, name=self.name)
         features = self._check_source_features(checked, source_features)
+        if sample_weight is not None and not self.uses_weights:
+            raise InputError(
+                f"{self.name} does not use sample_weight; only ts and sts do. Leave it out."
+            )
         self.__dict__.pop("n_classes_", None)  # a failed fit leaves it unfitted, not half fitted
         self.selection_ = None
-        self._fit(checked, features)
+        if sample_weight is None:
+            self._fit(checked, features)
+        else:
+            self._fit(checked, features, sample_weight=sample_weight)  # type: ignore[call-arg]
         self.class_names_ = checked.classes
         self.model_ = model_digest(checked.origin)
         self.n_classes_ = checked.n_classes
@@ -128,7 +362,7 @@ class Method(Estimator, ABC):
         """
         self._require_fitted()
         if (why := self.needs_rows()) is not None:
-            raise InputError(f"{self.name()} cannot adapt to sums: {why}.")
+            raise InputError(f"{self.name} cannot adapt to sums: {why}.")
         if target.sums.shape[1] != 2 + 2 * self.n_classes_:
             raise InputError(
                 f"sums must have the {2 + 2 * self.n_classes_} columns of {self.n_classes_} "
@@ -162,6 +396,22 @@ class Method(Estimator, ABC):
         self._require_fitted()
         _persistence.save(self, path)
 
+    def after_load(self) -> None:
+        """Reject a file whose maps, names of classes and choice do not belong together."""
+        super().after_load()
+        if not hasattr(self, "n_classes_"):
+            return
+        k, names, chosen = self.n_classes_, self.class_names_, self.selection_
+        learned = [getattr(self, name) for name in self.fitted_attributes()]
+        parts = [part for one in learned for part in (one if isinstance(one, tuple) else (one,))]
+        if any(part.n_classes_ != k for part in parts if isinstance(part, Map)):
+            raise InputError(f"its maps must all be of {k} classes")
+        if k < 2 or (names is not None and len(names) != k):
+            raise InputError(f"it must have names of all its {k} classes, two or more")
+        t = None if chosen is None else chosen.temperature
+        if t is not None and not 0 < t < math.inf:
+            raise InputError(f"its temperature must be finite and above 0; got {t}")
+
     @abstractmethod
     def _fit(self, bank: SurrogateBank, source_features: Floats | None) -> None:
         """Learn from a checked bank; set every declared attribute."""
@@ -186,7 +436,7 @@ class Method(Estimator, ABC):
         self._require_fitted()
         if self.uses_target and self.selection_ is None:
             raise NotFittedError(
-                f"{self.name()} has not seen a target yet; call adapt with unlabelled logits "
+                f"{self.name} has not seen a target yet; call adapt with unlabelled logits "
                 "of the data to be calibrated first."
             )
         return self._check_logits(logits)
@@ -198,7 +448,7 @@ class Method(Estimator, ABC):
         if not isinstance(mixed, Scores) or mixed.labels is None:
             given = "nothing" if mixed is None else type(mixed).__name__
             raise InputError(
-                f"{self.name()} needs labelled Scores of mixed target images (mixed= in adapt); "
+                f"{self.name} needs labelled Scores of mixed target images (mixed= in adapt); "
                 f"got {given}. shiftcal.scoring.score_mixed makes them of a model and images."
             )
         return self._check_logits(mixed), mixed.labels
@@ -214,13 +464,21 @@ class Method(Estimator, ABC):
 
     def _needs_features(self, missing: str) -> str:
         return (
-            f"{self.name()} needs features of three sets: source-train (source_features= in fit), "
+            f"{self.name} needs features of three sets: source-train (source_features= in fit), "
             "calibration (features of the bank's first set) and target (features= in adapt). "
             f"Missing: {missing}. SAC, STS and TS need no features."
         )
 
 
-def fit_map(template: str | Map, logits: Logits, labels: Labels, *, where: str) -> Map:
+def fit_map(
+    template: str | Map,
+    logits: Logits,
+    labels: Labels,
+    *,
+    where: str,
+    weights: Weights | None = None,
+    flat_is_fine: bool = False,
+) -> Map:
     """A fresh map of the kind ``template`` says, fitted; its warnings name the set.
 
     Args:
@@ -228,9 +486,12 @@ def fit_map(template: str | Map, logits: Logits, labels: Labels, *, where: str) 
         logits: ``(n, k)``, checked.
         labels: ``(n,)``, checked.
         where: What is being calibrated, for messages.
+        weights: ``(n,)``, checked, or ``None``.
+        flat_is_fine: Do not warn if the fit ended at the largest temperature.
     """
-    fresh = _fresh(template).fit_checked(logits, labels, None)
-    if not fresh.status_.converged:
+    fresh = _fresh(template).fit_checked(logits, labels, weights)
+    expected = flat_is_fine and fresh.status_.code == "at-upper-bound"
+    if not fresh.status_.converged and not expected:
         # 1 here, 2 _fit, 3 Method.fit, 4 the caller's line
         warnings.warn(f"{where}: {fresh.status_.message}", FitWarning, stacklevel=4)
     return fresh
@@ -253,6 +514,232 @@ def _fresh(template: str | Map) -> Map:
     return clone(template)
 
 
+def warn_of_one_set(method: Method, bank: SurrogateBank, fitted: Map) -> None:
+    """Say that a method that learns from shifted sets was given none."""
+    if len(bank) == 1:
+        same = "TS" if fitted.name == "temperature" else "its calibration map alone"
+        # 1 here, 2 _fit, 3 Method.fit, 4 the caller's line
+        warnings.warn(
+            f"{method.name} was fitted on one set, and on one set it equals {same}: it knows of "
+            "no shift. Add corrupted copies of the calibration data to the bank "
+            "(SurrogateBank.synthesize, or shiftcal bank).",
+            FitWarning,
+            stacklevel=4,
+        )
+
+
 def temperature_of(fitted: Map) -> float | None:
     """The one temperature a map applies, or ``None`` if it is not of that kind."""
     return getattr(fitted, "temperature_", None) if fitted.is_temperature else None
+
+
+def fitted_temperature(method: Method) -> float:
+    """The temperature of a method that has one map.
+
+    Raises:
+        NotFittedError: If it is not fitted yet.
+        AttributeError: If its map is not a temperature.
+    """
+    method._require_fitted()
+    temperature = temperature_of(method.map_)
+    if temperature is None:
+        raise AttributeError(
+            f"this {type(method).__name__} has no temperature_: its map is not a temperature."
+        )
+    return temperature
+
+
+# --------------------------------------------------------------------------------------
+# What can be wrong with a choice on a ladder of surrogate sets, as flags.
+#
+# All ask whether a difference is larger than sampling noise explains: three standard errors for
+# being outside the range, two for telling sets apart. They are about mean raw p_max, but for
+# telling
+# sets apart by what chose between them.
+# --------------------------------------------------------------------------------------
+
+# The mean of fewer rows depends on the draw more than on the shift, and p_max is too skewed for
+# standard errors to mean what they say.
+FEW_ROWS = 100
+
+
+@dataclass(frozen=True)
+class TargetSummary:
+    """Raw p_max of a target in numbers, and its accuracy where that was estimated."""
+
+    n: int
+    mean_confidence: float
+    sd_confidence: float
+    estimated_accuracy: float | None = None
+
+    @classmethod
+    def of(cls, confidence: NDArray[np.float64]) -> TargetSummary:
+        """The summary of a sample of p_max."""
+        return cls(len(confidence), float(confidence.mean()), float(confidence.std()))
+
+    def standard_error(self, *sets: SetSummary) -> float:
+        """Standard error of the mean, if the target varies no less than the sets it may be from.
+
+        A few rows that happen to be alike say nothing about how much the target varies.
+        """
+        spread = max(self.sd_confidence, *(s.sd_confidence for s in sets))
+        return spread / float(self.n) ** 0.5
+
+
+def ladder_flags(
+    ladder: Sequence[SetSummary],
+    target: TargetSummary,
+    distances: Sequence[float],
+    *,
+    distance: str,
+) -> Iterator[Flag]:
+    """Every flag that holds, in the order rows, range, ladder, choice."""
+    yield from few_rows(target.n)
+    yield from _outside_range(ladder, target)
+    yield from not_monotone(ladder)
+    if len(ladder) > 1:
+        yield from _indistinguishable(ladder, target, distances, distance=distance)
+
+
+def few_rows(n: int) -> Iterator[Flag]:
+    """A flag if so few target rows were looked at that chance has a part in the choice."""
+    if n < FEW_ROWS:
+        yield Flag(
+            "few-rows",
+            f"{n} target rows were looked at: their mean confidence is uncertain, and so is the "
+            f"choice. Take {FEW_ROWS} or more.",
+        )
+
+
+def _outside_range(ladder: Sequence[SetSummary], target: TargetSummary) -> Iterator[Flag]:
+    mean = target.mean_confidence
+    lowest = min(ladder, key=lambda s: s.mean_confidence)
+    highest = max(ladder, key=lambda s: s.mean_confidence)
+    for end, excess, word in (
+        (lowest, lowest.mean_confidence - mean, "below"),
+        (highest, mean - highest.mean_confidence, "above"),
+    ):
+        noise = float(np.hypot(target.standard_error(end), end.standard_error))
+        if excess > 3 * noise:
+            yield Flag(
+                "outside-range",
+                f"the target's mean confidence {mean:.4f} lies {word} that of every surrogate set "
+                f"({end.mean_confidence:.4f}, {end.name}): the shift is outside what was "
+                "calibrated, and the confidences are a guess.",
+            )
+
+
+def not_monotone(ladder: Sequence[SetSummary]) -> Iterator[Flag]:
+    """A flag if mean confidence rises on the way down a ladder, at the first step that does."""
+    for steps in _ladders(ladder):
+        for before, after in itertools.pairwise(steps):
+            rise = after.mean_confidence - before.mean_confidence
+            if rise > 2 * float(np.hypot(before.standard_error, after.standard_error)):
+                yield Flag(
+                    "not-monotone",
+                    f"mean confidence rises from {before.mean_confidence:.4f} ({before.name}) to "
+                    f"{after.mean_confidence:.4f} ({after.name}): on this ladder confidence does "
+                    "not tell how hard the data is. Another corruption may.",
+                )
+                return
+
+
+def _ladders(sets: Sequence[SetSummary]) -> list[list[SetSummary]]:
+    """The clean set followed by the steps of one corruption, for each; else the given order."""
+    if any(s.severity is None for s in sets):
+        return [list(sets)]
+    clean = [s for s in sets if s.severity == 0]
+    names = dict.fromkeys(s.corruption for s in sets if s.severity)
+    return [
+        clean[:1] + sorted((s for s in sets if s.severity and s.corruption == name), key=_severity)
+        for name in names
+    ]
+
+
+def _severity(summary: SetSummary) -> int:
+    return summary.severity or 0
+
+
+def _indistinguishable(
+    ladder: Sequence[SetSummary],
+    target: TargetSummary,
+    distances: Sequence[float],
+    *,
+    distance: str,
+) -> Iterator[Flag]:
+    """A flag for the nearest other set that the target could as well have chosen."""
+    chosen, *others = nearest_first(ladder, distances)
+    a = ladder[chosen]
+    for other in others:
+        b = ladder[other]
+        margin = distances[other] - distances[chosen]
+        if _in_doubt(target, a, b, distance=distance, margin=margin):
+            yield Flag(
+                "indistinguishable",
+                f"sets {chosen + 1} ({a.name}) and {other + 1} ({b.name}) cannot be told apart by "
+                f"these {target.n} rows: distances {distances[chosen]:.4f} and "
+                f"{distances[other]:.4f} differ by no more than sampling noise explains.",
+            )
+            return
+
+
+def _in_doubt(
+    target: TargetSummary, a: SetSummary, b: SetSummary, *, distance: str, margin: float
+) -> bool:
+    if distance == "ks":
+        return _ks_doubt(target, a, b, margin)
+    if distance == "wasserstein":
+        return _wasserstein_doubt(target, a, b, margin)
+    if target.estimated_accuracy is not None:
+        return _accuracy_doubt(target.n, target.estimated_accuracy, a, b)
+    return _mean_doubt(target, a, b)
+
+
+def nearest_first(ladder: Sequence[SetSummary], distances: Sequence[float]) -> list[int]:
+    """Positions of the sets by distance; of equal ones the least severe, then the first."""
+
+    def key(j: int) -> tuple[float, int, int]:
+        severity = ladder[j].severity
+        return distances[j], j if severity is None else severity, j
+
+    return sorted(range(len(ladder)), key=key)
+
+
+def _mean_doubt(target: TargetSummary, a: SetSummary, b: SetSummary) -> bool:
+    """Whether two standard errors could flip the choice, or the two sets are alike.
+
+    The choice flips where the target's mean crosses the middle between the two sets' means.
+    """
+    apart = abs(a.mean_confidence - b.mean_confidence)
+    if apart < 2 * float(np.hypot(a.standard_error, b.standard_error)):
+        return True
+    middle = (a.mean_confidence + b.mean_confidence) / 2
+    own = target.standard_error(a, b)
+    noise = float(np.sqrt(own**2 + (a.standard_error**2 + b.standard_error**2) / 4))
+    return abs(target.mean_confidence - middle) < 2 * noise
+
+
+def _accuracy_doubt(n: int, estimated: float, a: SetSummary, b: SetSummary) -> bool:
+    """As for the mean, with accuracies and the standard errors of shares of rows.
+
+    A few rows that are all above the threshold do not make the estimate certain: it is taken to
+    vary no less than the accuracies of the sets.
+    """
+    variances = [s.accuracy * (1 - s.accuracy) for s in (a, b)]
+    of_sets = variances[0] / a.n + variances[1] / b.n
+    if abs(a.accuracy - b.accuracy) < 2 * float(np.sqrt(of_sets)):
+        return True
+    own = max(estimated * (1 - estimated), *variances) / n
+    middle = (a.accuracy + b.accuracy) / 2
+    return abs(estimated - middle) < 2 * float(np.sqrt(own + of_sets / 4))
+
+
+def _wasserstein_doubt(target: TargetSummary, a: SetSummary, b: SetSummary, margin: float) -> bool:
+    """Whether two distances differ by noise only; the target's own noise enters both."""
+    own = 2 * target.standard_error(a, b)
+    return margin < 2 * float(np.sqrt(own**2 + a.standard_error**2 + b.standard_error**2))
+
+
+def _ks_doubt(target: TargetSummary, a: SetSummary, b: SetSummary, margin: float) -> bool:
+    """Whether two KS statistics, each known to about 0.26 √(1/n + 1/m), differ by noise only."""
+    return margin < 2 * 0.26 * float(np.sqrt(2 / target.n + 1 / a.n + 1 / b.n))

@@ -8,13 +8,12 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from shiftcal._types import FitStatus, Flag, Floats, Labels, Logits, Probs
-from shiftcal.maps.temperature import Temperature
-from shiftcal.methods._ladder import FEW_ROWS
-from shiftcal.methods._selection import Selection
-from shiftcal.methods.base import Method, fit_map, temperature_of
+from shiftcal.maps import Temperature
+from shiftcal.methods.base import FEW_ROWS, Method, Selection, fit_map, temperature_of
 from shiftcal.numerics.softmax import p_max, softmax
+from shiftcal.persistence import POSITIVE
 from shiftcal.surrogates import SurrogateBank
+from shiftcal.types import FitStatus, Flag, Floats, Labels, Logits, Probs
 
 
 @final
@@ -38,8 +37,11 @@ class PseudoCal(Method):
         clean_temperature_: T of the clean calibration set.
     """
 
+    name: ClassVar[str] = "pseudocal"
     uses_target: ClassVar[bool] = True
     uses_mixed: ClassVar[bool] = True
+
+    ranges: ClassVar = {"clean_temperature_": POSITIVE}
 
     clean_temperature_: float
 
@@ -56,7 +58,7 @@ class PseudoCal(Method):
     def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
         """The clean temperature, for mixtures that tell none."""
         return Selection(
-            self.name(),
+            self.name,
             temperature=self.clean_temperature_,
             n_target=len(logits),
             mean_confidence=float(p_max(logits).mean()),

@@ -9,15 +9,15 @@ from typing import ClassVar, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal._checks import check_count, check_fraction
-from shiftcal._types import Flag, Floats, Interval, Logits, Probs
+from shiftcal.checks import check_count, check_fraction
+from shiftcal.errors import InputError
 from shiftcal.maps import Map
-from shiftcal.methods._ladder import FEW_ROWS, nearest_first
-from shiftcal.methods._selection import Selection
-from shiftcal.methods.base import Method, fit_map
+from shiftcal.methods.base import FEW_ROWS, Method, Selection, fit_map, nearest_first
+from shiftcal.methods.rehearsals import Answer, Grouped, Memory, grouped_moments, remember
 from shiftcal.numerics.softmax import softmax
-from shiftcal.rehearsals import Answer, Grouped, Memory, grouped_moments, remember
+from shiftcal.persistence import POSITIVE, SHARE
 from shiftcal.surrogates import SetSummary, SurrogateBank
+from shiftcal.types import Flag, Floats, Interval, Logits, Probs
 
 _DRAWS = 500
 # The two answers differ, and it is not clear which holds.
@@ -64,8 +64,11 @@ class Rehearsal(Method):
         seed_: The seed.
     """
 
+    name: ClassVar[str] = "rehearsal"
     uses_target: ClassVar[bool] = True
     uses_bank: ClassVar[bool] = True
+
+    ranges: ClassVar = {"temperatures_": POSITIVE, "level_": SHARE}
 
     temperatures_: tuple[float, ...]
     ladder_: tuple[SetSummary, ...]
@@ -90,6 +93,12 @@ class Rehearsal(Method):
         logs = [math.log(t) for t in self.temperatures_]
         self.memory_ = remember(bank, logs, seed=self.seed_)
 
+    def after_load(self) -> None:
+        """Reject a file that has not one temperature for every set."""
+        super().after_load()
+        if hasattr(self, "n_classes_") and not len(self.temperatures_) == len(self.ladder_) > 0:
+            raise InputError("it must have one temperature for every set")
+
     def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
         rng = np.random.default_rng(self.seed_)
         return self._select(grouped_moments(logits, rng), rng)
@@ -107,7 +116,7 @@ class Rehearsal(Method):
         decision = self.decide(answer, confidence)
         nearest = self._nearest(confidence)
         return Selection(
-            self.name(),
+            self.name,
             temperature=math.exp(decision.log_t),
             temperature_interval=self._interval(target, decision, nearest, rng),
             n_target=target.n,

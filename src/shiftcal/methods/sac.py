@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import warnings
 from typing import TYPE_CHECKING, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal._checks import check_choice, check_count
-from shiftcal._types import Flag, Floats, Logits, Probs
+from shiftcal.checks import check_choice, check_count
 from shiftcal.errors import FitWarning, InputError
 from shiftcal.maps import Map
-from shiftcal.methods._ladder import TargetSummary, ladder_flags, nearest_first, not_monotone
-from shiftcal.methods._selection import Selection
-from shiftcal.methods.base import Method, fit_map, temperature_of
-from shiftcal.numerics.distances import ks_distance, wasserstein_distance
-from shiftcal.numerics.entropy import entropy
-from shiftcal.numerics.softmax import p_max
-from shiftcal.numerics.thresholds import atc_threshold, share_at_or_above
-from shiftcal.rehearsals import Grouped
+from shiftcal.methods.base import (
+    Method,
+    Selection,
+    TargetSummary,
+    fit_map,
+    ladder_flags,
+    nearest_first,
+    not_monotone,
+    temperature_of,
+    warn_of_one_set,
+)
+from shiftcal.methods.rehearsals import Grouped
+from shiftcal.numerics.samples import (
+    atc_threshold,
+    ks_distance,
+    share_at_or_above,
+    wasserstein_distance,
+)
+from shiftcal.numerics.softmax import entropy, p_max
 from shiftcal.surrogates import SetSummary, SurrogateBank, SurrogateSet
+from shiftcal.types import Flag, Floats, Logits, Probs
 
 if TYPE_CHECKING:
-    from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
+    from shiftcal.scoring.statistics import ScoreStatistics
 
 DISTANCES = ("mean", "ks", "wasserstein", "atc", "atc-entropy")
 
@@ -43,7 +55,8 @@ class SAC(Method):
 
     With ``μ_j`` the mean raw p_max of set ``j`` and ``μ`` that of the target,
     ``i = argmin_j |μ − μ_j|`` and the output is map ``i`` of the logits. Ties go to the least
-    corrupted set. One choice per target, never per row.
+    corrupted set. One choice per target, never per row. With a bank of one set it is TS, and
+    ``fit`` warns of it.
 
     Args:
         map: Name of the calibration map, or an unfitted one with its settings.
@@ -64,8 +77,11 @@ class SAC(Method):
         threshold_: Of the estimated accuracy, if that distance needs one.
     """
 
+    name: ClassVar[str] = "sac"
     uses_target: ClassVar[bool] = True
     uses_bank: ClassVar[bool] = True
+
+    ranges: ClassVar = {"threshold_": (-math.inf, math.inf)}
 
     maps_: tuple[Map, ...]
     ladder_: tuple[SetSummary, ...]
@@ -103,6 +119,7 @@ class SAC(Method):
             where = f"set {j} of {len(bank)} ({s.name})"
             fitted.append(fit_map(self.map, s.logits, s.labels, where=where))
         self.maps_ = tuple(fitted)
+        warn_of_one_set(self, bank, fitted[0])
         compares_samples = self.distance_ in ("ks", "wasserstein")
         self.samples_ = tuple(np.sort(s.confidence()) for s in bank) if compares_samples else None
         self.threshold_ = self._threshold(bank.clean) if self.distance_ in _SCORES else None
@@ -116,6 +133,17 @@ class SAC(Method):
         estimated = share_at_or_above(_SCORES[self.distance_](rows), self.threshold_)
         target = dataclasses.replace(target, estimated_accuracy=estimated)
         return self._select(target, [abs(estimated - s.accuracy) for s in self.ladder_])
+
+    def after_load(self) -> None:
+        """Reject a file whose maps and sets do not belong together."""
+        super().after_load()
+        if not hasattr(self, "n_classes_"):
+            return
+        n, chosen, samples = len(self.maps_), self.selection_, self.samples_
+        if not n == len(self.ladder_) > 0 or (samples is not None and len(samples) != n):
+            raise InputError("it must have one map for every set")
+        if chosen is not None and not (chosen.index is not None and 0 <= chosen.index < n):
+            raise InputError(f"it chose set {chosen.index!r} of {n}, which is not there")
 
     def adapt_statistics(self, statistics: ScoreStatistics) -> Selection:
         """Adapt to a target of which only the statistics are there, such as merged ones.
@@ -132,7 +160,7 @@ class SAC(Method):
         self._require_fitted()
         if self.distance_ != "mean":
             raise InputError(
-                f"statistics tell the mean confidence, and this {self.name()} was fitted with "
+                f"statistics tell the mean confidence, and this {self.name} was fitted with "
                 f'distance="{self.distance_}". Fit it with distance="mean", or adapt to the rows.'
             )
         if statistics.k != self.n_classes_:
@@ -164,7 +192,7 @@ class SAC(Method):
         chosen = order[0]
         summary = self.ladder_[chosen]
         return Selection(
-            self.name(),
+            self.name,
             temperature=temperature_of(self.maps_[chosen]),
             n_target=target.n,
             mean_confidence=target.mean_confidence,

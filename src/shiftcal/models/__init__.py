@@ -1,8 +1,8 @@
 """Models: images in, logits out.
 
 :func:`as_model` makes a :class:`Model` of what you have: a function, a PyTorch module, a
-scikit-learn classifier, a file of one of several kinds, or a text such as ``"timm:resnet50"``. One
-file is one adapter, imported when used.
+scikit-learn classifier, a file of one of several kinds, or a text such as ``"timm:resnet50"``.
+Adapters are imported when used.
 """
 
 from __future__ import annotations
@@ -11,41 +11,33 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from shiftcal.models._agreement import agreement
-    from shiftcal.models._resolve import as_model
-    from shiftcal.models.architectures.cifar_resnet import cifar_resnet
-    from shiftcal.models.architectures.efficientnet_lite import efficientnet_lite
-    from shiftcal.models.base import Model, Outputs
-    from shiftcal.models.callable import CallableModel
-    from shiftcal.models.exported import ExportedModel
-    from shiftcal.models.grouped import GroupedModel
+    from shiftcal.models.architectures import cifar_resnet, efficientnet_lite
+    from shiftcal.models.base import CallableModel, GroupedModel, Model, Outputs
     from shiftcal.models.onnx import OnnxModel
     from shiftcal.models.preprocessing import Preprocessing
-    from shiftcal.models.pytorch import TorchModel
+    from shiftcal.models.pytorch import ExportedModel, TorchModel, TorchScriptModel, load_weights
+    from shiftcal.models.resolve import Spec, agreement, as_model, parse_spec
     from shiftcal.models.sklearn import SklearnModel
-    from shiftcal.models.spec import Spec, parse_spec
-    from shiftcal.models.torchscript import TorchScriptModel
-    from shiftcal.models.weights import load_weights
 
-# Public name -> the file it is taken from, when it is first asked for.
+# Public name -> the module it is imported from on first use.
 _WHERE = {
-    "CallableModel": "callable",
-    "ExportedModel": "exported",
-    "GroupedModel": "grouped",
+    "CallableModel": "base",
+    "ExportedModel": "pytorch",
+    "GroupedModel": "base",
     "Model": "base",
     "OnnxModel": "onnx",
     "Outputs": "base",
     "Preprocessing": "preprocessing",
     "SklearnModel": "sklearn",
-    "Spec": "spec",
+    "Spec": "resolve",
     "TorchModel": "pytorch",
-    "TorchScriptModel": "torchscript",
-    "agreement": "_agreement",
-    "as_model": "_resolve",
-    "cifar_resnet": "architectures.cifar_resnet",
-    "efficientnet_lite": "architectures.efficientnet_lite",
-    "load_weights": "weights",
-    "parse_spec": "spec",
+    "TorchScriptModel": "pytorch",
+    "agreement": "resolve",
+    "as_model": "resolve",
+    "cifar_resnet": "architectures",
+    "efficientnet_lite": "architectures",
+    "load_weights": "pytorch",
+    "parse_spec": "resolve",
 }
 
 __all__ = [

@@ -1,47 +1,48 @@
-"""What every model is: checked images in, checked logits out, batch by batch."""
+"""What every model is: images in, logits out, batch by batch; functions and grouped classes."""
 
 from __future__ import annotations
 
+import difflib
+import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal._checks import (
+from shiftcal.checks import (
     GUARD_FROM,
     check_choice,
     check_classes,
     check_count,
+    check_groups,
     check_images,
     check_scores,
     to_array,
 )
-from shiftcal._types import Floats, Images, InputKind, Logits
-from shiftcal.errors import InputError, MissingExtra
-from shiftcal.models._fingerprint import digest
-from shiftcal.models._in_short import in_short
-from shiftcal.models._output_checks import check_rows, check_same_features, check_width
+from shiftcal.errors import FileError, InputError, MissingData, MissingExtra, UnknownName
 from shiftcal.models.preprocessing import Preprocessing
+from shiftcal.types import Floats, Images, InputKind, Logits
 
-# Bytes a batch may take unless something else is said.
+# Default bytes of a batch on its way through the model.
 MEMORY_BUDGET = 512 << 20
-_LESS_MEMORY = (
-    " Say a smaller batch_size, on the command line --batch-size, or a smaller memory_budget."
-)
-_PROBABILITIES = (
-    ' For a model, say output="probabilities", on the command line ?output=probabilities.'
-)
+# A ResNet-20 in onnxruntime is as fast with 32 images as with 512: more only takes memory.
+LARGEST = 256
+# Memory per image as a multiple of its own numbers as float32: two layers of 64 channels at the
+# resolution of the image.
+_ASSUMED = 128 / 3
 
 
 class Outputs(NamedTuple):
-    """What a model gives for images.
+    """What a model returns for images.
 
     Attributes:
         logits: ``(n, k)``, finite.
-        features: ``(n, d)``, what a layer gave, for models that were asked for it.
+        features: ``(n, d)`` of a layer, for models asked for features.
     """
 
     logits: Logits
@@ -49,23 +50,22 @@ class Outputs(NamedTuple):
 
 
 class Model(ABC):
-    """Anything that turns images into logits. An adapter fills in :meth:`_forward`.
+    """Anything that turns images into logits. An adapter implements :meth:`_forward`.
 
     Args:
         preprocessing: What happens to images first; by default pixels between 0 and 1, channels
             first.
         classes: Names of the classes, in the order of the logits. Their number is checked.
-        output: What the model gives, ``"logits"`` or ``"probabilities"``, which become their
+        output: What the model returns, ``"logits"`` or ``"probabilities"``, which become their
             logarithm.
-        batch_size: Images given to the model at once; ``None`` finds a number that stays within
-            the memory budget when the first images of a size come.
+        batch_size: Images per call; ``None`` takes the largest power of two, at most 256, that
+            the memory budget allows at 171 bytes per number of the input.
         memory_budget: Bytes that a batch may take on its way through the model.
-        key: A name that says which model this is, such as ``"my-model-v3"``; change it when the
-            model changes. The fingerprint is then made of it, and of the options that decide the
-            outputs, without a look at the model.
+        key: A name for this model, such as ``"my-model-v3"``; change it when the model changes.
+            The fingerprint is then made of the key and the options that decide the outputs.
 
     Attributes:
-        spec: The text the model was made from, if it was made from one.
+        spec: The text the model was made from, if any.
     """
 
     spec: str | None = None
@@ -83,35 +83,49 @@ class Model(ABC):
         if not isinstance(preprocessing, Preprocessing | None):
             raise InputError(
                 f"preprocessing must be a Preprocessing; got {type(preprocessing).__name__}. "
-                "Of a dict, make one with Preprocessing.from_dict."
+                "Preprocessing.from_dict makes one of a dict."
             )
         self.preprocessing: Preprocessing = preprocessing or Preprocessing()
-        self.classes: tuple[str, ...] | None = _names(classes)
+        self.classes: tuple[str, ...] | None = None
+        if classes is not None:
+            k = len(to_array(classes, name="classes"))
+            if k < 2:
+                raise InputError(f"classes must be two or more; got {k}.")
+            self.classes = check_classes(classes, k=k)
         self.output: InputKind = check_choice(output, ("logits", "probabilities"), name="output")
         self.batch_size = None if batch_size is None else check_count(batch_size, name="batch_size")
         self.memory_budget = check_count(memory_budget, name="memory_budget")
         if key is not None and not (isinstance(key, str) and key):
             raise InputError(f"key must be a name; got {key!r}. Leave it out if there is none.")
         self.key = key
-        # Images' (height, width) -> how many are given to the model at once.
-        self._batch_sizes: dict[tuple[int, ...], int] = {}
 
     def __repr__(self) -> str:
-        return in_short(type(self).__name__, self.spec, self.classes, self.preprocessing)
+        name = type(self).__name__ + (f" {self.spec}" if self.spec else "")
+        classes = "not named" if self.classes is None else f"{len(self.classes)} named"
+        settings = []
+        for field in fields(self.preprocessing):
+            value, default = getattr(self.preprocessing, field.name), field.default
+            if isinstance(value, tuple):
+                if not isinstance(default, tuple) or set(value) != set(default):
+                    settings.append(f"{field.name} {' '.join(f'{one:.4g}' for one in value)}")
+            elif value != default:
+                settings.append(f"{field.name} {value}")
+        chosen = ", ".join(settings) or "pixels from 0 to 1"
+        return f"<{name}, classes: {classes}, preprocessing: {chosen}>"
 
     @abstractmethod
     def _forward(self, batch: NDArray[Any]) -> Any:
-        """Logits ``(n, k)`` of a preprocessed batch; trusts its input, its output is checked.
+        """Logits ``(n, k)`` of a preprocessed batch, or ``(logits, features)``.
 
-        ``(logits, features)`` if the model was asked for features.
+        Trusts its input; its output is checked.
         """
 
     @property
     def fingerprint(self) -> str | None:
-        """A digest of whatever decides the outputs; ``None`` if that cannot be known.
+        """A digest of what decides the outputs; ``None`` if that is unknown.
 
-        Preprocessing is not part of it, nor is what changes no more than the rounding, which
-        :attr:`engine` tells. Work with a model without one cannot be gone on with.
+        Preprocessing is not part of it, nor what changes only the rounding (:attr:`engine`). Work
+        with a model without fingerprint cannot be resumed.
         """
         parts = self._identity() if self.key is None else ("key", self.key)
         if parts is None:
@@ -120,52 +134,35 @@ class Model(ABC):
         return digest([self.output, *parts, *chosen])
 
     def _identity(self) -> Iterable[str | bytes | memoryview] | None:
-        """What :attr:`fingerprint` is made of, beside :attr:`output` and :meth:`_choices`."""
+        """What :attr:`fingerprint` is made of, besides :attr:`output` and :meth:`_choices`."""
         return None
 
     def _choices(self) -> Mapping[str, str | bool | None]:
-        """Options of the adapter that decide the outputs, with a key or without."""
+        """Options of the adapter that decide the outputs, with or without a key."""
         return {}
 
     @property
-    def measured_memory(self) -> str | None:
-        """Whose memory a batch takes, for models that may be run to find their batch size.
-
-        ``"process"``, or a GPU's name in torch.
-        """
-        return None
-
-    def rehearse(self, batch: NDArray[Any]) -> None:
-        """Run a preprocessed batch for the memory it takes; what comes out does not matter."""
-        self._forward(batch)
-
-    @property
     def engine(self) -> str:
-        """What computes the outputs, with its version and what else decides their last digits.
-
-        Such as ``"onnxruntime 1.20.1 CPUExecutionProvider"``.
-        """
+        """What computes the outputs, with its version, such as ``"onnxruntime 1.20.1 CPU..."``."""
         return type(self).__name__
 
     def use_threads(self, threads: int) -> None:
-        """Use at most so many threads from now on, where the adapter decides that."""
+        """Use at most this many threads from now on, where the adapter decides that."""
         del threads
 
     @contextmanager
     def sharing(self, processors: int) -> Iterator[None]:
-        """While other threads prepare images, leave them room, where the adapter decides that.
-
-        What the model gives is the same, and a number of threads that was said is kept.
+        """Leave room for threads that prepare images, where the adapter decides that.
 
         Args:
-            processors: How many there are for the model and the others together.
+            processors: How many there are for the model and the other threads together.
         """
         del processors
         yield
 
     @final
     def logits(self, images: object) -> Logits:
-        """Logits of images, one row an image.
+        """Logits of images, one row per image.
 
         Args:
             images: uint8, ``(n, height, width, 3)``, or without the last axis if they are grey;
@@ -175,39 +172,31 @@ class Model(ABC):
             Finite logits ``(n, k)``.
 
         Raises:
-            InputError: If the images cannot be used, or the model raises or gives something else
-                than finite logits; the message names the images of the batch.
+            InputError: If the images cannot be used, or the model raises or returns anything but
+                finite logits; the message names the images of the batch.
         """
         return self.outputs(images).logits
 
     @final
     def outputs(self, images: object) -> Outputs:
         """Logits of images, and features if the model was asked for them; see :meth:`logits`."""
-        given, layout = check_images(images)
-        if len(given) == 0:
+        pixels, layout = check_images(images)
+        if len(pixels) == 0:
             raise InputError("images must hold at least one image; this batch is empty.")
-        size = self.size_of_batches(layout.to_colour(np.asarray(given[:1])))
+        size = self.size_of_batches(layout.to_colour(np.asarray(pixels[:1])))
         k = len(self.classes) if self.classes else None
         parts: list[Outputs] = []
-        for start in range(0, len(given), size):
-            colour = layout.to_colour(np.asarray(given[start : start + size]))
+        for start in range(0, len(pixels), size):
+            colour = layout.to_colour(np.asarray(pixels[start : start + size]))
             batch = self.preprocessing.apply(colour)
-            made = self.run(batch, first=start, k=k, named=not parts)
-            k = made.logits.shape[1]
-            parts.append(made)
-        return self.joined(parts, where=f"images 0 to {len(given) - 1}")
+            parts.append(self.run(batch, first=start, k=k, named=not parts))
+            k = parts[0].logits.shape[1]
+        return self.joined(parts, where=f"images 0 to {len(pixels) - 1}")
 
     @final
     def size_of_batches(self, images: Images) -> int:
-        """How many images like these, ``(n, height, width, 3)``, are given to the model at once."""
-        if self.batch_size is None:
-            from shiftcal.models.batch_size import find_batch_size
-
-            size = images.shape[1:3]
-            if size not in self._batch_sizes:
-                self._batch_sizes[size] = find_batch_size(self, images)
-            return self._batch_sizes[size]
-        return self.batch_size
+        """How many images like these, ``(n, height, width, 3)``, go through the model at once."""
+        return find_batch_size(self, images) if self.batch_size is None else self.batch_size
 
     @final
     def run(
@@ -216,85 +205,448 @@ class Model(ABC):
         """Checked outputs of one preprocessed batch.
 
         Args:
-            batch: What :meth:`Preprocessing.apply` gave for some images.
+            batch: What :meth:`Preprocessing.apply` returned for some images.
             first: Index of the first of them, for messages.
-            k: Columns the logits must have, if that is known.
-            named: Whether it is known from :attr:`classes` and not from images before.
+            k: Columns the logits must have, if known.
+            named: Whether ``k`` is from :attr:`classes` and not from earlier images.
 
         Raises:
             InputError: As for :meth:`logits`.
         """
         where = f"images {first} to {first + len(batch) - 1}"
-        logits, features = _pair(self._attempt(batch, where), where)
-        z = check_rows(logits, n=len(batch), start=first, where=where)
-        check_width(z, k, where=where, names=named)
+        try:
+            output = self._forward(batch)
+        except MissingExtra:
+            raise
+        except (Exception, SystemExit) as error:  # a model may raise anything
+            memory = isinstance(error, MemoryError) or "out of memory" in str(error)
+            advice = " Set a smaller batch_size (--batch-size) or memory_budget." if memory else ""
+            raise InputError(
+                f"the model failed on {where}, given {batch.dtype} of shape {batch.shape}: "
+                f"{type(error).__name__}: {error}{advice}"
+            ) from error
+        if isinstance(output, tuple) and len(output) != 2:
+            raise InputError(
+                f"the model's output for {where} must be logits, or a pair of logits and features; "
+                f"got a tuple of {len(output)}."
+            )
+        logits, features = output if isinstance(output, tuple) else (output, None)
+        z = _check_rows(logits, "output", n=len(batch), first=first)
+        if z.shape[1] < 2:
+            raise InputError(
+                f"the model's output for {where} must have a column per class and at least two; "
+                f"got shape {z.shape}. For a binary score s, return "
+                "np.column_stack([np.zeros_like(s), s])."
+            )
+        if k is not None and z.shape[1] != k:
+            wanted = f"the {k} classes named" if named else f"the {k} columns of the images before"
+            raise InputError(
+                f"the model's output for {where} must have a column for each of {wanted}; got "
+                f"{z.shape[1]} columns."
+            )
         if features is not None:
-            f = check_rows(features, n=len(batch), start=first, where=where, noun="features")
-            features = f.astype(np.promote_types(f.dtype, np.float32), copy=False)
-        return Outputs(self._as_logits(z, where), features)
+            features = _wide(_check_rows(features, "features", n=len(batch), first=first))
+        # Few rows can look like probabilities by chance: they are checked with all the others.
+        if self.output == "logits" and len(z) < GUARD_FROM:
+            return Outputs(z.astype(np.promote_types(z.dtype, np.float32)), features)
+        return Outputs(self._guarded(z, where), features)
 
     @final
     def joined(self, parts: Sequence[Outputs], *, where: str, first: int = 0) -> Outputs:
-        """Outputs of consecutive batches as one; what is said of few rows is judged here.
+        """Outputs of consecutive batches as one; small batches are checked together here.
 
         Args:
-            parts: What :meth:`run` gave, in order.
+            parts: What :meth:`run` returned, in order.
             where: Which images these are, for messages.
             first: Index of the first of them, for messages.
         """
-        check_same_features(parts, first=first)
+        widths = [None if part.features is None else part.features.shape[1] for part in parts]
+        start = first
+        for part, width in zip(parts, widths, strict=True):
+            stop = start + len(part.logits)
+            if width != widths[0]:
+                raise InputError(
+                    f"the model's features for images {start} to {stop - 1} must have as many "
+                    f"columns as those of the images before, {widths[0] or 'none'}; got "
+                    f"{width or 'none'}."
+                )
+            start = stop
         logits = np.concatenate([part.logits for part in parts])
         if self.output == "logits" and min(len(part.logits) for part in parts) < GUARD_FROM:
             logits = self._guarded(logits, where)
         features = [part.features for part in parts if part.features is not None]
         return Outputs(logits, np.concatenate(features) if features else None)
 
-    def _attempt(self, batch: NDArray[Any], where: str) -> Any:
-        try:
-            return self._forward(batch)
-        except MissingExtra:
-            raise
-        except (Exception, SystemExit) as error:  # a model raises what it likes
-            raise InputError(
-                f"the model failed on {where}, given {batch.dtype} of shape {batch.shape}: "
-                f"{type(error).__name__}: {error}{_advice(error)}"
-            ) from error
-
-    def _as_logits(self, z: NDArray[Any], where: str) -> Logits:
-        # So few rows can look like probabilities by chance: they are judged with all the others.
-        if self.output == "logits" and len(z) < GUARD_FROM:
-            return z.astype(np.promote_types(z.dtype, np.float32))
-        return self._guarded(z, where)
-
     def _guarded(self, z: NDArray[Any], where: str) -> Logits:
         try:
             return check_scores(z, input=self.output, guard_from=GUARD_FROM)
         except InputError as error:
-            unsaid = self.output == "logits" and "probabilities" in str(error)
-            hint = _PROBABILITIES if unsaid else ""
+            hint = ""
+            if self.output == "logits" and "probabilities" in str(error):
+                hint = ' For a model, set output="probabilities" (?output=probabilities in a spec).'
             raise InputError(f"the model's output for {where}: {error}{hint}") from error
 
 
-def _names(classes: Sequence[str] | None) -> tuple[str, ...] | None:
-    if classes is None:
-        return None
-    k = len(to_array(classes, name="classes"))
-    if k < 2:
-        raise InputError(f"classes must be two or more; got {k}.")
-    return check_classes(classes, k=k)
+def find_batch_size(model: Model, images: Images) -> int:
+    """The largest power of two, at most 256, that the model's memory budget allows.
+
+    Args:
+        model: Whose preprocessing and ``memory_budget`` are used.
+        images: ``(n, height, width, 3)``; the size of the first is used.
+    """
+    each = _ASSUMED * 4 * model.preprocessing.apply(images[:1]).size
+    size = 1
+    while 2 * size <= LARGEST and 2 * size * each <= model.memory_budget:
+        size *= 2
+    return size
 
 
-def _pair(output: Any, where: str) -> tuple[Any, Any]:
-    if not isinstance(output, tuple):
-        return output, None
-    if len(output) != 2:
+def _wide(values: NDArray[Any]) -> NDArray[Any]:
+    return values.astype(np.promote_types(values.dtype, np.float32), copy=False)
+
+
+def _check_rows(output: Any, noun: str, *, n: int, first: int) -> NDArray[Any]:
+    """Finite numbers with a row for each of ``n`` images, the first of them image ``first``."""
+    where = f"images {first} to {first + n - 1}"
+    z = to_array(output, name=f"the model's {noun} for {where}")
+    if z.ndim != 2 or len(z) != n or (noun == "features" and z.shape[1] == 0):
+        wanted = "k), one column per class" if noun == "output" else "d), and not be empty"
         raise InputError(
-            f"the model's output for {where} must be logits, or a pair of logits and features; got "
-            f"a tuple of {len(output)}."
+            f"the model's {noun} for {where} must have shape ({n}, {wanted}; got shape {z.shape}."
         )
-    return output
+    if z.dtype.kind not in "fiu":
+        raise InputError(f"the model's {noun} for {where} must be numbers; got dtype {z.dtype}.")
+    bad = ~np.isfinite(z).all(axis=1)
+    if bad.any():
+        raise InputError(
+            f"the model's {noun} for {where} must be finite; {int(bad.sum())} of {n} rows hold NaN "
+            f"or infinity, the first that of image {first + int(bad.argmax())}. Check the "
+            "weights, and mean and std of the preprocessing."
+        )
+    return z
 
 
-def _advice(error: BaseException) -> str:
-    short = isinstance(error, MemoryError) or "out of memory" in str(error)
-    return _LESS_MEMORY if short else ""
+def digest(parts: Iterable[str | bytes | memoryview]) -> str:
+    """SHA-256 of the parts, each preceded by its length."""
+    state = hashlib.sha256()
+    for part in parts:
+        data = memoryview(part.encode() if isinstance(part, str) else part)
+        state.update(data.nbytes.to_bytes(8, "little"))
+        state.update(data)
+    return state.hexdigest()
+
+
+# --------------------------------------------------------------------------------------
+# Features: the output of a layer, one row per image.
+# --------------------------------------------------------------------------------------
+
+
+def as_features(values: Any, *, name: str) -> NDArray[Any]:
+    """``(n, d)`` as it is, and the mean over positions of ``(n, c, h, w)``.
+
+    Raises:
+        InputError: For any other shape.
+    """
+    array = np.asarray(values)
+    if array.ndim == 4:
+        wide = np.float64 if array.dtype == np.float64 else np.float32
+        array = array.mean(axis=(2, 3), dtype=wide)
+    if array.ndim != 2:
+        raise InputError(
+            "features_from must name something of shape (n, d), or (n, c, h, w) to be averaged "
+            f"over positions; {name!r} has shape {array.shape}. Name another layer."
+        )
+    return array
+
+
+def unknown_layer(name: str, known: Sequence[str], *, what: str) -> UnknownName:
+    """The error for a name that the network does not have.
+
+    Args:
+        name: The unknown name.
+        known: Every name there is, in the order of the network.
+        what: What the names belong to, such as ``"a layer of the module"``.
+    """
+    near = difflib.get_close_matches(name, known, n=5, cutoff=0.5)
+    listed = "nearest are" if near else "last of them are"
+    shown = ", ".join(map(repr, near or known[-8:])) or "none"
+    return UnknownName(
+        f"features_from must be the name of {what}; got {name!r}. There are {len(known)}, and the "
+        f"{listed} {shown}."
+    )
+
+
+def picked(output: Any, name: str) -> tuple[Any, Any]:
+    """Logits and features among what a network returns.
+
+    Args:
+        output: A tuple or list, whose first item is the logits, or a dict with ``"logits"``.
+        name: The index of the features, such as ``"1"``, or their key.
+
+    Raises:
+        UnknownName: If there is no such output.
+    """
+    if isinstance(output, dict):
+        outputs, logits = {str(key): value for key, value in output.items()}, "logits"
+    else:
+        several = output if isinstance(output, tuple | list) else [output]
+        outputs, logits = {str(i): value for i, value in enumerate(several)}, "0"
+    others = [key for key in outputs if key != logits]
+    if name not in others or logits not in outputs:
+        raise unknown_layer(name, others, what="a second output of the network")
+    return outputs[logits], outputs[name]
+
+
+def check_input_shape(batch: NDArray[Any], shape: Sequence[Any]) -> None:
+    """Raise InputError if a batch does not fit the shape of a network's input.
+
+    Args:
+        batch: ``(n, ...)``.
+        shape: Of the input; only whole numbers are compared, and the first is not.
+    """
+    for wanted, actual in zip(shape[1:], batch.shape[1:], strict=True):
+        if isinstance(wanted, int) and wanted != actual:
+            raise InputError(
+                f"the network takes inputs of shape {tuple(shape[1:])}; these images give "
+                f"{batch.shape[1:]}. Set resize and crop, or channels, in the preprocessing; on "
+                "the command line ?resize=256&crop=224 or ?channels=1."
+            )
+
+
+def in_fixed_batches(run: Any, batch: NDArray[Any], size: int | None) -> tuple[NDArray[Any], ...]:
+    """The outputs of ``run`` on a batch, whose network may have a fixed batch size.
+
+    Args:
+        run: From an array to a list of arrays, one row per image.
+        batch: Images; the last piece is filled up with copies of its last image.
+        size: The fixed batch size, if there is one.
+    """
+    size = size or len(batch)
+    parts = []
+    for start in range(0, len(batch), size):
+        piece = batch[start : start + size]
+        n = len(piece)
+        if n < size:
+            piece = np.concatenate([piece, np.repeat(piece[-1:], size - n, axis=0)])
+        parts.append([output[:n] for output in run(piece)])
+    return tuple(np.concatenate(pieces) for pieces in zip(*parts, strict=True))
+
+
+# --------------------------------------------------------------------------------------
+# Functions, and models around other models.
+# --------------------------------------------------------------------------------------
+
+
+class CallableModel(Model):
+    """A function that takes a batch of images and returns ``(n, k)`` logits.
+
+    It may also return a pair, logits and features ``(n, d)``.
+
+    Args:
+        function: Called with the array that the preprocessing returns.
+        raw: Pass the pixels as they are, uint8 of shape ``(n, height, width, 3)``; the
+            preprocessing can then only resize and crop.
+        key: A name for this function, such as ``"my-model-v3"``; change it when the function
+            changes. Without it there is no fingerprint.
+        preprocessing: As for every model.
+        **options: ``classes``, ``output`` and ``batch_size``, as for every model.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[NDArray[Any]], Any],
+        *,
+        raw: bool = False,
+        key: str | None = None,
+        preprocessing: Preprocessing | None = None,
+        **options: Any,
+    ) -> None:
+        if not callable(function):
+            raise InputError(f"function must be callable; got {type(function).__name__}.")
+        super().__init__(preprocessing=preprocessing, key=key, **options)
+        if raw:
+            self.preprocessing = replace(self.preprocessing, layout="nhwc", dtype="uint8")
+        self.function = function
+
+    def _forward(self, batch: NDArray[Any]) -> Any:
+        return self.function(batch)
+
+
+class WrappedModel(Model):
+    """A model that runs another one and changes its outputs.
+
+    Preprocessing, batch size, memory and threads are those of the other model.
+
+    Args:
+        model: The other model.
+        classes: Names of the classes, if known.
+    """
+
+    def __init__(self, model: Model, *, classes: Sequence[str] | None = None) -> None:
+        super().__init__(
+            preprocessing=model.preprocessing,
+            classes=classes,
+            batch_size=model.batch_size,
+            memory_budget=model.memory_budget,
+        )
+        self.model = model
+
+    @property
+    def engine(self) -> str:
+        """The engine of the model."""
+        return self.model.engine
+
+    def use_threads(self, threads: int) -> None:
+        """As the model does."""
+        self.model.use_threads(threads)
+
+    @contextmanager
+    def sharing(self, processors: int) -> Iterator[None]:
+        """As the model does."""
+        with self.model.sharing(processors):
+            yield
+
+
+class GroupedModel(WrappedModel):
+    """Groups of a model's classes as the classes.
+
+    The logit of a group is ``log(sum(exp(z)))`` over the logits ``z`` of its members: the log of
+    the sum of their probabilities up to a constant per row. So ``softmax`` of these logits is the
+    probability of each group, given that the image belongs to one of them.
+
+    Features, preprocessing, batch size and engine are those of the model; the fingerprint is made
+    of the model's and the groups.
+
+    Args:
+        model: A model, as :func:`as_model` returns it.
+        groups: Name -> columns of the model's logits; at least two groups, none empty, no column
+            in two of them. Their order is that of the classes.
+
+    Attributes:
+        model: The model.
+        groups: Name -> columns, sorted.
+
+    Raises:
+        InputError: If the groups are something else, or name columns that the model lacks.
+    """
+
+    def __init__(self, model: Model, groups: Mapping[str, Sequence[int]]) -> None:
+        if not isinstance(model, Model):
+            raise InputError(
+                f"model must be a Model; got {type(model).__name__}. as_model makes one."
+            )
+        self.groups = check_groups(groups, k=len(model.classes) if model.classes else None)
+        super().__init__(model, classes=list(self.groups))
+
+    def _identity(self) -> Iterable[str] | None:
+        inner = self.model.fingerprint
+        if inner is None:
+            return None
+        groups = [part for name, columns in self.groups.items() for part in (name, str(columns))]
+        return ("grouped", inner, *groups)
+
+    def _forward(self, batch: NDArray[Any]) -> Any:
+        output = self.model._forward(batch)
+        logits, *features = output if isinstance(output, tuple) else (output,)
+        z = np.asarray(logits)
+        k = len(self.model.classes) if self.model.classes else None
+        highest = max(columns[-1] for columns in self.groups.values())
+        if z.ndim != 2 or z.shape[1] <= highest or k not in (None, z.shape[1]):
+            wanted = f"{highest + 1} columns or more" if k is None else f"{k} columns"
+            raise InputError(
+                f"the model must return a row per image and {wanted} for these groups; got shape "
+                f"{z.shape}."
+            )
+        if self.model.output == "logits" and len(z) < GUARD_FROM:
+            z = _wide(z)  # so few rows can look like probabilities by chance
+        else:
+            z = check_scores(z, input=self.model.output, guard_from=GUARD_FROM)
+        with np.errstate(invalid="ignore"):  # the caller reports what is not finite
+            columns = [
+                np.logaddexp.reduce(z[:, members].astype(np.float64), axis=1)
+                for members in self.groups.values()
+            ]
+        grouped = np.column_stack(columns).astype(z.dtype)
+        return (grouped, *features) if features else grouped
+
+
+# --------------------------------------------------------------------------------------
+# The file of a model, and the digest of its contents when it was opened.
+# --------------------------------------------------------------------------------------
+
+
+def regular_file(path: str | Path, kind: str) -> Path:
+    """The path, if a regular file that is not empty is there; it is not opened.
+
+    Device files and ``/proc`` claim to be empty, and reading one may never end.
+
+    Raises:
+        MissingData: If there is no such file.
+        FileError: If it is empty.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise MissingData(f"{path} must be {kind}; there is no file of that name.")
+    if path.stat().st_size == 0:
+        raise FileError(f"{path} must be {kind}; it is empty.")
+    return path
+
+
+class ModelFile:
+    """A file that a model is loaded from, and the files it refers to.
+
+    Args:
+        path: Where it is; stored as an absolute path, so that another process can open it.
+        kind: What it should be, such as ``"an ONNX file"``, for messages.
+        others: The other files, from the bytes of this one; checked before any is opened.
+        expected: The digest it had when it was opened before.
+
+    Attributes:
+        data: Its bytes, until :meth:`loaded`.
+        digest: SHA-256 of all files.
+
+    Raises:
+        FileError: If the digest is not the expected one.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        kind: str,
+        others: Callable[[bytes], Sequence[Path]] | None = None,
+        expected: str | None = None,
+    ) -> None:
+        self.path = regular_file(path, kind).absolute()
+        self._stamps = {self.path: _stamp(self.path)}
+        self.data = self.path.read_bytes()
+        state = hashlib.sha256(self.data)
+        for other in others(self.data) if others else ():
+            self._stamps[other] = _stamp(other)
+            with other.open("rb") as stream:
+                state.update(hashlib.file_digest(stream, "sha256").digest())
+        self.digest = state.hexdigest()
+        if expected not in (None, self.digest):
+            raise _changed(self.path)
+
+    def loaded(self) -> None:
+        """Release the bytes.
+
+        Raises:
+            FileError: If a file has changed since it was read.
+        """
+        self.data = b""
+        for path, stamp in self._stamps.items():
+            if not path.is_file() or _stamp(path) != stamp:
+                raise _changed(path)
+
+
+def _changed(path: Path) -> FileError:
+    return FileError(
+        f"{path} must stay as it was when the model was loaded from it; it has been changed or "
+        "removed. Load the model again."
+    )
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ino

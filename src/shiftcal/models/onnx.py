@@ -1,51 +1,161 @@
-"""ONNX files, run by onnxruntime."""
+"""ONNX files: opened by onnxruntime, extended by an output, and the files they refer to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal._checks import check_count
-from shiftcal._optional import require
-from shiftcal.errors import InputError, MissingExtra
-from shiftcal.models._features import as_features
-from shiftcal.models._model_file import ModelFile, check_same
-from shiftcal.models._onnx_file import external_files, open_session, with_output
-from shiftcal.models.base import Model
+from shiftcal.checks import check_count
+from shiftcal.errors import FileError, InputError, require
+from shiftcal.files import parsing
+from shiftcal.models.base import (
+    Model,
+    ModelFile,
+    as_features,
+    check_input_shape,
+    in_fixed_batches,
+    regular_file,
+    unknown_layer,
+)
 from shiftcal.models.preprocessing import Preprocessing
 
+_KIND = "an ONNX model"
 _DTYPES: dict[str, Literal["float32", "float16", "uint8"]] = {
     "tensor(float)": "float32",
     "tensor(float16)": "float16",
     "tensor(uint8)": "uint8",
 }
 
-# What is made anew from the file.
-_REOPENED = ("session",)
+
+def open_session(
+    file: Path | bytes, *, providers: Sequence[str], threads: int, folder: Path | None = None
+) -> Any:
+    """A session of onnxruntime.
+
+    Args:
+        file: Path of the file, or its bytes.
+        providers: Execution providers, best first.
+        threads: Threads per operator; 0 leaves that to onnxruntime.
+        folder: Where the weights are that the bytes refer to.
+    """
+    runtime = require("onnxruntime", extra="onnx", needed_by="an ONNX model")
+    settings = runtime.SessionOptions()
+    settings.intra_op_num_threads = threads
+    settings.log_severity_level = 3  # errors are raised; the rest is not for users
+    if folder is not None:
+        key = "session.model_external_initializers_file_folder_path"
+        settings.add_session_config_entry(key, str(folder))
+    source = file if isinstance(file, bytes) else str(file)
+    with parsing(_called(file), _KIND):
+        session = runtime.InferenceSession(source, sess_options=settings, providers=list(providers))
+    if not session.get_outputs():
+        raise FileError(f"{_called(file)} must have an output, the logits; it has none.")
+    return session
+
+
+def _with_output(file: Path | bytes, name: str) -> bytes:
+    """The network with a tensor inside it as one more output."""
+    onnx = require("onnx", extra="onnx", needed_by=f"features_from={name!r}, inside the network,")
+    data = file if isinstance(file, bytes) else file.read_bytes()
+    with parsing(_called(file), _KIND):
+        network = onnx.load_model_from_string(data)
+    known = [output for node in network.graph.node for output in node.output if output]
+    if name not in known:
+        raise unknown_layer(name, known, what="an output, or of a tensor inside the network")
+    network.graph.output.append(onnx.ValueInfoProto(name=name))  # onnxruntime infers its type
+    return bytes(network.SerializeToString())
+
+
+def external_files(data: bytes, model: Path) -> list[Path]:
+    """The files next to a network that hold its weights, each once, sorted; none is opened.
+
+    Args:
+        data: Contents of the network's file.
+        model: That file.
+
+    Raises:
+        FileError: If one is outside the network's folder, or is no regular file.
+        MissingExtra: If there may be some and ``onnx``, which reads that, is not installed.
+    """
+    folder = model.absolute().parent
+    return [_inside(place, folder, model) for place in _external_places(data, model)]
+
+
+def _external_places(data: bytes, model: Path | None = None) -> list[str]:
+    """Where a network says that its weights are, anywhere in it."""
+    if b"location" not in data:  # the word that every reference holds
+        return []
+    onnx = require("onnx", extra="onnx", needed_by="a network that may have weights in other files")
+    with parsing(model or _called(data), _KIND):
+        network = onnx.load_model_from_string(data)
+    return sorted(
+        {
+            entry.value
+            for tensor in _messages(network, onnx.TensorProto)
+            if tensor.data_location == onnx.TensorProto.EXTERNAL
+            for entry in tensor.external_data
+            if entry.key == "location"
+        }
+    )
+
+
+def _messages(message: Any, kind: type) -> Iterator[Any]:
+    """All parts of a protobuf message of a kind, also in subgraphs and functions."""
+    if isinstance(message, kind):
+        yield message
+        return
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for part in [value] if hasattr(value, "ListFields") else value:
+                yield from _messages(part, kind)
+
+
+def _inside(place: str, folder: Path, model: Path) -> Path:
+    # Windows' rules know both slashes, drives and hosts; a host must not even be looked up.
+    named = PureWindowsPath(place)
+    inside = not (named.drive or named.root or ".." in named.parts)
+    file = folder / place
+    try:
+        # If the network is a link, its weights may be links to files next to the linked network.
+        homes = (folder.resolve(), model.resolve().parent)
+        inside = inside and any(file.resolve().is_relative_to(home) for home in homes)
+    except (OSError, ValueError, RuntimeError):
+        inside = False
+    if not inside:
+        raise FileError(
+            f"{model} must have its weights in files in its own folder; it names {place!r}, which "
+            "was not opened. Save it again, with the weights in the same folder."
+        )
+    return regular_file(file, f"a file with weights of {model}")
+
+
+def _called(file: Path | bytes) -> Path:
+    return Path("the ONNX model") if isinstance(file, bytes) else file
 
 
 class OnnxModel(Model):
     """A network in an ONNX file.
 
     Name, dtype, layout and channels of the input are read from the file and override those of the
-    preprocessing; its precision is the file's. A batch size fixed in the file is kept: images go in
-    so many at a time.
+    preprocessing. A batch size fixed in the file is kept.
+
+    The file is read as data: nothing in it runs as Python. Weights in other files must be in its
+    folder.
 
     Args:
-        file: Path of the file, or its bytes.
+        file: Path of the file, or its bytes, which must then hold all weights.
         output_name: Which output holds the logits; the first by default.
-        features_from: Which output holds features, or which tensor inside the network, by name:
-            ``(n, d)`` as it is, ``(n, c, h, w)`` as its mean over positions.
+        features_from: Which output, or tensor inside the network, holds features: ``(n, d)`` as it
+            is, ``(n, c, h, w)`` as its mean over positions.
         providers: Execution providers of onnxruntime, best first.
-        threads: Threads an operator may use; 0 leaves that to onnxruntime.
+        threads: Threads per operator; 0 leaves that to onnxruntime.
         preprocessing: As for every model.
         **options: ``classes``, ``output``, ``batch_size``, ``memory_budget`` and ``key``, as for
-            every model; the batch size is found by default.
+            every model; the default batch size depends on the size of the images.
     """
 
     def __init__(
@@ -66,13 +176,8 @@ class OnnxModel(Model):
         self.threads = check_count(threads, name="threads", least=0)
         self._digest: str | None = None
         self._open()
-        self.input_name, self.shape, dtype = _only_input(self.session)
-        layout, channels = _layout(self.shape, self.preprocessing)
-        self.preprocessing = replace(
-            self.preprocessing, dtype=dtype, layout=layout, channels=channels
-        )
-        if self.batch_size is None and isinstance(self.shape[0], int):
-            self.batch_size = self.shape[0]
+        with parsing(_called(self.file), _KIND):
+            self._read_input()
         outputs = [output.name for output in self.session.get_outputs()]
         self.output_name = outputs[0] if output_name is None else output_name
         if self.output_name not in outputs:
@@ -82,27 +187,65 @@ class OnnxModel(Model):
             )
 
     def _open(self) -> None:
-        file = None if isinstance(self.file, bytes) else _read(self.file)
-        if file is not None:
-            self.file = file.path
-            check_same(file.path, file.digest, self._digest)
+        file, folder = None, None
+        if isinstance(self.file, bytes):
+            if places := _external_places(self.file):
+                raise InputError(
+                    "an ONNX model given as bytes must hold all its weights; it refers to the file "
+                    f"{places[0]!r}. Give the path of the model instead."
+                )
+        else:
+            path = self.file
+            file = ModelFile(
+                path, "an ONNX file", lambda data: external_files(data, path), self._digest
+            )
+            self.file, folder = file.path, file.path.parent
         session = open_session(self.file, providers=self.providers, threads=self.threads)
-        wanted = self.features_from
-        if wanted is not None and wanted not in [one.name for one in session.get_outputs()]:
+        layer = self.features_from
+        if layer is not None and layer not in [one.name for one in session.get_outputs()]:
             session = open_session(
-                with_output(self.file, wanted),
+                _with_output(self.file, layer),
                 providers=self.providers,
                 threads=self.threads,
-                folder=self.file.parent if isinstance(self.file, Path) else None,
+                folder=folder,
             )
         if file is not None:
             file.loaded()
             self._digest = file.digest
         self.session = session
 
+    def _read_input(self) -> None:
+        """Take name, shape, dtype, layout and channels of the input from the file."""
+        inputs = self.session.get_inputs()
+        if len(inputs) != 1 or len(inputs[0].shape) != 4:
+            found = ", ".join(f"{one.name} {one.shape}" for one in inputs) or "none"
+            raise InputError(f"an ONNX model must have one input, a batch of images; got {found}.")
+        self.input_name, self.shape, dtype = inputs[0].name, inputs[0].shape, inputs[0].type
+        if dtype not in _DTYPES:
+            raise InputError(
+                f"the input of an ONNX model must be {', '.join(_DTYPES)}; got {dtype}."
+            )
+        default = self.preprocessing
+        sides = {"nchw": self.shape[1], "nhwc": self.shape[3]}
+        order = sorted(sides, key=lambda layout: layout != default.layout)
+        # A dimension of three is the channels, whatever an open one may be; then one of one.
+        candidates = [(layout, c) for c in (3, 1) for layout in order if sides[layout] == c]
+        open_ends = [layout for layout in order if not isinstance(sides[layout], int)]
+        candidates += [(layout, default.channels) for layout in open_ends]
+        if not candidates:
+            raise InputError(
+                "an ONNX model must take images of three channels, or of one; its input has shape "
+                f"{self.shape}."
+            )
+        layout, channels = candidates[0]
+        settings: dict[str, Any] = {"layout": layout, "channels": channels}
+        self.preprocessing = replace(default, dtype=_DTYPES[dtype], **settings)
+        if self.batch_size is None and isinstance(self.shape[0], int):
+            self.batch_size = self.shape[0]
+
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the session, which is opened again from the file or its bytes."""
-        return {name: value for name, value in vars(self).items() if name not in _REOPENED}
+        return {name: value for name, value in vars(self).items() if name != "session"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -114,97 +257,27 @@ class OnnxModel(Model):
         runtime = require("onnxruntime", extra="onnx", needed_by="an ONNX model")
         return f"onnxruntime {runtime.__version__} {', '.join(self.session.get_providers())}"
 
-    @property
-    def measured_memory(self) -> str | None:
-        """The process's, if everything runs on the processor."""
-        return "process" if self.session.get_providers() == ["CPUExecutionProvider"] else None
-
     def use_threads(self, threads: int) -> None:
-        """Open the file again with so many threads."""
+        """Open the file again with this number of threads."""
         self.threads = check_count(threads, name="threads", least=0)
         self._open()
 
-    def _identity(self) -> Iterable[str | bytes] | None:
-        if isinstance(self.file, bytes):
-            return ("onnx", self.file)
-        # Without a digest this says what is needed for one.
-        return ("onnx", str(self._digest or _read(self.file, must=True).digest))
+    def _identity(self) -> Iterable[str | bytes]:
+        return ("onnx", self.file if isinstance(self.file, bytes) else str(self._digest))
 
     def _choices(self) -> Mapping[str, str | None]:
         return {"output_name": self.output_name, "features_from": self.features_from}
 
     def _forward(self, batch: NDArray[Any]) -> Any:
-        for wanted, came in zip(self.shape[1:], batch.shape[1:], strict=True):
-            if isinstance(wanted, int) and wanted != came:
-                raise InputError(
-                    f"the network takes inputs of shape {tuple(self.shape[1:])}; these images "
-                    f"give {batch.shape[1:]}. Say resize and crop, or channels, in the "
-                    "preprocessing, on the command line ?resize=256&crop=224 or ?channels=1."
-                )
-        parts = [self._session_run(batch[start:stop]) for start, stop in self._pieces(len(batch))]
-        outputs = tuple(np.concatenate(pieces) for pieces in zip(*parts, strict=True))
-        return outputs if self.features_from is not None else outputs[0]
-
-    def _pieces(self, n: int) -> list[tuple[int, int]]:
-        fixed = self.shape[0]
-        size = fixed if isinstance(fixed, int) else n
-        return [(start, min(start + size, n)) for start in range(0, n, size)]
-
-    def _session_run(self, piece: NDArray[Any]) -> list[NDArray[Any]]:
-        n, fixed = len(piece), self.shape[0]
-        if isinstance(fixed, int) and fixed != n:
-            piece = np.concatenate([piece, np.repeat(piece[-1:], fixed - n, axis=0)])
+        check_input_shape(batch, self.shape)
         names = [self.output_name]
         if self.features_from is not None:
             names.append(self.features_from)
-        logits, *features = self.session.run(names, {self.input_name: piece})
-        made = [as_features(one, name=str(self.features_from)) for one in features]
-        return [output[:n] for output in (logits, *made)]
 
+        def run(piece: NDArray[Any]) -> list[NDArray[Any]]:
+            logits, *features = self.session.run(names, {self.input_name: piece})
+            return [logits, *(as_features(one, name=str(self.features_from)) for one in features)]
 
-def _only_input(session: Any) -> tuple[str, list[Any], Literal["float32", "float16", "uint8"]]:
-    inputs = session.get_inputs()
-    if len(inputs) != 1 or len(inputs[0].shape) != 4:
-        came = ", ".join(f"{given.name} {given.shape}" for given in inputs) or "none"
-        raise InputError(f"an ONNX model must have one input, a batch of images; got {came}.")
-    (given,) = inputs
-    if given.type not in _DTYPES:
-        raise InputError(
-            f"the input of an ONNX model must be {', '.join(_DTYPES)}; got {given.type}."
-        )
-    return given.name, given.shape, _DTYPES[given.type]
-
-
-def _layout(
-    shape: list[Any], default: Preprocessing
-) -> tuple[Literal["nchw", "nhwc"], Literal[1, 3]]:
-    """Where the channels are and how many; what the shape leaves open is as in the default."""
-    sides: dict[Literal["nchw", "nhwc"], Any] = {"nchw": shape[1], "nhwc": shape[3]}
-    other: Literal["nchw", "nhwc"] = "nhwc" if default.layout == "nchw" else "nchw"
-    order: tuple[Literal["nchw", "nhwc"], ...] = (default.layout, other)
-    counts: tuple[Literal[1, 3], ...] = (3, 1)
-    # A dimension that says three is the channels, whatever an open one could be; so is one that
-    # says one, unless another says three.
-    for channels in counts:
-        for layout in order:
-            if sides[layout] == channels:
-                return layout, channels
-    for layout in order:
-        if not isinstance(sides[layout], int):
-            return layout, default.channels
-    raise InputError(
-        f"an ONNX model must take images of three channels, or of one; its input has shape {shape}."
-    )
-
-
-def _read(path: Path, *, must: bool = False) -> ModelFile:
-    """The file and the digest of all it refers to, which is empty if that cannot be known."""
-    folder = path.absolute().parent
-    try:
-        return ModelFile(path, "an ONNX file", lambda data: external_files(data, folder))
-    except MissingExtra:
-        if must:
-            raise
-    file = ModelFile(path, "an ONNX file")
-    file.digest = None
-    return file
+        fixed = self.shape[0]
+        outputs = in_fixed_batches(run, batch, fixed if isinstance(fixed, int) else None)
+        return outputs if self.features_from is not None else outputs[0]

@@ -1,4 +1,4 @@
-"""What happens to images before a model sees them, said once and written down as JSON."""
+"""What happens to images before a model sees them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal._checks import check_choice, check_count
-from shiftcal._framing import Framing
-from shiftcal._types import Images
+from shiftcal.checks import check_choice, check_count
 from shiftcal.errors import InputError
+from shiftcal.files import Framing
+from shiftcal.types import Images
 
 _PLAIN_MEAN, _PLAIN_STD = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
-# Red, green and blue in grey, of ITU-R 601, as 65,536ths: as Pillow has them. They add up to all.
+# Weights of red, green and blue in grey (ITU-R 601), in 65,536ths, as in Pillow.
 _LUMA = np.array([19595, 38470, 7471], np.uint32)
 
 
@@ -24,16 +24,16 @@ class Preprocessing:
     """From 8-bit images to what a network takes: resize, crop, ``(x / 255 - mean) / std``, layout.
 
     Attributes:
-        resize: Length the shorter side is brought to, or ``(height, width)``, or ``None``.
+        resize: New length of the shorter side, or ``(height, width)``, or ``None``.
         crop: Side of the square cut from the centre after that, or ``None``.
         interpolation: How images are resized, ``"bilinear"`` or ``"bicubic"``, with antialiasing.
         mean: Subtracted from each channel of pixels between 0 and 1; a number for each channel.
         std: What each channel is divided by then.
         layout: ``"nchw"``, channels first, or ``"nhwc"``, channels last.
         dtype: ``"float32"`` or ``"float16"``; ``"uint8"`` leaves pixels from 0 to 255 as they are.
-        channels: 3, or 1 for a network that takes grey images: those that are grey as they are,
-            of others the luma ``0.299 r + 0.587 g + 0.114 b``, rounded as Pillow does. ``mean``
-            and ``std`` are one number then.
+        channels: 3, or 1 for a network that takes grey images: the luma
+            ``0.299 r + 0.587 g + 0.114 b``, rounded as Pillow does. ``mean`` and ``std`` are one
+            number then.
     """
 
     resize: int | tuple[int, int] | None = None
@@ -53,9 +53,9 @@ class Preprocessing:
             object.__setattr__(self, "crop", check_count(self.crop, name="crop"))
         check_choice(self.interpolation, ("bilinear", "bicubic"), name="interpolation")
         for name, plain in (("mean", _PLAIN_MEAN), ("std", _PLAIN_STD)):
-            given = getattr(self, name)
-            given = plain[: self.channels] if given in (plain, plain[:1]) else given
-            object.__setattr__(self, name, _per_channel(given, self.channels, name=name))
+            values = getattr(self, name)
+            values = plain[: self.channels] if values in (plain, plain[:1]) else values
+            object.__setattr__(self, name, _per_channel(values, self.channels, name=name))
         if min(self.std) <= 0:
             raise InputError(f"std must be positive in every channel; got {self.std}.")
         check_choice(self.layout, ("nchw", "nhwc"), name="layout")
@@ -63,7 +63,7 @@ class Preprocessing:
         if self.dtype == "uint8" and (set(self.mean), set(self.std)) != ({0.0}, {1.0}):
             raise InputError(
                 "mean and std must be left out with dtype 'uint8', which keeps pixels as they are; "
-                f"got mean {self.mean}, std {self.std}. Say dtype='float32', or leave them out."
+                f"got mean {self.mean}, std {self.std}. Set dtype='float32', or leave them out."
             )
 
     @property
@@ -72,7 +72,7 @@ class Preprocessing:
         return Framing(self.resize, self.crop, self.interpolation)
 
     def apply(self, images: Images) -> NDArray[Any]:
-        """What the model is given for these images.
+        """The input of the model for these images.
 
         Args:
             images: ``(n, height, width, 3)``, uint8; not changed.
@@ -83,7 +83,7 @@ class Preprocessing:
         return self.numbers(self.framing.of_images(images))
 
     def numbers(self, images: Images) -> NDArray[Any]:
-        """What the model is given for images that have their size already; see :meth:`apply`."""
+        """The input of the model for images that have their size already; see :meth:`apply`."""
         if self.channels == 1:
             images = _grey(images)
         if self.layout == "nchw":
@@ -94,13 +94,13 @@ class Preprocessing:
         pixels = np.arange(256, dtype=np.float32)[:, None] / np.float32(255)
         table = (pixels - np.array(self.mean, np.float32)) / np.array(self.std, np.float32)
         table = np.ascontiguousarray(table.T).astype(self.dtype)
-        made = np.empty(images.shape, self.dtype)
+        batch = np.empty(images.shape, self.dtype)
         axis = 1 if self.layout == "nchw" else 3
         for values, source, target in zip(
-            table, np.moveaxis(images, axis, 0), np.moveaxis(made, axis, 0), strict=True
+            table, np.moveaxis(images, axis, 0), np.moveaxis(batch, axis, 0), strict=True
         ):
             target[...] = values[source]
-        return made
+        return batch
 
     def to_dict(self) -> dict[str, Any]:
         """Every setting, as JSON can hold it."""
@@ -111,12 +111,12 @@ class Preprocessing:
 
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any]) -> Preprocessing:
-        """The other way; settings that are missing have their defaults."""
+        """The inverse of :meth:`to_dict`; missing settings have their defaults."""
         known = [field.name for field in fields(cls)]
         if unknown := sorted(set(settings) - set(known)):
             raise InputError(
                 f"preprocessing has the settings {', '.join(known)}; got {', '.join(unknown)}. "
-                "Leave out what is not among them."
+                "Leave out the others."
             )
         return cls(**settings)
 
@@ -141,13 +141,13 @@ def _grey(images: Images) -> Images:
 
 
 def _per_channel(values: object, channels: int, *, name: str) -> tuple[float, ...]:
-    given = [values] if channels == 1 and isinstance(values, int | float) else values
+    several = [values] if channels == 1 and isinstance(values, int | float) else values
     try:
-        numbers = tuple(float(value) for value in given)  # type: ignore[attr-defined]
+        numbers = tuple(float(value) for value in several)  # type: ignore[attr-defined]
     except (TypeError, ValueError):
         numbers = ()
     if len(numbers) != channels or not np.isfinite(numbers).all():
         rule = "one finite number" if channels == 1 else "three finite numbers"
-        told = "with channels=1" if channels == 1 else "for red, green and blue"
-        raise InputError(f"{name} must be {rule}, {told}; got {values!r}.")
+        use = "with channels=1" if channels == 1 else "for red, green and blue"
+        raise InputError(f"{name} must be {rule}, {use}; got {values!r}.")
     return numbers

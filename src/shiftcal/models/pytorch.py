@@ -1,58 +1,191 @@
-"""PyTorch modules."""
+"""PyTorch modules, TorchScript and torch.export files, weights."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import inspect
+import io
+import itertools
+import logging
+import pickle
+import sys
+import warnings
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from importlib.metadata import version
+from pathlib import Path
+from textwrap import shorten
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal._checks import check_choice, check_not_negative
-from shiftcal._optional import require
-from shiftcal.errors import InputError
-from shiftcal.models._fingerprint import of_object
-from shiftcal.models._torch_forward import (
-    check_layer,
-    first_tensor,
-    forward,
-    torch_threads,
+from shiftcal.checks import check_choice, check_count, check_not_negative
+from shiftcal.errors import FileError, InputError, require
+from shiftcal.files import check_zip, parsing
+from shiftcal.models.base import (
+    Model,
+    ModelFile,
+    as_features,
+    check_input_shape,
+    in_fixed_batches,
+    picked,
+    regular_file,
+    unknown_layer,
 )
-from shiftcal.models._torch_model import TorchNetwork
 from shiftcal.models.preprocessing import Preprocessing
 
 _REDUCED = ("float16", "bfloat16")
-# Of fewer images than these, as many may differ as of these: one alone says little.
+# Of fewer images than these, as many may differ as of these.
 _ENOUGH = 100
+# With this many processors or more, one is left to the threads that prepare images.
+_ROOM = 4
+# Packages, besides torch, whose classes are identified by name and version, not by their source.
+_LIBRARIES = ("torchvision", "timm", "transformers", "pytorchcv", "efficientnet_lite_pytorch")
+
+
+def _torch() -> Any:
+    return require("torch", extra="torch", needed_by="a PyTorch model")
+
+
+def first_tensor(module: Any) -> Any:
+    """The first parameter or buffer, whose device and precision are the module's, or ``None``."""
+    return next(itertools.chain(module.parameters(), module.buffers()), None)
+
+
+def to_numpy(output: Any) -> NDArray[Any]:
+    """A tensor as an array of float32, or of float64 if it is that."""
+    torch = _torch()
+    if not isinstance(output, torch.Tensor):
+        raise InputError(
+            "the module must return a tensor of logits, or an object with the attribute or key "
+            f"logits, and a layer a tensor of features; got {type(output).__name__}. Wrap it in a "
+            "module that picks them out."
+        )
+    wide = output.dtype == torch.float64
+    return np.asarray(output.to("cpu", torch.float64 if wide else torch.float32).numpy())
+
+
+@contextmanager
+def torch_threads(threads: int | None) -> Iterator[None]:
+    """Set the number of torch's threads meanwhile; ``None`` leaves it as it is.
+
+    The number holds for the whole process, and is restored afterwards.
+    """
+    torch = _torch()
+    before = torch.get_num_threads()
+    if threads is None or threads == before:
+        yield
+        return
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+class TorchNetwork(Model):
+    """A network that torch runs, on the device of its parameters.
+
+    Attributes:
+        module: The network.
+        channels_last: Whether batches are stored with their channels last.
+        threads: How many threads torch may use; ``None`` leaves that to torch.
+    """
+
+    module: Any
+    channels_last: bool
+    threads: int | None
+
+    @property
+    def _device(self) -> str:
+        first = first_tensor(self.module)
+        return "cpu" if first is None else str(first.device)
+
+    @property
+    def engine(self) -> str:
+        """``torch``, its version, the device if it is not the processor, and the layout."""
+        kind = self._device.partition(":")[0]
+        parts = [f"torch {_torch().__version__.partition('+')[0]}"]
+        parts += [kind] * (kind != "cpu") + ["channels_last"] * self.channels_last
+        return " ".join(parts)
+
+    def use_threads(self, threads: int) -> None:
+        """Let torch use this many threads while the network runs."""
+        self.threads = check_count(threads, name="threads")
+
+    @contextmanager
+    def sharing(self, processors: int) -> Iterator[None]:
+        """Leave a processor to the other threads, unless a number of threads is set.
+
+        Threads of torch spin while they wait: next to a thread that works, as many as there are
+        processors take longer than one fewer. With two or three processors all are used.
+        """
+        before = self.threads
+        if before is None and self._device == "cpu":
+            most = processors - 1 if processors >= _ROOM else processors
+            self.threads = max(1, min(_torch().get_num_threads(), most))
+        try:
+            yield
+        finally:
+            self.threads = before
+
+    def _run(self, batch: NDArray[Any], precision: str | None = None) -> Any:
+        """What the module returns, in evaluation mode and without gradients.
+
+        Afterwards every part of the module is in the mode it was in before.
+        """
+        torch = _torch()
+        first, tensor = first_tensor(self.module), torch.from_numpy(batch)
+        if first is not None:
+            tensor = tensor.to(first.device)
+            if tensor.is_floating_point() and first.is_floating_point():
+                tensor = tensor.to(first.dtype)
+        if self.channels_last:
+            tensor = tensor.contiguous(memory_format=torch.channels_last)
+        cast: Any = nullcontext()
+        if precision in _REDUCED:
+            cast = torch.autocast(tensor.device.type, getattr(torch, precision))
+        modes = [(part, part.training) for part in self.module.modules()]
+        try:
+            self.module.eval()
+            with torch_threads(self.threads), torch.inference_mode(), cast:
+                return self.module(tensor)
+        finally:
+            for part, mode in modes:
+                part.training = mode
 
 
 class TorchModel(TorchNetwork):
     """An ``nn.Module`` that takes a batch of images and returns logits.
 
     It runs in evaluation mode and without gradients, on the device and in the precision of its
-    parameters, and is left in the mode it was in. The number of threads is torch's own setting,
-    unless :meth:`use_threads` says another, which holds while the module runs.
+    parameters, and is left in the mode it was in. :meth:`use_threads` sets the number of threads
+    while the module runs; the default is torch's own setting.
+
+    The fingerprint is made of the weights, the settings of the layers and the source of your own
+    classes, but not of functions they call elsewhere: set ``key`` and change it with them. A module
+    with hooks has one only with ``key``.
 
     Args:
         module: The network.
         channels_last: Store batches with their channels last, which is faster on some processors;
             the shapes the network sees are the same.
-        features_from: Name of a layer, as in ``module.named_modules()``, whose output is given as
-            features: ``(n, d)`` as it is, ``(n, c, h, w)`` as its mean over positions; the last
+        features_from: Name of a layer, as in ``module.named_modules()``, whose output is returned
+            as features: ``(n, d)`` as it is, ``(n, c, h, w)`` as its mean over positions; the last
             output, if the layer runs more than once.
-        precision: ``"float16"`` or ``"bfloat16"`` does in it what torch's autocast considers safe;
-            the module, which must be in float32, stays as it is. ``None`` takes parameters as they
-            are.
-        min_agreement: The least part of the images whose class must be that of float32. Batches
-            number 1, 2, 4, 8, ... run in both, and an error comes as soon as too many differ; of
-            the first 100 images as many may as of 100.
-        preprocessing: As for every model; by default that of ``module.preprocessing``, if it has
-            one.
+        precision: ``"float16"`` or ``"bfloat16"`` for the operations that torch's autocast
+            considers safe; the module, which must be in float32, stays as it is. ``None`` uses
+            the parameters as they are.
+        min_agreement: The least fraction of images whose class must be that of float32. Batches
+            number 1, 2, 4, 8, ... run in both, and too many differences raise an error; of the
+            first 100 images as many may differ as of 100.
+        preprocessing: As for every model; default: ``module.preprocessing``, if it has one.
         **options: ``classes``, ``output``, ``batch_size``, ``memory_budget`` and ``key``, as for
-            every model; the batch size is found by default.
+            every model; the default batch size depends on the size of the images.
 
     Attributes:
-        agreement: The part of the images that ran in both for which the class is that of float32;
+        agreement: The fraction of images that ran in both precisions whose class is the same;
             ``None`` before the first, and without a reduced precision.
     """
 
@@ -75,15 +208,25 @@ class TorchModel(TorchNetwork):
             preprocessing = carried
         super().__init__(preprocessing=preprocessing, **{"batch_size": None, **options})
         if features_from is not None:
-            check_layer(module, features_from)
+            known = [path for path, _ in module.named_modules() if path]
+            if features_from not in known:
+                raise unknown_layer(str(features_from), known, what="a layer of the module")
         if precision is not None:
-            _check_precision(module, precision)
+            check_choice(precision, ("float32", *_REDUCED), name="precision")
+            first = first_tensor(module)
+            dtype = "float32" if first is None else str(first.dtype).removeprefix("torch.")
+            if dtype != "float32":
+                raise InputError(
+                    "precision must be left out for a module whose parameters are not in float32; "
+                    f"got {precision!r} for {dtype}. Or pass module.float()."
+                )
         self.module = module
-        self.channels_last = channels_last
+        self.channels_last, self.threads = channels_last, None
         self.features_from = features_from
         self.precision = precision
-        self.min_agreement = _part(min_agreement)
-        self.threads = None
+        self.min_agreement = check_not_negative(min_agreement, name="min_agreement")
+        if self.min_agreement > 1:
+            raise InputError(f"min_agreement must be at most 1; got {min_agreement!r}.")
         # Batches so far; of the images that ran in both precisions, those of one class, and all.
         self._batches, self._same, self._compared = 0, 0, 0
 
@@ -92,38 +235,44 @@ class TorchModel(TorchNetwork):
         """See the attributes of the class."""
         return self._same / self._compared if self._compared else None
 
-    def _identity(self) -> Iterable[str] | None:
-        own = of_object(self.module)
-        return None if own is None else ("torch", own)
+    def _identity(self) -> Iterable[str | memoryview] | None:
+        return module_identity(self.module)
 
     def _choices(self) -> Mapping[str, str | None]:
-        # float32 is what a module that may be told it has anyway.
         precision = self.precision if self.precision in _REDUCED else None
         return {"precision": precision, "features_from": self.features_from}
 
-    def rehearse(self, batch: NDArray[Any]) -> None:
-        """Run a batch in both precisions, as for the first."""
-        self._in(self.precision, batch)
-        if self.precision in _REDUCED:
-            self._in(None, batch)
-
     def _forward(self, batch: NDArray[Any]) -> Any:
-        output = self._in(self.precision, batch)
+        output = self._outputs(batch, self.precision)
         if self.precision in _REDUCED:
             self._batches += 1
             if self._batches.bit_count() == 1 or self._too_few():
-                self._compare(output, self._in(None, batch))
+                self._compare(output, self._outputs(batch, None))
         return output
 
-    def _in(self, precision: str | None, batch: NDArray[Any]) -> Any:
-        with torch_threads(self.threads):
-            return forward(
-                self.module,
-                batch,
-                channels_last=self.channels_last,
-                precision=precision,
-                features_from=self.features_from,
+    def _outputs(self, batch: NDArray[Any], precision: str | None) -> Any:
+        if self.features_from is None:
+            output = self._run(batch, precision)
+            return to_numpy(getattr(output, "logits", output))
+        layer = self.features_from
+        features: list[NDArray[Any]] = []
+
+        def listen(_module: Any, _inputs: Any, output: Any) -> None:
+            # A copy at once: the next layer may write into its input.
+            features[:] = [as_features(to_numpy(output), name=layer).copy()]
+
+        handle = self.module.get_submodule(layer).register_forward_hook(listen)
+        try:
+            output = self._run(batch, precision)
+        finally:
+            handle.remove()
+        if not features:
+            raise InputError(
+                f"features_from must name a layer that runs; {layer!r} did not. Hooks do not work "
+                "inside a TorchScript module: let it return features too, and load it from its "
+                "file."
             )
+        return to_numpy(getattr(output, "logits", output)), features[0]
 
     def _compare(self, output: Any, wanted: Any) -> None:
         ours, theirs = (z[0] if isinstance(z, tuple) else z for z in (output, wanted))
@@ -131,9 +280,9 @@ class TorchModel(TorchNetwork):
         self._compared += len(ours)
         if self._too_few():
             raise InputError(
-                f"the module in {self.precision} must give the class it gives in float32 for at "
-                f"least {self.min_agreement:g} of the images; it does for {self.agreement:.4g} of "
-                f"{self._compared}. Leave out precision, or say a smaller min_agreement."
+                f"the module in {self.precision} must predict the class of float32 for at least "
+                f"{self.min_agreement:g} of the images; it does for {self.agreement:.4g} of "
+                f"{self._compared}. Leave out precision, or set a smaller min_agreement."
             )
 
     def _too_few(self) -> bool:
@@ -141,19 +290,359 @@ class TorchModel(TorchNetwork):
         return self._compared - self._same > allowed + 1e-9
 
 
-def _check_precision(module: Any, precision: object) -> None:
-    check_choice(precision, ("float32", *_REDUCED), name="precision")
-    first = first_tensor(module)
-    came = "float32" if first is None else str(first.dtype).removeprefix("torch.")
-    if came != "float32":
-        raise InputError(
-            f"precision must be left out for a module whose parameters are not in float32; got "
-            f"{precision!r} for {came}. Or pass module.float()."
-        )
+def module_identity(module: Any) -> list[str | memoryview] | None:
+    """What decides the outputs of a module: classes and settings of its layers, and its tensors.
+
+    ``None`` if it has hooks, or code without a source file.
+    """
+    torch = _torch()
+    module = getattr(module, "_orig_mod", module)  # of torch.compile, which computes the same
+    parts: list[str | memoryview] = ["torch"]
+    code: set[Any] = set()
+    for path, part in module.named_modules():
+        if part._forward_hooks or part._forward_pre_hooks:
+            return None
+        parts += [path, str(getattr(part, "code", ""))]  # of a traced graph
+        code.update(type(part).__mro__[:-1])
+        for name, value in sorted(vars(part).items()):
+            if callable(value) and hasattr(value, "__qualname__"):
+                parts.append(f"{name} {value.__qualname__}")
+                code.add(getattr(value, "__func__", value))
+            elif not name.startswith("_") and isinstance(value, int | float | str | tuple | list):
+                parts += [f"{name} {value!r}"] * (name != "training")
+    try:
+        parts += sorted(map(_code_identity, code))
+    except (OSError, TypeError):
+        return None
+    for path, tensor in itertools.chain(module.named_parameters(), module.named_buffers()):
+        parts.append(f"{path} {tensor.dtype} {tuple(tensor.shape)}")
+        flat = tensor.detach().cpu().contiguous().reshape(-1)
+        parts.append(memoryview(flat.view(torch.uint8).numpy()))
+    return parts
 
 
-def _part(value: object) -> float:
-    number = check_not_negative(value, name="min_agreement")
-    if number > 1:
-        raise InputError(f"min_agreement must be a part of the images, at most 1; got {value!r}.")
-    return number
+def _code_identity(code: Any) -> str:
+    """Name and version of a class or function of a library; of any other its source text."""
+    package = str(code.__module__).partition(".")[0]
+    if package in ("torch", "shiftcal") or package in sys.stdlib_module_names - {"__main__"}:
+        return f"{code.__module__}.{code.__qualname__}"
+    if package in _LIBRARIES:
+        return f"{code.__module__}.{code.__qualname__} {version(package)}"
+    return inspect.getsource(code)
+
+
+# --------------------------------------------------------------------------------------
+# Files of weights: read without running anything in them.
+# --------------------------------------------------------------------------------------
+
+# Where training scripts put the weights inside what they save.
+_NESTS = ("state_dict", "model", "net")
+# How files of torch.save before version 1.6 begin: with a pickled number.
+_OLDER = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+
+
+def load_weights(network: Any, path: str | Path, *, what: str) -> Any:
+    """Fill a network with the weights of a file, every one of them and no others.
+
+    Args:
+        network: The module, which is changed and returned.
+        path: ``.safetensors``, or a file of ``torch.save``.
+        what: What the network is, for messages, such as ``"a CIFAR ResNet-20"``.
+
+    Raises:
+        FileError: If the file is missing, holds more than tensors, or weights of another network.
+    """
+    return fill(network, read_weights(path), source=str(path), what=what)
+
+
+def fill(network: Any, state: Mapping[str, Any], *, source: str, what: str) -> Any:
+    """Fill a network with named weights.
+
+    Raises:
+        FileError: If they are those of another network.
+    """
+    try:
+        network.load_state_dict(dict(state))
+    except (RuntimeError, TypeError, AttributeError) as error:
+        reason = _difference(network, state) or shorten(str(error), 300, placeholder=" ...")
+        raise FileError(f"{source} does not hold the weights of {what}: {reason}") from error
+    return network
+
+
+def _difference(network: Any, state: Mapping[str, Any]) -> str:
+    """How names and shapes differ from those of a network; empty if they do not."""
+    shapes = {name: tuple(value.shape) for name, value in network.state_dict().items()}
+    others = {name: tuple(getattr(value, "shape", ())) for name, value in state.items()}
+    # Older files lack these counters, and nothing needs them.
+    missing = [n for n in shapes if n not in others and not n.endswith("num_batches_tracked")]
+    strange = [name for name in others if name not in shapes]
+    reshaped = [name for name in shapes if others.get(name, shapes[name]) != shapes[name]]
+
+    def some(names: Sequence[str]) -> str:
+        return f"{names[0]} and {len(names) - 1} more are" if names[1:] else f"{names[0]} is"
+
+    reasons = [f"{some(missing)} missing"] if missing else []
+    if strange:
+        reasons.append(f"{some(strange)} not part of the network")
+    if reshaped:
+        name = reshaped[0]
+        sizes = f"{name} has {others[name]} in place of {shapes[name]}"
+        reasons.append(f"{some(reshaped)} of another shape ({sizes})")
+    return "; ".join(reasons) + "." if reasons else ""
+
+
+def read_weights(path: str | Path) -> dict[str, Any]:
+    """Named tensors of a file.
+
+    They may be under ``state_dict``, ``model`` or ``net``, and their names may begin with
+    ``module.``. Of a file of ``torch.save`` only tensors and plain containers are read
+    (``weights_only=True``).
+
+    Raises:
+        FileError: If the file is missing or damaged, or holds anything else.
+    """
+    path = regular_file(path, "a file of weights")
+    if path.suffix == ".safetensors":
+        reader = require("safetensors.torch", extra="torch", needed_by="a .safetensors file")
+        with parsing(path, "a .safetensors file"):
+            state = reader.load_file(path)
+    else:
+        state = _saved(path)
+    while isinstance(state, dict):
+        nest = next((name for name in _NESTS if isinstance(state.get(name), dict)), None)
+        if nest is None:
+            return {str(name).removeprefix("module."): value for name, value in state.items()}
+        state = state[nest]
+    raise FileError(f"{path} must hold named weights; got {type(state).__name__}.")
+
+
+def _saved(path: Path) -> Any:
+    torch = require("torch", extra="torch", needed_by="a file of weights")
+    check_zip(path)
+    with parsing(path, "weights"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # on files that are rejected right after
+        try:
+            return torch.load(path, map_location="cpu", weights_only=True)
+        except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError) as error:
+            pickled = saved_in(path.read_bytes()) == "module"
+            kind = "is a pickled module (torch.save(net)) that" if pickled else "is damaged, or"
+            raise FileError(
+                f"{path} could not be read as weights: it {kind} holds more than tensors, "
+                "which is never loaded. Save its state_dict() alone, best as .safetensors."
+            ) from error
+
+
+def saved_in(data: bytes) -> str:
+    """What a file of torch holds: ``"script"``, ``"module"``, ``"weights"``, or ``""``, unknown.
+
+    Nothing is unpickled: every module has names that no weights have.
+    """
+    content = data
+    if not data.startswith(_OLDER):
+        try:
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                records = {one.filename.partition("/")[2]: one for one in archive.infolist()}
+                if "constants.pkl" in records:
+                    return "script" if any(name.startswith("code/") for name in records) else ""
+                record = records["data.pkl"]
+                stored = record.compress_type == zipfile.ZIP_STORED  # torch compresses nothing
+                content = archive.read(record) if stored else b""
+        except Exception:  # damaged archives may raise anything
+            return ""
+    return "module" if b"_parameters" in content and b"_modules" in content else "weights"
+
+
+# --------------------------------------------------------------------------------------
+# Networks in files that bring their own code.
+# --------------------------------------------------------------------------------------
+
+
+class _TorchFile(TorchNetwork):
+    """A network that a file of torch holds; the file is read again in another process."""
+
+    _kind: str
+
+    def __init__(
+        self, path: str | Path, *, device: str, features_from: str | None, **options: Any
+    ) -> None:
+        super().__init__(**{"batch_size": None, **options})
+        self.path = Path(path)
+        self.device = device
+        self.channels_last, self.threads = False, None
+        self.features_from = None if features_from is None else str(features_from)
+        self._digest: str | None = None
+        self._open()
+
+    def _open(self) -> None:
+        file = ModelFile(self.path, self._kind, expected=self._digest)
+        self.path, self._digest = file.path, file.digest
+        check_zip(file.path)
+        # The bytes that the digest is of, and not the file, which may have changed since.
+        self._load(file.data)
+
+    def _load(self, data: bytes) -> None:
+        raise NotImplementedError
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the network, which is read from the file again."""
+        return {name: value for name, value in vars(self).items() if name != "module"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._open()
+
+    def _identity(self) -> Iterable[str]:
+        return (type(self).__name__, str(self._digest))
+
+    def _choices(self) -> Mapping[str, str | None]:
+        return {"features_from": self.features_from}
+
+    def _picked(self, output: Any) -> list[NDArray[Any]]:
+        """Logits, and features if they are wanted."""
+        if self.features_from is None:
+            return [to_numpy(output.get("logits") if isinstance(output, dict) else output)]
+        logits, features = picked(output, self.features_from)
+        return [to_numpy(logits), as_features(to_numpy(features), name=self.features_from)]
+
+
+class TorchScriptModel(_TorchFile):
+    """A network saved with ``torch.jit.save``, which brings its own code.
+
+    The file is a program: its code runs with your rights, and can write files or call hosts. Load
+    only files that you trust. No bank, plan or other saved file makes shiftcal load one.
+
+    Args:
+        path: The file, usually ``.pt``.
+        device: Where it runs, such as ``"cpu"`` or ``"cuda:0"``.
+        channels_last: As for a PyTorch module.
+        features_from: Which output of the network holds features: the index in a tuple, such as
+            ``"1"``, whose first item is the logits, or the key in a dict with ``"logits"``. Layers
+            inside TorchScript cannot be named.
+        **options: ``preprocessing``, ``classes``, ``output``, ``batch_size``, ``memory_budget`` and
+            ``key``, as for every model; the default batch size depends on the size of the images.
+    """
+
+    _kind = "a TorchScript file"
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        device: str = "cpu",
+        channels_last: bool = False,
+        features_from: str | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(path, device=device, features_from=features_from, **options)
+        self.channels_last = channels_last
+
+    def _load(self, data: bytes) -> None:
+        kind = saved_in(data)
+        if kind != "script":
+            content, use = {
+                "module": (
+                    "a pickled module (torch.save(net)), which is never unpickled",
+                    "Save it with torch.jit.save, or save net.state_dict() and use ",
+                ),
+                "weights": ("weights without code (torch.save(net.state_dict()))", "Use "),
+                "": ("something else", "torch.jit.save makes such a file"),
+            }[kind]
+            if kind:
+                use += f"--model 'torch:module:factory?weights={self.path.name}'"
+                use += ", where factory makes the network"
+            raise FileError(f"{self.path} must be a TorchScript file; it holds {content}. {use}.")
+        jit = require("torch.jit", extra="torch", needed_by="a TorchScript model")
+        try:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", r".*torch\.jit\.load", DeprecationWarning)
+                self.module = jit.load(io.BytesIO(data), map_location=self.device)
+        except Exception as error:  # torch may raise anything for files it does not understand
+            raise FileError(
+                f"{self.path} must be a TorchScript file, from torch.jit.save; it could not be "
+                f"loaded: {_first_line(error)}. If it holds weights without code (torch.save), "
+                f"name the architecture: torch:package.module:factory?weights={self.path}"
+            ) from error
+
+    def _forward(self, batch: NDArray[Any]) -> Any:
+        outputs = self._picked(self._run(batch))
+        return tuple(outputs) if self.features_from is not None else outputs[0]
+
+
+class ExportedModel(_TorchFile):
+    """A network saved with ``torch.export.save``, a graph of torch's operators and its tensors.
+
+    The file is a program: torch unpickles and evaluates parts of it with your rights. Load only
+    files that you trust. No bank, plan or other saved file makes shiftcal load one. A batch size
+    fixed in the file is kept.
+
+    Args:
+        path: The file, ``.pt2``.
+        device: Where it runs, such as ``"cpu"`` or ``"cuda:0"``.
+        features_from: Which output of the network holds features: the index in a tuple, such as
+            ``"1"``, whose first item is the logits, or the key in a dict with ``"logits"``.
+        **options: ``preprocessing``, ``classes``, ``output``, ``batch_size``, ``memory_budget`` and
+            ``key``, as for every model; the default batch size depends on the size of the images.
+    """
+
+    _kind = "a file of torch.export"
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        device: str = "cpu",
+        features_from: str | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(path, device=device, features_from=features_from, **options)
+
+    @property
+    def _device(self) -> str:
+        return self.device
+
+    def _load(self, data: bytes) -> None:
+        export = require("torch.export", extra="torch", needed_by="a torch.export model")
+        logger = logging.getLogger("torch.export")
+        level = logger.level
+        logger.setLevel(logging.CRITICAL)  # errors are raised
+        try:
+            program = export.load(io.BytesIO(data))
+            if self.device != "cpu":
+                passes = require("torch.export.passes", extra="torch", needed_by="another device")
+                program = passes.move_to_device_pass(program, self.device)
+            self.module = program.module()
+        except Exception as error:  # torch may raise anything for graphs it does not understand
+            raise FileError(
+                f"{self.path} could not be loaded by torch.export: {type(error).__name__}: "
+                f"{_first_line(error)}"
+            ) from error
+        finally:
+            logger.setLevel(level)
+        inputs = [
+            node.meta.get("val")
+            for node in program.graph.nodes
+            if node.op == "placeholder" and node.name in program.graph_signature.user_inputs
+        ]
+        if len(inputs) != 1 or getattr(inputs[0], "ndim", 0) != 4:
+            shapes = ", ".join(str(tuple(getattr(one, "shape", ()))) for one in inputs) or "none"
+            raise InputError(
+                f"a torch.export model must have one input, a batch of images; got shapes {shapes}."
+            )
+        self._shape = tuple(side if isinstance(side, int) else None for side in inputs[0].shape)
+        self._dtype = inputs[0].dtype
+
+    def _forward(self, batch: NDArray[Any]) -> Any:
+        torch = _torch()
+        check_input_shape(batch, self._shape)
+
+        def run(piece: NDArray[Any]) -> list[NDArray[Any]]:
+            with torch.inference_mode(), torch_threads(self.threads):
+                output = self.module(torch.from_numpy(piece).to(self.device, self._dtype))
+            return self._picked(output)
+
+        outputs = in_fixed_batches(run, batch, self._shape[0])
+        return outputs if self.features_from is not None else outputs[0]
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]

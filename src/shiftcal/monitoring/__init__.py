@@ -5,8 +5,8 @@ every block as its method would for those rows, and tells a shift from chance by
 set on streams redrawn from the clean set of the bank.
 """
 
-from shiftcal.monitoring._update import KINDS, STATES, Event, Update
-from shiftcal.monitoring._windows import Exponential, Sliding, Window
 from shiftcal.monitoring.monitor import Monitor
+from shiftcal.monitoring.stream import KINDS, STATES, Event, Update
+from shiftcal.monitoring.windows import Exponential, Sliding, Window
 
 __all__ = ["KINDS", "STATES", "Event", "Exponential", "Monitor", "Sliding", "Update", "Window"]

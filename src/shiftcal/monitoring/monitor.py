@@ -3,36 +3,214 @@
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
+import math
 import os
 import threading
 import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from numbers import Real
 from typing import Any, ClassVar, Self, final
 
-from shiftcal import _persistence
-from shiftcal._checks import check_count, check_flag, check_fraction
-from shiftcal._estimator import Estimator
-from shiftcal._types import Logits
+import numpy as np
+from sklearn.base import clone
+
+from shiftcal import estimates, methods
+from shiftcal import persistence as _persistence
+from shiftcal.checks import check_count, check_flag, check_fraction, check_positive
 from shiftcal.errors import InputError
-from shiftcal.estimates import AccuracyEstimator
+from shiftcal.estimates import AccuracyEstimator, Rehearsed
 from shiftcal.methods import Method
-from shiftcal.methods._given import given_bank, given_logits
-from shiftcal.monitoring._choices import chooser_of
-from shiftcal.monitoring._detector import Detector, learn
-from shiftcal.monitoring._given import (
-    check_clock,
-    check_false_alarms,
-    given_estimator,
-    given_method,
-    given_window,
+from shiftcal.methods.base import given_bank, given_logits
+from shiftcal.methods.rehearsal import Rehearsal
+from shiftcal.monitoring.detector import Detector, learn, scales_of
+from shiftcal.monitoring.stream import (
+    FORMAT,
+    VERSION,
+    Live,
+    Running,
+    State,
+    Update,
+    chooser_of,
+    from_plain,
+    plainly_logits,
 )
-from shiftcal.monitoring._identity import digest, unpacked
-from shiftcal.monitoring._live import Live, Parts
-from shiftcal.monitoring._plain import plainly_logits
-from shiftcal.monitoring._running import FORMAT, VERSION, Running
-from shiftcal.monitoring._scales import scales_of
-from shiftcal.monitoring._update import State, Update
-from shiftcal.monitoring._windows import Window
-from shiftcal.surrogates import SetSummary
+from shiftcal.monitoring.windows import Sliding, Window
+from shiftcal.persistence import Arrays, Estimator, encode
+from shiftcal.surrogates import SetSummary, SurrogateBank
+from shiftcal.types import Logits
+
+# --------------------------------------------------------------------------------------
+# Settings of a monitor, checked: method, estimator, window, false alarms; and the clock.
+# --------------------------------------------------------------------------------------
+
+FEWEST_ALARMS, MOST_ALARMS = 0.001, 100.0
+_SUITABLE = "Take rehearsal, sac (distance='mean'), ace, sts, ts or vanilla."
+
+
+def given_method(method: object, input: str | None, *, seed: int) -> Method:
+    """An unfitted copy of the method, if its choice can be had from sums.
+
+    Args:
+        method: Name, or a method.
+        input: What the model gives; ``None`` if the method says it.
+        seed: Of a method given by name, if it has one.
+
+    Raises:
+        InputError: If it is none, is for other input, or needs the rows.
+    """
+    if isinstance(method, str):
+        cls = methods.get(method)
+        seeded = {"seed": seed} if "seed" in cls().get_params() else {}
+        made: Method = cls(**seeded, input=input or "logits")
+    elif isinstance(method, Method):
+        made = clone(method)
+    else:
+        given = f"the class {method.__name__}" if isinstance(method, type) else repr(method)
+        raise InputError(
+            f"method must be the name of a method or a method; got {given}. {_SUITABLE}"
+        )
+    if input is not None and made.input != input:
+        raise InputError(
+            f"the method was made for {made.input} and this monitor expects {input}. "
+            "Make both with the same input=, or leave that of the monitor out."
+        )
+    if (why := _needs_more(made)) is not None:
+        raise InputError(
+            f"a monitor keeps sums over rows, not the rows, and {made.name} cannot choose by "
+            f"them: {why}. {_SUITABLE}"
+        )
+    return made
+
+
+def given_estimator(
+    estimator: object, method: Method, bank: SurrogateBank, *, seed: int
+) -> AccuracyEstimator | None:
+    """The estimator, copied and fitted on the bank; ``None`` if none is wanted.
+
+    Raises:
+        InputError: If it is none, is for other input, or needs the rows.
+    """
+    if estimator is None or estimator is False:
+        return None
+    if isinstance(estimator, str):
+        cls = estimates.get(estimator)
+        seeded = {"seed": seed} if "seed" in cls().get_params() else {}
+        made: AccuracyEstimator = cls(**seeded, input=method.input)
+    elif isinstance(estimator, AccuracyEstimator):
+        made = clone(estimator)
+    else:
+        raise InputError(
+            "estimator must be the name of an accuracy estimator, an estimator, or None; got "
+            f"{estimator!r}. Take rehearsed or surrogate-curve."
+        )
+    if made.input != method.input:
+        raise InputError(
+            f"the estimator was made for {made.input} and the method for {method.input}. "
+            "Make both with the same input=."
+        )
+    if (why := made.needs_rows()) is not None:
+        raise InputError(
+            f"a monitor keeps sums over rows, not the rows, and {made.name} cannot estimate "
+            f"from them: {why}. Take rehearsed or surrogate-curve, or None."
+        )
+    if isinstance(made, Rehearsed) and isinstance(method, Rehearsal) and made.seed == method.seed:
+        return Rehearsed.of(method)  # what took the time was learnt already
+    return made.fit(bank)
+
+
+def given_window(window: object) -> Window:
+    """The window, whose settings were checked; the default for ``None``.
+
+    Raises:
+        InputError: If it is none, or a setting cannot be used.
+    """
+    if window is None:
+        return Sliding()
+    if not isinstance(window, Window):
+        raise InputError(
+            f"window must be Sliding(rows=...) or Exponential(half_life=...); got {window!r}."
+        )
+    window.plan()
+    return clone(window)
+
+
+def check_false_alarms(value: object) -> float:
+    """False alarms per 100,000 rows, within what simulated streams can tell."""
+    number = check_positive(value, name="false_alarms")
+    if FEWEST_ALARMS <= number <= MOST_ALARMS:
+        return number
+    raise InputError(
+        f"false_alarms must lie between {FEWEST_ALARMS:g} and {MOST_ALARMS:g} per 100,000 rows; "
+        f"got {value!r}."
+    )
+
+
+def check_clock(at: object) -> float:
+    """Seconds of a clock, finite."""
+    with suppress(OverflowError):  # of a whole number larger than any float
+        if isinstance(at, Real) and not isinstance(at, bool) and math.isfinite(at):
+            return float(at)
+    raise InputError(f"at must be a finite number of seconds, or None; got {at!r}.")
+
+
+def _needs_more(method: Method) -> str | None:
+    if method.uses_features:
+        return "it needs features of the target"
+    if method.uses_mixed:
+        return "it needs scores of mixed images of the target"
+    return method.needs_rows()
+
+
+# --------------------------------------------------------------------------------------
+# Which monitor a running state belongs to.
+# --------------------------------------------------------------------------------------
+
+
+def digest(fitted: Any) -> str:
+    """A digest of all values, to the last bit."""
+    arrays: Arrays = {}
+    text = json.dumps(encode(fitted, arrays), sort_keys=True)
+    made = hashlib.sha256(text.encode())
+    for array in arrays.values():
+        made.update(f"{array.dtype.str}{array.shape}".encode())
+        made.update(np.ascontiguousarray(array).tobytes())
+    return made.hexdigest()
+
+
+def unpacked(state: object, monitor: str) -> Running:
+    """The running state in what ``state_dict`` gave; not checked yet to fit the window.
+
+    Args:
+        state: From ``state_dict``, perhaps through JSON.
+        monitor: Digest of the monitor that is to go on from it.
+
+    Raises:
+        InputError: If it is something else, newer, or of another monitor.
+    """
+    if not isinstance(state, Mapping) or state.get("format") != FORMAT:
+        got = state.get("format") if isinstance(state, Mapping) else type(state).__name__
+        raise InputError(
+            f"a monitor's state must be what state_dict gave, of format {FORMAT!r}; got {got!r}."
+        )
+    if state.get("version") != VERSION:
+        raise InputError(
+            f"a monitor's state must be of version {VERSION}; this one has version "
+            f"{state.get('version')!r}. Read it with the shiftcal that wrote it."
+        )
+    if state.get("monitor") != monitor:
+        raise InputError(
+            "this state is that of another monitor: of another bank, method, window or limits. "
+            "Go on with the monitor that it was taken from, as save() keeps it, or begin anew."
+        )
+    return from_plain(state.get("running"))
+
+
+# --------------------------------------------------------------------------------------
+# A monitor: logits in, confidences and events out.
+# --------------------------------------------------------------------------------------
 
 
 @final
@@ -93,6 +271,7 @@ class Monitor(Estimator):
         class_names_: Their names, if the bank has them.
     """
 
+    name: ClassVar[str] = "monitor"
     kind: ClassVar[str] = "monitor"
 
     method_: Method
@@ -148,7 +327,7 @@ class Monitor(Estimator):
         window = given_window(self.window)
         scales = scales_of(window.plan())
         method = given_method(self.method, self.input, seed=seed)
-        checked = given_bank(bank, labels, input=method.input, name=self.name())
+        checked = given_bank(bank, labels, input=method.input, name=self.name)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             method.fit(checked)
@@ -184,10 +363,16 @@ class Monitor(Estimator):
         clock = None if at is None else check_clock(at)
         with self._lock:
             self._require_fitted()
-            z = self._check(logits)
+            return self._feed_checked(self._check(logits), clock, probabilities=probabilities)
+
+    def _feed_checked(
+        self, logits: Logits, at: float | None, *, probabilities: bool = False
+    ) -> Update:
+        """The same for logits that are known to be good."""
+        with self._lock:
             before = self.running_.copy()
             try:
-                return self._at_work().feed(z, clock, probabilities=probabilities)
+                return self._at_work().feed(logits, at, probabilities=probabilities)
             except BaseException:  # Ctrl-C in the middle, or a map that fails
                 self.running_, self._live = before, None
                 raise
@@ -241,6 +426,7 @@ class Monitor(Estimator):
 
     def after_load(self) -> None:
         """Refuse a file whose parts do not belong together."""
+        super().after_load()
         if not hasattr(self, "n_classes_"):
             return
         self.running_ = self.running_.copy()  # arrays from files cannot be written
@@ -262,10 +448,7 @@ class Monitor(Estimator):
 
     def _at_work(self) -> Live:
         if self._live is None:
-            chooser, plan = chooser_of(self.method_, self.ladder_), self.window_.plan()
-            learnt = (self.method_, self.estimator_, chooser, self.detector_)
-            parts = Parts(*learnt, plan, self.patience_, self.level_)
-            self._live = Live(parts, self.running_)
+            self._live = Live(self)
         return self._live
 
     def _check_running(self, running: Running) -> None:

@@ -6,15 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shiftcal._checks import check_count, check_fraction
-from shiftcal._types import Confidence, Interval
+from shiftcal.checks import check_count, check_fraction
 from shiftcal.errors import InputError
-from shiftcal.metrics import BinTable, bin_table, bootstrap, ece
-from shiftcal.metrics._bins import Binning
-from shiftcal.numerics.shares import exact_intervals
-from shiftcal.plot._axes import axes_for, check_axes, legend_text, name_axes, show_legend
-from shiftcal.plot._colours import curve_look, ink
-from shiftcal.plot._given import given_top1
+from shiftcal.metrics import Binning, BinTable, bin_table, bootstrap, ece
+from shiftcal.numerics.samples import exact_intervals
+from shiftcal.plot.style import (
+    axes_for,
+    check_axes,
+    curve_look,
+    given_top1,
+    ink,
+    legend_text,
+    name_axes,
+    show_legend,
+)
+from shiftcal.types import Confidence, Interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +34,7 @@ _MANY_BINS = 40
 _END = 1.02
 
 
-def reliability(  # noqa: PLR0913 (all but the first two are options)
+def reliability(
     confidence: object,
     correct: object = None,
     *,
@@ -53,7 +59,7 @@ def reliability(  # noqa: PLR0913 (all but the first two are options)
         confidence: ``(n,)`` probability of the predicted class; or ``(n, k)`` logits or
             probabilities, or labelled :class:`~shiftcal.Scores`. Or a
             :class:`~shiftcal.metrics.BinTable`, such as that of a
-            :class:`~shiftcal.MetricSketch`; it has no interval of ECE, and no strip.
+            :class:`~shiftcal.ScoreStatistics`; it has no interval of ECE, and no strip.
         correct: ``(n,)`` whether each was right; beside rows and scores the labels.
         ax: Where to draw; a new figure by default.
         label: Name of the curve. A method's name brings its colour and marker, unless a curve on
@@ -86,33 +92,33 @@ def reliability(  # noqa: PLR0913 (all but the first two are options)
         c, r = given_top1(confidence, correct, input=input)
         table = bin_table(c, r, n_bins=n_bins, binning=binning)
         error = table.ece
-        if draws := _draws(n_resamples, len(c)):
+        if n_resamples is None:
+            n_resamples = _RESAMPLES if len(c) <= _MOST_ROWS else 0
+        check_count(n_resamples, name="n_resamples", least=0)
+        if n_resamples and len(c) > 1:
             bins: dict[str, Any] = {"n_bins": n_bins, "binning": binning}
-            error = bootstrap(ece, c, r, n_resamples=draws, level=level, seed=seed, **bins)
+            error = bootstrap(ece, c, r, n_resamples=n_resamples, level=level, seed=seed, **bins)
     axes = axes_for(ax, size=(4.8, 4.8))
     _draw_diagonal(axes)
     curve = _draw_curve(axes, table, name=str(label), color=color, level=level)
-    curve.set_label(_words(str(label), table, error))
+    text = f"ECE {error:.4f}" if isinstance(error, float) else f"ECE {error}"
+    rows = f"n = {int(table.count.sum()):,}\n{text}"
+    curve.set_label(f"{legend_text(str(label))}, {rows}" if label else rows)
     if c is not None:
-        _draw_strip(axes, c, curve.lines[0].get_color())
+        counts, edges = np.histogram(c, bins=_CELLS, range=(0, 1))
+        axes.stairs(
+            _STRIP * counts / counts.max(),
+            edges,
+            transform=axes.get_xaxis_transform(),  # x as the data, y as a share of the axes
+            fill=True,
+            color=curve.lines[0].get_color(),
+            alpha=0.25,
+            zorder=2,
+        )
     axes.set(xlim=(0, _END), ylim=(0, _END))
     name_axes(axes, x="confidence", y="accuracy")
     show_legend(axes)
     return axes
-
-
-def _draws(n_resamples: int | None, n: int) -> int:
-    """How many draws the interval of ECE is from; 0 if there shall be none."""
-    if n_resamples is None:
-        n_resamples = _RESAMPLES if n <= _MOST_ROWS else 0
-    check_count(n_resamples, name="n_resamples", least=0)
-    return n_resamples if n > 1 else 0  # one row drawn again is the same row
-
-
-def _words(label: str, table: BinTable, error: Interval | float) -> str:
-    told = f"ECE {error:.4f}" if isinstance(error, float) else f"ECE {error}"
-    rows = f"n = {int(table.count.sum()):,}"
-    return f"{legend_text(label)}, {rows}\n{told}" if label else f"{rows}\n{told}"
 
 
 def _draw_diagonal(axes: Any) -> None:
@@ -145,10 +151,3 @@ def _draw_curve(axes: Any, table: BinTable, *, name: str, color: Any, level: flo
         elinewidth=1.0,
         zorder=3,
     )
-
-
-def _draw_strip(axes: Any, confidence: Confidence, color: Any) -> None:
-    counts, edges = np.histogram(confidence, bins=_CELLS, range=(0, 1))
-    heights = _STRIP * counts / counts.max()
-    where = axes.get_xaxis_transform()  # x as the data, y as a share of the axes
-    axes.stairs(heights, edges, transform=where, fill=True, color=color, alpha=0.25, zorder=2)

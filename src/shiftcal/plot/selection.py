@@ -1,23 +1,39 @@
-"""What a method chose for a target: how far it is from every set, or which temperature it got."""
+"""What a method chose for a target: its distance to every set, or the temperature it gets."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from shiftcal._checks import check_choice
+from shiftcal.checks import check_choice
 from shiftcal.errors import InputError, NotFittedError
 from shiftcal.methods import Method
-from shiftcal.methods._selection import Selection
-from shiftcal.plot._axes import axes_for, check_axes
-from shiftcal.plot._distances import Distances, draw_distances, height
-from shiftcal.plot._temperatures import Temperatures, draw_temperatures
+from shiftcal.methods.base import Selection, temperature_of
+from shiftcal.plot.style import (
+    METHODS,
+    axes_for,
+    categories,
+    check_axes,
+    ink,
+    legend_text,
+    name_axes,
+    show_legend,
+    visible,
+)
 from shiftcal.surrogates import SurrogateBank
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Shown = Literal["distances", "temperatures"]
+# Sets drawn by their distance, and corruptions named one by one.
+_MOST_SETS, _MOST_NAMED = 30, 6
+_WORDS = {
+    "mean": "difference of mean confidence",
+    "ks": "Kolmogorov-Smirnov distance of confidence",
+    "wasserstein": "Wasserstein distance of confidence",
+    "atc": "difference of accuracy, as estimated by ATC",
+    "atc-entropy": "difference of accuracy, as estimated by ATC with entropy",
+}
 
 
 def selection(
@@ -25,79 +41,172 @@ def selection(
     sets: SurrogateBank | Sequence[str] | None = None,
     *,
     ax: Axes | None = None,
-    show: Shown | None = None,
+    show: Literal["distances", "temperatures"] | None = None,
 ) -> Axes:
     """What was chosen for a target, and how near the next choice was.
 
-    ``"distances"``, of a method that takes one set: the distance of the target to every set, the
+    ``"distances"``, of a method that chooses one set: the distance of the target to every set, the
     chosen one marked, and the margin to the runner-up. Of more than thirty sets the thirty nearest
     are drawn.
 
     ``"temperatures"``: the temperature of every set over its mean raw confidence, a line for every
-    corruption, and the target among them with the temperature it got and its interval.
+    corruption, and the target among them with its temperature and interval.
 
     Args:
-        chosen: A method that was adapted, or what its ``adapt`` returned.
+        chosen: An adapted method, or what its ``adapt`` returned.
         sets: The bank it was fitted on, or the names of its sets, if ``chosen`` is a selection; a
             method knows its own.
-        ax: Where to draw; a new figure by default.
-        show: Which of the two; by default distances, where the method has them.
+        ax: Where to draw; default: a new figure.
+        show: Which of the two; default: distances, where the method has them.
 
     Returns:
         ``ax``, or the axes of the new figure.
 
     Raises:
         InputError: If the method chose between no sets, or the sets are not those it chose from.
-        NotFittedError: If the method was not adapted.
+        NotFittedError: If the method is not adapted.
         MissingExtra: If matplotlib is not installed.
     """
     check_axes(ax, plot="selection")
     if show is not None:
         check_choice(show, ("distances", "temperatures"), name="show")
-    made = _selection_of(chosen)
-    if show == "temperatures" or (show is None and not made.distances):
-        told = Temperatures.of(chosen, made)
-        return draw_temperatures(axes_for(ax, size=(6.4, 4.4)), told)
-    distances = Distances.of(made, _names(chosen, made, sets))
-    return draw_distances(axes_for(ax, size=(6.4, height(distances))), distances)
-
-
-def _selection_of(chosen: object) -> Selection:
-    if isinstance(chosen, Selection):
-        return chosen
-    if not isinstance(chosen, Method):
+    if not isinstance(chosen, Method | Selection):
         raise InputError(
             "chosen must be a method that was adapted, or what its adapt returned; got "
             f"{type(chosen).__name__}."
         )
-    made = getattr(chosen, "selection_", None)
-    if made is None:
+    choice = chosen if isinstance(chosen, Selection) else getattr(chosen, "selection_", None)
+    if choice is None:
+        name = getattr(chosen, "name", "method")
         raise NotFittedError(
-            f"this {chosen.name()} has chosen nothing yet; call adapt with unlabelled logits first."
+            f"this {name} has chosen nothing yet; call adapt with unlabelled logits first."
         )
-    return made
+    if show == "temperatures" or (show is None and not choice.distances):
+        return _draw_temperatures(ax, chosen, choice)
+    if not choice.distances or choice.index is None:
+        raise InputError(
+            f"{choice.method} chose between no sets, so there are no distances to draw. "
+            "SAC has them; Rehearsal has temperatures."
+        )
+    return _draw_distances(ax, choice, _names(chosen, choice, sets))
 
 
-def _names(chosen: object, made: Selection, sets: object) -> list[str]:
+def _names(chosen: object, choice: Selection, sets: object) -> list[str]:
     """Names of the sets in the order of the bank."""
+    if isinstance(sets, str) or not isinstance(sets, SurrogateBank | Sequence | None):
+        raise InputError(
+            f"sets must be a SurrogateBank or names of its sets; got {type(sets).__name__}."
+        )
     if isinstance(sets, SurrogateBank):
         names = [one.name for one in sets]
     elif sets is not None:
-        if isinstance(sets, str) or not isinstance(sets, Sequence):
-            raise InputError(
-                f"sets must be a SurrogateBank or names of its sets; got {type(sets).__name__}."
-            )
         names = [str(name) for name in sets]
-    elif isinstance(chosen, Method) and hasattr(chosen, "ladder_"):
+    elif hasattr(chosen, "ladder_"):
         names = [one.name for one in chosen.ladder_]
     else:
-        names = [
-            made.set_name if j == made.index and made.set_name else f"set {j + 1}"
-            for j in range(len(made.distances))
-        ]
-    if made.distances and len(names) != len(made.distances):
+        names = [f"set {j + 1}" for j in range(len(choice.distances))]
+        if choice.set_name and choice.index is not None:
+            names[choice.index] = choice.set_name
+    if len(names) != len(choice.distances):
         raise InputError(
-            f"sets must be the {len(made.distances)} that {made.method} chose from; got "
+            f"sets must be the {len(choice.distances)} that {choice.method} chose from; got "
             f"{len(names)}."
         )
     return names
+
+
+def _draw_distances(ax: Any, choice: Selection, names: list[str]) -> Any:
+    distances, index = choice.distances, choice.index
+    assert index is not None
+    others = sorted((j for j in range(len(distances)) if j != index), key=distances.__getitem__)
+    drawn = sorted([index, *others[: _MOST_SETS - 1]])
+    values = [float(distances[j]) for j in drawn]
+    axes = axes_for(ax, size=(6.4, 1.3 + 0.24 * max(len(drawn), 4)))
+    accent = visible(METHODS["sac"].colour, axes)
+    colours = [accent if j == index else ink(axes) for j in drawn]
+    rows = range(len(drawn))
+    axes.hlines(rows, 0, values, colors=colours, alpha=0.5, linewidth=1.2)
+    for row, j in enumerate(drawn):
+        size = 8 if j == index else 5
+        axes.plot([values[row]], [row], "o", color=colours[row], markersize=size, zorder=3)
+    axes.set_yticks(rows, [names[j] for j in drawn])
+    for text, j in zip(axes.get_yticklabels(), drawn, strict=True):
+        text.set_parse_math(False)
+        text.set_fontweight("bold" if j == index else "normal")
+    axes.set_ylim(len(drawn) - 0.4, -0.6)  # the first set on top
+    axes.set_xlim(0, 1.12 * max(*values, choice.margin or 0.0) or 1.0)
+    if others and choice.margin is not None:
+        ends = float(distances[index]), float(distances[others[0]])
+        axes.axvspan(*ends, color=accent, alpha=0.12, linewidth=0, zorder=0)
+        if not any(axes.get_title(loc=side) for side in ("left", "center", "right")):
+            words = f"{names[index]}, by a margin of {choice.margin:.2g}"
+            axes.set_title(words, loc="left", parse_math=False)
+    few = len(distances) > len(drawn)
+    some = f"; {len(drawn)} nearest of {len(distances)} sets" if few else ""
+    name_axes(axes, x=f"{_WORDS.get(choice.distance or '', 'distance')}{some}", y="")
+    return axes
+
+
+def _draw_temperatures(ax: Any, method: object, choice: Selection) -> Any:
+    from matplotlib.ticker import AutoLocator, LogLocator, NullFormatter, StrMethodFormatter
+
+    ladder = getattr(method, "ladder_", None)
+    temperatures: Any = getattr(method, "temperatures_", None)
+    if temperatures is None:
+        temperatures = [temperature_of(one) for one in getattr(method, "maps_", ())]
+    if not ladder or len(temperatures) != len(ladder) or None in temperatures:
+        hint = "Rehearsal has, and SAC with temperatures as maps."
+        if isinstance(method, Selection):
+            hint = "A selection does not hold those of the sets: pass the method itself."
+        raise InputError(f"{choice.method} must have a temperature for every set. {hint}")
+    assert choice.temperature is not None
+    assert choice.mean_confidence is not None
+    axes = axes_for(ax, size=(6.4, 4.4))
+    # Every corruption begins at the clean set.
+    corruptions: dict[str, list[int]] = {}
+    for j, one in enumerate(ladder[1:], start=1):
+        corruptions.setdefault(one.corruption or "surrogate sets", [0]).append(j)
+    corruptions = corruptions or {"clean set": [0]}
+    named = len(corruptions) <= _MOST_NAMED
+    colours = categories(list(corruptions), axes) if named else [ink(axes)] * len(corruptions)
+    look: dict[str, Any] = {"linewidth": 1.0, "markersize": 4}
+    for (name, steps), colour in zip(corruptions.items(), colours, strict=True):
+        x = [ladder[j].mean_confidence for j in steps]
+        y = [temperatures[j] for j in steps]
+        label, alpha = (legend_text(name), 1.0) if named else ("_", 0.4)
+        axes.plot(x, y, "o-", color=colour, label=label, alpha=alpha, **look)
+    if not named:
+        label = f"{len(corruptions)} corruptions"
+        axes.plot([], [], "o-", color=ink(axes), label=label, alpha=0.6, **look)
+    words, bars = f"target: T = {choice.temperature:.3g}", None
+    if (around := choice.temperature_interval) is not None:
+        words += f" ({around.low:.3g} to {around.high:.3g})"
+        bars = ([choice.temperature - around.low], [around.high - choice.temperature])
+    if choice.index is not None:
+        words += f", that of {ladder[choice.index].name}"
+    colour = visible(METHODS["sac"].colour, axes)
+    axes.axvline(choice.mean_confidence, color=colour, linestyle=":", linewidth=1.0, zorder=1)
+    axes.errorbar(
+        [choice.mean_confidence],
+        [choice.temperature],
+        yerr=bars,
+        color=colour,
+        marker="D",
+        markersize=7,
+        linestyle="none",
+        capsize=4,
+        label=words,
+        zorder=4,
+    )
+    axes.set_yscale("log")
+    every = [*temperatures, choice.temperature]
+    # Too narrow a range for round factors has equal steps.
+    narrow = max(every) / min(every) < 4.0
+    locator = AutoLocator() if narrow else LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0))
+    axes.yaxis.set_major_locator(locator)
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.margins(x=0.08, y=0.12)
+    name_axes(axes, x="mean raw confidence", y="temperature")
+    show_legend(axes)
+    return axes

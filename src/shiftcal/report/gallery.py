@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from shiftcal._optional import require
-from shiftcal._types import Images
 from shiftcal.corruptions import Corruption, corrupt
+from shiftcal.errors import require
+from shiftcal.types import Images
 
 # The sixteen in the appendix of Salvador et al., 2021.
 PAPER = (
@@ -76,7 +76,7 @@ class Grid:
 def tiles_of_all(
     image: Images, corruptions: Sequence[Corruption], *, severity: int, **options: Any
 ) -> list[Tile]:
-    """The image as it is, then corrupted by each, family by family.
+    """The original image, then with each corruption, family by family.
 
     Args:
         image: ``(height, width, 3)`` uint8.
@@ -84,29 +84,23 @@ def tiles_of_all(
         severity: Of all of them.
         **options: ``seed`` and ``table``, as for :func:`shiftcal.corrupt`.
     """
-    ordered = sorted(corruptions, key=lambda made_by: (_GROUPS.index(made_by.group), made_by.name))
-    return [
-        Tile("original", image),
-        *(
-            Tile(in_words(made_by), corrupt(image, made_by, severity=severity, **options))
-            for made_by in ordered
-        ),
-    ]
+    tiles = [Tile("original", image)]
+    for one in sorted(corruptions, key=lambda one: (_GROUPS.index(one.group), one.name)):
+        tiles.append(Tile(in_words(one), corrupt(image, one, severity=severity, **options)))
+    return tiles
 
 
 def tiles_of_one(image: Images, corruption: Corruption, **options: Any) -> list[Tile]:
-    """The image as it is, then at every severity of one corruption; arguments as above."""
-    return [
-        Tile("original", image),
-        *(
-            Tile(f"severity {severity}", corrupt(image, corruption, severity=severity, **options))
-            for severity in range(1, corruption.severities + 1)
-        ),
-    ]
+    """The original image, then every severity of one corruption; arguments as above."""
+    tiles = [Tile("original", image)]
+    for severity in range(1, corruption.severities + 1):
+        corrupted = corrupt(image, corruption, severity=severity, **options)
+        tiles.append(Tile(f"severity {severity}", corrupted))
+    return tiles
 
 
 def in_words(corruption: Corruption) -> str:
-    """What it is called, with what must be known beside the name."""
+    """Its name in words, with its variant."""
     return corruption.description.replace("_", " ")
 
 
@@ -148,15 +142,12 @@ def layout(tiles: Sequence[Tile], *, one_row: bool) -> Grid:
     font = fonts.load_default(size)
     label = max(math.ceil(font.getlength(tile.label)) for tile in tiles)
     cell = (max(times * width, label), times * height + round(1.6 * size))
-    columns = len(tiles) if one_row else _columns(len(tiles), cell[0] + _GAP)
+    columns = len(tiles)
+    if not one_row:
+        # Up to six in a row, as few empty places as possible in the last one, then the widest.
+        most = max(1, min(6, len(tiles), (_MOST_WIDTH - _GAP) // (cell[0] + _GAP)))
+        columns = min(range(most, max(0, most - 3), -1), key=lambda count: -len(tiles) % count)
     rows = math.ceil(len(tiles) / columns)
     grid = Grid(columns, times, size, cell, (0, 0))
     total = (_GAP + columns * (cell[0] + _GAP), grid.heading + rows * (cell[1] + _GAP))
     return replace(grid, size=total)
-
-
-def _columns(count: int, width: int) -> int:
-    """Up to six in a row, as few places as possible empty in the last one, then the widest."""
-    most = max(1, min(6, count, (_MOST_WIDTH - _GAP) // width))
-    least = max(1, most - 2)
-    return min(range(most, least - 1, -1), key=lambda columns: -count % columns)

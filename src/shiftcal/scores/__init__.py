@@ -7,10 +7,8 @@ guessed. Nothing is ever unpickled, and a file is written whole or not at all.
 
 from __future__ import annotations
 
-from shiftcal.scores._read import read_scores
-from shiftcal.scores._read_features import read_features
-from shiftcal.scores._read_labels import read_labelled, read_labels
-from shiftcal.scores._scores import Scores
-from shiftcal.scores._write import write_scores
+from shiftcal.scores.formats import read_features, read_scores, write_scores
+from shiftcal.scores.labels import read_labelled, read_labels
+from shiftcal.scores.scores import Scores
 
 __all__ = ["Scores", "read_features", "read_labelled", "read_labels", "read_scores", "write_scores"]

@@ -12,26 +12,21 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from shiftcal.scoring._score import score
-    from shiftcal.scoring._score_file import Scored, score_file
-    from shiftcal.scoring._score_inputs import score_inputs
-    from shiftcal.scoring._score_mixed import score_mixed
-    from shiftcal.scoring.engines.base import Engine
-    from shiftcal.scoring.engines.local import LocalEngine
-    from shiftcal.scoring.engines.ray import RayEngine
-    from shiftcal.scoring.statistics.score_statistics import ScoreStatistics
+    from shiftcal.scoring.api import Scored, score, score_file, score_inputs, score_mixed
+    from shiftcal.scoring.engines import Engine, LocalEngine, RayEngine
+    from shiftcal.scoring.statistics import ScoreStatistics
 
 # Public name -> the file it is taken from, when it is first asked for.
 _WHERE = {
-    "Engine": "engines.base",
-    "LocalEngine": "engines.local",
-    "RayEngine": "engines.ray",
-    "ScoreStatistics": "statistics.score_statistics",
-    "Scored": "_score_file",
-    "score": "_score",
-    "score_file": "_score_file",
-    "score_inputs": "_score_inputs",
-    "score_mixed": "_score_mixed",
+    "Engine": "engines",
+    "LocalEngine": "engines",
+    "RayEngine": "engines",
+    "ScoreStatistics": "statistics",
+    "Scored": "api",
+    "score": "api",
+    "score_file": "api",
+    "score_inputs": "api",
+    "score_mixed": "api",
 }
 
 __all__ = [

@@ -1,128 +1,78 @@
-"""Where finished shards are kept: a folder, with a second one that may be shared."""
+"""Finished shards in folders, and locks for processes that share a folder."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
+import secrets
+import shutil
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
+from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from shiftcal._files import atomic_write
+from shiftcal.checks import check_count
 from shiftcal.errors import FileError, InputWarning
-from shiftcal.scoring.claims import Claims
-from shiftcal.scoring.shard import ShardResult
-from shiftcal.scoring.sweep import sweep
+from shiftcal.files import atomic_write, make_folder
+from shiftcal.scoring.work import ShardResult
 
 FORMAT = "shiftcal-shard-1"
-# Below the folder.
-CLAIMS = "claims"
-
-
-class Store(Protocol):
-    """Finished shards by their keys."""
-
-    def has(self, key: str) -> bool:
-        """Whether the shard is there."""
-
-    def get(self, key: str) -> ShardResult | None:
-        """The shard; ``None`` if it is not there, or damaged."""
-
-    def put(self, result: ShardResult) -> None:
-        """Keep a shard."""
-
-    def claim(self, key: str) -> bool:
-        """Whether nobody else is working on the shard; it is ours then."""
-
-    def release(self, key: str) -> None:
-        """Let go of it."""
-
-    def close(self) -> None:
-        """Let go of everything."""
-
-
-class MemoryStore:
-    """Shards in memory, for results that go nowhere else."""
-
-    def __init__(self) -> None:
-        self._results: dict[str, ShardResult] = {}
-
-    def close(self) -> None:
-        """Nothing to let go of."""
-
-    def has(self, key: str) -> bool:
-        """Whether the shard is there."""
-        return key in self._results
-
-    def get(self, key: str) -> ShardResult | None:
-        """The shard, if it is there."""
-        return self._results.get(key)
-
-    def put(self, result: ShardResult) -> None:
-        """Keep a shard."""
-        self._results[result.key] = result
-
-    def claim(self, key: str) -> bool:
-        """Always: nobody else knows of it."""
-        return True
-
-    def release(self, key: str) -> None:
-        """Nothing to let go of."""
 
 
 class FolderStore:
-    """One file a shard, written whole or not at all, with a checksum of what is in it.
+    """One file per shard, written atomically, with a checksum of its content.
+
+    Without any folder, shards are kept in memory.
 
     Args:
-        folder: Where shards are written and claimed.
-        cache: A second folder to read from, and to write to and to claim in as long as that is
-            possible: others find there what was done here, and do not do it at the same time.
-            ``None`` for none.
+        folder: Where shards are written. Processes that share it share the work: a shard is locked
+            while one of them scores it.
+        cache: A second folder, read first and written to if possible, that several results share.
     """
 
-    def __init__(self, folder: Path, *, cache: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, *, cache: Path | None = None) -> None:
         self._folder = folder
         self._cache = cache
         self._cache_writable = cache is not None
-        self._claims = [Claims(place / CLAIMS) for place in (folder, cache) if place is not None]
-        # Files that cannot be used, and may be where nothing can be removed.
+        self._memory: dict[str, ShardResult] = {}
+        self._locks: dict[str, FileLock] = {}
+        # Damaged files, which may be where nothing can be removed.
         self._useless: set[Path] = set()
 
     def has(self, key: str) -> bool:
-        """Whether a file of that key is there and complete."""
-        return any(_opens(file) for file in self._files(key))
+        """Whether the shard is there and as long as it says it is."""
+        return key in self._memory or any(_opens(file) for file in self._files(key))
 
     def get(self, key: str) -> ShardResult | None:
-        """The shard; a damaged file is removed, so that it is made again."""
+        """The shard; ``None`` if it is not there. A damaged file is removed."""
         for file in self._files(key):
-            if not file.exists():
-                continue  # another process may be about to write it
             try:
-                found = _read(file, key)
-            except OSError:  # it says nothing about what is in the file
+                result = _read(file, key)
+            except FileNotFoundError:  # another process may write it later
+                continue
+            except OSError:  # says nothing about what is in the file
                 self._useless.add(file)
                 continue
-            if found is not None:
-                return found
+            if result is not None:
+                return result
             self._useless.add(file)
             with suppress(OSError):
                 file.unlink(missing_ok=True)
-        return None
+        return self._memory.get(key)
 
     def put(self, result: ShardResult) -> None:
-        """Write a shard to the cache, or to the folder if there is none or it cannot be written."""
-        content = _content(result)
+        """Store a shard in the cache, else in the folder, else in memory."""
         if self._cache is not None and self._cache_writable:
             try:
-                self._write(self._cache, result.key, content)
+                return self._write(self._cache, result)
             except (FileError, OSError) as error:
                 self._cache_writable = False
                 warnings.warn(
@@ -131,98 +81,74 @@ class FolderStore:
                     InputWarning,
                     stacklevel=2,
                 )
-            else:
-                return
+        if self._folder is None:
+            self._memory[result.key] = result
+            return None
         try:
-            self._write(self._folder, result.key, content)
+            return self._write(self._folder, result)
         except (FileError, OSError) as error:
             raise FileError(
-                f"{self._folder} could not be written: {_reason(error)}. What is done is kept; "
-                "the same command goes on from there."
+                f"{self._folder} could not be written: {_reason(error)}. Finished shards are kept; "
+                "the same command resumes from there."
             ) from error
 
     def claim(self, key: str) -> bool:
-        """Whether no other process works on it, in this folder or for another with this cache."""
-        taken: list[Claims] = []
-        for claims in self._claims:
-            if not claims.take(key):
-                for ours in taken:
-                    ours.release(key)
+        """Whether no other process is scoring the shard; it is locked for this one then.
+
+        Locks only save work: where they do not hold, as on some network drives, a shard may be
+        scored twice, with the same result.
+        """
+        if self._folder is None:
+            return True
+        with suppress(OSError, NotImplementedError):
+            lock = _lock(self._folder / "locks" / key)
+            try:
+                lock.acquire(blocking=False)
+            except Timeout:
                 return False
-            taken.append(claims)
+            self._locks[key] = lock
         return True
 
     def release(self, key: str) -> None:
-        """Let go of it."""
-        for claims in self._claims:
-            claims.release(key)
+        """Unlock a shard."""
+        if lock := self._locks.pop(key, None):
+            lock.release()
 
     def close(self) -> None:
-        """Let go of everything; what killed processes left in the cache goes after a day."""
-        for claims in self._claims:
-            claims.release_all()
-        if self._cache is not None and self._cache_writable:
-            sweep(self._cache, self._claims[-1], self._cache / CLAIMS)
+        """Unlock all shards."""
+        for key in list(self._locks):
+            self.release(key)
 
     def _files(self, key: str) -> list[Path]:
-        folders = [self._folder] if self._cache is None else [self._cache, self._folder]
-        files = [_place(folder, key) for folder in folders]
+        folders = [folder for folder in (self._cache, self._folder) if folder is not None]
+        files = [folder / key[:2] / f"{key}.shard" for folder in folders]
         return [file for file in files if file not in self._useless]
 
-    def _write(self, folder: Path, key: str, content: bytes) -> None:
-        file = _place(folder, key)
+    def _write(self, folder: Path, result: ShardResult) -> None:
+        file = folder / result.key[:2] / f"{result.key}.shard"
         file.parent.mkdir(parents=True, exist_ok=True)
-        # The model would wait for the disk; a file that a power cut damaged is made again.
+        arrays = {"rows": result.rows, "logits": result.logits}
+        if result.features is not None:
+            arrays["features"] = result.features
+        arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        bad = json.dumps({str(index): reason for index, reason in sorted(result.bad.items())})
+        about = {"key": result.key, "bad": bad, "digest": _digest(arrays, bad)}
+        # Not flushed, or the model would wait for the disk; a damaged file is computed again. One
+        # entry of metadata only: the order of several differs between processes.
         with atomic_write(file, durable=False) as temporary:
-            temporary.write_bytes(content)
+            temporary.write_bytes(save(arrays, metadata={FORMAT: json.dumps(about)}))
         self._useless.discard(file)
 
 
-@contextmanager
-def passing_store(cache: Path | None) -> Iterator[Store]:
-    """A store for the time of a block; what it holds is lost then but for what the cache took.
-
-    Args:
-        cache: As for :class:`FolderStore`.
-    """
-    if cache is None:
-        yield MemoryStore()
-        return
-    with tempfile.TemporaryDirectory(prefix="shiftcal-") as folder:
-        store = FolderStore(Path(folder), cache=cache)
-        try:
-            yield store
-        finally:
-            store.close()
-
-
-def _place(folder: Path, key: str) -> Path:
-    return folder / key[:2] / f"{key}.shard"
-
-
-def _content(result: ShardResult) -> bytes:
-    arrays: dict[str, NDArray[Any]] = {
-        "rows": np.ascontiguousarray(result.rows),
-        "logits": np.ascontiguousarray(result.logits),
-    }
-    if result.features is not None:
-        arrays["features"] = np.ascontiguousarray(result.features)
-    bad = json.dumps({str(index): reason for index, reason in sorted(result.bad.items())})
-    about = {"key": result.key, "bad": bad, "digest": _digest(arrays, bad)}
-    # One entry only: the order of several is another in every process.
-    return save(arrays, metadata={FORMAT: json.dumps(about)})
-
-
 def _digest(arrays: dict[str, NDArray[Any]], bad: str) -> str:
-    whole = hashlib.blake2b(bad.encode(), digest_size=16)
+    digest = hashlib.blake2b(bad.encode(), digest_size=16)
     for name in sorted(arrays):
-        whole.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())
-        whole.update(arrays[name].tobytes())
-    return whole.hexdigest()
+        digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())
+        digest.update(arrays[name].tobytes())
+    return digest.hexdigest()
 
 
 def _opens(file: Path) -> bool:
-    """Whether the file is there and as long as it says it is."""
     try:
         with safe_open(file, "np"):
             return True
@@ -231,31 +157,135 @@ def _opens(file: Path) -> bool:
 
 
 def _read(file: Path, key: str) -> ShardResult | None:
-    """What is in a file; ``None`` if it is damaged.
-
-    Raises:
-        OSError: If the file cannot be opened.
-    """
+    """What is in a file; ``None`` if it is damaged."""
     try:
         with safe_open(file, "np") as opened:
             about = json.loads((opened.metadata() or {})[FORMAT])
             arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-        bad = about["bad"]
-        if about["key"] != key or about["digest"] != _digest(arrays, bad):
+        bad = {int(index): str(reason) for index, reason in json.loads(about["bad"]).items()}
+        if about["key"] != key or about["digest"] != _digest(arrays, about["bad"]):
             return None
-        return ShardResult(
-            key,
-            arrays["rows"],
-            arrays["logits"],
-            arrays.get("features"),
-            {int(index): str(reason) for index, reason in json.loads(bad).items()},
-        )
+        return ShardResult(key, arrays["rows"], arrays["logits"], arrays.get("features"), bad)
     except (SafetensorError, ValueError, KeyError, AttributeError, TypeError):
         return None
 
 
 def _reason(error: Exception) -> str:
     cause = error.__cause__ if isinstance(error, FileError) else error
-    if isinstance(cause, OSError) and cause.strerror:
-        return cause.strerror
-    return str(error).rstrip(".")
+    return getattr(cause, "strerror", None) or str(error).rstrip(".")
+
+
+# --------------------------------------------------------------------------------------
+# Processes that share a folder. The system releases locks of a process that is killed.
+# --------------------------------------------------------------------------------------
+
+
+def _lock(file: Path) -> FileLock:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    # Shards are locked by the thread that reads images, and unlocked by another.
+    return FileLock(file, thread_local=False)
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Wait until no other process is in such a block for the same folder.
+
+    Raises:
+        FileError: If the folder cannot be written.
+    """
+    file = folder / ".lock"
+    try:
+        lock = _lock(file)
+        lock.acquire()
+    except OSError as error:
+        raise FileError(f"{folder} could not be locked: {error.strerror or error}.") from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            file.unlink()
+        lock.release()
+
+
+@contextmanager
+def workshop(folder: Path, *, host: Path | None = None) -> Iterator[Path]:
+    """A folder for unfinished work, removed by the last process that leaves it with its work done.
+
+    If the work is interrupted it stays, unless no shard was finished.
+
+    Args:
+        folder: Created if it does not exist.
+        host: The folder around it, if nothing in that is worth keeping without the workshop:
+            temporary files of killed processes are removed too, and then the folder if it is empty.
+    """
+    users = folder / "users"
+    make_folder(users)
+    mine = _lock(users / secrets.token_hex(8))
+    mine.acquire()
+    done = False
+    try:
+        yield folder
+        done = True
+    finally:
+        mine.release()
+        with suppress(OSError):
+            Path(mine.lock_file).unlink()
+        if (done or not any(folder.rglob("*.shard"))) and not any(map(_is_held, users.glob("*"))):
+            for file in [] if host is None else host.glob(".shiftcal-*.tmp"):
+                file.unlink(missing_ok=True)
+            # After those: a folder that holds anything, and no workshop, is not recognised as ours.
+            shutil.rmtree(folder, ignore_errors=True)
+            if host is not None:
+                with suppress(OSError):  # finished work is in it
+                    host.rmdir()
+
+
+def _is_held(file: Path) -> bool:
+    try:
+        with FileLock(file, blocking=False):
+            return False
+    except Timeout:
+        return True
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Numbers found by trial that all who share a folder must agree on, such as a batch size.
+
+    Attributes:
+        workshop: Folder of one result, which is asked first; ``None`` for none.
+        cache: Folder that several results share; not used where it cannot be.
+    """
+
+    workshop: Path | None = None
+    cache: Path | None = None
+
+    def settled(self, name: str, find: Callable[[], int]) -> int:
+        """The number of that name; computed by ``find`` if no folder has it, while others wait."""
+        with ExitStack() as locks:
+            known: dict[Path, dict[str, int]] = {}
+            for folder in (self.workshop, self.cache):
+                if folder is not None:
+                    with suppress(FileError, OSError):  # a cache that cannot be written
+                        locks.enter_context(alone_in(folder))
+                    known[folder] = _read_notes(folder)
+            number = next((notes[name] for notes in known.values() if name in notes), None)
+            if number is None:
+                number = find()
+            for folder, notes in known.items():
+                if name not in notes:
+                    # What can be computed again may fail to be written.
+                    with suppress(FileError, OSError), atomic_write(folder / "notes.json") as file:
+                        file.write_text(json.dumps({**notes, name: number}, indent=1), "utf-8")
+            return number
+
+
+def _read_notes(folder: Path) -> dict[str, int]:
+    """The numbers in a folder; none if the file is missing or damaged: they can be found again."""
+    try:
+        notes = json.loads((folder / "notes.json").read_text("utf-8"))
+        return {str(name): check_count(notes[name], name=str(name)) for name in notes}
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
+        return {}

@@ -1,8 +1,8 @@
 """Studies: a plan in, tables and figures out, every number traceable to arrays on disk.
 
-:func:`names` lists the plans of shiftcal, :func:`read_plan` reads one, :func:`reproduce`
-runs it (:func:`forecast` says how long that takes), :func:`rebuild` makes tables and figures again
-from stored scores, and :class:`Run` opens a finished run to look at its numbers.
+:func:`names` lists the plans of shiftcal, :func:`read_plan` reads one, :func:`reproduce` runs it,
+:func:`rebuild` makes tables and figures again from stored scores, and :class:`Run` opens a finished
+run to look at its numbers.
 """
 
 from __future__ import annotations
@@ -11,45 +11,35 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from shiftcal.studies.adapting.plan import AdaptationPlan
-    from shiftcal.studies.course import Done
-    from shiftcal.studies.opened import Run
-    from shiftcal.studies.plan.plan import Plan
-    from shiftcal.studies.plan.reading import built_in as names
-    from shiftcal.studies.plan.reading import plan_text, read_plan
-    from shiftcal.studies.plan.text import to_toml
-    from shiftcal.studies.record import Record
-    from shiftcal.studies.run import forecast, rebuild, reproduce
-    from shiftcal.studies.stages.estimate import Estimate
-    from shiftcal.studies.stages.scoring import Means
+    from shiftcal.studies.plan import AdaptationPlan, Plan, plan_text, read_plan, to_toml
+    from shiftcal.studies.plan import built_in as names
+    from shiftcal.studies.records import Record
+    from shiftcal.studies.run import Done, Run, rebuild, reproduce
+    from shiftcal.studies.sources import Means
 
-# Public name -> the file it is taken from and its name there.
+# Public name -> module and its name there.
 _WHERE = {
-    "AdaptationPlan": ("adapting.plan", "AdaptationPlan"),
-    "Done": ("course", "Done"),
-    "Estimate": ("stages.estimate", "Estimate"),
-    "Means": ("stages.scoring", "Means"),
-    "Plan": ("plan.plan", "Plan"),
-    "Record": ("record", "Record"),
-    "Run": ("opened", "Run"),
-    "forecast": ("run", "forecast"),
-    "names": ("plan.reading", "built_in"),
-    "plan_text": ("plan.reading", "plan_text"),
-    "read_plan": ("plan.reading", "read_plan"),
+    "AdaptationPlan": ("plan", "AdaptationPlan"),
+    "Done": ("run", "Done"),
+    "Means": ("sources", "Means"),
+    "Plan": ("plan", "Plan"),
+    "Record": ("records", "Record"),
+    "Run": ("run", "Run"),
+    "names": ("plan", "built_in"),
+    "plan_text": ("plan", "plan_text"),
+    "read_plan": ("plan", "read_plan"),
     "rebuild": ("run", "rebuild"),
     "reproduce": ("run", "reproduce"),
-    "to_toml": ("plan.text", "to_toml"),
+    "to_toml": ("plan", "to_toml"),
 }
 
 __all__ = [
     "AdaptationPlan",
     "Done",
-    "Estimate",
     "Means",
     "Plan",
     "Record",
     "Run",
-    "forecast",
     "names",
     "plan_text",
     "read_plan",
@@ -62,9 +52,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, there = _WHERE[name]
-    found = getattr(importlib.import_module(f"shiftcal.studies.{module}"), there)
-    return globals().setdefault(name, found)
+    module, attribute = _WHERE[name]
+    value = getattr(importlib.import_module(f"shiftcal.studies.{module}"), attribute)
+    return globals().setdefault(name, value)
 
 
 def __dir__() -> list[str]:

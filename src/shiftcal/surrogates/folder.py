@@ -12,18 +12,20 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from shiftcal._checks import check_features, check_labels
-from shiftcal._files import flush_file, flush_folder
+from shiftcal.checks import check_features, check_labels
 from shiftcal.errors import FileError, InputError
+from shiftcal.files import checksum_of, flush_file, flush_folder, parsing
 from shiftcal.scores import Scores, read_scores, write_scores
-from shiftcal.surrogates.bank import SurrogateBank
-from shiftcal.surrogates.surrogate_set import SurrogateSet
+from shiftcal.surrogates.bank import SurrogateBank, SurrogateSet
 
 FORMAT = "shiftcal-bank"
 VERSION = 1
+_KIND, _FIX = "the description of a bank", "Make the bank again, in a new folder."
 
 
-def bank_from_files(paths: Sequence[str | os.PathLike[str]]) -> SurrogateBank:
+def bank_from_files(
+    paths: Sequence[str | os.PathLike[str]], *, normalize: bool = False
+) -> SurrogateBank:
     """A bank from scores files with labels, the clean set first.
 
     Raises:
@@ -37,7 +39,7 @@ def bank_from_files(paths: Sequence[str | os.PathLike[str]]) -> SurrogateBank:
     if not paths:
         raise InputError("a surrogate bank needs at least one scores file: the clean set.")
     files = [Path(path) for path in paths]
-    scores = [read_scores(file) for file in files]
+    scores = [read_scores(file, normalize=normalize) for file in files]
     for file, other in zip(files[1:], scores[1:], strict=True):
         _check_alike(files[0], scores[0], file, other)
     sets = [
@@ -82,8 +84,7 @@ def save_bank(bank: SurrogateBank, folder: str | os.PathLike[str], *, durable: b
             **({} if bank.origin is None else {"origin": bank.origin}),
             "sets": entries,
         }
-        text = json.dumps(document, indent=1, ensure_ascii=False)
-        (temporary / "bank.json").write_text(text + "\n", "utf-8")
+        (temporary / "bank.json").write_text(document_text(document), "utf-8")
         if durable:
             flush_file(temporary / "bank.json")
         if target.exists():
@@ -97,7 +98,7 @@ def save_bank(bank: SurrogateBank, folder: str | os.PathLike[str], *, durable: b
         flush_folder(target.parent)
 
 
-def load_bank(folder: str | os.PathLike[str]) -> SurrogateBank:
+def load_bank(folder: str | os.PathLike[str], *, normalize: bool = False) -> SurrogateBank:
     """Read a bank back.
 
     Raises:
@@ -105,22 +106,14 @@ def load_bank(folder: str | os.PathLike[str]) -> SurrogateBank:
     """
     source = Path(folder)
     document = read_document(source)
-    try:
-        sets = [_load_set(entry, source) for entry in document["sets"]]
+    with parsing(source / "bank.json", _KIND, fix=_FIX):
+        sets = [_load_set(entry, source, normalize=normalize) for entry in document["sets"]]
         return SurrogateBank(
             sets,
             classes=document["classes"],
             input=document["input"],
             origin=document.get("origin"),
         )
-    except FileError:
-        raise
-    except InputError as error:
-        raise FileError(f"{source} cannot be used: {error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise FileError(
-            f"{source / 'bank.json'} is damaged: {error!r}. Make the bank again, in a new folder."
-        ) from error
 
 
 def read_document(source: Path) -> dict[str, Any]:
@@ -131,8 +124,11 @@ def read_document(source: Path) -> dict[str, Any]:
     """
     file = source / "bank.json"
     try:
-        document = json.loads(file.read_text("utf-8"))
-    except OSError as error:
+        with parsing(file, _KIND, fix=_FIX):
+            return _checked(file, json.loads(file.read_bytes()))
+    except FileError as error:
+        if not isinstance(error.__cause__, OSError):
+            raise
         if (source / ".work").is_dir():
             raise FileError(
                 f"{source} holds a bank that is not finished. The command that began it, given "
@@ -140,20 +136,32 @@ def read_document(source: Path) -> dict[str, Any]:
             ) from error
         raise FileError(
             f"{source} is not a bank folder: {file} could not be read "
-            f"({error.strerror or error}). A bank is a folder with bank.json and its scores files."
+            f"({error.__cause__.strerror}). A bank is a folder with bank.json and its scores files."
         ) from error
-    except (ValueError, RecursionError) as error:
-        raise FileError(
-            f"{file} is damaged: not JSON ({error}). Make the bank again, in a new folder."
-        ) from error
+
+
+def document_text(document: dict[str, Any]) -> str:
+    """What to write to ``bank.json``, with a checksum of its content."""
+    document = {name: value for name, value in document.items() if name != "checksum"}
+    document["checksum"] = checksum_of(document)
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _checked(file: Path, document: Any) -> dict[str, Any]:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise FileError(f"{file} does not describe a bank: it has no format {FORMAT!r}.")
     written = document.get("version")
-    if not isinstance(written, int) or written > VERSION:
+    if type(written) is not int or not 1 <= written <= VERSION:
         raise FileError(
             f"{file} has format version {written!r}, written by {document.get('written_by')}; this "
             f"is shiftcal {version('shiftcal')}, which reads up to version {VERSION}. Upgrade "
             "shiftcal to read it."
+        )
+    # A document made by hand, or before there were checksums, has none.
+    if "checksum" in document and document.pop("checksum") != checksum_of(document):
+        raise FileError(
+            f"{file} is damaged or was edited: its checksum does not fit its content. {_FIX} If "
+            "you edited it, remove its checksum."
         )
     return document
 
@@ -178,12 +186,12 @@ def _save_set(
     }
 
 
-def _load_set(entry: dict[str, Any], folder: Path) -> SurrogateSet:
+def _load_set(entry: dict[str, Any], folder: Path, *, normalize: bool) -> SurrogateSet:
     name = entry["file"]
     if Path(name).name != name:
         raise FileError(f"{folder / 'bank.json'} names {name!r}, which is not a file beside it.")
     file = folder / name
-    scores = read_scores(file)
+    scores = read_scores(file, normalize=normalize)
     # A folder made by hand need not name it.
     if "sha256" in entry and entry["sha256"] != digest_of(file):
         raise FileError(f"{file} is damaged or was replaced: its checksum is not the bank's.")

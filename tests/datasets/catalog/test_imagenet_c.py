@@ -8,7 +8,7 @@ from imagenet_copies import WNIDS, write_class_index, write_image
 from PIL import Image
 
 import shiftcal as sc
-from shiftcal.datasets.catalog.imagenet_c import ABOUT, imagenet_c
+from shiftcal.datasets.catalog.imagenet import imagenet_c
 from shiftcal.errors import FileError, InputError, UnknownName
 from shiftcal.surrogates.image_sets import corrupt_files
 
@@ -66,13 +66,6 @@ def test_all_come_by_name_and_rising_severity(copy):
     assert [level_of(both[i]) for i in range(4)] == [110, 110, 10, 10]
 
 
-@pytest.mark.parametrize("severity", ["4,2", [4, 2], (4, 2), "4, 2"])
-def test_several_severities_come_in_the_order_asked_for(copy, severity):
-    images = imagenet_c(copy, corruption="fog", severity=severity)
-    assert images.name == "ImageNet-C fog 4,2"
-    assert images.fields["severity"].tolist() == [4, 4, 2, 2]
-
-
 def test_the_classes_must_be_the_same_everywhere(copy):
     (copy / "imagenet_class_index.json").unlink()
     for severity in (1, 2):
@@ -81,19 +74,6 @@ def test_the_classes_must_be_the_same_everywhere(copy):
     assert imagenet_c(copy, corruption="fog", severity=1).labels.tolist() == [5, 640]
     with pytest.raises(FileError, match="the same classes under every corruption"):
         imagenet_c(copy, corruption="fog", severity=[1, 2])
-
-
-def test_a_missing_severity_is_named(copy):
-    for entry in (copy / "fog" / "4").rglob("*.JPEG"):
-        entry.unlink()
-    with pytest.raises(FileError, match=r"fog.4 holds no images"):
-        imagenet_c(copy, corruption="fog")
-    for wnid in (A, B):
-        (copy / "fog" / "4" / wnid).rmdir()
-    (copy / "fog" / "4").rmdir()
-    with pytest.raises(FileError, match=r"folder for severity 4; it has only 1, 2, 3, 5"):
-        imagenet_c(copy, corruption="fog")
-    assert len(imagenet_c(copy, corruption="fog", severity=5)) == 2
 
 
 def test_what_is_missing_or_unknown_is_named(copy, tmp_path):
@@ -146,8 +126,3 @@ def test_what_shiftcal_writes_for_real_images_without_class_folders_is_read(shar
     assert images.ids([0]) == ["contrast/3/images/ILSVRC2012_val_00000001.png"]
     assert images.labels.tolist()[:2] == [65, 970]
     assert images.classes[65] == "n01751748"
-
-
-def test_the_parts_are_the_nineteen_published_corruptions():
-    assert len({part.name for part in ABOUT.parts}) == 19
-    assert sum(part.n for part in ABOUT.parts) == 4_750_000

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from imagenet_copies import WNIDS, write_class_index, write_image
 
-from shiftcal.datasets.catalog.imagenet_sketch import ABOUT, imagenet_sketch
+from shiftcal.datasets.catalog.imagenet import IMAGENET_SKETCH as ABOUT
+from shiftcal.datasets.catalog.imagenet import imagenet_sketch
 from shiftcal.errors import FileError
 
 

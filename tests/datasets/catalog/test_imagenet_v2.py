@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from imagenet_copies import WNIDS, write_class_index, write_image
 
-from shiftcal.datasets.catalog.imagenet_v2 import ABOUT, imagenet_v2
+from shiftcal.datasets.catalog.imagenet import IMAGENET_V2 as ABOUT
+from shiftcal.datasets.catalog.imagenet import imagenet_v2
 from shiftcal.errors import FileError, UnknownName
 
 MATCHED = "imagenetv2-matched-frequency-format-val"
@@ -42,24 +43,6 @@ def test_names_come_from_a_list_of_classes_if_there_is_one(copy):
     images = imagenet_v2(copy)
     assert images.labels.tolist() == [0, 2, 2, 10, 100, 999]
     assert images.classes == tuple(WNIDS)
-
-
-@pytest.mark.parametrize(
-    ("variant", "folder"),
-    [
-        ("threshold-0.7", "imagenetv2-threshold0.7-format-val"),
-        ("top-images", "imagenetv2-top-images-format-val"),
-        ("top-images", "imagenetv2-topimages-format-val"),
-    ],
-)
-def test_the_other_variants_have_folders_of_their_own(copy, variant, folder):
-    with pytest.raises(FileError, match=f"not the variant '{variant}'; it has 'matched-frequency'"):
-        imagenet_v2(copy, variant=variant)
-    with pytest.raises(FileError, match="it has 'matched-frequency'"):
-        imagenet_v2(copy / MATCHED, variant=variant)
-    write_image(copy / folder / "5" / "x.jpeg", 1)
-    assert imagenet_v2(copy, variant=variant).labels.tolist() == [5]
-    assert len(imagenet_v2(copy)) == 6
 
 
 def test_folders_that_were_renamed_to_wnids_are_read(tmp_path):

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from stored_images import draw_images
 
-from shiftcal.datasets.containers import array_files
-from shiftcal.datasets.containers.array_files import array_file
+from shiftcal.datasets.arrays import array_file
 from shiftcal.errors import FileError, InputError
 
 IMAGES = draw_images(20)
@@ -93,7 +92,7 @@ def test_cut_files_are_refused(tmp_path, save):
         whole = (tmp_path / name).read_bytes()
         for length in (0, 5, 60, len(whole) // 2, len(whole) - 1):
             (tmp_path / name).write_bytes(whole[:length])
-            with pytest.raises(FileError, match=rf"{name} could not be read as"):
+            with pytest.raises(FileError, match=rf"{name} (could not be read as|is not)"):
                 array_file(tmp_path / name)
 
 
@@ -102,14 +101,14 @@ def test_an_npy_header_that_promises_terabytes_is_refused(tmp_path):
         head = {"descr": "|u1", "fortran_order": False, "shape": (10**9, 224, 224, 3)}
         np.lib.format.write_array_header_1_0(file, head)
         file.write(bytes(1000))
-    with pytest.raises(FileError, match=r"x.npy could not be read as an .npy file"):
+    with pytest.raises(FileError, match=r"x.npy could not be read as a .npy array"):
         array_file(tmp_path / "x.npy")
 
 
 def test_an_archive_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(array_files, "_LARGE", 10_000)
+    monkeypatch.setattr("shiftcal.files._LARGE", 10_000)
     np.savez_compressed(tmp_path / "x.npz", images=np.zeros((100, 32, 32, 3), np.uint8))
-    with pytest.raises(FileError, match=r"would unpack from [\d,]+ bytes to 307,328"):
+    with pytest.raises(FileError, match=r"would unpack from \d+ bytes to 307328"):
         array_file(tmp_path / "x.npz")
 
 

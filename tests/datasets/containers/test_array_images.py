@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from stored_images import draw_images
 
-from shiftcal.datasets.containers.arrays import ArrayImages
+from shiftcal.datasets.arrays import ArrayImages
 from shiftcal.errors import FileError, InputError
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from stored_images import draw_images, write_images
 
-from shiftcal._framing import Framing
-from shiftcal.datasets.containers.class_folder import class_folder
+from shiftcal.datasets.image_files import class_folder
 from shiftcal.errors import FileError
+from shiftcal.files import Framing
 
 IMAGES = draw_images(6)
 
@@ -39,7 +39,7 @@ def test_images_without_class_folders_have_no_labels(tmp_path):
     [
         (
             ["a.png", "cat/b.png"],
-            r"either images or one folder a class; it holds a.png beside .*'cat'",
+            r"either images or one folder a class; it holds a.png and folders",
         ),
         (["train/a/x.png", "test/a/x.png"], r"parts test, train of a data set.*Name one of them"),
         (["cat/a.png", "dog/"], r"a folder without images, 'dog', so that it is unclear"),

@@ -13,11 +13,10 @@ import pytest
 from PIL import Image
 from stored_images import draw_images, encode, write_images
 
-from shiftcal._framing import Framing
-from shiftcal.datasets.containers.arrays import ArrayImages
-from shiftcal.datasets.containers.files import FileImages
-from shiftcal.datasets.image_files import read_image
+from shiftcal.datasets.arrays import ArrayImages
+from shiftcal.datasets.image_files import FileImages, read_image
 from shiftcal.errors import FileError, InputError
+from shiftcal.files import Framing
 
 
 def png_that_claims(width, height):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from stored_images import draw_images, hf_table, save_hf
 
-from shiftcal.datasets.containers.hf_disk import HuggingFaceImages
+from shiftcal.datasets.tables import HuggingFaceImages
 from shiftcal.errors import FileError
 
 IMAGES = draw_images(10)
@@ -85,9 +85,9 @@ def test_folders_that_are_damaged_or_something_else_are_refused(tmp_path):
     for text, words in {
         "{": "state.json is not JSON",
         "[]": "state.json must hold an object",
-        "{}": "must name the files beside it in _data_files",
-        '{"_data_files": [{"filename": "../x.arrow"}]}': "must name the files beside it",
-        '{"_data_files": [{"filename": 3}]}': "must name the files beside it",
+        "{}": "must name the files next to it in _data_files",
+        '{"_data_files": [{"filename": "../x.arrow"}]}': "must name the files next to it",
+        '{"_data_files": [{"filename": 3}]}': "must name the files next to it",
         '{"_indices_data_files": [{"filename": "i.arrow"}]}': r"flatten_indices\(\)",
     }.items():
         (folder / "state.json").write_text(text)

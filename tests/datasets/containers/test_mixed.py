@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from stored_images import draw_images, write_images
 
-from shiftcal._framing import Framing
-from shiftcal.datasets.containers.arrays import ArrayImages
-from shiftcal.datasets.containers.files import FileImages
-from shiftcal.datasets.containers.mixed import MixedImages
+from shiftcal.datasets.arrays import ArrayImages, MixedImages
+from shiftcal.datasets.image_files import FileImages
+from shiftcal.files import Framing
 
 IMAGES = draw_images(6)
 FIRST, SECOND = np.array([0, 1, 2, 5]), np.array([3, 0, 4, 1])
@@ -42,32 +41,6 @@ def test_an_array_is_mixed_a_batch_at_a_time():
     assert_mixed(found, IMAGES[FIRST[[3, 0]]], IMAGES[SECOND[[3, 0]]])
     assert found.std() > 1
     np.testing.assert_array_equal(mixed[3], found[0])
-
-
-def test_no_more_is_read_than_is_asked_for(monkeypatch):
-    asked = []
-    real = ArrayImages._images
-    monkeypatch.setattr(
-        ArrayImages, "_images", lambda self, i: asked.extend(i.tolist()) or real(self, i)
-    )
-    mixed = mixtures(ArrayImages(IMAGES))
-    assert asked == []
-    mixed.read([1])
-    assert asked == [1, 0]
-
-
-def test_black_and_white_stay_what_they_are():
-    flat = np.concatenate([np.zeros((3, 8, 8, 3), np.uint8), np.full((3, 8, 8, 3), 255, np.uint8)])
-    same = MixedImages(
-        ArrayImages(flat), np.array([0, 3]), np.array([1, 4]), ratio=0.7, labels=[0, 1], name="m"
-    )
-    np.testing.assert_array_equal(same.read([0, 1]).images, flat[[0, 3]])
-
-
-def test_grey_images_are_mixed_too():
-    grey = IMAGES[..., 0]
-    found = mixtures(ArrayImages(grey)).read(range(4)).images
-    assert_mixed(found[..., 1], grey[FIRST], grey[SECOND])
 
 
 def test_files_give_the_same_and_are_called_by_both_names(files):

@@ -13,7 +13,7 @@ from PIL import Image
 from stored_images import draw_images
 
 from shiftcal.datasets import as_image_set
-from shiftcal.datasets.containers.mosaic import mosaic
+from shiftcal.datasets.image_files import mosaic
 from shiftcal.errors import FileError, InputError, MissingData
 
 TILES = draw_images(12, 16, 24)
@@ -46,17 +46,6 @@ def test_tiles_come_row_by_row(tmp_path, ending):
     assert images.ids([3]) == ["3"]
 
 
-def test_a_tile_of_one_number_is_a_square(tmp_path):
-    file = pasted(tmp_path / "x.png", draw_images(6, 8, 8), columns=3)
-    for tile in (8, "8", "8x8"):
-        assert len(mosaic(file, tile=tile)) == 6
-
-
-def test_its_digest_is_that_of_the_same_images_in_an_array(picture):
-    images = mosaic(picture, tile="16x24")
-    assert images.digest(range(12)) == as_image_set(TILES).digest(range(12))
-
-
 def test_labels_are_given_or_in_a_file_of_any_kind(picture, tmp_path):
     wanted = [i % 3 for i in range(12)]
     np.savez(tmp_path / "l.npz", test=wanted, labels=[0] * 12)
@@ -78,7 +67,7 @@ def test_empty_tiles_of_the_last_row_have_no_label(tmp_path):
     assert len(images) == 10
     np.testing.assert_array_equal(images[9], TILES[9])
     assert len(mosaic(file, tile="16x24")) == 12
-    with pytest.raises(InputError, match=r"9 labels, and tile 9 \(from 0\) has a picture too"):
+    with pytest.raises(InputError, match=r"12 tiles, 4 a row, and there are 9 labels"):
         mosaic(file, tile="16x24", labels=[0] * 9)
 
 
@@ -111,11 +100,11 @@ def test_some_tiles_are_kept_by_a_mask_or_by_indices(picture, tmp_path):
 @pytest.mark.parametrize(
     ("keep", "words"),
     [
-        ([True] * 11, r"every image of .*x.png, shape \(12,\); got shape \(11,\)"),
-        ([False] * 12, "must leave at least one image"),
+        ([True] * 11, r"every image of .*x.png, shape \(12,\), .* got shape \(11,\)"),
+        ([False] * 12, "leave at least one"),
         ([12], "indices must be from 0 to 11"),
         ([0.5], "indices must be whole numbers"),
-        ("l.npy", "must name an array of an .npz file, FILE.npz:KEY; got 'l.npy'"),
+        ("l.npy", "must name an array, FILE.npz:KEY; got 'l.npy'"),
         ("{}/m.npz", "which of its arrays is meant must be said; it holds 'a'. Name .* m.npz:a"),
         ("{}/m.npz:b", "no array 'b'; it holds 'a'"),
     ],
@@ -140,7 +129,7 @@ def test_another_process_decodes_the_file_itself(picture, tmp_path, monkeypatch)
     with pytest.raises(FileError, match="has changed since the set was made; make it again"):
         pickle.loads(sent)
     picture.unlink()
-    with pytest.raises(MissingData, match="does not exist"):
+    with pytest.raises(MissingData, match="No such file"):
         pickle.loads(sent)
 
 
@@ -172,9 +161,9 @@ def test_what_is_no_picture_is_refused(tmp_path):
     (tmp_path / "x.png").write_bytes(b"no picture")
     with pytest.raises(FileError, match=r"x\.png cannot be read as an image"):
         mosaic(tmp_path / "x.png", tile=8)
-    with pytest.raises(FileError, match="is a folder, a pipe or the like, not a picture"):
+    with pytest.raises(FileError, match="is a folder, a pipe or the like, not an image"):
         mosaic(tmp_path, tile=8)
-    with pytest.raises(MissingData, match=r"none\.webp does not exist"):
+    with pytest.raises(MissingData, match=r"none\.webp cannot be read"):
         as_image_set(f"mosaic:{tmp_path}/none.webp?tile=8")
     with pytest.raises(InputError, match="mosaic needs the option tile"):
         as_image_set(f"mosaic:{tmp_path}/x.png")
@@ -198,14 +187,3 @@ def test_the_test_images_of_cifar10_are_the_published_ones(shared_data):
     wanted = dict(row.split() for row in (folder / "SHA256").read_text().splitlines())
     assert hashlib.sha256(pixels.tobytes()).hexdigest() == wanted["test"]
     assert np.bincount(images.labels).tolist() == [1000] * 10
-
-
-def test_the_undoubted_images_of_a_natural_shift_are_kept(shared_data):
-    folder = shared_data / "cifar10-natural-shift"
-    images = as_image_set(
-        f"mosaic:{folder}/tinyimagenet_cifar10classes.webp?tile=32"
-        f"&labels={folder}/meta.npz:labels&keep={folder}/meta.npz:strict"
-    )
-    meta = np.load(folder / "meta.npz")
-    assert len(images) == 4000
-    np.testing.assert_array_equal(images.labels, meta["labels"][meta["strict"]])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -12,9 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from stored_images import draw_images, encode, hf_table
 
-from shiftcal.datasets.containers import parquet
-from shiftcal.datasets.containers.parquet import ParquetImages
-from shiftcal.errors import FileError, MissingExtra
+from shiftcal.datasets.tables import ParquetImages
+from shiftcal.errors import FileError
 
 IMAGES = draw_images(10)
 LABELS = [2, 0, 1, 1, 0, 2, 2, 0, 1, 0]
@@ -103,18 +101,6 @@ def test_labels_kept_secret_as_minus_one_are_no_labels(tmp_path):
     assert held.classes == ("dog", "cat", "bird")
 
 
-def test_only_a_few_groups_are_kept_and_each_is_read_once(tmp_path, monkeypatch):
-    file = write(tmp_path / "t.parquet", plain(IMAGES, LABELS), rows=1)
-    held = ParquetImages(file)
-    opened = []
-    real = parquet._opened
-    monkeypatch.setattr(parquet, "_opened", lambda path: opened.append(path) or real(path))
-    held.read([0, 1, 2, 0, 1, 2])
-    assert len(opened) == 3
-    held.read(range(10))
-    assert len(held._cache) == 4
-
-
 def test_many_threads_read_the_same_pixels(tmp_path):
     held = ParquetImages(write(tmp_path / "t.parquet", plain(IMAGES, LABELS), rows=1))
     order = np.random.default_rng(3).integers(0, 10, 300)
@@ -181,14 +167,6 @@ def test_files_of_one_folder_must_agree(tmp_path):
         ParquetImages(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "note", [b"{", b"[]", b'{"info": 3}', b'{"info": {"features": {"label": 1}}}']
-)
-def test_a_damaged_note_about_the_columns_is_as_none(tmp_path, note):
-    table = plain(IMAGES, LABELS).replace_schema_metadata({"huggingface": note})
-    assert ParquetImages(write(tmp_path / "t.parquet", table)).labels.tolist() == LABELS
-
-
 def test_a_damaged_file_is_refused_when_it_is_opened_or_its_rows_are_bad(tmp_path):
     file = write(tmp_path / "t.parquet", plain(IMAGES, LABELS))
     whole = file.read_bytes()
@@ -200,18 +178,3 @@ def test_a_damaged_file_is_refused_when_it_is_opened_or_its_rows_are_bad(tmp_pat
     held = ParquetImages(file)
     file.write_bytes(whole[:200])
     assert "could not be read as a Parquet file" in held.read([0]).bad[0]
-
-
-class _NoPyarrow:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "pyarrow":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-
-def test_without_pyarrow_it_is_said_what_to_install(tmp_path, monkeypatch):
-    file = write(tmp_path / "t.parquet", plain(IMAGES, LABELS))
-    for name in [name for name in sys.modules if name.partition(".")[0] == "pyarrow"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "meta_path", [_NoPyarrow(), *sys.meta_path])
-    with pytest.raises(MissingExtra, match=r"pip install 'shiftcal\[parquet\]'"):
-        ParquetImages(file)

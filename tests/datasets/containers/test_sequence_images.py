@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from PIL import Image
 from stored_images import draw_images
 from torch.utils.data import Dataset, Subset, TensorDataset
 
-from shiftcal.datasets.containers.sequences import SequenceImages
+from shiftcal.datasets.arrays import SequenceImages
 from shiftcal.errors import InputError
 
 IMAGES = draw_images(6)
@@ -58,13 +57,6 @@ def test_targets_and_classes_are_taken_without_reading_the_images():
     assert held.labels.tolist() == LABELS
     assert held.classes == ("a", "b", "c")
     assert set(known.asked) == {0}
-
-
-def test_items_are_asked_for_by_one_thread_at_a_time():
-    held = SequenceImages(Photos())
-    with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(held._image, [i % 6 for i in range(200)]))
-    np.testing.assert_array_equal(made[:6], IMAGES)
 
 
 def test_a_list_may_hold_pictures_and_arrays_of_any_size_and_mode():

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from stored_images import draw_images, encode, write_tar
 
-from shiftcal.datasets._sources import expand_braces
-from shiftcal.datasets.containers.tar import TarImages
+from shiftcal.datasets.image_files import expand_braces
+from shiftcal.datasets.tar import TarImages
 from shiftcal.errors import FileError, InputError
 
 IMAGES = draw_images(6)
@@ -75,21 +75,6 @@ def test_names_in_the_labels_give_sorted_classes_or_are_looked_up_in_those_given
         TarImages(tmp_path / "t.tar", classes=["dog", "bird"])
 
 
-def test_images_without_labels_make_a_set_without_labels(tmp_path):
-    write_tar(tmp_path / "t.tar", members(sample(0), sample(1)))
-    assert TarImages(tmp_path / "t.tar").labels is None
-
-
-def test_a_folder_inside_and_long_names_are_read(tmp_path):
-    folder = tarfile.TarInfo("deep")
-    folder.type = tarfile.DIRTYPE
-    key = "deep/" + "n" * 300
-    write_tar(tmp_path / "t.tar", [folder, *sample(0, 1, key=key)])
-    held = TarImages(tmp_path / "t.tar")
-    np.testing.assert_array_equal(held[0], IMAGES[0])
-    assert held.ids([0]) == [f"t.tar/{key}.png"]
-
-
 def test_other_processes_open_the_shards_themselves(tmp_path):
     write_tar(tmp_path / "t.tar", members(*(sample(i, i) for i in range(6))))
     sent = pickle.dumps(TarImages(tmp_path / "t.tar"))
@@ -112,8 +97,8 @@ def test_absolute_names_and_names_with_dots_are_names_and_nothing_is_written(tmp
     [
         (tarfile.SYMTYPE, r"plain files; s.png is a link.*tar --dereference"),
         (tarfile.LNKTYPE, "s.png is a link"),
-        (tarfile.FIFOTYPE, "s.png is not a plain file"),
-        (tarfile.CHRTYPE, "s.png is not a plain file"),
+        (tarfile.FIFOTYPE, "s.png is a link or the like"),
+        (tarfile.CHRTYPE, "s.png is a link or the like"),
     ],
 )
 def test_links_and_devices_are_refused(tmp_path, kind, words):
@@ -154,8 +139,8 @@ def test_a_damaged_header_in_the_middle_does_not_end_the_set_silently(tmp_path):
 @pytest.mark.parametrize(
     ("ending", "pack", "words"),
     [
-        (".tar.gz", gzip.compress, "is compressed with gzip.*only a plain .tar.*Run gunzip"),
-        (".tar", gzip.compress, "compressed with gzip"),
+        (".tar.gz", gzip.compress, "is compressed.*only a plain .tar.*Run gunzip"),
+        (".tar", gzip.compress, "is compressed"),
         (".tar", lambda data: b"BZh9" + data, "Run bunzip2"),
         (".tar", lambda data: b"\xfd7zXZ\0" + data, "Run unxz"),
         (".tar", lambda data: b"\x28\xb5\x2f\xfd" + data, "Run unzstd"),
@@ -174,13 +159,13 @@ def test_what_is_no_plain_tar_file_is_refused_with_what_to_do(tmp_path, ending, 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ([("a.png", b"x"), ("a.jpg", b"y")], "one image a sample; a.png and a.jpg"),
-        ([("a.cls", b"1"), ("a.cls", b"1")], "holds a.cls twice"),
+        ([("a.png", b"x"), ("a.jpg", b"y")], "a.jpg is another"),
+        ([("a.cls", b"1"), ("a.cls", b"1")], "a.cls is another"),
         ([("a.cls", b"1")], "an image for every label; sample a has none"),
         ([("a.txt", b"1")], "holds no images"),
-        ([("a.png", b"x"), ("a.cls", b"\xff\xfe")], "a.cls must be text in UTF-8"),
-        ([("a.png", b"x"), ("a.json", b"{")], "a.json is not JSON"),
-        ([("a.png", b"x"), ("a.json", b"[" * 100_000)], "a.json is not JSON"),
+        ([("a.png", b"x"), ("a.cls", b"\xff\xfe")], "a.cls is not text"),
+        ([("a.png", b"x"), ("a.json", b"{")], "a.json is not text or JSON"),
+        ([("a.png", b"x"), ("a.json", b"[" * 100_000)], "a.json is not text or JSON"),
         ([("a.png", b"x"), ("a.json", b'{"label": 1.5}')], "whole number or a name; got 1.5"),
         ([("a.png", b"x"), ("a.json", b'{"label": true}')], "whole number or a name; got True"),
         ([("a.png", b"x"), ("a.cls", b"1" * 2_000_000)], "it has 2,000,000 bytes"),
@@ -236,8 +221,8 @@ def test_braces_stand_for_what_a_shell_makes_of_them(pattern, expected):
 @pytest.mark.parametrize(
     ("pattern", "words"),
     [
-        ("t-{0..99999999}.tar", "stands for 100,000,000 files; no more than 100,000"),
-        ("t-{0..999}{0..999}.tar", "stands for 1,000,000 files"),
+        ("t-{0..99999999}.tar", "stands for more than 100,000 files"),
+        ("t-{0..999}{0..999}.tar", "stands for more than 100,000 files"),
         ("t-{}.tar", r"a range such as \{000..009\} or a list such as \{a,b\}; got \{\}"),
         ("t-{000..001}.tar", "t-001.tar does not exist"),
         ("none.tar", "none.tar does not exist"),
@@ -249,8 +234,3 @@ def test_files_that_are_not_there_are_named(tmp_path, pattern, words):
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileError, match=words):
         TarImages(tmp_path / pattern)
-
-
-def test_an_empty_list_of_shards_is_refused():
-    with pytest.raises(FileError, match=r"at least one .tar file; got an empty list"):
-        TarImages([])

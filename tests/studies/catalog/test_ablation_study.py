@@ -13,16 +13,15 @@ from shiftcal import corrupt
 from shiftcal.corruptions import Strengths
 from shiftcal.errors import InputError, UnknownName
 from shiftcal.report.figures import write_figure
-from shiftcal.studies.catalog._ablation.questions import spread
-from shiftcal.studies.catalog.ablation import Ablation
-from shiftcal.studies.plan.plan import (
+from shiftcal.studies.catalog.ablation import Ablation, spread
+from shiftcal.studies.plan import (
     CalibrationPlan,
     LadderPlan,
-    MethodPlan,
     NaturalSet,
     ShiftPlan,
+    plan_text,
+    read_plan,
 )
-from shiftcal.studies.plan.reading import plan_text, read_plan
 
 NAMES = ("vanilla", "ts", "sts", "sac", "oracle")
 CORRUPTIONS, SEVERITIES, SPLITS = ("fog", "frost"), (0, 1, 3), (0, 1, 2)
@@ -314,133 +313,6 @@ def test_two_panels_are_shown_by_severity_too():
     for at, severity in enumerate(SEVERITIES):
         value, _ = expected("fine ladder", "pixelate_fine", "sac", [severity])
         assert series["pixelate_fine"].y[at] == pytest.approx(value)
-
-
-def interval(differences):
-    """Mean and half-width, Student's for three splits."""
-    return statistics.mean(differences), 4.302653 * statistics.stdev(differences) / 3**0.5
-
-
-def between(panel, setting, variant, other, severities):
-    """Percent: a variant under a setting minus the other one, (panel, setting, variant)."""
-    pairs = (expected(*each, severities)[1] for each in ((panel, setting, variant), other))
-    return interval([a - b for a, b in zip(*pairs, strict=True)])
-
-
-def in_points(value, half):
-    return f"{value:+.2f} ± {half:.2f} points"
-
-
-def test_remarks_say_what_the_parts_give():
-    said = findings().remarks
-    parts = "what the parts give"
-    found = between(parts, "", "sts", (parts, "", "ts"), [1, 3])
-    assert any(f"(TS to STS) changes the mean ECE by {in_points(*found)}." in s for s in said)
-    assert "STS has a larger mean ECE than TS at severity 0." in said
-    assert any(
-        "15 of 15 with the ladder pixelate and 0 of 15 with the ladder pixelate_fine" in s
-        for s in said
-    )
-    assert "± is a 95 % interval over the splits" in said[-1]
-
-
-def said_of(found, question, label):
-    return next(s for s in found.remarks if s.startswith(f"{question}: {label} with "))
-
-
-def test_settings_are_compared_with_the_plans_own_and_never_with_the_best():
-    # With severities 1 and 2 the plan itself has J = 3, which is not the best of those measured.
-    calibration = CalibrationPlan(severities=(1, 2), images=1000)
-    said = said_of(findings(calibration=calibration), "Number of sets", "SAC")
-    own, _ = expected("number of sets", "3", "sac", [1, 3])
-    assert f"SAC with J = 3, as the plan has it, has a mean ECE of {own:.2f} %" in said
-    smaller = said.partition("Smaller: ")[2]
-    for j in ("1", "2"):
-        found = between("number of sets", j, "sac", ("number of sets", "3", "sac"), [1, 3])
-        assert f"J = {j} ({in_points(*found)})" in smaller
-    assert "J = 3 (" not in said
-    images = said_of(findings(calibration=calibration), "Calibration images", "TS")
-    assert "TS with 1,000 images, as the plan has it" in images
-    assert "Smaller: 100 images (-1.00 ± 0.00 points)." in images
-
-
-def test_a_setting_that_a_panel_has_not_is_taken_from_another():
-    said = said_of(findings(), "Spacing", "STS")
-    parts = ("what the parts give", "", "sts")
-    own, _ = expected(*parts, [1, 3])
-    assert (
-        f"STS with severities 1-2-3-4-5, as the plan has it, has a mean ECE of {own:.2f} %" in said
-    )
-    found = between("spacing", "1-3-5", "sts", parts, [1, 3])
-    assert f"Larger: severities 1-3-5 ({in_points(*found)})" in said
-    assert "not told apart by the splits: severities 1-2-3 (+0.00 ± 0.00 points)" in said
-
-
-def test_without_the_plans_own_setting_nothing_is_compared():
-    records = [each for each in made_records() if each.panel == "spacing"]
-    assert not any(s.startswith("Spacing") for s in findings(records).remarks)
-
-
-def test_one_split_gives_no_interval_and_no_verdict_of_one():
-    records = [each for each in made_records() if each.split == 0]
-    said = said_of(findings(records), "Map", "SAC")
-    assert "In the one split there is: map isotonic (+1.00 points)." in said
-    assert "±" not in " ".join(findings(records).remarks)
-
-
-def test_a_method_with_a_map_of_its_own_is_compared_with_that():
-    methods = (MethodPlan("sac", "SAC", {"map": "isotonic"}),)
-    records = [
-        replace(each, variant="sac-isotonic") for each in made_records() if each.method == "sac"
-    ]
-    said = said_of(findings(records, methods=methods), "Map", "SAC")
-    assert "SAC with map isotonic, as the plan has it" in said
-    assert "Smaller: map temperature (-1.00 ± 0.00 points)" in said
-
-
-def claimed(**shifts):
-    """The remark on the paper's claim, with the ECE of some methods moved at some severities."""
-    records = [
-        replace(each, ece=each.ece + shifts.get(f"{each.method}_{each.severity}", 0.0))
-        for each in made_records()
-    ]
-    return findings(records).remarks[0]
-
-
-def test_the_papers_claim_is_judged_part_by_part():
-    parts = "what the parts give"
-    said = claimed(sts_1=0.2)
-    assert said.startswith("The paper's claim about the parts of SAC holds here.")
-    high = between(parts, "", "sts", (parts, "", "ts"), [3])
-    assert f"STS improves on TS at severity 3: yes, STS minus TS {in_points(*high)}" in said
-    assert "STS loses to TS at severities 0 to 1: yes" in said
-    low = between(parts, "", "sac", (parts, "", "ts"), [0, 1])
-    assert (
-        f"keeps the calibration of TS at severities 0 to 1: yes, SAC minus TS {low[0]:+.2f}" in said
-    )
-
-
-@pytest.mark.parametrize(
-    ("shifts", "word", "part"),
-    [
-        ({"sts_0": -0.25}, "holds partly", "STS loses to TS at severities 0 to 1: no"),
-        ({"sac_3": 0.2}, "holds partly", "SAC improves more than STS at severity 3: no"),
-        (
-            {"sac_0": 0.5, "sac_1": 0.5},
-            "holds partly",
-            "calibration of TS at severities 0 to 1: no",
-        ),
-        (
-            {"sts_3": 0.1, "sts_0": -0.3, "sac_3": 0.3, "sac_0": 0.5, "sac_1": 0.5},
-            "does not hold",
-            "STS improves on TS at severity 3: no",
-        ),
-    ],
-)
-def test_the_papers_claim_can_fail(shifts, word, part):
-    said = claimed(**shifts)
-    assert said.startswith(f"The paper's claim about the parts of SAC {word} here.")
-    assert part in said
 
 
 @pytest.mark.parametrize(

@@ -2,25 +2,21 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from pathlib import Path
 
-import numpy as np
 import pytest
-from scipy.stats import spearmanr
 from study_records import plan, record, results
 
 from shiftcal.errors import InputError, UnknownName
 from shiftcal.report.gallery import PAPER
-from shiftcal.studies.archive import Archive, Entry
 from shiftcal.studies.catalog.corruption_choice import CorruptionChoice
-from shiftcal.studies.plan.plan import (
+from shiftcal.studies.plan import (
     CalibrationPlan,
     LadderPlan,
     MethodPlan,
     ShiftPlan,
+    plan_text,
+    read_plan,
 )
-from shiftcal.studies.plan.reading import plan_text, read_plan
-from shiftcal.studies.results import Results
 
 CHOICES = ("fog", "pixelate", "brightness")
 TARGETS = ("fog", "frost", "pixelate")
@@ -215,27 +211,6 @@ def test_choices_are_sorted_by_the_difference_to_ts_on_the_same_targets(found):
         assert cells["surrogate sets lowest confidence"].value is None
 
 
-def test_targets_of_the_same_family_are_left_out_in_columns_of_their_own(found):
-    table = found.tables["choices"]
-    columns = [column.key for column in table.columns]
-    for row in table.rows:
-        cells = dict(zip(columns, row.cells, strict=True))
-        sac = expected("sac", row.label, [1, 3], others=True)
-        assert cells["other families SAC"].value == pytest.approx(sac)
-        assert cells["other families SAC minus TS"].value == pytest.approx(
-            gain(row.label, others=True)
-        )
-    # Fog and brightness have targets of their own family, which SAC does better on.
-    assert gain("fog", others=True) > gain("fog") + 0.5
-    assert gain("pixelate", others=True) == pytest.approx(gain("pixelate"))
-    told = next(remark for remark in found.remarks if "own family" in remark)
-    assert f"{gain('pixelate', others=True):+.2f} ± 1.27 points with pixelate to" in told
-    assert "less than on all targets with 2 of 3 choices" in told
-    loses = max(CHOICES, key=lambda c: gain(c, others=True) - gain(c))
-    sac = [expected("sac", loses, [1, 3], others=others) for others in (False, True)]
-    assert f"most with {loses}, where SAC goes from {sac[0]:.2f} % to {sac[1]:.2f} %" in told
-
-
 def test_a_ladder_of_the_plans_own_is_of_the_family_of_its_corruption():
     given = settings(ladders=(LadderPlan("mild", "fog", ((0.1,),)),))
     made = [
@@ -296,121 +271,6 @@ def test_every_choice_is_told_at_every_severity(found):
                 assert cell.value == pytest.approx(value)
 
 
-def test_remarks_tell_the_spread_and_the_choices_that_fail(found):
-    text = "\n".join(found.remarks)
-    means = {c: expected("sac", c, [1, 3]) for c in CHOICES}
-    assert (
-        f"SAC, severities 1 and 3: mean ECE {statistics.fmean(means.values()):.2f} % over 3 choices"
-        in text
-    )
-    assert f"standard deviation {statistics.stdev(means.values()):.2f} points" in text
-    assert (
-        f"Minus TS on the same targets: from {gain('pixelate'):+.2f} ± 1.27 points with pixelate "
-        f"to {gain('brightness'):+.2f} ± 1.27 points with brightness."
-    ) in text
-    assert (
-        f"SAC is worse than TS on the same targets with 1 of 3 choices: brightness "
-        f"({gain('brightness'):+.2f} ± 1.27 points)."
-    ) in text
-    least = min(expected("ts", "", [1, 3], c) - expected("sts", c, [1, 3]) for c in CHOICES)
-    assert f"every one of the 3 choices, by {least:.2f} ± 0.00 points at least" in text
-
-
-@pytest.mark.parametrize(
-    ("costs", "word", "dear"),
-    [
-        ({"brightness": 0.01, "fog": -0.02}, "holds here", 0),
-        ({"brightness": 0.05, "fog": 0.0}, "holds partly here", 1),
-        ({"brightness": 0.05, "fog": 0.03}, "does not hold here", 2),
-    ],
-)
-def test_the_claim_that_the_choice_matters_little_is_judged_beside_pixelate(costs, word, dear):
-    """On the targets of both; that other targets are harder must not count."""
-    made = [
-        record(
-            variant=variant,
-            setting=choice,
-            corruption=corruption,
-            severity=1,
-            split=split,
-            # The tenth of a point by which splits are apart goes either way: an interval of
-            # 12.7062 * 0.1 points, as two splits are 0.2 points apart.
-            ece=0.1 + HARD[corruption] + costs.get(choice, 0) + (0.001 if choice else 0) * sign,
-        )
-        for variant, choices in (("ts", [""]), ("sac", CHOICES))
-        for choice in choices
-        for corruption in TARGETS
-        if corruption != choice
-        for split, sign in ((0, -1 if choice == "pixelate" else 0), (1, choice == "pixelate"))
-    ]
-    found = CorruptionChoice().findings(results(made, **settings()))
-    told = next(remark for remark in found.remarks if "claim" in remark)
-    assert f"matters little {word} for SAC" in told
-    assert f"compared with pixelate on the targets that both have, {dear} of 2" in told
-    assert f"the most has brightness, {100 * costs['brightness']:+.2f} ± 1.27 points" in told
-    means = [100 * (0.1 + costs.get(c, 0) + _hard(c)) for c in CHOICES]
-    assert f"goes from {min(means):.2f} % to {max(means):.2f} %" in told
-
-
-def test_one_split_is_judged_without_an_interval():
-    made = [r for r in made_records() if r.split == 0]
-    found = CorruptionChoice().findings(results(made, **settings()))
-    told = next(remark for remark in found.remarks if "claim" in remark)
-    # Brightness costs 20 points, less 2 for targets of its family, which both targets are.
-    assert (
-        "1 of 2 other choices have over 1 point more; the most has brightness, +18.00 poi" in told
-    )
-    assert "interval" not in told
-
-
-def test_a_cost_within_its_interval_does_not_count():
-    made = [
-        record(variant="sac", setting=choice, corruption="frost", split=split, ece=ece)
-        for choice, eces in (("pixelate", (0.05, 0.05)), ("fog", (0.05, 0.09)))
-        for split, ece in enumerate(eces)
-    ]
-    found = CorruptionChoice().findings(results(made, **settings()))
-    told = next(remark for remark in found.remarks if "claim" in remark)
-    assert "holds here" in told
-    assert "fog, +2.00 ± 25.41 points" in told
-
-
-def test_the_reach_of_the_surrogate_sets_is_read_from_their_scores(tmp_path):
-    archive, reach = _archive(tmp_path, ("fog", "pixelate", "brightness", "frost"))
-    extra = [_one("sac", "brightness", target, split) for target in targets("") for split in SPLITS]
-    frost = [
-        record(**{**vars(r), "setting": "frost", "calibration": "frost", "ece": r.ece / 9})
-        for r in extra
-        if r.corruption != "frost"
-    ]
-    given = settings(calibration=CalibrationPlan(severities=(1, 2), images=20))
-    made = [*made_records(), *frost]
-    found = CorruptionChoice().findings(Results(plan(**given), tuple(made), archive))
-    table = found.tables["choices"]
-    columns = [column.key for column in table.columns]
-    for row in table.rows:
-        got = [
-            row.cells[columns.index(f"surrogate sets {name}")].value
-            for name in ("highest confidence", "lowest confidence", "lowest accuracy")
-        ]
-        # Scores are stored in single precision.
-        assert got == pytest.approx([100 * x for x in reach[row.label]], rel=1e-5)
-    widths = [reach[row.label][0] - reach[row.label][1] for row in table.rows]
-    wanted = spearmanr(
-        widths, [row.cells[columns.index("SAC minus TS")].value for row in table.rows]
-    )
-    (told,) = (remark for remark in found.remarks if "rank correlation" in remark)
-    assert (
-        f"SAC minus TS have the rank correlation {wanted.statistic:+.2f} "
-        f"(Spearman, n = 4, p = {wanted.pvalue:.3f})"
-    ) in told
-    # Four choices cannot be surer unless they are in perfect order.
-    assert ("weak" in told) == (wanted.pvalue > 0.05) == (abs(wanted.statistic) < 1)
-    failed = 100 * (reach["brightness"][0] - reach["brightness"][1])
-    told = next(remark for remark in found.remarks if "with the other choices" in remark)
-    assert f"Where SAC is worse than TS, the sets cover {failed:.1f} points" in told
-
-
 @pytest.mark.parametrize(
     "kept",
     [
@@ -448,36 +308,6 @@ def test_a_plan_without_methods_that_use_surrogate_sets_is_refused():
     methods = tuple(MethodPlan(name, name) for name in ("ts", "oracle"))
     with pytest.raises(InputError, match="none of the plan's methods learns from them"):
         CorruptionChoice().check(plan(**settings(methods=methods)))
-
-
-def _archive(folder: Path, names):
-    """Stored scores whose mean confidence and accuracy fall by name and severity, and the truth."""
-    rng = np.random.default_rng(5)
-    labels = np.repeat(np.arange(4), 10)
-    (folder / "scores").mkdir()
-    entries, numbers = {}, {}
-    sets = ["clean", *(f"{name}-{s}" for name in names for s in (1, 2))]
-    for i, name in enumerate(sets):
-        logits = rng.standard_normal((40, 4)) * (1 + 0.1 * i)
-        logits[np.arange(40), labels] += 2 - 0.2 * i
-        file = f"scores/{name}.npz"
-        np.savez(folder / file, logits=logits.astype(np.float32), labels=labels)
-        entries[name] = Entry(file, name)
-        numbers[name] = logits
-    archive = Archive(folder, entries)
-    rows = archive.split(0, 20).calibration
-    reach = {}
-    for name in names:
-        own = [numbers[each][rows] for each in ("clean", f"{name}-1", f"{name}-2")]
-        probs = [np.exp(z) / np.exp(z).sum(axis=1, keepdims=True) for z in own]
-        means = [p.max(axis=1).mean() for p in probs]
-        hits = [(z.argmax(axis=1) == labels[rows]).mean() for z in own]
-        reach[name] = (max(means), min(means), min(hits))
-    return archive, reach
-
-
-def _hard(choice):
-    return statistics.fmean(HARD[name] for name in TARGETS if name != choice)
 
 
 def _given(variant, choice):

@@ -2,15 +2,12 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from dataclasses import replace
 
 import pytest
 from study_records import plan, record, results
 
-from shiftcal.errors import InputError
 from shiftcal.studies.catalog.distances import Distances
-from shiftcal.studies.plan.plan import MethodPlan, ShiftPlan
-from shiftcal.studies.plan.reading import plan_text, read_plan
+from shiftcal.studies.plan import MethodPlan, ShiftPlan, plan_text, read_plan
 
 METHODS = (
     MethodPlan("ts", "TS"),
@@ -130,59 +127,7 @@ def test_agreement_is_the_share_of_targets_with_the_same_set(found):
     assert third == pytest.approx(first)
 
 
-def test_remarks_tell_the_order_and_what_happens_where_two_choose_differently(found):
-    apart = [(("fog", 2), 0), (("fog", 2), 1), (("fog", 2), 2), (("frost", 1), 2)]
-    mean, ks = (
-        100 * statistics.fmean(ece(key, *pair) for pair in apart) for key in ("sac", "sac-ks")
-    )
-    assert (
-        f"SAC, mean and SAC, KS choose the same set for 77.8 % of the shifted targets; on the "
-        f"others their mean ECE is {mean:.2f} % and {ks:.2f} %."
-    ) in found.remarks
-    assert (
-        "SAC, mean and SAC, Wasserstein choose the same set for every shifted target."
-    ) in found.remarks
-    means = {
-        key: 100 * statistics.fmean(ece(key, t, s) for t in TARGETS if t[1] for s in SPLITS)
-        for key in ("sac", "sac-wasserstein", "sac-ks")
-    }
-    told = "; ".join(f"{LABELS[key]} {value:.2f} %" for key, value in means.items())
-    assert found.remarks[0] == f"Mean ECE over severities 1 to 2: {told}."
-
-
 # Student's t of two degrees of freedom.
-T = 4.302653
-
-
-@pytest.mark.parametrize(
-    ("ks", "wasserstein", "verdict"),
-    [
-        ((0, 1, -1), (1, 1, 0), "no significant difference holds here."),
-        ((3, 4, 5), (1, 1, 0), "holds partly here: SAC, KS is worse."),
-        ((3, 4, 5), (-3, -3, -4), "does not hold here: SAC, KS is worse, SAC, Wasserstein is"),
-        ((3, 4, 5), (4, 4, 5), "does not hold here: SAC, KS and SAC, Wasserstein are worse."),
-    ],
-)
-def test_the_claim_is_judged_by_paired_differences_to_the_means(ks, wasserstein, verdict):
-    """The splits themselves are far apart, which no interval of the difference may contain."""
-    more = {"sac-ks": ks, "sac-wasserstein": wasserstein}
-    made = [
-        replace(r, ece=0.1 + 0.05 * r.split + 0.01 * more.get(r.variant, (0, 0, 0))[r.split])
-        for r in made_records()
-    ]
-    (told,) = (r for r in Distances().findings(results(made, **settings())).remarks if "claim" in r)
-    assert verdict in told
-    for key, points in more.items():
-        half = T * statistics.stdev(points) / 3**0.5
-        assert f"{LABELS[key]} {statistics.fmean(points):+.2f} ± {half:.2f} points" in told
-
-
-def test_one_split_gives_no_verdict():
-    made = [r for r in made_records() if r.split == 0]
-    (told,) = (r for r in Distances().findings(results(made, **settings())).remarks if "claim" in r)
-    # In this split KS has 4 points more on one of six targets.
-    assert "SAC, KS +0.67 points; SAC, Wasserstein +0.00 points" in told
-    assert "cannot be judged by one split." in told
 
 
 def test_the_figure_says_what_boxes_whiskers_and_diamonds_are(found):
@@ -208,9 +153,3 @@ def test_the_figure_says_what_boxes_whiskers_and_diamonds_are(found):
 def test_what_is_missing_is_left_out(kept, tables):
     made = [r for r in made_records() if kept(r)]
     assert set(Distances().findings(results(made, **settings())).tables) == tables
-
-
-@pytest.mark.parametrize(("methods", "told"), [(METHODS[:2], "have 1 of it"), ((), "have none")])
-def test_a_plan_with_one_distance_or_none_is_refused(methods, told):
-    with pytest.raises(InputError, match=f"{told}.*List one for each distance"):
-        Distances().check(plan(**settings(methods=methods)))

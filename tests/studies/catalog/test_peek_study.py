@@ -7,11 +7,10 @@ import statistics
 import pytest
 from study_records import plan, record, results
 
-from shiftcal._drawing.palette import looks
 from shiftcal.errors import InputError
+from shiftcal.plot.style import looks
 from shiftcal.studies.catalog.peek import Peek
-from shiftcal.studies.plan.plan import MethodPlan, ShiftPlan
-from shiftcal.studies.plan.reading import plan_text, read_plan
+from shiftcal.studies.plan import MethodPlan, ShiftPlan, plan_text, read_plan
 
 METHODS = (MethodPlan("ts", "TS"), MethodPlan("sac", "SAC"), MethodPlan("oracle", "Oracle"))
 SHIFTS = ShiftPlan(corruptions=("fog", "frost"), severities=(0, 1, 2))
@@ -167,62 +166,8 @@ def test_the_table_of_means_has_all_methods(found):
     assert rows["TS"][3] == pytest.approx(mean_of_all("ts", [1, 2]))
 
 
-def test_remarks_tell_what_few_rows_cost_and_where_they_are_better(found):
-    text = "\n".join(found.remarks)
-    assert (
-        f"SAC, 10 rows: mean ECE {mean(10, [1, 2]):.2f} %, minus that with all rows +5.00 ± 0.00 "
-        "points; 75 % of the draws choose the same set; one target's ECE varies by 10.00 points."
-    ) in text
-    assert "minus that with all rows -0.12 ± 0.00 points" in text
-    assert "100 rows are the fewest tried whose mean ECE is at most 0.5 points above" in text
-    assert f"TS has {mean_of_all('ts', [1, 2]):.2f} %; 10 rows are the fewest tried" in text
-    assert "Fewer rows have less mean ECE than all of them at severity 2 (100 rows)." in text
-
-
 # Student's t of one degree of freedom, with two splits.
 T = 12.7062
-
-
-@pytest.mark.parametrize(
-    ("more", "word", "left"),
-    [
-        ((0.0, 0.0), "holds here", 100),
-        ((-0.5, -0.5), "holds here", 105),
-        ((0.9, 1.1), "holds partly here", 90),
-        # The mean is near enough, but its interval reaches 1.6 points.
-        ((0.2, 0.4), "holds partly here", 97),
-        ((4.9, 5.1), "does not hold here", 50),
-    ],
-)
-def test_the_claim_that_a_hundred_rows_are_enough_is_judged(more, word, left):
-    """All rows gain 10 points on TS in every split."""
-    made = []
-    for split, draw in itertools.product(SPLITS, DRAWS):
-        shared = {"severity": 1, "split": split}
-        level = 0.05 + 0.1 * split
-        ece = level + more[split] / 100 + (0.01 if draw else -0.01)
-        made.append(
-            record(variant="sac-peek-100", setting="100", label="100", draw=draw, ece=ece, **shared)
-        )
-        if not draw:
-            made.append(record(variant="sac", ece=level, **shared))
-            made.append(record(variant="ts", ece=level + 0.1, **shared))
-    remarks = Peek().findings(results(made, **settings())).remarks
-    (told,) = (remark for remark in remarks if "claim" in remark)
-    assert f"100 rows are about as good as all {word}" in told
-    points = f"{statistics.fmean(more):+.2f} ± {T * (more[1] - more[0]) / 2:.2f} points"
-    assert f"minus that with all rows is {points} on the same targets" in told
-    assert f"and {left} % of what all rows gain on TS is left" in told
-
-
-@pytest.mark.parametrize(
-    ("left_out", "judged"), [("sac-peek-100", False), ("sac", False), ("ts", True)]
-)
-def test_the_claim_is_judged_if_a_hundred_rows_and_all_of_them_are_there(left_out, judged):
-    made = [r for r in made_records() if r.variant != left_out]
-    remarks = Peek().findings(results(made, **settings())).remarks
-    assert any("claim" in remark for remark in remarks) == judged
-    assert not any("is left" in remark for remark in remarks if left_out == "ts")
 
 
 def test_the_note_tells_one_targets_deviation_from_the_interval_of_the_mean(found):
@@ -287,8 +232,3 @@ def test_sizes_must_be_a_list_of_different_numbers(sizes):
 def test_sizes_and_draws_are_counts(options):
     with pytest.raises(InputError, match="must be a whole number of at least 1"):
         Peek().check(plan(**settings(options=options)))
-
-
-def test_a_plan_without_sac_is_refused():
-    with pytest.raises(InputError, match=r'about SAC.*Add {name = "sac"'):
-        Peek().check(plan(**settings(methods=METHODS[:1])))

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import csv
 import io
-import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,24 +9,27 @@ import pytest
 from drawn_logits import draw_logits
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
-from study_records import plan, record
+from study_records import plan
 
 from shiftcal.datasets import calibration_split
 from shiftcal.errors import InputError
 from shiftcal.report.figures import write_figure
 from shiftcal.scores import Scores, write_scores
+from shiftcal.scoring.run import Reporting
 from shiftcal.studies.archive import Archive, Entry
-from shiftcal.studies.catalog._why.case import Case
-from shiftcal.studies.catalog._why.measured import Rung, Seen
-from shiftcal.studies.catalog._why.one_target import densities
-from shiftcal.studies.catalog._why.verdicts import claim_said, example_said
-from shiftcal.studies.catalog.why_it_works import WhyItWorks
-from shiftcal.studies.plan.plan import CalibrationPlan, MethodPlan, NaturalSet, ShiftPlan
-from shiftcal.studies.plan.reading import plan_text, read_plan
-from shiftcal.studies.results import Results
-from shiftcal.studies.stages.evaluation import evaluate
-from shiftcal.studies.stages.reporting import report
-from shiftcal.studies.variant import Target
+from shiftcal.studies.catalog.why_it_works import (
+    WhyItWorks,
+)
+from shiftcal.studies.evaluation import cells_of, evaluate, works_of
+from shiftcal.studies.plan import (
+    CalibrationPlan,
+    MethodPlan,
+    NaturalSet,
+    ShiftPlan,
+    plan_text,
+    read_plan,
+)
+from shiftcal.studies.records import Results
 
 N, K, BINS, IMAGES = 600, 4, 10, 300
 # How much larger logits are than they should be.
@@ -85,7 +86,9 @@ def run(archive, **changes):
     made = plan(**settings(**changes))
     study = WhyItWorks()
     study.check(made)
-    records, _ = evaluate(made, study.variants(made), archive)
+    cells = list(cells_of(made, study.variants(made), archive))
+    works = lambda left: works_of(left, made, archive, 1)  # noqa: E731
+    records, _ = evaluate(cells, works, archive.folder, workers=1, reporting=Reporting(shown=False))
     return Results(made, tuple(records), archive)
 
 
@@ -278,75 +281,6 @@ def interval(cases, pick):
     return f"{100 * np.mean(of):+.2f} ± {100 * half:.2f} points"
 
 
-def test_the_claim_is_said_with_counts_and_paired_differences(arrays, found):
-    cases = hits_of(arrays, ("clean", "fog-1", "fog-2"))
-    hits, near = (sum(case[at] for case in cases.values()) for at in (0, 1))
-    said = found.remarks[1]
-    assert "over 3 targets in 2 splits" in said
-    assert f"least ECE in {hits} of 6 cases, and that or one beside it in {near} of 6;" in said
-    assert f"changes the mean ECE by {interval(cases, lambda c: c[2] - c[4])} (95 %" in said
-    assert f"in {6 - hits} of 6 cases another set is better" in said
-    assert f"costs {interval(cases, lambda c: c[2] - c[3])} of ECE" in said
-
-
-def case(split, nearest, eces, target="fog-1"):
-    """A case by hand: the set of the closest mean, and the ECE under each."""
-    distances = tuple(float(j != nearest) for j in range(len(eces)))
-    rungs = [Rung(f"set-{j}", np.array([0.9]), 0.9, 1.0) for j in range(len(eces))]
-    seen = Seen(0.9, 0.8, (0.8,) * len(eces), tuple(eces), distances)
-    return Case(Target(target, "fog", 1), split, rungs, seen)
-
-
-@pytest.mark.parametrize(
-    ("cases", "word"),
-    [
-        ([case(0, 1, (0.2, 0.1)), case(1, 1, (0.21, 0.1))], "holds here"),
-        ([case(s, n, (0.2, 0.1)) for s in (0, 1, 2) for n in (1, 1, 0)], "holds here"),
-        # As good as the clean set, which it is
-        ([case(0, 0, (0.1, 0.2)), case(1, 0, (0.1, 0.2))], "holds partly here"),
-        # Better than the clean set, but never the best
-        ([case(0, 1, (0.3, 0.2, 0.1)), case(1, 1, (0.3, 0.2, 0.1))], "holds partly here"),
-        ([case(0, 1, (0.1, 0.2)), case(1, 1, (0.1, 0.2))], "does not hold here"),
-        # Better on average, not beyond the interval, and the best in half of the splits
-        ([case(0, 1, (0.4, 0.1)), case(1, 1, (0.1, 0.2))], "does not hold here"),
-        # One split has no interval
-        ([case(0, 1, (0.4, 0.1))], "holds here"),
-    ],
-)
-def test_the_verdict_on_the_claim_follows_the_counts_and_the_gain(cases, word):
-    said = claim_said(cases)
-    assert f"typically has the lower calibration error {word}: " in said
-
-
-def test_almost_all_is_not_told_as_all():
-    cases = [case(s, 1, (0.2, 0.1, 0.3)) for s in range(304)] + [case(304, 0, (0.3, 0.2, 0.1))]
-    said = claim_said(cases)
-    assert "least ECE in 304 of 305 cases, and that or one beside it in 304 of 305" in said
-    assert "%" not in said.partition("changes")[0]
-    assert "There is no exception" in claim_said(cases[:304])
-
-
-@pytest.mark.parametrize(
-    ("hits", "word"), [((1, 1), "holds"), ((1, 0), "holds partly"), ((0, 0), "does not hold")]
-)
-def test_the_verdict_on_the_example_counts_its_splits(hits, word):
-    cases = [case(s, 1, (0.3, 0.1, 0.2) if hit else (0.3, 0.2, 0.1)) for s, hit in enumerate(hits)]
-    said = example_said(cases[0], cases, title="fog")
-    assert f"gives the least ECE, {word} on this target: it is so in {sum(hits)} of 2" in said
-    assert ("the least of all 3 sets" in said) == bool(hits[0])
-    assert ("while the least is 10.00 %, under that of set 2" in said) == (not hits[0])
-
-
-def test_the_example_is_that_of_the_split_that_is_shown(arrays, found):
-    mean, _, rungs = by_hand(arrays, "fog-2", 3)
-    nearest = int(np.argmin([abs(mean - rung[0]) for rung in rungs]))
-    said = found.remarks[0]
-    assert "split with seed 3" in said
-    assert f"ECE is {100 * rungs[nearest][3]:.2f} %" in said
-    gain = interval(hits_of(arrays, ["fog-2"]), lambda c: c[2] - c[4])
-    assert f"changes the ECE by {gain} (95 % interval" in said
-
-
 def test_every_case_is_in_the_data_and_gives_the_tables(arrays, found):
     rows = list(csv.DictReader(io.StringIO(found.data["surrogates.csv"])))
     assert len(rows) == 3 * 2 * 3
@@ -367,39 +301,6 @@ def test_every_case_is_in_the_data_and_gives_the_tables(arrays, found):
     assert "data/surrogates.csv" in found.tables["claim"].note
 
 
-class OnlyData(WhyItWorks):
-    """The study without its figures, which take seconds to draw."""
-
-    def findings(self, results):
-        return replace(super().findings(results), figures={})
-
-
-def test_the_data_is_written_beside_the_tables(archive, tmp_path):
-    made = run(archive)
-    shutil.copytree(archive.folder / "scores", tmp_path / "scores")
-    again = Results(made.plan, made.records, Archive(tmp_path, archive.entries))
-    written = report(OnlyData(), again)
-    kept = (tmp_path / "data" / "surrogates.csv").read_text("utf-8")
-    assert kept == written.data["surrogates.csv"]
-
-
-@pytest.mark.parametrize(("factor", "stretched"), [(0.5, False), (4.0, True)])
-def test_the_axis_is_stretched_if_most_of_the_target_is_near_one(arrays, factor, stretched):
-    logits, _ = arrays["fog-2"]
-    own = factor * logits
-    sure = softmax(own, axis=1).max(axis=1)
-    assert (np.mean(sure > 0.95) > 0.5) == stretched
-    rungs = [Rung("clean", sure, float(sure.mean()), 1.0)]
-    seen = Seen(float(sure.mean()), 0.8, (0.8,), (0.1,), (0.0,))
-    figure = densities(rungs, own, seen, title="fog", note="")
-    assert figure.stretched == stretched
-    assert figure.grid[-1] == pytest.approx(1 - 1e-6 * stretched, abs=1e-12)
-    assert figure.target == figure.surrogates[0].density
-    within = np.mean(sure < 1 - 1e-6) if stretched else 1.0
-    # The kernels are wide where a share of the values lies beyond the end of the axis.
-    assert 1 - figure.beyond()[0] == pytest.approx(within, abs=0.03)
-
-
 def test_a_natural_target_is_tested_on_all_of_its_images(arrays, archive):
     shifts = ShiftPlan(severities=(), sets=(NaturalSet("sketch", "A sketch", ("nowhere",)),))
     found = WhyItWorks().findings(run(archive, shifts=shifts, options={"target": "sketch"}))
@@ -411,22 +312,6 @@ def test_a_natural_target_is_tested_on_all_of_its_images(arrays, archive):
     assert figure.surrogates[2].ece == pytest.approx(100 * rungs[2][3], rel=1e-4)
     assert [row.label for row in found.tables["claim"].rows] == ["A sketch"]
     assert "closest-mean" not in found.figures
-
-
-def test_findings_show_what_there_is(archive):
-    made = run(archive)
-    study = WhyItWorks()
-    without = Results(made.plan, (), archive)
-    assert set(study.findings(without).figures) == {"densities", "closest-mean"}
-    nothing = Results(made.plan, made.records, Archive(Path("nowhere"), {}))
-    assert study.findings(nothing).tables == {}
-    assert study.findings(nothing).data == {}
-    other = Results(made.plan, (record(variant="unknown", target="fog-2", split=3),), archive)
-    assert "calibration" not in study.findings(other).figures
-    once = study.findings(run(archive, seeds=(3,)))
-    assert once.tables["claim"].rows[0].cells[3].low is None
-    assert "in 1 split," in once.remarks[1]
-    assert "±" not in " ".join(once.remarks)
 
 
 @pytest.mark.parametrize(

@@ -1,31 +1,260 @@
-"""ImageNet (ILSVRC 2012): the 50,000 validation images of 1,000 classes."""
+"""ImageNet, ImageNet-C, ImageNet-Sketch and ImageNet-V2.
+
+A label is the place of a class among the 1,000 sorted wnids such as ``n01440764``, which is the
+order of the outputs of the common checkpoints. Some of the classes, sorted, would give other
+indices, so all of them must be known: from the folders if all are there, else from a list.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from shiftcal._checks import check_choice
-from shiftcal.datasets.about import About, Part
-from shiftcal.datasets.base import ImageSet
-from shiftcal.datasets.catalog._imagenet_files import beside, labelled_files
-from shiftcal.datasets.containers.files import FileImages
-from shiftcal.errors import MissingData
+import numpy as np
 
-ABOUT = About(
-    title="ImageNet (ILSVRC 2012) validation",
-    n_classes=1000,
-    homepage="https://www.image-net.org/challenges/LSVRC/2012/",
-    licence="non-commercial research, by agreement",
-    parts=(Part("val", {"split": "val"}, n=50_000, per_class=50),),
-    by_hand=(
-        "Make an account at https://www.image-net.org/download.php, fetch ILSVRC2012_img_val.tar "
-        "(MD5 29b22e2961454d5413ddabcf34fc5622) and ILSVRC2012_devkit_t12.tar.gz (MD5 "
-        "fa75699e90414af021442c21a62c3abf) there, and unpack the first into a folder val and the "
-        "second beside it."
-    ),
+from shiftcal.checks import check_choice
+from shiftcal.datasets.base import ImageSet, side_of_corrupted
+from shiftcal.datasets.catalog import About, Download, Part
+from shiftcal.datasets.catalog.formats import (
+    CORRUPTIONS,
+    GROUPS,
+    SEVERITIES,
+    describe,
+    wanted_corruptions,
+    wanted_severities,
 )
-_FOLDERS = ("ILSVRC/Data/CLS-LOC/val", "val", "images")
+from shiftcal.datasets.image_files import FileImages, find_images
+from shiftcal.errors import FileError, MissingData
+from shiftcal.files import parsing, read_json
+
+Named = str | os.PathLike[str] | None
+
+N_CLASSES = 1000
+_WNID = re.compile(r"n[0-9]{8}")
+# Names of lists of classes, and of labels.
+_CLASS_LISTS = (
+    "imagenet_class_index.json",
+    "LOC_synset_mapping.txt",
+    "synset_words.txt",
+    "synsets.txt",
+    "imagenet_synsets.txt",
+    "meta.mat",
+    "ILSVRC2012_devkit_t12/data/meta.mat",
+)
+_TRUTH = "ILSVRC2012_validation_ground_truth.txt"
+_LABEL_LISTS = (
+    *("labels.csv", "labels.txt", "val.csv", "val.txt", "LOC_val_solution.csv"),
+    *(_TRUTH, f"data/{_TRUTH}", f"ILSVRC2012_devkit_t12/data/{_TRUTH}"),
+)
+# No list has as many bytes; a larger file is meant to fill the memory.
+_MOST_BYTES = 1 << 24
+
+
+# --------------------------------------------------------------------------------------
+# Classes
+# --------------------------------------------------------------------------------------
+
+
+def _checked_list(file: Path) -> Path:
+    if not file.is_file() or file.stat().st_size > _MOST_BYTES:
+        raise FileError(f"{file} is not a file that lists classes or labels, or is too large.")
+    return file
+
+
+def _lines(file: Path) -> list[str]:
+    with parsing(_checked_list(file), "text in UTF-8"):
+        return file.read_text("utf-8-sig").splitlines()
+
+
+def _read_meta(file: Path) -> dict[int, str]:
+    """``meta.mat`` of the development kit: the wnid of every number that is a class."""
+    from scipy.io import loadmat
+
+    with parsing(_checked_list(file), "the meta.mat of ImageNet's development kit"):
+        rows: Any = np.atleast_1d(loadmat(file, squeeze_me=True)["synsets"])
+        return {
+            int(row["ILSVRC2012_ID"]): str(row["WNID"])
+            for row in rows
+            if int(row["num_children"]) == 0
+        }
+
+
+def _read_classes(file: Path) -> tuple[str, ...]:
+    """All wnids, sorted, from a list: ``meta.mat``, JSON, or text whose lines begin with one."""
+    _checked_list(file)
+    if file.suffix == ".mat":
+        listed = list(_read_meta(file).values())
+    elif file.suffix == ".json":
+        with parsing(file, 'a list of classes, {"0": ["n01440764", "tench"], ...}'):
+            found = read_json(file, "JSON")
+            if isinstance(found, dict):
+                found = [found[str(i)] for i in range(len(found))]
+            listed = [entry if isinstance(entry, str) else str(entry[0]) for entry in found]
+        if listed != sorted(listed):
+            raise FileError(f"{file} must have the classes in the order of their wnids.")
+    else:
+        words = (re.split(r"[\s,]+", line.strip())[0] for line in _lines(file))
+        listed = [word for word in words if word]
+    bad = next((name for name in listed if not _WNID.fullmatch(name)), None)
+    if bad is not None or len(listed) != N_CLASSES or len(set(listed)) != N_CLASSES:
+        what = f"{len(set(listed)):,} different ones" if bad is None else repr(bad)
+        raise FileError(
+            f"{file} must list ImageNet's {N_CLASSES:,} classes by wnid, each once; it has {what}."
+        )
+    return tuple(sorted(listed))
+
+
+def _find_classes(places: Sequence[Path], class_index: Named) -> tuple[str, ...] | None:
+    """All wnids from the list that is named, or from one in the places; ``None`` without one."""
+    if class_index is not None:
+        return _read_classes(Path(class_index))
+    files = (place / name for place in places for name in _CLASS_LISTS)
+    file = next(filter(Path.is_file, files), None)
+    return None if file is None else _read_classes(file)
+
+
+def _all_classes(
+    wnids: set[str], source: Path, places: Sequence[Path], class_index: Named
+) -> tuple[str, ...]:
+    """All wnids, where those of some images are known."""
+    if class_index is None and len(wnids) == N_CLASSES:
+        return tuple(sorted(wnids))
+    classes = _find_classes(places, class_index)
+    if classes is None:
+        raise FileError(
+            f"{source} has {len(wnids):,} of ImageNet's {N_CLASSES:,} classes, and a label is the "
+            "place among all of them. Put imagenet_class_index.json or LOC_synset_mapping.txt into "
+            f"{places[0]}, or name one as class_index. If the model has only these classes, open "
+            "it as a plain folder instead."
+        )
+    if strange := sorted(wnids.difference(classes)):
+        raise FileError(f"{source}: {strange[0]!r} is not in the list of ImageNet's classes.")
+    return classes
+
+
+# --------------------------------------------------------------------------------------
+# Files and labels
+# --------------------------------------------------------------------------------------
+
+
+def _labels_from_kit(file: Path, stems: Sequence[str]) -> dict[str, str]:
+    """Wnids by image; line ``i`` of the ground truth is the number of image ``i`` in meta.mat."""
+    meta = file.with_name("meta.mat")
+    if not meta.is_file():
+        raise FileError(
+            f"{file} numbers the classes in an order of its own, and only {meta.name} of "
+            "ILSVRC2012_devkit_t12.tar.gz says which. Put it alongside."
+        )
+    wnids, lines = _read_meta(meta), _lines(file)
+    found = {}
+    for stem in stems:
+        number = re.fullmatch(r"ILSVRC2012_val_([0-9]{8})", stem)
+        if number is None or not 1 <= int(number[1]) <= len(lines):
+            continue
+        text = lines[int(number[1]) - 1].strip()
+        if not (text.isascii() and text.isdigit() and int(text) in wnids):
+            raise FileError(
+                f"{file} must hold numbers of classes from 1 to {len(wnids):,}; line "
+                f"{int(number[1])} is {text[:40]!r}."
+            )
+        found[stem] = wnids[int(text)]
+    return found
+
+
+def _labels_from_list(file: Path) -> dict[str, str]:
+    """Wnids or indices by image, from lines of a file and its label; the rest is ignored."""
+    rows = []
+    for line in filter(str.strip, _lines(file)):
+        name, label, *_ = [*re.split(r"[,\s]+", line.strip().replace('"', ""), maxsplit=2), ""]
+        rows.append((Path(name).stem, label))
+    if rows and not re.fullmatch(r"n?[0-9]{1,8}", rows[0][1]):  # a header
+        rows = rows[1:]
+    kinds = {
+        "wnid" if _WNID.fullmatch(label) else "index" if re.fullmatch("[0-9]{1,8}", label) else ""
+        for _, label in rows
+    }
+    if len(kinds) != 1 or "" in kinds:
+        raise FileError(
+            f"{file} must have lines of a file and its label, all wnids or all indices from 0 to "
+            f"{N_CLASSES - 1}, such as ILSVRC2012_val_00000001.JPEG,65; it has others."
+        )
+    found = dict(rows)
+    if twice := next((stem for stem, label in rows if found[stem] != label), None):
+        raise FileError(f"{file} must give an image one label; {twice!r} has two that differ.")
+    if "index" in kinds and max(map(int, found.values())) >= N_CLASSES:
+        raise FileError(
+            f"{file} must have labels from 0 to {N_CLASSES - 1}; one is higher. If they count from "
+            "1, subtract 1."
+        )
+    return found
+
+
+def _labelled(
+    folder: Path, places: Sequence[Path], *, labels: Named = None, class_index: Named = None
+) -> tuple[list[str], list[int], tuple[str, ...] | None]:
+    """Files of a folder, their labels, and the wnids in order if they are known.
+
+    The images are in folders named by wnid, or all together with a list of labels.
+
+    Args:
+        folder: Where the images are.
+        places: Folders that may hold lists of labels or classes.
+        labels: A list of labels, if the caller names one.
+        class_index: A list of classes, if the caller names one.
+    """
+    found = find_images(folder)
+    files = [path.as_posix() for path in found]
+    tops = [path.parts[0] if len(path.parts) > 1 else "" for path in found]
+    strange = [file for file, top in zip(files, tops, strict=True) if not _WNID.fullmatch(top)]
+    if labels is None and not strange:
+        there = {entry.name for entry in folder.iterdir() if _WNID.fullmatch(entry.name)}
+        classes = _all_classes(there, folder, places, class_index)
+        place = {wnid: i for i, wnid in enumerate(classes)}
+        return files, [place[top] for top in tops], classes
+    if labels is None and len(strange) < len(files):
+        raise FileError(
+            f"{folder} has folders named by wnid and other images alongside, such as "
+            f"{strange[0]!r}. Move those elsewhere."
+        )
+    candidates = (place / name for name in _LABEL_LISTS for place in places)
+    file = Path(labels) if labels is not None else next(filter(Path.is_file, candidates), None)
+    if file is None:
+        raise FileError(
+            f"{folder} has images that are not in folders named by wnid, such as {strange[0]!r}, "
+            f"so a list of labels is needed. Put labels.csv (file,label) or {_TRUTH} and meta.mat "
+            f"into {places[0]}, or name one as labels."
+        )
+    stems = [path.stem for path in found]
+    given = _labels_from_kit(file, stems) if file.name == _TRUTH else _labels_from_list(file)
+    if missing := [stem for stem in stems if stem not in given]:
+        raise FileError(
+            f"{file} must give a label to every image; it has none for {len(missing):,} of "
+            f"{len(stems):,} in {folder}, such as {missing[0]!r}."
+        )
+    if next(iter(given.values())).isdigit():
+        return files, [int(given[stem]) for stem in stems], _find_classes(places, class_index)
+    classes = _all_classes(set(given.values()), file, places, class_index)
+    place = {wnid: i for i, wnid in enumerate(classes)}
+    return files, [place[given[stem]] for stem in stems], classes
+
+
+def _places(folder: Path, root: Path) -> tuple[Path, ...]:
+    """Where lists may lie: in the root, with the images or above them, and next to the root."""
+    return tuple(dict.fromkeys((root, folder, folder.parent, root.absolute().parent)))
+
+
+def _existing(root: str | os.PathLike[str], title: str) -> Path:
+    if not Path(root).is_dir():
+        raise MissingData(f"{root} is not a folder. Name the one that holds {title}.")
+    return Path(root)
+
+
+# --------------------------------------------------------------------------------------
+# The data sets
+# --------------------------------------------------------------------------------------
 
 
 def imagenet(
@@ -53,26 +282,268 @@ def imagenet(
         root: The folder of the images, or one that holds them in ``val``, ``images`` or
             ``ILSVRC/Data/CLS-LOC/val``.
         split: ``"val"``, the only one.
-        labels: The list of labels; looked for in the root and beside it by default.
+        labels: The list of labels; looked for in the root and next to it by default.
         class_index: The list of classes; looked for there by default.
 
     Raises:
         MissingData: If there are no images.
-        FileError: If their labels cannot be told.
+        FileError: If their labels are unknown.
     """
     check_choice(split, ("val",), name="split")
-    base = Path(root)
-    if not base.is_dir():
-        raise MissingData(f"{base} is not a folder. Name the one that holds ImageNet's images.")
-    inside = (base / name for name in _FOLDERS)
-    folder = next((place for place in inside if place.is_dir()), base)
-    found = labelled_files(
-        folder, places=beside(folder, base), labels=labels, class_index=class_index
+    base = _existing(root, "ImageNet's images")
+    inside = (base / name for name in ("ILSVRC/Data/CLS-LOC/val", "val", "images"))
+    folder = next(filter(Path.is_dir, inside), base)
+    files, indices, classes = _labelled(
+        folder, _places(folder, base), labels=labels, class_index=class_index
     )
-    return FileImages(
-        folder,
-        found.files,
-        name="ImageNet val",
-        labels=found.labels,
-        classes=found.classes,
+    return FileImages(folder, files, name="ImageNet val", labels=indices, classes=classes)
+
+
+IMAGENET = About(
+    load=imagenet,
+    title="ImageNet (ILSVRC 2012) validation",
+    n_classes=1000,
+    homepage="https://www.image-net.org/challenges/LSVRC/2012/",
+    licence="non-commercial research, by agreement",
+    parts=(Part("val", {"split": "val"}, n=50_000, per_class=50),),
+    by_hand=(
+        "Make an account at https://www.image-net.org/download.php, fetch ILSVRC2012_img_val.tar "
+        "(MD5 29b22e2961454d5413ddabcf34fc5622) and ILSVRC2012_devkit_t12.tar.gz (MD5 "
+        "fa75699e90414af021442c21a62c3abf) there, and unpack the first into a folder val and the "
+        "second next to it."
+    ),
+)
+
+
+def imagenet_c(
+    root: str | os.PathLike[str],
+    *,
+    corruption: str | Sequence[str] | None = None,
+    severity: int | Sequence[int] | str | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    class_index: str | os.PathLike[str] | None = None,
+) -> ImageSet:
+    """ImageNet-C from ``<corruption>/<severity>/<wnid>/*.JPEG``; the classes are the sorted wnids.
+
+    The corruptions may also lie in folders of their groups, such as ``noise/gaussian_noise``, and
+    what ``shiftcal corrupt`` writes for a folder is read the same. The fields ``corruption`` and
+    ``severity`` say of every image where it comes from. All of it is 4,750,000 files, whose names
+    take about a gigabyte of memory: ask for what you need.
+
+    The images were resized to 256 and cut to 224 x 224 before they were corrupted, and are stored
+    so. A network that brings that preprocessing with it would enlarge them again: take its
+    resizing away, with ``?resize=none`` in the spec of the model. :attr:`ready_made` is 224, or
+    what ``shiftcal corrupt --crop`` was given.
+
+    Args:
+        root: The folder of the corruptions.
+        corruption: A name, several one after the other (in a list, or with commas), or all that
+            are there, by name (``None`` or ``"all"``).
+        severity: From 1 to 5, or several in the same ways; all, in rising order, by default.
+        labels: A list of labels for images that are not in folders named by wnid; looked for in
+            the root and next to it by default, as for ImageNet.
+        class_index: A list of all classes, such as ``imagenet_class_index.json``, where only some
+            are there; looked for there by default.
+
+    Raises:
+        MissingData: If none of the corruptions is there.
+        FileError: If one of them or a severity is missing, or labels are unknown.
+    """
+    base = _existing(root, "ImageNet-C")
+    present: dict[str, Path] = {}
+    for folder in (base, *(base / group for group in GROUPS if (base / group).is_dir())):
+        for entry in sorted(folder.iterdir()):
+            if any((entry / str(level)).is_dir() for level in SEVERITIES):
+                present.setdefault(entry.name, entry)
+    names = wanted_corruptions(corruption, list(present), root=base)
+    levels = wanted_severities(severity)
+    files: list[str] = []
+    indices: list[int] = []
+    fields: dict[str, list[Any]] = {"corruption": [], "severity": []}
+    kinds: set[tuple[str, ...] | None] = set()
+    for name in names:
+        for level in levels:
+            folder = present[name] / str(level)
+            if not folder.is_dir():
+                raise FileError(f"{folder} is missing: {present[name]} has only some severities.")
+            try:
+                some, known, classes = _labelled(
+                    folder,
+                    (base, base.absolute().parent),
+                    labels=labels,
+                    class_index=class_index,
+                )
+            except MissingData as error:  # the corruption is there, though this of it is not
+                raise FileError(str(error)) from error
+            within = folder.relative_to(base).as_posix()
+            files += [f"{within}/{file}" for file in some]
+            indices += known
+            fields["corruption"] += [name] * len(some)
+            fields["severity"] += [level] * len(some)
+            kinds.add(classes)
+    if len(kinds) > 1:
+        raise FileError(f"{base} must have the same classes under every corruption and severity.")
+    images = FileImages(
+        base,
+        files,
+        name=f"ImageNet-C {describe(names, levels)}",
+        labels=indices,
+        classes=kinds.pop(),
+        fields=fields,
     )
+    images.ready_made = side_of_corrupted(base, published=224)
+    return images
+
+
+def _imagenet_c_archive(name: str, size: int, digest: str) -> Download:
+    url = f"https://zenodo.org/records/2235448/files/{name}"
+    return Download(url, name, f"md5:{digest}", size=size)
+
+
+IMAGENET_C = About(
+    load=imagenet_c,
+    title="ImageNet-C",
+    n_classes=1000,
+    homepage="https://zenodo.org/records/2235448",
+    licence="CC BY 4.0; the images beneath are ImageNet's",
+    parts=tuple(Part(name, {"corruption": name}, n=250_000, per_class=250) for name in CORRUPTIONS),
+    downloads=(
+        _imagenet_c_archive("noise.tar", 22_565_673_785, "e80562d7f6c3f8834afb1ecf27252745"),
+        _imagenet_c_archive("blur.tar", 7_112_704_951, "2d8e81fdd8e07fef67b9334fa635e45c"),
+        _imagenet_c_archive("weather.tar", 12_797_438_995, "33ffea4db4d93fe4a428c40a6ce0c25d"),
+        _imagenet_c_archive("digital.tar", 7_757_510_705, "89157860d7b10d5797849337ca2e5c03"),
+        _imagenet_c_archive("extra.tar", 15_789_490_144, "d492dfba5fc162d8ec2c3cd8ee672984"),
+    ),
+)
+
+
+def imagenet_sketch(
+    root: str | os.PathLike[str], *, class_index: str | os.PathLike[str] | None = None
+) -> ImageSet:
+    """ImageNet-Sketch from its folders; the classes are ImageNet's 1,000 wnids, sorted.
+
+    Args:
+        root: The folder ``sketch``, whose folders are named by wnid, or the one above it.
+        class_index: A list of all classes, such as ``imagenet_class_index.json``, where only some
+            are there; looked for in the root and next to it by default.
+
+    Raises:
+        MissingData: If there are no images.
+        FileError: If their labels are unknown.
+    """
+    base = _existing(root, "the folder sketch")
+    folder = base / "sketch" if (base / "sketch").is_dir() else base
+    files, labels, classes = _labelled(folder, _places(folder, base), class_index=class_index)
+    return FileImages(folder, files, name="ImageNet-Sketch", labels=labels, classes=classes)
+
+
+IMAGENET_SKETCH = About(
+    load=imagenet_sketch,
+    title="ImageNet-Sketch",
+    n_classes=1000,
+    homepage="https://github.com/HaohanWang/ImageNet-Sketch",
+    licence="none stated for the images; research use",
+    parts=(Part("all", {}, n=50_889),),
+    downloads=(
+        Download(
+            "https://huggingface.co/datasets/songweig/imagenet_sketch/resolve/main/data/"
+            "ImageNet-Sketch.zip",
+            "ImageNet-Sketch.zip",
+        ),
+    ),
+)
+
+
+# The official name first; the last variant was once published under another.
+_V2_FOLDERS = {
+    "matched-frequency": ("imagenetv2-matched-frequency-format-val",),
+    "threshold-0.7": ("imagenetv2-threshold0.7-format-val",),
+    "top-images": ("imagenetv2-top-images-format-val", "imagenetv2-topimages-format-val"),
+}
+
+
+def imagenet_v2(
+    root: str | os.PathLike[str],
+    *,
+    variant: str = "matched-frequency",
+    class_index: str | os.PathLike[str] | None = None,
+) -> ImageSet:
+    """ImageNet-V2 from its folders, which are named by class index, ``0`` to ``999``.
+
+    The images are in the order of these numbers (2 before 10), and the indices are places among
+    ImageNet's sorted wnids. Copies whose folders were renamed to wnids are read too.
+
+    Args:
+        root: The folder of a variant, such as ``imagenetv2-matched-frequency-format-val``, or the
+            one above it.
+        variant: ``"matched-frequency"``, ``"threshold-0.7"`` or ``"top-images"``.
+        class_index: A list of all classes, such as ``imagenet_class_index.json``, for their names;
+            looked for in the root and next to it by default, and not needed.
+
+    Raises:
+        MissingData: If the variant is not there.
+        FileError: If a folder is not named by a class.
+    """
+    check_choice(variant, tuple(_V2_FOLDERS), name="variant")
+    base = _existing(root, "ImageNet-V2")
+    variants = {name: one for one, names in _V2_FOLDERS.items() for name in names}
+    there = {one: base / name for name, one in variants.items() if (base / name).is_dir()}
+    there = there or {variants.get(base.absolute().name, variant): base}
+    if variant not in there:
+        raise MissingData(
+            f"{base} has no variant {variant!r}; it has {', '.join(map(repr, there))}. Download "
+            "it, or ask for that."
+        )
+    folder = there[variant]
+    places = _places(folder, base)
+    tops = [entry.name for entry in folder.iterdir() if entry.is_dir()]
+    numbers = {top: int(top) for top in tops if top.isascii() and top.isdigit()}
+    if numbers:
+        found = [path for path in find_images(folder) if len(path.parts) > 1]
+        strange = [path for path in found if not 0 <= numbers.get(path.parts[0], -1) < N_CLASSES]
+        if strange or not found or len(set(numbers.values())) < len(numbers):
+            what = f", and {strange[0].as_posix()!r} is not in one" if strange else ""
+            raise FileError(
+                f"{folder} must have folders named 0 to {N_CLASSES - 1}, each number once{what}. "
+                "Unpack the archive again."
+            )
+        found.sort(key=lambda path: (numbers[path.parts[0]], path.parts))
+        files = [path.as_posix() for path in found]
+        labels = [numbers[path.parts[0]] for path in found]
+        classes = _find_classes(places, class_index)
+    else:  # renamed to wnids
+        files, labels, classes = _labelled(folder, places, class_index=class_index)
+    name = f"ImageNet-V2 {variant}"
+    return FileImages(folder, files, name=name, labels=labels, classes=classes)
+
+
+def _imagenet_v2_archive(name: str, size: int, digest: str) -> Download:
+    url = f"https://huggingface.co/datasets/vaishaal/ImageNetV2/resolve/main/{name}"
+    return Download(url, name, f"sha256:{digest}", size=size)
+
+
+IMAGENET_V2 = About(
+    load=imagenet_v2,
+    title="ImageNet-V2",
+    n_classes=1000,
+    homepage="https://github.com/modestyachts/ImageNetV2",
+    licence="MIT, as its makers say where it is published",
+    parts=tuple(Part(name, {"variant": name}, n=10_000, per_class=10) for name in _V2_FOLDERS),
+    downloads=(
+        _imagenet_v2_archive(
+            "imagenetv2-matched-frequency.tar.gz",
+            1_264_079_360,
+            "f0c37fdf925916b19ea1323cd9a2208cdb6959ba2c32eef2a7fc393835c9ca7c",
+        ),
+        _imagenet_v2_archive(
+            "imagenetv2-threshold0.7.tar.gz",
+            1_249_906_176,
+            "32142bfe998f9cfa4141be691f6a80eeb1e27b24bd532a668eb08c26d98897a2",
+        ),
+        _imagenet_v2_archive(
+            "imagenetv2-top-images.tar.gz",
+            1_245_927_936,
+            "85e4ace30f3f0d660152062254b8759dda66267b27f7ec0fd8d5768f1073a04b",
+        ),
+    ),
+)

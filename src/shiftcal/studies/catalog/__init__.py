@@ -1,1 +1,1 @@
-"""The studies: one file is one study, found by its file name."""
+"""The studies: one file is one study."""

@@ -1,0 +1,267 @@
+"""Frozen backbones: their features, computed once, and models with trained heads on top."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftcal.adaptation.backbones import NAMES, make_backbone
+from shiftcal.adaptation.inputs import remember_digest
+from shiftcal.adaptation.loop import weights_digest
+from shiftcal.adaptation.losses import torch
+from shiftcal.adaptation.network import Classifier
+from shiftcal.adaptation.trainer import Pass
+from shiftcal.datasets import as_image_set
+from shiftcal.errors import FileError, InputError
+from shiftcal.files import npz_array, open_npz
+from shiftcal.models import Model, TorchModel, as_model
+from shiftcal.models.base import WrappedModel, as_features, digest
+from shiftcal.models.resolve import Spec
+from shiftcal.scoring.engines import Engine
+from shiftcal.scoring.run import Reporting
+from shiftcal.scoring.work import Condition, may_give_features
+from shiftcal.surrogates.build import Options, build_bank, conditions_of
+from shiftcal.surrogates.folder import read_document
+
+CLEAN = "clean"
+# Rows that go through the heads at once.
+_ROWS = 4096
+_NO_FEATURES = (
+    "a frozen backbone must give features, and this model gives none. Name the layer they are "
+    "taken from: features_from=..., in a text ?features_from=LAYER."
+)
+
+
+class FeatureModel(WrappedModel):
+    """The features of a model; its logits are replaced by two columns of zeros to save space.
+
+    Args:
+        model: A model that gives features along with its logits.
+        bare: Whether the model returns the features in place of logits.
+    """
+
+    def __init__(self, model: Model, *, bare: bool = False) -> None:
+        super().__init__(model)
+        self.bare = bare
+        self.spec = model.spec
+
+    def _identity(self) -> Iterable[str] | None:
+        inner = self.model.fingerprint
+        return None if inner is None else ("features", inner, str(self.bare))
+
+    def _forward(self, batch: NDArray[Any]) -> Any:
+        outputs = self.model._forward(batch)
+        if isinstance(outputs, tuple) == self.bare:
+            raise InputError(_NO_FEATURES)
+        features = as_features(outputs if self.bare else outputs[1], name="the backbone")
+        return np.zeros((len(batch), 2), np.float32), features
+
+
+def as_feature_model(backbone: object) -> FeatureModel:
+    """A frozen backbone.
+
+    Args:
+        backbone: A :class:`FeatureModel`; a model of any kind that gives features, or the text of
+            one, such as ``"net.onnx?features_from=pool"``; or what :func:`make_backbone` takes.
+
+    Raises:
+        InputError: If it gives no features.
+    """
+    if isinstance(backbone, FeatureModel):
+        return backbone
+    if isinstance(backbone, str | Path | Spec) and backbone not in NAMES:
+        backbone = as_model(backbone)
+    if isinstance(backbone, Model):
+        if may_give_features(backbone):
+            return FeatureModel(backbone)
+        if not isinstance(backbone, TorchModel):
+            raise InputError(_NO_FEATURES)
+    network = make_backbone(backbone)
+    model = TorchModel(network.module, preprocessing=network.preprocessing)
+    model.spec = network.spec
+    return FeatureModel(model, bare=True)
+
+
+class HeadedModel(WrappedModel):
+    """From images to logits by way of frozen features; its features are the bottleneck's.
+
+    Args:
+        model: The backbone.
+        classifier: The heads, from features to logits.
+        classes: Names of the classes, if known.
+    """
+
+    def __init__(
+        self, model: FeatureModel, classifier: Classifier, *, classes: Sequence[str] | None = None
+    ) -> None:
+        super().__init__(model, classes=classes)
+        self.classifier = classifier
+
+    def _identity(self) -> Iterable[str] | None:
+        inner = self.model.fingerprint
+        return None if inner is None else _parts(inner, self.classifier)
+
+    def _forward(self, batch: NDArray[Any]) -> Any:
+        _, features = self.model._forward(batch)
+        outputs = run_heads(self.classifier, features)
+        return outputs.logits, outputs.features
+
+
+def _parts(backbone: str, classifier: Classifier) -> list[str]:
+    return ["adapted", backbone, str(classifier), weights_digest(classifier)]
+
+
+def headed_fingerprint(backbone: str, classifier: Classifier) -> str:
+    """The fingerprint of a :class:`HeadedModel`, from that of its backbone."""
+    return digest(["logits", *_parts(backbone, classifier)])
+
+
+def run_heads(classifier: Classifier, features: NDArray[Any]) -> Pass:
+    """Bottleneck features and logits of frozen features, float32 arrays, in evaluation mode."""
+    device = next(classifier.parameters()).device
+    before = classifier.training
+    classifier.eval()
+    try:
+        with torch.inference_mode():
+            parts = [
+                # A copy: torch takes no read-only array.
+                classifier.both(torch.from_numpy(np.array(rows, np.float32)).to(device))
+                for start in range(0, len(features), _ROWS)
+                for rows in (features[start : start + _ROWS],)
+            ]
+    finally:
+        classifier.train(before)
+    return Pass(*(torch.cat(part).float().cpu().numpy() for part in zip(*parts, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Frozen:
+    """Features of all images of a set, in a folder, clean and at some severities.
+
+    Attributes:
+        folder: Where they are.
+        document: Content of its ``bank.json``.
+        corruption: Name of the corruption whose severities are meant.
+    """
+
+    folder: Path
+    document: dict[str, Any]
+    corruption: str = "pixelate"
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str], *, corruption: str = "pixelate") -> Frozen:
+        """Features that :func:`frozen_features` stored.
+
+        Raises:
+            FileError: If there are none.
+        """
+        return cls(Path(folder), read_document(Path(folder)), corruption)
+
+    def __len__(self) -> int:
+        return len(self.features())
+
+    @property
+    def n_features(self) -> int:
+        """Columns."""
+        return int(self.features().shape[1])
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What decides them: the backbone, its preprocessing and the images."""
+        origin = self.document["origin"]
+        return {
+            "fingerprint": origin["model"]["fingerprint"],
+            "preprocessing": origin["model"]["preprocessing"],
+            "images": origin["images"]["digest"],
+        }
+
+    def features(self, which: str | int = CLEAN) -> NDArray[Any]:
+        """Features ``(n, d)``, memory-mapped.
+
+        Args:
+            which: ``"clean"``, which is also severity 0, or a severity.
+
+        Raises:
+            FileError: If there are none of it.
+        """
+        path = self.folder / self._entry(which)["file"]
+        with open_npz(path) as archive:
+            return npz_array(archive, "features", path=path)
+
+    def key(self, which: str | int = CLEAN) -> str:
+        """A digest of everything that decides these features."""
+        return str(self._entry(which)["key"])
+
+    def _entry(self, which: str | int) -> dict[str, Any]:
+        corruption, severity = (None, 0) if which in (CLEAN, 0) else (self.corruption, which)
+        for entry in self.document["sets"]:
+            if (entry["corruption"], entry["severity"]) == (corruption, severity):
+                found: dict[str, Any] = entry
+                return found
+        raise FileError(
+            f"{self.folder} has no features of {corruption} at severity {severity}. "
+            "frozen_features adds them in the same folder."
+        )
+
+
+def frozen_features(
+    model: object,
+    images: object,
+    folder: str | os.PathLike[str],
+    *,
+    corruption: object = "pixelate",
+    severities: Sequence[int] = (1, 2, 3, 4, 5),
+    engine: Engine | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    reporting: Reporting | None = None,
+) -> Frozen:
+    """Compute the features of images into a folder, also of each corrupted version.
+
+    The same call resumes after an interruption, and adds severities to those already there;
+    processes that run it at the same time share the work. Labels play no part.
+
+    Args:
+        model: What :func:`as_feature_model` takes: a model that gives features, or a backbone.
+        images: A set of images, or what :func:`shiftcal.datasets.as_image_set` takes.
+        folder: The folder; created if missing.
+        corruption: Applied after images are resized and cropped.
+        severities: Its severities; none is the clean images only.
+        engine: Where the work is done. Default: one worker in this process.
+        cache: Folder of finished shards, shared between sets. Default: the environment variable
+            ``SHIFTCAL_CACHE``, or none.
+        reporting: How progress is shown.
+
+    Raises:
+        InputError: If an image cannot be read, or the model gives no features.
+        FileError: If the folder holds something else, or features of another model or other images.
+    """
+    opened = as_image_set(images)
+    levels = list(severities)
+    conditions = conditions_of(corruption, levels) if levels else [Condition()]
+    built = build_bank(
+        as_feature_model(model),
+        # Banks need labels among the model's two classes; the features depend on none.
+        opened.relabelled(np.zeros(len(opened), np.intp)),
+        folder,
+        conditions=conditions,
+        options=Options(
+            features="all", engine=engine, cache=cache, reporting=reporting or Reporting()
+        ),
+    )
+    if built.left_out:
+        first = built.left_out[0]
+        raise InputError(
+            f"every image of {opened.name} must be readable to be trained on; "
+            f"{len(built.left_out):,} are not, such as {first['id']}: {first['reason']} Remove "
+            "them from the set."
+        )
+    last = conditions[-1].corruption
+    frozen = Frozen.open(folder, corruption="pixelate" if last is None else last.name)
+    remember_digest(opened, frozen.identity["images"])
+    return frozen

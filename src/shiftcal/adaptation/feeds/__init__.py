@@ -1,1 +1,0 @@
-"""Feeds: which inputs an iteration trains on, a function of the seed and its number."""

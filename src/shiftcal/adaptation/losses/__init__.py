@@ -1,1 +1,0 @@
-"""The transfer losses, tensors in and a scalar out."""

@@ -1,1 +1,0 @@
-"""Trainers: one file is one, found by its file name."""

@@ -1,1 +1,0 @@
-"""The loop: batches in, checkpoints and a trained network out."""

@@ -1,0 +1,915 @@
+"""Input validation. Everything below this layer trusts what it is given."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from math import isnan
+from numbers import Integral
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftcal.errors import InputError, InputWarning, UnknownName
+from shiftcal.registry import suggest
+from shiftcal.types import Confidence, Correct, Floats, Images, Labels, Logits, Probs, Weights
+
+# --------------------------------------------------------------------------------------
+# From whatever holds numbers to a contiguous array of finite floats, or an error that says why.
+# --------------------------------------------------------------------------------------
+
+# Elements looked at in one go, so that checks need no memory worth mentioning.
+_BLOCK = 1 << 18
+# Beyond this even differences of logits are of no use, and their squares overflow.
+LARGEST_LOGIT = 1e30
+_READ_FIRST = " Read a file first, with shiftcal.read_scores."
+_HINTS = {
+    "Scores": " Pass its logits().",
+    "str": _READ_FIRST,
+    "PosixPath": _READ_FIRST,
+    "WindowsPath": _READ_FIRST,
+}
+_BINARY = {
+    "logits": " For a binary score s, pass np.column_stack([np.zeros_like(s), s]).",
+    "probabilities": " For a binary probability p, pass np.column_stack([1 - p, p]).",
+}
+_INFINITE_LOGITS = (
+    " (Infinite logits are often the logarithm of a zero probability: pass the probabilities "
+    'with input="probabilities".)'
+)
+
+
+def to_array(values: object, *, name: str) -> NDArray[Any]:
+    """``values`` as a numpy array, whatever holds them, or an error that names them."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise InputError(f"{name} must not be masked; fill or drop the masked entries first.")
+    try:
+        if hasattr(values, "detach"):  # a torch tensor, which numpy does not take in every state
+            tensor: Any = values
+            tensor = tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor
+            values = tensor.numpy(force=True)
+        array = np.asarray(values)
+    except Exception as error:  # torch, jax and others raise what they like here
+        raise InputError(f"{name} could not be read as an array: {error}.") from error
+    if array.dtype.name == "bfloat16":
+        array = array.astype(np.float32)
+    if array.ndim == 0:
+        kind = "a single value" if isinstance(values, np.ndarray) else type(values).__name__
+        raise InputError(f"{name} must be an array; got {kind}.{_HINTS.get(kind, '')}")
+    return array
+
+
+def matrix(values: object, *, name: str, k: int | None) -> Floats:
+    """Finite numbers ``(n, k)``, with ``k`` columns if it is given."""
+    x = to_array(values, name=name)
+    if x.ndim != 2:
+        hint = _BINARY.get(name, "") if x.ndim == 1 else ""
+        raise InputError(f"{name} must have shape (n, k) with k >= 2; got shape {x.shape}.{hint}")
+    if x.shape[0] == 0:
+        raise InputError(f"{name} must have at least one row; this set is empty.")
+    if x.shape[1] < 2:
+        raise InputError(
+            f"{name} must have a column per class and at least two; got shape {x.shape}."
+            f"{_BINARY.get(name, '')}"
+        )
+    if k is not None and x.shape[1] != k:
+        raise InputError(
+            f"{name} must have {k} columns, one per class it was fitted with; got {x.shape[1]}."
+        )
+    return finite(as_float(x, name), name)
+
+
+def vector(values: object, *, name: str, n: int | None = None) -> Floats:
+    """Numbers ``(n,)``, not checked to be finite."""
+    x = to_array(values, name=name)
+    if x.ndim != 1 or (n is not None and len(x) != n):
+        wanted = "(n,)" if n is None else f"({n},)"
+        raise InputError(f"{name} must have shape {wanted}; got shape {x.shape}.")
+    if len(x) == 0:
+        raise InputError(f"{name} must have at least one entry; this set is empty.")
+    return as_float(x, name)
+
+
+def as_float(x: NDArray[Any], name: str) -> Floats:
+    """Float32 or float64 as it came; halves and integers are widened, exactly."""
+    if x.dtype.kind not in "iufb":
+        hint = " From pandas: frame.to_numpy(dtype=float)." if x.dtype == object else ""
+        raise InputError(f"{name} must be real numbers; got dtype {x.dtype}.{hint}")
+    if x.dtype == np.float16:
+        return x.astype(np.float32)
+    # The plain type, even over an equal one: numpy's fast paths compare types by identity.
+    return np.ascontiguousarray(x, dtype=np.float32 if x.dtype == np.float32 else np.float64)
+
+
+def finite(x: Floats, name: str) -> Floats:
+    """``x`` itself, if all of it is finite; logits must also be within ±1e30."""
+    limit = LARGEST_LOGIT if name == "logits" else float(np.finfo(x.dtype).max)
+    for start, block in blocks(x):
+        # Two looks without a copy; a NaN makes both ends NaN, and no comparison holds then.
+        if not (block.min() >= -limit and block.max() <= limit):
+            _refuse(start, block, name, limit)
+    return x
+
+
+def _refuse(start: int, block: Floats, name: str, limit: float) -> NoReturn:
+    bad = np.argwhere(~(np.abs(block) <= limit))[0]
+    value = float(block[tuple(bad)])
+    row = f"row {start + int(bad[0])} holds {value:g}"
+    if np.isfinite(value):
+        raise InputError(
+            f"{name} must lie within ±{limit:g}; {row}. Subtract each row's maximum, which softmax "
+            "ignores, or find out why the model gave them."
+        )
+    hint = _INFINITE_LOGITS if name == "logits" and np.isinf(value) else ""
+    raise InputError(
+        f"{name} must be finite; {row}. Drop such rows, or find out where they come from.{hint}"
+    )
+
+
+def blocks(x: Floats) -> Iterator[tuple[int, Floats]]:
+    """Blocks of rows, each with the number of its first row."""
+    rows = max(1, _BLOCK // max(1, x.size // len(x)))
+    for start in range(0, len(x), rows):
+        yield start, x[start : start + rows]
+
+
+# --------------------------------------------------------------------------------------
+# Arrays of Python objects, as pandas gives them for text, and what they really hold.
+# --------------------------------------------------------------------------------------
+
+_NUMBER = (int, float, np.integer, np.floating)
+
+
+def plain(x: NDArray[Any], name: str) -> NDArray[Any]:
+    """Text or numbers from an array of objects that are all the one or all the other.
+
+    An array of any other type is returned as it is.
+
+    Raises:
+        InputError: Naming the first entry that is neither, or not what the others are.
+    """
+    if x.dtype.kind not in "OT":  # T is numpy's text of any length
+        return x
+    entries = x.ravel().tolist()
+    text = any(isinstance(entry, str) for entry in entries)
+    for i, entry in enumerate(entries):
+        if not (isinstance(entry, str) if text else _is_number(entry)):
+            raise InputError(
+                f"{name} must be all text or all whole numbers; entry {i} is {repr(entry)[:40]}. "
+                "Fill in what is missing, or drop those rows, and convert the rest."
+            )
+    return np.array(entries, dtype=np.str_ if text else None).reshape(x.shape)
+
+
+def _is_number(entry: object) -> bool:
+    return isinstance(entry, _NUMBER) and not isinstance(entry, bool)
+
+
+# --------------------------------------------------------------------------------------
+# Text: names of classes and of samples, and labels given by name.
+# --------------------------------------------------------------------------------------
+
+
+def check_classes(classes: object, *, k: int) -> tuple[str, ...]:
+    """Names of the ``k`` classes in the order of the columns, all different and none empty."""
+    given = plain(to_array(classes, name="classes"), "classes")
+    if given.ndim != 1 or given.dtype.kind not in "US":
+        raise InputError(
+            f"classes must be a list of {k} names; got shape {given.shape} of dtype "
+            f"{given.dtype}. Pass them as text, np.array(names, dtype=str)."
+        )
+    names = as_text(given, "classes").tolist()
+    if len(names) != k:
+        raise InputError(
+            f"classes must name the {k} columns of the scores; got {len(names)} names."
+        )
+    if len(set(names)) < k:
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"classes must be different from one another; {twice!r} comes twice.")
+    if "" in names:
+        raise InputError(f"classes must have names; that of column {names.index('')} is empty.")
+    return tuple(names)
+
+
+def label_indices(labels: NDArray[Any], classes: Sequence[str] | None) -> NDArray[Any]:
+    """Numbers as they are; text by the names of the classes, or else as numbers.
+
+    Text that is a class name is that class even if it also looks like a number. Either all labels
+    are names or all are numbers, so pass those of a whole file at a time.
+
+    Args:
+        labels: Numbers or text ``(n,)``.
+        classes: The names, in the order of the columns.
+
+    Raises:
+        InputError: If a label is neither a class name nor a number, or could be meant as either.
+    """
+    given = plain(labels, "labels")
+    if given.dtype.kind not in "US":
+        return given
+    distinct, where = np.unique(as_text(given, "labels"), return_inverse=True)
+    if not set(distinct.tolist()) & set(classes or ()):
+        numbers = _numbers(distinct)
+        if numbers is not None:
+            _refuse_numeric_names(str(distinct[0]), classes or ())
+            return numbers[where.reshape(labels.shape)]
+    return class_indices(distinct.tolist(), classes)[where.reshape(labels.shape)]
+
+
+def class_indices(names: Sequence[str], classes: Sequence[str] | None) -> NDArray[np.intp]:
+    """Where each name stands among the classes; never a number it may look like.
+
+    Args:
+        names: Any number of names.
+        classes: All names, in the order of the columns.
+
+    Raises:
+        InputError: If a name is not among them.
+    """
+    position = {name: i for i, name in enumerate(classes or ())}
+    for name in names:
+        if name not in position:
+            raise InputError(_not_a_class(name, classes))
+    return np.array([position[name] for name in names], dtype=np.intp)
+
+
+def as_text(values: NDArray[Any], name: str) -> NDArray[np.str_]:
+    """Text from text, from UTF-8 bytes, or from whole numbers."""
+    try:
+        return np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values.astype(str)
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{name} must be text in UTF-8; {error.object!r} is not. Save them as text, "
+            "np.array(names, dtype=str)."
+        ) from error
+
+
+def _numbers(text: NDArray[np.str_]) -> NDArray[np.float64] | None:
+    joined = "".join(text.tolist())
+    if "_" in joined or not joined.isascii():  # 1_0 is a number to Python, and to few others
+        return None
+    try:
+        return text.astype(np.float64)
+    except ValueError:
+        return None
+
+
+def _refuse_numeric_names(label: str, classes: Sequence[str]) -> None:
+    """Raise where a number that is no class name may be one that is missing, and not an index."""
+    numeric = next((name for name in classes if _is_whole(name)), None)
+    if numeric is not None:
+        raise InputError(
+            f"labels must be names of classes where these are numbers, as {numeric!r} is; "
+            f"{label!r} is no class, and could be meant as a name or as an index. "
+            "Use the names, or save indices as integers, not as text."
+        )
+
+
+def _is_whole(name: str) -> bool:
+    number = _numbers(np.array([name]))
+    return number is not None and float(number[0]).is_integer()
+
+
+def _not_a_class(name: str, classes: Sequence[str] | None) -> str:
+    if classes is None:
+        return (
+            f"labels must be class indices where classes have no names; got {name!r}. "
+            "Add the names of the classes in the order of the columns."
+        )
+    return (
+        f"labels must be among the {len(classes)} classes; {name!r} is not. "
+        f"{suggest(name, classes[:10])}"
+    )
+
+
+# --------------------------------------------------------------------------------------
+# Classes put together to fewer, coarser ones.
+# --------------------------------------------------------------------------------------
+
+
+def check_groups(groups: object, *, k: int | None = None) -> dict[str, tuple[int, ...]]:
+    """Two or more groups in their order: name -> its members, sorted.
+
+    Every group has a member, and no class is in two of them; some classes may be in none.
+
+    Args:
+        groups: Mapping of names to class indices.
+        k: How many classes there are, if that is known.
+
+    Raises:
+        InputError: If they are something else.
+    """
+    if not isinstance(groups, Mapping) or len(groups) < 2:
+        came = f"{len(groups)}" if isinstance(groups, Mapping) else type(groups).__name__
+        raise InputError(
+            "groups must be two or more, a mapping of names to class indices such as "
+            f'{{"bear": [294, 295], "bicycle": [444, 671]}}; got {came}.'
+        )
+    names = check_classes(list(groups), k=len(groups))
+    checked: dict[str, tuple[int, ...]] = {}
+    owner: dict[int, str] = {}
+    for name, given in zip(names, groups.values(), strict=True):
+        members = _members(name, given, k)
+        for member in members:
+            if owner.setdefault(member, name) != name:
+                raise InputError(
+                    f"a class must be in one group at most; {member} is in {owner[member]!r} and "
+                    f"in {name!r}."
+                )
+        checked[name] = members
+    return checked
+
+
+def _members(name: str, given: object, k: int | None) -> tuple[int, ...]:
+    found = to_array(given, name=f"group {name!r}")
+    if found.ndim != 1 or not found.size or found.dtype.kind not in "iu":
+        raise InputError(
+            f"group {name!r} must be class indices, one or more in a row; got shape {found.shape} "
+            f"of dtype {found.dtype}."
+        )
+    members = sorted(found.tolist())
+    if len(set(members)) < len(members):
+        twice = next(one for one in members if members.count(one) > 1)
+        raise InputError(f"group {name!r} must name each class once; {twice} comes twice.")
+    if members[0] < 0 or (k is not None and members[-1] >= k):
+        limit = "0 or more" if k is None else f"from 0 to {k - 1}, since there are {k} classes"
+        worst = members[0] if members[0] < 0 else members[-1]
+        raise InputError(f"class indices of group {name!r} must be {limit}; got {worst}.")
+    return tuple(members)
+
+
+# --------------------------------------------------------------------------------------
+# Images: eight bits a channel, colour last.
+# --------------------------------------------------------------------------------------
+
+LEAST_SIDE = 8
+
+
+@dataclass(frozen=True)
+class ImageLayout:
+    """How images came, so that what is made of them can be given back the same way.
+
+    Attributes:
+        shape: The shape that came.
+        grey: Whether there was one channel.
+    """
+
+    shape: tuple[int, ...]
+    grey: bool
+
+    def to_colour(self, images: NDArray[np.uint8]) -> Images:
+        """A slice along the first axis of :meth:`batched` images as ``(n, height, width, 3)``."""
+        return np.repeat(images[..., None], 3, axis=3) if self.grey else images
+
+    def from_colour(self, images: Images) -> NDArray[np.uint8]:
+        """The other way: of grey images the green channel is kept."""
+        return images[..., 1] if self.grey else images
+
+
+def check_images(images: object) -> tuple[NDArray[np.uint8], ImageLayout]:
+    """Images as a batch ``(n, height, width, 3)``, or ``(n, height, width)`` if they are grey.
+
+    One image is a batch of one. Nothing is copied, so that a file mapped into memory stays there.
+
+    Raises:
+        InputError: If they are not uint8, not of such a shape, smaller than 8 pixels, or if it
+            cannot be told whether three grey images or the channels of one came.
+    """
+    given = _as_array(images)
+    if given.dtype != np.uint8:
+        raise InputError(_not_uint8(given))
+    shape = given.shape
+    if given.ndim not in (2, 3, 4):
+        raise InputError(_SHAPES + f"; got shape {shape}.")
+    last = shape[-1]
+    if given.ndim > 2 and last in (1, 3):
+        grey = last == 1
+        given = given[..., 0] if grey else given
+        batch = given if len(shape) == 4 else given[None]
+    elif given.ndim == 3 and shape[0] == 3:
+        raise InputError(
+            f"images must have their channels last; shape {shape} could be one colour image with "
+            "its channels first or three grey images. Pass images.transpose(1, 2, 0) for the one, "
+            "images[..., None] for the others."
+        )
+    elif given.ndim == 4 or last < LEAST_SIDE:
+        raise InputError(_channels(shape))
+    else:
+        grey, batch = True, given if given.ndim == 3 else given[None]
+    if min(batch.shape[1:3]) < LEAST_SIDE:
+        raise InputError(
+            f"images must be at least {LEAST_SIDE} pixels high and wide; these are "
+            f"{batch.shape[1]} x {batch.shape[2]}. Enlarge them first."
+        )
+    return batch, ImageLayout(shape, grey)
+
+
+def _as_array(images: object) -> NDArray[Any]:
+    if isinstance(images, np.ma.MaskedArray):
+        raise InputError(
+            "images must not be masked, since a mask is lost. Pass images.filled(0), or what else "
+            "shall stand there."
+        )
+    if isinstance(images, np.ndarray):
+        return images
+    mode = getattr(images, "mode", None)
+    if mode in ("P", "1", "CMYK", "YCbCr", "HSV", "LAB"):  # Pillow's, not to be taken as they are
+        images = images.convert("RGB")  # type: ignore[attr-defined]
+    if isinstance(images, (list, tuple)) and len({np.shape(image) for image in images}) > 1:
+        raise InputError(
+            "images of a list must have one size; these differ. Corrupt them one by one, with "
+            "first_index=0, 1, ... for what they would be in a batch."
+        )
+    return to_array(images, name="images")
+
+
+_SHAPES = (
+    "images must have shape (n, height, width, 3) or (height, width, 3), or the same without the "
+    "last axis if they are grey"
+)
+
+
+def _not_uint8(given: NDArray[Any]) -> str:
+    came = f"images must be uint8, 0 to 255; got {given.dtype}."
+    if given.dtype.kind == "f" and not np.isfinite(given).all():
+        return f"{came} They hold NaN or infinity, too: look at where they come from."
+    if given.dtype.kind == "f":
+        scale = "images" if given.size and given.max() > 1 else "(images * 255)"
+        return f"{came} Pass {scale}.round().astype(np.uint8)."
+    if given.dtype.kind == "b":
+        return f"{came} Pass images.astype(np.uint8) * 255."
+    return f"{came} Pass images.astype(np.uint8) if their values lie between 0 and 255."
+
+
+def _channels(shape: tuple[int, ...]) -> str:
+    if len(shape) == 4 and shape[1] in (1, 3):
+        return (
+            f"images must have their channels last; got shape {shape}. "
+            "Pass images.transpose(0, 2, 3, 1)."
+        )
+    if shape[-1] == 4:
+        return (
+            f"images must have three channels, red, green and blue; got shape {shape}. "
+            "Leave transparency out: images[..., :3]."
+        )
+    return f"{_SHAPES}; got shape {shape}."
+
+
+# --------------------------------------------------------------------------------------
+# Settings: a choice, a flag, a count, a number, a fraction, a range.
+# --------------------------------------------------------------------------------------
+
+
+def check_choice(value: object, allowed: Sequence[str], *, name: str) -> Any:
+    """``value`` if it is one of ``allowed``."""
+    if isinstance(value, str) and value in allowed:
+        return value
+    hint = suggest(value, allowed)
+    near = f" {hint}" if hint.startswith("Did you mean") else ""  # all are named already
+    raise UnknownName(
+        f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}.{near}"
+    )
+
+
+def check_flag(value: object, *, name: str) -> bool:
+    """``value`` if it is true or false."""
+    if isinstance(value, bool):
+        return value
+    raise InputError(f"{name} must be true or false; got {value!r}.")
+
+
+def check_count(value: object, *, name: str, least: int = 1, most: int | None = None) -> int:
+    """``value`` as an int of at least ``least``, and at most ``most`` if that is given."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if whole and least <= int(value) and (most is None or int(value) <= most):  # type: ignore[call-overload]
+        return int(value)  # type: ignore[call-overload]
+    limit = "" if most is None else f" and at most {most:,}"
+    raise InputError(f"{name} must be a whole number of at least {least}{limit}; got {value!r}.")
+
+
+def check_fraction(value: object, *, name: str) -> float:
+    """``value`` as a float strictly between 0 and 1."""
+    if isinstance(value, (int, float, np.number)) and 0 < float(value) < 1:
+        return float(value)
+    raise InputError(f"{name} must lie strictly between 0 and 1; got {value!r}.")
+
+
+def check_not_negative(value: object, *, name: str) -> float:
+    """``value`` as a finite float of at least 0."""
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if number and 0 <= float(value) < np.inf:  # type: ignore[arg-type]
+        return float(value)  # type: ignore[arg-type]
+    raise InputError(f"{name} must be a number of at least 0; got {value!r}.")
+
+
+def check_positive(value: object, *, name: str) -> float:
+    """``value`` as a finite float above 0."""
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if number and 0 < float(value) < np.inf:  # type: ignore[arg-type]
+        return float(value)  # type: ignore[arg-type]
+    raise InputError(f"{name} must be a number above 0; got {value!r}.")
+
+
+def check_shape(array: NDArray[Any], shape: tuple[int, ...], *, name: str) -> None:
+    """Reject an array of another shape."""
+    if array.shape != shape:
+        raise InputError(f"{name} must have shape {shape}; got shape {array.shape}.")
+
+
+def check_range(value: object, *, name: str) -> tuple[float, float]:
+    """``value`` as two positive finite numbers, the smaller first."""
+    try:
+        low, high = (float(end) for end in value)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        low = high = 0.0
+    if 0 < low < high < np.inf:
+        return low, high
+    raise InputError(
+        f"{name} must be two positive numbers, the smaller first, such as (0.01, 100); "
+        f"got {value!r}."
+    )
+
+
+# --------------------------------------------------------------------------------------
+# What a model gave: logits or probabilities, and features.
+# --------------------------------------------------------------------------------------
+
+# Rows of probabilities may miss one by this much: float16 softmax over 1000 classes does.
+SUM_TOLERANCE = 5e-3
+# Rows from which on logits to be calibrated are refused if all look like probabilities: so many
+# rows of real logits are never all on the simplex. Fewer could be, and must not fail where many
+# pass; they are warned of.
+GUARD_FROM = 10
+# Decimals that probabilities are rounded to. A row of k of them then misses one by up to k halves
+# of the last decimal; what misses it by more than this is no row of probabilities.
+_DECIMALS = (1, 2, 3, 4)
+_FARTHEST = 0.5
+_LOOKS = {
+    1: "probabilities: every row is non-negative and sums to 1 up to rounding",
+    100: "probabilities in percent: every row is non-negative and sums to 100 up to rounding",
+}
+# A probability of zero has no logarithm; float32 softmax underflows here anyway.
+SMALLEST_PROBABILITY = float(np.finfo(np.float32).tiny)
+
+
+def check_scores(
+    scores: object, *, input: str = "logits", k: int | None = None, guard_from: int = 1
+) -> Logits:
+    """Logits of shape ``(n, k)`` from what a model gave, whichever kind it is.
+
+    Args:
+        scores: Array-like ``(n, k)``.
+        input: What the numbers are: ``"logits"`` or ``"probabilities"``. Probabilities become
+            ``log(max(p, 1.2e-38))``, which is the same as logits for everything shiftcal does.
+        k: Number of classes they must have.
+        guard_from: Refuse logits that look like probabilities from this many rows on, and warn of
+            fewer. A single row of logits can be on the simplex by chance, ten cannot.
+
+    Raises:
+        InputError: If they are not that kind, not finite, empty, or of another shape.
+    """
+    kind = check_choice(input, ("logits", "probabilities"), name="input")
+    if kind == "probabilities":
+        probs = check_probs(scores, k=k)
+        return np.log(np.maximum(probs, SMALLEST_PROBABILITY))
+    return check_logits(scores, k=k, guard_from=guard_from)
+
+
+def check_logits(logits: object, *, k: int | None = None, guard_from: int = 1) -> Logits:
+    """Finite logits ``(n, k)`` with ``n >= 1`` and ``k >= 2``, in float32 or float64."""
+    z = matrix(logits, name="logits", k=k)
+    total = _row_sum(z, rounded_from=GUARD_FROM)
+    if total is None:
+        return z
+    if len(z) >= guard_from:
+        if total == 100:
+            raise InputError(
+                f"these logits are {_LOOKS[total]}. Divide them by 100 and pass them as "
+                "probabilities; if they really are logits, add any constant to them first "
+                "(softmax ignores it)."
+            )
+        raise InputError(
+            f"these logits are {_LOOKS[total]}. "
+            'Say input="probabilities" if that is what they are (in a file: name the array '
+            "'probabilities'); if they really are logits, add any constant to them first "
+            "(softmax ignores it)."
+        )
+    warnings.warn(
+        f"these logits look like {_LOOKS[total]}. "
+        f"{'One is' if len(z) == 1 else f'{len(z)} are'} too few to tell, so they were taken as "
+        "logits. If they are probabilities, pass np.log(p.clip(1e-38)) in place of p, or fit with "
+        'input="probabilities"; if they really are logits, add any constant to them (softmax '
+        "ignores it) and this is not said.",
+        InputWarning,
+        stacklevel=_levels_to_the_caller(),
+    )
+    return z
+
+
+def check_probs(probs: object, *, k: int | None = None) -> Probs:
+    """Probabilities ``(n, k)`` as float64: each in [0, 1], every row summing to one.
+
+    Rows may miss one by 0.005 (half precision does); they are divided by their sum.
+    """
+    p = matrix(probs, name="probabilities", k=k).astype(np.float64)
+    low, high, sums = float(p.min()), float(p.max()), p.sum(axis=1)
+    worst = int(np.argmax(np.abs(sums - 1)))
+    out_of_range = low < 0 or high > 1 + SUM_TOLERANCE
+    off = abs(sums[worst] - 1) > SUM_TOLERANCE
+    if (out_of_range or off) and _row_sum(p, rounded_from=1) == 100:
+        raise InputError(
+            f"probabilities must lie in [0, 1]; these are in percent, from {low:.4g} to "
+            f"{high:.4g}, and every row sums to 100. Divide them by 100."
+        )
+    if out_of_range:
+        raise InputError(
+            f"probabilities must lie in [0, 1]; these go from {low:.4g} to {high:.4g}. "
+            'Logits go in with input="logits" where that can be said, and as softmax(logits) '
+            "where it cannot."
+        )
+    if off:
+        raise InputError(
+            f"every row of probabilities must sum to 1; row {worst} sums to {sums[worst]:.4g}. "
+            "If they were rounded, divide each row by its sum: --normalize on the command line, "
+            "normalize=True in read_scores and Scores."
+        )
+    # What is right up to rounding stays: equal probabilities in two rows must still tie.
+    inexact = np.abs(sums - 1) > 1e-12
+    p[inexact] /= sums[inexact, None]
+    np.minimum(p, 1.0, out=p)
+    return p
+
+
+def check_features(features: object, *, name: str, n: int | None = None) -> Floats:
+    """Finite features ``(n, d)`` with at least one row."""
+    f = to_array(features, name=name)
+    if f.ndim != 2 or 0 in f.shape:
+        raise InputError(f"{name} must have shape (n, d), not empty; got shape {f.shape}.")
+    if n is not None and f.shape[0] != n:
+        raise InputError(f"{name} must have one row per sample: {n} samples, {f.shape[0]} rows.")
+    return finite(as_float(f, name), name)
+
+
+def normalize_rows(probs: NDArray[Any]) -> Floats:
+    """Rows divided by their sum, where they can be probabilities that were rounded.
+
+    Rows with numbers outside of [0, 1], or without a positive sum, stay for the check to refuse.
+    """
+    p = np.array(probs, dtype=np.float64)
+    sums = p.sum(axis=1)
+    rounded = ((p >= 0) & (p <= 1)).all(axis=1) & (sums > 0)
+    p[rounded] /= sums[rounded, None]
+    return p
+
+
+def _row_sum(z: Floats, *, rounded_from: int) -> int | None:
+    """What all rows sum to if they are probabilities or percentages: 1 or 100; else ``None``.
+
+    Args:
+        z: Finite numbers ``(n, k)``.
+        rounded_from: From how many rows on sums may be off by what rounding accounts for.
+    """
+    total = 100 if z[0].sum() > 50 else 1
+    worst, decimals = 0.0, list(_DECIMALS)
+    for _, block in blocks(z):
+        if block.min() < 0:
+            return None
+        p = block / total
+        worst = max(worst, float(np.abs(p.sum(axis=1) - 1).max()))
+        if worst > _FARTHEST or p.max() > 1 + SUM_TOLERANCE:
+            return None
+        while decimals and not _are_rounded(p, decimals[0]):
+            del decimals[0]
+    allowed = SUM_TOLERANCE
+    if decimals and len(z) >= rounded_from:
+        allowed = max(allowed, 0.5 * z.shape[1] * 10.0 ** -decimals[0] * (1 + 1e-6))
+    return total if worst <= allowed else None
+
+
+def _are_rounded(p: Floats, decimals: int) -> bool:
+    # Half precision keeps three decimals and a bit.
+    return bool((np.abs(p - p.round(decimals)) <= min(3e-4, 0.05 * 10.0**-decimals)).all())
+
+
+def _levels_to_the_caller() -> int:
+    """How many frames above the one that asks the first outside this package is."""
+    level, frame = 1, sys._getframe(1)
+    package = __name__.partition(".")[0]
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+# --------------------------------------------------------------------------------------
+# Which group every row belongs to: a camera, a site, a batch.
+# --------------------------------------------------------------------------------------
+
+# pandas' missing values, which compare with nothing.
+_MISSING_TYPES = ("NAType", "NaTType")
+_JOIN = "Groups by several columns: join them to one text first, such as 'site 3, camera 1'."
+
+
+def check_row_groups(groups: object, *, n: int) -> tuple[tuple[str, ...], NDArray[np.intp]]:
+    """The names of the groups in the order they come, and of every row the number of its group.
+
+    Names are text; whole numbers, truth values and dates stand for the text they are written as,
+    so that 7, 7.0 and ``"7"`` are one group, in memory and in a file.
+
+    Args:
+        groups: ``(n,)`` one entry per row: a list, an array, a column of a data frame.
+        n: How many rows there are.
+
+    Raises:
+        InputError: If they are as many as something else, an entry is missing, or it is of a kind
+            that has no text of its own.
+    """
+    known: dict[str, int] = {}
+    codes = [known.setdefault(name, len(known)) for name in _texts(groups, n)]
+    return tuple(known), np.array(codes, dtype=np.intp)
+
+
+def _texts(groups: object, n: int) -> list[str]:
+    # A list of names with a NaN among them would become text throughout, "nan" included.
+    given = to_array(
+        _objects(groups) if isinstance(groups, (list, tuple)) else groups, name="groups"
+    )
+    if given.ndim != 1:
+        hint = "Pass groups.ravel()." if given.size == len(given) else _JOIN
+        raise InputError(
+            f"groups must have one entry per row, shape ({n},); got shape {given.shape}. {hint}"
+        )
+    if len(given) != n:
+        raise InputError(
+            f"groups must have one entry per row: {n} rows, {len(given)} entries. "
+            "Check that both come from the same samples in the same order."
+        )
+    if given.dtype.kind in "OSTMf":
+        return [_text(row, entry) for row, entry in enumerate(_entries(given))]
+    if given.dtype.kind not in "Uiub":
+        raise InputError(f"groups must be names or whole numbers; got dtype {given.dtype}.")
+    texts: list[str] = given.astype(str).tolist()
+    if "" in texts:
+        raise InputError(_missing(texts.index(""), ""))
+    return texts
+
+
+def _objects(groups: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
+    """One entry a place, whatever it is: numpy would make columns of pairs."""
+    given = np.empty(len(groups), dtype=object)
+    for row, entry in enumerate(groups):
+        given[row] = entry
+    return given
+
+
+def _entries(given: NDArray[Any]) -> list[Any]:
+    if given.dtype.kind == "M":  # dates are written as they are, not as numbers
+        return [None if text == "NaT" else text for text in np.datetime_as_string(given).tolist()]
+    return list(given.tolist())
+
+
+def _text(row: int, entry: object) -> str:
+    """The text that an entry stands for."""
+    if isinstance(entry, bytes):
+        entry = entry.decode("utf-8", "backslashreplace")
+    if _is_missing(entry):
+        raise InputError(_missing(row, entry))
+    if isinstance(entry, (str, bool, np.bool_, date)):  # pandas' timestamps are dates too
+        return str(entry)
+    whole = isinstance(entry, (float, np.floating)) and float(entry).is_integer()
+    if whole or isinstance(entry, Integral):
+        return str(int(entry))  # type: ignore[call-overload]
+    raise InputError(
+        "groups must be names, whole numbers or dates; that of row "
+        f"{row} is {repr(entry)[:40]} (the first row is 0). {_JOIN}"
+    )
+
+
+def _is_missing(entry: object) -> bool:
+    if entry is None or type(entry).__name__ in _MISSING_TYPES:
+        return True
+    return entry == "" if isinstance(entry, str) else isinstance(entry, float) and isnan(entry)
+
+
+def _missing(row: int, entry: object) -> str:
+    return (
+        f"groups must be given for every row; that of row {row} is missing ({entry!r}; the first "
+        "row is 0). Give such rows a group of their own, such as 'unknown', or leave them out."
+    )
+
+
+# --------------------------------------------------------------------------------------
+# What is known of the samples: labels, weights, and how sure and how right a prediction was.
+# --------------------------------------------------------------------------------------
+
+ABOVE_ONE = 1e-6
+
+
+def check_labels(labels: object, *, n: int, k: int) -> Labels:
+    """Integer labels ``(n,)`` in ``0..k-1``."""
+    y = plain(to_array(labels, name="labels"), "labels")
+    if y.ndim == 2 and y.shape == (n, k):
+        raise InputError(
+            f"labels must be class indices of shape ({n},); got shape {y.shape}. "
+            "If they are one-hot, pass labels.argmax(axis=1)."
+        )
+    if y.ndim != 1:
+        raise InputError(
+            f"labels must have shape ({n},); got shape {y.shape}. Pass labels.ravel() "
+            "if it is a column."
+        )
+    if y.dtype.kind not in "iufb":
+        raise InputError(
+            f"labels must be class indices 0..{k - 1}; got values like {y.flat[0]!r}. "
+            "Map names to their column first, for instance with "
+            "np.array([list(classes).index(name) for name in labels])."
+            if y.size
+            else f"labels must be class indices 0..{k - 1}; got none."
+        )
+    if len(y) != n:
+        raise InputError(
+            f"labels must have one entry per row: {n} rows, {len(y)} labels. "
+            "Check that both come from the same samples in the same order."
+        )
+    _refuse_fractions(y)
+    out = y.astype(np.intp, copy=False)
+    low, high = int(out.min()), int(out.max())
+    if low < 0 or high >= k:
+        hint = " If yours start at 1, pass labels - 1." if low == 1 and high == k else ""
+        raise InputError(
+            f"labels must lie in 0..{k - 1}, one per column of logits; "
+            f"these go from {low} to {high}.{hint}"
+        )
+    return out
+
+
+def check_weights(sample_weight: object, *, n: int) -> Weights | None:
+    """Weights ``(n,)``, finite, non-negative and not all zero; ``None`` stays ``None``."""
+    if sample_weight is None:
+        return None
+    name = "sample_weight"
+    w = finite(vector(sample_weight, name=name, n=n), name).astype(np.float64)
+    if w.min() < 0:
+        raise InputError(
+            f"sample_weight must not be negative; row {int(w.argmin())} has {w.min():.4g}."
+        )
+    if not w.any():
+        raise InputError("sample_weight must not be zero everywhere; there is nothing to fit then.")
+    return w
+
+
+def check_confidence(confidence: object, *, name: str = "confidence") -> Confidence:
+    """Confidences ``(n,)`` in [0, 1], in float32 or float64.
+
+    A softmax in float32 can give 1.0000001: what exceeds 1 by no more than 1e-6 is taken as 1.
+    """
+    c = vector(_not_rows(confidence, name), name=name)
+    # One look, block by block, decides everything: a NaN makes both ends NaN.
+    ends = np.array([(block.min(), block.max()) for _, block in blocks(c)])
+    low, high = float(ends[:, 0].min()), float(ends[:, 1].max())
+    if low >= 0 and 1 < high <= 1 + ABOVE_ONE:
+        return np.minimum(c, 1)
+    if not (low >= 0 and high <= 1):
+        finite(c, name)
+        raise InputError(
+            f"{name} must lie in [0, 1]; these go from {low:.4g} to {high:.4g}. "
+            "Pass the probability of the predicted class, as a fraction."
+        )
+    return c
+
+
+def _not_rows(confidence: object, name: str) -> NDArray[Any]:
+    array = to_array(confidence, name=name)
+    if array.ndim == 2 and array.shape[1] > 1:
+        raise InputError(
+            f"{name} must have shape (n,), the probability of the predicted class; got shape "
+            f"{array.shape}. From whole rows: probs.max(axis=1), and correct is "
+            "probs.argmax(axis=1) == labels."
+        )
+    return array
+
+
+def check_correct(correct: object, *, n: int) -> Correct:
+    """Correctness ``(n,)`` of booleans, or of zeros and ones."""
+    r = to_array(correct, name="correct")
+    if r.shape != (n,):
+        raise InputError(
+            f"correct must have one entry per confidence, shape ({n},); got shape {r.shape}."
+        )
+    if r.dtype == np.bool_:
+        return r
+    if r.dtype.kind not in "iuf" or not ((r == 0) | (r == 1)).all():
+        raise InputError(
+            "correct must hold True and False (or 1 and 0), whether the predicted class was "
+            "right. From labels: correct = probs.argmax(axis=1) == labels."
+        )
+    return r.astype(np.bool_)
+
+
+def _refuse_fractions(y: NDArray[Any]) -> None:
+    if y.dtype.kind == "f" and not (np.isfinite(y).all() and (y == np.floor(y)).all()):
+        bad = int(np.argmax(~np.isfinite(y) | (y != np.floor(y))))
+        raise InputError(f"labels must be whole numbers; entry {bad} is {y[bad]}.")

@@ -1,0 +1,318 @@
+"""Contrast, elastic transform, pixelate, JPEG compression and saturate."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftcal.corruptions.base import Corruption, Keys, Settings
+from shiftcal.corruptions.kernels.blur_plans import gaussian_weights
+from shiftcal.types import Images
+
+
+@final
+class Contrast(Corruption):
+    """Every channel drawn towards its mean over the image: ``m + c (x - m)``.
+
+    A setting is the factor ``c``, so that small ones are severe. The mean is one of the image and
+    the channel, not of the grey image: a picture of one colour stays what it is. Values are cut
+    to whole grey levels, as published; a ten-thousandth of a level is added before, so that what
+    is a whole number is not taken for the number below.
+    """
+
+    name = "contrast"
+    group = "digital"
+    random = False
+    settings = Settings(
+        cifar=((0.75,), (0.5,), (0.4,), (0.3,), (0.15,)),
+        tiny_imagenet=((0.4,), (0.3,), (0.2,), (0.1,), (0.05,)),
+        imagenet=((0.4,), (0.3,), (0.2,), (0.1,), (0.05,)),
+    )
+
+    def _plan(self, setting: Any, height: int, width: int) -> Any:
+        return np.float32(setting[0])
+
+    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
+        from shiftcal.corruptions.kernels.digital_kernels import draw_to_mean
+
+        flat = (len(images), -1)
+        draw_to_mean(images.reshape(flat), out.reshape(flat), plan)
+
+
+# What the cosines that are left out may contribute to a displacement, root mean square, in pixels.
+_LEFT_OUT = 1e-4
+
+
+@final
+class ElasticTransform(Corruption):
+    """A random affine map, then every pixel moved by smooth random displacements.
+
+    Three points around the centre, a third of the shorter side away from it along both axes, move
+    by uniform numbers in ``(-a, a)``, and the image with them; it is mirrored on its outermost
+    pixels. Of the result, pixel ``(x, y)`` takes what is at ``(x + u, y + v)``, where ``u`` and
+    ``v`` are uniform noise in (-1, 1), smoothed by a Gaussian of width ``s`` that ends at three
+    widths, times ``t``; there the image is mirrored on its outer edges. Both steps interpolate
+    linearly.
+
+    A setting is ``t, s, a`` and the side of the table's images, all in pixels. At another size
+    they grow in proportion to the shorter side.
+
+    Kept as published: the ImageNet table is made of 244 where 224 was meant; ``s`` of its first
+    severity is 170.8 pixels, so that the displacement is nearly one shift of the whole image;
+    the first severity of the other two has the affine map alone; the points are
+    ``(height // 2, width // 2)`` in the order x, y, and so off the centre of an image that is
+    not square; large moves can turn the image over; the distortion does not grow with the
+    severity, only its detail does. Unlike the OpenCV of the time, which rounded them to 1/32
+    pixel, points between pixels are taken where they are, to 1/1024.
+    """
+
+    name = "elastic_transform"
+    group = "digital"
+    monotone = False
+    settings = Settings(
+        cifar=(
+            (0, 0, 32 * 0.08, 32),
+            (32 * 0.05, 32 * 0.2, 32 * 0.07, 32),
+            (32 * 0.08, 32 * 0.06, 32 * 0.06, 32),
+            (32 * 0.1, 32 * 0.04, 32 * 0.05, 32),
+            (32 * 0.1, 32 * 0.03, 32 * 0.03, 32),
+        ),
+        tiny_imagenet=(
+            (0, 0, 64 * 0.08, 64),
+            (64 * 0.05, 64 * 0.3, 64 * 0.06, 64),
+            (64 * 0.1, 64 * 0.08, 64 * 0.06, 64),
+            (64 * 0.1, 64 * 0.03, 64 * 0.03, 64),
+            (64 * 0.16, 64 * 0.03, 64 * 0.02, 64),
+        ),
+        imagenet=(
+            (244 * 2, 244 * 0.7, 244 * 0.1, 224),
+            (244 * 2, 244 * 0.08, 244 * 0.2, 224),
+            (244 * 0.05, 244 * 0.01, 244 * 0.02, 224),
+            (244 * 0.07, 244 * 0.01, 244 * 0.02, 224),
+            (244 * 0.12, 244 * 0.01, 244 * 0.02, 224),
+        ),
+    )
+
+    def _plan(self, setting: Any, height: int, width: int) -> Any:
+        times = min(height, width) / setting[3]
+        strength, sigma, jitter = (times * value for value in setting[:3])
+        if strength == 0:
+            return "warp", (float(jitter),)
+        weights = gaussian_weights(sigma, 3)
+        taps = (float(jitter), np.float32(strength))
+        few = _few_cosines(weights, height, width, strength)
+        if few is None:
+            return "warp_and_displace", (*taps, weights)
+        return "warp_and_displace_smoothly", (*taps, *few)
+
+    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
+        from shiftcal.corruptions.kernels import digital_kernels as elastic_transform_kernels
+
+        kernel, parameters = plan
+        getattr(elastic_transform_kernels, kernel)(images, out, *parameters, keys)
+
+
+def _few_cosines(weights: Any, height: int, width: int, strength: float) -> Any:
+    """The axes for ``cosine_fields`` if that is less work than adding up all taps, or None."""
+    from shiftcal.corruptions.kernels.blur_plans import axis_of, cosines_needed
+
+    radius = len(weights) // 2
+    rest = _LEFT_OUT * 3**0.5 / strength
+    needed = [cosines_needed(weights, n, rest=rest) for n in (height, width)]
+    if 2 * sum(needed) + 16 >= 3 * radius:
+        return None
+    down, across = (axis_of(weights, n, k=k) for n, k in zip((height, width), needed, strict=True))
+    return tuple((axis.weights, axis.cosines, axis.scaled) for axis in (down, across))
+
+
+class _Plan(NamedTuple):
+    shape: tuple[int, int]
+    down: NDArray[np.int64]
+    across: NDArray[np.int64]
+    shown: NDArray[np.int64]
+    columns: NDArray[np.uint64]
+
+
+@final
+class Pixelate(Corruption):
+    """Reduced to the means of boxes, and enlarged again so that each shows as one large pixel.
+
+    A setting is the fraction ``c`` of the side that is left: height and width are reduced to
+    ``int(c * height)`` and ``int(c * width)``, each at least 1. Equal in every bit to Pillow's
+    ``resize(..., BOX)`` down and up, whose ways are kept: the means of rows are rounded to whole
+    levels before those of columns are taken (Pillow 13 takes those of columns first where an
+    image is much higher than wide; the versions before it, of which the published sets were made,
+    never do), boxes have whole pixels only, so their sizes differ, and rounding decides whether a
+    pixel on the border of two boxes counts in one, in both, or in none.
+    """
+
+    name = "pixelate"
+    group = "digital"
+    random = False
+    settings = Settings(
+        cifar=((0.95,), (0.9,), (0.85,), (0.75,), (0.65,)),
+        tiny_imagenet=((0.9,), (0.8,), (0.7,), (0.6,), (0.5,)),
+        imagenet=((0.6,), (0.5,), (0.4,), (0.3,), (0.25,)),
+    )
+
+    def _plan(self, setting: Any, height: int, width: int) -> Any:
+        small_height, small_width = (max(1, int(side * setting[0])) for side in (height, width))
+        rows, columns = _boxes(small_height, height)[:, 0], _boxes(small_width, width)[:, 0]
+        return _Plan(
+            (height, 3 * width),
+            _boxes(height, small_height),
+            _boxes(width, small_width),
+            np.searchsorted(rows, np.arange(small_height + 1)),
+            3 * columns.astype(np.uint64),
+        )
+
+    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
+        from shiftcal.corruptions.kernels.digital_kernels import enlarge_pixels
+
+        enlarge_pixels(images.reshape(-1), out.reshape(-1), *plan)
+
+
+def _boxes(side: int, boxes: int) -> NDArray[np.int64]:
+    """First value of every box and their number, ``(boxes, 2)``, in Pillow's arithmetic.
+
+    Boxes are ``side / boxes`` wide, but not below 1; a value is in a box if its centre is, the
+    right border being part of the box. Rounding decides for a centre on a border: it can be in
+    both boxes or in none, and so it is in Pillow.
+    """
+    step = side / boxes
+    width = max(step, 1.0)
+    centres = (np.arange(boxes) + 0.5) * step
+    first = np.maximum((centres - 0.5 * width + 0.5).astype(np.int64), 0)
+    end = np.minimum((centres + 0.5 * width + 0.5).astype(np.int64), side)
+    left = (first - centres + 0.5) * (1.0 / width)
+    right = (end - 1 - centres + 0.5) * (1.0 / width)
+    first, end = first + (left <= -0.5), end - (right > 0.5)
+    return np.stack([first, end - first], axis=1)
+
+
+# The tables of the standard's annex K, for brightness and for colour, in rows of the block.
+_BRIGHTNESS = """
+16 11 10 16 24 40 51 61
+12 12 14 19 26 58 60 55
+14 13 16 24 40 57 69 56
+14 17 22 29 51 87 80 62
+18 22 37 56 68 109 103 77
+24 35 55 64 81 104 113 92
+49 64 78 87 103 121 120 101
+72 92 95 98 112 100 103 99
+"""
+_COLOUR = """
+17 18 24 47 99 99 99 99
+18 21 26 66 99 99 99 99
+24 26 56 99 99 99 99 99
+47 66 99 99 99 99 99 99
+99 99 99 99 99 99 99 99
+99 99 99 99 99 99 99 99
+99 99 99 99 99 99 99 99
+99 99 99 99 99 99 99 99
+"""
+
+
+class _JpegCompressionPlan(NamedTuple):
+    shape: tuple[int, ...]
+    blocks: NDArray[np.int64]
+    half_blocks: NDArray[np.int64]
+    tables: NDArray[np.int32]
+
+
+@final
+class JpegCompression(Corruption):
+    """Saved as JPEG and read again, at any height and width.
+
+    A setting is the quality. Equal in every bit to what Pillow's ``save(quality=q)`` and ``open``
+    give with libjpeg-turbo: steps of the standard's tables scaled by the quality, colour at half
+    the resolution, the accurate integer transform, smooth up-sampling. No file is written and no
+    codec is needed: a codec's last stage, packing the numbers, loses nothing and is left out.
+    """
+
+    name = "jpeg_compression"
+    group = "digital"
+    random = False
+    settings = Settings(
+        cifar=((80,), (65,), (58,), (50,), (40,)),
+        tiny_imagenet=((65,), (58,), (50,), (40,), (25,)),
+        imagenet=((25,), (18,), (15,), (10,), (7,)),
+    )
+
+    def _plan(self, setting: Any, height: int, width: int) -> Any:
+        rows, columns = -(-height // 8), -(-width // 8)
+        half_rows, half_columns = -(-height // 16), -(-width // 16)
+        first = 64 * rows * columns
+        return _JpegCompressionPlan(
+            (height, width, 8 * columns, 8 * half_columns, first),
+            _starts(rows, columns),
+            first + _starts(half_rows, 2 * half_columns),
+            np.stack([_quantisation(base, setting[0]) for base in (_BRIGHTNESS, _COLOUR)]),
+        )
+
+    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
+        from shiftcal.corruptions.kernels.jpeg_kernels import round_trip
+
+        rows = (*images.shape[:2], -1)
+        round_trip(images.reshape(rows), out.reshape(rows), *plan)
+
+
+def _starts(rows: int, columns: int) -> NDArray[np.int64]:
+    """Where the 8 x 8 blocks of a plane of so many blocks begin, in its flat array."""
+    starts = 64 * columns * np.arange(rows)[:, None] + 8 * np.arange(columns)
+    return starts.ravel()
+
+
+def _quantisation(base: str, quality: float) -> NDArray[np.int32]:
+    """Step, multiplier, summand and shift of every coefficient, for eight blocks side by side.
+
+    With ``d`` of 8 steps, ``(v * multiplier + summand) >> shift`` is the floor of ``v / d + 1/2``
+    for ``-2**14 <= v + d / 2 < 2**14``: it exceeds the exact quotient by less than ``1 / d``, and
+    is never below it. Coefficients stay below 2**13 + 2**4, products below 2**31.
+    """
+    scale = 5000 // int(quality) if quality < 50 else 200 - 2 * int(quality)
+    steps = np.array(base.split(), np.int64).reshape(8, 8)
+    steps = np.clip((steps * scale + 50) // 100, 1, 255)
+    divisors = 8 * steps
+    shifts = 15 + np.ceil(np.log2(divisors)).astype(np.int64)
+    multipliers = (1 << shifts) // divisors + 1
+    summands = divisors // 2 * multipliers + (1 << 14)
+    tables = np.stack([steps, multipliers, summands, shifts])
+    return np.tile(tables, (1, 1, 8)).reshape(4, -1).astype(np.int32)
+
+
+@final
+class Saturate(Corruption):
+    """The saturation of HSV made ``min(m S + a, 1)``; hue and value stay.
+
+    A setting is the factor ``m`` and what is added, ``a``. The value ``V`` is the largest channel,
+    and the distance of the others from it grows or shrinks: ``V - (V - x) S' / S``.
+
+    Two odd things are kept as published. Severity is not an order: the first two take colour
+    away, the other three add it. And where something is added, grey turns reddish, because a
+    pixel without a hue counts as red.
+
+    Values are cut to whole grey levels, as published; a ten-thousandth of a level is added before,
+    so that what is a whole number is not taken for the number below. The published arithmetic,
+    which goes through HSV in float64, loses such a level here and there.
+    """
+
+    name = "saturate"
+    group = "digital"
+    random = False
+    monotone = False
+    settings = Settings(
+        cifar=((0.3, 0.0), (0.1, 0.0), (1.5, 0.0), (2.0, 0.1), (2.5, 0.2)),
+        tiny_imagenet=((0.3, 0.0), (0.1, 0.0), (2.0, 0.0), (5.0, 0.1), (30.0, 0.2)),
+        imagenet=((0.3, 0.0), (0.1, 0.0), (2.0, 0.0), (5.0, 0.1), (20.0, 0.2)),
+    )
+
+    def _plan(self, setting: Any, height: int, width: int) -> Any:
+        return tuple(np.float32(number) for number in setting)
+
+    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
+        from shiftcal.corruptions.kernels.digital_kernels import change_saturation
+
+        change_saturation(images.reshape(-1), out.reshape(-1), *plan)

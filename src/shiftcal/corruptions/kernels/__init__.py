@@ -1,0 +1,1 @@
+"""Compiled loops of the corruptions. Files that end in ``_kernels`` import numba."""

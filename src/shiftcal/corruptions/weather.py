@@ -1,0 +1,696 @@
+"""Snow, frost, fog, brightness and spatter."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftcal.corruptions.base import Corruption, Keys, Settings, stream_keys
+from shiftcal.corruptions.kernels.blur_plans import (
+    crop_length,
+    gaussian_weights,
+    line_steps,
+    line_weights,
+    zoom_axis,
+)
+from shiftcal.corruptions.kernels.random_tables import normal_quantiles
+from shiftcal.errors import FileError, InputError, require
+from shiftcal.types import Images
+
+
+@final
+class Snow(Corruption):
+    """Falling flakes over a whitened image.
+
+    A setting is ``(mean, deviation, zoom, threshold, radius, sigma, mix)``. A field with one
+    normal deviate a pixel is enlarged by ``zoom`` as in zoom blur, set to 0 below the threshold,
+    clipped to [0, 1], cut to 256 levels, and blurred as by motion blur (radius, sigma) at an angle
+    uniform between -135 and -45 degrees. The image becomes
+    ``mix x + (1 - mix) max(x, 1.5 grey(x) + 0.5)``, the layer and the layer turned by 180 degrees
+    are added, and the sum is clipped and cut to whole levels.
+
+    What is odd in the published sets is kept: every flake is there twice, on opposite sides of the
+    middle, since the turned layer is that of the same image; and ImageMagick, which blurred the
+    layer, rounds it to whole levels where everything else is cut. Severity 3 of ImageNet changes
+    images no more than severity 2.
+
+    Only the middle of the field that is enlarged is drawn. The angle is one of 4,096 equally
+    likely ones, as in motion blur, and levels that are whole but for rounding errors are not cut
+    to the one below: 2**-12 is added first. Heights and widths that differ are treated each by the
+    rule of the published squares; lengths stay in pixels.
+    """
+
+    name = "snow"
+    group = "weather"
+    monotone = False
+    settings = Settings(
+        cifar=(
+            (0.1, 0.2, 1, 0.6, 8, 3, 0.95),
+            (0.1, 0.2, 1, 0.5, 10, 4, 0.9),
+            (0.15, 0.3, 1.75, 0.55, 10, 4, 0.9),
+            (0.25, 0.3, 2.25, 0.6, 12, 6, 0.85),
+            (0.3, 0.3, 1.25, 0.65, 14, 12, 0.8),
+        ),
+        tiny_imagenet=(
+            (0.1, 0.2, 1, 0.6, 8, 3, 0.8),
+            (0.1, 0.2, 1, 0.5, 10, 4, 0.8),
+            (0.15, 0.3, 1.75, 0.55, 10, 4, 0.7),
+            (0.25, 0.3, 2.25, 0.6, 12, 6, 0.65),
+            (0.3, 0.3, 1.25, 0.65, 14, 12, 0.6),
+        ),
+        imagenet=(
+            (0.1, 0.3, 3, 0.5, 10, 4, 0.8),
+            (0.2, 0.3, 2, 0.5, 12, 4, 0.7),
+            (0.55, 0.3, 4, 0.9, 12, 8, 0.7),
+            (0.55, 0.3, 4.5, 0.85, 12, 8, 0.65),
+            (0.55, 0.3, 2.5, 0.85, 12, 12, 0.55),
+        ),
+    )
+
+    def _plan(self, setting: Any, height: int, width: int) -> Any:
+        mean, deviation, zoom, threshold, radius, sigma, mix = setting
+        table = (255 * (mean + deviation * normal_quantiles())).astype(np.float32)
+        weights = line_weights(radius, sigma)
+        dx, dy = line_steps(len(weights), -135)
+        flakes = (table, _axis(height, zoom), _axis(width, zoom), np.float32(255 * threshold))
+        line = (weights, dx, dy, int(-dx.min()), int(dx.max()))
+        return flakes, line, np.float32(mix)
+
+    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
+        from shiftcal.corruptions.kernels.weather_kernels import snow_on
+
+        flakes, line, mix = plan
+        rows = (*images.shape[:2], -1)
+        snow_on(images.reshape(rows), out.reshape(rows), flakes, line, mix, keys)
+
+
+def _axis(length: int, zoom: float) -> tuple[NDArray[np.int64], NDArray[np.float32], int]:
+    index, weight = zoom_axis(length, zoom)
+    return index, weight.astype(np.float32), crop_length(length, zoom)
+
+
+class Pictures(NamedTuple):
+    """Pictures of different sizes in one flat array, where each starts, and their sizes."""
+
+    texels: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+
+def packed(pictures: Sequence[NDArray[np.uint8]]) -> Pictures:
+    """Copies of pictures ``(height, width, 3)``."""
+    sizes = np.array([picture.shape[:2] for picture in pictures], np.int64)
+    ends = np.cumsum(3 * sizes.prod(axis=1))
+    texels = np.concatenate([picture.reshape(-1) for picture in pictures])
+    texels.flags.writeable = False
+    return Pictures(texels, np.concatenate([[0], ends[:-1]]), sizes)
+
+
+@final
+class Frost(Corruption):
+    """Ice crystals on the lens: ``a x + b t``, with a crop ``t`` of a picture of frost.
+
+    A setting is ``(a, b, scale)``. One of five pictures of frost is drawn, a place in the picture
+    at ``scale`` times its size, and what the image's height and width cut out there is added to
+    it, in grey levels, stopped at 255 and cut to whole levels.
+
+    The published pictures are photographs that may not be passed on. By default they are
+    replaced by textures made for the purpose, with the same mean, colour, deviation and roughness;
+    results are close to those with the photographs but not comparable with them to the last point.
+    These textures join at their edges, so that a crop can lie anywhere and be of any size. As the
+    image is also made darker, an image may change more at one severity than at the next.
+
+    With ``photos`` it is the published recipe with its odd sides: of six photographs the last is
+    never drawn; pictures are made smaller without smoothing, so that at a scale of 0.2 every
+    fifth pixel is taken; the last row and the last column of places are never drawn; and images
+    must be smaller than every photograph at that scale.
+
+    Args:
+        photos: A folder with photographs of frost, taken in the order of their names. Needs
+            Pillow, from ``pip install 'shiftcal[images]'``.
+    """
+
+    name = "frost"
+    group = "weather"
+    monotone = False
+    settings = Settings(
+        cifar=((1, 0.2, 0.2), (1, 0.3, 0.2), (0.9, 0.4, 0.2), (0.85, 0.4, 0.2), (0.75, 0.45, 0.2)),
+        tiny_imagenet=(
+            (1, 0.3, 0.3),
+            (0.9, 0.4, 0.3),
+            (0.8, 0.45, 0.3),
+            (0.75, 0.5, 0.3),
+            (0.7, 0.55, 0.3),
+        ),
+        imagenet=((1, 0.4, 1), (0.8, 0.6, 1), (0.7, 0.7, 1), (0.65, 0.7, 1), (0.6, 0.75, 1)),
+    )
+
+    photos: Path | None = None
+
+    def __init__(self, *, photos: str | os.PathLike[str] | None = None) -> None:
+        if photos is not None:
+            self.photos = Path(photos)
+            photo_files(self.photos)
+
+    @property
+    def kind(self) -> Literal["procedural", "photos"]:
+        """Where its pictures of frost come from."""
+        return "procedural" if self.photos is None else "photos"
+
+    @property
+    def description(self) -> str:
+        """The name with the kind, so that results of the two are not mixed."""
+        return f"{self.name} ({self.kind})"
+
+    @property
+    def identity(self) -> str | None:
+        """The description, with a digest of the photographs if there are any."""
+        if self.photos is None or self.key is not None or len(vars(self)) > 1:
+            return super().identity
+        return f"{self.name} (photos, sha256 {_digest(_stamps(self.photos))[:16]})"
+
+    @property
+    def keeps_plan(self) -> bool:
+        """Photographs may change in their folder, so they have a cache of their own."""
+        return self.photos is None
+
+    def _plan(self, setting: Any, height: int, width: int) -> Any:
+        own, other, scale = setting
+        texels, starts, sizes = (
+            frost_textures(scale) if self.photos is None else frost_photos(self.photos, scale)
+        )
+        places = sizes if self.photos is None else sizes - (height, width)
+        if places.min() < 1:
+            raise InputError(
+                f"photos: images of {height} x {width} pixels do not fit into photos of frost of "
+                f"{sizes.min(axis=0)} pixels at a scale of {scale}. Use larger photos."
+            )
+        return texels, np.column_stack([starts, sizes, places]), (float(own), float(other))
+
+    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
+        from shiftcal.corruptions.kernels.weather_kernels import blend
+
+        rows = (*images.shape[:2], -1)
+        texels, textures, weights = plan
+        blend(images.reshape(rows), out.reshape(rows), texels, textures, weights, keys)
+
+
+_WIBBLE = 100.0
+# A map of this side takes 80 MB while it is made, and one of 16384 would take 1.3 GB an image.
+_LARGEST = 4096
+
+
+@final
+class Fog(Corruption):
+    """A cloudy brightness laid over the image: ``(x + c p) m / (m + c)``, ``x`` in [0, 1].
+
+    ``m`` is the largest value of the image before the fog, and ``p`` in [0, 1] a plasma made by
+    the diamond-square algorithm: a grid of one point is refined again and again, each new point
+    being the mean of its four neighbours plus noise, until it has the side of the map. The noise
+    is uniform in ``(-v**2, v**2)`` with ``v`` 100 at first and divided by ``d`` at every
+    refinement. The result is cut to whole grey levels.
+
+    A setting is ``c``, ``d`` and the side of the map. An image gets the top left corner of a map
+    of the table's side (32, 64, and 256 for 224 pixels), or, if it does not fit, of the next
+    power of two that covers its longer side, up to 4096. A longer image has its fog repeated
+    every 4096 pixels, without a seam, since the map is a torus.
+
+    Kept as published: the map is a torus, so that the left of a full one continues its right; its
+    ``v`` enters squared; its range is 0 to 1 over the whole of it, so a cut-out may have less;
+    and the gain ``m / (m + c)`` leaves the brightest possible value where the brightest value
+    was, so that a black image stays black and everything else loses contrast.
+    """
+
+    name = "fog"
+    group = "weather"
+    settings = Settings(
+        cifar=((0.2, 3, 32), (0.5, 3, 32), (0.75, 2.5, 32), (1, 2, 32), (1.5, 1.75, 32)),
+        tiny_imagenet=((0.4, 3, 64), (0.7, 3, 64), (1, 2.5, 64), (1.5, 2, 64), (2, 1.75, 64)),
+        imagenet=((1.5, 2, 256), (2, 2, 256), (2.5, 1.7, 256), (2.5, 1.5, 256), (3, 1.4, 256)),
+    )
+
+    def _plan(self, setting: Any, height: int, width: int) -> Any:
+        strength, decay, side = setting
+        while side < min(max(height, width), _LARGEST):
+            side *= 2
+        levels = int(side).bit_length() - 1
+        amplitudes = (_WIBBLE / float(decay) ** np.arange(levels)) ** 2
+        return amplitudes.astype(np.float32), np.float32(255 * strength)
+
+    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
+        from shiftcal.corruptions.kernels.weather_kernels import lay_fog
+
+        amplitudes, strength = plan
+        m, height, width = images.shape[:3]
+        rows = (m, height, 3 * width)
+        lay_fog(images.reshape(rows), out.reshape(rows), amplitudes, strength, keys)
+
+
+@final
+class Brightness(Corruption):
+    """The value of HSV raised by ``c`` and clipped at 1; hue and saturation stay.
+
+    A setting is ``c``. The value is the largest channel, and with it the others grow in
+    proportion: ``x min(V + c, 1) / V``. Black becomes grey. Nothing is clipped but the value, so
+    a saturated colour stays saturated.
+
+    Values are cut to whole grey levels, as published; a ten-thousandth of a level is added before,
+    so that what is a whole number is not taken for the number below. The published arithmetic,
+    which goes through HSV in float64, loses such a level here and there.
+    """
+
+    name = "brightness"
+    group = "weather"
+    random = False
+    settings = Settings(
+        cifar=((0.05,), (0.1,), (0.15,), (0.2,), (0.3,)),
+        tiny_imagenet=((0.1,), (0.2,), (0.3,), (0.4,), (0.5,)),
+        imagenet=((0.1,), (0.2,), (0.3,), (0.4,), (0.5,)),
+    )
+
+    def _plan(self, setting: Any, height: int, width: int) -> Any:
+        return np.float32(255 * setting[0])
+
+    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
+        from shiftcal.corruptions.kernels.weather_kernels import raise_value
+
+        raise_value(images.reshape(-1), out.reshape(-1), plan)
+
+
+_TRUNCATE = 4  # radius of the smoothing in standard deviations, as in scikit-image
+
+
+@final
+class Spatter(Corruption):
+    """Drops of water (severity 1 to 3) or mud (4 and 5) on the lens.
+
+    A setting is ``(mean, deviation, sigma, least, strength, mud)``. A field of independent normal
+    values with that mean and deviation is smoothed by a Gaussian of standard deviation ``sigma``
+    in pixels, its border repeated; the image is wet where the field reaches ``least``.
+
+    Water: the field in whole grey levels, 0 where dry; its edges (Canny, thresholds 50 and 150);
+    the distance to them, at most 20, averaged over 3 x 3 pixels and cut to whole numbers; equalised
+    to 0 .. 255; embossed with ``[[-2, -1, 0], [-1, 1, 1], [0, 1, 2]]``; averaged once more; times
+    the field, divided by its maximum: ``x + strength m (175, 238, 238) / 255``.
+
+    Mud: where the field exceeds ``least``, smoothed by a Gaussian of standard deviation
+    ``strength``, and 0 where that is below 0.8: ``x (1 - m) + m (63, 42, 20) / 255``.
+
+    As published: a field above 1 begins anew at 0 when it becomes a grey level, which opens a
+    hole in the drop (at severity 3 of the smaller tables, in one image of 32 pixels out of six
+    and in one of 64 out of three); the brightest drop has the same light in every image, whatever
+    its size. Where nothing is wet the published generator divides by zero; here the image stays
+    as it is. All lengths are in pixels, so images of other sizes and shapes than the table's have
+    drops of the same size.
+    """
+
+    name = "spatter"
+    group = "weather"
+    monotone = False
+    settings = Settings(
+        cifar=(
+            (0.62, 0.1, 0.7, 0.7, 0.5, 0),
+            (0.65, 0.1, 0.8, 0.7, 0.5, 0),
+            (0.65, 0.3, 1, 0.69, 0.5, 0),
+            (0.65, 0.1, 0.7, 0.69, 0.6, 1),
+            (0.65, 0.1, 0.5, 0.68, 0.6, 1),
+        ),
+        tiny_imagenet=(
+            (0.62, 0.1, 0.7, 0.7, 0.6, 0),
+            (0.65, 0.1, 0.8, 0.7, 0.6, 0),
+            (0.65, 0.3, 1, 0.69, 0.6, 0),
+            (0.65, 0.1, 0.7, 0.68, 0.6, 1),
+            (0.65, 0.1, 0.5, 0.67, 0.6, 1),
+        ),
+        imagenet=(
+            (0.65, 0.3, 4, 0.69, 0.6, 0),
+            (0.65, 0.3, 3, 0.68, 0.6, 0),
+            (0.65, 0.3, 2, 0.68, 0.5, 0),
+            (0.65, 0.3, 1, 0.65, 1.5, 1),
+            (0.67, 0.4, 1, 0.65, 1.5, 1),
+        ),
+    )
+
+    def _plan(self, setting: Any, height: int, width: int) -> Any:
+        mean, deviation, sigma, least, strength, mud = setting
+        table = (255 * deviation * normal_quantiles()).astype(np.float32)
+        levels = (np.float32(255 * mean), np.float32(255 * least))
+        last = _summing_to_one(strength) if mud else np.float32(strength)
+        return table, gaussian_weights(sigma, _TRUNCATE), levels, last
+
+    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
+        from shiftcal.corruptions.kernels.spatter_kernels import muddy, splash
+
+        rows = (*images.shape[:2], -1)
+        table, weights, levels, last = plan
+        paint = muddy if isinstance(last, np.ndarray) else splash
+        paint(images.reshape(rows), out.reshape(rows), table, weights, levels, last, keys)
+
+
+@functools.cache
+def _summing_to_one(sigma: float) -> NDArray[np.float32]:
+    """Gaussian weights which the kernel, adding in float32, makes exactly 1 of ones.
+
+    Otherwise all of a mud blot would be a level too dark when values are cut.
+    """
+    weights = gaussian_weights(sigma, _TRUNCATE)
+    middle = len(weights) // 2
+    while (total := _added(weights)) != 1:
+        weights[middle] = np.nextafter(weights[middle], np.float32(2 if total < 1 else 0))
+    return weights
+
+
+def _added(weights: NDArray[np.float32]) -> np.float32:
+    middle = len(weights) // 2
+    total = weights[middle]
+    for weight in weights[middle + 1 :]:
+        total = total + np.float32(2) * weight
+    return total
+
+
+# --------------------------------------------------------------------------------------
+# Layers of which frost is made: clouds and crystal needles on a torus.
+#
+# Everything is made from hashed integers by additions, multiplications, divisions and square roots
+# of single values, and by sums of integers: the same on every machine, bit for bit.
+# --------------------------------------------------------------------------------------
+
+Plane = NDArray[np.float32]
+
+SIDE = 640
+# (down, right) per pixel of length, at eight angles; halves of a turn are the same needle.
+_DIRECTIONS = (
+    (0.0, 1.0),
+    (0.383, 0.924),
+    (0.707, 0.707),
+    (0.924, 0.383),
+    (1.0, 0.0),
+    (0.924, -0.383),
+    (0.707, -0.707),
+    (0.383, -0.924),
+)
+_FINE = float(1 << 20)
+
+
+def clouds(cells: int, *, stream: tuple[int, int]) -> Plane:
+    """Smooth noise of mean 0 and deviation 1 whose blots are ``SIDE / cells`` pixels wide.
+
+    Random values on a grid, joined by cubic B-splines.
+    """
+    return standardised(_spline(_spline(_uniform(cells, stream)).T).T)
+
+
+def needles(
+    length: int, width: int, facets: NDArray[np.int64], *, stream: tuple[int, int]
+) -> Plane:
+    """Streaks of mean 0 and deviation 1, in the direction of the facet on which they lie.
+
+    Noise is averaged along ``length`` pixels, a power of two, by adding shifted copies of sums.
+
+    Args:
+        length: How long a needle is.
+        width: How wide it is, a divisor of ``SIDE``.
+        facets: ``(SIDE, SIDE)`` numbers of directions, 0 to 7.
+        stream: What the random numbers are made of.
+    """
+    grains = clouds(SIDE // width, stream=stream)
+    out = np.empty_like(grains)
+    for k, (down, right) in enumerate(_DIRECTIONS):
+        line = grains
+        step = 1
+        while step < length:
+            shift = (round(step * down), round(step * right))
+            line = line + np.roll(line, shift, axis=(0, 1))
+            step *= 2
+        here = facets == k
+        out[here] = line[here]
+    return standardised(out)
+
+
+def crystals(cells: int, *, stream: tuple[int, int]) -> tuple[NDArray[np.int64], Plane]:
+    """Facets with ragged borders: the direction (0 to 7) of each, and the height above its rim.
+
+    The plane falls to the nearest of random points, one in each of ``cells`` by ``cells`` squares
+    (Worley, 1996); the height is the distance to the second nearest less that to the nearest.
+    """
+    texture, layer = stream
+    size = np.float32(SIDE // cells)
+    bend = np.float32(0.25) * size
+    y, x = np.meshgrid(*[np.arange(SIDE, dtype=np.float32) % size] * 2, indexing="ij")
+    y = y + bend * clouds(4 * cells, stream=(texture, layer + 1))
+    x = x + bend * clouds(4 * cells, stream=(texture, layer + 2))
+    down, right = (_uniform(cells, (texture, layer + k)) + np.float32(0.5) for k in (3, 4))
+    kinds = np.floor(8 * (_uniform(cells, (texture, layer + 5)) + np.float32(0.5))).astype(np.int64)
+    first = second = np.full((SIDE, SIDE), np.float32(1e9))
+    facets = np.zeros((SIDE, SIDE), np.int64)
+    for i in (-1, 0, 1):
+        for j in (-1, 0, 1):
+            dy = _enlarged(np.roll(down, (-i, -j), axis=(0, 1)) + np.float32(i)) * size - y
+            dx = _enlarged(np.roll(right, (-i, -j), axis=(0, 1)) + np.float32(j)) * size - x
+            square = dy * dy + dx * dx
+            second = np.minimum(second, np.maximum(first, square))
+            nearer = square < first
+            first = np.minimum(first, square)
+            facets = np.where(nearer, _enlarged(np.roll(kinds, (-i, -j), axis=(0, 1))), facets)
+    return facets, standardised(np.sqrt(second) - np.sqrt(first))
+
+
+def standardised(plane: Plane) -> Plane:
+    """The plane with mean 0 and deviation 1, which are counted in whole numbers."""
+    whole = np.rint(plane.astype(np.float64) * _FINE).astype(np.int64)
+    mean = int(whole.sum()) / whole.size
+    centred = whole - round(mean)
+    # In steps of 2**-10 the squares of 640 x 640 values add up without overflow.
+    deviation = (int(((centred >> 10) ** 2).sum()) / whole.size) ** 0.5
+    out: Plane = (centred / (deviation * 1024)).astype(np.float32)
+    return out
+
+
+def _uniform(cells: int, stream: tuple[int, int]) -> Plane:
+    """Random numbers in [-1/2, 1/2), ``(cells, cells)``."""
+    texture, layer = stream
+    words = stream_keys(
+        seed=layer,
+        corruption="frost texture",
+        severity=texture,
+        indices=np.arange(cells * cells, dtype=np.int64),
+    )[:, 0]
+    values = (words >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24) - np.float32(0.5)
+    return values.reshape(cells, cells)
+
+
+def _spline(rows: Plane) -> Plane:
+    """Cubic B-spline through the rows of a torus, stretched to ``SIDE`` rows."""
+    factor = SIDE // len(rows)
+    t = (np.arange(factor, dtype=np.float32) + np.float32(0.5)) / np.float32(factor)
+    u = 1 - t
+    weights = (u * u * u, 4 + 3 * t * t * t - 6 * t * t, 4 + 3 * u * u * u - 6 * u * u, t * t * t)
+    out = np.zeros((len(rows), factor, rows.shape[1]), np.float32)
+    for shift, weight in zip((1, 0, -1, -2), weights, strict=True):
+        out += np.roll(rows, shift, axis=0)[:, None] * weight[:, None]
+    return out.reshape(SIDE, -1)
+
+
+def _enlarged(grid: NDArray[Any]) -> NDArray[Any]:
+    factor = SIDE // len(grid)
+    return grid.repeat(factor, axis=0).repeat(factor, axis=1)
+
+
+_ONE = 1 << 11
+
+
+def shrink(image: NDArray[np.uint8], scale: float) -> NDArray[np.uint8]:
+    """The image ``(h, w, 3)`` at ``scale`` times its size, in OpenCV's fixed-point arithmetic.
+
+    Pixel ``i`` is read at ``(i + 1/2) / scale - 1/2`` between its two neighbours. As they are not
+    averaged over the pixels left out, fine structure stays as rough as it was: at a scale of 0.2
+    every fifth pixel is taken as it is.
+    """
+    if scale == 1:
+        return image
+    top, bottom, down = _taps(image.shape[0], scale)
+    left, right, across = _taps(image.shape[1], scale)
+    values = image.astype(np.int64)
+    rows = values[:, left] * (_ONE - across)[:, None] + values[:, right] * across[:, None]
+    down = down[:, None, None]
+    upper, lower = (rows[top] >> 4) * (_ONE - down) >> 16, (rows[bottom] >> 4) * down >> 16
+    out: NDArray[np.uint8] = ((upper + lower + 2) >> 2).astype(np.uint8)
+    return out
+
+
+def _taps(size: int, scale: float) -> tuple[NDArray[np.int64], ...]:
+    """For each pixel: the two it is read between, and the share of the second in 2048ths."""
+    at = (np.arange(round(size * scale)) + 0.5) * (1 / scale) - 0.5
+    at = np.clip(at.astype(np.float32), 0, size - 1)
+    first = np.floor(at).astype(np.int64)
+    share = np.rint((at - first.astype(np.float32)) * np.float32(_ONE)).astype(np.int64)
+    return first, np.minimum(first + 1, size - 1), share
+
+
+# A photograph and what changes when it is written or replaced.
+_Stamp: TypeAlias = tuple[Path, int, int, int, int]
+
+SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"})
+
+
+def photo_files(folder: Path) -> list[Path]:
+    """The photographs that are used: all, in the order of their names, but five of six.
+
+    The published generator comes with six and draws among the first five.
+
+    Raises:
+        FileError: If there is no such folder, or no photograph in it.
+    """
+    is_photo = (file for file in folder.glob("*") if file.suffix.lower() in SUFFIXES)
+    files = sorted(is_photo) if folder.is_dir() else []
+    if not files:
+        raise FileError(
+            f"photos: {str(folder)!r} must be a folder with photos of frost, whose names end in "
+            f"one of {', '.join(sorted(SUFFIXES))}."
+        )
+    return files[:5] if len(files) == 6 else files
+
+
+def _stamps(folder: Path) -> tuple[_Stamp, ...]:
+    """The photographs as they are now; results are cached by this."""
+    stamps = []
+    for file in photo_files(folder):
+        with _naming(file):
+            now = file.stat()
+        stamp = now.st_mtime_ns, now.st_ctime_ns, now.st_size, now.st_ino
+        stamps.append((file.absolute(), *stamp))
+    return tuple(stamps)
+
+
+def frost_photos(folder: Path, scale: float) -> Pictures:
+    """The photographs at ``scale`` times their size."""
+    return _scaled(_stamps(folder), scale)
+
+
+@functools.lru_cache(maxsize=8)
+def _scaled(stamps: tuple[_Stamp, ...], scale: float) -> Pictures:
+    image = require("PIL.Image", extra="images", needed_by="frost with photos")
+    operations = require("PIL.ImageOps", extra="images", needed_by="frost with photos")
+    photos = []
+    for file, *_ in stamps:
+        with _naming(file), image.open(file) as opened:
+            photos.append(np.asarray(operations.exif_transpose(opened).convert("RGB")))
+    return packed([shrink(photo, scale) for photo in photos])
+
+
+@functools.lru_cache(maxsize=8)
+def _digest(stamps: tuple[_Stamp, ...]) -> str:
+    digest = hashlib.sha256()
+    for file, *_ in stamps:
+        with _naming(file):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+@contextmanager
+def _naming(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, SyntaxError) as error:
+        raise FileError(
+            f"photos: {str(file)!r} cannot be read as an image ({error}). Remove or replace it."
+        ) from error
+
+
+# --------------------------------------------------------------------------------------
+# Five textures of frost that nobody photographed.
+#
+# They have the statistics of the five photographs of the published generator: mean, deviation and
+# skewness of the grey level, mean colour, and the mean square difference of pixels at distances of
+# 1 to 240 pixels (which decides how rough a crop is at any scale). They share no pixel with them.
+# --------------------------------------------------------------------------------------
+
+_CLOUDS = 3  # the first layers
+_CRYSTALS = 16  # facets along a side: 40 pixels wide
+_DRIFT = (1.0, -0.35, -0.84)  # from blue to grey at the same brightness
+
+
+class _Look(NamedTuple):
+    """How one texture looks, in grey levels.
+
+    Attributes:
+        colour: Mean red, green and blue.
+        contrast: What a channel changes by when the grey level changes by 1.
+        deviation: The standard deviation of the grey level.
+        skew: The share of the square in the tone curve; dark marks on light where negative.
+        unevenness: How much the density of crystals varies: rough places beside bare ones.
+        drift: How much the colour wanders from place to place.
+        layers: The parts of clouds 128, 64 and 16 pixels wide, crystal rims, needles of 32 x 4
+            and of 8 x 1 pixels, and grain.
+    """
+
+    colour: tuple[float, float, float]
+    contrast: tuple[float, float, float]
+    deviation: float
+    skew: float
+    unevenness: float
+    drift: float
+    layers: tuple[float, ...]
+
+
+_WHITE = _Look(
+    (201, 205, 214), (0.97, 1.01, 1.03), 20, -0.15, 0.25, 1.5, (12, 0, 0, 8.8, 3.5, 7.1, 9.9)
+)
+_LOOKS = (
+    _Look((78, 149, 166), (1.36, 0.88, 0.7), 17.7, 0.08, 0.25, 10, (9.2, 8.6, 6.2, 0, 0, 4, 9.5)),
+    _WHITE,
+    _WHITE,
+    _Look((138, 153, 165), (0.99, 1, 1.04), 28, 0, 0.3, 1.5, (11, 7.8, 0, 0, 11.2, 6, 17.8)),
+    _Look((112, 123, 135), (1.02, 1, 0.96), 39.3, 0.08, 0.25, 1.5, (26, 0, 9.2, 16.9, 14, 6, 22)),
+)
+
+
+@functools.lru_cache(maxsize=8)
+def frost_textures(scale: float) -> Pictures:
+    """The five textures, of ``640 scale`` pixels square; left joins right, and top bottom."""
+    return packed([shrink(texture, scale) for texture in _full_size()])
+
+
+@functools.cache
+def _full_size() -> tuple[NDArray[np.uint8], ...]:
+    facets, rims = crystals(_CRYSTALS, stream=(0, 0))
+    return tuple(_texture(k, look, facets, rims) for k, look in enumerate(_LOOKS, 1))
+
+
+def _texture(
+    k: int, look: _Look, facets: NDArray[np.int64], rims: NDArray[np.float32]
+) -> NDArray[np.uint8]:
+    # The facets are the same in all five, but turned, so that they lie in different places.
+    facets, rims = np.rot90(facets, k), np.rot90(rims, k)
+    planes = (
+        clouds(5, stream=(k, 0)),
+        clouds(10, stream=(k, 1)),
+        clouds(40, stream=(k, 2)),
+        rims,
+        needles(32, 4, facets, stream=(k, 3)),
+        needles(8, 1, facets, stream=(k, 4)),
+        clouds(SIDE, stream=(k, 5)),
+    )
+    smooth, rough = np.zeros((2, SIDE, SIDE), np.float32)
+    for i, (part, plane) in enumerate(zip(look.layers, planes, strict=True)):
+        sums = smooth if i < _CLOUDS else rough
+        sums += np.float32(part) * plane
+    spread = clouds(10, stream=(k, 7)) + clouds(40, stream=(k, 8)) + clouds(80, stream=(k, 9))
+    density = np.maximum(1 + np.float32(look.unevenness) * spread, np.float32(0.1))
+    tone = standardised(smooth + density * rough)
+    tone = standardised(tone + np.float32(look.skew) * tone * tone)
+    tone = tone * np.float32(look.deviation)
+    drift = clouds(5, stream=(k, 6)) * np.float32(look.drift)
+    channels = [
+        np.float32(mean) + np.float32(gain) * tone + np.float32(shift) * drift
+        for mean, gain, shift in zip(look.colour, look.contrast, _DRIFT, strict=True)
+    ]
+    return np.rint(np.clip(np.stack(channels, axis=-1), 0, 255)).astype(np.uint8)

@@ -1,0 +1,320 @@
+"""MNIST, MNIST-M and USPS."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftcal.checks import check_choice
+from shiftcal.datasets.arrays import ArrayImages
+from shiftcal.datasets.base import ImageSet
+from shiftcal.datasets.catalog import About, Download, Part
+from shiftcal.datasets.catalog.formats import array_images, keep_existing, read_list
+from shiftcal.datasets.image_files import FileImages
+from shiftcal.errors import FileError, MissingData
+from shiftcal.files import naming, npz_array, open_npz, parsing
+
+DIGITS = tuple("0123456789")
+# What is unpacked to memory at most. MNIST has 47 MB; the largest set in its format, 560 MB.
+_MOST_BYTES = 1 << 30
+
+
+@contextmanager
+def _unpacked(file: Path) -> Iterator[Any]:
+    """A file opened for reading, decompressed if it ends in ``.gz`` or ``.bz2``."""
+    opener: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(file.suffix, open)
+    fix = "Download it again."
+    with parsing(file, "a compressed file", fix=fix), opener(file, "rb") as stream:
+        yield stream
+
+
+def _read(stream: Any, most: int) -> bytes:
+    """At most so many bytes, in small steps: a damaged file may promise more than the memory."""
+    content = bytearray()
+    while len(content) < most and (more := stream.read(min(1 << 20, most - len(content)))):
+        content += more
+    return bytes(content)
+
+
+def mnist(root: str | os.PathLike[str], *, split: str = "test") -> ImageSet:
+    """MNIST from its idx files.
+
+    Classes are the digits 0 to 9. Files that are not compressed are mapped and read as needed;
+    ``.gz`` files are unpacked to memory, which takes 47 MB for ``"train"`` and 8 MB for
+    ``"test"``, in every process that reads them.
+
+    Args:
+        root: The folder of the files, or the one that ``MNIST/raw`` is in. They are called
+            ``train-images-idx3-ubyte`` or ``train-images.idx3-ubyte``, with or without ``.gz``
+            and a leading ``mnist_``.
+        split: ``"train"``, 60,000 images, or ``"test"``, 10,000.
+
+    Raises:
+        MissingData: If neither images nor labels are there.
+        FileError: If one of the two is missing, is no idx file, or does not hold what its header
+            says.
+    """
+    check_choice(split, ("train", "test"), name="split")
+    base, start = Path(root), {"train": "train", "test": "t10k"}[split]
+    names = f"{start}-images-idx3-ubyte", f"{start}-labels-idx1-ubyte"
+    found = [next(filter(Path.is_file, map(base.joinpath, _mnist_paths(n))), None) for n in names]
+    images, labels = found
+    if images is None or labels is None:
+        kind = MissingData if images is labels else FileError
+        raise kind(
+            f"{base} holds no {names[0 if images is None else 1]}, with or without .gz, which "
+            "MNIST needs."
+        )
+    with naming(images):
+        return ArrayImages(
+            _read_idx(images, (28, 28)),
+            name=f"MNIST {split}",
+            labels=np.array(_read_idx(labels, ())),
+            classes=DIGITS,
+        )
+
+
+def _read_idx(file: Path, item: tuple[int, ...]) -> NDArray[np.uint8]:
+    """The items ``(n, *item)`` of an idx file, mapped unless it is compressed.
+
+    The format is a magic number, sizes as big-endian 32-bit numbers, then the bytes.
+    """
+    header = 8 + 4 * len(item)
+    with _unpacked(file) as stream:
+        head = _read(stream, header)
+        if len(head) < header or head[:4] != bytes((0, 0, 8, 1 + len(item))):
+            raise FileError(
+                f"{file} must be an idx file of unsigned bytes in {1 + len(item)} dimensions; it "
+                f"begins with {head[:4].hex(' ') or 'nothing'}. Download it again."
+            )
+        n, *sizes = (int(size) for size in np.frombuffer(head, ">u4", offset=4))
+        if tuple(sizes) != item or n == 0:
+            raise FileError(f"{file} must hold items of shape {item}; it has {n} of {sizes}.")
+        promised = n * math.prod(item)
+        if promised > _MOST_BYTES:
+            raise FileError(f"{file} says that it holds {promised:,} bytes, too many to read.")
+        mapped = file.suffix != ".gz"
+        content = b"" if mapped else _read(stream, promised + 1)
+        held = file.stat().st_size - header if mapped else len(content)
+        if held != promised:
+            raise FileError(
+                f"{file} is cut short or something else: its header promises {promised:,} bytes, "
+                f"{'fewer' if held < promised else 'more'} follow. Download it again."
+            )
+        if mapped:
+            return np.memmap(file, np.uint8, "r", header, (n, *item))
+        return np.frombuffer(content, np.uint8).reshape(n, *item)
+
+
+def _mnist_paths(name: str) -> Iterator[str]:
+    """Where copies have a file, in the order of preference."""
+    what, _, kind = name.rpartition("-idx")
+    spelled = [f"{before}{what}{dot}idx{kind}" for before in ("", "mnist_") for dot in "-."]
+    for place in ("", "MNIST/raw/", "raw/", "mnist/", "MNIST/"):
+        for found in (*spelled, *(f"{one}.gz" for one in spelled)):
+            yield f"{place}{found}"
+
+
+_MNIST_DIGESTS = {
+    "train-images-idx3-ubyte": "md5:6bbc9ace898e44ae57da46a324031adb",
+    "train-labels-idx1-ubyte": "md5:a25bea736e30d166cdddb491f175f624",
+    "t10k-images-idx3-ubyte": "md5:2646ac647ad5339dbf082846283269ea",
+    "t10k-labels-idx1-ubyte": "md5:27ae3e4e09519cfbb04c329615203637",
+}
+# The authors' server no longer gives the files; this is the mirror that torchvision uses.
+_MNIST_ADDRESS = "https://ossci-datasets.s3.amazonaws.com/mnist"
+MNIST = About(
+    load=mnist,
+    title="MNIST",
+    n_classes=10,
+    homepage="http://yann.lecun.com/exdb/mnist/",
+    licence="CC BY-SA 3.0",
+    parts=(
+        Part("train", {"split": "train"}, 60000, files=tuple(_MNIST_DIGESTS)[:2]),
+        Part("test", {"split": "test"}, 10000, files=tuple(_MNIST_DIGESTS)[2:]),
+    ),
+    downloads=tuple(
+        Download(
+            f"https://ossci-datasets.s3.amazonaws.com/mnist/{name}",
+            name,
+            f"md5:{digest}",
+            unpack=False,
+            size=size,
+        )
+        for name, digest, size in (
+            ("train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873", 9912422),
+            ("train-labels-idx1-ubyte.gz", "d53e105ee54ea40749a09fcbcd1e9432", 28881),
+            ("t10k-images-idx3-ubyte.gz", "9fb629c4189551a2d022fa330f9573f3", 1648877),
+            ("t10k-labels-idx1-ubyte.gz", "ec29112dd5afa0611ce80d1b7f02629c", 4542),
+        )
+    ),
+    digests=MappingProxyType(_MNIST_DIGESTS),
+    paths=_mnist_paths,
+)
+
+
+def mnist_m(root: str | os.PathLike[str], *, split: str = "test") -> ImageSet:
+    """MNIST-M, image files with a list of labels, or ``.npy`` arrays.
+
+    Classes are the digits 0 to 9; images are in the order of the list or the array. Files are
+    opened as needed, arrays are mapped.
+
+    Args:
+        root: The folder of ``mnist_m_test/`` and ``mnist_m_test_labels.txt`` (lines such as
+            ``00000000.png 7``), or of ``mnist_m_test.npy``, uint8 ``(n, height, width, 3)``, and
+            ``mnist_m_test_labels.npy``; or the one that ``mnist_m`` is in.
+        split: ``"train"``, 59,001 images, or ``"test"``, 9,001.
+
+    Raises:
+        MissingData: If neither form is there.
+        FileError: If one is damaged or something else, or its labels are missing.
+
+    Warns:
+        InputWarning: If listed images are not there; they are left out.
+    """
+    check_choice(split, ("train", "test"), name="split")
+    base, name = Path(root), f"MNIST-M {split}"
+    for place in (base, base / "mnist_m", base / "MNIST_M"):
+        for start in ("mnist_m", "mnistm"):
+            folder = place / f"{start}_{split}"
+            if folder.is_dir():
+                file = folder.with_name(f"{folder.name}_labels.txt")
+                paths, labels = keep_existing(file, folder, *read_list(file))
+                with naming(file):
+                    return FileImages(folder, paths, name=name, labels=labels, classes=DIGITS)
+            array = folder.with_name(f"{folder.name}.npy")
+            if array.is_file():
+                labels_file = folder.with_name(f"{folder.name}_labels.npy")
+                return array_images(array, labels_file, name=name, classes=DIGITS)
+    raise MissingData(
+        f"{base} holds no folder mnist_m_{split} and no file mnist_m_{split}.npy, one of which "
+        f"MNIST-M {split} needs. Name the folder that it is in."
+    )
+
+
+MNIST_M = About(
+    load=mnist_m,
+    title="MNIST-M",
+    n_classes=10,
+    homepage="http://yaroslav.ganin.net/",
+    licence="none stated; research use",
+    parts=(Part("train", {"split": "train"}, 59001), Part("test", {"split": "test"}, 9001)),
+    by_hand=(
+        "Download mnist_m.tar.gz (md5 859df31c91afe82e80e5012ba928f279) from the Google Drive "
+        "folder https://drive.google.com/drive/folders/0B_tExHiYS-0vR2dNZEU4NGlSSW8, unpack it, "
+        "and name the folder mnist_m."
+    ),
+)
+
+
+def usps(root: str | os.PathLike[str], *, split: str = "test") -> ImageSet:
+    """USPS from its libsvm text files or an ``.npz`` file.
+
+    Classes are the digits 0 to 9; the text files call them 1 to 10. Ink is bright. Values from -1
+    to 1 (text) or 0 to 1 (``.npz``) become 0 to 255, rounded to the nearest. All is held in
+    memory: 2 MB for ``"train"``.
+
+    Args:
+        root: The folder of ``usps.bz2`` and ``usps.t.bz2`` (or both without ``.bz2``), or of
+            ``usps.npz`` with the arrays ``train_data``, ``train_target``, ``test_data`` and
+            ``test_target``.
+        split: ``"train"``, 7,291 images, or ``"test"``, 2,007.
+
+    Raises:
+        MissingData: If no such file is there.
+        FileError: If it is damaged or something else.
+    """
+    check_choice(split, ("train", "test"), name="split")
+    text = {"train": "usps", "test": "usps.t"}[split]
+    names = [
+        f"{place}{name}" for place in _USPS_PLACES for name in (f"{text}.bz2", text, "usps.npz")
+    ]
+    file = next(filter(Path.is_file, map(Path(root).joinpath, names)), None)
+    if file is None:
+        raise MissingData(
+            f"{root} holds no {text}.bz2, {text} or usps.npz, one of which USPS {split} needs."
+        )
+    low = 0.0 if file.suffix == ".npz" else -1.0
+    values, digits = _read_usps_npz(file, split) if file.suffix == ".npz" else _read_libsvm(file)
+    if not ((values >= low) & (values <= 1)).all():  # not so for nan either
+        raise FileError(f"{file} must hold values from {low:g} to 1, and some are not.")
+    pixels = np.rint((values - low) * (255 / (1 - low))).astype(np.uint8).reshape(-1, 16, 16)
+    with naming(file):
+        return ArrayImages(pixels, name=f"USPS {split}", labels=digits, classes=DIGITS)
+
+
+def _read_usps_npz(file: Path, split: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    with open_npz(file) as archive:
+        values, digits = (npz_array(archive, f"{split}_{what}") for what in ("data", "target"))
+    if values.ndim != 2 or values.shape[1] != 256 or values.dtype.kind != "f" or not len(values):
+        raise FileError(
+            f"{file} must hold an array of shape (n, 256) of floats; got shape {values.shape} of "
+            f"dtype {values.dtype}."
+        )
+    return values, digits
+
+
+def _read_libsvm(file: Path) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Rows and labels of lines ``label index:value ...``; labels and indices count from 1."""
+    most = 1 << 28  # the larger file of USPS unpacks to some 25 MB
+    with _unpacked(file) as stream:
+        content = _read(stream, most + 1)
+    lines = [line for line in content.splitlines() if line.strip()]
+    if not lines or len(content) > most:
+        raise FileError(f"{file} holds nothing, or too much. Download it again.")
+    rows, labels = np.zeros((len(lines), 256), np.float32), np.empty(len(lines), np.int64)
+    for number, line in enumerate(lines):
+        label, *cells = line.split()
+        try:
+            labels[number] = int(label) - 1
+            pairs = [cell.split(b":") for cell in cells]
+            places = np.array([int(place) for place, _ in pairs], np.intp)
+            if len(places) and not 1 <= places.min() <= places.max() <= 256:
+                raise ValueError("no such index")
+            rows[number, places - 1] = [float(value) for _, value in pairs]
+        except (ValueError, OverflowError) as error:
+            raise FileError(
+                f"{file}, row {number + 1}, must be a whole number and then pairs such as 1:-0.5 "
+                f"with indices from 1 to 256; got {line[:40]!r}. Download it again."
+            ) from error
+    return rows, labels
+
+
+_USPS_PLACES = ("", "usps/", "USPS/")
+_USPS = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass"
+USPS = About(
+    load=usps,
+    title="USPS",
+    n_classes=10,
+    homepage="https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass.html#usps",
+    licence="none stated; research use",
+    parts=(
+        Part("train", {"split": "train"}, 7291, files=("usps.bz2",)),
+        Part("test", {"split": "test"}, 2007, files=("usps.t.bz2",)),
+    ),
+    downloads=(
+        Download(
+            f"{_USPS}/usps.bz2",
+            "usps.bz2",
+            "md5:ec16c51db3855ca6c91edd34d0e9b197",
+            unpack=False,
+        ),
+        Download(
+            f"{_USPS}/usps.t.bz2",
+            "usps.t.bz2",
+            "md5:8ea070ee2aca1ac39742fdd1ef5ed118",
+            unpack=False,
+        ),
+    ),
+    paths=lambda name: [f"{place}{name}" for place in _USPS_PLACES],
+)

@@ -1,1 +1,0 @@
-"""What images are kept in: an array, files, tables, archives. One file is one kind."""

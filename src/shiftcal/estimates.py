@@ -1,0 +1,837 @@
+"""Accuracy without labels: fitted on a surrogate bank, estimated for an unlabelled target.
+
+``estimates.names()`` lists them, ``estimates.get("atc")`` and ``estimates.ATC`` give the class.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import os
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from statistics import NormalDist
+from typing import Any, ClassVar, NamedTuple, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+from sklearn.base import clone
+
+from shiftcal import methods
+from shiftcal import persistence as _persistence
+from shiftcal.checks import check_choice, check_count, check_flag, check_fraction
+from shiftcal.errors import FitWarning, InputError, ShiftcalError
+from shiftcal.maps import Temperature
+from shiftcal.markup import facts, piece, remarks
+from shiftcal.methods import Method
+from shiftcal.methods.base import fit_map, given_bank, given_logits
+from shiftcal.methods.rehearsal import Rehearsal
+from shiftcal.methods.rehearsals import Answer, Grouped, Memory, grouped_moments, remember
+from shiftcal.numerics.samples import atc_threshold, share_at_or_above
+from shiftcal.numerics.softmax import entropy, p_max
+from shiftcal.persistence import NOT_NEGATIVE, POSITIVE, SHARE, Estimator
+from shiftcal.registry import ESTIMATORS
+from shiftcal.surrogates import SetSummary, SurrogateBank
+from shiftcal.types import Flag, Logits
+
+
+@dataclass(frozen=True)
+class AccuracyEstimate:
+    """The accuracy of a model on unlabelled data, estimated.
+
+    Attributes:
+        value: The estimate, a fraction.
+        low: Lower end of the interval, at least 0.
+        high: Upper end, at most 1.
+        level: Coverage aimed at, such as 0.95.
+        n_target: Rows of the target.
+        estimator: Name of the estimator.
+        details: What the interval is made of (``sampling_sd``, ``calibration_sd`` and, where it
+            could be measured, ``shift_error`` and ``shift_fits``, the number of fits it is from),
+            and further numbers of the estimator, by name.
+        flags: Reasons not to trust the estimate.
+    """
+
+    value: float
+    low: float
+    high: float
+    level: float
+    n_target: int
+    estimator: str
+    details: dict[str, float] = field(default_factory=dict)
+    flags: tuple[Flag, ...] = ()
+
+    def has(self, code: str) -> bool:
+        """Whether a flag of this code was raised."""
+        return any(flag.code == code for flag in self.flags)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values, for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        value, low, high = (100 * x for x in (self.value, self.low, self.high))
+        return f"estimated accuracy {value:.1f} % ({low:.1f} to {high:.1f})"
+
+    def __repr__(self) -> str:
+        return f"<{self.estimator}: {self}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("interval", f"{self.low:.4f} to {self.high:.4f}, at {100 * self.level:g} %"),
+            ("rows of the target", f"{self.n_target:,}"),
+            *((name.replace("_", " "), f"{value:.4g}") for name, value in self.details.items()),
+        ]
+        flags = remarks((flag.code, flag.message) for flag in self.flags)
+        return piece(f"{self.estimator}: {self}", facts(rows), flags)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A set of the bank, estimated by a fit without its corruption.
+
+    Attributes:
+        group: Number of the fit, from 0: sets that were left out together have the same.
+        name: Name of the set.
+        accuracy: Its true accuracy.
+        estimate: The estimate.
+    """
+
+    group: int
+    name: str
+    accuracy: float
+    estimate: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """An estimate before its interval.
+
+    Attributes:
+        value: The estimate.
+        sampling_sd: Its standard deviation over draws of the target.
+        calibration_sd: Its standard deviation over draws of the calibration samples.
+        details: Further numbers, by name.
+        flags: Warnings.
+        draws: Draws of the accuracy; ``None`` if only the deviations are known.
+    """
+
+    value: float
+    sampling_sd: float
+    calibration_sd: float
+    details: dict[str, float] = field(default_factory=dict)
+    flags: tuple[Flag, ...] = ()
+    draws: NDArray[np.float64] | None = None
+
+
+def shift_error(left_out: Sequence[LeftOut]) -> dict[str, float]:
+    """Root mean square error on the sets left out, and how many fits tell it; empty if none."""
+    if not left_out:
+        return {}
+    squares = [(out.estimate - out.accuracy) ** 2 for out in left_out]
+    fits = len({out.group for out in left_out})
+    return {"shift_error": float((sum(squares) / len(squares)) ** 0.5), "shift_fits": float(fits)}
+
+
+def half_width(point: Point, shift: Mapping[str, float], level: float) -> float:
+    """Half of an interval: ``sqrt(z² (s² + c²) + t² e²)``, without ``e`` if it is not known."""
+    q = (1 + level) / 2
+    half = NormalDist().inv_cdf(q) * math.hypot(point.sampling_sd, point.calibration_sd)
+    if not shift:
+        return half
+    return math.hypot(half, float(stdtrit(shift["shift_fits"], q)) * shift["shift_error"])
+
+
+def ends(point: Point, shift: Mapping[str, float], level: float) -> tuple[float, float]:
+    """Both ends of an interval: quantiles of the draws, held around the value, if there are any."""
+    if point.draws is None:
+        half = half_width(point, shift, level)
+        return point.value - half, point.value + half
+    low, high = np.quantile(point.draws, [(1 - level) / 2, (1 + level) / 2])
+    return min(float(low), point.value), max(float(high), point.value)
+
+
+def share_variance(share: float, n: int) -> float:
+    """Variance of a share of ``n`` rows, ``p (1 - p) / n`` with p drawn a little to the middle.
+
+    Two rows on either side more (Agresti and Coull 1998): a share of 0 or 1 is not certain.
+    """
+    p = (n * share + 2) / (n + 4)
+    return p * (1 - p) / n
+
+
+_NO_SHIFT_ERROR = Flag(
+    "no-shift-error",
+    "no set of the bank could be left out to see how far the estimate is off under shift: the "
+    "interval covers sampling only. Fit on a bank of several sets.",
+)
+
+
+class AccuracyEstimator(Estimator, ABC):
+    """An estimator of accuracy: ``fit`` on a bank, ``estimate`` for an unlabelled target.
+
+    A new estimator is a final subclass with a ``name``, with a keyword-only ``__init__`` that takes
+    at least ``input``, with ``_fit`` and ``_estimate``, and with every learnt attribute annotated
+    in the class body. ``estimate`` does not change it.
+
+    The interval is ``value ± sqrt(z² (s² + c²) + t² e²)``, cut at 0 and 1. ``s`` is the standard
+    deviation over draws of the target, ``c`` that over draws of the calibration samples; each
+    estimator says how it knows them. ``e`` is the error of the estimator itself under shift: every
+    corruption of the bank in turn (every set but the clean one, if there is one corruption only)
+    is left out, the estimator is fitted on the rest and used on the sets left out, and ``e`` is
+    the root mean square of its errors there. z and t are the quantiles ``(1 + level) / 2`` of the
+    normal and, since few fits tell ``e``, of Student's distribution with as many degrees of
+    freedom as there were fits. It covers targets that are no further from the bank than its
+    corruptions are from one another; of a shift of another kind, label shift among them, it knows
+    nothing. An estimator that draws what the accuracy may be has the quantiles of its draws
+    instead, and says what they cover.
+
+    Attributes:
+        uses_bank: Whether it learns from all sets of the bank; else from the clean one only.
+        n_classes_: Number of classes, from the columns of the bank.
+        class_names_: Their names, if the bank has them.
+        left_out_: Every set that was left out, with its accuracy and what was estimated; empty
+            for a bank of one set.
+    """
+
+    kind: ClassVar[str] = "accuracy-estimator"
+    uses_bank: ClassVar[bool] = True
+
+    input: str
+    n_classes_: int
+    class_names_: tuple[str, ...] | None
+    left_out_: tuple[LeftOut, ...]
+
+    @final
+    def fit(self, bank: object, labels: object = None) -> Self:
+        """Learn how accuracy shows in the outputs, and how well that holds under shift.
+
+        Args:
+            bank: A :class:`SurrogateBank`, or the folder of one; or logits ``(n, k)`` of a
+                calibration set, with ``labels``, which make a bank of one set.
+            labels: ``(n,)``, only with logits.
+
+        Raises:
+            InputError: If the input cannot be used, or is of another kind than ``input`` says.
+        """
+        checked = given_bank(bank, labels, input=self.input, name=self.name)
+        self.__dict__.pop("n_classes_", None)  # a failed fit leaves it unfitted, not half fitted
+        self._fit(checked)
+        self.left_out_ = tuple(self._shift_error(checked))
+        self.class_names_ = checked.classes
+        self.n_classes_ = checked.n_classes
+        return self
+
+    @final
+    def estimate(self, logits: object, *, level: float = 0.95) -> AccuracyEstimate:
+        """The accuracy of the model on an unlabelled target.
+
+        Args:
+            logits: ``(n, k)``, of the kind ``input`` says; or :class:`Scores` of either kind.
+            level: Coverage of the interval, strictly between 0 and 1.
+        """
+        self._require_fitted()
+        level = check_fraction(level, name="level")
+        z = given_logits(logits, input=self.input, k=self.n_classes_, classes=self.class_names_)
+        return self._with_interval(self._estimate(z), len(z), level)
+
+    @final
+    def estimate_moments(self, target: Grouped, *, level: float = 0.95) -> AccuracyEstimate:
+        """The accuracy on a target of which only sums over its rows are known.
+
+        The value is that of :meth:`estimate` with the rows, to rounding.
+
+        Args:
+            target: Sums of the moments of raw softmax rows, with the squares of p_max.
+            level: Coverage of the interval, strictly between 0 and 1.
+
+        Raises:
+            InputError: If this estimator needs the rows, or they are of other classes.
+        """
+        self._require_fitted()
+        level = check_fraction(level, name="level")
+        if (why := self.needs_rows()) is not None:
+            raise InputError(f"{self.name} cannot estimate from sums: {why}.")
+        if target.sums.shape[1] != 2 + 2 * self.n_classes_:
+            raise InputError(
+                f"sums must have the {2 + 2 * self.n_classes_} columns of {self.n_classes_} "
+                f"classes; got {target.sums.shape[1]}."
+            )
+        return self._with_interval(self._estimate_moments(target), target.n, level)
+
+    def needs_rows(self) -> str | None:
+        """Why sums of fixed size over the target's rows are not enough; ``None`` if they are."""
+        return "it looks at every row of the target at once"
+
+    def _with_interval(self, point: Point, n: int, level: float) -> AccuracyEstimate:
+        shift = shift_error(self.left_out_)
+        low, high = ends(point, shift, level)
+        sampling = {"sampling_sd": point.sampling_sd, "calibration_sd": point.calibration_sd}
+        return AccuracyEstimate(
+            _in_unit(point.value),
+            _in_unit(low),
+            _in_unit(high),
+            level,
+            n,
+            self.name,
+            details={**sampling, **shift, **point.details},
+            flags=(*point.flags, *([] if shift else [_NO_SHIFT_ERROR])),
+        )
+
+    @final
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator to versioned JSON; ``shiftcal.load`` reads it back."""
+        self._require_fitted()
+        _persistence.save(self, path)
+
+    @abstractmethod
+    def _fit(self, bank: SurrogateBank) -> None:
+        """Learn from a checked bank; set every attribute the class itself declares."""
+
+    @abstractmethod
+    def _estimate(self, logits: Logits) -> Point:
+        """The estimate for a checked target, without changing anything."""
+
+    def _estimate_moments(self, target: Grouped) -> Point:
+        """The estimate for the sums of a target, where :meth:`needs_rows` allows it."""
+        raise NotImplementedError
+
+    def _shift_error(self, bank: SurrogateBank) -> Iterator[LeftOut]:
+        """Errors on the sets of the bank, each estimated by a fit that saw none of its corruption.
+
+        Parts of the bank that it cannot be fitted on are skipped.
+        """
+        for number, group in enumerate(_groups(bank)):
+            try:
+                other = self._without(bank, group)
+            except ShiftcalError:
+                continue
+            for j in group:
+                out = bank[j]
+                estimate = _in_unit(other._estimate(out.logits).value)
+                yield LeftOut(number, out.name, out.summary().accuracy, estimate)
+
+    def _without(self, bank: SurrogateBank, group: list[int]) -> AccuracyEstimator:
+        if not self.uses_bank:
+            return self
+        kept = [s for j, s in enumerate(bank) if j not in group]
+        other: AccuracyEstimator = clone(self)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FitWarning)  # the fit on the whole bank warns once
+            other._fit(SurrogateBank(kept, classes=bank.classes, input=bank.input))
+        return other
+
+
+def _groups(bank: SurrogateBank) -> list[list[int]]:
+    """Positions of the sets to be left out together: by corruption, or one by one if it is one."""
+    groups: dict[object, list[int]] = {}
+    for j, s in enumerate(bank):
+        if j:
+            groups.setdefault(j if s.corruption is None else s.corruption, []).append(j)
+    if len(groups) == 1:
+        return [[j] for j in range(1, len(bank))]
+    return list(groups.values())
+
+
+def _in_unit(value: float) -> float:
+    return min(max(value, 0.0), 1.0)
+
+
+names = ESTIMATORS.names
+get = ESTIMATORS.get
+
+__all__ = ["AccuracyEstimate", "AccuracyEstimator", "LeftOut", "Point", "get", "names"]
+
+
+def clean_temperature(bank: SurrogateBank, *, calibrated: bool) -> float:
+    """The temperature of least NLL on the clean set; 1 if nothing is to be calibrated."""
+    if not check_flag(calibrated, name="calibrated"):
+        return 1.0
+    clean = bank.clean
+    scaling = Temperature().fit_checked(clean.logits, clean.labels, None)
+    if not scaling.status_.converged:
+        # 1 here, 2 _fit, 3 AccuracyEstimator.fit, 4 the caller's line
+        warnings.warn(f"{clean.name}: {scaling.status_.message}", FitWarning, stacklevel=4)
+    return scaling.temperature_
+
+
+SCORES = ("confidence", "entropy")
+
+
+@final
+class ATC(AccuracyEstimator):
+    """The share of rows at or above the score below which lie as many clean rows as are wrong.
+
+    ``t`` such that ``#{s_i < t} = #{wrong i}`` on the clean set; the estimate is the share of
+    target rows with ``s >= t``. The score is p_max or negative entropy ``Σ p log p``. Holds where
+    the shift leaves the meaning of the score at ``t`` as it was; a network that stays sure while
+    it is wrong is thought too accurate.
+
+    The interval covers the draw of the target (``2 a (1 - a) / n``: the share is drawn, and so is
+    the number right; it is too wide where both move together), that of the calibration set (``t``
+    for one standard error of errors more and fewer, ``sqrt(d / m)`` with ``d`` the share of the m
+    clean rows on the wrong side of ``t``), and the error under shift of
+    :class:`AccuracyEstimator`.
+
+    Args:
+        score: ``"confidence"`` or ``"entropy"``.
+        calibrated: Whether logits are first divided by the temperature of the clean set.
+        input: What the model gives: ``"logits"`` or ``"probabilities"``.
+
+    Attributes:
+        score_: The score it was fitted for.
+        temperature_: What logits are divided by.
+        thresholds_: ``t``, then that of one standard error fewer and more errors.
+    """
+
+    name: ClassVar[str] = "atc"
+    uses_bank: ClassVar[bool] = False
+
+    ranges: ClassVar = {"temperature_": POSITIVE, "thresholds_": (-math.inf, math.inf)}
+
+    score_: str
+    temperature_: float
+    thresholds_: tuple[float, ...]
+
+    def __init__(
+        self, *, score: str = "confidence", calibrated: bool = True, input: str = "logits"
+    ) -> None:
+        self.score = score
+        self.calibrated = calibrated
+        self.input = input
+
+    def _fit(self, bank: SurrogateBank) -> None:
+        self.score_ = check_choice(self.score, SCORES, name="score")
+        self.temperature_ = clean_temperature(bank, calibrated=self.calibrated)
+        clean = bank.clean
+        n = len(clean)
+        scores = self._scores(clean.logits)
+        right = clean.logits.argmax(axis=1) == clean.labels
+        wrong = n - int(right.sum())
+        threshold = atc_threshold(scores, wrong)
+        misplaced = int(((scores >= threshold) != right).sum())
+        spread = max(1, round(math.sqrt(misplaced)))
+        fewer, more = max(wrong - spread, 0), min(wrong + spread, n)
+        ends = (atc_threshold(scores, fewer), atc_threshold(scores, more))
+        self.thresholds_ = (threshold, *ends)
+
+    def _estimate(self, logits: Logits) -> Point:
+        scores = self._scores(logits)
+        value, most, least = (share_at_or_above(scores, t) for t in self.thresholds_)
+        return Point(
+            value,
+            sampling_sd=math.sqrt(2 * share_variance(value, len(scores))),
+            calibration_sd=(most - least) / 2,
+            details={"threshold": self.thresholds_[0], "temperature": self.temperature_},
+        )
+
+    def _scores(self, logits: Logits) -> NDArray[np.float64]:
+        if self.score_ == "confidence":
+            return p_max(logits, self.temperature_)
+        return -entropy(logits.astype(np.float64) / self.temperature_)
+
+
+@final
+class DoC(AccuracyEstimator):
+    """Clean accuracy plus the change of mean confidence from the clean set to the target.
+
+    ``a = a_clean + mean c_target - mean c_clean``, with ``c`` the p_max after the temperature of
+    the clean set. Holds where confidence falls by as much as accuracy; under shift it falls by
+    less, as a rule, and the estimate is too high.
+
+    The interval covers the draw of the target (``a (1 - a) / n``, which is the variance of the
+    number right given the confidences, plus that of the confidences), that of the calibration set
+    (the variance of right minus confidence over its rows), and the error under shift of
+    :class:`AccuracyEstimator`.
+
+    Args:
+        calibrated: Whether logits are first divided by the temperature of the clean set.
+        input: What the model gives: ``"logits"`` or ``"probabilities"``.
+
+    Attributes:
+        temperature_: What logits are divided by.
+        gap_: Accuracy minus mean confidence of the clean set.
+        gap_sd_: Its standard error.
+    """
+
+    name: ClassVar[str] = "doc"
+    uses_bank: ClassVar[bool] = False
+
+    ranges: ClassVar = {"temperature_": POSITIVE, "gap_": (-1.0, 1.0), "gap_sd_": NOT_NEGATIVE}
+
+    temperature_: float
+    gap_: float
+    gap_sd_: float
+
+    def __init__(self, *, calibrated: bool = True, input: str = "logits") -> None:
+        self.calibrated = calibrated
+        self.input = input
+
+    def _fit(self, bank: SurrogateBank) -> None:
+        self.temperature_ = clean_temperature(bank, calibrated=self.calibrated)
+        clean = bank.clean
+        right = clean.logits.argmax(axis=1) == clean.labels
+        gaps = right - p_max(clean.logits, self.temperature_)
+        self.gap_ = float(gaps.mean())
+        self.gap_sd_ = float(gaps.std()) / math.sqrt(len(gaps))
+
+    def _estimate(self, logits: Logits) -> Point:
+        confidence = float(p_max(logits, self.temperature_).mean())
+        value = min(max(confidence + self.gap_, 0.0), 1.0)
+        return Point(
+            value,
+            sampling_sd=math.sqrt(share_variance(value, len(logits))),
+            calibration_sd=self.gap_sd_,
+            details={"mean_confidence": confidence, "temperature": self.temperature_},
+        )
+
+
+@final
+class MeanConfidence(AccuracyEstimator):
+    """The mean confidence that a method gives the target once it is adapted to it.
+
+    ``a = mean c_i`` with ``c`` the calibrated confidence of the predicted class: confidences that
+    are right on average add up to the number of right predictions. It is as good as the method is
+    calibrated on the target as a whole.
+
+    The interval covers the draw of the target (``Σ c_i (1 - c_i) / n²``, the variance of the
+    number right given the confidences, plus ``var(c) / n``, that of the confidences: together
+    ``a (1 - a) / n``), that of the calibration set (as if its m rows had fixed the mean of
+    confidences like these: ``mean c (1 - c) / m``), and the error under shift of
+    :class:`AccuracyEstimator`.
+
+    Args:
+        method: Name of a method, or a method with the settings wanted, fitted or not. It is
+            copied and fitted on the bank; the one given stays as it is. Methods that need more
+            than outputs of the target (features, mixed images) cannot be used.
+        input: What the model gives: ``"logits"`` or ``"probabilities"``.
+
+    Attributes:
+        method_: The method, fitted on the bank.
+        n_calibration_: Rows of the clean set.
+    """
+
+    name: ClassVar[str] = "mean-confidence"
+
+    method_: Method
+    n_calibration_: int
+
+    def __init__(self, *, method: str | Method = "sac", input: str = "logits") -> None:
+        self.method = method
+        self.input = input
+
+    def _fit(self, bank: SurrogateBank) -> None:
+        method = self._fresh()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            method.fit(bank)
+        for warning in caught:
+            # 1 here, 2 AccuracyEstimator.fit, 3 the caller's line
+            warnings.warn(str(warning.message), warning.category, stacklevel=3)
+        self.method_ = method
+        self.n_calibration_ = len(bank.clean)
+
+    def _estimate(self, logits: Logits) -> Point:
+        method = copy.copy(self.method_)  # adapting changes it
+        method.input = "logits"  # which probabilities have become by now
+        selection = method.adapt(logits)
+        c = method.confidence(logits)
+        value = float(c.mean())
+        details = {} if selection.temperature is None else {"temperature": selection.temperature}
+        return Point(
+            value,
+            sampling_sd=math.sqrt(share_variance(value, len(c))),
+            calibration_sd=math.sqrt(float((c * (1 - c)).mean()) / self.n_calibration_),
+            details=details,
+            flags=selection.flags,
+        )
+
+    def _fresh(self) -> Method:
+        method = self.method
+        if isinstance(method, str):
+            made: Method = methods.get(method)(input=self.input)
+        elif isinstance(method, Method):
+            made = clone(method)
+        else:
+            raise InputError(
+                f"method must be the name of a method or a method; got {method!r}. "
+                f"Names: {', '.join(methods.names())}. With settings: SAC(distance='ks')."
+            )
+        if made.input != self.input:
+            raise InputError(
+                f"the method was made for {made.input} and this {self.name} expects "
+                f"{self.input}. Make both with the same input=."
+            )
+        if made.uses_features or made.uses_mixed:
+            lacking = "features" if made.uses_features else "scores of mixed images"
+            raise InputError(
+                f"{self.name} works with outputs only, and {made.name} needs {lacking}. Take "
+                "another method, such as sac; or adapt this one yourself and average its "
+                "confidence."
+            )
+        return made
+
+
+_DRAWS = 500
+
+
+class _Decision(NamedTuple):
+    """What was decided for a target, and the set nearest in mean confidence."""
+
+    value: float
+    nearest: SetSummary
+    outside: bool
+
+
+@final
+class Rehearsed(AccuracyEstimator):
+    """The accuracy that draws of the bank with outputs like the target's had.
+
+    From the rehearsals of the method of that name: the sets of the bank, drawn again at several
+    sizes and with their classes mixed in many ways. With ``s`` the four statistics of the outputs,
+    ``a = (1 - m) σ(q(s)) + m σ(q'(s))``: two quadratics with a ridge for the log-odds of the
+    accuracy, q for the class prior of the calibration set and q' for another, and ``m`` the
+    probability that it is another, by a logistic regression. Beyond the reach of the rehearsals the
+    estimate is halfway to the accuracy of the set nearest in mean confidence, and flagged. Holds
+    where a corruption, or a mixture of classes, shows in the statistics as those of the bank do. A
+    bank of one set gives the accuracy of that set, whatever the target.
+
+    The interval is that of draws, not of deviations. Drawn are the rows of the target, one of the
+    two priors by its probability, an error as seen for that prior where the corruption of a set was
+    left out of the rehearsals, how many of the target's rows happen to be right (``a (1 - a) / n``;
+    the accuracies rehearsed are those of whole sets under a prior, so that the errors have none of
+    it), and the calibration samples (``a (1 - a) / m``, m the rows of the smallest set). Beyond the
+    reach the interval goes from the answer to the nearest set.
+
+    Args:
+        seed: Of all draws.
+        input: What the model gives: ``"logits"`` or ``"probabilities"``.
+
+    Attributes:
+        ladder_: Every set in numbers.
+        memory_: What the rehearsals taught.
+        seed_: The seed.
+    """
+
+    name: ClassVar[str] = "rehearsed"
+
+    ladder_: tuple[SetSummary, ...]
+    memory_: Memory
+    seed_: int
+
+    def __init__(self, *, seed: int = 0, input: str = "logits") -> None:
+        self.seed = seed
+        self.input = input
+
+    @classmethod
+    def of(cls, method: Rehearsal) -> Rehearsed:
+        """The estimator that ``fit`` gives on the method's bank with its seed, without fitting.
+
+        Both learn the same rehearsals, which is what takes the time.
+
+        Args:
+            method: Fitted.
+        """
+        method._require_fitted()
+        made = cls(seed=method.seed_, input=method.input)
+        made.seed_, made.ladder_, made.memory_ = method.seed_, method.ladder_, method.memory_
+        made.left_out_ = tuple(made._shift_errors())
+        made.class_names_, made.n_classes_ = method.class_names_, method.n_classes_
+        return made
+
+    def _fit(self, bank: SurrogateBank) -> None:
+        self.seed_ = check_count(self.seed, name="seed", least=0)
+        self.ladder_ = bank.summaries()
+        log_t: list[float] = []
+        for j, s in enumerate(bank, start=1):  # a loop, so that warnings point at the caller
+            where = f"set {j} of {len(bank)} ({s.name})"
+            fitted = fit_map("temperature", s.logits, s.labels, where=where)
+            log_t.append(math.log(fitted.temperature_))
+        self.memory_ = remember(bank, log_t, seed=self.seed_)
+
+    def _shift_error(self, bank: SurrogateBank) -> Iterator[LeftOut]:
+        return self._shift_errors()
+
+    def _shift_errors(self) -> Iterator[LeftOut]:
+        """What the rehearsals saw of it already: the mean over the draws of each set."""
+        told = zip(self.memory_.ladders, self.memory_.accuracy_errors, self.ladder_, strict=True)
+        for ladder, error, s in told:
+            if ladder:
+                said = min(max(s.accuracy + float(error), 0.0), 1.0)
+                yield LeftOut(ladder - 1, s.name, s.accuracy, said)
+
+    def _estimate(self, logits: Logits) -> Point:
+        rng = np.random.default_rng(self.seed_)
+        return self._point(grouped_moments(logits, rng), rng)
+
+    def needs_rows(self) -> str | None:
+        """Sums are all that is needed; those of groups of rows give the interval."""
+        return None
+
+    def _estimate_moments(self, target: Grouped) -> Point:
+        return self._point(target, np.random.default_rng(self.seed_))
+
+    def _point(self, target: Grouped, rng: np.random.Generator) -> Point:
+        if len(self.ladder_) == 1:
+            return self._alone(target.n)
+        answer = self.memory_.answer(target, rng)
+        confidence = target.mean_confidence
+        decision = self._decide(answer, confidence)
+        redrawn = self.memory_.redrawn(target, _DRAWS, rng)
+        chance = share_variance(decision.value, target.n)
+        return Point(
+            decision.value,
+            sampling_sd=math.sqrt(float(redrawn.mean_accuracy().var()) + chance),
+            calibration_sd=self._calibration_sd(decision.value),
+            details={
+                "mean_confidence": confidence,
+                "prior_moved": float(answer.moved),
+                "accuracy_same_prior": float(answer.accuracy),
+                "accuracy_moved_prior": float(answer.accuracy_moved),
+                "distance": float(answer.distance),
+                "reach": self.memory_.reach,
+            },
+            flags=tuple(self._flags(answer, decision)),
+            draws=self._draws(redrawn, decision, target.n, rng),
+        )
+
+    def _alone(self, n: int) -> Point:
+        """The accuracy of the only set: nothing was seen that could make it another."""
+        value = self.ladder_[0].accuracy
+        sampling_sd = math.sqrt(share_variance(value, n))
+        return Point(value, sampling_sd, calibration_sd=self._calibration_sd(value))
+
+    def _calibration_sd(self, value: float) -> float:
+        return math.sqrt(share_variance(value, min(s.n for s in self.ladder_)))
+
+    def _decide(self, answer: Answer, confidence: float) -> _Decision:
+        nearest = min(self.ladder_, key=lambda s: abs(confidence - s.mean_confidence))
+        outside = float(answer.distance) > self.memory_.reach
+        value = float(answer.mean_accuracy())
+        return _Decision((value + nearest.accuracy) / 2 if outside else value, nearest, outside)
+
+    def _draws(
+        self, redrawn: Answer, decision: _Decision, n: int, rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """What the accuracy may be: :data:`_DRAWS` of all that is uncertain."""
+        same, moved = (
+            said - rng.choice(errors.accuracy, size=_DRAWS)
+            for said, errors in (
+                (redrawn.accuracy, self.memory_.errors),
+                (redrawn.accuracy_moved, self.memory_.moved_errors),
+            )
+        )
+        drawn = np.where(rng.random(_DRAWS) < redrawn.moved, moved, same)
+        if decision.outside:  # how far to go towards the nearest set is a guess
+            drawn += rng.random(_DRAWS) * (decision.nearest.accuracy - np.median(drawn))
+        chance = math.sqrt(share_variance(decision.value, n))
+        noise = math.hypot(chance, self._calibration_sd(decision.value))
+        return np.asarray(drawn + noise * rng.standard_normal(_DRAWS))
+
+    def _flags(self, answer: Answer, decision: _Decision) -> Iterator[Flag]:
+        if decision.outside:
+            yield Flag(
+                "outside-bank",
+                f"the target's outputs are {float(answer.distance):.3g} standard deviations from "
+                f"those rehearsed, and {self.memory_.reach:.3g} are within reach: the estimate is "
+                f"halfway to the accuracy of the set nearest in confidence "
+                f"({decision.nearest.name}, {decision.nearest.accuracy:.3f}), and a guess.",
+            )
+        if float(answer.moved) > 0.5:
+            yield Flag(
+                "label-shift",
+                "the target's classes seem to be mixed otherwise than those of the calibration set "
+                f"(probability {float(answer.moved):.2f}): the accuracy rehearsed for that is "
+                f"used, {float(answer.accuracy_moved):.3f}, not {float(answer.accuracy):.3f}.",
+            )
+
+
+@final
+class SurrogateCurve(AccuracyEstimator):
+    """The accuracy that sets of the bank have at the target's mean confidence.
+
+    ``a = g(μ)`` with ``μ`` the mean raw p_max of the target and ``g`` the non-decreasing function
+    of least ``Σ n_j (g(μ_j) - a_j)²`` over the sets, linear between them, constant beyond: a bank
+    of several corruptions has several accuracies near one confidence, and g goes between them.
+    Holds where accuracy and confidence fall together as on the bank. A bank of one set gives the
+    accuracy of that set, whatever the target.
+
+    The interval covers the draw of the target (``a (1 - a) / n``, and what g makes of one standard
+    error of μ), that of the calibration samples (``a (1 - a) / m``, m the rows of the smallest
+    set; the sets share samples, so that more sets make it no smaller), and the error under shift
+    of :class:`AccuracyEstimator`.
+
+    Args:
+        input: What the model gives: ``"logits"`` or ``"probabilities"``.
+
+    Attributes:
+        confidence_: ``(m,)`` mean confidences of the sets, ascending, each once.
+        accuracy_: ``(m,)`` g there.
+        ladder_: Every set in numbers.
+    """
+
+    name: ClassVar[str] = "surrogate-curve"
+    ranges: ClassVar = {"confidence_": SHARE, "accuracy_": SHARE}
+
+    confidence_: NDArray[np.float64]
+    accuracy_: NDArray[np.float64]
+    ladder_: tuple[SetSummary, ...]
+
+    def __init__(self, *, input: str = "logits") -> None:
+        self.input = input
+
+    def _fit(self, bank: SurrogateBank) -> None:
+        from sklearn.isotonic import isotonic_regression
+
+        self.ladder_ = bank.summaries()
+        weights = np.array([s.n for s in self.ladder_], dtype=np.float64)
+        right = weights * [s.accuracy for s in self.ladder_]
+        found, which = np.unique([s.mean_confidence for s in self.ladder_], return_inverse=True)
+        mass = np.bincount(which, weights).astype(np.float64)
+        self.confidence_ = found
+        accuracy = np.bincount(which, right) / mass
+        self.accuracy_ = isotonic_regression(accuracy, sample_weight=mass)
+
+    def _estimate(self, logits: Logits) -> Point:
+        confidence = p_max(logits)
+        return self._point(len(confidence), float(confidence.mean()), float(confidence.std()))
+
+    def needs_rows(self) -> str | None:
+        """Mean and deviation of the confidence are all that is needed."""
+        return None
+
+    def _estimate_moments(self, target: Grouped) -> Point:
+        return self._point(target.n, target.mean_confidence, target.sd_confidence)
+
+    def _point(self, n: int, mean: float, sd: float) -> Point:
+        error = sd / math.sqrt(n)
+        low, value, high = (self._accuracy(mean + step) for step in (-error, 0.0, error))
+        smallest = min(s.n for s in self.ladder_)
+        return Point(
+            value,
+            sampling_sd=math.hypot((high - low) / 2, math.sqrt(share_variance(value, n))),
+            calibration_sd=math.sqrt(share_variance(value, smallest)),
+            details={"mean_confidence": mean},
+            flags=tuple(self._outside(mean, error)),
+        )
+
+    def _accuracy(self, mean: float) -> float:
+        return float(np.interp(mean, self.confidence_, self.accuracy_))
+
+    def _outside(self, mean: float, error: float) -> Iterator[Flag]:
+        lowest = min(self.ladder_, key=lambda s: s.mean_confidence)
+        highest = max(self.ladder_, key=lambda s: s.mean_confidence)
+        for end, excess, word in (
+            (lowest, lowest.mean_confidence - mean, "below"),
+            (highest, mean - highest.mean_confidence, "above"),
+        ):
+            if excess > 3 * math.hypot(error, end.standard_error):
+                yield Flag(
+                    "outside-range",
+                    f"the target's mean confidence {mean:.4f} lies {word} that of every surrogate "
+                    f"set ({end.mean_confidence:.4f}, {end.name}): the accuracy given is that "
+                    "of this end of the bank, and a guess.",
+                )

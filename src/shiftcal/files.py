@@ -1,0 +1,590 @@
+"""Reading and writing files: atomic writes, framed documents with version and checksum."""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import hashlib
+import json
+import math
+import os
+import secrets
+import shutil
+import stat
+import struct
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+from shiftcal.errors import FileError, InputError, MissingData, ShiftcalError, require
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from shiftcal.types import Images
+
+# --------------------------------------------------------------------------------------
+# Files written whole or not at all.
+# --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator[Path]:
+    """Give a temporary name beside ``path``; rename it to ``path`` if the block succeeds.
+
+    Whatever interrupts the block (an error, Ctrl-C, a full disk), ``path`` is left as it
+    was and the temporary file is removed. A reader sees the old file or the new one, which has
+    the mode of the old one. If ``path`` is a symbolic link, the file it leads to is replaced.
+
+    Args:
+        path: The file.
+        durable: Whether it outlives a power cut as soon as the block is left. Otherwise the
+            system writes it within seconds, and a power cut may leave it damaged: for files
+            with a checksum, that can be made again.
+
+    Raises:
+        FileError: If the folder does not exist, ``path`` is one, or the file cannot be written.
+    """
+    target = link_followed(file_to_write(path))
+    temporary = target.with_name(f".shiftcal-{secrets.token_hex(6)}.tmp")
+    try:
+        temporary.touch(exist_ok=False)
+        yield temporary
+        if durable:
+            flush_file(temporary)
+        put_in_place(temporary, target)
+    except OSError as error:
+        raise FileError(_cannot_write(target, error)) from error
+    finally:
+        with suppress(OSError):  # a folder gone read-only must not hide the error above
+            temporary.unlink(missing_ok=True)
+    if durable:
+        flush_folder(target.parent)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, if it is not there.
+
+    Raises:
+        FileError: If that is not possible.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder} could not be made: {error.strerror or error}.") from error
+
+
+def file_to_write(path: str | os.PathLike[str]) -> Path:
+    """The path, if a file can have it.
+
+    Raises:
+        FileError: If it is a folder or a device, or has no name to give to a file.
+    """
+    target = Path(path)
+    if not target.name or (target.exists() and not target.is_file()):
+        what = "a folder" if not target.name or target.is_dir() else "not a regular file"
+        raise FileError(
+            f"{target} could not be written: it is {what}. Name the file to be written."
+        )
+    return target
+
+
+def link_followed(path: Path) -> Path:
+    """Where a symbolic link leads, whether anything is there or not; any other path as it is."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+def put_in_place(finished: Path, path: Path) -> None:
+    """Rename a finished file to ``path``, which keeps its mode and stays a symbolic link."""
+    target = link_followed(path)
+    with suppress(FileNotFoundError):
+        finished.chmod(stat.S_IMODE(target.stat().st_mode))
+    try:
+        finished.replace(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        with atomic_write(target) as temporary:  # the link leads to another disk
+            shutil.copyfile(finished, temporary)
+        finished.unlink()
+
+
+def flush_file(path: Path) -> None:
+    """Have the content of a file on the disk, so that a power cut after the rename keeps it."""
+    with path.open("r+b") as file:
+        os.fsync(file.fileno())
+
+
+def flush_folder(path: Path) -> None:
+    """Have the names in a folder on the disk, where the system can do that."""
+    # The new file is in place by now, so nothing that fails here may be reported as its failure.
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _cannot_write(target: Path, error: OSError) -> str:
+    return (
+        f"{target} could not be written: {error.strerror or error}. "
+        "What was there before is unchanged; check that the folder exists, may be written, "
+        "and that the disk has room."
+    )
+
+
+# --------------------------------------------------------------------------------------
+# Bringing images to one size: resize, then cut from the centre.
+# --------------------------------------------------------------------------------------
+
+# More than any camera makes; a small file that claims more is meant to fill the memory.
+# Pillow warns of it from here on.
+MOST_PIXELS = 89_478_485
+
+
+@dataclass(frozen=True)
+class Framing:
+    """How images are brought to one size.
+
+    Attributes:
+        resize: Length the shorter side is brought to, the other in proportion and rounded down; or
+            ``(height, width)``, which need not keep the proportion; ``None`` leaves them.
+        crop: Side of the square cut from the centre after that, or ``None``.
+        interpolation: ``"bilinear"`` or ``"bicubic"``, both with antialiasing.
+    """
+
+    resize: int | tuple[int, int] | None = None
+    crop: int | None = None
+    interpolation: Literal["bilinear", "bicubic"] = "bilinear"
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether every image stays as it is."""
+        return self.resize is None and self.crop is None
+
+    def of_picture(self, picture: Any) -> Any:
+        """A Pillow image, framed.
+
+        Raises:
+            InputError: If it is too small to be cut, or would become too large.
+        """
+        width, height = picture.size
+        size = self._size(height, width)
+        if size != (height, width):
+            pillow = require("PIL.Image", extra="images", needed_by="resizing images")
+            how = pillow.Resampling[self.interpolation.upper()]
+            picture = picture.resize(size[::-1], how)
+        if self.crop is None or size == (self.crop, self.crop):
+            return picture
+        top, left = self._corner(*size)
+        return picture.crop((left, top, left + self.crop, top + self.crop))
+
+    def of_images(self, images: Images) -> Images:
+        """A batch ``(n, height, width, 3)``, framed; the batch itself if nothing changes.
+
+        Raises:
+            InputError: If they are too small to be cut, or would become too large.
+        """
+        import numpy as np
+
+        height, width = images.shape[1:3]
+        size = self._size(height, width)
+        if size != (height, width):
+            pillow = require("PIL.Image", extra="images", needed_by="resizing images")
+            how = pillow.Resampling[self.interpolation.upper()]
+            made = np.empty((len(images), *size, 3), np.uint8)
+            for target, image in zip(made, images, strict=True):
+                picture = pillow.fromarray(np.ascontiguousarray(image))
+                target[...] = np.asarray(picture.resize(size[::-1], how))
+            images = made
+        if self.crop is None:
+            return images
+        top, left = self._corner(*size)
+        return images[:, top : top + self.crop, left : left + self.crop]
+
+    def _size(self, height: int, width: int) -> tuple[int, int]:
+        """Height and width after resizing."""
+        if self.resize is None:
+            return height, width
+        if isinstance(self.resize, tuple):
+            size = self.resize
+        elif width <= height:
+            size = int(self.resize * height / width), self.resize
+        else:
+            size = self.resize, int(self.resize * width / height)
+        if size[0] * size[1] > MOST_PIXELS:
+            raise InputError(
+                f"an image of {height} x {width} (height x width) would become {size[0]} x "
+                f"{size[1]}; more than {MOST_PIXELS:,} pixels are not made."
+            )
+        return size
+
+    def _corner(self, height: int, width: int) -> tuple[int, int]:
+        side = self.crop or 0
+        if min(height, width) < side:
+            raise InputError(
+                f"images must be at least {side} pixels high and wide to be cropped to that; "
+                f"got {height} x {width}. Say resize={side} or more as well."
+            )
+        return round((height - side) / 2), round((width - side) / 2)
+
+
+# --------------------------------------------------------------------------------------
+# Opening files that may be damaged or hostile.
+#
+# Every kind of file is opened by one function here. Whatever is wrong with it, the error is a
+# FileError that names it, and nothing small unpacks to fill the memory.
+# --------------------------------------------------------------------------------------
+
+NPY, NPZ, PARQUET = "a .npy array", "an .npz archive", "a Parquet file"
+# Scores and images are noise to a compressor: they never shrink to a hundredth. Small constant
+# arrays do, so only what would also fill memory is rejected.
+_LARGE = 1 << 30
+_SHRINKAGE = 100
+_NPY_MAGIC = b"\x93NUMPY"
+# What numpy says of arrays that it would have to unpickle, read and memory-mapped.
+_OBJECTS = ("Object arrays cannot be loaded", "Python objects in dtype")
+# The first byte of every pickle since protocol 2, which torch.save and joblib write too.
+_PICKLE = b"\x80"
+_ALIKE = 0.75
+
+
+def find(path: str | os.PathLike[str]) -> Path:
+    """The path, if a non-empty file is there.
+
+    Raises:
+        FileError: If not, with the nearest name there is.
+    """
+    file = Path(path)
+    try:
+        status = file.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileError(f"{file} does not exist. {_neighbour(file)}") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise FileError(f"{file} cannot be opened: {reason}.") from error
+    if stat.S_ISDIR(status.st_mode):
+        raise FileError(f"{file} is a folder; name one scores file in it.")
+    if not stat.S_ISREG(status.st_mode):
+        raise FileError(f"{file} is not a regular file; save the scores to a file first.")
+    if status.st_size == 0:
+        raise FileError(f"{file} is empty; write it again.")
+    return file
+
+
+def _neighbour(file: Path) -> str:
+    try:
+        names = [entry.name for entry in file.parent.iterdir()]
+    except OSError:
+        return f"Nor can its folder {file.parent} be listed."
+    # Stems are compared, since a suffix in common makes any two names half alike.
+    names.sort(key=lambda name: Path(name).suffix == file.suffix)
+    by_stem = {Path(name).stem: name for name in names}
+    near = difflib.get_close_matches(file.stem, by_stem, n=1, cutoff=_ALIKE)
+    return f"Did you mean {by_stem[near[0]]!r}?" if near else "Check the path."
+
+
+def require_magic(path: Path, magic: tuple[bytes, ...], kind: str) -> None:
+    """Refuse a file that does not begin as its format does, before numpy takes it for a pickle.
+
+    Raises:
+        FileError: Saying what it should be.
+    """
+    with parsing(path, kind), path.open("rb") as file:
+        head = file.read(max(map(len, magic)))
+    if head.startswith(_PICKLE):
+        raise FileError(_pickled(path))
+    if not head.startswith(magic):
+        raise FileError(
+            f"{path} is not {kind}: it begins with the bytes {head!r}. "
+            "Give it the suffix of its format, or write it again."
+        )
+
+
+@contextmanager
+def parsing(path: Path, kind: str, *, fix: str = "Write it again.") -> Iterator[None]:
+    """Turn whatever reading a file raises into a FileError that names the file.
+
+    Args:
+        path: The file being read.
+        kind: What it should be, such as ``"an .npz archive"``.
+        fix: What to do if it is damaged.
+    """
+    try:
+        yield
+    except FileError:
+        raise
+    except InputError as error:
+        named = str(path) in str(error)
+        raise FileError(str(error) if named else f"{path} cannot be used: {error}") from error
+    except ShiftcalError:  # such as a package that is not installed
+        raise
+    except MemoryError as error:
+        raise FileError(
+            f"{path} needs more memory than there is. Split it, or save arrays as .npy, "
+            "which is read from disk as needed."
+        ) from error
+    except Exception as error:  # damaged bytes make parsers raise anything
+        if isinstance(error, OSError) and error.errno is not None:
+            raised = MissingData if isinstance(error, FileNotFoundError) else FileError
+            raise raised(f"{path} could not be read: {error.strerror}.") from error
+        if any(words in str(error) for words in _OBJECTS):
+            raise FileError(_pickled(path)) from error
+        raise FileError(
+            f"{path} could not be read as {kind}: it is damaged, cut short, or something else "
+            f"({_one_line(error)}). {fix}"
+        ) from error
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Put the name of a file before an error about what is in it."""
+    try:
+        yield
+    except FileError:
+        raise
+    except InputError as error:
+        raise FileError(f"{os.fspath(path)}: {error}") from error
+
+
+def _pickled(path: Path) -> str:
+    return (
+        f"{path} holds pickled Python objects, which are never loaded because they can run code. "
+        "Save numbers as numbers, and text as np.array(names, dtype=str)."
+    )
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split()).rstrip(".")
+    text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def refuse_bomb(path: Path, *, unpacked: int, stored: int | None = None) -> None:
+    """Reject a small file that would unpack to fill the memory.
+
+    Args:
+        path: The file.
+        unpacked: Bytes it says it holds.
+        stored: Bytes they take in the file; by default the whole file's.
+
+    Raises:
+        FileError: If that is over 1 GiB and a hundred times what is stored.
+    """
+    stored = path.stat().st_size if stored is None else stored
+    if unpacked > _LARGE and unpacked > _SHRINKAGE * stored:
+        raise FileError(
+            f"{path} would unpack from {stored} bytes to {unpacked}, which no real data do. "
+            "If they are real, save them without compression."
+        )
+
+
+def read_json(path: Path, kind: str, *, fix: str = "Write it again.") -> Any:
+    """What a JSON file holds."""
+    with parsing(path, kind, fix=fix):
+        try:
+            return json.loads(path.read_bytes())
+        except (ValueError, RecursionError) as error:
+            reason = f"{path} is not {kind}, or it is damaged: not JSON ({_one_line(error)})."
+            raise FileError(f"{reason} {fix}") from error
+
+
+def checksum_of(document: dict[str, Any]) -> str:
+    """SHA-256 of a JSON document, which it keeps under ``checksum`` itself."""
+    content = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def write_document(
+    path: Path, content: dict[str, Any], *, format: str, version: int, durable: bool = True
+) -> None:
+    """Replace a JSON document, with its format, version and checksum, atomically."""
+    document = {"format": format, "version": version, **content}
+    document["checksum"] = checksum_of(document)
+    with atomic_write(path, durable=durable) as temporary:
+        temporary.write_text(json.dumps(document, allow_nan=False), "utf-8")
+
+
+def read_document(
+    path: Path, kind: str, *, format: str, version: int, fix: str = "Write it again."
+) -> dict[str, Any]:
+    """A document of :func:`write_document`.
+
+    Raises:
+        FileError: If it is damaged, something else, or has another version.
+    """
+    document = read_json(path, kind, fix=fix)
+    if not isinstance(document, dict) or document.get("format") != format:
+        raise FileError(f"{path} is not {kind}: it has no format {format!r}.")
+    if document.get("version") != version:
+        raise FileError(
+            f"{path} has format version {document.get('version')!r}; this shiftcal reads version "
+            f"{version}. Write it again, or use the shiftcal that wrote it."
+        )
+    if document.pop("checksum", None) != checksum_of(document):
+        raise FileError(f"{path} is damaged: its checksum does not match. {fix}")
+    return document
+
+
+@contextmanager
+def lock(path: Path, *, by: str = "shiftcal") -> Iterator[None]:
+    """Hold ``path`` for this process alone; the lock ends with the process, however it ends.
+
+    Args:
+        path: The file or folder; a hidden lock file appears alongside it.
+        by: The program, for the message.
+
+    Raises:
+        FileError: If another process holds it.
+    """
+    from filelock import FileLock, Timeout
+
+    name = path.with_name(f".{path.name}.lock")
+    try:
+        with FileLock(name, timeout=0):
+            try:
+                yield
+            finally:
+                with suppress(OSError):  # Windows keeps a file that is open
+                    name.unlink()
+    except Timeout as error:
+        raise FileError(
+            f"{path} is in use by another {by}. Stop that one first, or name another file."
+        ) from error
+
+
+def read_npy(path: Path, *, mapped: bool = False) -> NDArray[Any]:
+    """The array of an ``.npy`` file, in memory or mapped."""
+    import numpy as np
+
+    require_magic(path, (_NPY_MAGIC,), NPY)
+    with parsing(path, NPY):
+        return np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+
+
+@contextmanager
+def open_npz(path: Path) -> Iterator[Any]:
+    """The archive as ``numpy.load`` gives it; take arrays out of it with :func:`npz_array`."""
+    import numpy as np
+
+    require_magic(path, (b"PK",), NPZ)
+    # Opened here, since numpy leaves its own handle open when the archive proves damaged.
+    with (
+        parsing(path, NPZ),
+        path.open("rb") as file,
+        np.load(file, allow_pickle=False) as archive,
+    ):
+        _refuse_zip_bomb(path, archive.zip)
+        yield archive
+
+
+def npz_array(archive: Any, name: str, *, path: Path | None = None) -> NDArray[Any]:
+    """One array of :func:`open_npz`.
+
+    Args:
+        archive: The open archive.
+        name: The array's name.
+        path: The archive's file, to map the array where it is stored without compression.
+    """
+    from numpy.lib import format as npy
+
+    members = archive.zip.namelist()
+    info = archive.zip.getinfo(f"{name}.npy" if f"{name}.npy" in members else name)
+    with archive.zip.open(info) as file:
+        if file.read(len(_NPY_MAGIC)) != _NPY_MAGIC:
+            raise InputError(f"{name!r} in it is not an array. Write it again.")
+    if path is not None and info.compress_type == zipfile.ZIP_STORED:
+        return _mapped(path, info)
+    with archive.zip.open(info) as file:
+        shape, _, dtype = npy_head(file)
+    if math.prod(shape) * dtype.itemsize > info.file_size:
+        raise ValueError(f"{name!r} is shorter than its header says")
+    with archive.zip.open(info) as file:
+        return npy.read_array(file, allow_pickle=False)
+
+
+def _mapped(path: Path, info: zipfile.ZipInfo) -> NDArray[Any]:
+    import numpy as np
+
+    with path.open("rb") as file:
+        # In front of the member stand 30 bytes, its name, and a field of any length.
+        file.seek(info.header_offset + 26)
+        lengths = struct.unpack("<HH", file.read(4))
+        file.seek(info.header_offset + 30 + sum(lengths))
+        shape, fortran, dtype = npy_head(file)
+        return np.memmap(path, dtype, "r", file.tell(), shape, "F" if fortran else "C")
+
+
+def npy_head(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether it is stored column by column, and type of the array that begins here."""
+    from numpy.lib import format as npy
+
+    version = npy.read_magic(file)
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, fortran, dtype = read(file)
+    if dtype.hasobject:
+        raise ValueError(_OBJECTS[0])
+    return shape, fortran, dtype
+
+
+def check_zip(path: Path) -> None:
+    """Reject a zip archive, such as ``.pt`` or ``.skops``, that would unpack to fill the memory.
+
+    A file that is no zip archive passes: its own reader says so.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            _refuse_zip_bomb(path, archive)
+    except FileError:
+        raise
+    except Exception:
+        pass
+
+
+def _refuse_zip_bomb(path: Path, archive: zipfile.ZipFile) -> None:
+    refuse_bomb(path, unpacked=sum(member.file_size for member in archive.infolist()))
+
+
+@contextmanager
+def open_parquet(path: Path) -> Iterator[Any]:
+    """The file as ``pyarrow.parquet.ParquetFile``; read it with :func:`parquet_table`."""
+    parquet = require("pyarrow.parquet", extra="parquet", needed_by="a .parquet file")
+    with parsing(path, PARQUET), parquet.ParquetFile(path, page_checksum_verification=True) as file:
+        facts = file.metadata
+        # Asking for the size of a column ends the process if the footer is damaged.
+        groups = [facts.row_group(group) for group in range(facts.num_row_groups)]
+        refuse_bomb(path, unpacked=sum(group.total_byte_size for group in groups))
+        yield file
+
+
+def parquet_table(
+    path: Path, file: Any, columns: Sequence[str], *, group: int | None = None, rows: int = 1024
+) -> Any:
+    """Some columns of :func:`open_parquet` as a table.
+
+    One value in the file may stand for any number of cells, so the size is only known from the
+    rows that were read.
+
+    Args:
+        path: The file.
+        file: What :func:`open_parquet` gave.
+        columns: Names of the columns.
+        group: The group of rows to read; by default all.
+        rows: Rows read between two looks at the size.
+    """
+    stored, size, batches = path.stat().st_size, 0, []
+    groups = None if group is None else [group]
+    for batch in file.iter_batches(batch_size=rows, row_groups=groups, columns=list(columns)):
+        size += batch.nbytes
+        refuse_bomb(path, unpacked=size, stored=stored)
+        batches.append(batch)
+    if not batches:
+        return file.read(columns=list(columns))
+    return require("pyarrow", extra="parquet", needed_by="a .parquet file").Table.from_batches(
+        batches
+    )

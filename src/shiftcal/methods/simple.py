@@ -1,0 +1,179 @@
+"""Vanilla, TS and STS."""
+
+from __future__ import annotations
+
+from typing import ClassVar, final
+
+import numpy as np
+
+from shiftcal.checks import check_weights, to_array
+from shiftcal.maps import Map
+from shiftcal.methods.base import (
+    Method,
+    Selection,
+    fit_map,
+    fitted_temperature,
+    temperature_of,
+    warn_of_one_set,
+)
+from shiftcal.methods.rehearsals import Grouped
+from shiftcal.numerics.softmax import softmax
+from shiftcal.surrogates import SurrogateBank
+from shiftcal.types import Floats, Logits, Probs
+
+# --------------------------------------------------------------------------------------
+# Vanilla: the model's own softmax, believed as it is.
+# --------------------------------------------------------------------------------------
+
+
+@final
+class Vanilla(Method):
+    """The raw softmax; learns nothing. The baseline every other method has to beat.
+
+    Args:
+        input: What the model gives: ``"logits"`` or ``"probabilities"``.
+    """
+
+    name: ClassVar[str] = "vanilla"
+
+    def __init__(self, *, input: str = "logits") -> None:
+        self.input = input
+
+    def _fit(self, bank: SurrogateBank, source_features: Floats | None) -> None:
+        pass
+
+    def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
+        return Selection(self.name, temperature=1.0)
+
+    def needs_rows(self) -> str | None:
+        """Nothing of the target is needed."""
+        return None
+
+    def _adapt_moments(self, target: Grouped) -> Selection:
+        return Selection(self.name, temperature=1.0)
+
+    def _apply(self, logits: Logits) -> Probs:
+        return softmax(logits)
+
+
+# --------------------------------------------------------------------------------------
+# Temperature scaling on the clean calibration set (Guo et al., 2017).
+# --------------------------------------------------------------------------------------
+
+
+@final
+class TS(Method):
+    """One temperature of least NLL on the clean set: ``softmax(z / T)``. Knows of no shift.
+
+    Args:
+        input: What the model gives: ``"logits"`` or ``"probabilities"``.
+
+    Attributes:
+        map_: The fitted map.
+        temperature_: Its temperature.
+    """
+
+    name: ClassVar[str] = "ts"
+    uses_weights: ClassVar[bool] = True
+
+    map_: Map
+
+    def __init__(self, *, input: str = "logits") -> None:
+        self.input = input
+
+    @property
+    def temperature_(self) -> float:
+        """The fitted temperature."""
+        return fitted_temperature(self)
+
+    def _fit(
+        self,
+        bank: SurrogateBank,
+        source_features: Floats | None,
+        sample_weight: object = None,
+    ) -> None:
+        clean = bank.clean
+        weights = check_weights(sample_weight, n=len(clean.labels))
+        self.map_ = fit_map(
+            "temperature", clean.logits, clean.labels, where=clean.name, weights=weights
+        )
+
+    def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
+        return Selection(self.name, temperature=temperature_of(self.map_))
+
+    def needs_rows(self) -> str | None:
+        """Nothing of the target is needed."""
+        return None
+
+    def _adapt_moments(self, target: Grouped) -> Selection:
+        return Selection(self.name, temperature=temperature_of(self.map_))
+
+    def _apply(self, logits: Logits) -> Probs:
+        return self.map_.apply_checked(logits)
+
+
+# --------------------------------------------------------------------------------------
+# Surrogate temperature scaling: one map on the union of all surrogate sets.
+# --------------------------------------------------------------------------------------
+
+
+@final
+class STS(Method):
+    """One map fitted on all surrogate sets together; never looks at the target.
+
+    ``T = argmin Σ_j NLL(D_j; T)`` over the sets ``D_1 ... D_J`` of the bank. With a bank of one
+    set it is TS, and ``fit`` warns of it. It gives up some calibration on clean data for much of
+    it under shift.
+
+    Args:
+        map: Name of the calibration map, or an unfitted one with its settings.
+        input: What the model gives: ``"logits"`` or ``"probabilities"``.
+
+    Attributes:
+        map_: The fitted map.
+        temperature_: Its temperature, if the map is one.
+    """
+
+    name: ClassVar[str] = "sts"
+    uses_bank: ClassVar[bool] = True
+    uses_weights: ClassVar[bool] = True
+
+    map_: Map
+
+    def __init__(self, *, map: str | Map = "temperature", input: str = "logits") -> None:
+        self.map = map
+        self.input = input
+
+    @property
+    def temperature_(self) -> float:
+        """The fitted temperature."""
+        return fitted_temperature(self)
+
+    def _fit(
+        self,
+        bank: SurrogateBank,
+        source_features: Floats | None,
+        sample_weight: object = None,
+    ) -> None:
+        logits, labels = bank.union()
+        if sample_weight is not None:
+            given = to_array(sample_weight, name="sample_weight")
+            if len(given) != len(labels) and {len(s.labels) for s in bank} == {len(given)}:
+                sample_weight = np.tile(given, len(bank))
+        weights = check_weights(sample_weight, n=len(labels))
+        where = f"union of {len(bank)} sets"
+        self.map_ = fit_map(self.map, logits, labels, where=where, weights=weights)
+        warn_of_one_set(self, bank, self.map_)
+
+    def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
+        return Selection(self.name, temperature=temperature_of(self.map_))
+
+    def needs_rows(self) -> str | None:
+        """Nothing of the target is needed."""
+        return None
+
+    def _adapt_moments(self, target: Grouped) -> Selection:
+        return Selection(self.name, temperature=temperature_of(self.map_))
+
+    def _apply(self, logits: Logits) -> Probs:
+        return self.map_.apply_checked(logits)

@@ -1,0 +1,541 @@
+"""From an object, a file or a text to a model."""
+
+from __future__ import annotations
+
+import copy
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import quote, unquote
+
+import numpy as np
+
+from shiftcal.errors import InputError, ShiftcalError, UnknownName, require
+from shiftcal.models.base import CallableModel, Model
+from shiftcal.models.preprocessing import Preprocessing
+from shiftcal.registry import current_folder, imported, split_spec, suggest, told
+
+# --------------------------------------------------------------------------------------
+# Models as text: ``kind:what?option=value&option=value``.
+# --------------------------------------------------------------------------------------
+
+# Kind -> an example of what follows the colon.
+KINDS = {
+    "onnx": "model.onnx",
+    "torch": "package.module:factory",
+    "python": "package.module:function",
+    "torchscript": "file.pt",
+    "export": "file.pt2",
+    "sklearn": "file.skops",
+    "timm": "resnet50",
+    "hf": "microsoft/resnet-50",
+    "torchvision": "resnet50",
+    "pytorchcv": "resnet20_cifar10",
+    "cifar-resnet": "20",
+    "efficientnet-lite": "0",
+}
+# Suffix of a plain path -> its kind.
+_SUFFIXES = {
+    ".onnx": "onnx",
+    ".pt": "torchscript",
+    ".pth": "torchscript",
+    ".ts": "torchscript",
+    ".torchscript": "torchscript",
+    ".pt2": "export",
+    ".skops": "sklearn",
+}
+# Kinds that are read as data: loading one runs no code of theirs and contacts no host.
+_DATA = ("onnx", "sklearn", "cifar-resnet", "efficientnet-lite")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A model as text, parsed.
+
+    Attributes:
+        kind: What makes it, one of the kinds above.
+        target: A file, a name, or ``package.module:factory`` (``function`` for ``python``).
+        options: Name -> text of its value, in order.
+    """
+
+    kind: str
+    target: str
+    options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __str__(self) -> str:
+        target = quote(self.target, safe="/:.,+\\ ~@=&")
+        pairs = "&".join(
+            f"{name}={quote(value, safe='/:.,+ ~@')}" for name, value in self.options.items()
+        )
+        return f"{self.kind}:{target}" + (f"?{pairs}" if pairs else "")
+
+
+def parse_spec(text: str) -> Spec:
+    """Parse the text of a model.
+
+    ``onnx:model.onnx?batch_size=64``, or a plain path whose suffix gives the kind. The characters
+    ``?``, ``&`` and ``%`` are written as in URLs: ``%3F``.
+
+    Raises:
+        UnknownName: If there is no such kind.
+        InputError: If the text cannot be parsed.
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise InputError(f"a model must be written as kind:what, such as timm:a; got {text!r}.")
+    body, pairs = split_spec(text.strip())
+    kind, colon, target = body.partition(":")
+    if not colon or kind not in KINDS:
+        kind, target = _kind_of_path(body, kind if colon else ""), body
+    if not target.strip():
+        raise InputError(f"{text!r} must name something after the colon: {kind}:{KINDS[kind]}.")
+    options = dict(pairs)
+    for name, _ in pairs:
+        if not name.isidentifier() or sum(name == other for other, _ in pairs) > 1:
+            raise InputError(f"options must have names, each once; got {name!r} in {text!r}.")
+    return Spec(kind, unquote(target), MappingProxyType(options))
+
+
+def _kind_of_path(path: str, prefix: str) -> str:
+    examples = ", ".join(f"{kind}:{what}" for kind, what in KINDS.items())
+    # One letter before a colon is a drive of Windows.
+    if len(prefix) > 1 and re.fullmatch(r"[\w-]+", prefix):
+        raise UnknownName(
+            f"no kind of model is called {prefix!r}. {suggest(prefix.lower(), list(KINDS))}"
+        )
+    suffix = Path(path).suffix.lower()
+    if suffix in (".pkl", ".pickle", ".joblib"):
+        raise InputError(
+            f"{path} is a pickle, which is never loaded because it can run code. Save the "
+            "classifier with skops.io.dump and name sklearn:file.skops, or name an object of your "
+            "module that loads it: python:package.module:model."
+        )
+    if re.fullmatch(r"[\w-]+", path):
+        raise InputError(
+            f"{path!r} must include where the model is from: did you mean timm:{path} or "
+            f"torchvision:{path}? Models: {examples}."
+        )
+    if suffix not in _SUFFIXES:
+        raise InputError(
+            "the file of a model must end in .onnx, .pt (TorchScript), .pt2 (torch.export) or "
+            f".skops (scikit-learn); got {path}. Weights alone need an architecture. Other "
+            f"models: {examples}."
+        )
+    return _SUFFIXES[suffix]
+
+
+# --------------------------------------------------------------------------------------
+# Options in the text of a model.
+# --------------------------------------------------------------------------------------
+
+
+def plain_value(text: str) -> int | float | bool | str:
+    """A number or truth value if the text is one, else the text."""
+    if re.fullmatch(r"[+-]?\d+", text):
+        return int(text)
+    if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text):
+        return float(text)
+    return {"true": True, "false": False}.get(text.lower(), text)
+
+
+def _whole(text: str) -> int:
+    if not re.fullmatch(r"\d+", text):
+        raise ValueError(text)
+    return int(text)
+
+
+def _resize(text: str) -> int | tuple[int, ...] | None:
+    sides = () if text == "none" else tuple(_whole(side) for side in text.split("x"))
+    return (sides[0] if len(sides) == 1 else sides) if sides else None
+
+
+_Reader = tuple[str, Callable[[str], Any]]
+_TEXT: _Reader = ("text", str)
+_WHOLE: _Reader = ("a whole number", _whole)
+_FLAG: _Reader = ("true or false", lambda text: {"true": True, "false": False}[text.lower()])
+_CHANNELS: _Reader = (
+    "one number, or three with commas between them",
+    lambda text: tuple(float(number) for number in text.split(",")),
+)
+# Option -> what its value must be, and the function that reads it.
+_PREPROCESSING: dict[str, _Reader] = {
+    "resize": ("one length, or HEIGHTxWIDTH, or none", _resize),
+    "crop": ("a whole number, or none", lambda text: None if text == "none" else _whole(text)),
+    "interpolation": _TEXT,
+    "mean": _CHANNELS,
+    "std": _CHANNELS,
+    "layout": _TEXT,
+    "dtype": _TEXT,
+    "channels": _WHOLE,
+}
+_ADAPTER: dict[str, _Reader] = {
+    "batch_size": (
+        "a whole number, or auto",
+        lambda text: None if text == "auto" else _whole(text),
+    ),
+    "memory_budget": _WHOLE,
+    "key": _TEXT,
+    "output": _TEXT,
+    "output_name": _TEXT,
+    "features_from": _TEXT,
+    "precision": _TEXT,
+    "min_agreement": ("a number", float),
+    "device": _TEXT,
+    "threads": _WHOLE,
+    "channels_last": _FLAG,
+    "scores": _TEXT,
+    "raw": _FLAG,
+}
+_COMMON = ("batch_size", "memory_budget", "key")
+_TORCH = (*_COMMON, "output", "features_from", "channels_last", "device", "threads")
+_MODULE = (*_TORCH, "precision", "min_agreement")
+# Kind -> options of its adapter, and those of the network itself.
+TAKEN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "onnx": ((*_COMMON, "output", "output_name", "features_from", "threads"), ()),
+    "torch": (_MODULE, ("weights",)),
+    "python": ((*_COMMON, "output", "raw"), ()),
+    "torchscript": (_TORCH, ()),
+    "export": ((*_COMMON, "output", "features_from", "device", "threads"), ()),
+    "sklearn": ((*_COMMON, "scores"), ("trusted",)),
+    "timm": (_MODULE, ("weights",)),
+    "hf": (_MODULE, ("revision",)),
+    "torchvision": (_MODULE, ("weights",)),
+    "pytorchcv": (_MODULE, ("weights",)),
+    "cifar-resnet": (_MODULE, ("weights", "n_classes")),
+    "efficientnet-lite": (_MODULE, ("weights",)),
+}
+
+
+def _read_options(spec: Spec) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Options of the adapter, of the preprocessing, and of the network itself."""
+    adapter, own = TAKEN[spec.kind]
+    known = [*own, *adapter, *_PREPROCESSING]
+    of_adapter: dict[str, Any] = {}
+    of_preprocessing: dict[str, Any] = {}
+    of_network: dict[str, Any] = {}
+    for name, text in spec.options.items():
+        try:
+            if name in _PREPROCESSING:
+                rule, read = _PREPROCESSING[name]
+                of_preprocessing[name] = read(text)
+            elif name in adapter:
+                rule, read = _ADAPTER[name]
+                of_adapter[name] = read(text)
+            elif name in own:
+                rule, read = _WHOLE if name == "n_classes" else _TEXT
+                of_network[name] = read(text)
+            elif spec.kind == "torch":
+                of_network[name] = plain_value(text)
+            else:
+                raise InputError(
+                    f"a model of kind {spec.kind} has no option {name!r}. {suggest(name, known)} "
+                    f"Its options are {', '.join(known)}."
+                )
+        except InputError:
+            raise
+        except (ValueError, KeyError):
+            raise InputError(f"{name} must be {rule}; got {text!r}.") from None
+    return of_adapter, of_preprocessing, of_network
+
+
+# --------------------------------------------------------------------------------------
+# From a text or an object to the model.
+# --------------------------------------------------------------------------------------
+
+
+def as_model(thing: Any, **options: Any) -> Model:
+    """A model of whatever can be one.
+
+    A model is a program. TorchScript and ``torch.export`` files, ``torch:``, ``python:`` and skops
+    files with ``trusted`` types run code with your rights, and names of hubs are downloaded: use
+    only what you trust. A text that comes from a file goes through :func:`stored_spec` first.
+
+    Args:
+        thing: A :class:`Model`, which is returned; a PyTorch module; a fitted scikit-learn
+            classifier; the path of an ``.onnx``, ``.pt`` (TorchScript), ``.pt2`` (``torch.export``)
+            or ``.skops`` file; the bytes of an ONNX file; the text of a model, such as
+            ``"timm:resnet50"`` (see :func:`parse_spec`), or a :class:`Spec`; or a function from
+            images to logits.
+        **options: Those of the adapter, and ``preprocessing``, ``classes``, ``output`` and
+            ``batch_size``.
+
+    Returns:
+        The model. Its ``spec`` is the text that makes it again, from any folder, if it was made
+        from a text or path without options.
+
+    Raises:
+        InputError: If it is none of these.
+    """
+    if isinstance(thing, str | Path | Spec):
+        spec = thing if isinstance(thing, Spec) else _as_spec(thing)
+        model = _from_spec(spec, options)
+        model.spec = None if options else str(_with_absolute_paths(spec))
+        return model
+    if isinstance(thing, bytes):
+        from shiftcal.models.onnx import OnnxModel
+
+        return OnnxModel(thing, **options)
+    return _from_object(thing, options)
+
+
+def _from_object(thing: Any, options: dict[str, Any]) -> Model:
+    if isinstance(thing, Model):
+        if options:
+            raise InputError(
+                f"a Model has its options already; got {', '.join(options)} as well. "
+                "Set them where the model is made."
+            )
+        return thing
+    if isinstance(thing, type):
+        raise InputError(
+            f"a model must be an object; got the class {thing.__name__}. Make one: "
+            f"{thing.__name__}(...)."
+        )
+    torch = sys.modules.get("torch")  # whoever has a module has imported it
+    if torch is not None and isinstance(thing, torch.nn.Module):
+        from shiftcal.models.pytorch import TorchModel
+
+        return TorchModel(thing, **options)
+    if hasattr(thing, "predict") and hasattr(thing, "fit"):
+        from shiftcal.models.sklearn import SklearnModel
+
+        return SklearnModel(thing, **options)
+    if callable(thing):
+        return CallableModel(thing, **options)
+    raise InputError(
+        "a model must be a function, a PyTorch module, a fitted scikit-learn classifier, the path "
+        "of an ONNX, TorchScript, torch.export or .skops file, or a text such as timm:resnet50; "
+        f"got {type(thing).__name__}."
+    )
+
+
+def _from_spec(spec: Spec, options: Mapping[str, Any]) -> Model:
+    adapter, settings, own = _read_options(spec)
+    twice = sorted(set(adapter) & set(options))
+    if settings and options.get("preprocessing") is not None:
+        twice.append("preprocessing")
+    if twice:
+        raise InputError(
+            f"each option must be set once; got {', '.join(twice)} in {spec} and as an argument."
+        )
+    merged = {**options, **adapter}
+
+    def prepare(default: Preprocessing) -> None:
+        """Put the default with the settings of the text into the options."""
+        if merged.get("preprocessing") is None:
+            channels = settings.get("channels", default.channels)
+            for name in ("mean", "std"):
+                if len(settings.get(name, ())) == 1:  # one number for all channels
+                    settings[name] = settings[name] * (3 if channels == 3 else 1)
+            merged["preprocessing"] = replace(default, **settings)
+
+    if spec.kind == "onnx":
+        from shiftcal.models.onnx import OnnxModel
+
+        prepare(Preprocessing())
+        return OnnxModel(spec.target, **merged)
+    if spec.kind == "sklearn":
+        from shiftcal.models.sklearn import SklearnModel, read_skops
+
+        prepare(Preprocessing(layout="nhwc"))
+        trusted = [name for name in own.get("trusted", "").split(",") if name]
+        estimator, file_digest = read_skops(spec.target, trusted=trusted)
+        classifier = SklearnModel(estimator, **merged)
+        classifier._file_digest = file_digest
+        return classifier
+    if spec.kind == "python":
+        return _from_name(spec.target, merged, prepare if settings else None)
+
+    from shiftcal.models.pytorch import ExportedModel, TorchModel, TorchScriptModel
+
+    threads = merged.pop("threads", None)
+    model: Model
+    if spec.kind in ("torchscript", "export"):
+        prepare(Preprocessing())
+        adapter_class = TorchScriptModel if spec.kind == "torchscript" else ExportedModel
+        model = adapter_class(spec.target, **merged)
+    else:
+        module, preprocessing, classes = _network(spec, own)
+        known = merged.get("preprocessing") is not None or {"mean", "std"} <= set(settings)
+        if preprocessing is None and spec.kind == "pytorchcv" and not known:
+            raise InputError(
+                f"the preprocessing of {spec} is not known; set at least mean and std, such as "
+                f"{spec.kind}:{spec.target}?resize=256&crop=224&mean=0.485,0.456,0.406&std=..."
+            )
+        prepare(preprocessing or Preprocessing())
+        if classes is not None:
+            merged.setdefault("classes", list(classes))
+        model = TorchModel(_moved(module, merged.pop("device", None)), **merged)
+    if threads:
+        model.use_threads(threads)
+    return model
+
+
+def _moved(module: Any, device: str | None) -> Any:
+    try:
+        return module if device is None else module.to(device)
+    except (RuntimeError, AssertionError) as error:  # the second without CUDA
+        first = str(error).strip().partition("\n")[0]
+        raise InputError(
+            f"device must be one that torch has here; got {device!r}: {first}"
+        ) from error
+
+
+def _carried(thing: Any) -> Preprocessing | None:
+    carried = getattr(thing, "preprocessing", None)
+    return carried if isinstance(carried, Preprocessing) else None
+
+
+def _network(spec: Spec, own: dict[str, Any]) -> tuple[Any, Preprocessing | None, Any]:
+    """The module of a text, its preprocessing and its classes, as far as they are known."""
+    if spec.kind == "torch":
+        module = _made_by_factory(spec.target, own)
+        return module, _carried(module), None
+    if spec.kind in ("cifar-resnet", "efficientnet-lite"):
+        from shiftcal.models import architectures
+
+        make = getattr(architectures, spec.kind.replace("-", "_"))
+        module = make(plain_value(spec.target), **own)
+        return module, module.preprocessing, None
+    from shiftcal.models import hubs
+
+    network = hubs.MAKERS[spec.kind](spec.target, **own)
+    return network.module.eval(), network.preprocessing, network.classes
+
+
+def _from_name(
+    name: str, options: dict[str, Any], prepare: Callable[[Preprocessing], None] | None
+) -> Model:
+    """The model of ``package.module:function``: a function, module, classifier or model."""
+    thing = imported(_with_attribute("python:", name, "function"), prefix="python:")
+    if prepare is not None:
+        layout: Any = "nhwc" if hasattr(thing, "predict") else "nchw"
+        prepare(_carried(thing) or Preprocessing(layout=layout))
+    try:
+        model = _from_object(thing, options)
+    except TypeError as error:
+        raise InputError(
+            f"python:{name} is a {type(thing).__name__}, which has not all of the options "
+            f"{', '.join(options)}: {error}."
+        ) from error
+    # The user's own object must not get the text as its spec.
+    return copy.copy(model) if model is thing else model
+
+
+def _made_by_factory(name: str, options: Mapping[str, Any]) -> Any:
+    """What ``package.module:factory`` returns, filled with ``weights`` if there are any."""
+    nn = require("torch.nn", extra="torch", needed_by=f"torch:{name}")
+    from shiftcal.models.pytorch import load_weights
+
+    arguments = {key: value for key, value in options.items() if key != "weights"}
+    with current_folder():  # the factory may import too
+        factory = imported(_with_attribute("torch:", name, "factory"), prefix="torch:")
+        if not callable(factory):
+            raise InputError(f"torch:{name} must be a function; got {type(factory).__name__}.")
+        try:
+            network = factory(**arguments)
+        except ShiftcalError:
+            raise
+        except Exception as error:
+            passed = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+            raise InputError(
+                f"torch:{name} called with ({passed}) raised {told(error)}."
+            ) from error
+    if not isinstance(network, nn.Module):
+        raise InputError(
+            f"torch:{name} must return a torch.nn.Module; got {type(network).__name__}."
+        )
+    if "weights" in options:
+        load_weights(network, options["weights"], what=f"the network of {name}")
+    return network
+
+
+def _with_attribute(prefix: str, name: str, noun: str) -> str:
+    if not all(name.partition(":")):
+        raise InputError(f"{prefix} must be followed by package.module:{noun}; got {name!r}.")
+    return name
+
+
+def _as_spec(thing: str | Path) -> Spec:
+    """A path means the file of exactly that name; so does a text, if there is such a file."""
+    path = Path(thing)
+    kind = _SUFFIXES.get(path.suffix.lower())
+    if kind is not None and (isinstance(thing, Path) or path.is_file()):
+        return Spec(kind, str(thing))
+    return parse_spec(str(thing))
+
+
+def _with_absolute_paths(spec: Spec) -> Spec:
+    target, options = spec.target, dict(spec.options)
+    if spec.kind in set(_SUFFIXES.values()) or (spec.kind == "hf" and Path(target).is_dir()):
+        target = str(Path(target).absolute())
+    # Weights of torchvision need not be a file.
+    if Path(options.get("weights", "")).is_file():
+        options["weights"] = str(Path(options["weights"]).absolute())
+    return Spec(spec.kind, target, options)
+
+
+# --------------------------------------------------------------------------------------
+# Texts of models in files, which may come from anybody.
+# --------------------------------------------------------------------------------------
+
+
+def stored_spec(text: object, *, where: object, name_it: str) -> Spec:
+    """The text of a model that a file holds, if the file may decide what is loaded.
+
+    A bank, a plan or the folder of a run may come from anybody. What it names is loaded if that is
+    data: ONNX, skops without further trusted types, weights of a known architecture. Whatever runs
+    code or contacts a host is loaded only if the user names it.
+
+    Args:
+        text: From the file.
+        where: The file or folder, for messages.
+        name_it: How the user names the model, such as ``"--model {}"``.
+
+    Returns:
+        For :func:`as_model`, to which the text could mean another model by then.
+
+    Raises:
+        InputError: If the user must name it.
+    """
+    if not isinstance(text, str):
+        raise InputError(
+            f"{where} does not say how its model is made, since it was an object in memory. Pass "
+            f"it again: {name_it.format('MODEL')}."
+        )
+    spec = _as_spec(text)
+    paths = (spec.target, spec.options.get("weights", ""))
+    remote = any(path.startswith(("//", "\\\\")) for path in paths)  # a share, on Windows
+    if spec.kind not in _DATA or "trusted" in spec.options or remote:
+        raise must_be_named(text, where=where, name_it=name_it)
+    return spec
+
+
+def must_be_named(text: str, *, where: object, name_it: str) -> InputError:
+    """The error for a model of a file that only the user may name."""
+    return InputError(
+        f"{where} names the model {text!r}, and loading it may run code or contact a host, which "
+        f"no file decides. If you trust that model, name it yourself: {name_it.format(repr(text))}."
+    )
+
+
+def agreement(a: Any, b: Any, images: object) -> float:
+    """The fraction of images for which both models predict the same class.
+
+    Args:
+        a: A model, or anything :func:`as_model` takes.
+        b: Another, such as the same network in half precision or exported to a file.
+        images: As for :meth:`Model.logits`.
+
+    Raises:
+        InputError: If the models differ in their number of classes.
+    """
+    one, other = as_model(a).logits(images), as_model(b).logits(images)
+    if one.shape[1] != other.shape[1]:
+        raise InputError(
+            f"two models must have the same classes; got {one.shape[1]} and {other.shape[1]}."
+        )
+    return float(np.mean(one.argmax(axis=1) == other.argmax(axis=1)))

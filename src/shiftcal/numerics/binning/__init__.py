@@ -1,1 +1,0 @@
-"""Samples in bins of confidence, the sums over them, and the errors made of the sums."""

@@ -1,0 +1,399 @@
+"""Statistics of samples: bootstrap, intervals, distances, densities, risk-coverage."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from shiftcal.numerics.binning import Groups
+from shiftcal.types import Floats, Weights
+
+# --------------------------------------------------------------------------------------
+# Bootstrap draws of a statistic and the ends of the interval they give.
+# --------------------------------------------------------------------------------------
+
+
+def draws(
+    statistic: Callable[[NDArray[np.int64]], float], *, n: int, n_resamples: int, seed: int
+) -> NDArray[np.float64]:
+    """The statistic of ``n_resamples`` samples of ``n`` rows drawn with replacement.
+
+    Args:
+        statistic: Takes the indices ``(n,)`` of the rows drawn.
+        n: Number of rows.
+        n_resamples: Number of draws.
+        seed: Fixes them all.
+    """
+    rng: Any = np.random.default_rng(seed)
+    return np.array([statistic(rng.integers(0, n, size=n)) for _ in range(n_resamples)])
+
+
+def reflected_interval(
+    value: float, draws: NDArray[np.float64], *, level: float, lower: float, upper: float
+) -> tuple[float, float]:
+    """``[2v - q_hi, 2v - q_lo]``, cut to the metric's range and widened to hold ``v``.
+
+    A draw errs from ``v`` as ``v`` errs from the truth, bias included, so the quantiles ``q`` of
+    the draws are reflected at ``v``: a metric that comes out too high on a finite sample gets an
+    interval that lies lower, where the percentile interval would move up once more.
+
+    Args:
+        value: The statistic ``v`` of the sample itself.
+        draws: ``(b,)`` its bootstrap draws.
+        level: Coverage aimed at.
+        lower: Smallest value possible.
+        upper: Largest value possible.
+    """
+    q_low, q_high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    low = min(max(2 * value - float(q_high), lower), value)
+    high = max(min(2 * value - float(q_low), upper), value)
+    return low, high
+
+
+def cautious_interval(
+    value: float,
+    draws: NDArray[np.float64],
+    calibrated: Callable[[], NDArray[np.float64]],
+    *,
+    level: float,
+    upper: float,
+) -> tuple[float, float]:
+    """The reflected interval of a calibration error, each end moved out where its bias is in doubt.
+
+    Draws of a small error lie above ``v`` by another bias than ``v`` has: a larger one where ``v``
+    hardly errs upwards, a smaller one where it is noise for the most part. So with the median
+    ``m`` of the draws the upper end is at least ``v + max(q_hi - m, m - q_lo)``, as if ``v`` had
+    no bias, and the lower end is at most what errors that a calibrated model shows leave of ``v``:
+    nothing unless ``v`` is above their :func:`rank_limit`; then ``v - limit``, which by the
+    triangle inequality is below the truth, or if more ``sqrt((v - (q_hi - m))^2 - mean^2)`` with
+    their mean, since an error and noise add up in squares or nearly. Where the error is plain,
+    both ends are the reflected ones.
+
+    Args:
+        value: The error ``v`` of the sample itself.
+        draws: ``(b,)`` its bootstrap draws.
+        calibrated: Gives ``(b,)`` errors of a calibrated model; called if they matter.
+        level: Coverage aimed at.
+        upper: Largest value possible; the smallest is 0.
+    """
+    low, high = reflected_interval(value, draws, level=level, lower=0.0, upper=upper)
+    tail = (1 - level) / 2
+    q_low, median, q_high = np.quantile(draws, [tail, 0.5, 1 - tail]).tolist()
+    high = max(high, min(value + max(q_high - median, median - q_low), upper))
+    if low > 0:
+        noise = calibrated()
+        limit = rank_limit(noise, level=level)
+        squares = max(value - (q_high - median), 0.0) ** 2 - float(noise.mean()) ** 2
+        low = min(low, max(value - limit, math.sqrt(max(squares, 0.0)))) if value > limit else 0.0
+    return low, high
+
+
+def rank_limit(draws: NDArray[np.float64], *, level: float) -> float:
+    """What a value must lie above to be too large to be one more of these draws.
+
+    With ``b`` draws a value ``v`` is above it if ``(1 + #{draw >= v}) / (b + 1)``, the rank test's
+    p-value, is at most ``(1 - level) / 2``. Of too few draws no value is: the limit is infinite.
+    """
+    allowed = (1 - level) / 2 * (len(draws) + 1)
+    exceeded = int(allowed + 1e-9)  # rounding must not cost a whole rank
+    return float(np.sort(draws)[-exceeded]) if exceeded else math.inf
+
+
+# --------------------------------------------------------------------------------------
+# The mean of a few repetitions, and how far the mean of many may be from it.
+# --------------------------------------------------------------------------------------
+
+
+class MeanInterval(NamedTuple):
+    """A mean and the ends of an interval around it.
+
+    Attributes:
+        mean: Of the values.
+        low: Lower end; None if one value says nothing of the spread.
+        high: Upper end, None where ``low`` is.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+
+
+def mean_interval(values: Iterable[float], *, level: float = 0.95) -> MeanInterval:
+    """Student's interval for the mean of independent repetitions.
+
+    ``mean ± t s / sqrt(n)`` with s the standard deviation (n - 1 below) and t the quantile
+    ``(1 + level) / 2`` of Student's distribution of n - 1 degrees of freedom. It holds the true
+    mean with probability ``level`` if the repetitions are independent and near normal; splits
+    that share images are not quite independent, and for them it is somewhat narrow.
+    The order of the values does not matter to the last bit.
+
+    Args:
+        values: ``(n,)`` finite, at least one.
+        level: Between 0 and 1.
+
+    Raises:
+        ValueError: If there is no value, one is not finite, or the level is out of range.
+    """
+    numbers = [float(value) for value in values]
+    if not numbers or not all(map(math.isfinite, numbers)):
+        raise ValueError(
+            f"values must be at least one, all finite; got {numbers}. "
+            "Leave out the repetitions that gave no number, and say so."
+        )
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1; got {level}. For 95 % pass 0.95.")
+    n = len(numbers)
+    # Equal numbers have a mean that rounding may put beside all of them.
+    mean = min(max(math.fsum(numbers) / n, min(numbers)), max(numbers))
+    if n == 1:
+        return MeanInterval(mean, None, None)
+    from scipy.special import stdtrit
+
+    variance = math.fsum((number - mean) ** 2 for number in numbers) / (n - 1)
+    half = float(stdtrit(n - 1, (1 + level) / 2)) * math.sqrt(variance / n)
+    return MeanInterval(mean, mean - half, mean + half)
+
+
+# --------------------------------------------------------------------------------------
+# Distances between two samples of confidence, each sorted in rising order.
+# --------------------------------------------------------------------------------------
+
+Sample = NDArray[np.float64]
+
+
+def ks_distance(a: Sample, b: Sample) -> float:
+    """``max |F_a - F_b|`` of the two empirical distribution functions, in [0, 1]."""
+    points = np.concatenate([a, b])
+    below_a = np.searchsorted(a, points, side="right") / len(a)
+    below_b = np.searchsorted(b, points, side="right") / len(b)
+    return float(np.abs(below_a - below_b).max())
+
+
+def wasserstein_distance(a: Sample, b: Sample) -> float:
+    """``∫ |F_a(t) - F_b(t)| dt``; never less than the distance of the means."""
+    points = np.sort(np.concatenate([a, b]), kind="stable")
+    below_a = np.searchsorted(a, points[:-1], side="right") / len(a)
+    below_b = np.searchsorted(b, points[:-1], side="right") / len(b)
+    return float(np.sum(np.abs(below_a - below_b) * np.diff(points)))
+
+
+# --------------------------------------------------------------------------------------
+# Kernel densities of confidences, folded back at the ends of their range.
+# --------------------------------------------------------------------------------------
+
+# Where the stretched axis ends: p_max = 1 - 10**-6.
+DIGITS = 6.0
+# The nearest to 1 that a p_max below it can be.
+_LEAST_REST = 2.0**-53
+_BLOCK = 4096
+
+
+def stretch(p_max: Floats) -> Floats:
+    """``-log10(1 - p)``: 0.9 is 1, 0.99 is 2, 0.999 is 3; 1 itself is about 16."""
+    return -np.log10(np.maximum(1 - np.asarray(p_max, np.float64), _LEAST_REST))
+
+
+def scott_width(values: Floats, *, least: float) -> float:
+    """Scott's bandwidth, ``std * n**(-1/5)``, but at least ``least``; that of a single value."""
+    spread = float(values.std(ddof=1)) if values.size > 1 else 0.0
+    return max(spread * values.size ** (-1 / 5), least)
+
+
+def folded_density(
+    values: Floats,
+    points: Floats,
+    *,
+    width: float,
+    low: float,
+    high: float | None = None,
+    counts: NDArray[np.int64] | None = None,
+) -> Floats:
+    """Sum of Gaussian kernels, of mass one; what they put outside the ends is folded back once.
+
+    Next to nothing is lost as long as the kernels are a quarter of the range wide or less.
+
+    Args:
+        values: ``(n,)`` within the ends.
+        points: ``(m,)`` where the density is wanted.
+        width: Standard deviation of the kernels.
+        low: Lower end.
+        high: Upper end; ``None`` if there is none.
+        counts: ``(n,)`` how often each value is there; once by default.
+
+    Returns:
+        ``(m,)`` densities.
+    """
+    total = np.zeros(points.size)
+    for start in range(0, values.size, _BLOCK):
+        block = values[start : start + _BLOCK]
+        mirrors = (block, 2 * low - block) + (() if high is None else (2 * high - block,))
+        for mirrored in mirrors:
+            kernels = np.exp(-0.5 * ((points[:, None] - mirrored) / width) ** 2)
+            times = None if counts is None else counts[start : start + _BLOCK]
+            total += kernels.sum(axis=1) if times is None else kernels @ times
+    n = values.size if counts is None else int(counts.sum())
+    return total / (n * width * math.sqrt(2 * math.pi))
+
+
+def gathered(values: Floats, *, cells: int) -> tuple[Floats, NDArray[np.int64]]:
+    """Means of values that are near one another, and how many they are, so that millions are few.
+
+    Args:
+        values: ``(n,)``.
+        cells: Into how many parts their range is cut.
+    """
+    low, high = float(values.min()), float(values.max())
+    if values.size <= cells or low == high:
+        return np.unique(values, return_counts=True)
+    place = ((values - low) * (cells / (high - low))).astype(np.intp).clip(max=cells - 1)
+    counts = np.bincount(place, minlength=cells)
+    sums = np.bincount(place, weights=values, minlength=cells)
+    held = counts > 0
+    return sums[held] / counts[held], counts[held]
+
+
+# --------------------------------------------------------------------------------------
+# The area under the risk-coverage curve, from sums over groups of equal confidence.
+# --------------------------------------------------------------------------------------
+
+
+def area_under_risk(groups: Groups) -> float:
+    """``1/n sum_{i=1}^n (errors among the i most confident rows) / i``.
+
+    Inside a group of equal confidence it is the expected value over all orders of its rows: after
+    ``a`` rows with ``E`` errors, a group of ``m`` rows with error rate ``q`` adds
+    ``sum_{j=1}^m (E + q j) / (a + j) = q m + (E - q a)(H(a + m) - H(a))``, where ``H`` are the
+    harmonic numbers.
+    """
+    count = groups.count[::-1].astype(np.float64)
+    errors = count - groups.correct[::-1]
+    rate = errors / count
+    before = np.cumsum(count) - count
+    errors_before = np.cumsum(errors) - errors
+    area = rate * count + (errors_before - rate * before) * _harmonic_step(before, count)
+    return float(area.sum() / count.sum())
+
+
+def _harmonic_step(a: NDArray[np.float64], m: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``1/(a + 1) + ... + 1/(a + m)``."""
+    step = 1.0 / (a + 1.0)
+    several = m > 1
+    if several.any():
+        from scipy.special import digamma
+
+        a, m = a[several], m[several]
+        step[several] = digamma(a + m + 1.0) - digamma(a + 1.0)
+    return step
+
+
+# --------------------------------------------------------------------------------------
+# A threshold on a score below which as many rows lie as are wrong (Garg et al. 2022).
+# --------------------------------------------------------------------------------------
+
+
+def atc_threshold(scores: NDArray[np.float64], n_wrong: int) -> float:
+    """The score with ``n_wrong`` rows strictly below it; fewer where scores tie there.
+
+    The share of these scores at or above it is then the accuracy of these rows, exactly if no two
+    scores are equal. With none wrong it is ``-inf``, with all wrong ``inf``.
+
+    Args:
+        scores: ``(n,)``, larger where a row is more likely right.
+        n_wrong: Rows predicted wrongly, ``0 <= n_wrong <= n``.
+    """
+    if n_wrong == 0:
+        return -np.inf
+    if n_wrong == len(scores):
+        return np.inf
+    return float(np.partition(scores, n_wrong)[n_wrong])
+
+
+def share_at_or_above(scores: NDArray[np.float64], threshold: float) -> float:
+    """Share of ``(n,)`` scores that are no smaller than a threshold."""
+    return float(np.count_nonzero(scores >= threshold)) / len(scores)
+
+
+# --------------------------------------------------------------------------------------
+# How far the share of rows that are right may be from the probability of being right.
+# --------------------------------------------------------------------------------------
+
+
+def exact_intervals(
+    hits: NDArray[Any], n: NDArray[Any], *, level: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Both ends of Clopper and Pearson's intervals of ``hits / n``.
+
+    They hold the probability at least as often as ``level`` says, for every n. Rows that differ in
+    their probabilities vary less than rows that do not, so that it is kept for their mean too.
+
+    Args:
+        hits: ``(m,)``, from 0 to n. Need not be whole: rows of equal confidence are shared among
+            bins.
+        n: ``(m,)`` rows, more than 0.
+        level: Strictly between 0 and 1.
+    """
+    from scipy.special import betaincinv
+
+    total = np.asarray(n, np.float64)
+    k = np.clip(np.asarray(hits, np.float64), 0.0, total)
+    tail = (1 - level) / 2
+    # The quantiles at the ends of their range are written out: a beta of shape 0 has none.
+    low = np.where(k > 0, betaincinv(np.maximum(k, 1e-12), total - k + 1, tail), 0.0)
+    high = np.where(k < total, betaincinv(k + 1, np.maximum(total - k, 1e-12), 1 - tail), 1.0)
+    return np.minimum(low, k / total), np.maximum(high, k / total)
+
+
+# --------------------------------------------------------------------------------------
+# Maximum-likelihood weights of a mixture whose parts are known.
+# --------------------------------------------------------------------------------------
+
+Array = NDArray[np.float64]
+
+
+class Mixture(NamedTuple):
+    """Weights of the parts, and how far their likelihood can be from the best at most.
+
+    Attributes:
+        weights: ``(m,)``, not negative, together one.
+        gap: Bound on the mean log-likelihood that is missing.
+    """
+
+    weights: Array
+    gap: float
+
+
+def solve_mixture(densities: Array, weights: Weights | None) -> Mixture:
+    """The point of the simplex of greatest weighted mean of ``log(densities @ point)``.
+
+    The likelihood is concave, so any local optimum is the best one. Its distance from there is
+    at most ``max_j mean(f_j / f) - 1``, with ``f_j`` the densities of part j and ``f`` those of
+    the mixture, which is the ``gap`` returned.
+
+    Args:
+        densities: ``(n, m)``, positive: what each part gives to what was seen.
+        weights: ``(n,)``, or ``None`` for ones.
+    """
+    n, m = densities.shape
+    shares = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
+
+    def loss(point: Array) -> tuple[float, Array]:
+        mixed = np.maximum(densities @ point, np.finfo(np.float64).tiny)
+        return -float(shares @ np.log(mixed)), -densities.T @ (shares / mixed)
+
+    found: Any = minimize(
+        loss,
+        np.full(m, 1.0 / m),
+        jac=True,
+        method="SLSQP",
+        bounds=[(0.0, 1.0)] * m,
+        constraints={"type": "eq", "fun": lambda p: p.sum() - 1.0, "jac": np.ones_like},
+        options={"ftol": 1e-15, "maxiter": 500},
+    )
+    point = np.where(found.x < 1e-12, 0.0, found.x)  # what the solver leaves of a zero
+    point = point / point.sum()
+    return Mixture(point, float((-loss(point)[1]).max() - 1.0))

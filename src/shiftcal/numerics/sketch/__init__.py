@@ -1,1 +1,0 @@
-"""Cells that count confidences of any number of rows, and what can be said from them."""

@@ -1,1 +1,0 @@
-"""One temperature by least likelihood loss or least Brier score: kernels, search, bounds."""

@@ -1,0 +1,541 @@
+"""Everything that has a name: built-in classes by table, and a user's own.
+
+A name stands for a built-in (the tables at the end of this file), for what an installed package
+declares as an entry point, or, as ``package.module:Class``, for a class of the user's own. Nothing
+here is imported before it is asked for.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import importlib
+import inspect
+import re
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from shiftcal.errors import InputError, UnknownName
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+_NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
+# Common words for methods, maps and commands; those that exist where one is used are suggested.
+_SYNONYMS = {
+    "temperature": ("ts",),
+    "temperature-scaling": ("ts", "temperature"),
+    "ts": ("temperature",),
+    "none": ("vanilla",),
+    "raw": ("vanilla",),
+    "uncalibrated": ("vanilla",),
+    "calibrate": ("fit", "apply"),
+    "predict": ("apply",),
+    "adapt": ("train",),
+    "infer": ("score",),
+    "test": ("evaluate",),
+    "eval": ("evaluate",),
+    "methods": ("list",),
+    "download": ("data", "get"),
+    "fetch": ("data", "get"),
+}
+
+
+class Registry:
+    """Names of one kind of thing, and what they stand for.
+
+    Args:
+        noun: What an entry is called in messages, such as ``"calibration map"``.
+        entries: Built-in names, each with its ``module:Class``.
+        base: ``module:Class`` of what a user's own must be; ``None`` if there can be none.
+        group: The group of entry points in which installed packages declare theirs.
+        functions: Whether entries are functions, which are instances of the base, not classes.
+        space: What stands between the words of a name.
+    """
+
+    def __init__(
+        self,
+        noun: str,
+        entries: Mapping[str, str],
+        *,
+        base: str | None = None,
+        group: str | None = None,
+        functions: bool = False,
+        space: str = "-",
+    ) -> None:
+        self.noun = noun
+        self.entries = entries
+        self.base = base
+        self.group = group
+        self.functions = functions
+        self.space = space
+
+    def names(self) -> list[str]:
+        """Every name, sorted: built-in ones and those of entry points. Imports none of them."""
+        return sorted({*self.entries, *self._installed()})
+
+    @property
+    def classes(self) -> dict[str, str]:
+        """Name of every built-in by the name of its class."""
+        return {place.partition(":")[2]: name for name, place in self.entries.items()}
+
+    def canonical(self, name: str) -> str:
+        """``name`` as it is listed: ``-`` is ``_``, and capitals do not matter."""
+        return name if is_own(name) else re.sub("[-_]", self.space, name).lower()
+
+    def get(self, name: str) -> Any:
+        """The class (or function) that ``name`` stands for; ``module:Class`` is imported.
+
+        For names that the user gives in this very call. Those in files go through :meth:`saved`.
+
+        Raises:
+            UnknownName: With the nearest names there are.
+            InputError: If ``module:Class`` cannot be imported, or is something else.
+        """
+        if self.base is None or not is_own(name):
+            return self._listed(name)
+        return self._checked(imported(name), name)
+
+    def saved(self, name: str) -> Any:
+        """As :meth:`get`, but nothing is imported because a file names it.
+
+        ``module:Class`` is found if its module is imported already, or if an entry point of its
+        package is installed.
+        """
+        if self.base is None or not is_own(name):
+            return self._listed(name)
+        module, _, attribute = name.partition(":")
+        if module not in sys.modules:
+            package = module.partition(".")[0]
+            for entry in self._installed().values():
+                if entry.module.partition(".")[0] == package:
+                    _loaded(entry)
+        if module not in sys.modules:
+            raise UnknownName(
+                f"it needs the {self.noun} {name}, and a file is never the reason to import a "
+                f"module. Run `import {module}` first, on the command line "
+                f"`shiftcal --import {module} ...`."
+            )
+        found: Any = sys.modules[module]
+        for part in attribute.split("."):
+            found = vars(found).get(part) if hasattr(found, "__dict__") else None
+        if found is None:
+            raise UnknownName(f"it needs the {self.noun} {name}, and {module} has no {attribute}.")
+        return self._checked(found, name)
+
+    def is_built_in(self, cls: type[Any]) -> bool:
+        """Whether ``cls`` is one of the table."""
+        return self.entries.get(getattr(cls, "name", "")) == _place(cls)
+
+    def saved_name(self, cls: type[Any]) -> str:
+        """What a file calls ``cls``: its name if it is built-in, else ``module:Class``.
+
+        Raises:
+            InputError: If :meth:`saved` would not find it again, with what to do.
+        """
+        if self.is_built_in(cls):
+            name: str = cls.name
+            return name
+        place, cannot = _place(cls), f"{cls.__name__} cannot be saved, since it could not be loaded"
+        if cls.__module__ == "__main__":
+            raise InputError(
+                f"{cannot}: it is defined in the program itself (__main__). Put the class into a "
+                f"module, such as my_{self._word}s.py, and `from my_{self._word}s import "
+                f"{cls.__name__}`."
+            )
+        if "<locals>" in cls.__qualname__:
+            raise InputError(
+                f"{cannot}: it is defined inside a function. Move `class {cls.__name__}` to the "
+                f"top level of the module {cls.__module__}."
+            )
+        self._check_name(cls)
+        try:
+            same = self.saved(place) is cls
+        except UnknownName:
+            same = False
+        if not same:
+            raise InputError(
+                f"{cannot}: {place} is not this class. Give the module {cls.__module__} the class "
+                f"under its own name, {cls.__qualname__}."
+            )
+        return place
+
+    @property
+    def _word(self) -> str:
+        return self.noun.rpartition(" ")[2]
+
+    def _installed(self) -> dict[str, EntryPoint]:
+        if self.group is None:
+            return {}
+        found = _entry_points(self.group, tuple(sys.path))
+        named = {self.canonical(entry.name): entry for entry in found}
+        return {name: entry for name, entry in named.items() if name not in self.entries}
+
+    def _listed(self, name: str) -> Any:
+        wanted = self.canonical(name) if isinstance(name, str) else name
+        if wanted in self.entries:
+            return _attribute(self.entries[wanted])
+        entry = self._installed().get(wanted)
+        if entry is None:
+            raise UnknownName(f"no {self.noun} is called {name!r}. {suggest(wanted, self.names())}")
+        found = self._checked(_loaded(entry), entry.value)
+        if getattr(found, "name", wanted) != wanted:
+            raise InputError(
+                f"the entry point {entry.name!r} of {self.group} is {entry.value}, whose name is "
+                f"{found.name!r}. Give both the same name."
+            )
+        return found
+
+    def _checked(self, found: Any, place: str) -> Any:
+        """What a user's own name stands for, if it is what it must be."""
+        assert self.base is not None
+        base = _attribute(self.base)
+        if self.functions:
+            good, kind = isinstance(found, base), "a function decorated with @metric(Facts(...))"
+        else:
+            good = isinstance(found, type) and issubclass(found, base)
+            kind = f"a subclass of {base.__name__}"
+        if not good:
+            raise InputError(f"{place} must be a {self.noun}, {kind}; got {found!r}.")
+        if inspect.isabstract(found):
+            lacking = ", ".join(sorted(found.__abstractmethods__))
+            raise InputError(f"{place} is no whole {self.noun}: it must define {lacking}.")
+        if not self.functions and not self.is_built_in(found):
+            self._check_name(found)
+        return found
+
+    def _check_name(self, cls: type[Any]) -> None:
+        name = getattr(cls, "name", None)
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise InputError(
+                f"{_place(cls)} has no name by which tables and messages call it. Put this line "
+                f'into the class: name = "{default_name(cls, self.space)}"'
+            )
+        if name in self.entries:
+            raise InputError(
+                f"{_place(cls)} has the name of a built-in {self.noun}, {name!r}. Give it another "
+                f'in its class: name = "my{self.space}{name}"'
+            )
+
+
+def is_own(name: object) -> bool:
+    """Whether ``name`` has the form ``package.module:Class`` of a user's own."""
+    return isinstance(name, str) and ":" in name
+
+
+def imported(name: str, *, prefix: str = "") -> Any:
+    """What ``package.module:attribute`` or a module is; it may be in the current folder too.
+
+    Args:
+        name: The name.
+        prefix: What the user wrote before it, for messages, such as ``"torch:"``.
+
+    Raises:
+        InputError: If there is no such thing, or importing it raises.
+    """
+    try:
+        with current_folder():
+            _check_not_hidden(name.partition(":")[0].partition(".")[0])
+            return _attribute(name)
+    except Exception as error:  # the module is the user's, and may raise anything
+        text = f"{prefix}{name}" if prefix else repr(name)
+        raise InputError(f"{text} cannot be imported: {told(error)}.") from error
+
+
+@contextmanager
+def current_folder() -> Iterator[None]:
+    """Modules in the current folder can be imported, after all installed ones."""
+    folder = str(Path.cwd())
+    sys.path.append(folder)
+    try:
+        yield
+    finally:
+        if folder in sys.path:  # what was imported may have changed the list
+            del sys.path[len(sys.path) - 1 - sys.path[::-1].index(folder)]
+
+
+def _check_not_hidden(module: str) -> None:
+    """Raise ImportError if an installed module hides a file of that name in the current folder."""
+    own = PathFinder.find_spec(module, [str(Path.cwd())])
+    first = find_spec(module) if own is not None and own.origin is not None else None
+    if own is not None and first is not None and first.origin != own.origin:
+        raise ImportError(
+            f"{own.origin} is hidden by the installed module {first.origin}; rename it"
+        )
+
+
+def split_spec(text: str) -> tuple[str, list[tuple[str, str]]]:
+    """``body?option=value&option=value`` as the body and its options, in order.
+
+    ``%3F`` and the like are decoded in the options, not in the body.
+
+    Raises:
+        InputError: If an option has no value.
+    """
+    body, mark, query = text.partition("?")
+    options = []
+    for part in query.split("&") if mark else ():
+        name, equals, value = part.partition("=")
+        if not equals or not name.strip():
+            raise InputError(
+                f"options must be name=value with & between them; got {part!r} in {text!r}."
+            )
+        options.append((unquote(name).strip(), unquote(value)))
+    return body, options
+
+
+def told(error: BaseException) -> str:
+    """What was raised, and where, if that is a line of the user's."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    said = f"{type(error).__name__}: {str(error).rstrip('.')}"
+    library = "importlib" in frame.filename or Path(__file__).parent in Path(frame.filename).parents
+    return said if library else f"{said}, in {Path(frame.filename).name}, line {frame.lineno}"
+
+
+def default_name(cls: type[Any], space: str) -> str:
+    """A name made of that of the class: ``DeadPixels`` is ``dead_pixels``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", space, cls.__name__).lower()
+
+
+def suggest(wanted: object, known: Sequence[str]) -> str:
+    """A sentence that points from a mistyped name, or a common word for it, to those that exist."""
+    word = str(wanted).lower()
+    near = [name for name in _SYNONYMS.get(word, ()) if name in known]
+    near = near or difflib.get_close_matches(word, known, n=1)
+    if near:
+        return f"Did you mean {' or '.join(map(repr, near))}?"
+    return f"There are: {', '.join(known)}."
+
+
+def _place(cls: type[Any]) -> str:
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def _attribute(place: str) -> Any:
+    module, _, attribute = place.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in filter(None, attribute.split(".")):
+        found = getattr(found, part)
+    return found
+
+
+@functools.lru_cache
+def _entry_points(group: str, _path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """The entry points of a group, looked up once for every ``sys.path``."""
+    from importlib.metadata import entry_points
+
+    return tuple(entry_points(group=group))
+
+
+def _loaded(entry: EntryPoint) -> Any:
+    try:
+        return entry.load()
+    except Exception as error:  # the package is somebody's, and raises what it likes
+        source = f" of the package {entry.dist.name}" if entry.dist is not None else ""
+        raise InputError(
+            f"the entry point {entry.name!r} in {entry.group}{source} cannot be loaded: "
+            f"{told(error)}. Repair or uninstall that package."
+        ) from error
+
+
+METHODS = Registry(
+    "method",
+    {
+        "ace": "shiftcal.methods.ace:ACE",
+        "cpcs": "shiftcal.methods.weighted:CPCS",
+        "pseudocal": "shiftcal.methods.pseudocal:PseudoCal",
+        "rehearsal": "shiftcal.methods.rehearsal:Rehearsal",
+        "sac": "shiftcal.methods.sac:SAC",
+        "sts": "shiftcal.methods.simple:STS",
+        "transcal": "shiftcal.methods.weighted:TransCal",
+        "ts": "shiftcal.methods.simple:TS",
+        "vanilla": "shiftcal.methods.simple:Vanilla",
+    },
+    base="shiftcal.methods.base:Method",
+    group="shiftcal.methods",
+)
+MAPS = Registry(
+    "calibration map",
+    {
+        "beta": "shiftcal.maps:Beta",
+        "brier-temperature": "shiftcal.maps:BrierTemperature",
+        "dirichlet": "shiftcal.maps:Dirichlet",
+        "ensemble-temperature": "shiftcal.maps:EnsembleTemperature",
+        "entropy-temperature": "shiftcal.maps:EntropyTemperature",
+        "histogram": "shiftcal.maps:Histogram",
+        "isotonic": "shiftcal.maps:Isotonic",
+        "matrix": "shiftcal.maps:Matrix",
+        "spline": "shiftcal.maps:Spline",
+        "temperature": "shiftcal.maps:Temperature",
+        "vector": "shiftcal.maps:Vector",
+    },
+    base="shiftcal.maps:Map",
+    group="shiftcal.maps",
+)
+METRICS = Registry(
+    "metric",
+    {
+        "accuracy": "shiftcal.metrics:accuracy",
+        "aurc": "shiftcal.metrics:aurc",
+        "brier": "shiftcal.metrics:brier",
+        "classwise-ece": "shiftcal.metrics:classwise_ece",
+        "debiased-ece": "shiftcal.metrics:debiased_ece",
+        "ece": "shiftcal.metrics:ece",
+        "ks-error": "shiftcal.metrics:ks_error",
+        "mce": "shiftcal.metrics:mce",
+        "nll": "shiftcal.metrics:nll",
+        "smooth-ece": "shiftcal.metrics:smooth_ece",
+        "top1-brier": "shiftcal.metrics:top1_brier",
+    },
+    base="shiftcal.metrics:Metric",
+    group="shiftcal.metrics",
+    functions=True,
+)
+CORRUPTIONS = Registry(
+    "corruption",
+    {
+        "brightness": "shiftcal.corruptions.weather:Brightness",
+        "contrast": "shiftcal.corruptions.digital:Contrast",
+        "defocus_blur": "shiftcal.corruptions.blur:DefocusBlur",
+        "elastic_transform": "shiftcal.corruptions.digital:ElasticTransform",
+        "fog": "shiftcal.corruptions.weather:Fog",
+        "frost": "shiftcal.corruptions.weather:Frost",
+        "gaussian_blur": "shiftcal.corruptions.blur:GaussianBlur",
+        "gaussian_noise": "shiftcal.corruptions.noise:GaussianNoise",
+        "glass_blur": "shiftcal.corruptions.blur:GlassBlur",
+        "impulse_noise": "shiftcal.corruptions.noise:ImpulseNoise",
+        "jpeg_compression": "shiftcal.corruptions.digital:JpegCompression",
+        "motion_blur": "shiftcal.corruptions.blur:MotionBlur",
+        "pixelate": "shiftcal.corruptions.digital:Pixelate",
+        "saturate": "shiftcal.corruptions.digital:Saturate",
+        "shot_noise": "shiftcal.corruptions.noise:ShotNoise",
+        "snow": "shiftcal.corruptions.weather:Snow",
+        "spatter": "shiftcal.corruptions.weather:Spatter",
+        "speckle_noise": "shiftcal.corruptions.noise:SpeckleNoise",
+        "zoom_blur": "shiftcal.corruptions.blur:ZoomBlur",
+    },
+    base="shiftcal.corruptions.base:Corruption",
+    group="shiftcal.corruptions",
+    space="_",
+)
+TABULAR = Registry(
+    "corruption of rows",
+    {
+        "category_swaps": "shiftcal.corruptions.tabular:CategorySwaps",
+        "drift": "shiftcal.corruptions.tabular:Drift",
+        "missing_values": "shiftcal.corruptions.tabular:MissingValues",
+        "noise": "shiftcal.corruptions.tabular:Noise",
+    },
+    base="shiftcal.corruptions.tabular:TabularCorruption",
+    space="_",
+)
+TEXT = Registry(
+    "corruption of texts",
+    {
+        "dropped_words": "shiftcal.corruptions.text:DroppedWords",
+        "typos": "shiftcal.corruptions.text:Typos",
+    },
+    base="shiftcal.corruptions.text:TextCorruption",
+    space="_",
+)
+ESTIMATORS = Registry(
+    "accuracy estimator",
+    {
+        "atc": "shiftcal.estimates:ATC",
+        "doc": "shiftcal.estimates:DoC",
+        "mean-confidence": "shiftcal.estimates:MeanConfidence",
+        "rehearsed": "shiftcal.estimates:Rehearsed",
+        "surrogate-curve": "shiftcal.estimates:SurrogateCurve",
+    },
+    base="shiftcal.estimates:AccuracyEstimator",
+)
+GROUPINGS = Registry(
+    "calibration by groups",
+    {
+        "grouped-calibration": "shiftcal.grouping:GroupedCalibration",
+    },
+    base="shiftcal.grouping:GroupedCalibration",
+)
+MONITORS = Registry(
+    "monitor",
+    {
+        "monitor": "shiftcal.monitoring.monitor:Monitor",
+    },
+    base="shiftcal.monitoring:Monitor",
+)
+WINDOWS = Registry(
+    "window",
+    {
+        "exponential": "shiftcal.monitoring.windows:Exponential",
+        "sliding": "shiftcal.monitoring.windows:Sliding",
+    },
+    base="shiftcal.monitoring:Window",
+)
+TRAINERS = Registry(
+    "trainer",
+    {
+        "cdan": "shiftcal.adaptation.trainers:CDAN",
+        "dan": "shiftcal.adaptation.trainers:DAN",
+        "jan": "shiftcal.adaptation.trainers:JAN",
+        "mcc": "shiftcal.adaptation.trainers:MCC",
+        "mdd": "shiftcal.adaptation.trainers:MDD",
+        "safn": "shiftcal.adaptation.trainers:SAFN",
+        "source-only": "shiftcal.adaptation.trainers:SourceOnly",
+    },
+    base="shiftcal.adaptation.trainer:Trainer",
+)
+ENGINES = Registry(
+    "engine",
+    {
+        "local": "shiftcal.scoring.engines:LocalEngine",
+        "ray": "shiftcal.scoring.engines:RayEngine",
+    },
+    base="shiftcal.scoring.engines:Engine",
+)
+DATA_SETS = Registry(
+    "data set",
+    {
+        "cifar10": "shiftcal.datasets.catalog.cifar:CIFAR10",
+        "cifar10-1": "shiftcal.datasets.catalog.cifar:CIFAR10_1",
+        "cifar10-c": "shiftcal.datasets.catalog.cifar:CIFAR10_C",
+        "imagenet": "shiftcal.datasets.catalog.imagenet:IMAGENET",
+        "imagenet-c": "shiftcal.datasets.catalog.imagenet:IMAGENET_C",
+        "imagenet-sketch": "shiftcal.datasets.catalog.imagenet:IMAGENET_SKETCH",
+        "imagenet-v2": "shiftcal.datasets.catalog.imagenet:IMAGENET_V2",
+        "mnist": "shiftcal.datasets.catalog.digits:MNIST",
+        "mnist-m": "shiftcal.datasets.catalog.digits:MNIST_M",
+        "office-caltech10": "shiftcal.datasets.catalog.domains:OFFICE_CALTECH10",
+        "office-home": "shiftcal.datasets.catalog.domains:OFFICE_HOME",
+        "pacs": "shiftcal.datasets.catalog.domains:PACS",
+        "usps": "shiftcal.datasets.catalog.digits:USPS",
+        "visda2017": "shiftcal.datasets.catalog.domains:VISDA2017",
+    },
+)
+STUDIES = Registry(
+    "study",
+    {
+        "ablation": "shiftcal.studies.catalog.ablation:Ablation",
+        "corruption-choice": "shiftcal.studies.catalog.corruption_choice:CorruptionChoice",
+        "distances": "shiftcal.studies.catalog.distances:Distances",
+        "natural": "shiftcal.studies.catalog.natural:Natural",
+        "peek": "shiftcal.studies.catalog.peek:Peek",
+        "synthetic": "shiftcal.studies.catalog.synthetic:Synthetic",
+        "why-it-works": "shiftcal.studies.catalog.why_it_works:WhyItWorks",
+    },
+)
+FIGURES = Registry(
+    "kind of figure",
+    {
+        "boxes": "shiftcal.report.figures:Boxes",
+        "calibration": "shiftcal.report.figures:CalibrationPlots",
+        "densities": "shiftcal.report.figures:Densities",
+        "lines": "shiftcal.report.figures:Lines",
+    },
+)

@@ -1,0 +1,213 @@
+"""Reports from facts: one offline HTML page, a Markdown text, or JSON. No number is computed here.
+
+:func:`make_facts` computes the facts, :func:`write_report` writes them in the format of the suffix.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from shiftcal.errors import FileError, require
+from shiftcal.files import atomic_write
+from shiftcal.markup import heading, inline, paragraphs
+from shiftcal.report.charts import densities, errors, ladder, overview, reliability
+from shiftcal.report.facts import Ranged, ReportFacts, make_facts
+from shiftcal.report.tables import Cell, Column, Row, Table
+from shiftcal.report.tables import to_markdown as table_to_markdown
+from shiftcal.report.verdict import percent
+
+__all__ = ["make_facts", "render", "to_markdown", "write_report"]
+
+SUFFIXES = (".html", ".htm", ".md", ".json")
+# Rows of tables on the page; the JSON in it has all.
+MOST_SHOWN = 100
+_TONES = {"fine": "good", "outside": "open", "unclear": "open", "few": "open"}
+
+
+def write_report(facts: ReportFacts, path: str | os.PathLike[str]) -> Path:
+    """Write the report atomically, in the format of the suffix: ``.html``, ``.md`` or ``.json``.
+
+    Raises:
+        FileError: If the suffix is another one, or the file cannot be written.
+        MissingExtra: If it is HTML and jinja2 is not installed.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise FileError(f"{path} must end in .html, .md or .json, which chooses the format.")
+    if suffix == ".json":
+        text = json.dumps(facts.to_dict(), indent=1, allow_nan=False) + "\n"
+    else:
+        text = to_markdown(facts) if suffix == ".md" else render(facts)
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(text.encode("utf-8"))
+    return Path(path)
+
+
+def to_markdown(facts: ReportFacts) -> str:
+    """The report as Markdown: verdict, facts, methods, limits, and how to repeat it."""
+    target, choice, provenance = facts.target, facts.choice, facts.provenance
+    clean = facts.sets[0]
+    about = [
+        ("Target", f"{target.name}: {target.n:,} rows, {target.n_classes} classes"),
+        ("Bank", f"{len(facts.sets)} sets; calibration set {clean.name}, {clean.n:,} rows"),
+        ("Method", f"{choice.method}: {choice.text}"),
+        ("Mean confidence", percent(target.mean_confidence)),
+        ("After calibration", percent(facts.of(facts.method).mean_confidence)),
+        ("Accuracy by the labels", target.accuracy),
+        ("Estimated accuracy", facts.estimate),
+        ("Model", provenance.model or "unknown"),
+        ("Date", provenance.date),
+        ("Versions", ", ".join(f"{name} {v}" for name, v in provenance.versions.items())),
+    ]
+    blocks = [heading(facts.title, level=1), f"**{inline(facts.verdict.headline)}**"]
+    blocks.append(paragraphs(facts.verdict.reason))
+    blocks.append("\n".join(f"- {inline(sentence)}" for sentence in facts.verdict.advice))
+    blocks.append(heading("Facts", level=2))
+    blocks.append(
+        "\n".join(
+            f"- {name}: {inline(value if isinstance(value, str) else _ranged_percent(value))}"
+            for name, value in about
+            if value is not None
+        )
+    )
+    columns = (
+        Column("T"),
+        Column("mean confidence", unit="%"),
+        Column("ECE", unit="points"),
+        Column("confidence - accuracy", unit="points"),
+    )
+    rows = tuple(
+        Row(
+            method.name,
+            (
+                Cell(method.temperature),
+                Cell(100 * method.mean_confidence, mark=method.name == facts.method),
+                *(_points(found) for found in (method.ece, method.gap)),
+            ),
+        )
+        for method in facts.methods
+    )
+    note = "Without labels: minus the estimated accuracy." if target.accuracy is None else ""
+    blocks += [heading("Methods", level=2)]
+    blocks += [table_to_markdown(Table("", columns, rows, corner="Method", note=note)).strip()]
+    blocks.append("\n".join(f"- {n}: missing. {inline(why)}" for n, why in facts.missing.items()))
+    flags = [
+        f"- **{flag.code}** ({', '.join(flag.by)}): {inline(flag.meaning)} {inline(flag.todo)}"
+        for flag in facts.warnings
+        if flag.serious
+    ]
+    blocks += [heading("Limits", level=2), "\n".join(flags) or "Nothing was flagged."]
+    blocks.append(heading("Repeat it", level=2))
+    for text in (provenance.command, provenance.usage):
+        blocks.append("\n".join(f"    {line}" for line in text.splitlines()))
+    blocks.append(
+        "\n".join(f"- {inline(name)}: `{d}` (SHA-256)" for name, d in provenance.files.items())
+    )
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _ranged_percent(found: Any) -> str:
+    if found.low is None:
+        return percent(found.value)
+    return f"{percent(found.value)} ({100 * found.low:.1f} to {100 * found.high:.1f})"
+
+
+def _points(found: Ranged | None) -> Cell:
+    if found is None:
+        return Cell(None)
+    if found.low is None or found.high is None:
+        return Cell(100 * found.value)
+    return Cell(100 * found.value, 100 * found.low, 100 * found.high, by_ends=True)
+
+
+def render(facts: ReportFacts) -> str:
+    """The HTML page: complete in itself, for any browser, with or without scripts.
+
+    Raises:
+        MissingExtra: If jinja2 is not installed.
+    """
+    jinja2 = require("jinja2", extra="report", needed_by="a report in HTML")
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_template),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters.update(
+        percent=percent,
+        number=lambda value: f"{value:.3g}",
+        hundredths=lambda fraction: f"{100 * fraction:.1f}",
+        points=lambda fraction: f"{100 * fraction:.2f}",
+        count=lambda n: f"{n:,}",
+        fixed=lambda value: f"{value:.4f}",
+        rows=lambda n: f"{n:,} row{'s' * (n != 1)}",
+    )
+    document = facts.to_dict()
+    style, script = _template("page.css"), _template("page.js")
+    others = [one for one in facts.methods if one.name not in ("vanilla", facts.method)]
+    # The nearest sets, in the order of the bank.
+    ranked = sorted(
+        range(len(facts.sets)),
+        key=lambda j: (not facts.sets[j].chosen, not facts.sets[j].nearest, facts.sets[j].distance),
+    )
+    page: str = environment.get_template("page.html.j2").render(
+        facts=facts,
+        at=lambda path: _at(document, path),
+        style=style,
+        script=script,
+        # The page may show itself and run its own script, and nothing else.
+        policy=(
+            f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; "
+            f"script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'"
+        ),
+        document=_script_json(document),
+        tone=_TONES.get(facts.verdict.kind, "bad"),
+        charts={
+            "overview": overview(facts),
+            "before": reliability(facts.of("vanilla"), facts.shown, css="before"),
+            "after": [
+                (one, reliability(one, facts.shown, css="after"))
+                for one in (facts.of(facts.method), *others)
+            ],
+            "errors": errors(facts),
+            "ladder": ladder(facts),
+            "densities": densities(facts),
+        },
+        shown_sets=sorted(ranked[:MOST_SHOWN]),
+        most=MOST_SHOWN,
+    )
+    return page
+
+
+def _template(name: str) -> str:
+    return files("shiftcal.report").joinpath("templates", name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+def _script_json(document: dict[str, Any]) -> str:
+    """JSON that cannot end the script element it is in."""
+    text = json.dumps(document, separators=(",", ":"), allow_nan=False)
+    for letter in "<>&":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text
+
+
+def _at(document: dict[str, Any], path: str) -> Any:
+    """A value by its path, such as ``methods.0.ece.value``; ``None`` below ``None``."""
+    value: Any = document
+    for key in path.split("."):
+        if value is None:
+            return None
+        value = value[int(key)] if isinstance(value, (list, tuple)) else value[key]
+    return value

@@ -1,0 +1,484 @@
+"""Tables: numbers with their intervals in; Markdown, CSV and LaTeX out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+from shiftcal.errors import FileError, InputError
+from shiftcal.files import atomic_write, make_folder
+from shiftcal.markup import bold, paragraphs, table_cell
+
+__all__ = [
+    "Cell",
+    "Column",
+    "Row",
+    "Table",
+    "read_csv",
+    "to_csv",
+    "to_latex",
+    "to_markdown",
+    "write_table",
+]
+
+# Half-widths that differ by less than this share of the numbers they come from are the same:
+# ``mean - h`` and ``mean + h`` do not give back the same ``h`` to the last bit.
+_NOISE = 1e-12
+
+
+def printed(value: float, digits: int) -> str:
+    """The number with ``digits`` digits after the point.
+
+    Rounded as Python's ``format`` does: the exact binary value is rounded to the nearest, and
+    half-way cases to the even digit, so 2.675 (which is a little less) gives 2.67, and 0.125
+    gives 0.12. What rounds to zero has no sign: -0.001 gives 0.00.
+
+    >>> printed(2.675, 2), printed(0.125, 2), printed(-0.001, 2), printed(float("inf"), 2)
+    ('2.67', '0.12', '0.00', '∞')
+    """
+    return format(value, f"z.{digits}f").replace("inf", "∞")
+
+
+def half_width(value: float, low: float, high: float, *, digits: int) -> str | None:
+    """What stands after ± for an interval around a value; None if the sides print differently."""
+    below, above = value - low, high - value
+    noise = _NOISE * max(abs(value), abs(low), abs(high))
+    if printed(below, digits) == printed(above, digits) or abs(below - above) <= noise:
+        return printed((below + above) / 2, digits)
+    return None
+
+
+@dataclass(frozen=True)
+class Column:
+    """What the numbers of a column are.
+
+    Attributes:
+        name: Plain text, like every text of a table; each format escapes it.
+        unit: Of the numbers as they are, such as ``%``; shown as ``name (unit)``.
+        group: Header over this and the neighbouring columns of the same group.
+        digits: Printed after the point. The CSV has all of them.
+        lower_is_better: None if no number of the column is better than another.
+    """
+
+    name: str
+    unit: str = field(default="", kw_only=True)
+    group: str = field(default="", kw_only=True)
+    digits: int = field(default=2, kw_only=True)
+    lower_is_better: bool | None = field(default=None, kw_only=True)
+
+    @property
+    def header(self) -> str:
+        """The name with the unit."""
+        return f"{self.name} ({self.unit})" if self.unit else self.name
+
+    @property
+    def key(self) -> str:
+        """The group and the name, which must be unique; heads the CSV."""
+        return f"{self.group} {self.name}" if self.group else self.name
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number, a word, or nothing.
+
+    Attributes:
+        value: In the unit of the column. None is a missing value.
+        low: Lower end of the interval around it, or None.
+        high: Upper end; None exactly if ``low`` is.
+        by_ends: Whether the interval is printed by its ends even if it is symmetric: for a range,
+            which ± would make look like a confidence interval.
+        mark: Whether it is printed bold.
+        source: Where it comes from, such as the file of the arrays behind it. Only in the CSV.
+    """
+
+    value: float | str | None
+    low: float | None = None
+    high: float | None = None
+    by_ends: bool = field(default=False, kw_only=True)
+    mark: bool = field(default=False, kw_only=True)
+    source: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        for name in ("value", "low", "high"):
+            object.__setattr__(self, name, _python_number(name, getattr(self, name)))
+        if self.low is None and self.high is None:
+            return
+        ends = self.low is not None and self.high is not None and self.low <= self.high
+        if not ends or self.number is None:
+            raise InputError(
+                "an interval of a cell must have both ends, in order, around a number; "
+                f"got value={self.value!r}, low={self.low!r}, high={self.high!r}."
+            )
+
+    @property
+    def number(self) -> float | None:
+        """The value, unless it is a word."""
+        return None if isinstance(self.value, str) else self.value
+
+
+def _python_number(name: str, value: Any) -> Any:
+    """Python's own number, so that its repr is a number and not the name of a type."""
+    if value is None or (name == "value" and isinstance(value, str)):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if not isinstance(value, Real) or math.isnan(value):
+        raise InputError(f"{name} of a cell must be a number (not NaN) or None; got {value!r}.")
+    return float(value)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A label and a cell for each column.
+
+    Attributes:
+        label: What the row is about.
+        cells: As many as there are columns.
+        rule_before: Whether a line separates it from the rows above, where the format has lines.
+        ranked: Whether its numbers can be the best of their columns. Not for a bound, a reference,
+            or numbers of others.
+    """
+
+    label: str
+    cells: tuple[Cell, ...]
+    rule_before: bool = field(default=False, kw_only=True)
+    ranked: bool = field(default=True, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under columns.
+
+    Attributes:
+        title: One line above, or empty.
+        columns: At least one; no two with the same group and name.
+        rows: Each has one cell for each column.
+        note: Below the table.
+        corner: Header of the labels, such as ``Method``.
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    note: str = field(default="", kw_only=True)
+    corner: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise InputError(f"the table {self.title!r} must have at least one column; got none.")
+        for row in self.rows:
+            if len(row.cells) != len(self.columns):
+                raise InputError(
+                    f"the row {row.label!r} must have one cell for each of the "
+                    f"{len(self.columns)} columns; got {len(row.cells)}."
+                )
+        repeated = [name for name in self.headers if self.headers.count(name) > 1]
+        if repeated:
+            raise InputError(
+                f"columns of the table {self.title!r} must differ in group and name; "
+                f"{repeated[0]!r} heads two columns of its CSV. Rename one."
+            )
+
+    @property
+    def groups(self) -> tuple[tuple[str, int], ...]:
+        """Each group with the number of its columns, from left to right; ungrouped under ''."""
+        runs = groupby(self.columns, key=lambda column: column.group)
+        return tuple((name, len(list(run))) for name, run in runs)
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """Headers of the CSV: of the labels, then of each column its key and what else it has."""
+        names = [self.corner or "label"]
+        for index, column in enumerate(self.columns):
+            names += [column.key, *(f"{column.key} {part}" for part in self.beside(index))]
+        return tuple(names)
+
+    def beside(self, index: int) -> tuple[str, ...]:
+        """Which of low, high and source any cell of a column has."""
+        cells = list(self.cells_of(index))
+        ends = ("low", "high") if any(cell.low is not None for cell in cells) else ()
+        return (*ends, "source") if any(cell.source for cell in cells) else ends
+
+    def cells_of(self, index: int) -> Iterator[Cell]:
+        """The cells of a column, from the top."""
+        return (row.cells[index] for row in self.rows)
+
+    def is_text(self, index: int) -> bool:
+        """Whether a column has words and no number, and so is aligned to the left."""
+        values = [cell.value for cell in self.cells_of(index) if cell.value is not None]
+        return bool(values) and all(isinstance(value, str) for value in values)
+
+    def marked(self) -> Table:
+        """The same table with the best number of each column marked, and no other.
+
+        Numbers that print the same are equally good, and all of them are marked. Rows that are
+        not ranked take no part. Columns where nothing is better stay as they are.
+        """
+        rows = [list(row.cells) for row in self.rows]
+        for j, column in enumerate(self.columns):
+            if column.lower_is_better is None:
+                continue
+            cells = [(row.cells[j].number, row.ranked) for row in self.rows]
+            ranked = [number for number, takes_part in cells if takes_part and number is not None]
+            best = None
+            if ranked:
+                best = printed((min if column.lower_is_better else max)(ranked), column.digits)
+            for i, (number, takes_part) in enumerate(cells):
+                shown = None if number is None else printed(number, column.digits)
+                mark = takes_part and shown is not None and shown == best
+                rows[i][j] = replace(rows[i][j], mark=bool(mark))
+        pairs = zip(self.rows, rows, strict=True)
+        return replace(self, rows=tuple(replace(row, cells=tuple(new)) for row, new in pairs))
+
+
+def to_csv(table: Table) -> str:
+    """One line of headers, then the rows, as in RFC 4180 (lines end in CR LF).
+
+    A column is headed by its group and name. After it come ``<header> low`` and
+    ``<header> high`` if any of its cells has an interval, and ``<header> source`` if any has a
+    source. Numbers are the shortest that read back as the same float; missing values are empty.
+    Title, units and note are not in it.
+    """
+    beside = [table.beside(index) for index in range(len(table.columns))]
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(table.headers)
+    for row in table.rows:
+        line: list[Any] = [row.label]
+        for cell, parts in zip(row.cells, beside, strict=True):
+            line += [getattr(cell, part) for part in ("value", *parts)]
+        writer.writerow(line)
+    return text.getvalue()
+
+
+def read_csv(path: str | os.PathLike[str]) -> dict[str, list[float | str]]:
+    """The columns of a CSV that :func:`to_csv` wrote, from left to right.
+
+    The first column, the labels, is text. In the others what looks like a number is one, and
+    what is missing is the empty text.
+
+    Raises:
+        FileError: If there is no such file or it is not such a table.
+    """
+    try:
+        text = Path(path).read_bytes().decode("utf-8")
+        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    except OSError as error:
+        raise FileError(f"the table {path} could not be read: {error.strerror}.") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise FileError(
+            f"the table {path} must be CSV in UTF-8; {error}. Write it again."
+        ) from error
+    lengths = {len(row) for row in rows}
+    if not rows or not rows[0] or len(lengths) > 1 or len(set(rows[0])) < len(rows[0]):
+        raise FileError(
+            f"the table {path} must have different headers, and rows of the same length; got rows "
+            f"of {sorted(lengths)} fields. Write it again."
+        )
+    number = re.compile(r"-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf)")
+    columns: dict[str, list[float | str]] = {rows[0][0]: [row[0] for row in rows[1:]]}
+    for index, name in enumerate(rows[0][1:], start=1):
+        texts = [row[index] for row in rows[1:]]
+        columns[name] = [float(text) if number.fullmatch(text) else text for text in texts]
+    return columns
+
+
+_BREAK = "\0"
+_COMMANDS = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{", "}": r"\}", "#": r"\#", "$": r"\$", "%": r"\%", "&": r"\&", "_": r"\_",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': "{''}", "`": "{`}",
+    # The \\ or the rule before them would take these for its argument.
+    "[": "{[}", "*": "{*}",
+    _BREAK: "{}",
+}  # fmt: skip
+# Beyond ASCII, what pdfLaTeX cannot print, or only with further packages.
+_SYMBOLS = {
+    "–": "{--}", "—": "{---}", "‘": "{`}", "’": "{'}", "“": "{``}", "”": "{''}", "…": r"\dots{}",
+    "±": r"$\pm$", "×": r"$\times$", "÷": r"$\div$", "·": r"$\cdot$", "−": "$-$", "∞": r"$\infty$",
+    "≤": r"$\leq$", "≥": r"$\geq$", "≠": r"$\neq$", "≈": r"$\approx$", "∼": r"$\sim$",
+    "→": r"$\rightarrow$", "←": r"$\leftarrow$", "↑": r"$\uparrow$", "↓": r"$\downarrow$",
+    "°": r"$^{\circ}$", "²": "$^{2}$", "³": "$^{3}$", "√": r"$\surd$", "∈": r"$\in$",
+    "α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "δ": r"$\delta$", "ε": r"$\varepsilon$",
+    "ζ": r"$\zeta$", "η": r"$\eta$", "θ": r"$\theta$", "κ": r"$\kappa$", "λ": r"$\lambda$",
+    "μ": r"$\mu$", "µ": r"$\mu$", "ν": r"$\nu$", "ξ": r"$\xi$", "π": r"$\pi$", "ρ": r"$\rho$",
+    "σ": r"$\sigma$", "τ": r"$\tau$", "φ": r"$\varphi$", "χ": r"$\chi$", "ψ": r"$\psi$",
+    "ω": r"$\omega$", "Γ": r"$\Gamma$", "Δ": r"$\Delta$", "Θ": r"$\Theta$", "Λ": r"$\Lambda$",
+    "Σ": r"$\Sigma$", "Φ": r"$\Phi$", "Ψ": r"$\Psi$", "Ω": r"$\Omega$",
+}  # fmt: skip
+_ALL = str.maketrans(_COMMANDS | _SYMBOLS)
+# Two hyphens would become a dash and two primes a quotation mark.
+_LIGATURE = re.compile(r"([-'])(?=\1)")
+
+
+def escaped(text: str) -> str:
+    """The text in one line; every character that means something to LaTeX is printed instead.
+
+    Common symbols and Greek letters become commands that need no package. What else lies beyond
+    ASCII stays as it is: accented letters print everywhere, other scripts in XeLaTeX and LuaLaTeX.
+    """
+    line = " ".join(text.replace(_BREAK, "").split())
+    return _LIGATURE.sub(rf"\1{_BREAK}", line).translate(_ALL)
+
+
+def to_latex(table: Table, *, caption: str | None = None, label: str = "") -> str:
+    r"""A ``tabular``, within a ``table`` float if it has a caption, a label or a note.
+
+    Needs ``\usepackage{booktabs}``. Numbers and intervals are as in Markdown; groups span their
+    columns.
+
+    Args:
+        table: What to print.
+        caption: Plain text; default: the title of the table. Empty for none.
+        label: For ``\ref``.
+
+    Raises:
+        InputError: If the label has a character that LaTeX does not allow in one.
+    """
+    if label and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9:._/+-]*", label):
+        raise InputError(
+            "label must be of letters, digits and any of : . _ / + - with a letter or digit "
+            f"first; got {label!r}."
+        )
+    above, note = escaped(table.title if caption is None else caption), escaped(table.note)
+    places = "".join("l" if table.is_text(index) else "r" for index in range(len(table.columns)))
+    tabular = [f"\\begin{{tabular}}{{l{places}}}", r"\toprule"]
+    if any(name for name, _ in table.groups):
+        spans, rules, at = [""], [], 2
+        for name, count in table.groups:
+            spans += [f"\\multicolumn{{{count}}}{{c}}{{{escaped(name)}}}"] if name else [""] * count
+            rules += [f"\\cmidrule(lr){{{at}-{at + count - 1}}}"] if name else []
+            at += count
+        tabular += [_latex_row(spans), " ".join(rules)]
+    tabular.append(_latex_row([escaped(table.corner), *(escaped(c.header) for c in table.columns)]))
+    tabular.append(r"\midrule")
+    for index, row in enumerate(table.rows):
+        if row.rule_before and index:  # the header has its rule
+            tabular.append(r"\midrule")
+        cells = map(_latex_cell, row.cells, table.columns)
+        tabular.append(_latex_row([escaped(row.label), *cells]))
+    tabular += [r"\bottomrule", r"\end{tabular}"]
+    if not (above or label or note):
+        return "\n".join(tabular) + "\n"
+    lines = [r"\begin{table}", r"\centering"]
+    if above or label:  # a label without a caption would refer to the section
+        lines.append(f"\\caption{{{above}}}" + (f"\\label{{{label}}}" if label else ""))
+    lines += tabular
+    if note:
+        lines.append(f"\\par\\smallskip{{\\footnotesize {note}\\par}}")
+    return "\n".join([*lines, r"\end{table}"]) + "\n"
+
+
+def _latex_row(texts: list[str]) -> str:
+    return " & ".join(texts) + r" \\"
+
+
+def _latex_cell(cell: Cell, column: Column) -> str:
+    if cell.value is None:
+        return "--"
+    if isinstance(cell.value, str):
+        text = escaped(cell.value)
+        return f"\\textbf{{{text}}}" if cell.mark else text
+    value, interval = _number_and_interval(cell, column.digits)
+    main = f"\\mathbf{{{value}}}" if cell.mark else value
+    interval = interval.replace(" [", r"\ [").replace("±", r"\pm")
+    return f"${main}{interval}$".replace("∞", r"\infty")
+
+
+def _number_and_interval(cell: Cell, digits: int) -> tuple[str, str]:
+    """``4.44`` and `` ± 0.12``, or `` [4.20, 4.70]`` if the sides print differently."""
+    assert cell.number is not None
+    value = printed(cell.number, digits)
+    if cell.low is None or cell.high is None:
+        return value, ""
+    half = half_width(cell.number, cell.low, cell.high, digits=digits)
+    if half is None or cell.by_ends:
+        return value, f" [{printed(cell.low, digits)}, {printed(cell.high, digits)}]"
+    return value, f" ± {half}"
+
+
+def to_markdown(table: Table) -> str:
+    """The title, the table, the note.
+
+    Intervals are ``4.44 ± 0.12``, or ``4.44 [4.20, 4.70]`` if the two sides differ as printed or
+    the cell asks for the ends. Numbers are aligned to the right, marked ones are bold, missing
+    ones are ``–``. A group stands before the name of each of its columns, since Markdown has one
+    line of headers and no rules.
+    """
+    header = [table_cell(table.corner)]
+    for column in table.columns:
+        group = f"{table_cell(column.group)}: " if column.group else ""
+        header.append(group + table_cell(column.header))
+    body = [
+        [table_cell(row.label), *map(_markdown_cell, row.cells, table.columns)]
+        for row in table.rows
+    ]
+    widths = [max(3, *map(len, column)) for column in zip(header, *body, strict=True)]
+    left = [True, *(table.is_text(index) for index in range(len(table.columns)))]
+    rule = [
+        "-" * width if is_left else "-" * (width - 1) + ":"
+        for width, is_left in zip(widths, left, strict=True)
+    ]
+    lines = []
+    for texts in (header, rule, *body):
+        padded = (
+            text.ljust(width) if is_left else text.rjust(width)
+            for text, width, is_left in zip(texts, widths, left, strict=True)
+        )
+        lines.append(f"| {' | '.join(padded)} |")
+    parts = [bold(table.title), "\n".join(lines), paragraphs(table.note)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _markdown_cell(cell: Cell, column: Column) -> str:
+    if cell.value is None:
+        return "–"
+    if isinstance(cell.value, str):
+        text = table_cell(cell.value)
+    else:
+        text = "".join(_number_and_interval(cell, column.digits))
+    return f"**{text}**" if cell.mark and text else text
+
+
+def write_table(table: Table, folder: str | os.PathLike[str], name: str) -> list[Path]:
+    """Write ``<name>.md``, ``<name>.csv`` and ``<name>.tex``, each atomically, in this order.
+
+    The same table gives the same bytes, everywhere. The label in LaTeX is ``tab:<name>``.
+
+    Args:
+        table: What to write.
+        folder: Created if missing.
+        name: Of the files, without an ending.
+
+    Raises:
+        InputError: If the name is not usable for a file on every system.
+        FileError: If a file cannot be written.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise InputError(
+            "name of a table must be of letters, digits and any of . _ - with a letter or digit "
+            f"first; got {name!r}."
+        )
+    texts = {
+        "md": to_markdown(table),
+        "csv": to_csv(table),
+        "tex": to_latex(table, label=f"tab:{name}"),
+    }
+    make_folder(Path(folder))
+    files = []
+    for ending, text in texts.items():
+        files.append(Path(folder) / f"{name}.{ending}")
+        with atomic_write(files[-1]) as temporary:
+            # As bytes: writing text would change the ends of lines on some systems.
+            temporary.write_bytes(text.encode())
+    return files

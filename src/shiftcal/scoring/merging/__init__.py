@@ -1,1 +1,0 @@
-"""Parts of a job put together again: their rows, or their statistics."""

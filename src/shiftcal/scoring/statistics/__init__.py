@@ -1,1 +1,0 @@
-"""Statistics of scores that add up, so that rows never have to meet in one place."""

@@ -1,1 +1,0 @@
-"""What the study ``ablation`` asks, and how the answers are shown."""

@@ -1,1 +1,0 @@
-"""What the study of few target rows computes and shows."""

@@ -1,1 +1,0 @@
-"""What the study ``why-it-works`` measures, and how it is shown."""

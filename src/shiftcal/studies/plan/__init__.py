@@ -1,1 +1,0 @@
-"""Plans: what a study is made of, read from TOML and written to it."""

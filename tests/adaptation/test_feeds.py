@@ -1,0 +1,407 @@
+"""Which inputs a step trains on, and the random changes to images."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from deadly_images import DeadlyImages
+from hypothesis import given
+from hypothesis import strategies as st
+from photos import photo
+from PIL import Image
+from stored_images import draw_images, write_images
+
+from shiftcal.adaptation.augment import (
+    Box,
+    HorizontalFlip,
+    RandomCrop,
+    RandomResizedCrop,
+    generator,
+    training_transform,
+)
+from shiftcal.adaptation.feeds import SOURCE, TARGET, ArrayFeed, ImageFeed, indices
+from shiftcal.datasets.arrays import ArrayImages
+from shiftcal.datasets.image_files import FileImages
+from shiftcal.errors import FileError, InputError, ShiftcalError, UnknownName
+from shiftcal.files import Framing
+from shiftcal.models import Preprocessing
+
+N, M = 13, 9
+NUMBERS = Preprocessing(mean=(0.4, 0.5, 0.6), std=(0.2, 0.25, 0.3))
+PHOTOS, SKETCHES = draw_images(10, 30, 41, seed=1), draw_images(7, 25, 20, seed=2)
+LABELS = np.arange(10) % 3
+PHOTO = photo(150, 200)
+# Every pixel holds its position.
+PLACES = np.stack(np.broadcast_arrays(*np.ogrid[:12, :15], 0), axis=2).astype(np.uint8)
+
+
+def one_pass(n, number, *, batch_size, key=(0, SOURCE)):
+    steps = n // batch_size
+    return [indices(n, number * steps + i, batch_size=batch_size, key=key) for i in range(steps)]
+
+
+def test_the_order_is_that_of_the_philox_words():
+    words = np.random.Philox(
+        key=np.array([7, TARGET], np.uint64), counter=np.array([0, 3, 0, 1], np.uint64)
+    ).random_raw(10)
+    third = np.concatenate(one_pass(10, 3, batch_size=5, key=(7, TARGET)))
+    np.testing.assert_array_equal(third, np.argsort(words))
+
+
+def test_the_order_is_the_same_on_every_machine():
+    first = indices(10, 0, batch_size=10, key=(0, SOURCE))
+    largest = indices(10, 0, batch_size=10, key=(2**64 - 1, TARGET))
+    assert first.tolist() == [8, 7, 4, 2, 6, 5, 9, 0, 1, 3]
+    assert largest.tolist() == [8, 5, 4, 7, 3, 1, 6, 0, 2, 9]
+
+
+def test_a_pass_has_every_image_once_but_for_what_is_left_over():
+    batches = one_pass(23, 0, batch_size=5)
+    assert len(batches) == 4
+    assert len(set(np.concatenate(batches).tolist())) == 20
+
+
+def test_every_image_comes_to_every_place():
+    drawn = np.array([indices(6, k, batch_size=6, key=(1, SOURCE)) for k in range(1200)])
+    for place in range(6):
+        counts = np.bincount(drawn[:, place], minlength=6)
+        # 200 are expected, with a standard deviation of 13.
+        assert np.abs(counts - 200).max() < 60
+
+
+def test_too_few_images_for_a_batch_come_as_often_as_one_another():
+    drawn = np.concatenate([indices(5, k, batch_size=8, key=(0, SOURCE)) for k in range(10)])
+    for first in range(0, 80, 5):
+        assert sorted(drawn[first : first + 5]) == list(range(5))
+
+
+@given(n=st.integers(1, 40), step=st.integers(0, 200), batch_size=st.integers(1, 12))
+def test_a_batch_is_full_and_does_not_depend_on_what_came_before(n, step, batch_size):
+    options = {"batch_size": batch_size, "key": (9, SOURCE)}
+    one = indices(n, step, **options)
+    for k in range(6):
+        indices(n + 1 + k, step, **options)
+    assert (one.shape, one.dtype) == ((batch_size,), np.intp)
+    assert 0 <= one.min() <= one.max() < n
+    np.testing.assert_array_equal(one, indices(n, step, **options))
+
+
+@pytest.fixture
+def drawn():
+    rng = np.random.default_rng(1)
+    source = rng.standard_normal((N, 5), np.float32)
+    return source, rng.integers(0, 3, N), rng.standard_normal((M, 5), np.float32)
+
+
+def feed(drawn, **options):
+    return ArrayFeed(*drawn, **{"batch_size": 4, "seed": 8, **options})
+
+
+def test_a_batch_has_the_rows_that_are_due(drawn):
+    source, labels, target = drawn
+    for step, batch in enumerate(feed(drawn).batches(0, 7)):
+        ours = indices(N, step, batch_size=4, key=(8, SOURCE))
+        theirs = indices(M, step, batch_size=4, key=(8, TARGET))
+        np.testing.assert_array_equal(batch.source.numpy(), source[ours])
+        np.testing.assert_array_equal(batch.labels.numpy(), labels[ours])
+        np.testing.assert_array_equal(batch.target.numpy(), target[theirs])
+        assert batch.source.dtype == batch.target.dtype == torch.float32
+        assert batch.labels.dtype == torch.int64
+
+
+def test_batches_from_the_middle_on_are_the_same(drawn):
+    whole = list(feed(drawn).batches(0, 12))
+    for one, two in zip(whole[5:], feed(drawn).batches(5, 12), strict=True):
+        assert all(map(torch.equal, one, two))
+
+
+def test_arrays_that_cannot_be_written_and_tensors_are_taken(drawn, tmp_path):
+    source, labels, target = drawn
+    np.save(tmp_path / "source.npy", source)
+    mapped = np.load(tmp_path / "source.npy", mmap_mode="r")
+    other = ArrayFeed(
+        mapped, torch.from_numpy(labels), torch.from_numpy(target).double(), batch_size=4, seed=8
+    )
+    for one, two in zip(feed(drawn).batches(0, 3), other.batches(0, 3), strict=True):
+        assert all(map(torch.equal, one, two))
+
+
+def test_images_in_memory_are_preprocessed():
+    pixels = np.arange(N * 48, dtype=np.uint8).reshape(N, 4, 4, 3)
+    images = ArrayFeed(pixels, np.zeros(N, int), batch_size=4, seed=8, preprocessing=NUMBERS)
+    (batch,) = images.batches(3, 4)
+    rows = indices(N, 3, batch_size=4, key=(8, SOURCE))
+    np.testing.assert_array_equal(batch.source.numpy(), NUMBERS.numbers(pixels[rows]))
+    assert batch.target is None
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        ({0: np.zeros((0, 5))}, {}, r"source must have a row for each image.*\(0, 5\)"),
+        ({0: np.full((N, 5), "a")}, {}, "source must be numbers; got dtype"),
+        ({0: np.zeros((N, 5), np.uint8)}, {}, "source must be float; got uint8"),
+        ({0: np.full((N, 5), np.nan)}, {}, "source must be finite"),
+        ({2: np.full((M, 5), np.inf)}, {}, "target must be finite"),
+        ({2: np.zeros((M, 4))}, {}, r"inputs of one shape; got \(5,\) and \(4,\)"),
+        ({1: np.zeros(N - 1, int)}, {}, r"for each of the 13 source images; got shape \(12,\)"),
+        ({1: np.zeros(N)}, {}, "labels must be a class index .*dtype float64"),
+        ({1: np.full(N, -1)}, {}, "labels must be a class index from 0"),
+        ({}, {"batch_size": 0}, "batch_size must be a whole number"),
+        ({}, {"seed": -1}, "seed must be a whole number"),
+    ],
+)
+def test_arrays_that_do_not_fit_raise(drawn, change, options, message):
+    with pytest.raises(InputError, match=message):
+        feed([change.get(i, array) for i, array in enumerate(drawn)], **options)
+
+
+def feed_of(**changes):
+    options = {
+        "source": ArrayImages(PHOTOS),
+        "labels": LABELS,
+        "target": ArrayImages(SKETCHES),
+        "transform": training_transform("default", 16),
+        "preprocessing": NUMBERS,
+        "batch_size": 4,
+        "seed": 3,
+    } | changes
+    return ImageFeed(options.pop("source"), options.pop("labels"), options.pop("target"), **options)
+
+
+def equal(one, other):
+    return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_images_are_those_of_the_sampling_and_normalised_as_for_evaluation():
+    transform = training_transform("none", 16)
+    for step, batch in enumerate(feed_of(transform=transform).batches(0, 5)):
+        for domain, images, got in ((0, PHOTOS, batch.source), (1, SKETCHES, batch.target)):
+            wanted = indices(len(images), step, batch_size=4, key=(3, domain))
+            resized = [
+                np.asarray(Image.fromarray(images[i]).resize((16, 16)), np.float64) for i in wanted
+            ]
+            numbers = (np.stack(resized) / 255 - NUMBERS.mean) / NUMBERS.std
+            np.testing.assert_allclose(got.permute(0, 2, 3, 1), numbers, atol=1e-6)
+        wanted = indices(len(PHOTOS), step, batch_size=4, key=(3, 0))
+        assert batch.labels.tolist() == LABELS[wanted].tolist()
+
+
+def test_the_same_image_is_changed_otherwise_each_time():
+    one = ArrayImages(PHOTOS[:1])
+    feed = feed_of(source=one, labels=[0], target=one)
+    made = [image for batch in feed.batches(0, 3) for part in (0, 2) for image in batch[part]]
+    assert len({image.numpy().tobytes() for image in made}) == 24
+
+
+def test_a_trainer_that_looks_at_no_target_gets_none():
+    with_target, without = feed_of(), feed_of(target=None)
+    for one, other in zip(with_target.batches(0, 3), without.batches(0, 3), strict=True):
+        assert torch.equal(one.source, other.source)
+        assert other.target is None
+
+
+def test_grey_images_are_made_for_a_grey_network():
+    grey = Preprocessing(channels=1, mean=(0.5,), std=(0.5,))
+    assert next(feed_of(preprocessing=grey).batches(0, 1)).source.shape == (4, 1, 16, 16)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_batch_does_not_depend_on_those_before_nor_on_workers(workers):
+    batches = list(feed_of().batches(0, 9))
+    assert all(map(equal, feed_of(workers=workers).batches(4, 9), batches[4:]))
+    assert list(feed_of(workers=workers).batches(5, 5)) == []
+    assert not equal(next(feed_of(seed=4).batches(0, 1)), batches[0])
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_image_that_cannot_be_read_stops_the_training_and_is_named(tmp_path, workers):
+    names = [f"{i}.png" for i in range(4)]
+    write_images(tmp_path, PHOTOS[:4], names)
+    (tmp_path / "2.png").write_bytes(b"no picture")
+    files = FileImages(tmp_path, names, name="files")
+    feed = feed_of(source=files, labels=[0, 1, 0, 1], workers=workers)
+    with pytest.raises(FileError, match=r"^\S*2\.png cannot be read as an image.*fix or remove it"):
+        list(feed.batches(0, 1))
+
+
+def test_a_worker_that_dies_raises_with_what_to_do():
+    feed = feed_of(source=DeadlyImages(PHOTOS[:6]), labels=LABELS[:6], workers=1)
+    with pytest.raises(ShiftcalError, match=r"worker that reads images died.*fewer workers"):
+        list(feed.batches(0, 9))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"labels": LABELS[:9]}, "labels must be a class index"),
+        ({"labels": LABELS / 1.0}, "labels must be a class index"),
+        ({"batch_size": 0}, "batch_size must be a whole"),
+        ({"workers": -1}, "workers must be a whole"),
+    ],
+)
+def test_image_feeds_that_cannot_be_raise(options, message):
+    with pytest.raises(InputError, match=message):
+        feed_of(**options)
+
+
+def test_another_seed_batch_domain_or_position_gives_others():
+    numbers = [
+        (a, b, c, d)
+        for a in (0, 2**64 - 1)
+        for b in (0, 10**6)
+        for c in (0, 1)
+        for d in (0, 1, 500)
+    ]
+    drawn = [
+        generator(seed, step=step, domain=domain, position=place).integers(2**63)
+        for seed, step, domain, place in numbers
+    ]
+    assert len(set(drawn)) == len(drawn) == 24
+
+
+def made(name, side, seeds):
+    """The photo after a transform, once for each seed."""
+    pipeline = training_transform(name, side)
+    framed = pipeline.framing.of_images(PHOTO[None]).repeat(len(seeds), axis=0)
+    return pipeline.of_images(framed, [np.random.default_rng(seed) for seed in seeds])
+
+
+def squeezed(side):
+    """The photo as Pillow's default makes a square of it."""
+    return np.asarray(Image.fromarray(PHOTO).resize((side, side)))
+
+
+def test_the_numbers_are_the_reference_librarys():
+    assert training_transform("default", 224).framing == Framing((256, 256), None, "bicubic")
+    steps = (RandomResizedCrop(224, (0.08, 1.0), (3 / 4, 4 / 3)), HorizontalFlip(0.5))
+    assert training_transform("default", 224).steps == steps
+    assert training_transform("center-crop", 224).framing == Framing((256, 256), 224, "bicubic")
+    assert training_transform("center-crop", 224).steps == (HorizontalFlip(0.5),)
+    assert training_transform("random-crop", 224).framing == Framing((256, 256), None, "bicubic")
+    assert training_transform("random-crop", 224).steps == (RandomCrop(224), HorizontalFlip(0.5))
+    assert training_transform("none", 28).framing == Framing((28, 28), None, "bicubic")
+    assert training_transform("none", 28).steps == ()
+
+
+def test_the_whole_image_is_squeezed_and_nothing_else_for_none():
+    np.testing.assert_array_equal(made("none", 56, [0])[0], squeezed(56))
+
+
+def test_a_centre_crop_is_the_one_pillow_cuts_mirrored_or_not():
+    wanted = squeezed(64)[4:60, 4:60]
+    images = made("center-crop", 56, range(20))
+    mirrored = [np.array_equal(image, wanted[:, ::-1]) for image in images]
+    assert 0 < sum(mirrored) < 20
+    for image, flipped in zip(images, mirrored, strict=True):
+        np.testing.assert_array_equal(image, wanted[:, ::-1] if flipped else wanted)
+
+
+def test_a_random_crop_is_a_part_of_the_squeezed_image():
+    whole = squeezed(64)
+    parts = {
+        whole[top : top + 56, left : left + 56][:, ::way].tobytes()
+        for top in range(9)
+        for left in range(9)
+        for way in (1, -1)
+    }
+    images = made("random-crop", 56, range(30))
+    assert all(image.tobytes() in parts for image in images)
+    assert len({image.tobytes() for image in images}) > 20
+
+
+def test_by_default_a_part_is_cut_from_the_squeezed_image_resized_and_mirrored_or_not():
+    images = made("default", 56, range(12))
+    assert images.shape == (12, 56, 56, 3)
+    flips = 0
+    for seed, image in enumerate(images):
+        rng = np.random.default_rng(seed)
+        top, left, height, width = RandomResizedCrop(56).box(64, 64, rng)
+        part = Image.fromarray(squeezed(64)).crop((left, top, left + width, top + height))
+        wanted = np.asarray(part.resize((56, 56), Image.Resampling.BILINEAR))
+        flipped = rng.random() < 0.5
+        flips += flipped
+        np.testing.assert_array_equal(image, wanted[:, ::-1] if flipped else wanted)
+    assert 0 < flips < 12
+
+
+def test_unknown_names_and_sides_are_told():
+    with pytest.raises(UnknownName, match="transform must be one of 'default', 'center-crop'"):
+        training_transform("centre", 224)
+    with pytest.raises(InputError, match="side must be a whole number of at least 8"):
+        training_transform("default", 0)
+
+
+def test_all_places_of_a_crop_are_equally_likely():
+    rng = np.random.default_rng(1)
+    cut = [RandomCrop(10)(PLACES, rng) for _ in range(3600)]
+    assert {part.shape for part in cut} == {(10, 10, 3)}
+    corners, counts = np.unique([tuple(part[0, 0]) for part in cut], axis=0, return_counts=True)
+    assert corners[:, :2].tolist() == [[top, left] for top in range(3) for left in range(6)]
+    # Chi-squared of 17 degrees of freedom: above 40.8 with a probability of 0.001.
+    assert np.sum((counts - 200) ** 2 / 200) < 40.8
+    np.testing.assert_array_equal(cut[0], PLACES[cut[0][0, 0, 0] :, cut[0][0, 0, 1] :][:10, :10])
+
+
+def boxes(crop, height, width, n=3000):
+    rng = np.random.default_rng(5)
+    return [crop.box(height, width, rng) for _ in range(n)]
+
+
+def test_areas_are_uniform_where_no_box_is_too_large():
+    # At most half of the area in proportions of at most 4/3 always fits into a square.
+    drawn = boxes(RandomResizedCrop(224, scale=(0.1, 0.5)), 1000, 1000)
+    areas = np.sort([box.height * box.width / 1e6 for box in drawn])
+    even = np.linspace(0.1, 0.5, len(areas))
+    # Kolmogorov's distance, of which more than 0.036 has a probability of 0.001 at 3,000 draws.
+    assert np.abs(areas - even).max() / 0.4 < 0.036
+    ratios = np.sort([math.log(box.width / box.height) for box in drawn])
+    ends = math.log(3 / 4), math.log(4 / 3)
+    assert np.abs(ratios - np.linspace(*ends, len(ratios))).max() / (ends[1] - ends[0]) < 0.036
+    places = np.sort([box.top / (1000 - box.height) for box in drawn])
+    assert np.abs(places - np.linspace(0, 1, len(places))).max() < 0.036
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "box"),
+    [
+        # A strip has room for no proportion of 3/4 to 4/3 with 90 % of its area.
+        (100, 1000, Box(0, 433, 100, 133)),
+        (1000, 100, Box(433, 0, 133, 100)),
+        (100, 100, Box(0, 0, 100, 100)),
+    ],
+)
+def test_where_nothing_fits_the_centre_is_taken(height, width, box):
+    crop = RandomResizedCrop(224, scale=(2.0, 3.0))
+    assert crop.box(height, width, np.random.default_rng(0)) == box
+
+
+@pytest.mark.slow  # the oracle takes seconds to be imported
+def test_boxes_are_distributed_as_those_of_albumentations(monkeypatch):
+    monkeypatch.setenv("NO_ALBUMENTATIONS_UPDATE", "1")
+    albumentations = pytest.importorskip("albumentations")
+    from scipy.stats import ks_2samp
+
+    theirs = albumentations.RandomResizedCrop(
+        size=(224, 224), scale=(0.08, 1.0), ratio=(3 / 4, 4 / 3)
+    )
+    theirs.set_random_seed(3)
+    drawn = np.array(
+        [
+            theirs.get_params_dependent_on_data({"shape": (256, 256, 3)}, {})["crop_coords"]
+            for _ in range(3000)
+        ]
+    )
+    left, top, right, bottom = drawn.T
+    ours = np.array(boxes(RandomResizedCrop(224), 256, 256))
+    for mine, other in (
+        (ours[:, 0], top),
+        (ours[:, 1], left),
+        (ours[:, 2], bottom - top),
+        (ours[:, 3], right - left),
+        (ours[:, 2] * ours[:, 3], (bottom - top) * (right - left)),
+    ):
+        assert ks_2samp(mine, other).pvalue > 1e-3

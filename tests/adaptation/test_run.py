@@ -1,0 +1,680 @@
+"""Runs from images to what calibration needs: whole networks, and heads on frozen features."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import warnings
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from adapt_process import adapted, killed
+from one_layer import OneLayer, one_layer
+from onnx_resnet import mean_colour_onnx
+from stored_images import draw_images, write_images
+from two_domains import (
+    CLASSES,
+    Counting,
+    arrays_of,
+    colour_features,
+    colour_model,
+    domains,
+    drawn,
+    write_domain,
+)
+
+import shiftcal as sc
+from shiftcal import corrupt, datasets, methods
+from shiftcal.adaptation import Adapted, Settings, adapt, frozen_features, last_checkpoint
+from shiftcal.adaptation import run as run_module
+from shiftcal.adaptation.backbones import make_backbone
+from shiftcal.adaptation.inputs import Task
+from shiftcal.adaptation.loop import seeded
+from shiftcal.adaptation.trainers import DAN
+from shiftcal.datasets import as_image_set, source_split, target_split
+from shiftcal.errors import FileError, FitError, FitWarning, InputError, UnknownName
+from shiftcal.models.pytorch import torch_threads
+
+N = 45
+QUICK = {"iterations": 12, "batch_size": 6, "bottleneck": 5}
+MODES = ("frozen", "network")
+BOTH = pytest.mark.parametrize("mode", MODES)
+WEIGHTS = "classifier.safetensors"
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    with torch_threads(1):
+        yield
+
+
+def run(folder, mode, source=None, target=None, **options):
+    ours, theirs = domains(N)
+    backbone = colour_model() if mode == "frozen" else one_layer()
+    wanted = {"trainer": "dan", "backbone": backbone, "frozen": mode == "frozen"}
+    wanted |= {"severities": (1, 5), "changes": QUICK, **options}
+    return adapt(source or ours, target or theirs, folder, **wanted)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """One of each."""
+    with torch_threads(1):
+        return {mode: run(tmp_path_factory.mktemp(mode) / "run", mode) for mode in MODES}
+
+
+@pytest.fixture
+def copied(tmp_path, finished):
+    """A copy of a run, to be damaged."""
+    return Adapted.open(shutil.copytree(finished["frozen"].folder, tmp_path / "copy"))
+
+
+def times(folder):
+    return {file: file.stat().st_mtime_ns for file in folder.rglob("*")}
+
+
+def test_scores_of_a_network_are_those_of_its_model(finished):
+    made, (source, target) = finished["network"], domains(N)
+    model, parts = made.model(one_layer()), made.split
+    calibration = source.subset(parts.calibration)
+    expected = sc.SurrogateBank.synthesize(model, calibration, severities=(1, 5))
+    for mine, theirs in zip(made.bank, expected, strict=True):
+        assert (mine.name, mine.severity) == (theirs.name, theirs.severity)
+        np.testing.assert_allclose(mine.logits, theirs.logits, rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(mine.labels, source.labels[parts.calibration])
+    train = sc.score(model, source.subset(parts.train))
+    np.testing.assert_allclose(made.source_features, train.features, rtol=1e-4, atol=1e-5)
+    held_out = sc.score(model, target.subset(parts.held_out))
+    np.testing.assert_allclose(made.target.values, held_out.values, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(made.target.labels, target.labels[parts.held_out])
+    assert made.bank.classes == made.target.classes == CLASSES
+    assert model.fingerprint == made.bank.origin["model"]["fingerprint"]
+
+
+def test_scores_of_frozen_features_are_those_of_the_layers_by_hand(finished):
+    made = finished["frozen"]
+    (pixels, labels), (others, theirs) = drawn(N, seed=1), drawn(N, shift=0.7, seed=2)
+    classifier, parts = made.classifier(), made.split
+
+    def by_hand(images):
+        with torch.inference_mode():
+            features = classifier.bottleneck(torch.from_numpy(colour_features(images)[1]))
+            return classifier.head(features).numpy(), features.numpy()
+
+    for each in made.bank:
+        mine = pixels[parts.calibration]
+        mine = corrupt(mine, "pixelate", severity=each.severity) if each.severity else mine
+        np.testing.assert_allclose(each.logits, by_hand(mine)[0], rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(each.labels, labels[parts.calibration])
+    features = by_hand(pixels[parts.train])[1]
+    np.testing.assert_allclose(made.source_features, features, rtol=1e-4, atol=1e-5)
+    logits, features = by_hand(others[parts.held_out])
+    np.testing.assert_allclose(made.target.values, logits, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(made.target.features, features, rtol=1e-4, atol=1e-5)
+    correct = logits.argmax(axis=1) == theirs[parts.held_out]
+    assert made.accuracy == pytest.approx(correct.mean())
+
+
+@BOTH
+def test_a_run_describes_itself(finished, mode):
+    made = finished[mode]
+    document = json.loads((made.folder / "adapt.json").read_text())
+    assert document["images"] == {"train": 36, "calibration": 9, "seen": 23, "held_out": 22}
+    assert (document["trainer"], document["frozen"]) == ("dan", mode == "frozen")
+    assert document["recipe"] == ("frozen" if mode == "frozen" else "default")
+    opened = Adapted.open(made.folder)
+    assert (opened.trainer.label, opened.settings.iterations) == ("DAN", 12)
+    assert isinstance(opened.settings, Settings)
+    assert [row.step for row in opened.history] == list(range(1, 13))
+    assert f"<Adapted: DAN in {made.folder}, accuracy {made.accuracy:.4f}" in repr(opened)
+    names = {"adapt.json", "bank", WEIGHTS, "history.csv", "source-train.npz", "split.npz"}
+    names |= {"target.npz", *(["features"] if mode == "frozen" else [])}
+    assert {file.name for file in made.folder.iterdir()} == names
+
+
+@BOTH
+def test_every_method_takes_it(finished, mode):
+    made = finished[mode]
+    for name in methods.names():
+        method = methods.get(name)()
+        if method.uses_mixed:
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FitWarning)
+            method.fit(made.bank, source_features=made.source_features)
+        method.adapt(made.target.logits(), features=made.target.features)
+        assert np.isfinite(method.predict_proba(made.target.logits())).all(), name
+
+
+@BOTH
+def test_no_label_of_the_target_decides_anything(tmp_path, finished, mode):
+    target, expected = domains(N)[1], arrays_of(finished[mode].folder)
+    for name, labels in (("bare", None), ("wrong", np.roll(target.labels, 1))):
+        other = target.relabelled(labels, classes=CLASSES)
+        made = run(tmp_path / name, mode, target=other)
+        assert made.accuracy != finished[mode].accuracy
+        came = arrays_of(made.folder)
+        # The origin of a scores file names its labels.
+        apart = {"target.npz/labels", "target.npz/origin"}
+        assert came.keys() | apart == expected.keys() | apart
+        for array in expected.keys() - apart:
+            assert came[array] == expected[array], array
+
+
+@BOTH
+def test_the_held_out_half_of_the_target_is_never_trained_on(tmp_path, finished, mode):
+    """Another held-out half gives the same network; another seen half does not."""
+
+    def with_other(part):
+        images, labels = drawn(N, shift=0.7, seed=2)
+        rows = getattr(finished[mode].split, part)
+        images[rows] = 255 - images[rows]
+        target = as_image_set(images, labels=labels, classes=CLASSES)
+        made = run(tmp_path / part, mode, target=target)
+        return (made.folder / WEIGHTS).read_bytes()
+
+    before = (finished[mode].folder / WEIGHTS).read_bytes()
+    assert with_other("held_out") == before
+    assert with_other("seen") != before
+
+
+@BOTH
+def test_the_same_call_has_nothing_to_do_and_a_seed_is_a_result(tmp_path, finished, mode):
+    before = times(finished[mode].folder)
+    again = run(finished[mode].folder, mode)
+    assert again.finished_before
+    assert times(finished[mode].folder) == before
+    assert again.document == finished[mode].document
+    torch.manual_seed(5)
+    state = torch.get_rng_state()
+    same = run(tmp_path / "same", mode)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert arrays_of(same.folder) == arrays_of(finished[mode].folder)
+    other = run(tmp_path / "other", mode, seed=1)
+    assert (other.split.train != finished[mode].split.train).any()
+
+
+@pytest.mark.parametrize(
+    ("mode", "options", "message"),
+    [
+        ("frozen", {"seed": 7}, "training.seed was 0 and is 7"),
+        ("frozen", {"trainer": "mcc"}, 'another run: trainer was "dan" and is "mcc". Pass'),
+        ("frozen", {"changes": {**QUICK, "lr": 0.5}}, "training.settings.lr was 0.003 and is 0.5"),
+        ("frozen", {"severities": (1,)}, "severities was [1, 5] and is [1]"),
+        ("frozen", {"backbone": colour_model(key="v2")}, "inputs.source.fingerprint was"),
+        ("frozen", {"target": domains(N)[1].subset(np.arange(N)[::-1])}, "target.images was"),
+        ("network", {"backbone": one_layer(4)}, "training.inputs.backbone was"),
+        ("network", {"transform": "none"}, 'transform was "default" and is "none"'),
+    ],
+)
+def test_another_run_in_the_same_folder_raises(finished, mode, options, message):
+    before = times(finished[mode].folder)
+    with pytest.raises(FileError, match="holds another run") as raised:
+        run(finished[mode].folder, mode, **options)
+    assert message in str(raised.value)
+    assert times(finished[mode].folder) == before
+
+
+@BOTH
+def test_the_best_on_the_calibration_images_can_be_kept(tmp_path, mode):
+    made = run(tmp_path / "run", mode, select="source-validation")
+    best = max(row.source_validation for row in made.history)
+    assert made.bank.clean.summary().accuracy == pytest.approx(best)
+
+
+@BOTH
+def test_labels_that_come_later_judge_a_finished_run(tmp_path, mode):
+    target = domains(N)[1]
+    bare = target.relabelled(None, classes=CLASSES)
+    first = run(tmp_path / "run", mode, target=bare)
+    before = arrays_of(first.folder)
+    assert first.accuracy is None
+    again = run(tmp_path / "run", mode)
+    assert again.finished_before
+    held_out = target.labels[again.split.held_out]
+    np.testing.assert_array_equal(again.target.labels, held_out)
+    correct = again.target.values.argmax(axis=1) == held_out
+    assert again.accuracy == pytest.approx(correct.mean())
+    after = arrays_of(again.folder)
+    del after["target.npz/labels"]
+    assert after == before
+    gone = run(tmp_path / "run", mode, target=bare)
+    assert gone.accuracy is None
+    assert arrays_of(gone.folder) == before
+
+
+@pytest.mark.parametrize(
+    ("mode", "place", "number"),
+    [
+        ("frozen", "batch", 17),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                ("frozen", "model", 5),
+                ("frozen", "write", 1),
+                ("frozen", "write", 9),
+                ("frozen", "write", 15),
+                ("network", "batch", 17),
+                ("network", "write", 4),
+                ("network", "write", 9),
+            )
+        ),
+    ],
+)
+def test_a_killed_run_resumes_to_the_same_bytes(tmp_path, mode, place, number):
+    whole = adapted(tmp_path / "whole", mode).folder
+    folder = tmp_path / "run"
+    killed(folder, mode, place, number)
+    with pytest.raises(FileError, match="holds a run that is not finished"):
+        Adapted.open(folder)
+    made = adapted(folder, mode)
+    if place == "batch":
+        assert made.document["trained"]["resumed_at"] == 14
+    assert arrays_of(folder) == arrays_of(whole)
+    assert {file.name for file in folder.iterdir()} == {file.name for file in whole.iterdir()}
+
+
+def test_first_weights_of_the_heads_are_the_seeds(tmp_path, monkeypatch):
+    begun, train = [], run_module.train
+
+    def noting(objective, *rest, **options):
+        begun.append({name: one.clone() for name, one in objective.state_dict().items()})
+        return train(objective, *rest, **options)
+
+    monkeypatch.setattr(run_module, "train", noting)
+    few = {"changes": {**QUICK, "iterations": 2}, "severities": (5,), "seed": 4}
+    run(tmp_path / "frozen", "frozen", **few)
+    for name, seed in (("a", 4), ("b", 4), ("c", 5)):
+        run(tmp_path / name, "network", backbone="digits-cnn", **{**few, "seed": seed})
+    with seeded(4):
+        first = torch.nn.Linear(6, 5)
+    assert torch.equal(begun[0]["classifier.bottleneck.0.weight"], first.weight)
+    layer = "classifier.backbone.network.0.weight"
+    assert torch.equal(begun[1][layer], begun[2][layer])
+    assert not torch.equal(begun[1][layer], begun[3][layer])
+    with seeded(4):  # the backbone has other numbers than the heads
+        assert not torch.equal(begun[1][layer], torch.nn.Conv2d(3, 16, 5, bias=False).weight)
+
+
+def test_features_are_shared_between_runs_and_not_needed_after(tmp_path):
+    counting = Counting()
+    for trainer, seed in (("dan", 0), ("mcc", 1)):
+        options = {"trainer": trainer, "seed": seed, "features": tmp_path / "shared"}
+        run(tmp_path / trainer, "frozen", backbone=colour_model(counting), **options)
+        assert counting.seen == 4 * N  # the source clean and at two severities, the target
+    assert not (tmp_path / "dan" / "features").exists()
+    alone = Counting()
+    made = run(tmp_path / "alone", "frozen", backbone=colour_model(alone))
+    assert alone.seen == 2 * N + 3 * len(made.split.calibration)
+    shutil.rmtree(made.folder / "features")
+    assert run(made.folder, "frozen", backbone=colour_model(alone)).finished_before
+    assert alone.seen == 2 * N + 3 * len(made.split.calibration)
+    assert not (made.folder / "features").exists()
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    """Features of both domains, the source's at severities 1 and 5."""
+    folder = tmp_path_factory.mktemp("features")
+    source, target = domains(N)
+    return (
+        frozen_features(colour_model(), source, folder / "source", severities=(1, 5)),
+        frozen_features(colour_model(), target, folder / "target", severities=()),
+    )
+
+
+def test_with_features_no_backbone_is_made(tmp_path, pair, finished):
+    made = run(tmp_path / "run", "frozen", backbone="no such thing", features=pair)
+    for name, array in arrays_of(finished["frozen"].folder).items():
+        if name.startswith(("bank", "target", WEIGHTS)):
+            assert arrays_of(made.folder)[name] == array
+    bare = run(
+        tmp_path / "bare",
+        "frozen",
+        features=pair,
+        trainer="source-only",
+        changes={**QUICK, "bottleneck": 0},
+    )
+    np.testing.assert_array_equal(bare.source_features, pair[0].features()[bare.split.train])
+
+
+def test_features_of_something_else_raise(tmp_path, pair):
+    other = frozen_features(colour_model(key="v2"), domains(N)[1], tmp_path / "f", severities=())
+    turned = domains(N)[0].subset(np.arange(N)[::-1])
+    for options, message in (
+        ({"source": turned}, r"must hold features of the images of .* in another order"),
+        ({"features": (pair[0], pair[0])}, "it holds those of other images"),
+        ({"features": (pair[0], other)}, "must hold features of one backbone; they are of two"),
+        ({"corruption": "fog"}, "must be of the corruption fog; they are of pixelate"),
+    ):
+        with pytest.raises(InputError, match=message):
+            run(tmp_path / "run", "frozen", **{"features": pair, **options})
+    with pytest.raises(FileError, match="no features of pixelate at severity 3"):
+        run(tmp_path / "run", "frozen", features=pair, severities=(1, 3))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"backbone": None}, "backbone must name what gives the features"),
+        ({"trainer": "cdam"}, "no trainer is called 'cdam'. Did you mean 'cdan'"),
+        ({"recipe": "office"}, "DAN has no recipe 'office'"),
+        ({"severities": ()}, "severities must name at least one"),
+        ({"severities": (6,)}, "severity must be .* 5; got 6"),
+        ({"seed": -1}, "seed must be"),
+        ({"select": "best"}, "select must be"),
+        ({"transform": "none"}, "a frozen backbone sees none"),
+        ({"precision": "float8"}, "precision must be"),
+        ({"device": "abacus"}, "device must be one that torch has here"),
+        ({"workers": -1}, "workers must be"),
+        ({"features": "f", "frozen": False}, "features are those of a frozen backbone"),
+        ({"source": as_image_set(drawn(9)[0])}, "has no labels, and the source needs them"),
+    ],
+)
+def test_bad_input_raises_before_anything_is_done(tmp_path, options, message):
+    with pytest.raises((InputError, UnknownName), match=message):
+        run(tmp_path / "run", "frozen", **options)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("place", ["run", "run/more", "run/training"])
+def test_features_in_the_folder_of_the_run_raise(tmp_path, place):
+    with pytest.raises(InputError, match="must have a folder outside that of the run"):
+        run(tmp_path / "run", "frozen", features=tmp_path / place)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_with_something_else_is_left_alone(tmp_path):
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(FileError, match=r"holds 'letter\.txt' and is no run"):
+        run(tmp_path, "frozen")
+    with pytest.raises(FileError, match="is a file"):
+        run(tmp_path / "letter.txt", "frozen")
+    with pytest.raises(FileError, match=r"holds no run: there is no adapt\.json in it"):
+        Adapted.open(tmp_path)
+
+
+def test_the_same_images_as_source_and_target_are_warned_of(tmp_path):
+    source = domains(N)[0]
+    with pytest.warns(match="source and target are the same images"):
+        run(tmp_path / "run", "frozen", source=source, target=source)
+
+
+def test_images_are_the_same_from_memory_and_from_files(tmp_path, monkeypatch):
+    for name, (images, labels) in {"a": drawn(N, seed=1), "b": drawn(N, seed=2)}.items():
+        write_domain(tmp_path / name, images, labels)
+
+    def weights(folder, **options):
+        sets = {"source": tmp_path / "a", "target": tmp_path / "b", "transform": "none"}
+        made = run(tmp_path / folder, "network", **sets, **options)
+        return (made.folder / WEIGHTS).read_bytes()
+
+    kept = weights("kept")
+    monkeypatch.setattr("shiftcal.adaptation.feeds._MOST_IN_MEMORY", 0)
+    assert weights("read") == kept
+    assert weights("by-worker", workers=1) == kept
+    for file in (tmp_path / "b" / "ant").iterdir():
+        file.write_bytes(b"nothing")
+    with pytest.raises(FileError, match=r"b/ant/\d+\.png .* No image is left out of a training"):
+        weights("broken")
+
+
+def test_images_of_any_size_need_a_preprocessing_that_names_theirs(tmp_path):
+    free = torch.nn.Conv2d(3, 4, 3)
+    free.preprocessing = sc.models.Preprocessing()
+    with pytest.raises(InputError, match="'default' needs the size of images"):
+        run(tmp_path / "run", "network", backbone=free)
+    made = run(tmp_path / "run", "network", backbone=free, transform="none")
+    assert made.target.values.shape[1] == 3
+
+
+def test_a_named_backbone_is_rebuilt_from_its_name_and_a_module_must_be_passed(tmp_path, finished):
+    made = run(tmp_path / "run", "network", backbone="digits-cnn")
+    assert made.document["recipe"] == "digits"
+    scored = sc.score(Adapted.open(made.folder).model(), domains(N)[1].subset(made.split.held_out))
+    np.testing.assert_allclose(scored.values, made.target.values, rtol=1e-4, atol=1e-5)
+    with pytest.raises(InputError, match="does not say how its model is made"):
+        finished["network"].model()
+    with pytest.raises(FileError, match="does not hold the weights of the network of"):
+        finished["network"].model(torch.nn.Sequential(OneLayer(), torch.nn.Conv2d(8, 8, 1)))
+
+
+def test_the_model_of_frozen_features_takes_images(tmp_path):
+    (tmp_path / "net.onnx").write_bytes(mean_colour_onnx(["n", 3, 16, 16]))
+    made = run(tmp_path / "run", "frozen", backbone=f"{tmp_path / 'net.onnx'}?features_from=x")
+    model = Adapted.open(made.folder).model()
+    assert model.classes == CLASSES
+    assert model.fingerprint == made.bank.origin["model"]["fingerprint"]
+    scored = sc.score(model, domains(N)[1].subset(made.split.held_out))
+    np.testing.assert_allclose(scored.values, made.target.values, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(scored.features, made.target.features, rtol=1e-4, atol=1e-5)
+    (tmp_path / "other.onnx").write_bytes(mean_colour_onnx(["n", 3, None, None]))
+    with pytest.raises(InputError, match="was made with another backbone"):
+        made.model(f"{tmp_path / 'other.onnx'}?features_from=x")
+
+
+def changed(adapted, **entries):
+    file = adapted.folder / "adapt.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **entries}))
+    return Adapted.open(adapted.folder)
+
+
+@pytest.mark.parametrize(
+    ("spec", "frozen"),
+    [
+        ("python:os:system?features_from=x", True),
+        ("torchscript:net.pt", True),
+        ("timm:resnet18", True),
+        ("timm:resnet18", False),
+        ("resnet50", True),  # downloaded; trained whole, its weights are in the run
+    ],
+)
+def test_a_stored_backbone_that_would_run_code_must_be_named_by_the_user(copied, spec, frozen):
+    backbone = {**copied.document["backbone"], "spec": spec}
+    with pytest.raises(InputError, match=r"may run code or contact a host.*adapted\.model\('"):
+        changed(copied, backbone=backbone, frozen=frozen).model()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", r"adapt\.json is not a run, or it is damaged: not JSON"),
+        ("[]", "does not describe a run"),
+        ('{"format": "shiftcal-adapted", "version": 99}', "format version 99"),
+    ],
+)
+def test_a_damaged_document_raises(copied, content, message):
+    (copied.folder / "adapt.json").write_text(content)
+    with pytest.raises(FileError, match=message):
+        Adapted.open(copied.folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "entries", "message"),
+    [
+        ("settings", {"settings": {"iterations": 5, "speed": 3}}, "settings: .*'speed'"),
+        ("settings", {"settings": {"iterations": -5}}, "settings: iterations must be"),
+        ("settings", {"settings": None}, "settings: "),
+        ("trainer", {"options": {"strength": 2}}, "trainer and options: .*'strength'"),
+        ("accuracy", {"accuracy": {}}, "accuracy: 'target'"),
+    ],
+)
+def test_damaged_entries_raise(copied, name, entries, message):
+    with pytest.raises(FileError, match=rf"adapt\.json is damaged, .* in its {message}"):
+        getattr(changed(copied, **entries), name)
+
+
+def test_damaged_files_raise_with_their_name(copied):
+    with pytest.raises(UnknownName, match="no trainer is called 'from-the-future'"):
+        _ = changed(copied, trainer="from-the-future").trainer
+    copied = changed(
+        copied, trainer="dan", settings={**copied.document["settings"], "bottleneck": 6}
+    )
+    with pytest.raises(FileError, match="does not hold the weights of the network of"):
+        copied.classifier()
+    for name, get in (
+        (WEIGHTS, copied.classifier),
+        ("split.npz", lambda: copied.split),
+        ("target.npz", lambda: run(copied.folder, "frozen", target=domains(N)[1].relabelled(None))),
+    ):
+        file = copied.folder / name
+        for content in (file.read_bytes()[:100], b"nothing", b""):
+            file.write_bytes(content)
+            with pytest.raises(FileError, match=name):
+                get()
+    np.savez(copied.folder / "split.npz", train=np.arange(3))
+    with pytest.raises(FileError, match=r"split\.npz"):
+        _ = copied.split
+
+
+@pytest.fixture
+def diverging(monkeypatch):
+    """From a step on the loss is NaN; ``None`` is never."""
+    transfer = DAN.transfer
+
+    def from_step(first):
+        def wrong(self, source, target, extra, step):
+            loss = transfer(self, source, target, extra, step)
+            return loss if first is None or step < first else loss * float("nan")
+
+        monkeypatch.setattr(DAN, "transfer", wrong)
+
+    return from_step
+
+
+@BOTH
+def test_the_last_checkpoint_of_a_diverged_training_is_available(tmp_path, diverging, mode):
+    options = {"checkpoint_every": 5, "changes": {**QUICK, "iterations": 30}}
+    ten = {**options, "changes": {**QUICK, "iterations": 10}}
+    whole = run(tmp_path / "whole", mode, **ten)
+    with pytest.raises(FileError, match="holds no training that diverged"):
+        last_checkpoint(whole.folder)
+    diverging(12)
+    with pytest.raises(FitError, match="step 13 of 30"):
+        run(tmp_path / "run", mode, **options)
+    with pytest.raises(FileError, match=r"diverged: in step 13.*last_checkpoint"):
+        Adapted.open(tmp_path / "run")
+    module = None if mode == "frozen" else one_layer()
+    found = last_checkpoint(tmp_path / "run", module)
+    assert not found.training
+    expected = whole.classifier(module).state_dict()
+    assert found.state_dict().keys() == expected.keys()
+    assert all(torch.equal(found.state_dict()[name], expected[name]) for name in expected)
+    if mode == "network":
+        with pytest.raises(InputError, match="does not say how its model is made"):
+            last_checkpoint(tmp_path / "run")
+    file = tmp_path / "run" / "training" / "checkpoint.safetensors"
+    content = file.read_bytes()
+    file.write_bytes(content[:-5])
+    with pytest.raises(FileError, match=r"checkpoint\.safetensors"):
+        last_checkpoint(tmp_path / "run", module)
+    file.write_bytes(content)
+    diverging(None)
+    made = run(tmp_path / "run", mode, **options)
+    assert made.document["trained"]["resumed_at"] == 10
+    assert Adapted.open(tmp_path / "run").document == made.document
+
+
+def test_without_a_checkpoint_that_is_reported(tmp_path, diverging):
+    diverging(2)
+    with pytest.raises(FitError, match="no checkpoint yet"):
+        run(tmp_path / "run", "frozen")
+    with pytest.raises(FileError, match="There was no checkpoint yet"):
+        Adapted.open(tmp_path / "run")
+    with pytest.raises(FileError, match="holds no checkpoint: the training diverged"):
+        last_checkpoint(tmp_path / "run")
+
+
+def test_the_parts_of_a_task_are_the_papers_and_come_from_the_seed():
+    source, target = domains(50)
+    task = Task(source, target)
+    parts = task.split(3)
+    assert [len(part) for part in vars(parts).values()] == [40, 10, 25, 25]
+    for first, second in ((parts.train, parts.calibration), (parts.seen, parts.held_out)):
+        np.testing.assert_array_equal(np.sort(np.concatenate([first, second])), np.arange(50))
+    np.testing.assert_array_equal(parts.train, source_split(source.labels, seed=3)[0])
+    np.testing.assert_array_equal(parts.seen, target_split(50, seed=3)[0])
+    bare = Task(source, target.relabelled(None))
+    assert (bare.classes, bare.n_classes) == (CLASSES, 3)
+    for name, part in vars(parts).items():
+        np.testing.assert_array_equal(part, getattr(bare.split(3), name))
+
+
+IMAGES, LABELS = drawn(30)
+SOURCE = as_image_set(IMAGES, labels=LABELS, classes=CLASSES)
+UNNAMED = as_image_set(IMAGES, labels=LABELS)
+
+
+def named(classes):
+    return as_image_set(IMAGES, labels=LABELS, classes=classes)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Task(as_image_set(IMAGES), SOURCE), "has no labels"),
+        (lambda: Task(SOURCE, named(("ant", "cat", "bee"))), "they differ from class 1 on"),
+        (lambda: Task(SOURCE, named(("ant", "bee", "dog"))), "lacks 'cat', it has also 'dog'"),
+        (
+            lambda: Task(UNNAMED, as_image_set(IMAGES, labels=LABELS + 3)),
+            r"labels of .* must be from 0 to 2, .* got 5",
+        ),
+        (
+            lambda: Task(as_image_set(IMAGES, labels=0 * LABELS), as_image_set(IMAGES)),
+            "two classes",
+        ),
+        (lambda: Task(SOURCE.subset([0, 1]), SOURCE).split(), "at least 3 images.*it has 2"),
+        (lambda: Task(SOURCE, SOURCE.subset([0])).split(), "at least 2 images.*it has 1"),
+    ],
+)
+def test_tasks_that_cannot_be_raise(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def class_folders(root, name):
+    """A small copy of a data set; its source and target."""
+    sets = {"office-home": ("Art", "Real World"), "visda2017": ("train", "validation")}
+    write_images(root / "names" / "Art" / "Mug", draw_images(1), ["a.png"])
+    write_images(root / "names" / "train" / "bus", draw_images(1), ["a.png"])
+    classes = datasets.load(name, root / "names", domain=sets[name][0]).classes
+    each = 3 if name == "office-home" else 8
+    for number, domain in enumerate(sets[name]):
+        files = [f"{label}/{i:05d}.png" for label in classes for i in range(each)]
+        images = draw_images(len(files), 20, 24, seed=number)
+        write_images(root / domain, images, files)
+        if name == "visda2017":
+            lines = [f"{file} {i // each}" for i, file in enumerate(files)]
+            (root / domain / "image_list.txt").write_text("\n".join(lines))
+    return [f"{name}:{root}?domain={domain}" for domain in sets[name]], each * len(classes)
+
+
+@pytest.mark.slow
+@BOTH
+@pytest.mark.parametrize(
+    ("name", "recipe"), [("office-home", "office-home"), ("visda2017", "visda")]
+)
+def test_published_layouts_run_end_to_end(tmp_path, name, recipe, mode):
+    (source, target), n = class_folders(tmp_path, name)
+    made = run(tmp_path / "run", mode, source=source, target=target, recipe=recipe, trainer="cdan")
+    assert made.bank.n_classes == (65 if name == "office-home" else 12)
+    assert len(made.source_features) == round(0.8 * n)
+    assert made.target.n == n // 2
+    if mode == "network":
+        transform = made.document["identity"]["training"]["inputs"]["transform"]
+        assert transform == ("default" if name == "office-home" else "center-crop")
+
+
+@pytest.mark.slow
+def test_a_resnet_is_trained_and_rebuilt_by_its_name(tmp_path, monkeypatch):
+    pytest.importorskip("torchvision")
+    # The published weights would have to be downloaded.
+    monkeypatch.setattr(run_module, "make_backbone", partial(make_backbone, pretrained=False))
+    changes = {"iterations": 2, "batch_size": 2}
+    made = run(tmp_path / "run", "network", backbone="resnet50", changes=changes, severities=(5,))
+    monkeypatch.undo()
+    assert made.document["backbone"]["n_features"] == 2048
+    scored = sc.score(made.model(), domains(N)[1].subset(made.split.held_out))
+    np.testing.assert_allclose(scored.values, made.target.values, rtol=1e-3, atol=1e-4)

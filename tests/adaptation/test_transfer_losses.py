@@ -1,0 +1,333 @@
+"""Every loss against a brute-force one in numpy: values, and gradients by central differences."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.special
+import scipy.stats
+import torch
+from numeric_gradient import numeric_gradient
+from sklearn.metrics import log_loss
+from sklearn.metrics.pairwise import rbf_kernel
+
+from shiftcal.adaptation.losses import (
+    ALPHAS,
+    class_confusion,
+    domain_loss,
+    entropy_weights,
+    jmmd,
+    margin_disparity,
+    mk_mmd,
+    multi_gaussian,
+    outer,
+    reverse,
+    squared_distances,
+    stepwise_norm,
+    warm_start,
+)
+from shiftcal.errors import InputError
+
+BOTH = pytest.mark.parametrize("linear", [True, False], ids=["linear", "quadratic"])
+
+
+def draw(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def mean_distance(x):
+    return ((x[:, None] - x[None]) ** 2).sum(-1).mean()
+
+
+def discrepancy(x, kernel, *, linear):
+    """Over pairs of rows ``i, j`` of the source, then the target, with ``kernel(i, j)``."""
+    b = len(x) // 2
+    value = 2 / (b - 1)
+    for i in range(b):
+        if linear:
+            j = (i + 1) % b
+            value += (kernel(i, j) + kernel(b + i, b + j)) / b
+            value -= (kernel(i, b + j) + kernel(j, b + i)) / b
+            continue
+        for j in range(b):
+            if i != j:
+                value += (kernel(i, j) + kernel(b + i, b + j)) / (b * (b - 1))
+            value -= 2 * kernel(i, b + j) / b**2
+    return value
+
+
+def mmd_by_loops(x, held, *, linear, alphas=ALPHAS, outputs=None, sigma=0.92):
+    """Of rows of both domains; the kernels' widths are those of ``held``."""
+    mean = mean_distance(held)
+
+    def kernel(i, j):
+        far = ((x[i] - x[j]) ** 2).sum()
+        value = sum(np.exp(-far / (2 * alpha * mean)) for alpha in alphas)
+        if outputs is not None:
+            value *= np.exp(-((outputs[i] - outputs[j]) ** 2).sum() / (2 * sigma**2))
+        return value
+
+    return discrepancy(x, kernel, linear=linear)
+
+
+def confusion_by_matrix(z, held, temperature=2.5):
+    """As in the paper; the weights are those of ``held``."""
+    p = scipy.special.softmax(z / temperature, axis=1)
+    entropy = scipy.stats.entropy(scipy.special.softmax(held / temperature, axis=1), axis=1)
+    confusion = p.T @ np.diag(1 + np.exp(-entropy)) @ p
+    confusion /= confusion.sum(axis=1, keepdims=True)
+    return (confusion.sum() - np.trace(confusion)) / z.shape[1]
+
+
+def norm_by_loops(f, held, delta=0.3):
+    pairs = zip(f, held, strict=True)
+    each = [(np.linalg.norm(row) - (np.linalg.norm(old) + delta)) ** 2 for row, old in pairs]
+    return sum(each) / len(f) * 2
+
+
+MAIN = draw(2, 6, 4, seed=7)
+
+
+def margin_by_loops(adversarial, held):
+    ours, theirs = scipy.special.softmax(adversarial.reshape(2, 6, 4), axis=2)
+    agreed = [math.log(p[np.argmax(main)]) for p, main in zip(ours, MAIN[0], strict=True)]
+    left = [math.log(1 - p[np.argmax(m)] + 1e-6) for p, m in zip(theirs, MAIN[1], strict=True)]
+    return -4 * sum(agreed) / 6 - sum(left) / 6
+
+
+def domain_by_loops(z, held):
+    n = len(z) // 2
+    of_source = sum(math.log1p(math.exp(-x)) for x in z[:n, 0])
+    return (of_source + sum(math.log1p(math.exp(x)) for x in z[n:, 0])) / (2 * n)
+
+
+OUTPUTS = scipy.special.softmax(2 * draw(12, 4, seed=3), axis=1)
+
+
+def of_outputs(y, held):
+    return mmd_by_loops(FEATURES, FEATURES, linear=False, outputs=y)
+
+
+FEATURES = draw(12, 3, seed=4) + np.repeat([[0.0], [0.7]], 6, axis=0)
+
+# name -> loss of one tensor, the same in numpy, where it is looked at
+CASES = {
+    "mk_mmd": (
+        lambda x: mk_mmd(*x.chunk(2)),
+        lambda x, held: mmd_by_loops(x, held, linear=True),
+        FEATURES,
+    ),
+    "mk_mmd, quadratic": (
+        lambda x: mk_mmd(*x.chunk(2), linear=False, alphas=(0.2, 3.0)),
+        lambda x, held: mmd_by_loops(x, held, linear=False, alphas=(0.2, 3.0)),
+        FEATURES,
+    ),
+    "jmmd, features": (
+        lambda x: jmmd(x, torch.from_numpy(OUTPUTS)),
+        lambda x, held: mmd_by_loops(x, held, linear=False, outputs=OUTPUTS),
+        FEATURES,
+    ),
+    "jmmd, linear": (
+        lambda x: jmmd(x, torch.from_numpy(OUTPUTS), linear=True, sigma=0.3),
+        lambda x, held: mmd_by_loops(x, held, linear=True, outputs=OUTPUTS, sigma=0.3),
+        FEATURES,
+    ),
+    "jmmd, outputs": (lambda y: jmmd(torch.from_numpy(FEATURES), y), of_outputs, OUTPUTS),
+    "class_confusion": (class_confusion, confusion_by_matrix, 3 * draw(6, 4)),
+    "class_confusion, T=1": (
+        lambda z: class_confusion(z, 1.0),
+        lambda z, held: confusion_by_matrix(z, held, 1.0),
+        3 * draw(5, 3),
+    ),
+    "margin_disparity": (
+        lambda a: margin_disparity(
+            torch.from_numpy(MAIN[0]), a[:6], torch.from_numpy(MAIN[1]), a[6:]
+        ),
+        margin_by_loops,
+        2 * draw(12, 4),
+    ),
+    "stepwise_norm": (lambda f: stepwise_norm(f, delta=0.3, domains=2), norm_by_loops, FEATURES),
+    "domain_loss": (lambda z: domain_loss(*z.chunk(2)), domain_by_loops, draw(8, 1)),
+}
+EVERY = pytest.mark.parametrize("case", CASES)
+
+
+@EVERY
+def test_the_value_is_that_of_brute_force(case):
+    loss, oracle, x = CASES[case]
+    value = loss(torch.from_numpy(x))
+    assert value.shape == ()
+    assert value.item() == pytest.approx(oracle(x, x), rel=1e-12)
+
+
+@EVERY
+def test_the_gradient_is_that_of_central_differences(case):
+    loss, oracle, x = CASES[case]
+    inputs = torch.tensor(x, requires_grad=True)
+    (3 * loss(inputs)).backward()
+    # Central differences with steps of 1e-5 are good to about 1e-10.
+    expected = numeric_gradient(lambda at: 3 * oracle(at, x), x)
+    np.testing.assert_allclose(inputs.grad, expected, atol=2e-9)
+
+
+@EVERY
+def test_float32_is_good_to_its_digits(case):
+    loss, _, x = CASES[case]
+    if case.startswith(("jmmd", "margin")):
+        pytest.skip("the other tensor is float64")
+    wide = torch.tensor(x, requires_grad=True)
+    narrow = torch.tensor(x, dtype=torch.float32, requires_grad=True)
+    found, expected = loss(narrow), loss(wide)
+    assert found.dtype == torch.float32
+    assert found.item() == pytest.approx(expected.item(), abs=5e-6)
+    found.backward()
+    expected.backward()
+    largest = wide.grad.abs().max()
+    np.testing.assert_allclose(narrow.grad, wide.grad, atol=float(3e-5 * largest))
+
+
+@EVERY
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_as_good_as_its_inputs(case, dtype):
+    loss, _, x = CASES[case]
+    half = torch.tensor(x, dtype=dtype, requires_grad=True)
+    value = loss(half)
+    assert value.item() == pytest.approx(loss(half.detach().double()).item(), rel=2e-2, abs=1e-2)
+    value.backward()
+    assert half.grad.dtype == dtype
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside = loss(torch.from_numpy(x)).item()
+    assert inside == pytest.approx(loss(torch.from_numpy(x)).item(), rel=1e-6)
+
+
+@EVERY
+def test_nan_comes_out_as_nan_and_inputs_are_unchanged(case):
+    loss, _, x = CASES[case]
+    inputs = torch.tensor(x, requires_grad=True)
+    loss(inputs).backward()
+    np.testing.assert_array_equal(inputs.detach(), x)
+    broken = x.copy()
+    broken[1, 0] = np.nan
+    assert not torch.isfinite(loss(torch.from_numpy(broken)))
+
+
+def test_kernels_are_those_of_scikit_learn():
+    x = draw(20, 4)
+    mean = 2 * x.var(axis=0).sum()
+    expected = sum(rbf_kernel(x, gamma=1 / (2 * alpha * mean)) for alpha in ALPHAS)
+    np.testing.assert_allclose(multi_gaussian(torch.from_numpy(x)), expected, rtol=1e-12)
+    assert torch.autograd.gradcheck(squared_distances, torch.from_numpy(x[:4]).requires_grad_())
+
+
+@BOTH
+def test_discrepancies_do_not_depend_on_units_origin_or_rotation(linear):
+    turn, _ = np.linalg.qr(draw(3, 3, seed=5))
+    ours, theirs = torch.from_numpy(FEATURES).chunk(2)
+    moved = torch.from_numpy(100 * FEATURES @ turn - 40).chunk(2)
+    expected = mk_mmd(ours, theirs, linear=linear).item()
+    assert mk_mmd(*moved, linear=linear).item() == pytest.approx(expected, rel=1e-10)
+    assert mk_mmd(theirs, ours, linear=linear).item() == pytest.approx(expected, rel=1e-13)
+
+
+@BOTH
+@pytest.mark.parametrize("value", [0.0, 3.7, 1e-25, 1e4])
+def test_equal_rows_give_the_offset_and_no_gradient(linear, value):
+    s, t = (torch.full((4, 5), value, requires_grad=True) for _ in range(2))
+    loss = mk_mmd(s, t, linear=linear)
+    loss.backward()
+    assert loss.item() == pytest.approx(2 / 3, rel=1e-6)
+    assert not s.grad.any()
+    assert not t.grad.any()
+
+
+@BOTH
+def test_of_one_distribution_the_mean_is_the_offset(linear):
+    rng = np.random.default_rng(11)
+    values = [
+        mk_mmd(*torch.from_numpy(rng.standard_normal((2, 6, 4))), linear=linear).item()
+        for _ in range(400)
+    ]
+    # Rows are exchangeable, so the estimates less the offset have mean 0; four standard errors.
+    assert np.mean(values) == pytest.approx(2 / 5, abs=4 * np.std(values) / 20)
+
+
+def test_jmmd_sees_a_shift_of_the_joint_distribution_that_no_layer_alone_shows():
+    side = np.repeat([-1.0, 1.0], 20)
+    f = np.concatenate([side, side])[:, None] + 0.1 * draw(80, 1)
+    p = np.eye(2)[(side > 0).astype(int)]
+    same = jmmd(torch.from_numpy(f), torch.from_numpy(np.concatenate([p, p])))
+    crossed = jmmd(torch.from_numpy(f), torch.from_numpy(np.concatenate([p, 1 - p])))
+    assert abs(same.item() - 2 / 39) < 0.2
+    assert crossed.item() > 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: mk_mmd(torch.zeros(1, 3), torch.zeros(1, 3)), "at least 2; got 1"),
+        (lambda: mk_mmd(torch.zeros(4, 3), torch.zeros(5, 3)), r"got \(4, 3\) and \(5, 3\)"),
+        (lambda: jmmd(torch.zeros(2, 3), torch.zeros(2, 3)), "at least 2; got 1"),
+        (lambda: jmmd(torch.zeros(8, 3), torch.zeros(7, 3)), "got 8 and 7 rows"),
+        (lambda: jmmd(torch.zeros(7, 3), torch.zeros(7, 3)), "got 7 and 7 rows"),
+    ],
+)
+def test_batches_that_cannot_be_compared_raise(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_class_confusion_at_its_limits():
+    confident = torch.tensor(1e4 * np.eye(3)[[0, 1, 2, 2, 0]], requires_grad=True)
+    loss = class_confusion(confident)
+    loss.backward()
+    assert loss.item() == 0
+    assert not confident.grad.any()
+    assert class_confusion(torch.full((4, 5), 2.0)).item() == pytest.approx(1 - 1 / 5)
+    # A class that no row gives any probability.
+    absent = torch.tensor([[0.0, 0.0, -1e6]] * 4, requires_grad=True)
+    class_confusion(absent).backward()
+    assert torch.isfinite(absent.grad).all()
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-42, 1e-25])
+def test_rows_of_no_length_get_finite_gradients(value):
+    features = torch.full((3, 4), value, requires_grad=True)
+    loss = stepwise_norm(features)
+    loss.backward()
+    assert loss.item() == 1
+    assert torch.isfinite(features.grad).all()
+
+
+def test_outer_products_and_entropy_weights_are_those_of_numpy_and_scipy():
+    p, f = torch.from_numpy(scipy.special.softmax(draw(5, 3), axis=1)), torch.from_numpy(draw(5, 4))
+    expected = [np.outer(a, b).ravel() for a, b in zip(p.numpy(), f.numpy(), strict=True)]
+    np.testing.assert_allclose(outer(p, f), expected, rtol=1e-15)
+    weights = 1 + np.exp(-scipy.stats.entropy(p.numpy(), axis=1))
+    np.testing.assert_allclose(entropy_weights(p), weights / weights.mean(), rtol=1e-13)
+    assert not entropy_weights(p.requires_grad_()).requires_grad
+
+
+def test_the_domain_loss_with_weights_is_that_of_scikit_learn():
+    s, t = draw(6), draw(6, seed=1)
+    weights = entropy_weights(torch.from_numpy(scipy.special.softmax(draw(12, 3), axis=1)))
+    z = scipy.special.expit(np.concatenate([s, t]))
+    expected = log_loss([1] * 6 + [0] * 6, z, sample_weight=weights.numpy())
+    found = domain_loss(torch.from_numpy(s), torch.from_numpy(t), weights)
+    assert found.item() == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("coefficient", [0.0, 0.1, 2.5])
+def test_reversal_multiplies_the_gradient(coefficient):
+    x = torch.tensor([1.0, -2.0, 3.0], dtype=torch.float64, requires_grad=True)
+    (reverse(x, coefficient) ** 2).sum().backward()
+    np.testing.assert_allclose(x.grad, -coefficient * 2 * x.detach(), rtol=1e-15)
+
+
+@pytest.mark.parametrize("step", [0, 17, 1000, 10**7])
+@pytest.mark.parametrize(("lo", "hi", "alpha", "n"), [(0, 1, 1, 1000), (0.1, 0.7, 10, 300)])
+def test_the_warm_start_is_the_logistic_schedule(step, lo, hi, alpha, n):
+    expected = 2 * (hi - lo) / (1 + math.exp(-alpha * step / n)) - (hi - lo) + lo
+    found = warm_start(step, lo=lo, hi=hi, alpha=alpha, max_iters=n)
+    assert found == pytest.approx(expected, rel=1e-13, abs=1e-15)

@@ -1,0 +1,160 @@
+"""Mistakes that new users make: every message says what is wrong and what to do instead."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx_resnet import mean_colour_onnx
+from stored_images import draw_images, write_images
+
+MISTAKES = {
+    "compare nofile.npz": "nofile.npz does not exist.",
+    "report nofile.npz target.npz -o r.html": "nofile.npz does not exist.",
+    "compare cleen.npz target.npz": "cleen.npz does not exist. Did you mean 'clean.npz'?",
+    "apply bank target.npz -o o.npz": "first: shiftcal fit --method sac --bank bank -o sac.json",
+    "apply bank target.npz": "first: shiftcal fit --method sac --bank bank -o sac.json",
+    "calibrate": "no such command 'calibrate'. Did you mean 'fit' or 'apply'?",
+    "predict x.npz": "Did you mean 'apply'?",
+    "adapt": "Did you mean 'train'?",
+    "evalute": "Did you mean 'evaluate'?",
+    "data lst": "no such command 'lst'. Did you mean 'list'?",
+    "zzz": "no such command 'zzz'. There are: demo, corrupt, ",
+    "fit --method temperature -o o.json clean.npz": "Did you mean 'ts'?",
+    "fit --method temperature_scaling -o o.json clean.npz": "Did you mean 'ts'?",
+    "fit --method sac --map ts -o o.json clean.npz": "Did you mean 'temperature'?",
+    "fit --method uncalibrated -o o.json clean.npz": "Did you mean 'vanilla'?",
+}
+
+
+@pytest.mark.parametrize("line", MISTAKES)
+def test_a_mistake_is_answered_with_what_to_do(files, refused, line):
+    (files / "bank").mkdir()
+    assert MISTAKES[line] in refused(line)
+
+
+IMAGES = draw_images(18, 16, 16, seed=30) // 2
+IMAGES[np.arange(18), ..., np.arange(18) // 6] += 100
+NAMES = [f"{('ant', 'bee', 'cat')[i // 6]}/{i:02d}.png" for i in range(18)]
+BANK = "--model net.onnx --batch-size 6 --severity 1"
+
+
+@pytest.fixture
+def images(tmp_path, monkeypatch):
+    """A network of three classes, images in class folders, an array of them and labels."""
+    (tmp_path / "net.onnx").write_bytes(mean_colour_onnx(["n", 3, 16, 16]))
+    write_images(tmp_path / "images", IMAGES, NAMES)
+    (tmp_path / "images" / "cat" / "99.png").write_bytes(b"no image")  # left out
+    np.save(tmp_path / "images.npy", IMAGES)
+    np.save(tmp_path / "other.npy", np.arange(18) % 3)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SHIFTCAL_CACHE", raising=False)
+    return tmp_path
+
+
+# Classes that do not fit the bank, and what is said.
+WRONG_CLASSES = {
+    "cat,bee,ant": "bank with classes 3 (ant, bee, cat), now they are 3 (cat, bee, ant). Give the "
+    "same --classes to add to it; --relabel",
+    "ant,bee,cat,dog": "a bank of 3 classes, so --classes (classes=...) must name 3; got 4 (ant,",
+    "ant,bee,fox": "which is not among the model's, 3 classes (ant, bee, fox). Leave it out, or "
+    "name the model's classes as the images do (classes=..., on the command line --classes).",
+}
+
+
+@pytest.mark.parametrize("classes", WRONG_CLASSES)
+def test_wrong_classes_for_a_bank_that_is_there_are_named(images, shiftcal, classes):
+    made = shiftcal("bank", BANK, "--images images --skip-bad --classes ant,bee,cat -o bank")
+    assert made.status == 0
+    done = shiftcal("bank", BANK, "--images images --skip-bad -o bank --classes", classes)
+    assert done.status == 2
+    assert WRONG_CLASSES[classes] in done.err
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("--images images --classes cat,bee,ant", "--images images --classes ant,bee,cat"),
+        ("--images images.npy --labels other.npy", "--images images.npy --labels other.npy"),
+        (
+            "--images images.npy --labels other.npy",
+            "--images images.npy --labels zero.npy --classes ant,bee,cat",
+        ),
+    ],
+)
+def test_a_bank_is_relabelled_as_if_made_anew_and_nothing_is_scored(
+    images, shiftcal, shiftcal_json, before, after
+):
+    np.save("zero.npy", np.arange(18) // 6)
+    assert shiftcal("bank", BANK, before, "--skip-bad -o bank").status == 0
+    assert shiftcal("bank", BANK, after, "--skip-bad -o wanted").status == 0
+    if before != after:
+        assert "--relabel" in shiftcal("bank", BANK, after, "--skip-bad -o bank").err
+    told = shiftcal_json("bank", BANK, after, "--skip-bad --relabel -o bank")
+    assert (told["images_scored"], told["sets_added"]) == (0, 0)
+    made, wanted = (
+        {file.name: file.read_bytes() for file in Path(name).iterdir()}
+        for name in ("bank", "wanted")
+    )
+    assert made == wanted
+
+
+def test_files_of_torch_that_are_not_torchscript_are_named_for_what_they_are(images, refused):
+    torch = pytest.importorskip("torch")
+
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(768, 3))
+    torch.save(net, "net.pt")
+    torch.save(net, "old.pt", _use_new_zipfile_serialization=False)
+    torch.save(net.state_dict(), "state.pt")
+    torch.save({"state_dict": net.state_dict(), "epoch": 3}, "checkpoint.pt")
+    Path("text.pt").write_text("hello")
+    (images / "not_read.py").write_text("import torch\ndef net():\n    return torch.nn.ReLU()\n")
+    for file in ("net.pt", "old.pt"):
+        reason = refused(f"bank --images images -o bank --model {file}")
+        assert "holds a pickled module (torch.save(net)), which is never unpickled" in reason
+        assert "torch.jit.save" in reason
+        reason = refused(f"bank --images images -o bank --model torch:not_read:net?weights={file}")
+        assert "is a pickled module" in reason
+    for file in ("state.pt", "checkpoint.pt"):
+        reason = refused(f"bank --images images -o bank --model {file}")
+        assert f"weights without code (torch.save(net.state_dict())). Use --model 'torch:module:" \
+            f"factory?weights={file}'" in reason  # fmt: skip
+    assert "torch.jit.save" in refused("bank --images images -o bank --model text.pt")
+
+
+def test_a_text_model_of_hugging_face_is_answered_with_from_inputs(images, shiftcal):
+    transformers = pytest.importorskip("transformers")
+    sizes = dict.fromkeys(
+        ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"), 2
+    )
+    config = transformers.BertConfig(vocab_size=20, **sizes)
+    transformers.BertForSequenceClassification(config).save_pretrained("text")
+    done = shiftcal("bank --images images -o bank --model hf:text")
+    assert done.status == 2
+    assert "must be an image classifier; it is a BertForSequenceClassification" in done.err
+    assert "SurrogateBank.from_inputs(" in done.err
+
+
+def test_doctor_names_the_folder_that_has_the_compiled_kernels(files, shiftcal_json):
+    # A process of its own: numba reads the variable when it is imported.
+    code = (
+        "import numpy as np; import shiftcal as s; from shiftcal.cli.main import run\n"
+        "s.ece(np.array([.5, .6]), np.array([True, False]))\n"
+        "s.corrupt(np.zeros((1, 32, 32, 3), np.uint8), 'pixelate', severity=1)\n"
+        "raise SystemExit(run(['doctor', '--json']))"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(files / "kernels")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert f'"kernels": "{files / "kernels"}"' in done.stdout, done.stderr
+    assert list((files / "kernels").rglob("*.nbi"))
+    # Without the variable they lie beside the sources, in one folder for each of theirs.
+    path = Path(shiftcal_json("doctor")["program"]["kernels"])
+    import shiftcal
+
+    assert path == Path(shiftcal.__file__).parent

@@ -1,0 +1,212 @@
+"""``shiftcal train``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx_resnet import mean_colour_onnx
+from two_domains import CLASSES, drawn, write_domain
+
+from shiftcal.adaptation import Adapted, names
+from shiftcal.models.pytorch import torch_threads as cpu_threads
+
+N = 60
+IMAGES = "--source photos --target sketches --backbone net.onnx?features_from=x --frozen"
+FEW = (
+    "warning: 30 target images are held out: with fewer than 100 the accuracy and calibration "
+    "errors on them are mostly chance. Use more, if there are any.\n"
+)
+QUICK = "--set iterations=20 --set batch_size=8 --set bottleneck=6 --severity 1,5"
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    with cpu_threads(1):
+        yield
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Two domains in class folders, one of them without labels too, and a backbone."""
+    folder = tmp_path_factory.mktemp("domains")
+    write_domain(folder / "photos", *drawn(N, seed=1))
+    images, labels = drawn(N, shift=0.7, seed=2)
+    write_domain(folder / "sketches", images, labels)
+    np.save(folder / "bare.npy", images)
+    (folder / "net.onnx").write_bytes(mean_colour_onnx(["n", 3, 16, 16]))
+    return folder
+
+
+@pytest.fixture
+def folder(made, tmp_path, monkeypatch):
+    """The same in a folder of the test's own, which is the current one."""
+    for each in made.iterdir():
+        (tmp_path / each.name).symlink_to(each)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_run_says_what_came_and_what_is_next(folder, shiftcal):
+    done = shiftcal("train --method mcc", IMAGES, QUICK, "-o run")
+    assert (done.status, done.err) == (0, FEW)
+    made = Adapted.open("run")
+    losses = made.document["trained"]["losses"]
+    assert done.out.splitlines() == [
+        "method    mcc, recipe frozen",
+        "backbone  net.onnx?features_from=x, frozen",
+        "source    photos",
+        "          48 to train on, 12 to calibrate on",
+        "target    sketches",
+        "          30 seen without labels, 30 held out",
+        "trained   20 steps",
+        f"losses    classification {losses['classification']:.4f}, "
+        f"transfer {losses['transfer']:.4f}",
+        f"accuracy  {made.bank.clean.summary().accuracy:.4f} on the calibration images of the "
+        "source",
+        f"          {made.accuracy:.4f} on the held-out target",
+        "run       run",
+        "",
+        "next      shiftcal compare --target run/target.npz --bank run/bank --source-train "
+        "run/source-train.npz",
+    ]
+    assert made.bank.classes == CLASSES
+    following = done.out.splitlines()[-1].removeprefix("next      shiftcal ")
+    after = shiftcal(following, "--resamples 0")
+    assert after.status == 0
+    assert [line.split()[1] for line in after.out.splitlines() if "missing" in line] == [
+        "pseudocal"  # which needs the model itself
+    ]
+
+
+def test_a_target_without_labels_has_no_accuracy(folder, shiftcal, shiftcal_json):
+    images = IMAGES.replace("sketches", "bare.npy")
+    done = shiftcal("train --method dan", images, QUICK, "-o run")
+    assert "not known, since it has no labels on the held-out target" in done.out
+    document = shiftcal_json("train --method dan", images, QUICK, "-o run")
+    assert document["accuracy"]["target"] is None
+    assert document["method"] == "dan"
+
+
+def test_the_document_says_all_and_the_docs_name_it(folder, shiftcal_json):
+    document = shiftcal_json("train", IMAGES, QUICK, "--set entropy=true --seed 3 -o run")
+    assert document["method"] == "cdan"
+    assert document["options"]["entropy"] is True
+    assert document["settings"]["iterations"] == 20
+    assert document["images"] == {"train": 48, "calibration": 12, "seen": 30, "held_out": 30}
+    assert (document["seed"], document["steps"], document["resumed_at"]) == (3, 20, 0)
+    from test_cli_help import DOCS
+
+    text = DOCS.read_text("utf-8")
+    section = text.partition("## `shiftcal train`")[2].partition("\n## ")[0]
+    for key in document:
+        assert f"`{key}`" in section or f"`{key}`" in text.partition("## JSON")[2], key
+
+
+def test_a_run_that_was_finished_says_so(folder, shiftcal, shiftcal_json):
+    words = f"train --method dan {IMAGES} {QUICK} -o run"
+    first, second = shiftcal(words), shiftcal(words)
+    assert "trained   20 steps\n" in first.out
+    assert "trained   20 steps; was finished before, nothing was trained\n" in second.out
+    document = shiftcal_json(words)
+    assert document["finished_before"] is True
+    assert document["steps"] == 20
+
+
+def test_enough_images_are_not_warned_of(folder, shiftcal):
+    for name, seed in (("many", 5), ("more", 6)):
+        images, labels = drawn(200, seed=seed)
+        np.savez(f"{name}.npz", images=images, labels=labels)
+    words = IMAGES.replace("photos", "many.npz").replace("sketches", "more.npz")
+    done = shiftcal("train --method source-only", words, QUICK, "-o run")
+    assert (done.status, done.err) == (0, "")
+
+
+def test_the_same_images_twice_are_warned_of(folder, shiftcal):
+    words = IMAGES.replace("sketches", "photos")
+    done = shiftcal("train --method source-only", words, QUICK, "-o run")
+    assert done.status == 0
+    assert "warning: source and target are the same images" in done.err
+
+
+def test_a_recipe_goes_with_the_backbone(folder, shiftcal):
+    words = "--source photos --target sketches --backbone digits-cnn --set iterations=2"
+    done = shiftcal("train --method mcc", words, "--set batch_size=4 --severity 5 -o run")
+    assert done.status == 0
+    assert done.out.startswith("method    mcc, recipe digits\n")
+
+
+def test_features_are_shared_between_runs(folder, shiftcal):
+    for seed in (0, 1):
+        words = f"--features shared --seed {seed} -o run-{seed}"
+        assert shiftcal("train --method dan", IMAGES, QUICK, words).status == 0
+    assert len(list((folder / "shared").iterdir())) == 2
+    assert not (folder / "run-0" / "features").exists()
+
+
+def test_the_best_weights_can_be_kept(folder, shiftcal):
+    done = shiftcal("train --method dan", IMAGES, QUICK, "--select source-validation -o run")
+    assert done.status == 0
+    assert Adapted.open("run").document["identity"]["training"]["select"] == "source-validation"
+
+
+def test_the_trainers_are_listed(shiftcal, shiftcal_json):
+    done = shiftcal("train --list")
+    assert [line.split()[0] for line in done.out.splitlines()[1:]] == names()
+    listed = shiftcal_json("train --list")["trainers"]
+    assert [each["name"] for each in listed] == names()
+    for each in listed:
+        assert set(each["recipes"]) >= {"frozen", "office-home", "visda"}
+        assert each["summary"].endswith(".")
+
+
+def test_the_numbers_of_one_trainer_are_listed(shiftcal, shiftcal_json):
+    done = shiftcal("train --list --method cdan")
+    lines = [line.split() for line in done.out.splitlines()]
+    assert done.out.startswith("cdan: Conditional domain adversarial network")
+    recipes = ["default", "digits", "frozen", "office-home", "visda"]
+    assert ["options", *recipes] in lines
+    assert ["hidden", "1024", "256", "64", "1024", "1024"] in lines
+    assert ["settings", *recipes] in lines
+    assert ["iterations", "20000", "1000", "1000", "30000", "30000"] in lines
+    told = shiftcal_json("train --list --method Source_Only")["trainer"]
+    assert told["name"] == "source-only"
+    assert set(told["numbers"]) == {"default", *told["recipes"]}
+    assert told["numbers"]["frozen"]["settings"]["batch_size"] == 32
+    assert "trade_off" in told["numbers"]["frozen"]["options"]
+
+
+def test_a_trainer_that_there_is_not_cannot_be_listed(refused):
+    assert "no trainer is called 'cdam'" in refused("train --list --method cdam")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--target sketches --backbone net.onnx -o run", "--source must be given"),
+        ("--source photos --target sketches --backbone net.onnx", "-o must be given"),
+        (f"{IMAGES} -o photos/run", "the output lies in the folder that is read"),
+        (f"{IMAGES} -o sketches/run", "the output lies in the folder that is read"),
+        (f"{IMAGES} --method dam -o run", "no trainer is called 'dam'"),
+        (f"{IMAGES} --set iteration=3 -o run", "Did you mean 'iterations'?"),
+        (f"{IMAGES} --set iterations -o run", "--set must be of the form NAME=VALUE"),
+        (f"{IMAGES} --set lr=1 --set lr=2 -o run", "'lr' is given twice"),
+        (f"{IMAGES} --recipe office -o run", "CDAN has no recipe 'office'"),
+        (f"{IMAGES} --corruption fog,contrast -o run", "--corruption must be one; got 2"),
+        (f"{IMAGES} --severity six -o run", "--severity must be a number"),
+        (f"{IMAGES.replace(' --frozen', '')} --features f -o run", "goes with --frozen"),
+        (f"{IMAGES.replace(' --frozen', '')} -o run", "--frozen"),
+        (f"{IMAGES.replace('photos', 'bare.npy')} -o run", "has no labels, and the source"),
+        (f"{IMAGES} --device tpu -o run", "device must be one that torch has here"),
+        (f"{IMAGES} --transform none -o run", "--transform does not go with --frozen"),
+        (f"{IMAGES.replace(' --frozen', '')} --transform no -o run", "transform must be"),
+        (f"{IMAGES} --precision half -o run", "precision must be"),
+        (f"{IMAGES} --features run -o run", "must have a folder outside that of the run"),
+    ],
+)
+def test_what_cannot_be_used_is_told_in_a_line(folder, refused, words, told):
+    assert told in refused("train", words)
+    assert not (folder / "run").exists()
+
+
+def test_a_diverging_training_is_told(folder, refused):
+    assert "lr" in refused("train --method dan", IMAGES, QUICK, "--set lr=1e30 -o run")

@@ -1,0 +1,611 @@
+"""Corruptions of rows, of texts, and of whatever else a function takes."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import unicodedata
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse, stats
+from sklearn.impute import SimpleImputer
+
+import shiftcal as sc
+from shiftcal.corruptions import Custom, CustomInputs, as_input_corruption, corrupt_inputs
+from shiftcal.corruptions.base import stream_keys
+from shiftcal.corruptions.inputs import key_bits, uniforms
+from shiftcal.corruptions.tabular import CategorySwaps, Drift, MissingValues, Noise, kind_of
+from shiftcal.corruptions.text import (
+    KINDS,
+    NEIGHBOURS,
+    DroppedWords,
+    TextCorruption,
+    Typos,
+    graphemes,
+)
+from shiftcal.errors import InputError, NotFittedError, UnknownName
+
+RNG = np.random.default_rng(0)
+
+# ---- random streams
+
+
+def streams(n, *, seed=0, corruption="noise", severity=1):
+    keys = stream_keys(seed=seed, corruption=corruption, severity=severity, indices=np.arange(n))
+    return key_bits(keys)
+
+
+def test_draws_are_those_of_splitmix64():
+    # Published with the generator's reference code: the first numbers from the seed 1234567.
+    published = (6457827717110365317, 3203168211198807973, 9817491932198370423)
+    for number, wanted in enumerate(published):
+        drawn = uniforms(np.array([1234567], dtype=np.uint64), number)
+        assert drawn[0] == ((wanted >> 12) + 0.5) / 2**52
+
+
+def test_draws_are_uniform_and_streams_are_independent():
+    n = 100_000
+    drawn = np.stack(
+        [
+            uniforms(streams(n), 0),
+            uniforms(streams(n), 1),
+            uniforms(streams(n), 255),
+            uniforms(streams(n, severity=2), 0),
+            uniforms(streams(n, seed=1), 0),
+            uniforms(streams(n, corruption="drift"), 0),
+            np.roll(uniforms(streams(n), 0), 1),
+        ]
+    )
+    assert drawn.min() > 0
+    assert drawn.max() < 1
+    assert min(stats.kstest(each, "uniform").pvalue for each in drawn) > 1e-4
+    # Five standard errors of a correlation that is 0.
+    assert np.abs(np.corrcoef(drawn) - np.eye(len(drawn))).max() < 5 / np.sqrt(n)
+
+
+# ---- functions
+
+ROWS = np.arange(12.0).reshape(6, 2)
+
+
+def shifted(rows, severity, rng):
+    rows += severity * rng.standard_normal(rows.shape)
+    return rows
+
+
+def shouted(text, severity, rng):
+    return "".join(c.upper() if rng.random() < 0.1 * severity else c for c in text)
+
+
+def test_a_function_gets_a_copy_of_all_inputs_and_a_seeded_generator():
+    before = ROWS.copy()
+    after = corrupt_inputs(ROWS, shifted, severity=2, seed=3)
+    np.testing.assert_array_equal(ROWS, before)
+    np.testing.assert_array_equal(corrupt_inputs(ROWS, shifted, severity=2, seed=3), after)
+    assert (corrupt_inputs(ROWS, shifted, severity=2, seed=4) != after).any()
+    once = corrupt_inputs(ROWS, shifted, severity=1, seed=3) - ROWS
+    assert (2 * once != after - ROWS).all()  # other numbers for every severity
+
+
+def test_any_container_can_be_given():
+    frame = pd.DataFrame(ROWS, columns=["a", "b"])
+    doubled = corrupt_inputs(frame, lambda f: f.assign(a=2 * f["a"]), severity=1)
+    assert doubled["a"].equals(2 * frame["a"])
+    matrix = sparse.csr_matrix(ROWS)
+    assert (corrupt_inputs(matrix, lambda m: 2 * m, severity=1) != 2 * matrix).nnz == 0
+    nested = [np.zeros(3), np.ones(4)]
+
+    def overwrite(arrays):
+        for array in arrays:
+            array[:] = 9
+        return arrays
+
+    assert corrupt_inputs(nested, overwrite, severity=1)[0].tolist() == [9, 9, 9]
+    assert nested[0].tolist() == [0, 0, 0]
+
+
+def test_with_each_an_input_has_a_stream_of_its_own():
+    texts = ["the quick brown fox"] * 4
+    own = CustomInputs(shouted, each=True)
+    assert (own.name, own.severities) == ("shouted", 5)
+    whole = corrupt_inputs(texts, own, severity=4, seed=1)
+    assert len(set(whole)) == 4
+    assert corrupt_inputs(texts[2:3], own, severity=4, seed=1, first_index=2) == [whole[2]]
+    assert type(corrupt_inputs(np.array(texts, object), own, severity=4)) is np.ndarray
+    assert corrupt_inputs(ROWS, CustomInputs(shifted, each=True), severity=1).shape == ROWS.shape
+
+
+def test_a_list_has_a_function_for_each_severity():
+    ladder = CustomInputs([lambda r: r + 1, lambda r: r + 5], name="up")
+    assert repr(ladder) == "<corruption up (custom, 2 severities)>"
+    np.testing.assert_array_equal(corrupt_inputs(ROWS, ladder, severity=2), ROWS + 5)
+
+
+def test_errors_of_a_function_name_the_corruption():
+    def broken(rows):
+        raise KeyError("height")
+
+    with pytest.raises(KeyError, match="height") as caught:
+        corrupt_inputs(ROWS, broken, severity=1)
+    assert caught.value.__notes__ == ["raised by the corruption 'broken', severity 1"]
+
+
+class Once(list):
+    def __deepcopy__(self, memo):
+        raise TypeError("only one of me")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "corruption", "words"),
+    [
+        (ROWS, lambda rows: rows[:3], "must return 6 inputs; got 3"),
+        (ROWS, lambda rows: rows.sort(), "must return the inputs; got None"),
+        (ROWS, lambda rows: rows.size, "must return 6 inputs; .* got int"),
+        (ROWS, lambda rows: "a" * len(rows), "must return 6 inputs; .* got str"),
+        (ROWS, lambda rows: rows[:0], "must return 6 inputs; .* got none"),
+        (ROWS, CustomInputs(lambda row: row[:1], each=True), r"of shape \(2,\); it returned"),
+        (pd.DataFrame(ROWS), CustomInputs(np.negative, each=True), "a list or an array; got Data"),
+        (Once([1, 2]), lambda x: x, "Once is not: only one of me"),
+        (ROWS, 5, "a name such as 'typos'.* got 5"),
+        (ROWS, "pixelate", "'pixelate' is for images"),
+        (ROWS, Custom(np.flipud, name="own"), "'own' is for images"),
+        ("one text", "typos", "got str"),
+        ({"text": ["a"]}, "typos", "got dict"),
+        ([], "typos", "one at least"),
+        ((text for text in "ab"), "typos", r"got generator.*list\("),
+        ({"a", "b"}, "typos", "texts must be a list.* got set"),
+        (["a", None], "typos", "row 1 is None"),
+        ([b"bytes"], "typos", "row 0 is b'bytes'"),
+        (np.array([["a"], ["b"]]), "typos", r"got ndarray of shape \(2, 1\)"),
+        (pd.DataFrame({"text": ["a"]}), "typos", "got DataFrame"),
+    ],
+)
+def test_what_cannot_be_used_is_rejected(inputs, corruption, words):
+    with pytest.raises((InputError, UnknownName), match=words):
+        corrupt_inputs(inputs, corruption, severity=1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"severity": 6},
+        {"severity": -1},
+        {"severity": 1, "seed": 0.5},
+        {"severity": 1, "first_index": -1},
+    ],
+)
+def test_numbers_out_of_range_are_rejected(options):
+    with pytest.raises(InputError, match=f"{list(options)[-1]} must be"):
+        corrupt_inputs(["text"], "typos", **options)
+
+
+def test_names_classes_and_functions_stand_for_corruptions():
+    assert isinstance(as_input_corruption("Missing-Values"), MissingValues)
+    assert isinstance(as_input_corruption(Noise), Noise)
+    assert isinstance(as_input_corruption(np.negative), CustomInputs)
+    with pytest.raises(UnknownName, match=r"rows or texts is called 'typo'. Did you mean 'typos'"):
+        as_input_corruption("typo")
+    for each in (Typos(), Noise):
+        with pytest.raises(InputError, match="is for rows or texts"):
+            sc.corrupt(np.zeros((2, 32, 32, 3), np.uint8), each, severity=1)
+
+    class LostAccents(TextCorruption):
+        defaults = (1.0,)
+
+        def _altered(self, text, strength, rng):
+            return text.replace("é", "e")
+
+    assert LostAccents().name == "lost_accents"
+    assert corrupt_inputs(["été"], LostAccents, severity=1) == ["ete"]
+
+
+# ---- rows
+
+NUMBERS = np.column_stack([RNG.normal(5, 2, 20_000), RNG.exponential(300, 20_000)])
+N = 4000
+FRAME = pd.DataFrame(
+    {
+        "height": RNG.normal(170, 10, N),
+        "visits": RNG.integers(0, 30, N),
+        "colour": RNG.choice(["red", "green", "blue", "infra-red"], N, p=[0.6, 0.25, 0.1, 0.05]),
+        "grade": pd.Categorical(RNG.choice(list("ABC"), N), categories=list("CBA"), ordered=True),
+        "smoker": RNG.random(N) < 0.3,
+        "score": pd.array(RNG.integers(0, 9, N), dtype="Int64"),
+        "sure": pd.array(RNG.random(N) < 0.5, dtype="boolean"),
+        "x": pd.array(RNG.normal(size=N), dtype="double[pyarrow]"),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (np.array([1.5, 2]), "number"),
+        (np.array([1, 2], np.uint8), "number"),
+        (np.array([True, False]), "category"),
+        (np.array(["a", "b"]), "category"),
+        (np.array(["a", 1, None], object), "category"),
+        (np.array([1j]), "other"),
+        (np.array(["2024-01-01"], "datetime64[D]"), "other"),
+        (pd.Series([1, None], dtype="Int64"), "number"),
+        (pd.Series([True, None], dtype="boolean"), "category"),
+        (pd.Series(["a", None], dtype="string"), "category"),
+        (pd.Series([1, 2], dtype="category"), "category"),
+        (pd.Series(pd.date_range("2024", periods=2, tz="UTC")), "other"),
+        (pd.Series([1.0, 0.0], dtype="Sparse[float]"), "other"),
+        (pd.Series(pd.period_range("2024", periods=2)), "other"),
+        (pd.Series([1.5, None], dtype="double[pyarrow]"), "number"),
+    ],
+)
+def test_the_kind_of_a_column(column, kind):
+    assert kind_of(column) == kind
+
+
+@pytest.mark.parametrize("severity", [1, 5])
+def test_noise_is_normal_in_units_of_the_interquartile_range(severity):
+    noise = Noise(clip=False).fit(NUMBERS)
+    moved = corrupt_inputs(NUMBERS, noise, severity=severity) - NUMBERS
+    scale = stats.iqr(NUMBERS, axis=0, scale="normal")
+    standard = moved / (scale * noise.strengths[severity - 1])
+    assert min(stats.kstest(column, "norm").pvalue for column in standard.T) > 1e-4
+    assert abs(np.corrcoef(standard.T)[0, 1]) < 5 / np.sqrt(len(NUMBERS))
+
+
+def test_the_plain_deviation_is_used_where_most_rows_are_equal():
+    rows = np.zeros((1000, 2))
+    rows[:100, 0] = 10.0
+    moved = corrupt_inputs(rows, Noise(strengths=[1.0], clip=False).fit(rows), severity=1) - rows
+    # The deviation of a normal sample of 1,000 is off by 2.2 %; five times that.
+    assert moved[:, 0].std() == pytest.approx(rows[:, 0].std(), rel=0.11)
+    assert not moved[:, 1].any()  # a constant column
+
+
+def test_types_and_their_ranges_are_kept():
+    rows = np.array([[0, 250], [3, 255], [9, 1], [4, 0]] * 50, dtype=np.uint8)
+    noisy = corrupt_inputs(rows, Noise(clip=False).fit(rows), severity=5)
+    assert (noisy.dtype, noisy.min(), noisy.max()) == (np.uint8, 0, 255)
+    for rows in (np.array([[2**63 - 1], [-(2**63)], [0]] * 5), NUMBERS[:50].astype(np.float16)):
+        noisy = corrupt_inputs(rows, Noise(clip=False).fit(rows), severity=5)
+        assert noisy.dtype == rows.dtype  # and no warning of an invalid cast
+        assert np.isfinite(noisy).all()
+    for corruption in (MissingValues(fill="median"), CategorySwaps(), Noise(), Drift()):
+        after = corrupt_inputs(FRAME, corruption.fit(FRAME), severity=5)
+        assert after.dtypes.equals(FRAME.dtypes)
+        assert not after.isna().any(axis=None)
+        assert not after.equals(FRAME)
+
+
+@pytest.mark.parametrize("kind", [Noise, Drift])
+def test_the_observed_range_is_kept_by_default(kind):
+    ends = NUMBERS.min(axis=0), NUMBERS.max(axis=0)
+    after = corrupt_inputs(NUMBERS, kind().fit(NUMBERS), severity=5)
+    assert ((after >= ends[0]) & (after <= ends[1])).all()
+    wild = kind(clip=False).fit(NUMBERS)
+    assert "beyond the range" in wild.description
+    beyond = corrupt_inputs(NUMBERS, wild, severity=5)
+    assert ((beyond < ends[0]) | (beyond > ends[1])).any()
+    outside = np.array([[1000.0, -500.0]] * 500)  # not pulled in
+    after = corrupt_inputs(outside, kind(strengths=[1.0]).fit(NUMBERS), severity=1)
+    assert after[:, 0].max() <= 1000
+    assert after[:, 1].min() >= -500
+
+
+def test_missing_and_infinite_cells_stay_and_do_not_count():
+    rows = np.array([[1.0, np.nan], [2.0, np.nan], [3.0, np.nan], [np.nan] * 2, [np.inf, 1]] * 10)
+    rows[:, 1] = np.nan
+    noisy = corrupt_inputs(rows, Noise(strengths=[1.0], clip=False).fit(rows), severity=1)
+    finite = np.isfinite(rows)
+    np.testing.assert_array_equal(noisy[~finite], rows[~finite])
+    assert (noisy[finite] != rows[finite]).all()
+    filled = corrupt_inputs(rows, MissingValues(fill="median").fit(rows), severity=5)
+    np.testing.assert_array_equal(np.isnan(filled), np.isnan(rows))
+    frame = pd.DataFrame({"colour": ["red", None, "blue", None] * 20})
+    after = corrupt_inputs(frame, CategorySwaps(strengths=[1.0]).fit(frame), severity=1)
+    assert after["colour"].isna().equals(frame["colour"].isna())
+
+
+def test_drift_moves_a_column_by_one_amount_in_one_direction_at_all_severities():
+    rows = RNG.normal(size=(50, 200))
+    drift = Drift(clip=False).fit(rows)
+    scale = stats.iqr(rows, axis=0, scale="normal")
+    directions = []
+    for severity, strength in enumerate(drift.strengths, start=1):
+        moved = corrupt_inputs(rows, drift, severity=severity, seed=4) - rows
+        # Sums of numbers near 1 are exact to 1e-15.
+        np.testing.assert_allclose(moved, np.tile(moved[0], (50, 1)), atol=1e-14)
+        np.testing.assert_allclose(np.abs(moved[0]), strength * scale, rtol=1e-12)
+        directions.append(np.sign(moved[0]))
+    assert np.ptp(directions, axis=0).max() == 0
+    assert stats.binomtest(int((directions[0] > 0).sum()), 200).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("severity", [1, 5])
+def test_as_many_cells_are_lost_as_the_strength_says(severity):
+    missing = MissingValues().fit(FRAME)
+    after = corrupt_inputs(FRAME, missing, severity=severity)
+    lost = after.isna()
+    for column in lost:
+        count = int(lost[column].sum())
+        assert stats.binomtest(count, N, missing.strengths[severity - 1]).pvalue > 1e-5
+        kept = ~lost[column]
+        assert after[column][kept].tolist() == FRAME[column][kept].tolist()
+    # Cells are lost independently: five standard errors of a correlation that is 0.
+    apart = np.corrcoef(lost.to_numpy().T) - np.eye(lost.shape[1])
+    assert np.abs(apart).max() < 5 / np.sqrt(N)
+
+
+def test_a_filled_cell_equals_that_of_an_imputer():
+    rows = FRAME[["height", "visits", "colour"]].astype({"visits": float})
+    lost = corrupt_inputs(rows, MissingValues().fit(rows), severity=4)
+    filled = corrupt_inputs(rows, MissingValues(fill="median").fit(rows), severity=4)
+    for columns, strategy in ((["height", "visits"], "median"), (["colour"], "most_frequent")):
+        imputer = SimpleImputer(strategy=strategy).fit(rows[columns])
+        assert (filled[columns].to_numpy() == imputer.transform(lost[columns])).all()
+    assert MissingValues().may_lose_values
+    assert not MissingValues(fill="median").may_lose_values
+
+
+@pytest.mark.parametrize(
+    ("rows", "dtype"),
+    [
+        (np.arange(40).reshape(20, 2), np.float64),
+        (np.arange(40).reshape(20, 2) % 2 == 0, np.float64),
+        (np.arange(40, dtype=np.float32).reshape(20, 2), np.float32),
+        (np.array([["a", "bc"]] * 20), np.object_),
+        (np.array([["a", 1]] * 20, dtype=object), np.object_),
+    ],
+)
+def test_arrays_become_what_can_hold_a_missing_value(rows, dtype):
+    after = corrupt_inputs(rows, MissingValues().fit(rows), severity=5)
+    lost = pd.isna(after)
+    assert after.dtype == dtype
+    assert 0 < lost.sum() < lost.size
+    assert (after[~lost] == rows[~lost]).all()
+    filled = corrupt_inputs(rows, MissingValues(fill="median").fit(rows), severity=5)
+    assert filled.dtype == rows.dtype
+
+
+@pytest.mark.parametrize("severity", [1, 5])
+def test_swaps_keep_the_shares_of_the_categories(severity):
+    swaps = CategorySwaps().fit(FRAME)
+    assert [column.label for column in swaps.columns_] == ["colour", "grade", "smoker", "sure"]
+    after = corrupt_inputs(FRAME, swaps, severity=severity)
+    for column in ("colour", "smoker"):
+        shares = FRAME[column].value_counts(normalize=True)
+        expected = swaps.strengths[severity - 1] * (1 - (shares**2).sum())
+        changed = int((after[column] != FRAME[column]).sum())
+        assert stats.binomtest(changed, N, expected).pvalue > 1e-5
+        counts = after[column].value_counts().reindex(shares.index)
+        assert stats.chisquare(counts, N * shares).pvalue > 1e-5
+
+
+def test_named_numbers_are_swapped_and_any_reference_row_can_be_drawn():
+    reference = np.arange(N, dtype=float)[:, None]
+    swaps = CategorySwaps(columns=[0]).fit(reference)
+    drawn = corrupt_inputs(np.full((N, 1), -1.0), swaps, severity=1)
+    assert stats.kstest(drawn[drawn >= 0] / N, "uniform").pvalue > 1e-4
+    words = np.array([["a"], ["infra-red"]] * 30)  # a longer word than the rows have
+    after = corrupt_inputs(np.array([["a"]] * 30), CategorySwaps().fit(words), severity=5)
+    assert set(after.ravel().tolist()) == {"a", "infra-red"}
+
+
+def test_columns_of_a_frame_are_known_by_name():
+    frame = pd.DataFrame({"a": np.arange(9.0), "b": np.arange(9.0)[::-1], 3: list("xyzxyzxyz")})
+    noise = Noise().fit(frame)
+    after = corrupt_inputs(frame, noise, severity=5)
+    turned = corrupt_inputs(frame[[3, "b", "a"]].assign(new=1), noise, severity=5)
+    assert turned[["a", "b", 3]].equals(after)
+    only = corrupt_inputs(frame, Noise(columns=["a"]).fit(frame), severity=5)
+    assert only["b"].equals(frame["b"])
+    rows = frame[["a", "b"]].to_numpy()
+    only = corrupt_inputs(rows, Noise(columns=0).fit(rows), severity=5)
+    np.testing.assert_array_equal(only[:, 1], rows[:, 1])
+
+
+NAMED = pd.DataFrame({"age": [1.0, 2.0], "colour": ["x", "y"]})
+NAMED["when"] = pd.date_range("2024-01-01", periods=2)
+
+
+@pytest.mark.parametrize(
+    ("corruption", "rows", "words"),
+    [
+        (Noise(), [[1.0, 2.0]], "got list"),
+        (Noise(), sparse.csr_matrix(ROWS), r"got csr_matrix.*toarray\(\)"),
+        (Noise(), np.arange(3.0), r"got ndarray of shape \(3,\)"),
+        (Noise(), np.ma.masked_equal(ROWS, 3.0), "got MaskedArray"),
+        (Noise(), np.empty((0, 2)), "must have cells"),
+        (Noise(), pd.DataFrame([[1, 2]], columns=["a", "a"]), "different names"),
+        (Noise(), ["a text", "another"], "got list"),
+        (Noise(), NAMED[["colour"]], "noise needs columns of kind number"),
+        (Noise(columns=["agee"]), NAMED, "a column 'agee'. Did you mean 'age'"),
+        (Noise(columns=["colour"]), NAMED, "cannot change column 'colour'"),
+        (MissingValues(columns=["when"]), NAMED, "cannot change column 'when'"),
+        (CategorySwaps(), ROWS, "needs columns of kind category"),
+        (Noise(columns=[-1]), ROWS, "a column -1"),
+    ],
+)
+def test_tables_that_cannot_be_fitted_are_rejected(corruption, rows, words):
+    with pytest.raises(InputError, match=words):
+        corruption.fit(rows)
+
+
+def test_rows_that_do_not_fit_are_rejected():
+    with pytest.raises(NotFittedError, match=r"Pass Noise\(\).fit\(calibration_rows\)"):
+        corrupt_inputs(ROWS, Noise(), severity=1)
+    with pytest.raises(InputError, match="must have a column 'age'"):
+        corrupt_inputs(NAMED[["colour"]], Noise().fit(NAMED), severity=1)
+    with pytest.raises(InputError, match="must have a column 0"):
+        corrupt_inputs(NAMED, Noise().fit(ROWS), severity=1)
+    with pytest.raises(InputError, match="must have 2 columns; got 3"):
+        corrupt_inputs(np.ones((2, 3)), Noise().fit(ROWS), severity=1)
+    with pytest.raises(InputError, match="cannot change column 'age'"):
+        corrupt_inputs(NAMED.assign(age="old"), Noise().fit(NAMED), severity=1)
+    with pytest.raises(UnknownName, match="fill must be one of"):
+        MissingValues(fill="mean")
+    with pytest.raises(InputError, match="clip must be true or false"):
+        Noise(clip="yes")
+
+
+def test_pandas_is_not_imported_for_arrays():
+    code = (
+        "import numpy as np, sys\n"
+        "from shiftcal.corruptions import corrupt_inputs, tabular\n"
+        "rows = np.arange(8.0).reshape(4, 2)\n"
+        "corrupt_inputs(rows, tabular.Noise().fit(rows), severity=1)\n"
+        "print([m for m in ('pandas', 'sklearn', 'numba') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# ---- texts
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+# No letter stands next to its like, so that every exchange shows.
+LONG = ["".join(RNG.permutation(list(LETTERS)).tolist()) for _ in range(400)]
+WORDS = [" ".join(f"w{i}-{j}" for j in range(100)) for i in range(50)]
+TEXTS = ["one two three four", "five six seven eight", "nine ten eleven twelve"]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        tuple(TEXTS),
+        np.array(TEXTS),
+        np.array(TEXTS, dtype=object),
+        pd.Series(TEXTS, index=[5, 6, 9], name="text"),
+        pd.Series(TEXTS, dtype="string"),
+    ],
+)
+def test_texts_stay_in_their_container(texts):
+    after = corrupt_inputs(texts, "typos", severity=5)
+    assert type(after) is type(texts)
+    assert list(after) == corrupt_inputs(TEXTS, "typos", severity=5)
+    if isinstance(texts, pd.Series):
+        assert after.index.equals(texts.index)
+        assert (after.name, after.dtype) == (texts.name, texts.dtype)
+
+
+@pytest.mark.parametrize("kind", ["neighbour", "drop", "double"])
+@pytest.mark.parametrize("severity", [1, 5])
+def test_as_many_letters_are_hit_as_the_strength_says(kind, severity):
+    typos = Typos(kinds=[kind])
+    after = corrupt_inputs(LONG, typos, severity=severity)
+    if kind == "neighbour":
+        hits = sum(a != b for a, b in zip("".join(LONG), "".join(after), strict=True))
+    else:
+        hits = abs(len("".join(after)) - len("".join(LONG)))
+    assert stats.binomtest(hits, 400 * 26, typos.strengths[severity - 1]).pvalue > 1e-5
+
+
+def test_all_four_typos_are_equally_likely():
+    after = Counter(corrupt_inputs(["ab"] * 12_000, Typos(strengths=[0.05]), severity=1))
+    first, last = 0.05 / 4, 0.05 / 3  # the last letter has no next one
+    wanted = {kind: 12_000 * (first + last) * 0.95 for kind in KINDS}
+    wanted["transpose"] = 12_000 * first * 0.95
+    counts = {
+        "transpose": after["ba"],
+        "drop": after["a"] + after["b"],
+        "double": after["aab"] + after["abb"],
+    }
+    counts["neighbour"] = sum(n for w, n in after.items() if len(w) == 2 and w not in ("ab", "ba"))
+    for kind, count in counts.items():
+        # Both letters hit is rarer by far; five standard deviations of a count cover it.
+        assert abs(count - wanted[kind]) < 5 * np.sqrt(wanted[kind]), kind
+
+
+def test_neighbours_are_those_of_the_keyboard():
+    assert set(NEIGHBOURS) == set(LETTERS)
+    expected = {"g": "fhtyvb", "q": "wa", "p": "ol", "a": "qwsz", "m": "njk"}
+    assert {k: set(NEIGHBOURS[k]) for k in expected} == {k: set(v) for k, v in expected.items()}
+    assert all(key in NEIGHBOURS[other] for key, near in NEIGHBOURS.items() for other in near)
+
+
+def test_letters_keep_their_case_and_accents_and_other_scripts_have_no_neighbours():
+    text = ["THE 7 Quick, brown-foxes: 42!\n\t(ok)"]
+    after = corrupt_inputs(text, Typos(kinds=["neighbour"], strengths=[1.0]), severity=1)[0]
+    assert [c.isupper() for c in after] == [c.isupper() for c in text[0]]
+    text = ["e\u0301a" * 30]  # e with a mark of its own
+    after = corrupt_inputs(text, Typos(strengths=[0.5], kinds=["drop", "transpose"]), severity=1)[0]
+    assert after.count("e") == after.count("\u0301") == after.count("e\u0301") < 30
+    assert corrupt_inputs(["щука"], Typos(kinds=["double", "neighbour"]), severity=5) == ["щука"]
+    assert len(set(corrupt_inputs(["щука"] * 300, Typos(strengths=[0.5]), severity=1))) > 10
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.text(max_size=60), st.integers(1, 5), st.integers(0, 2**40))
+def test_only_letters_are_ever_touched(text, severity, seed):
+    (after,) = corrupt_inputs([text], Typos(), severity=severity, seed=seed)
+
+    # A dropped letter takes its marks with it, so marks are left out.
+    def others(given):
+        return [c for c in given if not c.isalpha() and unicodedata.category(c)[0] != "M"]
+
+    if "\u200d" not in text:
+        assert others(after) == others(text)
+    assert len(after) <= 2 * len(text)
+
+
+def test_kinds_of_typos_that_do_not_exist_are_rejected():
+    with pytest.raises(UnknownName, match=r"each of the kinds must be one of .* Did you mean 'dr"):
+        Typos(kinds=["drops"])
+    for kinds in ("drop", []):
+        with pytest.raises(InputError, match="kinds must be a list of some of"):
+            Typos(kinds=kinds)
+    assert "drop" in Typos(kinds=["drop"]).description
+
+
+@pytest.mark.parametrize("severity", [1, 5])
+def test_as_many_words_are_dropped_as_the_strength_says(severity):
+    dropped = DroppedWords()
+    after = corrupt_inputs(WORDS, dropped, severity=severity)
+    gone = 5000 - sum(len(text.split()) for text in after)
+    assert stats.binomtest(gone, 5000, dropped.strengths[severity - 1]).pvalue > 1e-5
+    for before, text in zip(WORDS, after, strict=True):  # the others keep their order
+        kept = set(text.split())
+        assert text == " ".join(word for word in before.split() if word in kept)
+
+
+def test_outer_spaces_and_line_breaks_stay_and_one_word_is_always_left():
+    text = "  one two\n\nthree\tfour  \n"
+    after = set(corrupt_inputs([text] * 200, DroppedWords(strengths=[0.5]), severity=1))
+    pattern = r"  (one)?\s?(two)?(\s\s|)(three)?\t?(four)?  \n"
+    assert all(re.fullmatch(pattern, each) for each in after)
+    assert "  one\n\nthree  \n" in after
+    assert len(after) == 2**4 - 1
+    after = corrupt_inputs(["a b c d"] * 4000, DroppedWords(strengths=[1.0]), severity=1)
+    assert stats.chisquare([after.count(word) for word in "abcd"]).pvalue > 1e-4
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=60), st.integers(0, 2**32))
+def test_no_word_is_made_up(text, seed):
+    (after,) = corrupt_inputs([text], DroppedWords(), severity=4, seed=seed)
+    words = iter(text.split())
+    assert all(word in words for word in after.split())  # in order: `in` uses up the iterator
+    assert bool(after.split()) == bool(text.split())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "plain",
+        "cafe\u0301",
+        "👩‍👩‍👧‍👦 family",
+        "👍🏽 ok ❤️",
+        "🇩🇪🇫🇷🇯🇵",
+        "🇩🇪x🇫🇷",
+        "한국어",
+        "\u1112\u1161\u11ab",
+        "ไทย",
+    ],
+)
+def test_graphemes_are_those_of_unicode(text):
+    regex = pytest.importorskip("regex")
+    assert graphemes(text) == regex.findall(r"\X", text)

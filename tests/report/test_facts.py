@@ -1,0 +1,232 @@
+"""The numbers of a report, against scipy, brute force and the methods themselves."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+from digits_bank import digits_bank, digits_target
+from ladder_data import draw, make_bank
+from report_facts import JUDGING, labelled, unlabelled
+from scipy import stats
+
+import shiftcal as sc
+from shiftcal.errors import FitWarning, InputError
+from shiftcal.report.facts import Judging, make_facts
+
+
+def small(n=300, **options):
+    logits, labels = draw(n, 0.8, seed=5)
+    options = {"method": "sac", "judging": Judging(n_resamples=0), **options}
+    return make_facts(make_bank(200), sc.Scores(logits, labels=labels), **options)
+
+
+def test_intervals_are_those_of_scipy():
+    facts, target = labelled(), digits_target()
+    told = facts.target.accuracy
+    correct = target.logits().argmax(axis=1) == target.labels
+    exact = stats.binomtest(int(correct.sum()), target.n).proportion_ci(0.95, method="exact")
+    assert (told.low, told.high) == pytest.approx((exact.low, exact.high), abs=1e-9)
+    gap = facts.of("vanilla").gap
+    c = sc.methods.get("vanilla")().fit(digits_bank()).confidence(target)
+    low, high = stats.norm.interval(0.95, (c - correct).mean(), stats.sem(c - correct))
+    assert (gap.value, gap.low, gap.high) == pytest.approx(((c - correct).mean(), low, high))
+
+
+def test_methods_are_as_they_are_used_by_hand():
+    facts, target = labelled(), digits_target()
+    for name in ("vanilla", "ts", "sts", "sac", "rehearsal", "ace"):
+        method = sc.methods.get(name)().fit(digits_bank())
+        selection = method.adapt(target)
+        probs = method.predict_proba(target)
+        correct = probs.argmax(axis=1) == target.labels
+        told = facts.of(name)
+        assert told.temperature == pytest.approx(selection.temperature)
+        assert told.mean_confidence == pytest.approx(probs.max(axis=1).mean())
+        assert told.ece.value == pytest.approx(sc.ece(probs.max(axis=1), correct))
+        assert told.gap.value == pytest.approx(probs.max(axis=1).mean() - correct.mean())
+        assert told.ece.low <= told.ece.value <= told.ece.high
+    assert set(facts.missing) == {"cpcs", "transcal", "pseudocal"}
+
+
+def test_labels_decide_nothing_but_the_judgement():
+    swapped = dataclasses.replace(digits_target(), labels=np.zeros(digits_target().n, dtype=int))
+    other = make_facts(digits_bank(), swapped, judging=Judging(n_resamples=0))
+    facts = labelled()
+    assert other.choice == facts.choice
+    assert other.sets == facts.sets
+    assert [one.temperature for one in other.methods] == [one.temperature for one in facts.methods]
+    assert other.estimate == facts.estimate
+
+
+def test_bins_are_those_of_the_table_behind_ece():
+    facts, target = labelled(), digits_target()
+    confidence = sc.methods.get("vanilla")().fit(digits_bank()).confidence(target)
+    correct = target.logits().argmax(axis=1) == target.labels
+    table = sc.metrics.bin_table(confidence, correct)
+    told = facts.of("vanilla").bins
+    assert [one.count for one in told] == table.count.tolist()
+    np.testing.assert_allclose([one.accuracy for one in told], table.accuracy)
+    np.testing.assert_allclose([one.confidence for one in told], table.confidence)
+    assert sum(facts.of("vanilla").shares) == pytest.approx(1)
+    assert facts.shown.kind == "target"
+
+
+def test_without_labels_diagrams_are_of_the_chosen_set():
+    facts, bank = unlabelled(), digits_bank()
+    chosen = next(j for j, one in enumerate(facts.sets) if one.chosen)
+    near = bank[chosen]
+    assert (facts.shown.kind, facts.shown.name, facts.shown.n) == (
+        "surrogate",
+        near.name,
+        len(near),
+    )
+    right = sum(one.accuracy * one.count for one in facts.of("vanilla").bins)
+    assert right / len(near) == pytest.approx(near.summary().accuracy)
+    assert facts.of("sac").ece is None
+    assert facts.of("sac").gap.value == pytest.approx(
+        facts.of("sac").mean_confidence - facts.estimate.value
+    )
+
+
+def test_classes_are_counted_by_what_is_predicted():
+    facts, target = labelled(), digits_target()
+    probs = sc.methods.get("vanilla")().fit(digits_bank()).predict_proba(target)
+    predicted = probs.argmax(axis=1)
+    assert sum(one.n for one in facts.classes) == target.n
+    assert [one.n for one in facts.classes] == sorted(
+        (one.n for one in facts.classes), reverse=True
+    )
+    for one in facts.classes:
+        rows = predicted == one.index
+        assert one.name == target.classes[one.index]
+        assert one.before == pytest.approx(probs.max(axis=1)[rows].mean())
+        assert one.accuracy.value == pytest.approx((target.labels[rows] == one.index).mean())
+    total = sum(one.after * one.share for one in facts.classes)
+    assert total == pytest.approx(facts.of("rehearsal").mean_confidence)
+
+
+def test_the_margin_is_to_the_runner_up():
+    facts = unlabelled()
+    distances = sorted(one.distance for one in facts.sets)
+    assert facts.choice.margin == pytest.approx(distances[1] - distances[0])
+    assert facts.choice.runner_up == next(
+        one.name for one in facts.sets if one.distance == distances[1]
+    )
+
+
+def test_the_same_input_gives_the_same_facts_and_json_holds_them():
+    again = make_facts(
+        digits_bank(), digits_target(), judging=JUDGING, provenance=labelled().provenance
+    )
+    assert again == labelled()
+    document = labelled().to_dict()
+    assert json.loads(json.dumps(document, allow_nan=False)) == json.loads(json.dumps(document))
+    assert document["format"] == "shiftcal-report"
+
+
+def test_numbers_that_json_has_no_word_for_become_null():
+    choice = dataclasses.replace(labelled().choice, details={"reach": math.inf, "x": math.nan})
+    told = dataclasses.replace(labelled(), choice=choice).to_dict()
+    assert told["choice"]["details"] == {"reach": None, "x": None}
+
+
+def test_a_bank_of_probabilities_gives_the_same_temperatures():
+    from shiftcal.numerics.softmax import softmax
+
+    bank = make_bank(200)
+    probs = [softmax(s.logits) for s in bank]
+    other = sc.SurrogateBank.from_arrays(probs, bank.clean.labels, input="probabilities")
+    logits, labels = draw(300, 0.8, seed=5)
+    scores = sc.Scores(softmax(logits), input="probabilities", labels=labels)
+    told = make_facts(other, scores, method="sac", judging=Judging(n_resamples=0))
+    assert told.of("sac").temperature == pytest.approx(small().of("sac").temperature, rel=1e-6)
+    assert told.of("sac").ece.value == pytest.approx(small().of("sac").ece.value, abs=1e-6)
+
+
+def test_a_method_with_settings_is_taken_with_them():
+    facts = small(method=sc.SAC(distance="ks"))
+    assert facts.method == "sac"
+    assert facts.choice.distance == "ks"
+    assert [one.name for one in facts.methods].count("sac") == 1
+
+
+def test_one_row_one_bin_and_a_bank_of_one_set_are_no_errors():
+    logits, labels = draw(300, 0.8, seed=5)
+    bank = sc.SurrogateBank.from_arrays([logits], labels)
+    facts = make_facts(bank, logits[:1], judging=Judging(n_bins=1))
+    assert facts.verdict.kind == "few"
+    assert {"few-rows", "one-set"} <= {note.code for note in facts.warnings}
+    assert facts.of("rehearsal").bins[0].count == 300
+    facts = make_facts(bank, sc.Scores(logits[:1], labels=labels[:1]))
+    assert facts.of("vanilla").ece.low is None
+
+
+def test_what_a_fit_says_is_on_the_report_and_is_said_again():
+    logits, labels = draw(200, 1.3, seed=1)
+    perfect = 30 * np.eye(6)[labels]
+    bank = sc.SurrogateBank.from_arrays([perfect, logits], labels)
+    with pytest.warns(FitWarning):
+        facts = make_facts(bank, logits, method="sac", judging=Judging(n_resamples=0))
+    told = {note.code: note for note in facts.warnings}
+    assert any("set 1 of 2 (clean)" in text for text in told["fit"].messages)
+    assert told["fit"].by == ("sac",)
+    assert told["fit"].serious
+    # Those of other methods are on the page, and not said.
+    facts = make_facts(bank, logits, method="vanilla", judging=Judging(n_resamples=0))
+    told = {note.code: note for note in facts.warnings}
+    assert {"ts", "sac"} <= set(told["fit"].by)
+    assert not told["fit"].serious
+
+
+def test_a_method_that_needs_more_is_refused_if_it_is_asked_for():
+    with pytest.raises(InputError, match="cpcs needs features of the training samples"):
+        small(method="cpcs")
+    with pytest.raises(InputError, match="pseudocal needs the model run over mixed"):
+        small(method="pseudocal")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"judging": Judging(n_bins=0)}, "n_bins"),
+        ({"judging": Judging(n_bins=101)}, "n_bins"),
+        ({"judging": Judging(level=1.0)}, "level"),
+        ({"judging": Judging(n_resamples=1)}, "n_resamples must be 0"),
+        ({"judging": Judging(seed=-1)}, "seed"),
+        ({"method": "sacc"}, "no .* is called 'sacc'"),
+        ({"images": np.zeros((299, 8, 8, 3), np.uint8)}, "300 rows, and .* 299 images"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(options, words):
+    with pytest.raises(InputError, match=words):
+        small(**options)
+
+
+def test_targets_that_cannot_be_used_are_refused():
+    bank = make_bank(200)
+    logits, _ = draw(300, 0.8, seed=5)
+    with pytest.raises(InputError, match="it has 6, and the target has 5"):
+        make_facts(bank, logits[:, :5])
+    with pytest.raises(InputError, match="bank must be a SurrogateBank; got str"):
+        make_facts("bank", logits)
+    broken = logits.copy()
+    broken[3, 2] = np.nan
+    with pytest.raises(InputError, match=r"finite|NaN|nan"):
+        make_facts(bank, broken)
+    with pytest.raises(InputError, match="probabilities"):
+        make_facts(bank, np.full((300, 6), 1 / 6))
+
+
+def test_another_model_is_flagged():
+    origin = {"model": {"fingerprint": "a", "preprocessing": {}}}
+    plain = make_bank(200)
+    bank = sc.SurrogateBank(plain.sets, origin=origin)
+    logits, _ = draw(300, 0.8, seed=5)
+    facts = make_facts(bank, logits, method="sac", target_model="other")
+    note = next(one for one in facts.warnings if one.code == "another-model")
+    assert note.serious
+    assert "another-model" not in {one.code for one in make_facts(plain, logits).warnings}

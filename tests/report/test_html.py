@@ -1,0 +1,321 @@
+"""The page: complete in itself, well-formed, escaped, with the numbers of the JSON in it."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import io
+import itertools
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from absent_package import hide
+from ladder_data import draw, make_bank
+from PIL import Image
+from report_facts import HOSTILE, hostile, labelled, unlabelled
+
+import shiftcal as sc
+from shiftcal.errors import FileError, MissingExtra
+from shiftcal.report.charts import ticks
+from shiftcal.report.facts import ClassFacts, Judging, make_facts, picture
+from shiftcal.report.render import MOST_SHOWN, render, write_report
+
+VOID = {"meta", "img", "input"}
+
+
+class Parsed(HTMLParser):
+    """Elements in order, with the text directly inside them; tags must be balanced."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.elements = [], []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append([tag, dict(attrs), ""])
+        if tag not in VOID:
+            self.open.append((tag, len(self.elements) - 1))
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append([tag, dict(attrs), ""])
+
+    def handle_endtag(self, tag):
+        name, _ = self.open.pop()
+        assert name == tag, (name, tag)
+
+    def handle_data(self, data):
+        if self.open:
+            self.elements[self.open[-1][1]][2] += data
+
+    def all(self, tag):
+        return [(at, text) for name, at, text in self.elements if name == tag]
+
+
+def facts_in(text):
+    (told,) = [t for at, t in Parsed(text).all("script") if at.get("id") == "facts"]
+    return json.loads(told)
+
+
+def looked_up(document, path):
+    for key in path.split("."):
+        document = document[int(key)] if isinstance(document, list) else document[key]
+    return document
+
+
+FORMS = {
+    "percent": lambda v: f"{100 * v:.1f}\u00a0%",
+    "hundredths": lambda v: f"{100 * v:.1f}",
+    "points": lambda v: f"{100 * v:.2f}",
+    "count": lambda v: f"{v:,}",
+    "fixed": lambda v: f"{v:.4f}",
+    "number": lambda v: f"{v:.3g}",
+}
+
+
+@pytest.mark.parametrize("made", [labelled, unlabelled, hostile])
+def test_the_json_in_the_page_is_the_facts(made):
+    assert facts_in(render(made())) == json.loads(json.dumps(made().to_dict()))
+
+
+@pytest.mark.parametrize("made", [labelled, unlabelled, hostile])
+def test_every_number_is_that_of_the_json(made):
+    text = render(made())
+    document, page = facts_in(text), Parsed(text)
+    shown = page.all("data")
+    assert len(shown) > 60
+    for at, words in shown:
+        value = looked_up(document, at["data-fact"])
+        assert float(at["value"]) == value
+        assert words == FORMS[at["data-form"]](value)
+
+
+@pytest.mark.parametrize("made", [labelled, unlabelled, hostile])
+def test_the_page_asks_for_nothing_from_outside(made):
+    text = render(made())
+    page = Parsed(text)
+    for tag, at, _ in page.elements:
+        assert tag not in {"link", "iframe", "object", "embed", "base", "form"}
+        assert not any(name.startswith("on") or name == "style" for name in at), (tag, at)
+        for name in ("src", "href"):
+            if name in at:
+                assert at[name].startswith(("data:image/", "#"))
+    assert not re.search(r"url\(|@import|https?://", text)
+
+
+def test_the_policy_allows_its_own_style_and_script_and_no_other():
+    page = Parsed(render(hostile()))
+    policy = next(at["content"] for at, _ in page.all("meta") if "http-equiv" in at)
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    (style,) = [text for _, text in page.all("style")]
+    (script,) = [text for at, text in page.all("script") if "type" not in at]
+    for kind, content in (("style-src", style), ("script-src", script)):
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{kind} 'sha256-{digest}'" in policy
+
+
+def test_names_that_mean_harm_are_words():
+    text = render(hostile())
+    page = Parsed(text)
+    assert len(page.all("script")) == 2
+    assert {at["src"][:11] for at, _ in page.all("img")} == {"data:image/"}
+    assert "alert" not in next(t for at, t in page.all("script") if "type" not in at)
+    for raw in ("<img src=x", "</script><script>alert", "<!-- so", "\u202e", "\x07"):
+        assert raw not in text
+    assert "{{ 7 * 7 }}" in text
+    names = [words for _, words in page.all("bdi")]
+    assert HOSTILE[0] in names
+    assert HOSTILE[3] in names
+    assert max(map(len, (one.name for one in hostile().classes))) == 120
+
+
+@pytest.mark.parametrize("made", [labelled, unlabelled, hostile])
+def test_the_page_can_be_read_by_everybody(made):
+    page = Parsed(render(made()))
+    (root,) = page.all("html")
+    assert root[0]["lang"] == "en"
+    heads = [int(tag[1]) for tag, _, _ in page.elements if re.fullmatch(r"h[1-6]", tag)]
+    assert heads[0] == 1
+    assert heads.count(1) == 1
+    assert all(later <= before + 1 for before, later in itertools.pairwise(heads))
+    ids = [at["id"] for _, at, _ in page.elements if "id" in at]
+    assert len(ids) == len(set(ids))
+    for tag, at, _ in page.elements:
+        for name in at.get("aria-labelledby", "").split():
+            assert name in ids
+        if tag == "img":
+            assert at["alt"]
+        if tag == "svg":
+            assert at.get("aria-hidden") == "true" or at["role"] == "img"
+        if tag == "th":
+            assert at["scope"] in {"row", "col"}
+    assert {at["href"][1:] for at, _ in page.all("a")} <= set(ids)
+    regions = [at for tag, at, _ in page.elements if tag == "section" or at.get("role") == "region"]
+    named = [at.get("aria-label") or at["aria-labelledby"] for at in regions]
+    assert len(named) == len(set(named))
+    assert "<bdi></bdi>" not in render(made())  # a heading of a table without a word
+
+
+def test_many_classes_are_cut_on_the_page_and_not_in_the_json():
+    names = [f"class {i} {'x' * 100}" for i in range(1000)]
+    classes = tuple(
+        ClassFacts(i, name, 5, 0.001, 0.9, 0.6, labelled().classes[0].accuracy)
+        for i, name in enumerate(names)
+    )
+    target = dataclasses.replace(labelled().target, n_classes=1000)
+    text = render(dataclasses.replace(labelled(), classes=classes, target=target))
+    assert len(text.encode()) < 3_000_000
+    assert f"The {MOST_SHOWN} classes that are predicted most, of 1,000" in text
+    assert len(facts_in(text)["classes"]) == 1000
+    assert text.count('data-fact="classes.') == MOST_SHOWN * 7
+
+
+def test_many_sets_are_cut_to_the_nearest():
+    near = labelled().sets[0]
+    sets = tuple(
+        dataclasses.replace(near, name=f"set {j}", distance=j / 1000, chosen=j == 700)
+        for j in range(1000)
+    )
+    text = render(dataclasses.replace(labelled(), sets=sets))
+    assert len(text.encode()) < 3_000_000
+    assert f"The {MOST_SHOWN} nearest of 1,000 sets" in text
+    assert "set 700</bdi> (chosen)" in text
+    assert len(facts_in(text)["sets"]) == 1000
+
+
+def test_pictures_are_small_and_true():
+    rng = np.random.default_rng(0)
+    small = rng.integers(0, 256, (8, 9, 3), dtype=np.uint8)
+    uri = picture(small)
+    read = np.asarray(Image.open(io.BytesIO(base64.b64decode(uri.partition(",")[2]))))
+    np.testing.assert_array_equal(read, small)
+    large = picture(rng.integers(0, 256, (900, 300, 3), dtype=np.uint8))
+    assert large.startswith("data:image/jpeg;base64,")
+    assert len(large) < 60_000
+    assert Image.open(io.BytesIO(base64.b64decode(large.partition(",")[2]))).size == (48, 144)
+
+
+def test_examples_are_the_largest_changes():
+    facts = hostile()
+    assert len(facts.examples) == 12
+    changes = [abs(one.after - one.before) for one in facts.examples]
+    assert changes == sorted(changes, reverse=True)
+    assert "picture" not in facts.to_dict()["examples"][0]
+
+
+@pytest.mark.parametrize("made", [labelled, unlabelled, hostile])
+def test_the_suffix_chooses_the_format(tmp_path, monkeypatch, made):
+    facts = made()
+    page = write_report(facts, tmp_path / "report.html")
+    assert page.read_bytes().decode("utf-8") == render(facts)
+    hide(monkeypatch, "jinja2")
+    path = write_report(facts, tmp_path / "report.json")
+    assert json.loads(path.read_text("utf-8")) == json.loads(json.dumps(facts.to_dict()))
+    text = write_report(facts, tmp_path / "report.md").read_text("utf-8")
+    assert facts.verdict.headline in text
+    assert facts.provenance.date in text
+    for method in facts.methods:
+        assert re.search(rf"\| {method.name} .*{100 * method.mean_confidence:.2f}", text)
+    for flag in facts.warnings:
+        assert (f"**{flag.code}**" in text) is flag.serious
+    assert "<img src" not in text
+    with pytest.raises(MissingExtra, match=r"needs jinja2.*pip install 'shiftcal\[report\]'"):
+        write_report(facts, tmp_path / "again.html")
+    with pytest.raises(FileError, match="could not be written"):
+        write_report(facts, tmp_path / "missing" / "report.md")
+    with pytest.raises(FileError, match=r"must end in \.html, \.md or \.json"):
+        write_report(facts, tmp_path / "report.pdf")
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+PLAIN = Judging(n_resamples=0)
+
+
+def two_classes(n, strength, *, seed):
+    return draw(n, strength, seed=seed, k=2)
+
+
+def bank_of_two():
+    sets = [two_classes(300, strength, seed=1) for strength in (1.3, 0.7)]
+    return sc.SurrogateBank.from_arrays([z for z, _ in sets], sets[0][1], corruption="fading")
+
+
+def sure_of_all():
+    logits, labels = draw(300, 0.8, seed=5)
+    return sc.Scores(1e4 * logits, labels=labels)
+
+
+def all_alike():
+    return sc.Scores(np.tile([[2.0, 1.0, 0, 0, 0, 0]], (300, 1)), labels=np.zeros(300, dtype=int))
+
+
+def no_idea():
+    return sc.Scores(np.zeros((300, 6)), labels=np.arange(300) % 6)
+
+
+def one_row():
+    return sc.Scores(draw(1, 0.8, seed=5)[0], labels=[0])
+
+
+ODD = [sure_of_all, all_alike, no_idea, one_row]
+
+
+def check(facts):
+    text = render(facts)
+    assert text.rstrip().endswith("</html>")
+    for word in ("nan", "inf", "None"):
+        assert not [t for t in text.split(">") if t.partition("<")[0].strip() == word]
+        assert f'="{word}"' not in text
+    assert facts.verdict.headline in text.replace("&#39;", "'")
+    return text
+
+
+@pytest.mark.parametrize("made", ODD)
+def test_odd_targets_have_a_page(made):
+    facts = make_facts(make_bank(150), made(), judging=PLAIN)
+    check(facts)
+    assert sum(one.n for one in facts.classes) == facts.target.n
+
+
+@pytest.mark.parametrize("name", ["vanilla", "ts", "sts", "sac"])
+def test_a_page_can_be_about_any_method(name):
+    logits, _ = draw(200, 0.8, seed=5)
+    facts = make_facts(make_bank(150), logits, method=name, judging=PLAIN)
+    css = "before" if name == "vanilla" else "after"
+    assert re.search(rf'class="name end {css}"[^>]*>{name}<', check(facts))
+
+
+@pytest.mark.parametrize("map_", ["histogram", "vector"])
+def test_maps_that_are_no_temperature_have_a_page(map_):
+    logits, labels = draw(200, 0.8, seed=5)
+    target = sc.Scores(logits, labels=labels)
+    facts = make_facts(make_bank(150), target, method=sc.SAC(map=map_), judging=PLAIN)
+    assert facts.of("sac").temperature is None
+    assert "diamond" not in check(facts).partition('id="choice"')[2]
+
+
+def test_two_classes_and_two_sets_have_a_page():
+    logits, labels = two_classes(300, 0.9, seed=4)
+    facts = make_facts(bank_of_two(), sc.Scores(logits, labels=labels), judging=PLAIN)
+    check(facts)
+    assert facts.target.n_classes == 2
+
+
+def test_a_bank_of_the_clean_set_alone_has_a_page():
+    logits, labels = draw(300, 1.3, seed=11)
+    facts = make_facts(sc.SurrogateBank.from_arrays([logits], labels), logits, judging=PLAIN)
+    assert "only clean data" in check(facts)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (-0.0321, 0.4), (0.91, 0.93), (0, 1e-6)])
+def test_ticks_are_round_rising_and_within(low, high):
+    found = ticks(low, high)
+    assert 2 <= len(found) <= 7
+    assert found == sorted(found)
+    assert low - 1e-9 <= found[0] <= found[-1] <= high + 1e-9

@@ -1,0 +1,435 @@
+"""Tables: what is best, and the three formats read back by parsers of others.
+
+The LaTeX parser here knows TeX's rules of balance (braces, environments, math) and of ``\\\\`` and
+``&``; it shares nothing with the writer.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import xml.etree.ElementTree as ET
+from decimal import ROUND_HALF_EVEN, Decimal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from shiftcal.errors import FileError, InputError
+from shiftcal.report.tables import (
+    Cell,
+    Column,
+    Row,
+    Table,
+    half_width,
+    printed,
+    read_csv,
+    to_csv,
+    to_latex,
+    to_markdown,
+    write_table,
+)
+
+NATURAL = Table(
+    "Shifts & 100% of them",
+    (
+        Column("clean", unit="%", lower_is_better=True),
+        Column("matched", unit="%", group="ImageNet-V2", lower_is_better=True),
+        Column("top", unit="%", group="ImageNet-V2", lower_is_better=True),
+        Column("remark"),
+    ),
+    (
+        Row("[TS]", (Cell(4.444, 4.32, 4.568), Cell(-12.0, -12.5, -10.5), Cell(3.0), Cell("a_b"))),
+        Row("*SAC", (Cell(2.0), Cell(None), Cell(3.0), Cell(None)), rule_before=True),
+    ),
+    note="Mean ± 95 %, p ≤ 0.05.",
+    corner="Method",
+).marked()
+
+
+def one_column(values, *, ranked=None, **column):
+    ranked = ranked or [True] * len(values)
+    rows = [
+        Row(f"row {index}", (Cell(value),), ranked=takes_part)
+        for index, (value, takes_part) in enumerate(zip(values, ranked, strict=True))
+    ]
+    return Table("", (Column("ECE", **column),), tuple(rows))
+
+
+def marks(table):
+    return [row.cells[0].mark for row in table.rows]
+
+
+@given(st.floats(-1e6, 1e6), st.integers(0, 6))
+def test_numbers_are_rounded_half_even_from_the_exact_value_and_zero_has_no_sign(value, digits):
+    exact = Decimal(value).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_EVEN)
+    expected = f"{abs(exact) if exact == 0 else exact:f}"
+    assert printed(value, digits) == expected
+
+
+def test_sides_that_differ_only_by_rounding_noise_are_one_half_width():
+    low, high = 0.15 - 0.125, 0.15 + 0.125  # the two differences print as 0.12 and 0.13
+    assert printed(0.15 - low, 2) != printed(high - 0.15, 2)
+    assert half_width(0.15, low, high, digits=2) in {"0.12", "0.13"}
+
+
+def test_the_best_is_the_lowest_or_the_highest_as_the_column_says():
+    assert marks(one_column([3.0, 1.0, 2.0], lower_is_better=True).marked()) == [0, 1, 0]
+    assert marks(one_column([3.0, 1.0, 2.0], lower_is_better=False).marked()) == [1, 0, 0]
+    assert marks(one_column([3.0, 1.0, 2.0]).marked()) == [0, 0, 0]
+
+
+def test_all_that_print_like_the_best_are_marked():
+    values = [1.004, 1.0, 1.006, 2.0]
+    assert marks(one_column(values, lower_is_better=True).marked()) == [1, 1, 0, 0]
+    assert marks(one_column(values, lower_is_better=True, digits=3).marked()) == [0, 1, 0, 0]
+
+
+def test_words_missing_values_and_rows_without_rank_are_never_the_best():
+    table = one_column(
+        [None, "failed", 1.0, 2.0, 1.0], ranked=[1, 1, 0, 1, 1], lower_is_better=True
+    )
+    assert marks(table.marked()) == [0, 0, 0, 0, 1]
+    assert marks(one_column([None, "failed"], lower_is_better=True).marked()) == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Cell(float("nan")), "value of a cell must be a number"),
+        (lambda: Cell(np.array([1.0])), "must be a number"),
+        (lambda: Cell(1.0, low="0"), "low of a cell must be a number"),
+        (lambda: Cell(1.0, low=0.5), "both ends"),
+        (lambda: Cell("failed", 0.5, 1.5), "around a number"),
+        (lambda: Cell(1.0, 1.5, 0.5), "in order"),
+        (lambda: Table("t", (), ()), "at least one column"),
+        (lambda: Table("t", (Column("a"),), (Row("SAC", ()),)), "'SAC' must have one cell"),
+        (lambda: Table("t", (Column("a"), Column("a")), ()), "'a' heads two columns"),
+        (lambda: Table("t", (Column("Method"),), (), corner="Method"), "'Method' heads two"),
+        (lambda: to_latex(NATURAL, label="tab:a%b"), "label must be of letters"),
+        (lambda: write_table(NATURAL, "new", "../a"), "name of a table must be of letters"),
+        (lambda: write_table(NATURAL, "new", "50%"), "name of a table must be of letters"),
+    ],
+)
+def test_bad_input_is_rejected(make, words):
+    with pytest.raises(InputError, match=words):
+        make()
+
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
+
+
+NUMBERS = st.one_of(st.none(), st.floats(allow_nan=False), st.integers(-(10**15), 10**15))
+
+
+def written(table, folder):
+    file = folder / "table.csv"
+    file.write_bytes(to_csv(table).encode())
+    return file
+
+
+def test_csv_is_as_written_here():
+    columns = (Column("clean", unit="%", digits=1), Column("matched", group="V2"), Column("n"))
+    rows = (
+        Row("TS", (Cell(4.444444444444445, 4.2, 4.7, mark=True), Cell(0.1 + 0.2), Cell(5000))),
+        Row('SAC, "ours"', (Cell(None), Cell("failed"), Cell(100, source="run/a.npz"))),
+    )
+    table = Table("ECE", columns, rows, corner="Method", note="Not in it.")
+    assert to_csv(table) == (
+        "Method,clean,clean low,clean high,V2 matched,n,n source\r\n"
+        "TS,4.444444444444445,4.2,4.7,0.30000000000000004,5000,\r\n"
+        '"SAC, ""ours""",,,,failed,100,run/a.npz\r\n'
+    )
+
+
+@given(numbers=st.lists(st.tuples(NUMBERS, TEXTS), min_size=1, max_size=5))
+def test_numbers_come_back_to_the_last_bit_and_texts_to_the_last_letter(tmp_path_factory, numbers):
+    rows = tuple(Row(label, (Cell(value),)) for value, label in numbers)
+    file = written(Table("", (Column("x"),), rows), tmp_path_factory.mktemp("csv"))
+    back = read_csv(file)
+    assert list(back) == ["label", "x"]
+    assert back["label"] == [label for _, label in numbers]
+    assert back["x"] == ["" if value is None else value for value, _ in numbers]
+
+
+def test_pyarrow_reads_the_same(tmp_path):
+    reader = pytest.importorskip("pyarrow.csv")
+    rows = (
+        Row("a, b", (Cell(1 / 3, 1e-300, 0.5), Cell("line\none"))),
+        Row('"c"', (Cell(None), Cell("x"))),
+    )
+    file = written(Table("", (Column("x"), Column("y")), rows), tmp_path)
+    options = reader.ParseOptions(newlines_in_values=True)
+    assert reader.read_csv(file, parse_options=options).to_pydict() == {
+        "label": ["a, b", '"c"'],
+        "x": [1 / 3, None],
+        "x low": [1e-300, None],
+        "x high": [0.5, None],
+        "y": ["line\none", "x"],
+    }
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"a,b\r\n1\r\n", b"a,a\r\n1,2\r\n", b"a,b\r\n\xff,1\r\n", b'a,b\r\n"1,2', None],
+)
+def test_a_damaged_or_missing_csv_is_rejected_by_name(tmp_path, content):
+    file = tmp_path / "table.csv"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(FileError, match=r"table\.csv"):
+        read_csv(file)
+
+
+TOKEN = re.compile(r"\\[A-Za-z]+|\\.|[{}$&%#_^~\[\]]|\n|[^\\{}$&%#_^~\[\]\n]+", re.DOTALL)
+
+
+PRINTS = {
+    r"\textbackslash": "\\", r"\textasciitilde": "~", r"\textasciicircum": "^",
+    r"\textless": "<", r"\textgreater": ">", r"\textbar": "|", r"\dots": "…",
+    r"\pm": "±", r"\infty": "∞", r"\leq": "≤", r"\alpha": "α",
+    r"\{": "{", r"\}": "}", r"\#": "#", r"\$": "$", r"\%": "%", r"\&": "&", r"\_": "_", r"\ ": " ",
+}  # fmt: skip
+
+
+RULES = (r"\toprule", r"\midrule", r"\bottomrule")
+
+
+def check_balance(text):
+    """Assert that braces, math and environments close in order, and nothing active is loose."""
+    open_ = []
+    for token in TOKEN.findall(text):
+        if token == "{":
+            open_.append("{")
+        elif token == "}":
+            assert open_.pop() == "{"
+        elif token == "$" and open_[-1:] == ["$"]:
+            open_.pop()
+        elif token == "$":
+            open_.append("$")
+        assert token not in {"%", "#", "_", "~"}, f"{token} would not print"
+        assert token != "^" or "$" in open_, "a power outside of math"
+    assert open_ == []
+    stack = []
+    for what, name in re.findall(r"\\(begin|end)\{(\w+)\}", text):
+        if what == "begin":
+            stack.append(name)
+        else:
+            assert stack.pop() == name
+    assert stack == []
+
+
+def body(text):
+    """Rows of the tabular as lists of source cells, rules left out."""
+    inside = re.search(r"\\begin\{tabular\}\{[lr]+\}(.*)\\end\{tabular\}", text, re.DOTALL)[1]
+    rows, row, cell, depth = [], [], "", 0
+    for token in TOKEN.findall(inside):
+        depth += (token == "{") - (token == "}")
+        if token == "&" and depth == 0:
+            row.append(cell.strip())
+            cell = ""
+        elif token == r"\\":
+            rows.append([*row, cell.strip()])
+            row, cell = [], ""
+        elif token not in RULES and token != "\n":
+            # What stands first after \\ or a rule must not be its optional argument.
+            assert cell.strip() or row or token.strip()[:1] not in {"[", "*"}
+            cell += token
+    assert cell.strip() == ""
+    return rows
+
+
+def shown(source):
+    """What a cell prints, one character for each command of PRINTS."""
+    text = ""
+    for token in TOKEN.findall(source):
+        if token in PRINTS:
+            text += PRINTS[token]
+        elif token in {"{", "}"}:
+            text += "\0"  # parts ligatures
+        elif token not in {"$", r"\textbf", r"\mathbf"}:
+            text += token
+    return text
+
+
+def printed_text(source):
+    text = shown(source).replace("``", "“")
+    text = text.replace("---", "—").replace("--", "–").replace("''", '"')
+    return " ".join(text.replace("\0", "").split())
+
+
+def test_latex_is_as_written_here():
+    assert to_latex(NATURAL, label="tab:natural") == "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering",
+            r"\caption{Shifts \& 100\% of them}\label{tab:natural}",
+            r"\begin{tabular}{lrrrl}",
+            r"\toprule",
+            r" &  & \multicolumn{2}{c}{ImageNet-V2} &  \\",
+            r"\cmidrule(lr){3-4}",
+            r"Method & clean (\%) & matched (\%) & top (\%) & remark \\",
+            r"\midrule",
+            r"{[}TS] & $4.44 \pm 0.12$ & $\mathbf{-12.00}\ [-12.50, -10.50]$ & $\mathbf{3.00}$"
+            r" & a\_b \\",
+            r"\midrule",
+            r"{*}SAC & $\mathbf{2.00}$ & -- & $\mathbf{3.00}$ & -- \\",
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\par\smallskip{\footnotesize Mean $\pm$ 95 \%, p $\leq$ 0.05.\par}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+@settings(max_examples=200)
+@given(st.text("\\{}#$%&_~^<>|[]*`'\"-ab1 \n…≤α–—±", max_size=14))
+def test_every_text_prints_in_latex_as_it_is(word):
+    table = Table(
+        word,
+        (Column("x"), Column("y", group=word or "g")),
+        (Row(word, (Cell(word), Cell(1.0))),),
+        note=word,
+    )
+    text = to_latex(table)
+    check_balance(text)
+    row = body(text)[-1]
+    expected = " ".join(word.split())
+    assert [printed_text(source) for source in row[:2]] == [expected, expected]
+
+
+def test_without_title_label_and_note_it_is_a_bare_tabular():
+    table = Table("", (Column("x"),), (Row("a", (Cell(1.0),)),))
+    text = to_latex(table)
+    assert text.startswith(r"\begin{tabular}{lr}")
+    assert "cmidrule" not in text
+    assert r"\begin{table}" in to_latex(table, label="tab:x")
+
+
+@pytest.mark.skipif(
+    not (shutil.which("pdflatex") or shutil.which("tectonic")), reason="LaTeX is not installed"
+)
+@pytest.mark.slow
+def test_it_compiles(tmp_path):
+    all_ascii = "".join(map(chr, range(32, 127)))
+    nasty = Table(all_ascii, (Column(all_ascii, group="g"),), (Row(all_ascii, (Cell(1.0),)),))
+    source = "\n".join(
+        [
+            r"\documentclass{article}\usepackage{booktabs}\begin{document}",
+            to_latex(NATURAL, label="tab:natural"),
+            to_latex(nasty),
+            r"\end{document}",
+        ]
+    )
+    (tmp_path / "page.tex").write_text(source, encoding="utf-8")
+    command = (
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
+        if shutil.which("pdflatex")
+        else ["tectonic", "page.tex"]
+    )
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+
+
+NASTY = r"|\`*_[]{}<>&#~$+-.!:ab1 ="
+
+
+SPECIAL = st.text(NASTY, max_size=12)
+
+
+def by_markdown_it(text):
+    return MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(text)
+
+
+def by_python_markdown(text):
+    markdown = pytest.importorskip("markdown")
+    return markdown.markdown(text, extensions=["tables", "attr_list", "admonition"])
+
+
+READERS = pytest.mark.parametrize("reader", [by_markdown_it, by_python_markdown])
+
+
+def grid(html):
+    """Texts of the cells of the one table in the HTML, its header first."""
+    tree = ET.fromstring(f"<page>{html.replace('<br>', '<br/>')}</page>")
+    return [[" ".join("".join(cell.itertext()).split()) for cell in row] for row in tree.iter("tr")]
+
+
+def flat(text):
+    return " ".join(text.split())
+
+
+def test_markdown_is_as_written_here():
+    columns = (
+        Column("clean", unit="%", lower_is_better=True),
+        Column("matched", unit="%", group="V2", digits=1, lower_is_better=True),
+        Column("remark"),
+    )
+    rows = (
+        Row("TS", (Cell(4.444, 4.32, 4.568), Cell(12.0, 11.5, 13.5), Cell("as is"))),
+        Row("SAC", (Cell(-0.001), Cell(None), Cell(None))),
+    )
+    table = Table("ECE", columns, rows, note="Five splits.", corner="Method").marked()
+    assert to_markdown(table) == (
+        "**ECE**\n"
+        "\n"
+        "| Method |   clean (%) |       V2: matched (%) | remark |\n"
+        "| ------ | ----------: | --------------------: | ------ |\n"
+        "| TS     | 4.44 ± 0.12 | **12.0 [11.5, 13.5]** | as is  |\n"
+        "| SAC    |    **0.00** |                     – | –      |\n"
+        "\n"
+        "Five splits.\n"
+    )
+
+
+@READERS
+@settings(max_examples=150)
+@given(texts=st.lists(SPECIAL, min_size=6, max_size=6))
+def test_every_text_shows_in_markdown_as_it_is(reader, texts):
+    corner, name, group, label, word, best = texts
+    row = Row(label, (Cell(word), Cell(best, mark=True), Cell(1.5)))
+    columns = (Column(name, group=group), Column("y y"), Column("z z"))
+    table = Table("", columns, (row,), corner=f"{corner} c")
+    header, body = grid(reader(to_markdown(table)))
+    shown = flat(f"{flat(group)}: {name}") if group else flat(name)
+    assert header == [flat(f"{corner} c"), shown, "y y", "z z"]
+    assert body == [flat(label), flat(word), flat(best), "1.50"]
+
+
+@READERS
+def test_lines_of_a_cell_stay_in_the_cell(reader):
+    table = Table("", (Column("x"),), (Row("a\n| b |\r\nc", (Cell(1.0),)),))
+    html = reader(to_markdown(table)).replace("<br />", "<br>")
+    assert "a<br>| b |<br>c" in html
+
+
+@READERS
+def test_marked_cells_are_bold_and_numbers_stand_to_the_right(reader):
+    rows = (Row("a", (Cell(1.0, mark=True), Cell("x", mark=True))), Row("b", (Cell(2.0),) * 2))
+    html = reader(to_markdown(Table("", (Column("x"), Column("y")), rows)))
+    assert html.count("<strong>") == 2
+    assert "<strong>1.00</strong>" in html
+    assert html.count("text-align:right") + html.count("text-align: right") == 2 * 3
+
+
+def test_infinite_numbers_and_ranges_print_in_both_formats():
+    cells = (Cell(float("inf")), Cell(1.0, -float("inf"), float("inf")))
+    cells += (Cell(6.0, 4.0, 8.0, by_ends=True),)
+    table = Table("", tuple(map(Column, "xyz")), (Row("a", cells),))
+    row = [text.strip() for text in to_markdown(table).splitlines()[2].split("|")]
+    assert row[2:5] == ["∞", "1.00 ± ∞", "6.00 [4.00, 8.00]"]
+    assert r"$\infty$ & $1.00 \pm \infty$ & $6.00\ [4.00, 8.00]$" in to_latex(table)
+
+
+def test_three_files_hold_what_the_writers_give(tmp_path):
+    files = write_table(NATURAL, tmp_path / "new" / "tables", "main-ece")
+    assert [file.name for file in files] == ["main-ece.md", "main-ece.csv", "main-ece.tex"]
+    markdown, csv, latex = (file.read_bytes().decode("utf-8") for file in files)
+    assert markdown == to_markdown(NATURAL)
+    assert csv == to_csv(NATURAL)
+    assert latex == to_latex(NATURAL, label="tab:main-ece")
+    assert sorted(tmp_path.rglob("*.tmp")) == []

@@ -1,0 +1,265 @@
+"""A Ray for real: two workers of this machine, the same bytes, deaths, errors, a clean end."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import engine_work as ew
+import pytest
+
+from shiftcal.errors import InputError, ShiftcalError
+from shiftcal.scoring import engines as _crew
+from shiftcal.scoring.engines import LocalEngine, RayEngine, engine_of
+
+ray = pytest.importorskip("ray")
+
+pytestmark = [
+    pytest.mark.slow,
+    # Ray leaves sockets and log files to the garbage collector.
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning"),
+    # Of Ray 2.5x, at every start without a graphics processor.
+    pytest.mark.filterwarnings("ignore:Tip. In future versions of Ray:FutureWarning"),
+]
+
+
+def processes_of_ray():
+    """Processes of a Ray that run, by number."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        is_ray = any(name in words[0] for name in (b"raylet", b"gcs_server", b"ray::"))
+        if is_ray and state != "Z":
+            found.add(int(folder.name))
+    return found
+
+
+@pytest.fixture(scope="module")
+def address():
+    """One Ray for all tests that need none of their own: starting one takes seconds."""
+    from shiftcal.scoring.engines import _see_to_token
+
+    before = processes_of_ray()
+    _see_to_token()
+    ray.init(
+        "local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR"
+    )
+    yield ray.get_runtime_context().gcs_address
+    ray.shutdown()
+    assert processes_of_ray() <= before
+
+
+@pytest.fixture
+def two(address):
+    yield RayEngine(workers=2)
+    assert ray.is_initialized()  # it was there before, and is left
+
+
+@pytest.fixture
+def single(address):
+    """One worker, for what does not take two: each is a process that has to be started."""
+    return RayEngine(workers=1)
+
+
+def test_two_workers_of_ray_give_the_bytes_of_one_local(two):
+    work, shards = ew.work_of(ew.Linear(), dtype="float16"), ew.shards("gaussian_noise")
+    results = list(two.map_shards(work, shards))
+    assert ew.by_key(results) == ew.by_key(LocalEngine().map_shards(work, shards))
+    for result in results:  # in memory of this process
+        assert result.logits.flags.writeable
+        assert result.rows.flags.owndata
+
+
+@pytest.mark.parametrize("work", [ew.onnx_work, ew.torch_work], ids=["onnx", "torch"])
+def test_networks_give_the_bytes_of_one_local_worker(single, work):
+    shards = ew.shards("gaussian_noise")[::4]
+    one = ew.by_key(LocalEngine().map_shards(work(), shards))
+    assert ew.by_key(single.map_shards(work(), shards)) == one
+    assert len(one) == 3
+
+
+def test_workers_are_other_processes_that_take_what_they_can_do_and_end_with_it(two):
+    shards, seen = ew.Taken(ew.shards("pixelate")), set()
+    results = two.map_shards(ew.work_of(ew.Who(), dtype="float64"), shards)
+    for given, result in enumerate(results, start=1):
+        assert shards.count <= given + 2
+        seen |= {tuple(row) for row in result.logits}
+        if given == 4:
+            results.close()
+    assert shards.count <= 6
+    assert 1 <= len(seen) <= 2
+    assert {limit for _, limit, _ in seen} == {1}
+    pids = {int(pid) for pid, _, _ in seen}
+    assert os.getpid() not in pids
+    end = time.monotonic() + 30  # Ray ends them when it comes to it
+    while pids & processes_of_ray():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def test_a_killed_actor_costs_its_shard_only(two, tmp_path):
+    shards = ew.Taken(ew.shards())
+    wanted = ew.by_key(LocalEngine().map_shards(ew.work_of(ew.Linear()), shards.items))
+    work = ew.work_of(ew.Dies(tmp_path, times=1))
+    assert ew.by_key(two.map_shards(work, shards)) == wanted
+    assert (tmp_path / "died-0").exists()
+    assert shards.count == len(shards.items)
+
+
+def test_a_shard_that_ends_one_actor_after_the_other_is_named(single, tmp_path, monkeypatch):
+    monkeypatch.setattr(_crew, "MOST_DEATHS", 2)
+    work = ew.work_of(ew.Dies(tmp_path, times=9))
+    with pytest.raises(ShiftcalError, match=r"2 workers died at images 60 to 89 \(clean\).*memory"):
+        list(single.map_shards(work, ew.shards()[2:]))
+    assert len(list(tmp_path.glob("died-*"))) == 2
+
+
+def test_the_error_of_a_model_comes_back_as_it_is(single):
+    work = ew.work_of(ew.Fails())
+    with pytest.raises(InputError) as alone:
+        list(LocalEngine().map_shards(work, ew.shards()))
+    with pytest.raises(InputError) as there:
+        list(single.map_shards(work, ew.shards()))
+    assert type(there.value) is InputError
+    assert str(there.value) == str(alone.value)
+
+
+def test_a_model_that_cannot_be_loaded_there_is_refused(single):
+    with pytest.raises(InputError, match=r"a worker can load them.*its machine.*ValueError"):
+        list(single.map_shards(ew.work_of(ew.Unloadable()), ew.shards()))
+
+
+def test_a_model_of_the_current_folder_reaches_actors(single, tmp_path, monkeypatch):
+    (tmp_path / "model_for_ray.py").write_text(
+        "def shades(batch):\n    return batch[:, :3, 0, 0]\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    with monkeypatch.context() as patch:  # as long as the model is made, as for torch:module:name
+        patch.syspath_prepend(str(tmp_path))
+        shades = importlib.import_module("model_for_ray").shades
+    assert str(tmp_path) not in sys.path
+    try:
+        (result,) = single.map_shards(ew.work_of(shades), ew.shards()[:1])
+    finally:
+        del sys.modules["model_for_ray"]
+    assert result.logits.shape == (ew.SIZE, 3)
+
+
+def test_all_processors_are_used_by_default_and_parts_of_them_can_be(address):
+    engine = RayEngine(cpus_per_worker=0.5)  # room for four, of which one is needed
+    assert len(list(engine.map_shards(ew.work_of(ew.Who()), ew.shards()[:1]))) == 1
+    assert RayEngine()._size(ray.cluster_resources()) == 2
+    assert RayEngine(cpus_per_worker=0.5)._size(ray.cluster_resources()) == 4
+
+
+def test_what_does_not_fit_is_refused(address):
+    with pytest.raises(InputError, match=r"1 GPUs must fit into the cluster, which has 2 and 0"):
+        list(RayEngine(gpus_per_worker=1).map_shards(ew.work_of(ew.Linear()), ew.shards()))
+    with pytest.raises(InputError, match=r"must fit.*2 would. Ask for less"):
+        list(RayEngine(workers=3).map_shards(ew.work_of(ew.Linear()), ew.shards()))
+
+
+def test_another_address_than_that_of_the_connection_is_refused(address):
+    engine = RayEngine(address="10.9.8.7:6379")
+    with pytest.raises(InputError, match=r"connected to.*left out; got '10.9.8.7:6379'"):
+        list(engine.map_shards(ew.work_of(ew.Linear()), ew.shards()))
+
+
+def test_no_room_for_any_worker_is_said_and_waited_for(address, monkeypatch):
+    from shiftcal.errors import InputWarning
+    from shiftcal.scoring import engines as _actors
+
+    @ray.remote(num_cpus=2)
+    class Other:
+        def here(self):
+            return True
+
+    other = Other.remote()
+    assert ray.get(other.here.remote())
+    monkeypatch.setattr(_actors, "PATIENCE", 0.5)
+    free = ray.available_resources
+
+    def leave():
+        ray.kill(other)
+        return free()
+
+    monkeypatch.setattr(ray, "available_resources", leave)
+    with pytest.warns(InputWarning, match=r"no worker has started.*CPUs.*Still waiting"):
+        results = list(RayEngine(workers=1).map_shards(ew.work_of(ew.Linear()), ew.shards()[:2]))
+    assert len(results) == 2
+
+
+# Another process, since a process knows one Ray at a time: it connects to the one above, then
+# starts one of its own without a home to write to.
+ELSEWHERE = """
+import sys, engine_work as ew, ray
+from shiftcal.scoring.engines import LocalEngine
+from shiftcal.scoring.engines import RayEngine
+work = ew.work_of(ew.Linear())
+shards = ew.shards()[:2]
+wanted = ew.by_key(LocalEngine().map_shards(work, shards))
+assert ew.by_key(RayEngine(**{settings}).map_shards(work, shards)) == wanted
+assert not ray.is_initialized()
+print("done")
+"""
+
+
+def elsewhere(settings, environment):
+    paths = [str(Path(ew.__file__).parent), environment.get("PYTHONPATH")]
+    done = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE.replace("{settings}", repr(settings))],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={**environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+    )
+    assert done.stdout == "done\n", done.stderr
+
+
+def test_a_cluster_that_runs_is_used_and_left_running(address):
+    elsewhere({"address": address, "workers": 1}, dict(os.environ))
+    assert ray.get(ray.put(1)) == 1
+
+
+def test_a_ray_of_our_own_is_ended_and_needs_no_home(address):
+    before = processes_of_ray()
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    elsewhere({"workers": 1}, {**plain, "HOME": "/proc/no-home"})
+    assert processes_of_ray() <= before
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"address": "127.0.0.1:1"}, r"running Ray cluster; got '127.0.0.1:1'.*refused"),
+        ({"address": "nonsense"}, r"running Ray cluster; got 'nonsense'"),
+    ],
+)
+def test_an_address_where_nobody_is_is_refused_soon(settings, message, monkeypatch):
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with pytest.raises(InputError, match=message):
+        list(engine_of("ray", **settings).map_shards(ew.work_of(ew.Linear()), ew.shards()))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"workers": 0}, "workers must be a whole number of at least 1"),
+        ({"cpus_per_worker": 1.5}, "cpus_per_worker must be a whole number or below 1"),
+        ({"gpus_per_worker": -1}, "gpus_per_worker must be a number of at least 0"),
+        ({"cpus_per_worker": 0}, "cpus_per_worker must be more than 0 if workers is not given"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        RayEngine(**settings)

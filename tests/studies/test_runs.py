@@ -1,0 +1,322 @@
+"""Runs of a toy study: from images to records and tables, again, changed, and damaged."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from toy_study import ALL, toy_plan, write_data
+
+from shiftcal import corrupt, studies
+from shiftcal.errors import FileError, InputError, InputWarning, MissingData
+from shiftcal.studies.archive import INDEX, Archive
+from shiftcal.studies.plan import LadderPlan, NaturalSet
+from shiftcal.studies.run import task_of
+from shiftcal.studies.sources import open_sources
+
+COMMAND = r"shiftcal reproduce \S*plan\.toml -o \S*run"
+SCORED = 7 * 120 + 90
+EVALUATIONS = 2 * 5 * 7
+
+
+def natural(data, **changes):
+    labels = str(data / "natural-labels.npy")
+    return NaturalSet("own", "Own", (str(data / "natural.npy"),), **{"labels": labels, **changes})
+
+
+def file_of(folder, name):
+    return folder / Archive.open(folder).entries[name].file
+
+
+def shown(folder):
+    """Everything that people look at."""
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.parent.name in ("tables", "data") or file.name in ("records.csv", "report.md")
+    }
+
+
+def test_a_run_has_records_tables_figures_and_a_report(once, data):
+    folder = once.folder
+    assert (once.scored, once.evaluated, once.records) == (SCORED, EVALUATIONS, EVALUATIONS)
+    assert list(once.seconds) == ["opening", "scoring", "evaluation", "report"]
+    assert studies.Run(folder).plan == toy_plan(data, methods=ALL)
+    assert set(once.findings.tables) == {"mean-ece", "full", "temperatures", "chosen"}
+    for kind, endings in (("tables", "md csv tex"), ("figures", "png svg json")):
+        for name in getattr(once.findings, kind):
+            assert all((folder / kind / f"{name}.{e}").stat().st_size for e in endings.split())
+    page = (folder / "report.md").read_text("utf-8")
+    assert page.startswith("# Synthetic shift\n")
+    assert "figures/ece-means.png" in page
+    about = json.loads((folder / "run.json").read_text("utf-8"))
+    assert about["images_scored"] == SCORED
+    assert set(about["splits"]) == {"0", "1"}
+    with np.load(folder / "splits" / "seed-0.npz") as rows:
+        assert sorted([*rows["calibration"], *rows["test"]]) == list(range(120))
+
+
+def test_scores_are_those_of_the_model_on_the_corrupted_images(once, data):
+    from toy_study import net
+
+    images = np.load(data / "test.npy")
+    stored = Archive.open(once.folder).scores("fog-5")
+    logits, features = net(corrupt(images, "fog", severity=5))
+    assert np.allclose(stored.logits, logits, atol=1e-5)
+    assert np.allclose(stored.features, features, atol=1e-5)
+    assert np.array_equal(stored.labels, np.load(data / "test-labels.npy"))
+
+
+def test_every_record_is_computed_again_to_the_last_digit(once):
+    run = studies.Run(once.folder)
+    for record in run.records[::9]:
+        assert run.recompute(record) == record
+    with pytest.raises(InputError, match="has no evaluation"):
+        run.recompute(replace(run.records[0], split=7))
+
+
+def test_a_target_of_a_run_can_be_reported_on(once):
+    task = task_of(once.folder, "fog-5")
+    assert (len(task.bank), len(task.target.labels)) == (3, 60)
+    with pytest.raises(InputError, match="Name one of them"):
+        task_of(once.folder, None)
+
+
+def test_draws_and_workers_do_not_change_records(tmp_path, data, undrawn):
+    plan = toy_plan(data, methods=("ts", "sac"), study="peek")
+    plan = replace(plan, options={"sizes": [10], "draws": 2})
+    records = []
+    for workers in (1, 2):
+        studies.reproduce(plan, tmp_path / str(workers), workers=workers)
+        records.append(studies.Run(tmp_path / str(workers)).records)
+    assert records[0] == records[1]
+    drawn = next(record for record in records[0] if record.draw == 1)
+    assert studies.Run(tmp_path / "1").recompute(drawn) == drawn
+
+
+def test_tables_are_made_again_without_model_and_images(finished, once, undrawn):
+    for name in ("tables", "evaluated"):
+        shutil.rmtree(finished / name)
+    (finished / "records.csv").unlink()
+    done = studies.rebuild(finished)
+    assert (done.scored, done.evaluated) == (0, EVALUATIONS)
+    assert shown(finished) == shown(once.folder)
+    assert json.loads((finished / "run.json").read_text("utf-8"))["images_scored"] == SCORED
+
+
+def test_run_again_with_a_changed_plan_only_what_is_missing_is_done(finished, data, undrawn):
+    assert studies.reproduce(toy_plan(data, methods=ALL), finished).evaluated == 0
+    for changes, scored, evaluated in (
+        ({"bins": 4}, 0, EVALUATIONS),
+        ({"seeds": (0, 1, 2)}, 0, EVALUATIONS // 2),
+        ({"shifts__severities": (0, 1)}, 0, 0),
+        # Vanilla, TS and the weighting methods do not learn from surrogate sets.
+        ({"calibration__severities": (1, 3, 5)}, 120, 2 * 5 * 2),
+        ({"shifts__sets": (natural(data),)}, 45, 2 * 7),
+    ):
+        done = studies.reproduce(toy_plan(data, methods=ALL, **changes), finished)
+        assert (done.scored, done.evaluated) == (scored, evaluated), changes
+    again = studies.reproduce(toy_plan(data, methods=ALL), finished)
+    assert (again.scored, again.evaluated) == (0, 0)
+
+
+def test_what_an_earlier_plan_wrote_is_gone_and_other_files_stay(finished, data, undrawn):
+    (finished / "tables" / "mine.csv").write_text("mine")
+    plan = toy_plan(data, methods=("vanilla", "oracle"), seeds=(1,))
+    done = studies.reproduce(plan, finished)
+    assert "chosen" not in done.findings.tables
+    assert not (finished / "tables" / "chosen.csv").exists()
+    assert (finished / "tables" / "mine.csv").exists()
+    assert [file.name for file in (finished / "splits").iterdir()] == ["seed-1.npz"]
+    assert "no intervals" in (finished / "tables" / "mean-ece.md").read_text("utf-8")
+
+
+def test_own_strengths_and_ready_made_images_are_scored(tmp_path, data, undrawn):
+    images = np.load(data / "test.npy")
+    labels = np.load(data / "test-labels.npy")
+    for name, severity in (("fog", 1), ("fog", 5), ("pixelate", 1), ("pixelate", 3)):
+        shifted = corrupt(images, name, severity=severity)
+        np.savez(tmp_path / f"{name}-{severity}.npz", images=shifted, labels=labels)
+    made = str(tmp_path / "{corruption}-{severity}.npz")
+    fine = LadderPlan("fine", "pixelate", ((0.9,), (0.6,)))
+    plan = toy_plan(data, shifts__corruptions=("fog", "fine"), shifts__severities=(0, 1))
+    plan = replace(plan, ladders=(fine,), shifts=replace(plan.shifts, made=made))
+    done = studies.reproduce(plan, tmp_path / "run")
+    assert done.scored == (1 + 1 + 3) * 120  # clean, fine-1; fog-1, pixelate-1 and -3
+    expected = studies.reproduce(
+        toy_plan(data, shifts__corruptions=("fog",), shifts__severities=(0, 1)), tmp_path / "fly"
+    )
+    assert expected.records < done.records
+    (tmp_path / "fog-1.npz").unlink()
+    with pytest.raises(MissingData, match=r"1 of 3 sets of ready-made .*fog-1"):
+        studies.reproduce(plan, tmp_path / "run")
+
+
+def test_everything_that_is_missing_is_named_and_can_be_left_out(data, tmp_path, undrawn):
+    gone = natural(data, fetch="draw them")
+    gone = replace(gone, images=("nowhere.npz", "elsewhere.npz"))
+    plan = toy_plan(data, methods=("ts", "cpcs"), data__train=("lost.npy",), shifts__sets=(gone,))
+    with pytest.raises(MissingData) as caught:
+        open_sources(plan)
+    for words in ("nowhere.npz", "elsewhere.npz", "To get it: draw them", "lost.npy", "--skip"):
+        assert words in str(caught.value)
+    done = studies.reproduce(plan, tmp_path / "run", skip_missing=True)
+    assert len(done.missing) == 2
+    assert [m.name for m in studies.Run(tmp_path / "run").plan.methods] == ["ts"]
+    assert studies.rebuild(tmp_path / "run").missing == done.missing
+    with pytest.raises(MissingData, match="the images"):
+        open_sources(toy_plan(data, data__images=("gone.npy",)), skip_missing=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"calibration__images": 2}, "at least the 3 classes"),
+        ({"calibration__images": 118}, "leaves 2 for the test"),
+        ({"shifts__sets": "labels"}, "Own has no labels"),
+        ({"model__spec": ("python:toy_study:logits_only?key=a&raw=true",)}, "need features"),
+    ],
+)
+def test_images_and_models_that_cannot_be_used_are_rejected(data, tmp_path, changes, words):
+    if "shifts__sets" in changes:
+        changes = {"shifts__sets": (natural(data, labels=None),)}
+    plan = toy_plan(data, methods=("ts", "cpcs"), **changes)
+    with pytest.raises(InputError, match=words):
+        studies.reproduce(plan, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_limit_takes_every_class_by_its_share_and_few_images_are_warned_of(data):
+    plan = toy_plan(data, data__limit=90, calibration__images=60)
+    with pytest.warns(InputWarning, match="mostly noise"):
+        images = open_sources(plan).images
+    assert np.bincount(images.labels).tolist() == [30, 30, 30]
+
+
+# --- files that are damaged, swapped or of another plan ---------------------------------------
+
+
+def test_swapped_scores_are_rejected_and_made_again(finished, data, once, undrawn):
+    a, b = file_of(finished, "fog-1"), file_of(finished, "fog-5")
+    content = a.read_bytes()
+    a.write_bytes(b.read_bytes())
+    b.write_bytes(content)
+    shutil.rmtree(finished / "evaluated")
+    with pytest.raises(FileError, match=rf"\.npz is damaged or was replaced.*{COMMAND}"):
+        studies.rebuild(finished)
+    assert studies.reproduce(toy_plan(data, methods=ALL), finished).scored == 2 * 120
+    assert studies.Run(finished).records == studies.Run(once.folder).records
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut"])
+def test_scores_that_cannot_be_read_are_named(finished, damage):
+    file = file_of(finished, "fog-5")
+    content = file.read_bytes()
+    file.unlink()
+    if damage == "cut":
+        file.write_bytes(content[:-100])
+    with pytest.raises(FileError, match=rf"fog-5\.npz.*{COMMAND}"):
+        Archive.open(finished).scores("fog-5")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "{}", "[]", "3", '{"format": "shiftcal-study-scores", "version": 2, "train": 3}',
+     '{"format": "shiftcal-study-scores", "version": 2, "model": {}, "made_of": "", "train": null, '
+     '"sets": {"clean": {"file": 3, "key": null}}}'],
+)  # fmt: skip
+def test_a_damaged_index_is_named(finished, text):
+    (finished / INDEX).write_text(text)
+    with pytest.raises(FileError, match=rf"index\.json is damaged.*{COMMAND}"):
+        studies.rebuild(finished)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", '"x"', "null"])
+def test_outcomes_that_are_no_numbers_are_evaluated_again(finished, once, undrawn, number):
+    file = finished / "evaluated" / "split-0" / "fog-1.json"
+    document = json.loads(file.read_text("utf-8"))
+    ece = json.dumps(document[next(iter(document))]["ece"])
+    file.write_text(file.read_text("utf-8").replace(ece, number), "utf-8")
+    assert 1 <= studies.rebuild(finished).evaluated <= 7
+    assert studies.Run(finished).records == studies.Run(once.folder).records
+
+
+def test_records_that_are_cut_anywhere_are_rejected(finished):
+    file = finished / "records.csv"
+    text = file.read_text("utf-8")
+    last = text.rstrip("\n").rindex("\n") + 1
+    for end in (0, len(text) - 1, len(text) - 5, last + 30, last):
+        file.write_text(text[:end], "utf-8")
+        with pytest.raises(FileError, match=r"records\.csv"):
+            _ = studies.Run(finished).records
+
+
+def test_a_plan_in_the_folder_that_was_changed_is_rejected(finished, data, undrawn):
+    file = finished / "plan.toml"
+    plan = studies.Run(finished).plan
+    file.write_text(studies.to_toml(replace(plan, bins=4)), "utf-8")
+    assert studies.rebuild(finished).evaluated == EVALUATIONS
+    other = replace(plan, model=replace(plan.model, spec=("other.onnx",)))
+    file.write_text(studies.to_toml(other), "utf-8")
+    with pytest.raises(FileError, match="another model or other images"):
+        studies.rebuild(finished)
+    file.write_bytes(b"study = '\xff\xfe'")
+    with pytest.raises(FileError, match="not UTF-8"):
+        studies.rebuild(finished)
+    file.unlink()
+    with pytest.raises(FileError, match=r"reproduce PLAN -o \S*run"):
+        studies.rebuild(finished)
+    assert studies.reproduce(toy_plan(data, methods=ALL), finished).scored == 0
+
+
+def test_a_folder_of_something_else_is_not_touched(tmp_path, data):
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(FileError, match="not the folder of a study"):
+        studies.reproduce(toy_plan(data), tmp_path)
+    with pytest.raises(FileError, match="not the folder of a study"):
+        studies.rebuild(tmp_path)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "plan.toml").write_text("# my plan\n")
+    with pytest.raises(FileError, match="not the folder of a study"):
+        studies.reproduce(toy_plan(data), mine)
+    assert [file.name for file in mine.iterdir()] == ["plan.toml"]
+
+
+def test_a_run_stops_if_another_plan_takes_its_folder(finished, data, monkeypatch, undrawn):
+    from shiftcal.studies import run
+
+    text = studies.to_toml(toy_plan(data, bins=3))
+
+    def overtaken(*args):
+        (finished / "plan.toml").write_text(text, "utf-8")
+
+    monkeypatch.setattr(run, "write_records", overtaken)
+    with pytest.raises(FileError, match="another run with another plan is using this folder"):
+        studies.reproduce(toy_plan(data, methods=ALL, seeds=(7,)), finished)
+    assert not (finished / "run.json").exists()
+    assert (finished / "plan.toml").read_text("utf-8") == text
+
+
+@pytest.mark.parametrize("what", ["images", "labels"])
+def test_images_that_changed_in_place_are_noticed(tmp_path, undrawn, what):
+    data = write_data(tmp_path / "data")
+    plan = toy_plan(data, methods=("ts",), seeds=(0,))
+    studies.reproduce(plan, tmp_path / "run")
+    file = data / ("test.npy" if what == "images" else "test-labels.npy")
+    np.save(file, np.load(file)[::-1])
+    with pytest.raises(FileError, match=f"holds a bank with {what}"):
+        studies.reproduce(plan, tmp_path / "run")
+
+
+def test_the_table_has_the_means_of_the_records(once):
+    records = studies.Run(once.folder).records
+    with (once.folder / "tables" / "mean-ece.csv").open(encoding="utf-8", newline="") as file:
+        rows = {row["Method"]: row for row in csv.DictReader(file)}
+    for label in ("TS", "SAC"):
+        own = [r.ece for r in records if r.label == label and r.target == "clean"]
+        assert float(rows[label]["severity 0"]) == pytest.approx(100 * np.mean(own), rel=1e-12)

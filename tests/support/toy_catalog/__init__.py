@@ -1,1 +1,0 @@
-"""Data sets that nobody published, in the manner of shiftcal.datasets.catalog."""

@@ -1,0 +1,399 @@
+"""Whatever is wrong with a file, the error is a FileError with its name, and the exit status 2."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+from ladder_data import STEPS, draw, make_bank
+from onnx import TensorProto, helper
+from onnx_resnet import mean_colour_onnx
+
+import shiftcal
+from shiftcal import SAC, SurrogateBank, datasets, maps, models
+from shiftcal.cli.main import run
+from shiftcal.errors import FileError
+from shiftcal.files import checksum_of
+from shiftcal.models import TorchScriptModel
+from shiftcal.models.pytorch import read_weights
+from shiftcal.scores import Scores, read_labels, read_scores, write_scores
+from shiftcal.scoring.statistics import ScoreStatistics
+
+torch = pytest.importorskip("torch")
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+LOGITS, LABELS = draw(60, STEPS[0], seed=3)
+IMAGES = np.random.default_rng(0).integers(0, 256, (6, 12, 12, 3), np.uint8)
+
+
+def scores(path):
+    write_scores(path, Scores(LOGITS, labels=LABELS, ids=np.array([f"r{i}" for i in range(60)])))
+
+
+def image_table(path):
+    from PIL import Image
+
+    files = []
+    for image in IMAGES:
+        buffer = io.BytesIO()
+        Image.fromarray(image).save(buffer, "PNG")
+        files.append(buffer.getvalue())
+    table = pa.table({"image": files, "label": list(range(6))})
+    pq.write_table(table, path, write_page_checksum=True, row_group_size=4)
+
+
+def all_images(path):
+    held = datasets.as_image_set(str(path))
+    batch = held.read(range(len(held)))
+    for reason in batch.bad.values():  # of one image, which a command leaves out with a warning
+        raise FileError(reason)
+
+
+def image_labels(path):
+    np.save(path.parent / "pixels.npy", np.repeat(IMAGES, 10, axis=0))
+    return datasets.as_image_set(str(path.parent / "pixels.npy"), labels=path)
+
+
+def method(path):
+    SAC(map=maps.Histogram(n_bins=5)).fit(make_bank(300)).save(path)
+
+
+def bank(path):
+    make_bank(60).save(path.parent / "bank")
+    (path.parent / "bank" / "bank.json").replace(path)
+
+
+def load_bank(path):
+    path.replace(path.parent / "bank" / "bank.json")
+    SurrogateBank.load(path.parent / "bank")
+
+
+def network(path):
+    torch.jit.save(torch.jit.script(torch.nn.Sequential(torch.nn.Flatten())), str(path))
+
+
+def weights(path):
+    torch.save(torch.nn.Linear(4, 3).state_dict(), path)
+
+
+def safe_weights(path):
+    from safetensors.torch import save_file
+
+    save_file(torch.nn.Linear(4, 3).state_dict(), path)
+
+
+# Name of the file -> what writes it, what reads it.
+KINDS = {
+    "scores.npz": (scores, read_scores),
+    "scores.npy": (lambda path: np.save(path, LOGITS), read_scores),
+    "scores.csv": (scores, read_scores),
+    "scores.parquet": (scores, read_scores),
+    "scores.safetensors": (scores, read_scores),
+    "of-images.npy": (lambda path: np.save(path, LABELS), image_labels),
+    "of-scores.npy": (
+        lambda path: np.save(path, LABELS),
+        lambda path: read_labels(path, Scores(LOGITS)),
+    ),
+    "images.npy": (lambda path: np.save(path, IMAGES), all_images),
+    "images.npz": (lambda path: np.savez_compressed(path, images=IMAGES), all_images),
+    "images.parquet": (image_table, all_images),
+    "net.onnx": (
+        lambda path: path.write_bytes(mean_colour_onnx(["n", 3, 12, 12])),
+        models.OnnxModel,
+    ),
+    "net.pt": (network, TorchScriptModel),
+    "weights.pt": (weights, read_weights),
+    "weights.safetensors": (safe_weights, read_weights),
+    "method.json": (method, shiftcal.load),
+    "bank.json": (bank, load_bank),
+    "statistics.json": (
+        lambda path: ScoreStatistics.of_rows(LOGITS, LABELS).write(path),
+        ScoreStatistics.read,
+    ),
+}
+
+
+def damaged(content, rng):
+    """Cut short at ten places, and with one to four wrong bytes many times over."""
+    yield b""
+    for tenth in range(1, 10):
+        yield content[: len(content) * tenth // 10]
+    for _ in range(150):
+        wrong = bytearray(content)
+        # Headers and footers are a small part of a file, and the part that is parsed.
+        ends = [*range(min(300, len(wrong))), *range(max(0, len(wrong) - 600), len(wrong))]
+        for _ in range(rng.integers(1, 5)):
+            at = rng.choice(ends) if rng.random() < 0.7 else rng.integers(len(wrong))
+            wrong[at] ^= 1 << rng.integers(8) if rng.random() < 0.5 else rng.integers(1, 256)
+        yield bytes(wrong)
+
+
+@pytest.mark.filterwarnings("ignore")  # of numpy and torch, on their way to an error
+@pytest.mark.parametrize("name", KINDS)
+def test_a_damaged_file_is_read_or_named_in_a_file_error(tmp_path, name):
+    write, read = KINDS[name]
+    path = tmp_path / name
+    write(path)
+    content = path.read_bytes()
+    read(path)
+    errors = 0
+    for wrong in damaged(content, np.random.default_rng(len(name))):
+        path.unlink(missing_ok=True)  # it may be mapped
+        path.write_bytes(wrong)
+        try:
+            read(path)
+        except FileError as error:
+            named = str(tmp_path / "bank") if name == "bank.json" else name
+            assert named in str(error)  # noqa: PT017
+            errors += 1
+    assert errors >= 10
+
+
+def forged(path, change):
+    """Change a document and give it a checksum that fits, as a hostile writer would."""
+    document = json.loads(path.read_text())
+    document.pop("checksum", None)
+    change(document)
+    document["checksum"] = checksum_of(document)
+    path.write_text(json.dumps(document))
+
+
+def nested(depth):
+    value = 0
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def fitted_map(document):
+    return document["object"]["fitted"]["maps_"][0]["fitted"]
+
+
+def no_output(path):
+    images = helper.make_tensor_value_info("images", TensorProto.FLOAT, ["n", 3, 12, 12])
+    graph = helper.make_graph([], "net", [images], [])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    path.write_bytes(model.SerializeToString())
+
+
+def long_column(path):
+    path.write_text(f"logit_0,logit_1,feature_{'1' * 5000},feature_2,label\n1,2,3,4,0\n1,x,3,4,1\n")
+
+
+def flipped_header(path):
+    np.save(path, LABELS)
+    content = bytearray(path.read_bytes())
+    content[content.index(b"'descr'")] ^= 0x40
+    path.write_bytes(content)
+
+
+def garbled_zip(path):
+    weights(path)
+    content = bytearray(path.read_bytes())
+    content[40:60] = bytes(20)
+    path.write_bytes(content)
+
+
+def saved(change):
+    def make(path):
+        SAC().fit(make_bank(300)).save(path)
+        forged(path, change)
+
+    return make
+
+
+def statistics(change, *, labels=LABELS):
+    def make(path):
+        ScoreStatistics.of_rows(LOGITS, labels).write(path)
+        forged(path, change)
+
+    return make
+
+
+def bank_of(change):
+    def make(path):
+        make_bank(60).save(path.parent / "bank")
+        forged(path.parent / "bank" / "bank.json", change)
+
+    return make
+
+
+def edited_bank(path):
+    make_bank(60).save(path.parent / "bank")
+    file = path.parent / "bank" / "bank.json"
+    file.write_text(file.read_text().replace('"severity": 1', '"severity": 2', 1))
+
+
+def temperature(value):
+    return saved(lambda d: fitted_map(d).update(temperature_=value))
+
+
+def total(name, value):
+    return statistics(lambda d: d["sums"].update({name: value(d["sums"][name])}))
+
+
+EVALUATE = "evaluate scores.npz --resamples 0 --labels"
+SCORE = "score --images images.npy -o out.npz --model"
+CASES = {
+    "flipped header": ("l.npy", flipped_header, EVALUATE),
+    "labels of images": ("l.npy", flipped_header, "score --images images.npy -o o.npz --labels"),
+    "no output": ("bad.onnx", no_output, SCORE),
+    "no network": ("bad.onnx", lambda path: path.write_bytes(b"\x08location"), SCORE),
+    "TorchScript": ("bad.pt", garbled_zip, SCORE),
+    "long column": ("bad.csv", long_column, "evaluate"),
+    "10**400": ("m.json", temperature(10**400), "apply"),
+    "deep setting": (
+        "m.json",
+        saved(lambda d: d["object"]["settings"].update(seed=nested(900))),
+        "apply",
+    ),
+    "deep JSON": ("m.json", lambda path: path.write_text("[" * 100_000), "apply"),
+    "deep bank": ("bank.json", bank_of(lambda d: d.update(classes=nested(900))), "fit bank"),
+    "10**400 in a bank": ("bank.json", bank_of(lambda d: d.update(version=-(10**400))), "fit bank"),
+    "sets of a bank": ("bank.json", bank_of(lambda d: d.update(sets=[[]])), "fit bank"),
+    "edited bank": ("bank.json", edited_bank, "fit bank"),
+    "deep statistics": ("s.json", statistics(lambda d: d.update(classes=nested(900))), "evaluate"),
+    "T < 0": ("m.json", temperature(-1e308), "apply"),
+    "T = 0": ("m.json", temperature(0.0), "apply"),
+    "T = nan": ("m.json", temperature({"float": "nan"}), "apply"),
+    "T = inf": ("m.json", temperature({"float": "inf"}), "apply"),
+    "classes": ("m.json", saved(lambda d: fitted_map(d).update(n_classes_=5)), "apply"),
+    "accuracy of a set": (
+        "m.json",
+        saved(lambda d: d["object"]["fitted"]["ladder_"][0].update(accuracy=-3.0)),
+        "apply",
+    ),
+    "mean confidence": ("s.json", total("confidence", lambda x: -x), "evaluate"),
+    "spread of confidence": ("s.json", total("confidence_squared", lambda x: x // 9), "evaluate"),
+    "confidence and cells": ("s.json", total("confidence", lambda x: x * 9 // 10), "evaluate"),
+    "Brier": ("s.json", total("brier", lambda x: x << 9), "evaluate"),
+    "likelihood": ("s.json", total("log_sum", lambda x: -x), "evaluate"),
+    "ladder": ("s.json", statistics(lambda d: d.update(ladder=[10**400] * 336)), "evaluate"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_command_names_the_file_and_ends_with_2(tmp_path, monkeypatch, capsys, case):
+    name, make, command = CASES[case]
+    monkeypatch.chdir(tmp_path)
+    scores(tmp_path / "scores.npz")
+    np.save("images.npy", IMAGES)
+    (tmp_path / "net.onnx").write_bytes(mean_colour_onnx(["n", 3, 12, 12]))
+    make(tmp_path / name)
+    words = command.split() if command == "fit bank" else [*command.split(), name]
+    if command == "apply":
+        words += ["scores.npz", "-o", "out.npz"]
+    elif command == "fit bank":
+        words += ["--method", "sac", "-o", "fitted.json"]
+    elif "--labels" in words and words[0] == "score":
+        words += ["--model", "net.onnx"]
+    capsys.readouterr()
+    assert run(words) == 2
+    said = capsys.readouterr().err
+    assert name in said
+    assert "Traceback" not in said
+    assert not (tmp_path / "out.npz").exists()
+
+
+FORGED_MAPS = [
+    ("brier-temperature", "temperature_", -1.0),
+    ("ensemble-temperature", "temperature_", {"float": "nan"}),
+    ("ensemble-temperature", "weights_", {"dtype": "<f8", "shape": [3], "values": [2, -1, 0]}),
+    ("entropy-temperature", "low_", -2.0),
+    ("beta", "a_", -1.0),
+    ("beta", "m_", {"float": "inf"}),
+    ("histogram", "accuracy_", {"dtype": "<f8", "shape": [1], "values": [2.0]}),
+    ("isotonic", "accuracy_", {"dtype": "<f8", "shape": [1], "values": [0.5]}),
+    ("spline", "confidence_", {"dtype": "<f8", "shape": [0], "values": []}),
+    ("vector", "weight_", {"dtype": "<f8", "shape": [2], "values": [1, 1]}),
+    ("matrix", "intercept_", {"dtype": "<f8", "shape": [2], "values": [1, 1]}),
+    ("temperature", "n_classes_", -6),
+]
+
+
+@pytest.mark.parametrize(("kind", "attribute", "value"), FORGED_MAPS)
+def test_a_map_with_numbers_it_cannot_have_learned_is_rejected(tmp_path, kind, attribute, value):
+    path = tmp_path / "forged.json"
+    maps.get(kind)().fit(*draw(400, STEPS[2], seed=1)).save(path)
+    shiftcal.load(path)
+    forged(path, lambda d: d["object"]["fitted"].update({attribute: value}))
+    with pytest.raises(FileError, match=r"forged.json cannot be used: .*"):
+        shiftcal.load(path)
+
+
+def test_a_bank_made_by_hand_needs_no_checksum(tmp_path):
+    make_bank(60).save(tmp_path / "bank")
+    file = tmp_path / "bank" / "bank.json"
+    document = json.loads(file.read_text())
+    assert document.pop("checksum") == checksum_of(document)
+    file.write_text(json.dumps(document))
+    assert len(SurrogateBank.load(tmp_path / "bank")) == len(make_bank(60))
+
+
+@pytest.mark.parametrize("content", [b"\x80\x02.", b"\x80\x02K\x01.", pickle.dumps({"a": [1]})])
+def test_files_that_are_no_weights_are_rejected(tmp_path, content):
+    path = tmp_path / "bad.pt"
+    path.write_bytes(content)
+    with pytest.raises(FileError, match=r"bad\.pt"):
+        models.cifar_resnet(20, weights=path)
+
+
+@pytest.fixture
+def low_limit(monkeypatch):
+    """The limit of 1 GiB set to 1 MiB, so that the test needs no such file."""
+    monkeypatch.setattr("shiftcal.files._LARGE", 1 << 20)
+
+
+def zipped_weights(path):
+    """A .pt whose tensor of zeros is compressed, which torch reads as well."""
+    buffer = io.BytesIO()
+    torch.save({"w": torch.zeros(3_000_000)}, buffer)
+    with zipfile.ZipFile(buffer) as given, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+        for name in given.namelist():
+            made.writestr(name, given.read(name))
+
+
+def one_image_many_times(path):
+    """A table in which one value stands for a thousand images; it says that it is small."""
+    pq.write_table(pa.table({"image": [bytes(20_000)] * 2000, "label": [0] * 2000}), path)
+
+
+def one_large_image(path):
+    table = pa.table({"image": [bytes(30_000_000)], "label": [0]})
+    pq.write_table(table, path, compression="zstd")
+
+
+BOMBS = {
+    "weights.pt": (zipped_weights, read_weights),
+    "net.pt": (zipped_weights, TorchScriptModel),
+    "many.parquet": (one_image_many_times, all_images),
+    "large.parquet": (one_large_image, all_images),
+    "ids.parquet": (
+        lambda path: pq.write_table(
+            pa.table({"logit_0": [0.0] * 9000, "logit_1": [1.0] * 9000, "id": ["x" * 900] * 9000}),
+            path,
+        ),
+        read_scores,
+    ),
+    "images.npz": (
+        lambda path: np.savez_compressed(path, images=np.zeros((900, 32, 32, 3), np.uint8)),
+        all_images,
+    ),
+    "labels.npz": (
+        lambda path: np.savez_compressed(path, labels=np.zeros(900_000, int)),
+        image_labels,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_small_file_that_unpacks_to_fill_the_memory_is_rejected(tmp_path, name, low_limit):
+    make, read = BOMBS[name]
+    make(tmp_path / name)
+    with pytest.raises(FileError, match=rf"{name} would unpack from \d+ bytes to \d+"):
+        read(tmp_path / name)
