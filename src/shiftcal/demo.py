@@ -30,7 +30,7 @@ from shiftcal.errors import FileError, MissingData, MissingExtra, require
 from shiftcal.files import atomic_write, make_folder
 from shiftcal.methods.rehearsal import Rehearsal
 from shiftcal.models import Model, as_model
-from shiftcal.models.base import digest
+from shiftcal.models.model import digest
 from shiftcal.models.resolve import Spec
 from shiftcal.report import facts as report_facts
 from shiftcal.report.render import write_report

@@ -9,7 +9,7 @@ import pytest
 from stored_images import draw_images
 
 from shiftcal.datasets.arrays import ArrayImages
-from shiftcal.datasets.base import ImageSet
+from shiftcal.datasets.image_set import ImageSet
 from shiftcal.errors import FileError, InputError
 from shiftcal.files import Framing
 

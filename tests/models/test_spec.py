@@ -26,7 +26,7 @@ from shiftcal.models import (
     as_model,
     parse_spec,
 )
-from shiftcal.models.base import Model
+from shiftcal.models.model import Model
 from shiftcal.models.resolve import KINDS, TAKEN, plain_value
 
 IMAGES = np.random.default_rng(2).integers(0, 256, (5, 32, 32, 3), np.uint8)

@@ -140,7 +140,7 @@ def half(tmp_path):
 def test_a_part_of_which_no_image_can_be_read_is_merged_with_the_others(
     tmp_path, half, batch_size, monkeypatch
 ):
-    monkeypatch.setattr("shiftcal.models.base.find_batch_size", lambda *_: 8)
+    monkeypatch.setattr("shiftcal.models.model.find_batch_size", lambda *_: 8)
     model = exact(batch_size=batch_size)
     scored(tmp_path / "once.npz", half, model=model, labels=LABELS)
     parts = parts_of(tmp_path / "parts", 2, half, model=model, labels=LABELS)

@@ -135,7 +135,7 @@ def test_a_run_that_failed_before_anything_was_finished_leaves_nothing(tmp_path)
 
 def test_a_batch_size_that_was_found_once_is_kept(tmp_path, monkeypatch):
     target, sizes = tmp_path / "a.npz", iter([4, 16, 32])
-    monkeypatch.setattr("shiftcal.models.base.find_batch_size", lambda *_: next(sizes))
+    monkeypatch.setattr("shiftcal.models.model.find_batch_size", lambda *_: next(sizes))
     with pytest.raises(InputError, match="no more"):
         written(target, exact(Fails(3), batch_size=None))
     scored, seen = written(target, exact(batch_size=None))

@@ -119,7 +119,7 @@ def test_what_a_killed_process_left_is_cleared_up(tmp_path):
 
 def test_a_batch_size_that_was_found_is_that_of_the_bank_for_ever(tmp_path, monkeypatch):
     sizes = iter([4, 16])
-    monkeypatch.setattr("shiftcal.models.base.find_batch_size", lambda *_: next(sizes))
+    monkeypatch.setattr("shiftcal.models.model.find_batch_size", lambda *_: next(sizes))
     with pytest.raises(InputError, match="no more"):
         built(tmp_path / "bank", exact(Fails(3), batch_size=None))
     assert built(tmp_path / "bank", exact(batch_size=None))[0].added == 3

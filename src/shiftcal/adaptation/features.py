@@ -21,7 +21,7 @@ from shiftcal.datasets import as_image_set
 from shiftcal.errors import FileError, InputError
 from shiftcal.files import npz_array, open_npz
 from shiftcal.models import Model, TorchModel, as_model
-from shiftcal.models.base import WrappedModel, as_features, digest
+from shiftcal.models.model import WrappedModel, as_features, digest
 from shiftcal.models.resolve import Spec
 from shiftcal.scoring.engines import Engine
 from shiftcal.scoring.run import Reporting

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shiftcal.adaptation.augment import Pipeline, generator
 from shiftcal.adaptation.losses import torch
 from shiftcal.checks import check_count
-from shiftcal.datasets.base import ImageSet
+from shiftcal.datasets.image_set import ImageSet
 from shiftcal.errors import FileError, InputError, ShiftcalError
 from shiftcal.models.preprocessing import Preprocessing
 from shiftcal.numerics.jit import thread_count

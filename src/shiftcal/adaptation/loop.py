@@ -24,7 +24,7 @@ from shiftcal.adaptation.trainer import Settings
 from shiftcal.checks import check_choice, check_count, check_positive
 from shiftcal.errors import FileError, FitError, FitWarning, InputError
 from shiftcal.files import atomic_write, make_folder, parsing
-from shiftcal.models.base import digest
+from shiftcal.models.model import digest
 from shiftcal.scoring.run import Reporting, showing
 from shiftcal.scoring.store import alone_in
 

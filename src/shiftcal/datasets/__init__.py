@@ -13,7 +13,7 @@ from shiftcal.registry import DATA_SETS
 
 if TYPE_CHECKING:
     from shiftcal.datasets.arrays import ChainImages, MixedImages
-    from shiftcal.datasets.base import Batch, ImageSet
+    from shiftcal.datasets.image_set import Batch, ImageSet
     from shiftcal.datasets.labels import class_groups, grouped
     from shiftcal.datasets.open import as_image_set, load, mix_images
     from shiftcal.datasets.splits import calibration_split, source_split, target_split
@@ -22,9 +22,9 @@ names = DATA_SETS.names
 
 # Public name -> the file it is taken from, when it is first asked for.
 _WHERE = {
-    "Batch": "base",
+    "Batch": "image_set",
     "ChainImages": "arrays",
-    "ImageSet": "base",
+    "ImageSet": "image_set",
     "MixedImages": "arrays",
     "as_image_set": "open",
     "calibration_split": "splits",

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.checks import as_text, check_images
-from shiftcal.datasets.base import ImageSet
+from shiftcal.datasets.image_set import ImageSet
 from shiftcal.datasets.labels import labels_for, read_labels
 from shiftcal.errors import FileError, InputError
 from shiftcal.files import Framing, npz_array, open_npz, read_npy

@@ -25,9 +25,9 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from shiftcal.datasets.base import ImageSet
 from shiftcal.datasets.catalog import About, Download, Part
 from shiftcal.datasets.image_files import FileImages
+from shiftcal.datasets.image_set import ImageSet
 from shiftcal.errors import FileError, InputError, MissingData, UnknownName
 from shiftcal.files import flush_file, make_folder, parsing, put_in_place
 from shiftcal.registry import DATA_SETS, suggest

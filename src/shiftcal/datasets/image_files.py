@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from shiftcal.checks import LEAST_SIDE, check_count, to_array
 from shiftcal.datasets.arrays import ArrayImages
-from shiftcal.datasets.base import ImageSet, side_of_corrupted
+from shiftcal.datasets.image_set import ImageSet, side_of_corrupted
 from shiftcal.datasets.labels import labels_for, read_labels
 from shiftcal.errors import FileError, InputError, MissingData, require
 from shiftcal.files import MOST_PIXELS, Framing

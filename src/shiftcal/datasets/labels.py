@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.checks import check_groups
-from shiftcal.datasets.base import ImageSet
+from shiftcal.datasets.image_set import ImageSet
 from shiftcal.errors import FileError, InputError, MissingData, UnknownName
 from shiftcal.registry import suggest
 from shiftcal.scores.formats import member_of

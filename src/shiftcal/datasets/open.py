@@ -15,8 +15,8 @@ import numpy as np
 
 from shiftcal.checks import check_count, plain, to_array
 from shiftcal.datasets.arrays import ArrayImages, MixedImages, SequenceImages, array_file
-from shiftcal.datasets.base import ImageSet
 from shiftcal.datasets.image_files import SUFFIXES, FileImages, class_folder, in_folder, mosaic
+from shiftcal.datasets.image_set import ImageSet
 from shiftcal.datasets.labels import labels_for
 from shiftcal.datasets.tables import HuggingFaceImages, ParquetImages, is_saved
 from shiftcal.datasets.tar import TarImages

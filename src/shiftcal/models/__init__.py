@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from shiftcal.models.architectures import cifar_resnet, efficientnet_lite
-    from shiftcal.models.base import CallableModel, GroupedModel, Model, Outputs
+    from shiftcal.models.model import CallableModel, GroupedModel, Model, Outputs
     from shiftcal.models.onnx import OnnxModel
     from shiftcal.models.preprocessing import Preprocessing
     from shiftcal.models.pytorch import ExportedModel, TorchModel, TorchScriptModel, load_weights
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 # Public name -> the module it is imported from on first use.
 _WHERE = {
-    "CallableModel": "base",
+    "CallableModel": "model",
     "ExportedModel": "pytorch",
-    "GroupedModel": "base",
-    "Model": "base",
+    "GroupedModel": "model",
+    "Model": "model",
     "OnnxModel": "onnx",
-    "Outputs": "base",
+    "Outputs": "model",
     "Preprocessing": "preprocessing",
     "SklearnModel": "sklearn",
     "Spec": "resolve",

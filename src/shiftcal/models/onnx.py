@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from shiftcal.checks import check_count
 from shiftcal.errors import FileError, InputError, require
 from shiftcal.files import parsing
-from shiftcal.models.base import (
+from shiftcal.models.model import (
     Model,
     ModelFile,
     as_features,

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from shiftcal.checks import check_choice, check_count, check_not_negative
 from shiftcal.errors import FileError, InputError, require
 from shiftcal.files import check_zip, parsing
-from shiftcal.models.base import (
+from shiftcal.models.model import (
     Model,
     ModelFile,
     as_features,

@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from shiftcal.errors import InputError, ShiftcalError, UnknownName, require
-from shiftcal.models.base import CallableModel, Model
+from shiftcal.models.model import CallableModel, Model
 from shiftcal.models.preprocessing import Preprocessing
 from shiftcal.registry import current_folder, imported, split_spec, suggest, told
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from shiftcal.checks import check_choice
 from shiftcal.errors import FileError, InputError, require
 from shiftcal.files import check_zip
-from shiftcal.models.base import Model, regular_file
+from shiftcal.models.model import Model, regular_file
 from shiftcal.models.preprocessing import Preprocessing
 
 _SCORES = ("decision_function", "predict_proba")

@@ -29,7 +29,7 @@ from shiftcal.datasets import Batch, ImageSet, as_image_set
 from shiftcal.datasets.labels import labels_for
 from shiftcal.errors import InputError, InputWarning
 from shiftcal.models import Model
-from shiftcal.models.base import Outputs
+from shiftcal.models.model import Outputs
 from shiftcal.numerics.jit import thread_count
 from shiftcal.types import Floats, Images, Labels, Logits
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from shiftcal.datasets.base import ImageSet
+from shiftcal.datasets.image_set import ImageSet
 
 
 @dataclass(frozen=True)

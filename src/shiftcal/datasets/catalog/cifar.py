@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from shiftcal.checks import check_choice
 from shiftcal.datasets.arrays import ArrayImages, ChainImages
-from shiftcal.datasets.base import ImageSet
 from shiftcal.datasets.catalog import About, Download, Part
 from shiftcal.datasets.catalog.formats import (
     CORRUPTIONS,
@@ -27,6 +26,7 @@ from shiftcal.datasets.catalog.formats import (
     wanted_corruptions,
     wanted_severities,
 )
+from shiftcal.datasets.image_set import ImageSet
 from shiftcal.errors import FileError, MissingData
 from shiftcal.files import naming
 

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from shiftcal.checks import check_choice
 from shiftcal.datasets.arrays import ArrayImages
-from shiftcal.datasets.base import ImageSet
 from shiftcal.datasets.catalog import About, Download, Part
 from shiftcal.datasets.catalog.formats import array_images, keep_existing, read_list
 from shiftcal.datasets.image_files import FileImages
+from shiftcal.datasets.image_set import ImageSet
 from shiftcal.errors import FileError, MissingData
 from shiftcal.files import naming, npz_array, open_npz, parsing
 

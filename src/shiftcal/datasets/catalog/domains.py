@@ -9,10 +9,10 @@ from functools import cached_property
 from pathlib import Path, PurePath
 
 from shiftcal.checks import check_choice
-from shiftcal.datasets.base import ImageSet
 from shiftcal.datasets.catalog import About, Download, Part
 from shiftcal.datasets.catalog.formats import keep_existing, read_list
 from shiftcal.datasets.image_files import FileImages, find_images
+from shiftcal.datasets.image_set import ImageSet
 from shiftcal.errors import FileError, MissingData
 
 # Files relative to the folder of a domain, and the class of each.

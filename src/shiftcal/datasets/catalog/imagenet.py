@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from shiftcal.checks import check_choice
-from shiftcal.datasets.base import ImageSet, side_of_corrupted
 from shiftcal.datasets.catalog import About, Download, Part
 from shiftcal.datasets.catalog.formats import (
     CORRUPTIONS,
@@ -27,6 +26,7 @@ from shiftcal.datasets.catalog.formats import (
     wanted_severities,
 )
 from shiftcal.datasets.image_files import FileImages, find_images
+from shiftcal.datasets.image_set import ImageSet, side_of_corrupted
 from shiftcal.errors import FileError, MissingData
 from shiftcal.files import parsing, read_json
 
