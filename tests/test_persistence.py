@@ -90,7 +90,7 @@ def test_every_truncation_is_a_clear_error(saved):
 
 def test_a_changed_number_is_noticed(saved):
     saved.write_text(saved.read_text().replace('"n_classes_": 6', '"n_classes_": 7'))
-    with pytest.raises(FileError, match="checksum does not fit"):
+    with pytest.raises(FileError, match="checksum does not match"):
         load(saved)
 
 

@@ -13,8 +13,8 @@ import shutil
 import stat
 import struct
 import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
@@ -23,7 +23,7 @@ from shiftcal.errors import FileError, InputError, MissingData, ShiftcalError, r
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
+    from numpy.typing import DTypeLike, NDArray
 
     from shiftcal.types import Images
 
@@ -394,20 +394,40 @@ def read_json(path: Path, kind: str, *, fix: str = "Write it again.") -> Any:
             raise FileError(f"{reason} {fix}") from error
 
 
-def checksum_of(document: dict[str, Any]) -> str:
-    """SHA-256 of a JSON document, which it keeps under ``checksum`` itself."""
-    content = json.dumps(document, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(content.encode()).hexdigest()
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def checksum_of(document: Mapping[str, Any]) -> str:
+    """SHA-256 of a JSON document without its field ``checksum``."""
+    content = {name: value for name, value in document.items() if name != "checksum"}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def write_document(
-    path: Path, content: dict[str, Any], *, format: str, version: int, durable: bool = True
+    path: Path,
+    content: Mapping[str, Any],
+    *,
+    format: str,
+    version: int,
+    durable: bool = True,
+    indent: int | None = None,
 ) -> None:
-    """Replace a JSON document, with its format, version and checksum, atomically."""
-    document = {"format": format, "version": version, **content}
+    """Replace a JSON document atomically, with its format, version, writer and checksum."""
+    head = {"format": format, "version": version, "written_by": f"shiftcal {_release()}"}
+    document = {**head, **content}
     document["checksum"] = checksum_of(document)
     with atomic_write(path, durable=durable) as temporary:
-        temporary.write_text(json.dumps(document, allow_nan=False), "utf-8")
+        temporary.write_text(json.dumps(document, indent=indent, allow_nan=False) + "\n", "utf-8")
+
+
+def _release() -> str:
+    from importlib.metadata import version
+
+    return version("shiftcal")
 
 
 def read_document(
@@ -415,19 +435,27 @@ def read_document(
 ) -> dict[str, Any]:
     """A document of :func:`write_document`.
 
+    Args:
+        path: The file.
+        kind: What it should be, such as ``"a saved method"``.
+        format: Its format.
+        version: The version of the format that can be read.
+        fix: What to do if it is damaged.
+
     Raises:
         FileError: If it is damaged, something else, or has another version.
     """
     document = read_json(path, kind, fix=fix)
     if not isinstance(document, dict) or document.get("format") != format:
-        raise FileError(f"{path} is not {kind}: it has no format {format!r}.")
+        raise FileError(f"{path} is not {kind}: it has no format {format!r}. {fix}")
     if document.get("version") != version:
         raise FileError(
-            f"{path} has format version {document.get('version')!r}; this shiftcal reads version "
-            f"{version}. Write it again, or use the shiftcal that wrote it."
+            f"{path} has format version {document.get('version')!r}, written by "
+            f"{document.get('written_by')}; this is shiftcal {_release()}, which "
+            f"reads version {version}. Upgrade shiftcal, or write the file again."
         )
-    if document.pop("checksum", None) != checksum_of(document):
-        raise FileError(f"{path} is damaged: its checksum does not match. {fix}")
+    if document.get("checksum") != checksum_of(document):
+        raise FileError(f"{path} is damaged: its checksum does not match its content. {fix}")
     return document
 
 
@@ -508,6 +536,21 @@ def npz_array(archive: Any, name: str, *, path: Path | None = None) -> NDArray[A
         return npy.read_array(file, allow_pickle=False)
 
 
+def read_npz(
+    path: Path, names: Iterable[str] | None = None, *, mapped: bool = False
+) -> dict[str, NDArray[Any]]:
+    """Arrays of an ``.npz`` archive by name.
+
+    Args:
+        path: The archive.
+        names: The arrays to read, those that are there; default: all.
+        mapped: Whether arrays that are stored without compression are memory-mapped.
+    """
+    with open_npz(path) as archive:
+        wanted = archive.files if names is None else [n for n in names if n in archive.files]
+        return {n: npz_array(archive, n, path=path if mapped else None) for n in wanted}
+
+
 def _mapped(path: Path, info: zipfile.ZipInfo) -> NDArray[Any]:
     import numpy as np
 
@@ -530,6 +573,54 @@ def npy_head(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     if dtype.hasobject:
         raise ValueError(_OBJECTS[0])
     return shape, fortran, dtype
+
+
+class NpzStream(AbstractContextManager["NpzStream"]):
+    """An archive as ``np.savez`` writes it, array by array, each in pieces if need be.
+
+    The same arrays give the same bytes: nothing of the time or the machine is in them.
+
+    Args:
+        path: The file; an existing one is replaced.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._zip = zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True)
+
+    def array(self, name: str, values: NDArray[Any]) -> None:
+        """Add an array that is in memory."""
+        self.pieces(name, values.shape, values.dtype, [values])
+
+    def pieces(
+        self, name: str, shape: tuple[int, ...], dtype: DTypeLike, pieces: Iterable[NDArray[Any]]
+    ) -> None:
+        """Add an array that comes in pieces along its first axis.
+
+        Args:
+            name: What it is called in the archive.
+            shape: Of the whole.
+            dtype: Of the whole; pieces are converted to it.
+            pieces: Together ``shape[0]`` rows.
+        """
+        import numpy as np
+
+        kind = np.dtype(dtype)
+        header = {
+            "descr": np.lib.format.dtype_to_descr(kind),
+            "fortran_order": False,
+            "shape": shape,
+        }
+        rows = 0
+        # A member without a date of its own has that of 1980, always the same.
+        with self._zip.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+            np.lib.format.write_array_header_1_0(member, header)
+            for piece in pieces:
+                member.write(np.ascontiguousarray(piece, kind).tobytes())
+                rows += len(piece) if shape else 1
+        assert not shape or rows == shape[0], f"{name}: {rows} rows came, {shape[0]} were said"
+
+    def __exit__(self, *exception: object) -> None:
+        self._zip.close()
 
 
 def check_zip(path: Path) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import json
 import math
 import os
 import sys
 import types
 import typing
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
@@ -22,11 +20,11 @@ from sklearn.base import BaseEstimator
 from shiftcal.errors import FileError, InputError, NotFittedError
 from shiftcal.files import (
     atomic_write,
-    checksum_of,
     file_to_write,
     link_followed,
     parsing,
-    read_json,
+    read_document,
+    write_document,
 )
 from shiftcal.registry import (
     ESTIMATORS,
@@ -305,19 +303,11 @@ def save(estimator: Estimator, path: str | os.PathLike[str]) -> None:
     """
     target = link_followed(file_to_write(path))
     arrays: Arrays = {}
-    document: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
-        "written_by": f"shiftcal {version('shiftcal')}",
-        "object": encode(estimator, arrays),
-        "arrays": _save_arrays(arrays, target),
-    }
-    document["checksum"] = checksum_of(document)
+    content = {"object": encode(estimator, arrays), "arrays": _save_arrays(arrays, target)}
     before = _named_arrays(target)
-    now = document["arrays"] and target.with_name(document["arrays"]["file"])
+    now = content["arrays"] and target.with_name(content["arrays"]["file"])
     try:
-        with atomic_write(target) as temporary:
-            temporary.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", "utf-8")
+        write_document(target, content, format=FORMAT, version=VERSION, indent=1)
     except BaseException:
         if now is not None and now != before:
             now.unlink(missing_ok=True)
@@ -340,22 +330,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def _read(source: Path) -> dict[str, Any]:
-    document = read_json(source, _KIND, fix=_FIX)
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise FileError(
-            f"{source} is not a saved shiftcal method: it has no format {FORMAT!r}. "
-            "Write one with method.save(path) or `shiftcal fit`."
-        )
-    written = document.get("version")
-    if not isinstance(written, int) or written > VERSION:
-        raise FileError(
-            f"{source} has format version {written!r}, written by {document.get('written_by')}; "
-            f"this is shiftcal {version('shiftcal')}, which reads up to version {VERSION}. "
-            "Upgrade shiftcal to read it."
-        )
-    if document.pop("checksum", None) != checksum_of(document):
-        raise FileError(f"{source} is damaged: its checksum does not fit its content. {_FIX}")
-    return document
+    return read_document(source, _KIND, format=FORMAT, version=VERSION, fix=_FIX)
 
 
 def _named_arrays(target: Path) -> Path | None:

@@ -54,6 +54,7 @@ from shiftcal.corruptions import Corruption, as_corruption
 from shiftcal.datasets import ImageSet, as_image_set
 from shiftcal.errors import FileError, FitError, InputError, InputWarning, MissingData, UnknownName
 from shiftcal.files import (
+    NpzStream,
     atomic_write,
     make_folder,
     npz_array,
@@ -64,7 +65,6 @@ from shiftcal.files import (
 from shiftcal.models import Model, Preprocessing, TorchModel, load_weights
 from shiftcal.registry import TRAINERS
 from shiftcal.scores import Scores, read_features, read_scores
-from shiftcal.scores.formats import NpzStream
 from shiftcal.scoring import score, score_file
 from shiftcal.scoring.engines import LocalEngine
 from shiftcal.scoring.run import Reporting, text_of

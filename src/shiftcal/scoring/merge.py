@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.errors import FileError, InputError
-from shiftcal.files import atomic_write, find, npy_head, open_npz
+from shiftcal.files import NpzStream, atomic_write, find, npy_head, open_npz
 from shiftcal.scores import Scores
-from shiftcal.scores.formats import NpzStream, read_member
+from shiftcal.scores.formats import read_member
 from shiftcal.scores.scores import KINDS, the_kind
 from shiftcal.scoring.statistics import (
     Part,

@@ -23,9 +23,8 @@ from shiftcal.checks import check_choice, check_count
 from shiftcal.corruptions.base import TABLES
 from shiftcal.datasets import ImageSet, as_image_set
 from shiftcal.errors import FileError, InputError, InputWarning
-from shiftcal.files import flush_file, flush_folder, put_in_place
+from shiftcal.files import NpzStream, flush_file, flush_folder, put_in_place
 from shiftcal.models import Model, as_model
-from shiftcal.scores.formats import NpzStream
 from shiftcal.scoring.engines import Engine, LocalEngine
 from shiftcal.scoring.statistics import Part
 from shiftcal.scoring.store import FolderStore, Notes

@@ -23,10 +23,9 @@ from shiftcal.corruptions import (
 )
 from shiftcal.corruptions.inputs import count_inputs
 from shiftcal.errors import FileError, InputError
-from shiftcal.files import atomic_write
+from shiftcal.files import NpzStream, atomic_write
 from shiftcal.models import Model, Preprocessing, as_model
 from shiftcal.models.resolve import stored_spec
-from shiftcal.scores.formats import NpzStream
 from shiftcal.scoring.api import ModelOfInputs
 from shiftcal.scoring.engines import Engine
 from shiftcal.scoring.run import (
