@@ -13,7 +13,7 @@ from shiftcal.cli.main import run
 from shiftcal.cli.options import file_of
 from shiftcal.datasets.open import parse_spec as parse_images
 from shiftcal.models.resolve import parse_spec as parse_model
-from shiftcal.scores.formats import member_of
+from shiftcal.scores_io import member_of
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 FORBIDDEN = set('<>:"|?*\\')

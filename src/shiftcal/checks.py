@@ -33,7 +33,7 @@ _HINTS = {
     "PosixPath": _READ_FIRST,
     "WindowsPath": _READ_FIRST,
 }
-_BINARY = {
+BINARY = {
     "logits": " For a binary score s, pass np.column_stack([np.zeros_like(s), s]).",
     "probabilities": " For a binary probability p, pass np.column_stack([1 - p, p]).",
 }
@@ -67,14 +67,14 @@ def matrix(values: object, *, name: str, k: int | None) -> Floats:
     """Finite numbers ``(n, k)``, with ``k`` columns if it is given."""
     x = to_array(values, name=name)
     if x.ndim != 2:
-        hint = _BINARY.get(name, "") if x.ndim == 1 else ""
+        hint = BINARY.get(name, "") if x.ndim == 1 else ""
         raise InputError(f"{name} must have shape (n, k) with k >= 2; got shape {x.shape}.{hint}")
     if x.shape[0] == 0:
         raise InputError(f"{name} must have at least one row; this set is empty.")
     if x.shape[1] < 2:
         raise InputError(
             f"{name} must have a column per class and at least two; got shape {x.shape}."
-            f"{_BINARY.get(name, '')}"
+            f"{BINARY.get(name, '')}"
         )
     if k is not None and x.shape[1] != k:
         raise InputError(

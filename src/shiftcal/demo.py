@@ -34,8 +34,7 @@ from shiftcal.models.model import digest
 from shiftcal.models.resolve import Spec
 from shiftcal.report import facts as report_facts
 from shiftcal.report.render import write_report
-from shiftcal.scores import read_scores
-from shiftcal.scores.formats import model_digest_of_file
+from shiftcal.scores import model_digest_of_file, read_scores
 from shiftcal.scoring import score_file
 from shiftcal.scoring.run import Reporting
 from shiftcal.scoring.work import one_blas_thread

@@ -12,7 +12,7 @@ from absent_package import hide
 from small_networks import network, run, saved
 
 from shiftcal import load, maps, methods, read_scores
-from shiftcal.scores.formats import model_digest_of_file
+from shiftcal.scores import model_digest_of_file
 
 KEYS = {
     "shiftcal",

@@ -13,7 +13,7 @@ from monitor_streams import arrow, columns, jsonl, npy
 
 import shiftcal as sc
 from shiftcal.monitoring import Monitor
-from shiftcal.scores.formats import model_digest
+from shiftcal.scores import model_digest
 
 CLEAN = draw(600, STEPS[0], seed=1)[0]
 SHIFTED = draw(600, STEPS[3], seed=2)[0]

@@ -156,7 +156,7 @@ def test_images_left_out_are_listed_in_the_bank(tmp_path):
 
 def test_a_method_knows_the_model_of_its_bank(tmp_path):
     from shiftcal import Vanilla
-    from shiftcal.scores.formats import model_digest_of_file
+    from shiftcal.scores import model_digest_of_file
     from shiftcal.scoring import score_file
 
     bank = SurrogateBank.synthesize(exact(), IMAGES, LABELS, severities=1)

@@ -214,7 +214,7 @@ def _without_everything(chosen: GroupedSelection) -> dict[str, Any]:
 
 
 def _refuse_swapped(method: Path, target: Path, output: Path | None) -> None:
-    from shiftcal.scores.formats import READABLE
+    from shiftcal.scores_io import READABLE
 
     if method.is_dir():
         raise FileError(

@@ -116,7 +116,7 @@ def read_target(
 
 def files_of(*paths: Path | None) -> Iterator[Path]:
     """The files that paths name, ``FILE.npz:KEY`` without its key; those left out are ``None``."""
-    from shiftcal.scores.formats import member_of
+    from shiftcal.scores_io import member_of
 
     for path in paths:
         if path is not None:
@@ -274,7 +274,7 @@ def warn_of_another_model(fitted: Method, method: Path, target: Path) -> bool:
 
     One network in two files, say as ONNX and as TorchScript, counts as two: hence no error.
     """
-    from shiftcal.scores.formats import model_digest_of_file
+    from shiftcal.scores import model_digest_of_file
 
     theirs = model_digest_of_file(target)
     another = None not in (theirs, fitted.model_) and theirs != fitted.model_
@@ -438,7 +438,7 @@ def judged(path: Path, name: str) -> Judged:
     import numpy as np
 
     from shiftcal.numerics.softmax import p_max
-    from shiftcal.scores.formats import read_member
+    from shiftcal.scores_io import read_member
     from shiftcal.scoring.merge import heads, stretches
 
     labels = read_member(path, "labels")

@@ -350,7 +350,7 @@ class _ArrowSource:
 
 def arrow_batches(stream: Any, limits: Limits) -> Iterator[Item]:
     """Every record batch of one Arrow stream after another (a restarted sender sends a new one)."""
-    from shiftcal.scores.formats import scores_of
+    from shiftcal.scores import scores_of_table
 
     arrow = require("pyarrow", extra="parquet", needed_by="an Arrow stream")
     require("pyarrow.ipc", extra="parquet", needed_by="an Arrow stream")
@@ -373,7 +373,7 @@ def arrow_batches(stream: Any, limits: Limits) -> Iterator[Item]:
                 record = arrow.ipc.read_record_batch(message, schema)
                 record.validate(full=True)
                 table = arrow.Table.from_batches([record])
-                scores = scores_of(Path("the batch"), table, kind="a record batch")
+                scores = scores_of_table(Path("the batch"), table, kind="a record batch")
                 limits.check(scores.values.shape)
             except (_NoBatch, FileError) as error:
                 yield BadBatch(where, error)
@@ -422,7 +422,7 @@ READERS = {"npy": npy_batches, "arrow": arrow_batches, "jsonl": jsonl_batches}
 
 def is_scores_name(name: str) -> bool:
     """Whether a file is read; ``x_labels.npy`` belongs to ``x_logits.npy`` and is not."""
-    from shiftcal.scores.formats import READABLE, is_part
+    from shiftcal.scores_io import READABLE, is_part
 
     path = Path(name)
     return not name.startswith((".", "~")) and path.suffix.lower() in READABLE and not is_part(path)

@@ -535,14 +535,14 @@ def _joined(given: _Given, target: Scores, path: Path) -> Sequence[Any]:
 
 
 def _from_npy(path: Path, column: str | None) -> _Given:
-    from shiftcal.scores.formats import read_array
+    from shiftcal.scores_io import read_array
 
     _refuse_column(column)
     return _Given(read_array(path))  # type: ignore[arg-type]
 
 
 def _from_npz(path: Path, column: str | None) -> _Given:
-    from shiftcal.scores.formats import read_member
+    from shiftcal.scores_io import read_member
 
     name = column or "groups"
     groups = read_member(path, name)

@@ -184,8 +184,7 @@ def _read_files(
     inputs: Named, labels: Path | None, images: str | None, *, normalize: bool
 ) -> dict[str, Any]:
     """Bank, target and what comes with them, as arguments of ``make_facts``."""
-    from shiftcal.scores import read_features
-    from shiftcal.scores.formats import model_digest_of_file
+    from shiftcal.scores import model_digest_of_file, read_features
 
     target = inputs.must_have_target()
     bank = read_bank(inputs.bank, inputs.surrogates, normalize=normalize)

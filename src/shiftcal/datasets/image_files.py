@@ -22,7 +22,7 @@ from shiftcal.datasets.image_set import ImageSet, side_of_corrupted
 from shiftcal.datasets.labels import labels_for, read_labels
 from shiftcal.errors import FileError, InputError, MissingData, require
 from shiftcal.files import MOST_PIXELS, Framing
-from shiftcal.scores.formats import member_of, named_member
+from shiftcal.scores_io import member_of, named_member
 from shiftcal.types import Images
 
 # --------------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from shiftcal.checks import check_groups
 from shiftcal.datasets.image_set import ImageSet
 from shiftcal.errors import FileError, InputError, MissingData, UnknownName
 from shiftcal.registry import suggest
-from shiftcal.scores.formats import member_of
-from shiftcal.scores.labels import LabelFile, read_label_file
+from shiftcal.scores import LabelFile, read_label_file
+from shiftcal.scores_io import member_of
 
 # --------------------------------------------------------------------------------------
 # Labels of images in a file of their own.
@@ -65,7 +65,7 @@ def labels_for(images: ImageSet, path: str | os.PathLike[str]) -> NDArray[Any]:
             raise FileError(
                 f"{path} must have the label of every image of {images.name}: {error}"
             ) from error
-        return given.labelled()[0][found]
+        return given.labels[found]
     labels = read_labels(path)
     if len(labels) != len(images):
         raise FileError(

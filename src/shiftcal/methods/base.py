@@ -24,8 +24,7 @@ from shiftcal.maps import Map
 from shiftcal.markup import facts, piece, remarks, table
 from shiftcal.methods.rehearsals import Grouped
 from shiftcal.persistence import Estimator
-from shiftcal.scores import Scores
-from shiftcal.scores.formats import model_digest
+from shiftcal.scores import Scores, model_digest
 from shiftcal.surrogates import SetSummary, SurrogateBank
 from shiftcal.types import Flag, Floats, InputKind, Interval, Labels, Logits, Probs, Weights
 

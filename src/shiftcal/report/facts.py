@@ -42,8 +42,7 @@ from shiftcal.report.verdict import (
     judge,
     printable_name,
 )
-from shiftcal.scores import Scores
-from shiftcal.scores.formats import model_digest
+from shiftcal.scores import Scores, model_digest
 from shiftcal.surrogates import SurrogateBank
 from shiftcal.types import Flag, Floats, Images, InputKind, Labels
 

@@ -20,7 +20,7 @@ from shiftcal.files import file_to_write
 from shiftcal.models import Model, as_model
 from shiftcal.models.sklearn import refuse_pairs
 from shiftcal.scores import Scores, write_scores
-from shiftcal.scores.formats import WRITABLE, read_member, suffix_of
+from shiftcal.scores_io import WRITABLE, read_member, suffix_of
 from shiftcal.scoring.merge import statistics_of_npz
 from shiftcal.scoring.run import (
     Finished,

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from shiftcal.errors import FileError, InputError
 from shiftcal.files import NpzStream, atomic_write, find, npy_head, open_npz
 from shiftcal.scores import Scores
-from shiftcal.scores.formats import read_member
-from shiftcal.scores.scores import KINDS, the_kind
+from shiftcal.scores_io import KINDS, read_member, the_kind
 from shiftcal.scoring.statistics import (
     Part,
     ScoreStatistics,
@@ -442,7 +441,6 @@ def _scores(path: Path) -> Iterator[Scores]:
                 labels=None if labels is None else labels[rows],
                 classes=classes,  # type: ignore[arg-type]
                 source=str(path),
-                rows=rows,
             )
         except InputError as error:
             raise FileError(f"{path}: {error}") from error

@@ -9,7 +9,7 @@ import math
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
@@ -134,12 +134,10 @@ def _logits(scores: Scores, part: slice) -> Logits:
     try:
         # A few rows may look like probabilities by chance, and must not fail where many pass.
         return check_scores(values, input=scores.input, guard_from=GUARD_FROM)
-    except InputError:
-        where = np.arange(scores.n) if scores.rows is None else scores.rows
-        replace(
-            scores, values=values, labels=None, features=None, ids=None, rows=where[part]
-        ).logits()  # the same error, with the row of the file
-        raise
+    except InputError as error:
+        kind = FileError if scores.source else InputError
+        counted = f" Rows are counted from row {part.start}." if part.start else ""
+        raise kind(f"{scores.source or 'scores'}: {error}{counted}") from error
 
 
 # --------------------------------------------------------------------------------------

@@ -1,0 +1,525 @@
+"""Scores files of every format: round trips, what is read, and damaged or hostile files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import pickle
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.numpy import save_file
+from scipy.special import softmax
+
+from shiftcal.errors import FileError
+from shiftcal.scores import Scores, read_scores, write_scores
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+FORMATS = [".npz", ".csv", ".parquet", ".safetensors"]
+ALL = [*FORMATS, ".npy"]
+CLASSES = ("Zürich", "red fox", '12" disc, large', "猫")
+IDS = ["a,b", 'say "hi"', " leading and trailing ", "", "two\nlines", "cr\ronly", "007", "écran"]
+LOGITS = np.array([[2.0, -1.0, 0.5], [0.0, 3.0, 1.0], [1.0, 1.5, -4.0]])
+LABELS = np.array([0, 1, 2])
+
+
+def full(dtype=np.float64, kind="logits", seed=3):
+    rng = np.random.default_rng(seed)
+    z = rng.standard_normal((len(IDS), 4))
+    return Scores(
+        (z if kind == "logits" else softmax(z, axis=1)).astype(dtype),
+        kind,
+        labels=rng.integers(0, 4, len(IDS)),
+        features=rng.standard_normal((len(IDS), 12)).astype(dtype),
+        ids=np.array(IDS),
+        classes=CLASSES,
+    )
+
+
+def assert_same(read, written):
+    assert read.input == written.input
+    assert read.classes == written.classes
+    np.testing.assert_array_equal(read.values, written.values)
+    for part in ("labels", "features", "ids"):
+        a, b = getattr(read, part), getattr(written, part)
+        assert (a is None) == (b is None), part
+        if b is not None:
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("kind", ["logits", "probabilities"])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_everything_comes_back(tmp_path, suffix, dtype, kind):
+    path = tmp_path / f"set{suffix}"
+    written = full(dtype, kind)
+    write_scores(path, written)
+    read = read_scores(path)
+    assert_same(read, written)
+    assert read.source == str(path)
+    # Text has no dtype; its digits are enough for the value itself to be the same.
+    assert read.values.dtype == (np.float64 if suffix == ".csv" else dtype)
+
+
+finite = st.floats(allow_nan=False, width=64)
+names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
+
+
+@st.composite
+def any_scores(draw):
+    n, k = draw(st.integers(1, 4)), draw(st.integers(2, 4))
+    row = st.lists(finite, min_size=k, max_size=k)
+    values = draw(st.lists(row, min_size=n, max_size=n))
+    maybe = st.booleans()
+    # Classes named by numbers are put in number order in tables; that has a test of its own.
+    name = names.filter(lambda text: text and not text.isdigit())
+    unique = st.lists(name, min_size=k, max_size=k, unique=True)
+    labels = st.lists(st.integers(0, k - 1), min_size=n, max_size=n)
+    return Scores(
+        np.array(values),
+        labels=np.array(draw(labels)) if draw(maybe) else None,
+        ids=np.array(draw(st.lists(names, min_size=n, max_size=n))) if draw(maybe) else None,
+        classes=tuple(draw(unique)) if draw(maybe) else None,
+    )
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@given(written=any_scores())
+def test_any_text_and_any_number_come_back(tmp_path_factory, suffix, written):
+    path = tmp_path_factory.mktemp("any") / f"set{suffix}"
+    write_scores(path, written)
+    assert_same(read_scores(path), written)
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_other_programs_read_what_is_written(tmp_path, suffix):
+    scores, path = full(kind="probabilities"), tmp_path / f"out{suffix}"
+    confidence, predicted = scores.values.max(axis=1), scores.values.argmax(axis=1)
+    write_scores(path, scores, confidence=confidence, predicted=predicted)
+    assert_same(read_scores(path), scores)  # the further columns do not disturb reading
+    names = [CLASSES[i] for i in predicted]
+    if suffix == ".npz":
+        with np.load(path, allow_pickle=False) as file:
+            parts = {"probabilities", "labels", "features", "ids", "classes"}
+            assert set(file.files) == parts | {"confidence", "predicted"}
+            np.testing.assert_array_equal(file["confidence"], confidence)
+            np.testing.assert_array_equal(file["predicted"], predicted)
+            assert file["labels"].dtype == file["predicted"].dtype == np.int64
+    elif suffix == ".csv":
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert list(rows[0])[:5] == ["id", "label", "predicted", "confidence", "probability_Zürich"]
+        assert [row["id"] for row in rows] == IDS
+        assert [row["predicted"] for row in rows] == names
+        assert [float(row["confidence"]) for row in rows] == confidence.tolist()
+        assert [float(row["probability_猫"]) for row in rows] == scores.values[:, 3].tolist()
+        assert [float(row["feature_11"]) for row in rows] == scores.features[:, 11].tolist()
+    elif suffix == ".parquet":
+        table = pq.read_table(path)
+        assert table["confidence"].to_pylist() == confidence.tolist()
+        assert table["predicted"].to_pylist() == names
+        assert table["label"].to_pylist() == [CLASSES[i] for i in scores.labels]
+    else:
+        with safe_open(path, framework="numpy") as file:
+            np.testing.assert_array_equal(file.get_tensor("probabilities"), scores.values)
+            np.testing.assert_array_equal(file.get_tensor("predicted"), predicted)
+            assert json.loads(file.metadata()["classes"]) == list(CLASSES)
+            assert json.loads(file.metadata()["ids"]) == IDS
+
+
+def test_real_outputs_are_read(shared_data):
+    scores = read_scores(shared_data / "logits" / "jcpeterson_wrn_28_10_cifar10test.npz")
+    # The accuracy that the table next to the data gives.
+    assert np.mean(scores.logits().argmax(axis=1) == scores.labels) == pytest.approx(0.9624)
+    scores = read_scores(shared_data / "logits" / "efficientnet_lite0_ilsvrc2012val5000.npz")
+    assert (scores.n, scores.k, scores.values.dtype) == (5000, 1000, np.float16)
+
+
+def npz(folder, **arrays):
+    np.savez(folder / "x.npz", **arrays)
+    return folder / "x.npz"
+
+
+@pytest.mark.parametrize("dtype", ["U", "S"])
+def test_labels_by_name_are_looked_up_among_the_classes(tmp_path, dtype):
+    classes, labels = np.array(["cat", "dog", "fox"], dtype), np.array(["fox", "cat", "dog"], dtype)
+    scores = read_scores(npz(tmp_path, logits=LOGITS, labels=labels, classes=classes))
+    assert scores.labels.tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"logits": LOGITS, "labels": LABELS[:2]}, "x.npz: labels .* one entry per row: 3 rows, 2"),
+        ({"logits": LOGITS, "features": np.zeros((4, 2))}, r"features must have shape \(3, d\)"),
+        ({"logits": LOGITS.astype(str)}, r"x.npz: logits must be real numbers"),
+        ({"logits": LOGITS, "probabilities": LOGITS}, "both logits and probabilities"),
+        ({"y": LABELS, "probs": LOGITS}, r"'logits' .* or 'probabilities' .* holds 'probs', 'y'\."),
+        ({f"a{i:02}": LABELS for i in range(10)}, r"'a07' and 2 more\."),
+        ({}, "it holds nothing"),
+        *(
+            ({"logits": LOGITS, typed: LABELS}, f"'{typed}', .* Did you mean '{meant}'")
+            for typed, meant in [
+                *[("label", "labels"), ("Labels", "labels"), ("lables", "labels")],
+                *[("feautres", "features"), ("id", "ids"), ("clases", "classes")],
+            ]
+        ),
+    ],
+)
+def test_arrays_that_cannot_be_used_raise(tmp_path, arrays, words):
+    with pytest.raises(FileError, match=words):
+        read_scores(npz(tmp_path, **arrays))
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels", "features"),
+    [
+        ("target_logits", "target_labels", "target_features"),
+        ("target_output", "target_label", "target_feature"),
+        ("target", "target_labels", "target_feature"),
+        ("logits", "labels", "features"),
+        ("a_b_logits", "a_b_label", "a_b_features"),
+    ],
+)
+def test_the_siblings_of_an_npy_are_read_with_it(tmp_path, scores, labels, features):
+    np.save(tmp_path / f"{scores}.npy", LOGITS)
+    np.save(tmp_path / f"{labels}.npy", LABELS)
+    np.save(tmp_path / f"{features}.npy", LOGITS[:, :2])
+    np.save(tmp_path / "other_labels.npy", LABELS[:1])
+    read = read_scores(tmp_path / f"{scores}.npy")
+    assert read.input == "logits"
+    np.testing.assert_array_equal(read.values, LOGITS)
+    np.testing.assert_array_equal(read.labels, LABELS)
+    np.testing.assert_array_equal(read.features, LOGITS[:, :2])
+    assert read.ids is read.classes is None
+
+
+def test_the_name_of_an_npy_can_say_probabilities_and_classes(tmp_path):
+    np.save(tmp_path / "x_probabilities.npy", np.full((3, 2), 0.5))
+    np.save(tmp_path / "x_classes.npy", np.array(["cat", "dog"]))
+    np.save(tmp_path / "x_ids.npy", np.array(["p", "q", "r"]))
+    read = read_scores(tmp_path / "x_probabilities.npy")
+    assert (read.input, read.classes, read.labels) == ("probabilities", ("cat", "dog"), None)
+    assert read.ids.tolist() == ["p", "q", "r"]
+
+
+@pytest.mark.parametrize(
+    ("name", "siblings", "words"),
+    [
+        ("x_labels.npy", [], "is named as the labels of a set.*x_logits.npy"),
+        ("x.npy", ["x_label.npy", "x_labels.npy"], "has both x_labels.npy and x_label.npy"),
+    ],
+)
+def test_an_npy_whose_part_is_not_clear_raises(tmp_path, name, siblings, words):
+    for file in [name, *siblings]:
+        np.save(tmp_path / file, LABELS)
+    with pytest.raises(FileError, match=words):
+        read_scores(tmp_path / name)
+
+
+@pytest.mark.parametrize("text", ["a,b,c", '"abc"', "[1, 2, 3]", "[" * 100_000])
+def test_names_of_safetensors_that_are_no_json_list_raise(tmp_path, text):
+    save_file({"logits": LOGITS}, tmp_path / "x.safetensors", {"classes": text})
+    with pytest.raises(FileError, match="must hold classes as a JSON list of strings"):
+        read_scores(tmp_path / "x.safetensors")
+
+
+def text(folder, content, encoding="utf-8"):
+    path = folder / "x.csv"
+    path.write_bytes(content.encode(encoding))
+    return path
+
+
+def parquet(folder, **columns):
+    pq.write_table(pa.table(columns), folder / "x.parquet")
+    return folder / "x.parquet"
+
+
+def table(folder, suffix, columns):
+    """The same table in either format."""
+    if suffix == ".parquet":
+        return parquet(folder, **columns)
+    rows = zip(*columns.values(), strict=True)
+    lines = [",".join("" if c is None else str(c) for c in row) for row in (columns, *rows)]
+    return text(folder, "\n".join(lines))
+
+
+@pytest.fixture(params=[".csv", ".parquet"])
+def suffix(request):
+    return request.param
+
+
+def test_columns_may_stand_in_any_order_among_others(tmp_path, suffix):
+    columns = {
+        "split": ["a", "b"],
+        "logit_dog": [1.0, 2.0],
+        "label": ["cat", "dog"],
+        "feature_10": [5.0, 6.0],
+        "logit_cat": [3.0, 4.0],
+        "feature_9": [7.0, 8.0],
+        "id": ["x", "y"],
+        "confidence": [0.5, 0.6],
+    }
+    scores = read_scores(table(tmp_path, suffix, columns))
+    assert scores.classes == ("dog", "cat")
+    assert scores.values.tolist() == [[1, 3], [2, 4]]
+    assert scores.labels.tolist() == [1, 0]
+    assert scores.features.tolist() == [[7, 5], [8, 6]]
+    assert scores.ids.tolist() == ["x", "y"]
+
+
+def test_numbered_classes_have_no_names_and_are_in_number_order(tmp_path, suffix):
+    columns = {f"probability_{i}": [float(i == 3)] for i in sorted(map(str, range(11)))}
+    columns = {name: [float(name.endswith("_3"))] for name in columns} | {"label": [3]}
+    scores = read_scores(table(tmp_path, suffix, columns))
+    assert scores.classes is None
+    assert scores.input == "probabilities"
+    assert scores.values.argmax() == scores.labels[0] == 3
+
+
+def test_labels_may_be_indices_of_named_classes(tmp_path, suffix):
+    columns = {"logit_cat": [1.0, 2.0], "logit_dog": [0.0, 5.0], "label": [1, 0]}
+    assert read_scores(table(tmp_path, suffix, columns)).labels.tolist() == [1, 0]
+
+
+def test_a_column_of_empty_labels_is_no_labels(tmp_path, suffix):
+    columns = {"logit_0": [1.0, 2.0], "logit_1": [0.0, 5.0], "label": [None, None]}
+    assert read_scores(table(tmp_path, suffix, columns)).labels is None
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"label": [None, 1, None]}, r"x\.\w+: labels .* or for none; 2 of 3 are"),
+        ({"label": ["a", "b", "bb"]}, r"among the 2 classes; 'bb' is not. Did you mean 'b'"),
+        ({"probability_a": [1.0] * 3}, "and not both kinds; its columns are 'x', 'logit_a'"),
+        ({"logit_a": None, "logit_b": None}, r"logit_<class> or .*; its columns are 'x'"),
+        ({"logit_b": None}, "at least two; it has only 'logit_a'"),
+        *(
+            ({typed: [0.0] * 3}, f"holds '{typed}', .* Did you mean '{meant}'")
+            for typed, meant in [
+                *[("labels", "label"), ("Label", "label"), ("lable", "label"), ("ID", "id")],
+                *[("logits_c", "logit_c"), ("probabilty_c", "probability_c")],
+                *[("features_0", "feature_0")],
+            ]
+        ),
+    ],
+)
+def test_tables_that_cannot_be_used_raise(tmp_path, suffix, columns, words):
+    whole = {"x": [1.0] * 3, "logit_a": [1.0, 2, 3], "logit_b": [2.0, 1, 2], **columns}
+    with pytest.raises(FileError, match=words):
+        read_scores(table(tmp_path, suffix, {k: v for k, v in whole.items() if v is not None}))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("logit_a,logit_b\n", r"logits must have shape .* got shape \(0, 2\)"),
+        ("logit_a,logit_b,logit_a\n1,2,3\n", "has the column 'logit_a' twice"),
+        ("id,logit_a,logit_b,id\n1,2,3,4\n", "has the column 'id' twice"),
+        ("logit_a,logit_b\n1,2\n\n3,4,5\n", "line 4: every row must have 2 cells.*has 3"),
+        ("logit_a,logit_b\n1,2\n3", "line 3: every row must have 2 cells.*has 1"),
+        *(
+            (f"id,logit_a,logit_b\n1,2,3\n\n2,3,{cell}\n", "line 4: column 'logit_b' must hold nu")
+            for cell in ["abc", "", '"1,5"', "1 2", "1_0"]
+        ),
+        *(
+            (f"logit_a{mark}logit_b\n1{mark}2\n", f"this one is separated by {word}")
+            for mark, word in [(";", "semicolons"), ("\t", "tabs"), ("|", "bars")]
+        ),
+        ('id,logit_a,logit_b\n"x,1,2\ny,3,4\n', "could not be read as comma-separated text"),
+    ],
+)
+def test_text_that_cannot_be_used_raises(tmp_path, content, words):
+    with pytest.raises(FileError, match=words):
+        read_scores(text(tmp_path, content))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-8"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_byte_order_mark_and_any_line_ends_are_tolerated(tmp_path, encoding, end):
+    path = text(tmp_path, end.join(["id, logit_é, logit_b", " x, 1, 2", "y ,3e0,-4", ""]), encoding)
+    scores = read_scores(path)
+    assert scores.classes == ("é", "b")
+    assert scores.ids.tolist() == ["x", "y "]
+    assert scores.values.tolist() == [[1, 2], [3, -4]]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+def test_text_that_is_not_utf8_is_refused(tmp_path, encoding):
+    path = text(tmp_path, "logit_é,logit_b\n1,2\n", encoding)
+    with pytest.raises(FileError, match="could not be read as comma-separated text in UTF-8"):
+        read_scores(path)
+
+
+@pytest.mark.parametrize("kind", [pa.list_, pa.large_list, lambda t: pa.list_(t, 3)])
+@pytest.mark.parametrize("chunks", [1, 2])
+def test_list_columns_are_read(tmp_path, kind, chunks):
+    rows = np.random.default_rng(8).standard_normal((6, 3)).astype(np.float32)
+    parts = [pa.array(part.tolist(), kind(pa.float32())) for part in np.split(rows, chunks)]
+    features = pa.array(rows[:, :1].tolist())
+    path = parquet(tmp_path, logits=pa.chunked_array(parts), features=features, label=[2] * 6)
+    scores = read_scores(path)
+    assert scores.values.dtype == np.float32
+    np.testing.assert_array_equal(scores.values, rows)
+    np.testing.assert_array_equal(scores.features, rows[:, :1])
+    assert scores.labels.tolist() == [2] * 6
+    assert scores.classes is None
+
+
+@pytest.mark.parametrize("logits", [[[1.0, None]], [[1.0, 2.0], None]])
+def test_missing_numbers_in_lists_raise(tmp_path, logits):
+    with pytest.raises(FileError, match="'logits' must have a number in every row; 1 are missing"):
+        read_scores(parquet(tmp_path, logits=logits))
+
+
+def test_categories_and_whole_numbers_serve_as_labels_and_ids(tmp_path):
+    label = pa.array(["dog", "cat"]).dictionary_encode()
+    scores = read_scores(
+        parquet(tmp_path, logit_cat=[1, 2], logit_dog=[0.5, 1.5], label=label, id=[7, None])
+    )
+    assert scores.labels.tolist() == [1, 0]
+    assert scores.ids.tolist() == ["7", ""]
+    assert scores.values.tolist() == [[1, 0.5], [2, 1.5]]
+
+
+def test_a_changed_byte_in_the_numbers_of_a_parquet_file_is_noticed(tmp_path):
+    values = np.random.default_rng(6).standard_normal((1000, 2))
+    write_scores(tmp_path / "x.parquet", Scores(values))
+    content = bytearray((tmp_path / "x.parquet").read_bytes())
+    content[4000] ^= 1
+    (tmp_path / "x.parquet").write_bytes(content)
+    with pytest.raises(FileError, match=r"could not be read as a Parquet file.*checksum"):
+        read_scores(tmp_path / "x.parquet")
+
+
+def sound_bytes(folder, suffix):
+    """A sound file of the format: 50 rows, 3 classes, labels, ids and names where they fit."""
+    path = folder / f"sound{suffix}"
+    values = np.random.default_rng(5).standard_normal((50, 3))
+    if suffix == ".npy":
+        np.save(path, values)
+    else:
+        ids = np.array([f"image {i}" for i in range(50)])
+        labels = np.arange(50) % 3
+        write_scores(path, Scores(values, labels=labels, ids=ids, classes=("a", "b", "c")))
+    content = path.read_bytes()
+    path.unlink()
+    return content
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".npy", ".parquet", ".safetensors"])
+@pytest.mark.parametrize("tenth", [1, 4, 7, 9])
+def test_a_file_cut_short_raises(tmp_path, suffix, tenth):
+    content = sound_bytes(tmp_path, suffix)
+    path = tmp_path / f"cut{suffix}"
+    path.write_bytes(content[: len(content) * tenth // 10])
+    with pytest.raises(FileError, match=rf"cut{suffix} could not be read as .* Write it again"):
+        read_scores(path)
+
+
+@pytest.mark.parametrize("suffix", ALL)
+@given(garbage=st.binary(min_size=1, max_size=200))
+def test_garbage_raises(tmp_path_factory, suffix, garbage):
+    path = tmp_path_factory.mktemp("garbage") / f"x{suffix}"
+    path.write_bytes(garbage)
+    with pytest.raises(FileError, match=f"x{suffix}"):
+        read_scores(path)
+
+
+@pytest.mark.parametrize("suffix", ALL)
+@given(data=st.data())
+def test_a_few_wrong_bytes_give_scores_or_a_file_error(tmp_path_factory, suffix, data):
+    folder = tmp_path_factory.mktemp("wrong")
+    content = bytearray(sound_bytes(folder, suffix))
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path = folder / f"x{suffix}"
+    path.write_bytes(content)
+    try:
+        assert read_scores(path).k >= 2
+    except FileError as error:
+        assert f"x{suffix}" in str(error)  # noqa: PT017
+
+
+class Bomb:
+    def __reduce__(self):
+        return (pytest.fail, ("a pickle was loaded",))
+
+
+@pytest.mark.parametrize("name", ["logits", "labels", "classes"])
+def test_pickled_objects_in_an_npz_are_never_loaded(tmp_path, name):
+    arrays = {"logits": np.zeros((1, 2)), name: np.array([Bomb()], dtype=object)}
+    np.savez(tmp_path / "x.npz", **arrays)
+    with pytest.raises(FileError, match=r"pickled Python objects, .* dtype=str"):
+        read_scores(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize("mapped_from", [0, 1 << 20])
+def test_pickled_objects_in_an_npy_are_never_loaded(tmp_path, mapped_from, monkeypatch):
+    monkeypatch.setattr("shiftcal.scores_io._MAPPED_FROM", mapped_from)
+    np.save(tmp_path / "x.npy", np.array([Bomb()], dtype=object))
+    with pytest.raises(FileError, match="pickled Python objects"):
+        read_scores(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".npy"])
+def test_a_bare_pickle_is_never_loaded(tmp_path, suffix):
+    (tmp_path / f"x{suffix}").write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(FileError, match="pickled Python objects"):
+        read_scores(tmp_path / f"x{suffix}")
+
+
+def header_only(shape):
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        buffer, {"descr": "<f8", "fortran_order": False, "shape": shape}
+    )
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("shape", [(10**15, 10**3), (10**7, 10), (-3, -4)])
+def test_a_header_that_promises_more_than_there_is_costs_no_memory(tmp_path, shape):
+    (tmp_path / "x.npy").write_bytes(header_only(shape) + b"\0" * 80)
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("logits.npy", header_only(shape) + b"\0" * 80)
+    for suffix in (".npy", ".npz"):
+        with pytest.raises(FileError, match=rf"x{suffix} (could not be read|needs more memory)"):
+            read_scores(tmp_path / f"x{suffix}")
+
+
+@pytest.fixture
+def low_limit(monkeypatch):
+    """The limit of 1 GiB put to 1 MiB, so that the test needs no such file."""
+    monkeypatch.setattr("shiftcal.files._LARGE", 1 << 20)
+
+
+def test_a_zip_bomb_raises_before_it_is_unpacked(tmp_path, low_limit):
+    np.savez_compressed(tmp_path / "x.npz", logits=np.zeros((300_000, 10)))
+    tracemalloc.start()
+    with pytest.raises(FileError, match=r"would unpack from \d+ bytes to 24000128"):
+        read_scores(tmp_path / "x.npz")
+    assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    tracemalloc.stop()
+
+
+def test_a_parquet_bomb_raises_before_it_is_unpacked(tmp_path, low_limit):
+    column = pa.array(np.zeros(1_000_000))
+    pq.write_table(pa.table({"logit_a": column, "logit_b": column}), tmp_path / "x.parquet")
+    with pytest.raises(FileError, match=r"would unpack from \d+ bytes to \d+"):
+        read_scores(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize(("real", "named"), [(".npy", ".npz"), (".npz", ".npy")])
+def test_a_wrong_suffix_raises(tmp_path, real, named):
+    (tmp_path / f"x{named}").write_bytes(sound_bytes(tmp_path, real))
+    with pytest.raises(FileError, match=r"it begins with the bytes .* Give it the suffix"):
+        read_scores(tmp_path / f"x{named}")
