@@ -12,7 +12,7 @@ from report_facts import labelled, unlabelled
 
 import shiftcal as sc
 from shiftcal.estimates import AccuracyEstimate
-from shiftcal.methods.base import Selection
+from shiftcal.methods.method import Selection
 from shiftcal.types import Flag
 
 

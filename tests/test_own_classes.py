@@ -190,7 +190,7 @@ def test_a_file_never_causes_an_import(package, tmp_path):
         ("map", "hostile_module:X", "Run `import hostile_module` first"),
         ("name", "os:system", "must be a method, a subclass of Method"),
         ("map", "os:system", "must be a calibration map, a subclass of Map"),
-        ("name", "shiftcal.methods.base:Method", "must define _adapt, _apply, _fit"),
+        ("name", "shiftcal.methods.method:Method", "must define _adapt, _fit"),
         ("name", "os:", "has no "),
     ],
 )

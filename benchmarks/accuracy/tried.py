@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import shiftcal as sc
-from shiftcal.methods.rehearsals import Draws, Rehearser, grouped_moments
+from shiftcal.methods.rehearsal import Draws, Rehearser, grouped_moments
 
 sys.path.insert(0, str(Path(__file__).parent))
 from beyond import ALPHAS, BINS, FEW, RESULTS, halves, reweighted, subset

@@ -27,9 +27,8 @@ from shiftcal.errors import FitWarning, InputError, ShiftcalError
 from shiftcal.maps import Temperature
 from shiftcal.markup import facts, piece, remarks
 from shiftcal.methods import Method
-from shiftcal.methods.base import fit_map, given_bank, given_logits
-from shiftcal.methods.rehearsal import Rehearsal
-from shiftcal.methods.rehearsals import Answer, Grouped, Memory, grouped_moments, remember
+from shiftcal.methods.method import fit_map, given_bank, given_logits
+from shiftcal.methods.rehearsal import Answer, Grouped, Memory, Rehearsal, grouped_moments, remember
 from shiftcal.numerics.samples import atc_threshold, share_at_or_above
 from shiftcal.numerics.softmax import entropy, p_max
 from shiftcal.persistence import NOT_NEGATIVE, POSITIVE, SHARE, Estimator

@@ -16,7 +16,7 @@ from shiftcal import persistence as _persistence
 from shiftcal.checks import check_features, check_flag, check_row_groups
 from shiftcal.errors import FitError, InputError, InputWarning, NotFittedError
 from shiftcal.methods import Method
-from shiftcal.methods.base import Selection, given_logits
+from shiftcal.methods.method import Selection, given_logits
 from shiftcal.numerics.softmax import p_max, softmax
 from shiftcal.persistence import Estimator
 from shiftcal.scores import Scores

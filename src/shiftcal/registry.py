@@ -358,7 +358,7 @@ METHODS = Registry(
         "ts": "shiftcal.methods.simple:TS",
         "vanilla": "shiftcal.methods.simple:Vanilla",
     },
-    base="shiftcal.methods.base:Method",
+    base="shiftcal.methods.method:Method",
     group="shiftcal.methods",
 )
 MAPS = Registry(

@@ -14,7 +14,7 @@ from shiftcal.errors import InputError, NotFittedError
 from shiftcal.export import to_onnx
 from shiftcal.export.formulas import applied_map, digest_of
 from shiftcal.methods import Method
-from shiftcal.methods.base import Selection
+from shiftcal.methods.method import Selection
 from shiftcal.persistence import load
 
 K = 4  # of draw_domain

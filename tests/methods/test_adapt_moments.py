@@ -8,7 +8,7 @@ from monitored import bank, method, rows
 
 from shiftcal import SAC, estimates, methods
 from shiftcal.errors import InputError
-from shiftcal.methods.rehearsals import Grouped, row_moments
+from shiftcal.methods.rehearsal import Grouped, row_moments
 
 TARGET = rows(1000, 0.8, seed=5)
 

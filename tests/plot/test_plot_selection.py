@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 import shiftcal as sc
 from shiftcal import plot
 from shiftcal.errors import InputError, NotFittedError
-from shiftcal.methods.base import Selection
+from shiftcal.methods.method import Selection
 
 
 def drawn(*given, **options):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import shiftcal
-from shiftcal.methods.base import Selection
+from shiftcal.methods.method import Selection
 from shiftcal.report.facts import EstimateFacts, MethodFacts, Ranged, TargetFacts
 from shiftcal.report.verdict import MEANINGS, explain_flags, judge, printable_name
 from shiftcal.types import Flag, Interval

@@ -105,7 +105,7 @@ def fit(
 
 
 def _document(fitted: Method, sets: SurrogateBank, output: Path) -> dict[str, Any]:
-    from shiftcal.methods.base import temperature_of
+    from shiftcal.methods.method import temperature_of
 
     own = getattr(fitted, "map_", None)
     return {
@@ -134,7 +134,7 @@ def _document(fitted: Method, sets: SurrogateBank, output: Path) -> dict[str, An
 
 def _temperatures(fitted: Method, n_sets: int) -> Sequence[float | None]:
     """That of every set, where the method has calibrated each by itself."""
-    from shiftcal.methods.base import temperature_of
+    from shiftcal.methods.method import temperature_of
 
     known: Sequence[float] | None = getattr(fitted, "temperatures_", None)
     if known is not None:

@@ -35,7 +35,7 @@ from shiftcal.export.formulas import (
 from shiftcal.files import atomic_write, file_to_write, make_folder
 from shiftcal.maps import Map
 from shiftcal.methods import Method
-from shiftcal.methods.base import temperature_of
+from shiftcal.methods.method import temperature_of
 from shiftcal.models.model import ModelFile
 from shiftcal.models.onnx import external_files, open_session
 from shiftcal.numerics.top1 import LEAST_SHARE, MARGIN, lowest_top1

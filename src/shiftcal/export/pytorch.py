@@ -28,7 +28,7 @@ from shiftcal.export.formulas import (
 )
 from shiftcal.maps import Map
 from shiftcal.methods import Method
-from shiftcal.methods.base import temperature_of
+from shiftcal.methods.method import temperature_of
 from shiftcal.numerics.top1 import LEAST_SHARE, MARGIN, lowest_top1
 
 torch: Any = require("torch", extra="torch", needed_by="CalibratedModule")

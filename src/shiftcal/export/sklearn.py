@@ -19,7 +19,7 @@ from shiftcal.checks import check_choice, check_count, check_fraction
 from shiftcal.errors import FitWarning, InputError, NotFittedError, UnknownName
 from shiftcal.maps import Map
 from shiftcal.methods import Method
-from shiftcal.methods.base import Selection
+from shiftcal.methods.method import Selection
 from shiftcal.models.sklearn import which_scores
 from shiftcal.registry import imported, is_own, suggest
 from shiftcal.scores import Scores

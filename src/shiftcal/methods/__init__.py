@@ -5,7 +5,7 @@ subclass of :class:`Method`, named as ``package.module:Class`` or declared as an
 ``shiftcal.methods``; its ``adapt`` gives a :class:`Selection`, which may have a :class:`Flag`.
 """
 
-from shiftcal.methods.base import Method, Selection, fit_map
+from shiftcal.methods.method import Method, Selection, fit_map
 from shiftcal.registry import METHODS
 from shiftcal.types import Flag
 

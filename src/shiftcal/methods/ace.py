@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from shiftcal.checks import check_count, check_positive
 from shiftcal.errors import FitWarning
-from shiftcal.maps import Map
-from shiftcal.methods.base import Method, Selection, few_rows, fit_map, temperature_of
-from shiftcal.methods.rehearsals import Grouped
-from shiftcal.numerics.softmax import p_max, softmax
+from shiftcal.maps import Temperature
+from shiftcal.methods.method import Method, Selection, few_rows, fit_map
+from shiftcal.methods.rehearsal import Grouped
+from shiftcal.numerics.softmax import p_max
 from shiftcal.persistence import POSITIVE_SHARE, SHARE
 from shiftcal.surrogates import SurrogateBank, SurrogateSet
-from shiftcal.types import Flag, Floats, Logits, Probs
+from shiftcal.types import Flag, Floats, Logits
 
 
 @final
@@ -55,8 +55,8 @@ class ACE(Method):
 
     ranges: ClassVar = {"mean_confidence_": POSITIVE_SHARE, "accuracy_": SHARE}
 
-    easy_: Map
-    hard_: Map
+    easy_: Temperature
+    hard_: Temperature
     mean_confidence_: float
     accuracy_: float
 
@@ -96,9 +96,7 @@ class ACE(Method):
     def _select(self, mean: float, n: int) -> Selection:
         share = mean / self.mean_confidence_
         alpha = min(share, 1.0)
-        easy, hard = temperature_of(self.easy_), temperature_of(self.hard_)
-        assert easy is not None
-        assert hard is not None
+        easy, hard = self.easy_.temperature_, self.hard_.temperature_
         return Selection(
             self.name,
             temperature=1 / (alpha / easy + (1 - alpha) / hard),
@@ -112,11 +110,6 @@ class ACE(Method):
                 *self._map_flags(),
             ),
         )
-
-    def _apply(self, logits: Logits) -> Probs:
-        assert self.selection_ is not None
-        assert self.selection_.temperature is not None
-        return softmax(logits, self.selection_.temperature)
 
     def _hard_rows(self, clean: SurrogateSet) -> NDArray[np.intp]:
         right = clean.logits.argmax(axis=1) == clean.labels

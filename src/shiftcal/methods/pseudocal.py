@@ -9,11 +9,11 @@ from typing import ClassVar, final
 import numpy as np
 
 from shiftcal.maps import Temperature
-from shiftcal.methods.base import FEW_ROWS, Method, Selection, fit_map, temperature_of
-from shiftcal.numerics.softmax import p_max, softmax
+from shiftcal.methods.method import FEW_ROWS, Method, Selection, fit_map
+from shiftcal.numerics.softmax import p_max
 from shiftcal.persistence import POSITIVE
 from shiftcal.surrogates import SurrogateBank
-from shiftcal.types import FitStatus, Flag, Floats, Labels, Logits, Probs
+from shiftcal.types import FitStatus, Flag, Floats, Labels, Logits
 
 
 @final
@@ -51,9 +51,7 @@ class PseudoCal(Method):
     def _fit(self, bank: SurrogateBank, source_features: Floats | None) -> None:
         clean = bank.clean
         scaling = fit_map("temperature", clean.logits, clean.labels, where=clean.name)
-        temperature = temperature_of(scaling)
-        assert temperature is not None
-        self.clean_temperature_ = temperature
+        self.clean_temperature_ = scaling.temperature_
 
     def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
         """The clean temperature, for mixtures that tell none."""
@@ -68,7 +66,7 @@ class PseudoCal(Method):
         scaling = Temperature().fit_checked(mixed, labels, None)
         made = self._adapt(logits, None)
         if scaling.status_.converged:
-            made = replace(made, temperature=temperature_of(scaling))
+            made = replace(made, temperature=scaling.temperature_)
         return replace(
             made,
             details={
@@ -78,11 +76,6 @@ class PseudoCal(Method):
             },
             flags=tuple(_flags(len(mixed), scaling.status_)),
         )
-
-    def _apply(self, logits: Logits) -> Probs:
-        assert self.selection_ is not None
-        assert self.selection_.temperature is not None
-        return softmax(logits, self.selection_.temperature)
 
 
 def _flags(rows: int, status: FitStatus) -> Iterator[Flag]:

@@ -8,22 +8,17 @@ import numpy as np
 
 from shiftcal.checks import check_weights, to_array
 from shiftcal.maps import Map
-from shiftcal.methods.base import (
+from shiftcal.methods.method import (
     Method,
     Selection,
     fit_map,
-    fitted_temperature,
     temperature_of,
     warn_of_one_set,
 )
-from shiftcal.methods.rehearsals import Grouped
+from shiftcal.methods.rehearsal import Grouped
 from shiftcal.numerics.softmax import softmax
 from shiftcal.surrogates import SurrogateBank
 from shiftcal.types import Floats, Logits, Probs
-
-# --------------------------------------------------------------------------------------
-# Vanilla: the model's own softmax, believed as it is.
-# --------------------------------------------------------------------------------------
 
 
 @final
@@ -56,47 +51,21 @@ class Vanilla(Method):
         return softmax(logits)
 
 
-# --------------------------------------------------------------------------------------
-# Temperature scaling on the clean calibration set (Guo et al., 2017).
-# --------------------------------------------------------------------------------------
-
-
-@final
-class TS(Method):
-    """One temperature of least NLL on the clean set: ``softmax(z / T)``. Knows of no shift.
-
-    Args:
-        input: What the model gives: ``"logits"`` or ``"probabilities"``.
-
-    Attributes:
-        map_: The fitted map.
-        temperature_: Its temperature.
-    """
-
-    name: ClassVar[str] = "ts"
-    uses_weights: ClassVar[bool] = True
+class OneMap(Method):
+    """A method that applies one fitted map to every target."""
 
     map_: Map
-
-    def __init__(self, *, input: str = "logits") -> None:
-        self.input = input
 
     @property
     def temperature_(self) -> float:
         """The fitted temperature."""
-        return fitted_temperature(self)
-
-    def _fit(
-        self,
-        bank: SurrogateBank,
-        source_features: Floats | None,
-        sample_weight: object = None,
-    ) -> None:
-        clean = bank.clean
-        weights = check_weights(sample_weight, n=len(clean.labels))
-        self.map_ = fit_map(
-            "temperature", clean.logits, clean.labels, where=clean.name, weights=weights
-        )
+        self._require_fitted()
+        temperature = temperature_of(self.map_)
+        if temperature is None:
+            raise AttributeError(
+                f"this {type(self).__name__} has no temperature_: its map is not a temperature."
+            )
+        return temperature
 
     def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
         return Selection(self.name, temperature=temperature_of(self.map_))
@@ -112,13 +81,39 @@ class TS(Method):
         return self.map_.apply_checked(logits)
 
 
-# --------------------------------------------------------------------------------------
-# Surrogate temperature scaling: one map on the union of all surrogate sets.
-# --------------------------------------------------------------------------------------
+@final
+class TS(OneMap):
+    """One temperature of least NLL on the clean set: ``softmax(z / T)``. Knows of no shift.
+
+    Args:
+        input: What the model gives: ``"logits"`` or ``"probabilities"``.
+
+    Attributes:
+        map_: The fitted map.
+        temperature_: Its temperature.
+    """
+
+    name: ClassVar[str] = "ts"
+    uses_weights: ClassVar[bool] = True
+
+    def __init__(self, *, input: str = "logits") -> None:
+        self.input = input
+
+    def _fit(
+        self,
+        bank: SurrogateBank,
+        source_features: Floats | None,
+        sample_weight: object = None,
+    ) -> None:
+        clean = bank.clean
+        weights = check_weights(sample_weight, n=len(clean.labels))
+        self.map_ = fit_map(
+            "temperature", clean.logits, clean.labels, where=clean.name, weights=weights
+        )
 
 
 @final
-class STS(Method):
+class STS(OneMap):
     """One map fitted on all surrogate sets together; never looks at the target.
 
     ``T = argmin Σ_j NLL(D_j; T)`` over the sets ``D_1 ... D_J`` of the bank. With a bank of one
@@ -138,16 +133,9 @@ class STS(Method):
     uses_bank: ClassVar[bool] = True
     uses_weights: ClassVar[bool] = True
 
-    map_: Map
-
     def __init__(self, *, map: str | Map = "temperature", input: str = "logits") -> None:
         self.map = map
         self.input = input
-
-    @property
-    def temperature_(self) -> float:
-        """The fitted temperature."""
-        return fitted_temperature(self)
 
     def _fit(
         self,
@@ -164,16 +152,3 @@ class STS(Method):
         where = f"union of {len(bank)} sets"
         self.map_ = fit_map(self.map, logits, labels, where=where, weights=weights)
         warn_of_one_set(self, bank, self.map_)
-
-    def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
-        return Selection(self.name, temperature=temperature_of(self.map_))
-
-    def needs_rows(self) -> str | None:
-        """Nothing of the target is needed."""
-        return None
-
-    def _adapt_moments(self, target: Grouped) -> Selection:
-        return Selection(self.name, temperature=temperature_of(self.map_))
-
-    def _apply(self, logits: Logits) -> Probs:
-        return self.map_.apply_checked(logits)

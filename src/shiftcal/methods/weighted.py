@@ -6,7 +6,8 @@ import functools
 import math
 import numbers
 import warnings
-from collections.abc import Iterator
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
 from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
@@ -16,11 +17,11 @@ from scipy.optimize import minimize
 from shiftcal import maps
 from shiftcal.checks import check_choice, check_count, check_features
 from shiftcal.errors import InputError, NotFittedError
-from shiftcal.methods.base import Method, Selection, fit_map, mean_selection, temperature_of
-from shiftcal.numerics.softmax import p_max, softmax
+from shiftcal.methods.method import Method, Selection, fit_map, mean_selection
+from shiftcal.numerics.softmax import p_max
 from shiftcal.persistence import SHARE, Estimator
 from shiftcal.surrogates import SurrogateBank
-from shiftcal.types import Correct, FitStatus, Flag, Floats, Labels, Logits, Probs, Weights
+from shiftcal.types import Correct, FitStatus, Flag, Floats, Labels, Logits, Weights
 
 # --------------------------------------------------------------------------------------
 # Importance weights from a classifier that tells target from source by features.
@@ -244,23 +245,72 @@ def effective_sample_size(weights: Weights) -> float:
     return float(w.sum() ** 2 / (w @ w))
 
 
-def weight_details(
-    weights: Weights, model: ImportanceWeights, features: object
-) -> dict[str, float]:
-    """The weights in numbers.
+class Weighted(Method):
+    """A method that weighs the calibration set by importance for every target.
 
-    Args:
-        weights: ``(n,)`` as they are used.
-        model: What gave them.
-        features: ``(n, d)`` of the same samples.
+    Attributes:
+        features_: ``(n, d)`` of the calibration set.
+        source_features_: ``(m, d)`` of source-train.
     """
-    return {
-        "effective_sample_size": effective_sample_size(weights),
-        "mean_weight": float(weights.mean()),
-        "largest_weight": float(weights.max()),
-        "share_clipped": model.share_clipped(features),
-        "domain_auc": model.auc_,
-    }
+
+    uses_target: ClassVar[bool] = True
+    uses_features: ClassVar[bool] = True
+
+    clip: float | None
+    standardize: bool
+    max_iter: int
+    seed: int
+    repeats: int
+    features_: Floats
+    source_features_: Floats
+
+    def _keep_features(self, bank: SurrogateBank, source_features: Floats | None) -> None:
+        assert source_features is not None
+        assert bank.clean.features is not None
+        check_count(self.repeats, name="repeats")
+        self._weighting(self.seed).check_settings()
+        check_width(bank.clean.features, source_features.shape[1], name="features of the bank")
+        self.features_ = bank.clean.features
+        self.source_features_ = source_features
+
+    def _weighting(self, seed: int) -> ImportanceWeights:
+        return ImportanceWeights(
+            clip=self.clip, standardize=self.standardize, max_iter=self.max_iter, seed=seed
+        )
+
+    def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
+        seeds = range(self.seed, self.seed + self.repeats)
+        return mean_selection([self._adapt_once(logits, features, seed) for seed in seeds])
+
+    @abstractmethod
+    def _adapt_once(self, logits: Logits, features: Floats | None, seed: int) -> Selection:
+        """Decide for a checked target, with the weights of one draw."""
+
+    def _selection(
+        self,
+        temperature: float,
+        logits: Logits,
+        weights: Weights,
+        model: ImportanceWeights,
+        *,
+        details: Mapping[str, float] | None = None,
+        flags: tuple[Flag, ...] = (),
+    ) -> Selection:
+        return Selection(
+            self.name,
+            temperature=temperature,
+            n_target=len(logits),
+            mean_confidence=float(p_max(logits).mean()),
+            details={
+                **(details or {}),
+                "effective_sample_size": effective_sample_size(weights),
+                "mean_weight": float(weights.mean()),
+                "largest_weight": float(weights.max()),
+                "share_clipped": model.share_clipped(self.features_),
+                "domain_auc": model.auc_,
+            },
+            flags=(*weight_flags(weights, model), *flags),
+        )
 
 
 def weight_flags(weights: Weights, model: ImportanceWeights) -> Iterator[Flag]:
@@ -297,7 +347,7 @@ ORIGINAL_BOUND = 1000.0
 
 
 @final
-class CPCS(Method):
+class CPCS(Weighted):
     """The temperature of least Brier score on the clean set, weighted to look like the target.
 
     ``T = argmin Σ_i w_i Σ_k (p_ik(T) − [y_i = k])²`` with importance weights ``w`` (Park et al.,
@@ -338,13 +388,9 @@ class CPCS(Method):
     """
 
     name: ClassVar[str] = "cpcs"
-    uses_target = True
-    uses_features = True
 
     logits_: Logits
     labels_: Labels
-    features_: Floats
-    source_features_: Floats
 
     def __init__(
         self,
@@ -366,20 +412,10 @@ class CPCS(Method):
         self.input = input
 
     def _fit(self, bank: SurrogateBank, source_features: Floats | None) -> None:
-        assert source_features is not None
-        assert bank.clean.features is not None
         check_choice(self.reading, READINGS, name="reading")
-        check_count(self.repeats, name="repeats")
-        self._weighting(self.seed).check_settings()
-        check_width(bank.clean.features, source_features.shape[1], name="features of the bank")
+        self._keep_features(bank, source_features)
         self.logits_ = bank.clean.logits
         self.labels_ = bank.clean.labels
-        self.features_ = bank.clean.features
-        self.source_features_ = source_features
-
-    def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
-        seeds = range(self.seed, self.seed + self.repeats)
-        return mean_selection([self._adapt_once(logits, features, seed) for seed in seeds])
 
     def _adapt_once(self, logits: Logits, features: Floats | None, seed: int) -> Selection:
         model = self._weighting(seed).fit(self.source_features_, features)
@@ -389,27 +425,13 @@ class CPCS(Method):
         map_.fit_checked(self.logits_, self.labels_, weights / weights.mean())
         status = map_.status_
         trouble = () if status.converged else (Flag("map-not-converged", status.message),)
-        return Selection(
-            self.name,
-            temperature=map_.temperature_,
-            n_target=len(logits),
-            mean_confidence=float(p_max(logits).mean()),
-            details=weight_details(weights, model, self.features_),
-            flags=(*weight_flags(weights, model), *trouble),
-        )
-
-    def _apply(self, logits: Logits) -> Probs:
-        assert self.selection_ is not None
-        assert self.selection_.temperature is not None
-        return softmax(logits, self.selection_.temperature)
+        return self._selection(map_.temperature_, logits, weights, model, flags=trouble)
 
     def _weighting(self, seed: int) -> ImportanceWeights:
-        clip = self.clip
-        if clip is None and self.reading == "original":
-            clip = ORIGINAL_BOUND
-        return ImportanceWeights(
-            clip=clip, standardize=self.standardize, max_iter=self.max_iter, seed=seed
-        )
+        weighting = super()._weighting(seed)
+        if self.clip is None and self.reading == "original":
+            weighting.clip = ORIGINAL_BOUND
+        return weighting
 
     def _weights(self, model: ImportanceWeights) -> Weights:
         ratio = model.weights(self.features_)
@@ -533,7 +555,7 @@ def solve_transcal(
         return abs(confidence(float(x[0])) - accuracy(float(x[1])))
 
     with warnings.catch_warnings():
-        # Some versions of scipy tell of steps outside the bounds that they then mend themselves.
+        # Some versions of scipy tell of steps outside the bounds that they then fix themselves.
         warnings.simplefilter("ignore", RuntimeWarning)
         found = minimize(
             objective, np.array(start), method="SLSQP", bounds=((lower, None), (0.0, 1.0))
@@ -569,7 +591,7 @@ _OPEN_GAP = 1e-3
 
 
 @final
-class TransCal(Method):
+class TransCal(Weighted):
     """The T at which the target's mean confidence equals its accuracy, estimated by weights.
 
     Minimises ``|mean p_max(z / T) − accuracy(λ)|`` over T and an exponent λ in [0, 1] of the
@@ -617,15 +639,11 @@ class TransCal(Method):
     """
 
     name: ClassVar[str] = "transcal"
-    uses_target = True
-    uses_features = True
 
     ranges: ClassVar = {"source_confidence_": SHARE}
 
     wrong_: NDArray[np.bool_]
     source_confidence_: float
-    features_: Floats
-    source_features_: Floats
 
     def __init__(
         self,
@@ -651,24 +669,12 @@ class TransCal(Method):
         self.input = input
 
     def _fit(self, bank: SurrogateBank, source_features: Floats | None) -> None:
-        clean = bank.clean
-        assert source_features is not None
-        assert clean.features is not None
         check_choice(self.reading, tuple(TRANSCAL_READINGS), name="reading")
-        check_count(self.repeats, name="repeats")
-        self._weighting(self.seed).check_settings()
-        check_width(clean.features, source_features.shape[1], name="features of the bank")
+        self._keep_features(bank, source_features)
+        clean = bank.clean
         scaling = fit_map("temperature", clean.logits, clean.labels, where=clean.name)
-        temperature = temperature_of(scaling)
-        assert temperature is not None
-        self.source_confidence_ = float(p_max(clean.logits, temperature).mean())
+        self.source_confidence_ = float(p_max(clean.logits, scaling.temperature_).mean())
         self.wrong_ = clean.logits.argmax(axis=1) != clean.labels
-        self.features_ = clean.features
-        self.source_features_ = source_features
-
-    def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
-        seeds = range(self.seed, self.seed + self.repeats)
-        return mean_selection([self._adapt_once(logits, features, seed) for seed in seeds])
 
     def _adapt_once(self, logits: Logits, features: Floats | None, seed: int) -> Selection:
         model = self._weighting(seed).fit(self.source_features_, features)
@@ -683,32 +689,15 @@ class TransCal(Method):
             bias=self.bias,
             variance=self.variance,
         )
-        return Selection(
-            self.name,
-            temperature=solution.temperature,
-            n_target=len(logits),
-            mean_confidence=float(p_max(logits).mean()),
-            details={
-                "lambda": solution.exponent,
-                "estimated_accuracy": solution.accuracy,
-                "objective": solution.gap,
-                "source_confidence": self.source_confidence_,
-                **weight_details(weights, model, self.features_),
-            },
-            flags=(*weight_flags(weights, model), *_flags(solution)),
-        )
-
-    def _apply(self, logits: Logits) -> Probs:
-        assert self.selection_ is not None
-        assert self.selection_.temperature is not None
-        return softmax(logits, self.selection_.temperature)
-
-    def _weighting(self, seed: int) -> ImportanceWeights:
-        return ImportanceWeights(
-            clip=self.clip,
-            standardize=self.standardize,
-            max_iter=self.max_iter,
-            seed=seed,
+        details = {
+            "lambda": solution.exponent,
+            "estimated_accuracy": solution.accuracy,
+            "objective": solution.gap,
+            "source_confidence": self.source_confidence_,
+        }
+        flags = tuple(_flags(solution))
+        return self._selection(
+            solution.temperature, logits, weights, model, details=details, flags=flags
         )
 
 

@@ -23,7 +23,7 @@ from shiftcal.checks import check_count, check_flag, check_fraction, check_posit
 from shiftcal.errors import InputError
 from shiftcal.estimates import AccuracyEstimator, Rehearsed
 from shiftcal.methods import Method
-from shiftcal.methods.base import given_bank, given_logits
+from shiftcal.methods.method import given_bank, given_logits
 from shiftcal.methods.rehearsal import Rehearsal
 from shiftcal.monitoring.detector import Detector, learn, scales_of
 from shiftcal.monitoring.stream import (

@@ -18,9 +18,8 @@ from shiftcal.errors import InputError
 from shiftcal.estimates import AccuracyEstimate
 from shiftcal.maps import Map
 from shiftcal.methods import Method
-from shiftcal.methods.base import FEW_ROWS, Selection, nearest_first, temperature_of
-from shiftcal.methods.rehearsal import Rehearsal
-from shiftcal.methods.rehearsals import FixedSize, Grouped
+from shiftcal.methods.method import FEW_ROWS, Selection, nearest_first, temperature_of
+from shiftcal.methods.rehearsal import FixedSize, Grouped, Rehearsal
 from shiftcal.methods.sac import SAC
 from shiftcal.monitoring.detector import scales_of
 from shiftcal.monitoring.windows import UNIT, Plan, features, n_columns

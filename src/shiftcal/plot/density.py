@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from shiftcal.checks import check_count
 from shiftcal.errors import InputError
-from shiftcal.methods.base import Selection
+from shiftcal.methods.method import Selection
 from shiftcal.numerics.samples import DIGITS, folded_density, gathered, scott_width, stretch
 from shiftcal.plot.style import (
     axes_for,

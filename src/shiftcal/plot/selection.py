@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from shiftcal.checks import check_choice
 from shiftcal.errors import InputError, NotFittedError
 from shiftcal.methods import Method
-from shiftcal.methods.base import Selection, temperature_of
+from shiftcal.methods.method import Selection, temperature_of
 from shiftcal.plot.style import (
     METHODS,
     axes_for,

@@ -28,7 +28,7 @@ from shiftcal.estimates import Rehearsed
 from shiftcal.maps import Temperature
 from shiftcal.markup import lines, piece, table
 from shiftcal.methods import Method
-from shiftcal.methods.base import Selection
+from shiftcal.methods.method import Selection
 from shiftcal.methods.rehearsal import Rehearsal
 from shiftcal.metrics import bin_table, bootstrap, ece
 from shiftcal.numerics.samples import DIGITS, exact_intervals

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from shiftcal.methods.base import FEW_ROWS, Selection
+from shiftcal.methods.method import FEW_ROWS, Selection
 from shiftcal.types import Flag
 
 if TYPE_CHECKING:

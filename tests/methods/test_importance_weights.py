@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from shiftcal.errors import InputError
-from shiftcal.methods.weighted import ImportanceWeights
+from shiftcal.methods.weighted import ImportanceWeights, effective_sample_size, weight_flags
 
 
 def gaussian(n, shift, *, seed, d=3):
@@ -33,27 +32,12 @@ def test_the_weights_are_the_true_density_ratio_where_it_is_log_linear():
     assert model.intercept_ == pytest.approx(-0.5, abs=0.12)
 
 
-def test_weighted_source_features_have_the_mean_of_the_target():
-    w = ImportanceWeights().fit(SOURCE, TARGET).weights(HELD_OUT)
-    # About 400 effective samples: a standard error of 0.05.
-    assert w @ HELD_OUT[:, 0] / w.sum() == pytest.approx(1.0, abs=0.2)
-
-
 def test_identical_domains_have_weights_near_one():
     model = ImportanceWeights().fit(SOURCE, gaussian(4000, 0.0, seed=4))
     w = model.weights(HELD_OUT)
     assert w.mean() == pytest.approx(1.0, abs=0.02)
     assert np.abs(np.log(w)).max() < 0.3
     assert model.auc_ == pytest.approx(0.5, abs=0.03)
-
-
-@pytest.mark.parametrize("n_target", [1500, 4000, 9000])
-def test_any_order_of_sizes_works_and_means_the_same(n_target):
-    target = gaussian(n_target, 1.0, seed=5)
-    model = ImportanceWeights().fit(SOURCE, target)
-    # Balanced, so the intercept is that of equal priors whatever the sizes.
-    assert model.intercept_ == pytest.approx(-0.5, abs=0.15)
-    assert model.weights(HELD_OUT).mean() == pytest.approx(1.0, abs=0.15)
 
 
 def test_drawing_up_the_smaller_domain_is_what_repeating_its_rows_is():
@@ -67,17 +51,6 @@ def test_drawing_up_the_smaller_domain_is_what_repeating_its_rows_is():
     p = reference.predict_proba(HELD_OUT)
     # Both stop at a gradient of 1e-4, on the way down from two sides.
     np.testing.assert_allclose(model.weights(HELD_OUT), p[:, 0] / p[:, 1], rtol=1e-3)
-
-
-def test_with_equal_sizes_nothing_is_drawn_and_the_reference_is_met():
-    model = ImportanceWeights().fit(SOURCE, TARGET)
-    reference = LogisticRegression().fit(
-        np.concatenate([SOURCE, TARGET]), np.repeat([1, 0], len(SOURCE))
-    )
-    p = reference.predict_proba(HELD_OUT)
-    np.testing.assert_allclose(model.weights(HELD_OUT), p[:, 0] / p[:, 1], rtol=1e-3)
-    other_seed = ImportanceWeights(seed=8).fit(SOURCE, TARGET)
-    np.testing.assert_array_equal(model.coef_, other_seed.coef_)
 
 
 def test_the_seed_fixes_the_weights_and_another_seed_changes_them():
@@ -121,56 +94,37 @@ def test_standardising_undoes_the_units_of_the_features():
     )
 
 
-@pytest.mark.parametrize("standardize", [False, True])
-def test_a_column_that_does_not_vary_does_no_harm(standardize):
-    def with_constant(f):
-        return np.column_stack([f, np.full(len(f), 0.1)])
-
-    plain = ImportanceWeights(standardize=standardize).fit(SOURCE, TARGET)
-    wider = ImportanceWeights(standardize=standardize).fit(
-        with_constant(SOURCE), with_constant(TARGET)
-    )
-    np.testing.assert_allclose(
-        wider.weights(with_constant(HELD_OUT)), plain.weights(HELD_OUT), rtol=1e-2
-    )
-
-
 def test_a_regression_that_stops_early_says_so_without_a_warning():
     # Warnings are errors here, so a warning of scikit-learn would fail the test.
     model = ImportanceWeights(max_iter=1).fit(SOURCE, TARGET)
     assert model.status_.code == "not-converged"
     assert "standardize=True" in model.status_.message
     assert ImportanceWeights().fit(SOURCE, TARGET).status_.converged
-    with pytest.warns(ConvergenceWarning):
-        LogisticRegression(max_iter=1).fit(SOURCE, np.arange(len(SOURCE)) % 2)
-
-
-def test_features_of_absurd_size_give_finite_weights_and_the_status_tells():
-    model = ImportanceWeights().fit(SOURCE * 1e200, TARGET * 1e200)
-    assert np.isfinite(model.weights(HELD_OUT * 1e200)).all()
-    assert model.status_.code == "not-converged"
 
 
 @pytest.mark.parametrize(
-    ("bad", "words"),
+    ("source", "settings", "words"),
     [
-        (SOURCE[:0], "source_features must have shape.*not empty"),
-        (SOURCE[:, 0], "source_features must have shape"),
-        (np.where(SOURCE[5, 1] == SOURCE, np.nan, SOURCE), "row 5 holds nan"),
+        (SOURCE[:0], {}, "source_features must have shape.*not empty"),
+        (SOURCE[:, 0], {}, "source_features must have shape"),
+        (np.where(SOURCE[5, 1] == SOURCE, np.nan, SOURCE), {}, "row 5 holds nan"),
+        *((SOURCE, {"clip": clip}, "clip must be a positive number") for clip in (0, np.inf, "2")),
+        (SOURCE, {"max_iter": 0}, "max_iter must be a whole number"),
+        (SOURCE, {"seed": -1}, "seed must be a whole number"),
     ],
 )
-def test_features_that_cannot_be_used_are_refused(bad, words):
+def test_what_cannot_be_used_raises(source, settings, words):
     with pytest.raises(InputError, match=words):
-        ImportanceWeights().fit(bad, TARGET)
+        ImportanceWeights(**settings).fit(source, TARGET)
 
 
-@pytest.mark.parametrize("clip", [0, -1.0, np.inf, np.nan, "2"])
-def test_a_clip_that_is_no_positive_number_is_refused(clip):
-    with pytest.raises(InputError, match="clip must be a positive number, or None"):
-        ImportanceWeights(clip=clip).fit(SOURCE, TARGET)
-
-
-@pytest.mark.parametrize("settings", [{"max_iter": 0}, {"seed": -1}])
-def test_other_settings_that_cannot_be_used_are_refused(settings):
-    with pytest.raises(InputError, match=f"{next(iter(settings))} must be a whole number"):
-        ImportanceWeights(**settings).fit(SOURCE, TARGET)
+def test_doubtful_weights_are_flagged():
+    model = ImportanceWeights().fit(SOURCE, gaussian(4000, 0.3, seed=3))
+    assert effective_sample_size(np.array([1e100, 1e-100, 1.0])) == pytest.approx(1.0)
+    for n, auc, wanted in (
+        (30, 0.9899, []),
+        (29, 0.9899, ["few-effective-samples"]),
+        (30, 0.99, ["domains-separable"]),
+    ):
+        model.auc_ = auc
+        assert [flag.code for flag in weight_flags(np.ones(n), model)] == wanted

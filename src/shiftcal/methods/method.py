@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import warnings
@@ -10,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean, stdev
-from typing import Any, ClassVar, Self, final
+from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +21,14 @@ from shiftcal.checks import GUARD_FROM, check_choice, check_features, check_scor
 from shiftcal.errors import FitWarning, InputError, NotFittedError
 from shiftcal.maps import Map
 from shiftcal.markup import facts, piece, remarks, table
-from shiftcal.methods.rehearsals import Grouped
+from shiftcal.numerics.softmax import softmax
 from shiftcal.persistence import Estimator
 from shiftcal.scores import Scores, model_digest
 from shiftcal.surrogates import SetSummary, SurrogateBank
 from shiftcal.types import Flag, Floats, InputKind, Interval, Labels, Logits, Probs, Weights
 
-# --------------------------------------------------------------------------------------
-# What ``fit`` and ``adapt`` are given, checked: a bank to learn from, scores of a target.
-# --------------------------------------------------------------------------------------
+if TYPE_CHECKING:
+    from shiftcal.methods.rehearsal import Grouped
 
 _KINDS = ("logits", "probabilities")
 
@@ -48,11 +46,17 @@ def given_bank(bank: object, labels: object, *, input: str, name: str) -> Surrog
     Raises:
         InputError: If it is none of these, or of another kind than ``input`` says.
     """
-    check_choice(input, _KINDS, name="input")
+    kind: InputKind = check_choice(input, _KINDS, name="input")
     if isinstance(bank, str | os.PathLike):
         bank = SurrogateBank.load(bank)
+    parts: dict[str, Any] = {}
     if isinstance(bank, Scores):
-        return _bank_of_scores(bank, labels, input)
+        if (bank.labels is None) == (labels is None):
+            state = "have none" if labels is None else "have them already. Leave labels= out"
+            raise InputError(f"Scores to fit on need labels once; these {state}.")
+        labels = bank.labels if labels is None else labels
+        parts = {"features": bank.features, "classes": bank.classes}
+        bank = bank.as_kind(kind).values
     if not isinstance(bank, SurrogateBank):
         if labels is None:
             raise InputError(
@@ -60,7 +64,7 @@ def given_bank(bank: object, labels: object, *, input: str, name: str) -> Surrog
                 f"logits and labels; got {type(bank).__name__} and no labels. See "
                 "SurrogateBank.from_arrays."
             )
-        return SurrogateBank.from_arrays([bank], labels, input=input)
+        return SurrogateBank.from_arrays([bank], labels, input=input, **parts)
     if labels is not None:
         raise InputError("labels go with logits; a SurrogateBank has its own. Leave them out.")
     if bank.input != input:
@@ -69,20 +73,6 @@ def given_bank(bank: object, labels: object, *, input: str, name: str) -> Surrog
             f'Make it with input="{bank.input}".'
         )
     return bank
-
-
-def _bank_of_scores(scores: Scores, labels: object, input: str) -> SurrogateBank:
-    if (scores.labels is None) == (labels is None):
-        state = "have none" if labels is None else "have them already. Leave labels= out"
-        raise InputError(f"Scores to fit on need labels once; these {state}.")
-    kind: InputKind = "probabilities" if input == "probabilities" else "logits"
-    return SurrogateBank.from_arrays(
-        [scores.as_kind(kind).values],
-        scores.labels if labels is None else labels,
-        features=scores.features,
-        classes=scores.classes,
-        input=input,
-    )
 
 
 def given_logits(logits: object, *, input: str, k: int, classes: tuple[str, ...] | None) -> Logits:
@@ -98,26 +88,18 @@ def given_logits(logits: object, *, input: str, k: int, classes: tuple[str, ...]
         InputError: If they cannot be used, or are of other classes.
     """
     if isinstance(logits, Scores):
-        _check_order(logits.classes, classes)
+        found = logits.classes
+        if found and classes and len(found) == len(classes) and found != classes:
+            column = next(i for i in range(k) if found[i] != classes[i])
+            raise InputError(
+                f"scores must have the classes of the bank in their order; column {column} is "
+                f"{found[column]!r} here and {classes[column]!r} there. Both must come from one "
+                "model."
+            )
         kind: InputKind = check_choice(input, _KINDS, name="input")
         logits = logits.as_kind(kind).values
     return check_scores(logits, input=input, k=k, guard_from=GUARD_FROM)
 
-
-def _check_order(found: tuple[str, ...] | None, expected: tuple[str, ...] | None) -> None:
-    if found is None or expected is None or len(found) != len(expected):
-        return  # the number of classes is checked with the columns
-    for column, (here, there) in enumerate(zip(found, expected, strict=True)):
-        if here != there:
-            raise InputError(
-                f"scores must have the classes of the bank in their order; column {column} is "
-                f"{here!r} here and {there!r} there. Both must come from one model."
-            )
-
-
-# --------------------------------------------------------------------------------------
-# What a method chose for a target, and how sure it is.
-# --------------------------------------------------------------------------------------
 
 # Sets whose distances a notebook shows.
 _NEAREST = 6
@@ -192,14 +174,14 @@ class Selection:
     def _repr_html_(self) -> str:
         rows, mean = self.n_target, self.mean_confidence
         target = None if rows is None or mean is None else f"{rows:,} rows, mean {mean:.4f}"
-        told = [
+        rows_of_facts = [
             ("confidence of the target", target),
             ("distance", self.distance),
             ("margin to the next set", None if self.margin is None else f"{self.margin:.4g}"),
             *((name.replace("_", " "), f"{value:.4g}") for name, value in self.details.items()),
         ]
         flags = remarks((flag.code, flag.message) for flag in self.flags)
-        return piece(f"{self.method}: {self}", facts(told), self._distances_html(), flags)
+        return piece(f"{self.method}: {self}", facts(rows_of_facts), self._distances_html(), flags)
 
     def _distances_html(self) -> str:
         """The nearest sets; their names are known to whoever has the bank."""
@@ -234,21 +216,21 @@ def mean_selection(selections: Sequence[Selection]) -> Selection:
     )
 
 
-# --------------------------------------------------------------------------------------
-# The contract of a method.
-# --------------------------------------------------------------------------------------
-
 # Elements of probabilities held at once while only the confidence is asked for.
 _BLOCK = 1 << 20
+# The mean of fewer rows depends on the draw more than on the shift, and p_max is too skewed for
+# standard errors to mean what they say.
+FEW_ROWS = 100
 
 
 class Method(Estimator, ABC):
     """A calibration method: ``fit`` on a bank, ``adapt`` to a target, then row by row.
 
     A new method is a final subclass with a ``name``, a keyword-only ``__init__`` that takes at
-    least ``input``, with ``_fit``, ``_adapt`` and ``_apply``, and with every learnt attribute
-    annotated in the class body. Predicting a subset of rows gives the same rows,
-    because all that depends on the target as a whole happens in ``adapt``.
+    least ``input``, with ``_fit`` and ``_adapt``, with ``_apply`` if it is more than the chosen
+    temperature, and with every learnt attribute annotated in the class body.
+    Predicting a subset of rows gives the same rows, because all that depends on the target as a
+    whole happens in ``adapt``.
 
     Attributes:
         uses_target: Whether ``adapt`` has to see a target before anything can be predicted.
@@ -427,9 +409,11 @@ class Method(Estimator, ABC):
         """Decide for a checked target with its mixtures ``(m, k)`` and their labels ``(m,)``."""
         raise NotImplementedError
 
-    @abstractmethod
     def _apply(self, logits: Logits) -> Probs:
-        """Probabilities for checked logits."""
+        """Probabilities for checked logits; by default at the temperature that was chosen."""
+        assert self.selection_ is not None
+        assert self.selection_.temperature is not None
+        return softmax(logits, self.selection_.temperature)
 
     def _check_target(self, logits: object) -> Logits:
         self._require_fitted()
@@ -477,7 +461,7 @@ def fit_map(
     where: str,
     weights: Weights | None = None,
     flat_is_fine: bool = False,
-) -> Map:
+) -> Any:
     """A fresh map of the kind ``template`` says, fitted; its warnings name the set.
 
     Args:
@@ -488,29 +472,24 @@ def fit_map(
         weights: ``(n,)``, checked, or ``None``.
         flat_is_fine: Do not warn if the fit ended at the largest temperature.
     """
-    fresh = _fresh(template).fit_checked(logits, labels, weights)
-    expected = flat_is_fine and fresh.status_.code == "at-upper-bound"
-    if not fresh.status_.converged and not expected:
-        # 1 here, 2 _fit, 3 Method.fit, 4 the caller's line
-        warnings.warn(f"{where}: {fresh.status_.message}", FitWarning, stacklevel=4)
-    return fresh
-
-
-def _fresh(template: str | Map) -> Map:
-    if isinstance(template, str):
-        return maps.get(template)()
-    if not isinstance(template, Map):
+    fresh: Map = maps.get(template)() if isinstance(template, str) else template
+    if not isinstance(fresh, Map):
         given = f"the class {template.__name__}" if isinstance(template, type) else repr(template)
         raise InputError(
             f"map must be the name of a calibration map or an unfitted one; got {given}. "
             f"Names: {', '.join(maps.names())}. With settings: maps.Temperature(t_range=(0.1, 10))."
         )
-    if template.input != "logits":
+    if fresh.input != "logits":
         raise InputError(
             'a map inside a method is always given logits; make it with input="logits" '
             "and say what the model gives with the method's own input=."
         )
-    return clone(template)
+    fresh = clone(fresh).fit_checked(logits, labels, weights)
+    expected = flat_is_fine and fresh.status_.code == "at-upper-bound"
+    if not fresh.status_.converged and not expected:
+        # 1 here, 2 _fit, 3 Method.fit, 4 the caller's line
+        warnings.warn(f"{where}: {fresh.status_.message}", FitWarning, stacklevel=4)
+    return fresh
 
 
 def warn_of_one_set(method: Method, bank: SurrogateBank, fitted: Map) -> None:
@@ -532,168 +511,6 @@ def temperature_of(fitted: Map) -> float | None:
     return getattr(fitted, "temperature_", None) if fitted.is_temperature else None
 
 
-def fitted_temperature(method: Method) -> float:
-    """The temperature of a method that has one map.
-
-    Raises:
-        NotFittedError: If it is not fitted yet.
-        AttributeError: If its map is not a temperature.
-    """
-    method._require_fitted()
-    temperature = temperature_of(method.map_)
-    if temperature is None:
-        raise AttributeError(
-            f"this {type(method).__name__} has no temperature_: its map is not a temperature."
-        )
-    return temperature
-
-
-# --------------------------------------------------------------------------------------
-# What can be wrong with a choice on a ladder of surrogate sets, as flags.
-#
-# All ask whether a difference is larger than sampling noise explains: three standard errors for
-# being outside the range, two for telling sets apart. They are about mean raw p_max, but for
-# telling
-# sets apart by what chose between them.
-# --------------------------------------------------------------------------------------
-
-# The mean of fewer rows depends on the draw more than on the shift, and p_max is too skewed for
-# standard errors to mean what they say.
-FEW_ROWS = 100
-
-
-@dataclass(frozen=True)
-class TargetSummary:
-    """Raw p_max of a target in numbers, and its accuracy where that was estimated."""
-
-    n: int
-    mean_confidence: float
-    sd_confidence: float
-    estimated_accuracy: float | None = None
-
-    @classmethod
-    def of(cls, confidence: NDArray[np.float64]) -> TargetSummary:
-        """The summary of a sample of p_max."""
-        return cls(len(confidence), float(confidence.mean()), float(confidence.std()))
-
-    def standard_error(self, *sets: SetSummary) -> float:
-        """Standard error of the mean, if the target varies no less than the sets it may be from.
-
-        A few rows that happen to be alike say nothing about how much the target varies.
-        """
-        spread = max(self.sd_confidence, *(s.sd_confidence for s in sets))
-        return spread / float(self.n) ** 0.5
-
-
-def ladder_flags(
-    ladder: Sequence[SetSummary],
-    target: TargetSummary,
-    distances: Sequence[float],
-    *,
-    distance: str,
-) -> Iterator[Flag]:
-    """Every flag that holds, in the order rows, range, ladder, choice."""
-    yield from few_rows(target.n)
-    yield from _outside_range(ladder, target)
-    yield from not_monotone(ladder)
-    if len(ladder) > 1:
-        yield from _indistinguishable(ladder, target, distances, distance=distance)
-
-
-def few_rows(n: int) -> Iterator[Flag]:
-    """A flag if so few target rows were looked at that chance has a part in the choice."""
-    if n < FEW_ROWS:
-        yield Flag(
-            "few-rows",
-            f"{n} target rows were looked at: their mean confidence is uncertain, and so is the "
-            f"choice. Take {FEW_ROWS} or more.",
-        )
-
-
-def _outside_range(ladder: Sequence[SetSummary], target: TargetSummary) -> Iterator[Flag]:
-    mean = target.mean_confidence
-    lowest = min(ladder, key=lambda s: s.mean_confidence)
-    highest = max(ladder, key=lambda s: s.mean_confidence)
-    for end, excess, word in (
-        (lowest, lowest.mean_confidence - mean, "below"),
-        (highest, mean - highest.mean_confidence, "above"),
-    ):
-        noise = float(np.hypot(target.standard_error(end), end.standard_error))
-        if excess > 3 * noise:
-            yield Flag(
-                "outside-range",
-                f"the target's mean confidence {mean:.4f} lies {word} that of every surrogate set "
-                f"({end.mean_confidence:.4f}, {end.name}): the shift is outside what was "
-                "calibrated, and the confidences are a guess.",
-            )
-
-
-def not_monotone(ladder: Sequence[SetSummary]) -> Iterator[Flag]:
-    """A flag if mean confidence rises on the way down a ladder, at the first step that does."""
-    for steps in _ladders(ladder):
-        for before, after in itertools.pairwise(steps):
-            rise = after.mean_confidence - before.mean_confidence
-            if rise > 2 * float(np.hypot(before.standard_error, after.standard_error)):
-                yield Flag(
-                    "not-monotone",
-                    f"mean confidence rises from {before.mean_confidence:.4f} ({before.name}) to "
-                    f"{after.mean_confidence:.4f} ({after.name}): on this ladder confidence does "
-                    "not tell how hard the data is. Another corruption may.",
-                )
-                return
-
-
-def _ladders(sets: Sequence[SetSummary]) -> list[list[SetSummary]]:
-    """The clean set followed by the steps of one corruption, for each; else the given order."""
-    if any(s.severity is None for s in sets):
-        return [list(sets)]
-    clean = [s for s in sets if s.severity == 0]
-    names = dict.fromkeys(s.corruption for s in sets if s.severity)
-    return [
-        clean[:1] + sorted((s for s in sets if s.severity and s.corruption == name), key=_severity)
-        for name in names
-    ]
-
-
-def _severity(summary: SetSummary) -> int:
-    return summary.severity or 0
-
-
-def _indistinguishable(
-    ladder: Sequence[SetSummary],
-    target: TargetSummary,
-    distances: Sequence[float],
-    *,
-    distance: str,
-) -> Iterator[Flag]:
-    """A flag for the nearest other set that the target could as well have chosen."""
-    chosen, *others = nearest_first(ladder, distances)
-    a = ladder[chosen]
-    for other in others:
-        b = ladder[other]
-        margin = distances[other] - distances[chosen]
-        if _in_doubt(target, a, b, distance=distance, margin=margin):
-            yield Flag(
-                "indistinguishable",
-                f"sets {chosen + 1} ({a.name}) and {other + 1} ({b.name}) cannot be told apart by "
-                f"these {target.n} rows: distances {distances[chosen]:.4f} and "
-                f"{distances[other]:.4f} differ by no more than sampling noise explains.",
-            )
-            return
-
-
-def _in_doubt(
-    target: TargetSummary, a: SetSummary, b: SetSummary, *, distance: str, margin: float
-) -> bool:
-    if distance == "ks":
-        return _ks_doubt(target, a, b, margin)
-    if distance == "wasserstein":
-        return _wasserstein_doubt(target, a, b, margin)
-    if target.estimated_accuracy is not None:
-        return _accuracy_doubt(target.n, target.estimated_accuracy, a, b)
-    return _mean_doubt(target, a, b)
-
-
 def nearest_first(ladder: Sequence[SetSummary], distances: Sequence[float]) -> list[int]:
     """Positions of the sets by distance; of equal ones the least severe, then the first."""
 
@@ -704,41 +521,11 @@ def nearest_first(ladder: Sequence[SetSummary], distances: Sequence[float]) -> l
     return sorted(range(len(ladder)), key=key)
 
 
-def _mean_doubt(target: TargetSummary, a: SetSummary, b: SetSummary) -> bool:
-    """Whether two standard errors could flip the choice, or the two sets are alike.
-
-    The choice flips where the target's mean crosses the middle between the two sets' means.
-    """
-    apart = abs(a.mean_confidence - b.mean_confidence)
-    if apart < 2 * float(np.hypot(a.standard_error, b.standard_error)):
-        return True
-    middle = (a.mean_confidence + b.mean_confidence) / 2
-    own = target.standard_error(a, b)
-    noise = float(np.sqrt(own**2 + (a.standard_error**2 + b.standard_error**2) / 4))
-    return abs(target.mean_confidence - middle) < 2 * noise
-
-
-def _accuracy_doubt(n: int, estimated: float, a: SetSummary, b: SetSummary) -> bool:
-    """As for the mean, with accuracies and the standard errors of shares of rows.
-
-    A few rows that are all above the threshold do not make the estimate certain: it is taken to
-    vary no less than the accuracies of the sets.
-    """
-    variances = [s.accuracy * (1 - s.accuracy) for s in (a, b)]
-    of_sets = variances[0] / a.n + variances[1] / b.n
-    if abs(a.accuracy - b.accuracy) < 2 * float(np.sqrt(of_sets)):
-        return True
-    own = max(estimated * (1 - estimated), *variances) / n
-    middle = (a.accuracy + b.accuracy) / 2
-    return abs(estimated - middle) < 2 * float(np.sqrt(own + of_sets / 4))
-
-
-def _wasserstein_doubt(target: TargetSummary, a: SetSummary, b: SetSummary, margin: float) -> bool:
-    """Whether two distances differ by noise only; the target's own noise enters both."""
-    own = 2 * target.standard_error(a, b)
-    return margin < 2 * float(np.sqrt(own**2 + a.standard_error**2 + b.standard_error**2))
-
-
-def _ks_doubt(target: TargetSummary, a: SetSummary, b: SetSummary, margin: float) -> bool:
-    """Whether two KS statistics, each known to about 0.26 √(1/n + 1/m), differ by noise only."""
-    return margin < 2 * 0.26 * float(np.sqrt(2 / target.n + 1 / a.n + 1 / b.n))
+def few_rows(n: int) -> Iterator[Flag]:
+    """A flag if so few target rows were looked at that chance has a part in the choice."""
+    if n < FEW_ROWS:
+        yield Flag(
+            "few-rows",
+            f"{n} target rows were looked at: their mean confidence is uncertain, and so is the "
+            f"choice. Take {FEW_ROWS} or more.",
+        )
