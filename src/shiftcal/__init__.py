@@ -8,12 +8,14 @@ Nothing heavy is imported until it is used.
 
 from __future__ import annotations
 
-import importlib
+from shiftcal.lazy import lazy
 
 # Type checkers know this name; importing typing for it would take longer than all the rest.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from shiftcal import (
         adaptation,
         corruptions,
@@ -59,66 +61,6 @@ if TYPE_CHECKING:
     from shiftcal.scores import Scores, read_features, read_labels, read_scores, write_scores
     from shiftcal.scoring import ScoreStatistics, score
     from shiftcal.surrogates import SurrogateBank, SurrogateSet
-
-if TYPE_CHECKING:
-    from typing import Any
-
-# Public name -> the module it is taken from, when it is first asked for.
-_WHERE = {
-    "corrupt": "corruptions",
-    "score": "scoring",
-    "ScoreStatistics": "scoring",
-    "Scores": "scores",
-    "read_scores": "scores",
-    "read_labels": "scores",
-    "read_features": "scores",
-    "write_scores": "scores",
-    "SurrogateBank": "surrogates",
-    "SurrogateSet": "surrogates",
-    "ImportanceWeights": "methods.weighted",
-    "Vanilla": "methods.simple",
-    "TS": "methods.simple",
-    "STS": "methods.simple",
-    "SAC": "methods.sac",
-    "CPCS": "methods.weighted",
-    "TransCal": "methods.weighted",
-    "ACE": "methods.ace",
-    "PseudoCal": "methods.pseudocal",
-    "Rehearsal": "methods.rehearsal",
-    "GroupedCalibration": "grouping",
-    "Monitor": "monitoring",
-    "load": "persistence",
-    "accuracy": "metrics",
-    "aurc": "metrics",
-    "bin_table": "metrics",
-    "bootstrap": "metrics",
-    "brier": "metrics",
-    "classwise_ece": "metrics",
-    "debiased_ece": "metrics",
-    "ece": "metrics",
-    "ks_error": "metrics",
-    "mce": "metrics",
-    "nll": "metrics",
-    "smooth_ece": "metrics",
-    "top1_brier": "metrics",
-}
-_MODULES = (
-    "adaptation",
-    "corruptions",
-    "datasets",
-    "errors",
-    "estimates",
-    "export",
-    "grouping",
-    "maps",
-    "methods",
-    "metrics",
-    "models",
-    "monitoring",
-    "plot",
-    "scoring",
-    "studies",
-)
 
 __all__ = [
     "ACE",
@@ -175,21 +117,33 @@ __all__ = [
     "write_scores",
 ]
 
+_get, __dir__ = lazy(
+    __name__,
+    {
+        "corruptions": "corrupt",
+        "scoring": "score ScoreStatistics",
+        "scores": "Scores read_scores read_labels read_features write_scores",
+        "surrogates": "SurrogateBank SurrogateSet",
+        "methods.weighted": "ImportanceWeights CPCS TransCal",
+        "methods.simple": "Vanilla TS STS",
+        "methods.sac": "SAC",
+        "methods.ace": "ACE",
+        "methods.pseudocal": "PseudoCal",
+        "methods.rehearsal": "Rehearsal",
+        "grouping": "GroupedCalibration",
+        "monitoring": "Monitor",
+        "persistence": "load",
+        "metrics": "accuracy aurc bin_table bootstrap brier classwise_ece debiased_ece ece "
+        "ks_error mce nll smooth_ece top1_brier",
+    },
+    modules="adaptation corruptions datasets errors estimates export grouping maps "
+    "methods metrics models monitoring plot scoring studies",
+)
+
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib.metadata import version
 
         return version("shiftcal")
-    if name in _WHERE:
-        # Kept, so that it is looked up once.
-        return globals().setdefault(
-            name, getattr(importlib.import_module(f"shiftcal.{_WHERE[name]}"), name)
-        )
-    if name in _MODULES:
-        return importlib.import_module(f"shiftcal.{name}")
-    raise AttributeError(f"module 'shiftcal' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    return _get(name)

@@ -16,8 +16,6 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.machinery import PathFinder
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -141,35 +139,19 @@ class Registry:
             InputError: If :meth:`saved` would not find it again, with what to do.
         """
         if self.is_built_in(cls):
-            name: str = cls.name
-            return name
-        place, cannot = _place(cls), f"{cls.__name__} cannot be saved, since it could not be loaded"
-        if cls.__module__ == "__main__":
+            return str(cls.name)
+        place, word = _place(cls), self.noun.rpartition(" ")[2]
+        try:
+            found = None if cls.__module__ == "__main__" else self.saved(place)
+        except UnknownName:
+            found = None
+        if found is not cls:
             raise InputError(
-                f"{cannot}: it is defined in the program itself (__main__). Put the class into a "
-                f"module, such as my_{self._word}s.py, and `from my_{self._word}s import "
+                f"{cls.__name__} cannot be saved, since {place} could not be loaded. Put the class "
+                f"at the top level of a module, such as my_{word}s.py, and `from my_{word}s import "
                 f"{cls.__name__}`."
             )
-        if "<locals>" in cls.__qualname__:
-            raise InputError(
-                f"{cannot}: it is defined inside a function. Move `class {cls.__name__}` to the "
-                f"top level of the module {cls.__module__}."
-            )
-        self._check_name(cls)
-        try:
-            same = self.saved(place) is cls
-        except UnknownName:
-            same = False
-        if not same:
-            raise InputError(
-                f"{cannot}: {place} is not this class. Give the module {cls.__module__} the class "
-                f"under its own name, {cls.__qualname__}."
-            )
         return place
-
-    @property
-    def _word(self) -> str:
-        return self.noun.rpartition(" ")[2]
 
     def _installed(self) -> dict[str, EntryPoint]:
         if self.group is None:
@@ -185,25 +167,17 @@ class Registry:
         entry = self._installed().get(wanted)
         if entry is None:
             raise UnknownName(f"no {self.noun} is called {name!r}. {suggest(wanted, self.names())}")
-        found = self._checked(_loaded(entry), entry.value)
-        if getattr(found, "name", wanted) != wanted:
-            raise InputError(
-                f"the entry point {entry.name!r} of {self.group} is {entry.value}, whose name is "
-                f"{found.name!r}. Give both the same name."
-            )
-        return found
+        return self._checked(_loaded(entry), entry.value)
 
     def _checked(self, found: Any, place: str) -> Any:
         """What a user's own name stands for, if it is what it must be."""
         assert self.base is not None
         base = _attribute(self.base)
-        if self.functions:
-            good, kind = isinstance(found, base), "a function decorated with @metric(Facts(...))"
-        else:
-            good = isinstance(found, type) and issubclass(found, base)
-            kind = f"a subclass of {base.__name__}"
-        if not good:
-            raise InputError(f"{place} must be a {self.noun}, {kind}; got {found!r}.")
+        good = isinstance(found, type) and issubclass(found, base)
+        if not (isinstance(found, base) if self.functions else good):
+            kind = "decorated with @metric(Facts(...))" if self.functions else "a subclass of "
+            name = "" if self.functions else base.__name__
+            raise InputError(f"{place} must be a {self.noun}, {kind}{name}; got {found!r}.")
         if inspect.isabstract(found):
             lacking = ", ".join(sorted(found.__abstractmethods__))
             raise InputError(f"{place} is no whole {self.noun}: it must define {lacking}.")
@@ -213,15 +187,12 @@ class Registry:
 
     def _check_name(self, cls: type[Any]) -> None:
         name = getattr(cls, "name", None)
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or name in self.entries:
+            taken = f"the name of a built-in {self.noun}" if name in self.entries else "no name"
+            own = f"my{self.space}{name}" if name in self.entries else None
             raise InputError(
-                f"{_place(cls)} has no name by which tables and messages call it. Put this line "
-                f'into the class: name = "{default_name(cls, self.space)}"'
-            )
-        if name in self.entries:
-            raise InputError(
-                f"{_place(cls)} has the name of a built-in {self.noun}, {name!r}. Give it another "
-                f'in its class: name = "my{self.space}{name}"'
+                f"{_place(cls)} has {taken}. Put this line into the class: "
+                f'name = "{own or default_name(cls, self.space)}"'
             )
 
 
@@ -242,7 +213,6 @@ def imported(name: str, *, prefix: str = "") -> Any:
     """
     try:
         with current_folder():
-            _check_not_hidden(name.partition(":")[0].partition(".")[0])
             return _attribute(name)
     except Exception as error:  # the module is the user's, and may raise anything
         text = f"{prefix}{name}" if prefix else repr(name)
@@ -259,16 +229,6 @@ def current_folder() -> Iterator[None]:
     finally:
         if folder in sys.path:  # what was imported may have changed the list
             del sys.path[len(sys.path) - 1 - sys.path[::-1].index(folder)]
-
-
-def _check_not_hidden(module: str) -> None:
-    """Raise ImportError if an installed module hides a file of that name in the current folder."""
-    own = PathFinder.find_spec(module, [str(Path.cwd())])
-    first = find_spec(module) if own is not None and own.origin is not None else None
-    if own is not None and first is not None and first.origin != own.origin:
-        raise ImportError(
-            f"{own.origin} is hidden by the installed module {first.origin}; rename it"
-        )
 
 
 def split_spec(text: str) -> tuple[str, list[tuple[str, str]]]:

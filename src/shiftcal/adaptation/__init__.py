@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from shiftcal.adaptation.trainer import Trainer
+from shiftcal.lazy import lazy
 from shiftcal.registry import TRAINERS
 
 if TYPE_CHECKING:
@@ -19,16 +19,6 @@ if TYPE_CHECKING:
 
 names = TRAINERS.names
 get = TRAINERS.get
-
-# Public name -> the file it is taken from, when it is first asked for.
-_WHERE = {
-    "Adapted": "run",
-    "Frozen": "features",
-    "Settings": "trainer",
-    "adapt": "run",
-    "frozen_features": "features",
-    "last_checkpoint": "run",
-}
 
 __all__ = [
     "Adapted",
@@ -42,13 +32,11 @@ __all__ = [
     "names",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(f"shiftcal.adaptation.{_WHERE[name]}")
-    return globals().setdefault(name, getattr(module, name))
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "features": "Frozen frozen_features",
+        "run": "Adapted adapt last_checkpoint",
+        "trainer": "Settings",
+    },
+)

@@ -8,10 +8,10 @@ named as ``package.module:Class``, or an entry point of ``shiftcal.corruptions``
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from shiftcal.corruptions.base import Corruption
+from shiftcal.lazy import lazy
 from shiftcal.registry import CORRUPTIONS
 
 if TYPE_CHECKING:
@@ -26,18 +26,6 @@ if TYPE_CHECKING:
 
 names = CORRUPTIONS.names
 get = CORRUPTIONS.get
-
-# Public name -> the module it is imported from on first use.
-_WHERE = {
-    "Custom": "images",
-    "CustomInputs": "inputs",
-    "InputCorruption": "inputs",
-    "Strengths": "images",
-    "as_corruption": "images",
-    "as_input_corruption": "inputs",
-    "corrupt": "images",
-    "corrupt_inputs": "inputs",
-}
 
 __all__ = [
     "Corruption",
@@ -55,16 +43,18 @@ __all__ = [
     "text",
 ]
 
+_get, _ = lazy(
+    __name__,
+    {
+        "images": "Custom Strengths as_corruption corrupt",
+        "inputs": "CustomInputs InputCorruption as_input_corruption corrupt_inputs",
+    },
+    modules="tabular text",
+)
+
 
 def __getattr__(name: str) -> Any:
-    if name in _WHERE:
-        module = importlib.import_module(f"shiftcal.corruptions.{_WHERE[name]}")
-        return globals().setdefault(name, getattr(module, name))
-    if name in ("tabular", "text"):
-        return importlib.import_module(f"shiftcal.corruptions.{name}")
-    if name in CORRUPTIONS.classes:
-        return get(CORRUPTIONS.classes[name])
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return get(CORRUPTIONS.classes[name]) if name in CORRUPTIONS.classes else _get(name)
 
 
 def __dir__() -> list[str]:

@@ -6,9 +6,9 @@ parquet, tar shards. :func:`load` knows the published data sets by name, :func:`
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from shiftcal.lazy import lazy
 from shiftcal.registry import DATA_SETS
 
 if TYPE_CHECKING:
@@ -19,22 +19,6 @@ if TYPE_CHECKING:
     from shiftcal.datasets.splits import calibration_split, source_split, target_split
 
 names = DATA_SETS.names
-
-# Public name -> the file it is taken from, when it is first asked for.
-_WHERE = {
-    "Batch": "image_set",
-    "ChainImages": "arrays",
-    "ImageSet": "image_set",
-    "MixedImages": "arrays",
-    "as_image_set": "open",
-    "calibration_split": "splits",
-    "class_groups": "labels",
-    "grouped": "labels",
-    "load": "open",
-    "mix_images": "open",
-    "source_split": "splits",
-    "target_split": "splits",
-}
 
 __all__ = [
     "Batch",
@@ -52,13 +36,13 @@ __all__ = [
     "target_split",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(f"shiftcal.datasets.{_WHERE[name]}")
-    return globals().setdefault(name, getattr(module, name))
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "arrays": "ChainImages MixedImages",
+        "image_set": "Batch ImageSet",
+        "labels": "class_groups grouped",
+        "open": "as_image_set load mix_images",
+        "splits": "calibration_split source_split target_split",
+    },
+)

@@ -7,8 +7,9 @@ Adapters are imported when used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from shiftcal.lazy import lazy
 
 if TYPE_CHECKING:
     from shiftcal.models.architectures import cifar_resnet, efficientnet_lite
@@ -18,27 +19,6 @@ if TYPE_CHECKING:
     from shiftcal.models.pytorch import ExportedModel, TorchModel, TorchScriptModel, load_weights
     from shiftcal.models.resolve import Spec, agreement, as_model, parse_spec
     from shiftcal.models.sklearn import SklearnModel
-
-# Public name -> the module it is imported from on first use.
-_WHERE = {
-    "CallableModel": "model",
-    "ExportedModel": "pytorch",
-    "GroupedModel": "model",
-    "Model": "model",
-    "OnnxModel": "onnx",
-    "Outputs": "model",
-    "Preprocessing": "preprocessing",
-    "SklearnModel": "sklearn",
-    "Spec": "resolve",
-    "TorchModel": "pytorch",
-    "TorchScriptModel": "pytorch",
-    "agreement": "resolve",
-    "as_model": "resolve",
-    "cifar_resnet": "architectures",
-    "efficientnet_lite": "architectures",
-    "load_weights": "pytorch",
-    "parse_spec": "resolve",
-}
 
 __all__ = [
     "CallableModel",
@@ -60,13 +40,15 @@ __all__ = [
     "parse_spec",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(f"shiftcal.models.{_WHERE[name]}")
-    return globals().setdefault(name, getattr(module, name))
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "architectures": "cifar_resnet efficientnet_lite",
+        "model": "CallableModel GroupedModel Model Outputs",
+        "onnx": "OnnxModel",
+        "preprocessing": "Preprocessing",
+        "pytorch": "ExportedModel TorchModel TorchScriptModel load_weights",
+        "resolve": "Spec agreement as_model parse_spec",
+        "sklearn": "SklearnModel",
+    },
+)

@@ -8,26 +8,14 @@ machine (:class:`LocalEngine`) or on a cluster (:class:`RayEngine`).
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from shiftcal.lazy import lazy
 
 if TYPE_CHECKING:
     from shiftcal.scoring.api import Scored, score, score_file, score_inputs, score_mixed
     from shiftcal.scoring.engines import Engine, LocalEngine, RayEngine
     from shiftcal.scoring.statistics import ScoreStatistics
-
-# Public name -> the file it is taken from, when it is first asked for.
-_WHERE = {
-    "Engine": "engines",
-    "LocalEngine": "engines",
-    "RayEngine": "engines",
-    "ScoreStatistics": "statistics",
-    "Scored": "api",
-    "score": "api",
-    "score_file": "api",
-    "score_inputs": "api",
-    "score_mixed": "api",
-}
 
 __all__ = [
     "Engine",
@@ -41,13 +29,11 @@ __all__ = [
     "score_mixed",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(f"shiftcal.scoring.{_WHERE[name]}")
-    return globals().setdefault(name, getattr(module, name))
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "api": "Scored score score_file score_inputs score_mixed",
+        "engines": "Engine LocalEngine RayEngine",
+        "statistics": "ScoreStatistics",
+    },
+)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from shiftcal.lazy import lazy
 from shiftcal.surrogates.bank import SetSummary, SurrogateBank, SurrogateSet
 
 if TYPE_CHECKING:
@@ -11,10 +12,4 @@ if TYPE_CHECKING:
 
 __all__ = ["EvenLadder", "Rung", "SetSummary", "SurrogateBank", "SurrogateSet", "even_ladder"]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in ("EvenLadder", "Rung", "even_ladder"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from shiftcal.surrogates import ladder as _even_ladder
-
-    return globals().setdefault(name, getattr(_even_ladder, name))
+__getattr__, __dir__ = lazy(__name__, {"ladder": "EvenLadder Rung even_ladder"})
