@@ -433,8 +433,8 @@ MONITORS = Registry(
 WINDOWS = Registry(
     "window",
     {
-        "exponential": "shiftcal.monitoring.windows:Exponential",
-        "sliding": "shiftcal.monitoring.windows:Sliding",
+        "exponential": "shiftcal.monitoring.stream:Exponential",
+        "sliding": "shiftcal.monitoring.stream:Sliding",
     },
     base="shiftcal.monitoring:Window",
 )

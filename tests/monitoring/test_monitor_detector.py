@@ -13,8 +13,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from shiftcal import SurrogateBank
 from shiftcal.monitoring import Sliding
 from shiftcal.monitoring.detector import count_alarms, find_limits, learn, row_features, scales_of
-from shiftcal.monitoring.stream import Phase, next_phase
-from shiftcal.monitoring.windows import features
+from shiftcal.monitoring.stream import Running, block_features
 from shiftcal.numerics.jit import to_read
 
 
@@ -26,8 +25,7 @@ def plain_features(logits):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("k", [2, 10, 100])
-@pytest.mark.parametrize("scale", [0.01, 3.0, 400.0])
+@pytest.mark.parametrize(("k", "scale"), [(2, 0.01), (10, 3.0), (100, 400.0)])
 def test_the_sums_of_a_block_are_those_of_softmax_rows(dtype, k, scale):
     from shiftcal.monitoring.stream_kernels import pass_rows
 
@@ -43,7 +41,7 @@ def test_the_sums_of_a_block_are_those_of_softmax_rows(dtype, k, scale):
     np.testing.assert_allclose(means[2 : 2 + k], p.mean(axis=0), **near)
     np.testing.assert_allclose(means[2 + k : 2 + 2 * k], (p**2).mean(axis=0), **near)
     wanted = plain_features(logits.astype(np.float64)).mean(axis=0)
-    np.testing.assert_allclose(features(sums) / 211, wanted, rtol=1e-8, atol=2e-12)
+    np.testing.assert_allclose(block_features(sums) / 211, wanted, rtol=1e-8, atol=2e-12)
     scaled = softmax(logits.astype(np.float64) / 0.6, axis=1)
     np.testing.assert_allclose(confidence, scaled.max(axis=1), rtol=1e-13)
     # 2**-126 stands for all that is smaller
@@ -95,12 +93,42 @@ def test_the_statistic_is_the_largest_ratio_over_scales(seed):
     assert update.statistic == pytest.approx(max(ratios), rel=1e-7)
 
 
+def walked(ratios, outsides=(), *, state="normal", full=True, lower=0.7, patience=3):
+    """The number of the look and the kind of every event, and the state at the end."""
+    run, events = Running(None, None, None, state=state), []
+    padded = [*outsides, *[0.0] * (len(ratios) - len(outsides))]
+    for look, (run.statistic, run.outside) in enumerate(zip(ratios, padded, strict=True), start=1):
+        kind = run.move_on(full=full, lower=lower, patience=patience)
+        if kind is not None:
+            events.append((look, kind))
+    return events, run.state
+
+
 def slow_rule(ratios, lower, patience):
-    phase, alarms = Phase("normal"), 0
-    for ratio in ratios:
-        phase, kind = next_phase(phase, ratio, 0.0, full=True, lower=lower, patience=patience)
-        alarms += kind == "shift-began"
-    return alarms
+    events, _ = walked(ratios, lower=lower, patience=patience)
+    return sum(kind == "shift-began" for _, kind in events)
+
+
+@pytest.mark.parametrize("patience", [1, 3, 7])
+def test_noise_about_a_limit_makes_one_event(patience):
+    near = [0.7] * patience
+    almost = [1.2, *near[1:], 0.71]
+    back = walked([*almost, *almost, *near], state="shifted", patience=patience)
+    assert back == ([(3 * patience + 2, "back-to-normal")], "normal")
+    almost = [0.9, *[1.0] * (patience - 1)]
+    out = [*almost, *almost, 0.9, *[1.0] * patience]
+    inside = [*[0.9] * (patience - 1), 1.0, *[0.9] * patience]
+    found = walked([1.5] * len(out + inside), [*out, *inside], state="shifted", patience=patience)
+    events = [(len(out), "outside-bank"), (len(out + inside), "back-inside")]
+    assert found == (events, "shifted")
+
+
+def test_alarms_begin_at_the_limit_and_only_a_shifted_stream_leaves_the_bank():
+    assert walked([0.99, 1.0]) == ([(2, "shift-began")], "shifted")
+    assert walked([0.999] * 50, [9.0] * 50) == ([], "normal")
+    assert walked([1.5] * 4, [9.0] * 4)[0] == [(1, "shift-began"), (4, "outside-bank")]
+    assert walked([0.5], state="filling", full=False)[1] == "filling"
+    assert walked([0.5] * 3, state="shifted", full=False)[1] == "filling"
 
 
 def test_alarms_are_counted_by_the_rule_that_raises_them():

@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 
-from shiftcal.cli.monitor_input import Limits, stream_batches
+from shiftcal.cli.monitor import stdin_batches
 
 
 def npy(*arrays, **options):
@@ -64,7 +64,7 @@ class Trickle(io.RawIOBase):
         return len(content)
 
 
-def items(content, *, rows=100, k=3, named=None, trickle=1 << 18):
+def items(content, *, trickle=1 << 18):
     """Everything that is read from bytes, a few at a time."""
     stream = io.BufferedReader(Trickle(content, trickle))
-    return list(stream_batches(stream, Limits(rows, k), named))
+    return list(stdin_batches(stream))

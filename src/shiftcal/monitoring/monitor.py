@@ -8,17 +8,14 @@ import json
 import math
 import os
 import threading
-import warnings
 from collections.abc import Mapping
-from contextlib import suppress
 from numbers import Real
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from sklearn.base import clone
 
-from shiftcal import estimates, methods
-from shiftcal import persistence as _persistence
+from shiftcal import estimates, methods, persistence
 from shiftcal.checks import check_count, check_flag, check_fraction, check_positive
 from shiftcal.errors import InputError
 from shiftcal.estimates import AccuracyEstimator, Rehearsed
@@ -26,200 +23,22 @@ from shiftcal.methods import Method
 from shiftcal.methods.method import given_bank, given_logits
 from shiftcal.methods.rehearsal import Rehearsal
 from shiftcal.monitoring.detector import Detector, learn, scales_of
-from shiftcal.monitoring.stream import (
-    FORMAT,
-    VERSION,
-    Live,
-    Running,
-    State,
-    Update,
-    chooser_of,
-    from_plain,
-    plainly_logits,
-)
-from shiftcal.monitoring.windows import Sliding, Window
-from shiftcal.persistence import Arrays, Estimator, encode
+from shiftcal.monitoring.stream import Chooser, Running, Sliding, State, Stream, Update, Window
+from shiftcal.persistence import Arrays, Estimator
 from shiftcal.surrogates import SetSummary, SurrogateBank
 from shiftcal.types import Logits
 
-# --------------------------------------------------------------------------------------
-# Settings of a monitor, checked: method, estimator, window, false alarms; and the clock.
-# --------------------------------------------------------------------------------------
-
+FORMAT, VERSION = "shiftcal-monitor-state", 1
 FEWEST_ALARMS, MOST_ALARMS = 0.001, 100.0
-_SUITABLE = "Take rehearsal, sac (distance='mean'), ace, sts, ts or vanilla."
-
-
-def given_method(method: object, input: str | None, *, seed: int) -> Method:
-    """An unfitted copy of the method, if its choice can be had from sums.
-
-    Args:
-        method: Name, or a method.
-        input: What the model gives; ``None`` if the method says it.
-        seed: Of a method given by name, if it has one.
-
-    Raises:
-        InputError: If it is none, is for other input, or needs the rows.
-    """
-    if isinstance(method, str):
-        cls = methods.get(method)
-        seeded = {"seed": seed} if "seed" in cls().get_params() else {}
-        made: Method = cls(**seeded, input=input or "logits")
-    elif isinstance(method, Method):
-        made = clone(method)
-    else:
-        given = f"the class {method.__name__}" if isinstance(method, type) else repr(method)
-        raise InputError(
-            f"method must be the name of a method or a method; got {given}. {_SUITABLE}"
-        )
-    if input is not None and made.input != input:
-        raise InputError(
-            f"the method was made for {made.input} and this monitor expects {input}. "
-            "Make both with the same input=, or leave that of the monitor out."
-        )
-    if (why := _needs_more(made)) is not None:
-        raise InputError(
-            f"a monitor keeps sums over rows, not the rows, and {made.name} cannot choose by "
-            f"them: {why}. {_SUITABLE}"
-        )
-    return made
-
-
-def given_estimator(
-    estimator: object, method: Method, bank: SurrogateBank, *, seed: int
-) -> AccuracyEstimator | None:
-    """The estimator, copied and fitted on the bank; ``None`` if none is wanted.
-
-    Raises:
-        InputError: If it is none, is for other input, or needs the rows.
-    """
-    if estimator is None or estimator is False:
-        return None
-    if isinstance(estimator, str):
-        cls = estimates.get(estimator)
-        seeded = {"seed": seed} if "seed" in cls().get_params() else {}
-        made: AccuracyEstimator = cls(**seeded, input=method.input)
-    elif isinstance(estimator, AccuracyEstimator):
-        made = clone(estimator)
-    else:
-        raise InputError(
-            "estimator must be the name of an accuracy estimator, an estimator, or None; got "
-            f"{estimator!r}. Take rehearsed or surrogate-curve."
-        )
-    if made.input != method.input:
-        raise InputError(
-            f"the estimator was made for {made.input} and the method for {method.input}. "
-            "Make both with the same input=."
-        )
-    if (why := made.needs_rows()) is not None:
-        raise InputError(
-            f"a monitor keeps sums over rows, not the rows, and {made.name} cannot estimate "
-            f"from them: {why}. Take rehearsed or surrogate-curve, or None."
-        )
-    if isinstance(made, Rehearsed) and isinstance(method, Rehearsal) and made.seed == method.seed:
-        return Rehearsed.of(method)  # what took the time was learnt already
-    return made.fit(bank)
-
-
-def given_window(window: object) -> Window:
-    """The window, whose settings were checked; the default for ``None``.
-
-    Raises:
-        InputError: If it is none, or a setting cannot be used.
-    """
-    if window is None:
-        return Sliding()
-    if not isinstance(window, Window):
-        raise InputError(
-            f"window must be Sliding(rows=...) or Exponential(half_life=...); got {window!r}."
-        )
-    window.plan()
-    return clone(window)
-
-
-def check_false_alarms(value: object) -> float:
-    """False alarms per 100,000 rows, within what simulated streams can tell."""
-    number = check_positive(value, name="false_alarms")
-    if FEWEST_ALARMS <= number <= MOST_ALARMS:
-        return number
-    raise InputError(
-        f"false_alarms must lie between {FEWEST_ALARMS:g} and {MOST_ALARMS:g} per 100,000 rows; "
-        f"got {value!r}."
-    )
-
-
-def check_clock(at: object) -> float:
-    """Seconds of a clock, finite."""
-    with suppress(OverflowError):  # of a whole number larger than any float
-        if isinstance(at, Real) and not isinstance(at, bool) and math.isfinite(at):
-            return float(at)
-    raise InputError(f"at must be a finite number of seconds, or None; got {at!r}.")
-
-
-def _needs_more(method: Method) -> str | None:
-    if method.uses_features:
-        return "it needs features of the target"
-    if method.uses_mixed:
-        return "it needs scores of mixed images of the target"
-    return method.needs_rows()
-
-
-# --------------------------------------------------------------------------------------
-# Which monitor a running state belongs to.
-# --------------------------------------------------------------------------------------
-
-
-def digest(fitted: Any) -> str:
-    """A digest of all values, to the last bit."""
-    arrays: Arrays = {}
-    text = json.dumps(encode(fitted, arrays), sort_keys=True)
-    made = hashlib.sha256(text.encode())
-    for array in arrays.values():
-        made.update(f"{array.dtype.str}{array.shape}".encode())
-        made.update(np.ascontiguousarray(array).tobytes())
-    return made.hexdigest()
-
-
-def unpacked(state: object, monitor: str) -> Running:
-    """The running state in what ``state_dict`` gave; not checked yet to fit the window.
-
-    Args:
-        state: From ``state_dict``, perhaps through JSON.
-        monitor: Digest of the monitor that is to go on from it.
-
-    Raises:
-        InputError: If it is something else, newer, or of another monitor.
-    """
-    if not isinstance(state, Mapping) or state.get("format") != FORMAT:
-        got = state.get("format") if isinstance(state, Mapping) else type(state).__name__
-        raise InputError(
-            f"a monitor's state must be what state_dict gave, of format {FORMAT!r}; got {got!r}."
-        )
-    if state.get("version") != VERSION:
-        raise InputError(
-            f"a monitor's state must be of version {VERSION}; this one has version "
-            f"{state.get('version')!r}. Read it with the shiftcal that wrote it."
-        )
-    if state.get("monitor") != monitor:
-        raise InputError(
-            "this state is that of another monitor: of another bank, method, window or limits. "
-            "Go on with the monitor that it was taken from, as save() keeps it, or begin anew."
-        )
-    return from_plain(state.get("running"))
-
-
-# --------------------------------------------------------------------------------------
-# A monitor: logits in, confidences and events out.
-# --------------------------------------------------------------------------------------
 
 
 @final
 class Monitor(Estimator):
-    """Calibrates a stream as it comes, estimates its accuracy, and tells when it has shifted.
+    """Calibrates a stream as it comes, estimates its accuracy, and reports when it has shifted.
 
     Rows are counted in blocks. Until the first 100 rows and the end of a block, confidences are
-    those of the clean set; from then on the calibration is chosen anew at the end of every block,
-    from the sums of the blocks in the window. For a full sliding window it is what the method's
+    those of the clean set; from then on the calibration is chosen at the end of every block, from
+    the sums of the blocks in the window. For a full sliding window it is what the method's
     ``adapt`` chooses for the same rows, to 1e-9; Rehearsal's interval is drawn from blocks, not
     from random groups, and so is its temperature where the window is larger than all that was
     rehearsed. Nothing depends on how the rows are cut into batches.
@@ -230,8 +49,8 @@ class Monitor(Estimator):
     statistics: ``a'd``, along the mean direction in which the sets of the bank lie from the clean
     one, and ``|W d|``, the Mahalanobis length of three of the features. Each has a limit at each
     scale; ``statistic`` is the largest ratio to them. The limits are those at which streams redrawn
-    from the clean rows have ``false_alarms`` alarms per 100,000 rows, counting that the clean set
-    is a sample itself.
+    from the clean rows have ``false_alarms`` alarms per 100,000 rows; the clean set itself counts
+    as a sample.
 
     *States.* ``filling`` until the window is full, then ``normal``; ``shifted`` from a ratio of 1
     on (``shift-began``), until it has been at most ``lower``, which nine of ten clean looks keep
@@ -244,28 +63,27 @@ class Monitor(Estimator):
     ``state_dict`` give the state between two batches.
 
     Args:
-        method: Name of a method, or a method with the settings wanted; it is copied. It must adapt
-            to sums: Rehearsal, SAC by mean confidence, ACE, STS, TS, Vanilla.
+        method: Name of a method, or a method with its settings; it is copied. It must adapt to
+            sums: Rehearsal, SAC by mean confidence, ACE, STS, TS, Vanilla.
         estimator: Name of an accuracy estimator, or one: Rehearsed or SurrogateCurve; ``None`` or
             ``False`` for none.
-        window: :class:`Sliding` or :class:`Exponential`; the first, of 2,000 rows, by default.
-        false_alarms: ``shift-began`` to be expected per 100,000 rows of a stream like the clean
-            set, from 0.001 to 100.
+        window: :class:`Sliding` or :class:`Exponential`; default: the first, of 2,000 rows.
+        false_alarms: Expected ``shift-began`` per 100,000 rows of a stream like the clean set, from
+            0.001 to 100.
         patience: Looks in a row that a return, or the way out of the bank, takes.
         level: Coverage of the interval of the accuracy.
-        seed: Of the streams that limits are learnt from, and of what is given by name.
-        input: What the model gives, ``"logits"`` or ``"probabilities"``; by default as the method
-            says.
+        seed: Of the simulated streams, and of a method or estimator given by name.
+        input: What the model gives, ``"logits"`` or ``"probabilities"``; default: the method's.
 
     Attributes:
         method_: The method, fitted.
         estimator_: The estimator, fitted.
         window_: The window.
-        detector_: What a shift is seen by, with its limits.
+        detector_: The detector of shifts, with its limits.
         ladder_: Every set of the bank in numbers.
         patience_: Looks that a return takes.
         level_: Coverage of the interval of the accuracy.
-        digest_: Of all that was learnt; a running state belongs to it.
+        digest_: Of everything learnt; a running state belongs to it.
         running_: The running state.
         n_classes_: Number of classes.
         class_names_: Their names, if the bank has them.
@@ -307,7 +125,7 @@ class Monitor(Estimator):
         self.seed = seed
         self.input = input
         self._lock = threading.RLock()
-        self._live: Live | None = None
+        self._stream: Stream | None = None
 
     def fit(self, bank: object, labels: object = None) -> Self:
         """Fit method and estimator, and learn the limits on the clean rows; forgets any stream.
@@ -323,33 +141,38 @@ class Monitor(Estimator):
         seed = check_count(self.seed, name="seed", least=0)
         patience = check_count(self.patience, name="patience", most=1000)
         level = check_fraction(self.level, name="level")
-        false_alarms = check_false_alarms(self.false_alarms)
-        window = given_window(self.window)
+        false_alarms = check_positive(self.false_alarms, name="false_alarms")
+        if not FEWEST_ALARMS <= false_alarms <= MOST_ALARMS:
+            raise InputError(
+                f"false_alarms must lie between {FEWEST_ALARMS:g} and {MOST_ALARMS:g} per 100,000 "
+                f"rows; got {false_alarms!r}."
+            )
+        window = Sliding() if self.window is None else self.window
+        if not isinstance(window, Window):
+            raise InputError(
+                f"window must be Sliding(rows=...) or Exponential(half_life=...); got {window!r}."
+            )
         scales = scales_of(window.plan())
-        method = given_method(self.method, self.input, seed=seed)
+        method = self._make_method(seed)
         checked = given_bank(bank, labels, input=method.input, name=self.name)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            method.fit(checked)
-            estimator = given_estimator(self.estimator, method, checked, seed=seed)
-        for message, category in dict.fromkeys((str(w.message), w.category) for w in caught):
-            warnings.warn(message, category, stacklevel=2)
+        method.fit(checked)
+        estimator = self._fit_estimator(method, checked, seed)
         detector = learn(checked, scales, false_alarms=false_alarms, patience=patience, seed=seed)
         with self._lock:
-            self.method_, self.estimator_, self.window_ = method, estimator, window
+            self.method_, self.estimator_, self.window_ = method, estimator, clone(window)
             self.detector_, self.ladder_ = detector, checked.summaries()
             self.patience_, self.level_ = patience, level
             self.class_names_, self.n_classes_ = checked.classes, checked.n_classes
             self.digest_ = self._digest()
-            self._start()
+            self.reset()
         return self
 
     def feed(
         self, logits: object, at: float | None = None, *, probabilities: bool = False
     ) -> Update:
-        """Calibrate the next rows of the stream, and look whether it has shifted.
+        """Calibrate the next rows of the stream, and check whether it has shifted.
 
-        A batch that is refused, or broken off, changes nothing.
+        A batch that is rejected or interrupted changes nothing.
 
         Args:
             logits: ``(n, k)``, of the kind ``input`` says, or :class:`Scores`; one row or many.
@@ -360,21 +183,24 @@ class Monitor(Estimator):
             InputError: If the rows cannot be used.
         """
         check_flag(probabilities, name="probabilities")
-        clock = None if at is None else check_clock(at)
-        with self._lock:
-            self._require_fitted()
-            return self._feed_checked(self._check(logits), clock, probabilities=probabilities)
+        if at is not None and not (isinstance(at, Real) and abs(at) < math.inf):
+            raise InputError(f"at must be a finite number of seconds, or None; got {at!r}.")
+        self._require_fitted()
+        kind, k = self.method_.input, self.n_classes_
+        z = given_logits(logits, input=kind, k=k, classes=self.class_names_)
+        return self._feed_checked(z, None if at is None else float(at), probabilities=probabilities)
 
     def _feed_checked(
         self, logits: Logits, at: float | None, *, probabilities: bool = False
     ) -> Update:
-        """The same for logits that are known to be good."""
+        """The same for checked logits."""
         with self._lock:
             before = self.running_.copy()
+            self._stream = self._stream or Stream(self)
             try:
-                return self._at_work().feed(logits, at, probabilities=probabilities)
+                return self._stream.feed(logits, at, probabilities=probabilities)
             except BaseException:  # Ctrl-C in the middle, or a map that fails
-                self.running_, self._live = before, None
+                self.running_, self._stream = before, None
                 raise
 
     @property
@@ -385,7 +211,7 @@ class Monitor(Estimator):
 
     @property
     def state(self) -> State:
-        """Where the stream stands."""
+        """The state of the stream."""
         self._require_fitted()
         return self.running_.state
 
@@ -393,86 +219,144 @@ class Monitor(Estimator):
         """Forget the stream, as if nothing had been fed yet."""
         with self._lock:
             self._require_fitted()
-            self._start()
+            self.running_, self._stream = self._fresh(), None
 
     def state_dict(self) -> dict[str, Any]:
         """The running state alone, as plain values for JSON; a few kilobytes for ten classes."""
         with self._lock:
             self._require_fitted()
-            running = self.running_.copy()
-        about = {"format": FORMAT, "version": VERSION, "monitor": self.digest_}
-        return {**about, "running": running.to_plain()}
+            run = self.running_
+            running = {**vars(run), "ring": run.ring.tolist(), "partial": run.partial.tolist()}
+        return {"format": FORMAT, "version": VERSION, "monitor": self.digest_, "running": running}
 
     def load_state_dict(self, state: object) -> None:
-        """Go on from a state that :meth:`state_dict` gave, to the same numbers.
+        """Resume from a state that :meth:`state_dict` gave, to the same numbers.
 
         Raises:
-            InputError: If it is none, is damaged, or is that of a monitor fitted otherwise.
+            InputError: If it is none, is damaged, or is that of another monitor.
         """
+        self._require_fitted()
+        given: Mapping[str, Any] = state if isinstance(state, Mapping) else {}
+        if (given.get("format"), given.get("version")) != (FORMAT, VERSION):
+            raise InputError(
+                f"a monitor's state must be what state_dict gave, of format {FORMAT!r} and version "
+                f"{VERSION}; got {given.get('format')!r}, version {given.get('version')!r}."
+            )
+        if given.get("monitor") != self.digest_:
+            raise InputError(
+                "this state is that of another monitor, with another bank, method, window or "
+                "limits. Resume with the monitor that it was taken from, saved with save()."
+            )
+        try:
+            parts = given["running"]
+            arrays = {name: np.array(parts[name]) for name in ("ring", "partial")}
+            running = Running(**{**parts, **arrays})
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"a monitor's state is damaged: {error}.") from error
+        self._check_running(running)
         with self._lock:
-            self._require_fitted()
-            running = unpacked(state, self.digest_)
-            self._check_running(running)
-            self.running_ = running
-            self._live = None
+            self.running_, self._stream = running, None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write monitor and running state to versioned JSON; ``shiftcal.load`` reads it back."""
-        with self._lock:
-            self._require_fitted()
-            still = copy.copy(self)
-            still.running_ = self.running_.copy()
-        _persistence.save(still, path)
+        self._require_fitted()
+        persistence.save(copy.copy(self), path)
 
     def after_load(self) -> None:
-        """Refuse a file whose parts do not belong together."""
+        """Reject a file whose parts do not belong together."""
         super().after_load()
         if not hasattr(self, "n_classes_"):
             return
-        self.running_ = self.running_.copy()  # arrays from files cannot be written
+        self.running_ = self.running_.copy()  # arrays from files are read-only
         self._check_running(self.running_)
         if self.digest_ != self._digest():
-            raise InputError("its parts are not those that its digest was made of")
+            raise InputError("its digest does not match its parts")
 
-    def _check(self, logits: object) -> Logits:
-        if self.method_.input == "logits" and plainly_logits(logits, self.n_classes_):
-            return logits  # type: ignore[return-value]
-        return given_logits(
-            logits, input=self.method_.input, k=self.n_classes_, classes=self.class_names_
+    def _make_method(self, seed: int) -> Method:
+        """An unfitted copy of the method, if it can choose from sums."""
+        suitable = "Take rehearsal, sac (distance='mean'), ace, sts, ts or vanilla."
+        method: Method = _unfitted(self.method, Method, methods.get, self.input or "logits", seed)
+        if self.input is not None and method.input != self.input:
+            raise InputError(
+                f"the method was made for {method.input} and this monitor expects {self.input}. "
+                "Make both with the same input=, or leave that of the monitor out."
+            )
+        why = method.needs_rows()
+        if method.uses_features:
+            why = "it needs features of the target"
+        if method.uses_mixed:
+            why = "it needs scores of mixed images of the target"
+        if why is not None:
+            raise InputError(
+                f"a monitor keeps sums over rows, not the rows, and {method.name} cannot choose by "
+                f"them: {why}. {suitable}"
+            )
+        return method
+
+    def _fit_estimator(
+        self, method: Method, bank: SurrogateBank, seed: int
+    ) -> AccuracyEstimator | None:
+        """A copy of the estimator, fitted on the bank; ``None`` if none is wanted."""
+        if self.estimator is None or self.estimator is False:
+            return None
+        made: AccuracyEstimator = _unfitted(
+            self.estimator, AccuracyEstimator, estimates.get, method.input, seed
         )
+        if made.input != method.input:
+            raise InputError(
+                f"the estimator was made for {made.input} and the method for {method.input}. "
+                "Make both with the same input=."
+            )
+        if (why := made.needs_rows()) is not None:
+            raise InputError(
+                f"a monitor keeps sums over rows, not the rows, and {made.name} cannot estimate "
+                f"from them: {why}. Take rehearsed or surrogate-curve, or None."
+            )
+        if (
+            isinstance(made, Rehearsed)
+            and isinstance(method, Rehearsal)
+            and made.seed == method.seed
+        ):
+            return Rehearsed.of(method)  # shares what the method has learnt
+        return made.fit(bank)
 
-    def _start(self) -> None:
-        start = chooser_of(self.method_, self.ladder_).start()
-        self.running_ = Running.fresh(self.window_.plan().blocks, self.n_classes_, start)
-        self._live = None
-
-    def _at_work(self) -> Live:
-        if self._live is None:
-            self._live = Live(self)
-        return self._live
+    def _fresh(self) -> Running:
+        start = Chooser(self.method_, self.ladder_).start()
+        ring = np.zeros((self.window_.plan().blocks, 2 * self.n_classes_ + 4), np.int64)
+        return Running(ring, ring[0].copy(), start.temperature, start.which)
 
     def _check_running(self, running: Running) -> None:
-        plan = self.window_.plan()
-        maps = len(getattr(self.method_, "maps_", ()))
-        running.check(blocks=plan.blocks, block=plan.block, k=self.n_classes_, maps=maps)
-        start = chooser_of(self.method_, self.ladder_).start()
-        if (running.temperature is None) != (start.temperature is None):
-            raise InputError("temperature of a monitor's state must be what its method gives.")
+        running.check(self._fresh(), maps=len(getattr(self.method_, "maps_", ())))
 
     def _digest(self) -> str:
         names = ("method_", "estimator_", "window_", "detector_", "ladder_", "patience_", "level_")
-        return digest([getattr(self, name) for name in names])
+        arrays: Arrays = {}
+        learnt = persistence.encode([getattr(self, name) for name in names], arrays)
+        digest = hashlib.sha256(json.dumps(learnt, sort_keys=True).encode())
+        for array in arrays.values():
+            digest.update(f"{array.dtype.str}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
             state = dict(super().__getstate__())
             if "running_" in state:
                 state["running_"] = self.running_.copy()
-        for name in ("_lock", "_live"):
-            state.pop(name, None)
-        return state
+        return {name: value for name, value in state.items() if name not in ("_lock", "_stream")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self._lock = threading.RLock()
-        self._live = None
+        self._stream = None
+
+
+def _unfitted(given: Any, base: type, get: Any, input: str, seed: int) -> Any:
+    """A method or estimator by name, or a copy of the one that is given."""
+    if isinstance(given, str):
+        cls = get(given)
+        seeded = {"seed": seed} if "seed" in cls().get_params() else {}
+        return cls(**seeded, input=input)
+    if not isinstance(given, base):
+        raise InputError(f"a monitor needs the name of a {base.__name__}, or one; got {given!r}.")
+    return clone(given)

@@ -1,4 +1,9 @@
-"""Compiled passes of the monitor. Importing this file imports numba: import it in functions."""
+"""One compiled pass over a batch. Importing this file imports numba: import it in functions.
+
+Rows are taken in a fixed number of lanes, and every loop over exponentials runs over all lanes,
+empty ones included: a row then has the same bits wherever it stands in a batch. Sums are whole
+numbers, so neither the order nor the grouping of the rows changes them.
+"""
 
 from __future__ import annotations
 
@@ -8,146 +13,33 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from shiftcal.monitoring.windows import BITS, FLOOR, UNIT
+from shiftcal.monitoring.detector import FLOOR
 from shiftcal.numerics.jit import compiled
 from shiftcal.numerics.temperature_kernels import exp2
-
-# --------------------------------------------------------------------------------------
-# The end of a block, compiled. Importing this file imports numba: only inside functions.
-# --------------------------------------------------------------------------------------
-
-PLAIN = {"error_model": "numpy"}
-
-
-@compiled(error_model="numpy")
-def end_block(ring: Any, features: Any, partial: Any, head: Any, window: Any, means: Any) -> None:
-    """Put a block into the ring, and add up the window.
-
-    Args:
-        ring: ``(b, c)`` sums of the blocks.
-        features: ``(b, 5)`` of them.
-        partial: ``(c,)`` sums of the block; zero afterwards.
-        head: Its place.
-        window: ``(f,)`` weights of the blocks that are there then, by age, for a mean.
-        means: ``(c - 1,)`` gets the means over the window, in all columns but the last.
-    """
-    for c in range(partial.shape[0]):
-        ring[head, c] = partial[c]
-        partial[c] = 0
-    row_of(ring[head], features[head])
-    means[:] = 0.0
-    for age in range(window.shape[0]):
-        place = (head - age) % ring.shape[0]
-        for c in range(means.shape[0]):
-            means[c] += window[age] * ring[place, c]
-
-
-@compiled(error_model="numpy")
-def largest_ratio(features: Any, head: Any, filled: Any, scales: Any) -> float:
-    """The largest ratio of a statistic to its limit, over the scales that are there.
-
-    Args:
-        features: ``(b, 5)`` sums of the blocks, a ring.
-        head: Place of the newest.
-        filled: Blocks in the ring.
-        scales: ``(s, b)`` weights by age, which make a mean in standard deviations; ``(s,)`` blocks
-            that each scale needs; ``(s, 5)`` the reference in the same unit; ``(5, d)`` directions;
-            ``(s, 2)`` squared limits.
-    """
-    weights, needed, offset, directions, squares = scales
-    largest = 0.0
-    moved = np.empty(features.shape[1])
-    for s in range(weights.shape[0]):
-        if filled >= needed[s]:
-            for i in range(moved.shape[0]):
-                moved[i] = -offset[s, i]
-            for age in range(needed[s]):
-                place = (head - age) % features.shape[0]
-                for i in range(moved.shape[0]):
-                    moved[i] += weights[s, age] * features[place, i]
-            largest = max(largest, _square(moved, directions, squares[s]))
-    return math.sqrt(largest)
-
-
-@njit(**PLAIN)
-def row_of(sums: Any, out: Any) -> None:
-    """Sums of the features over the rows of a block, in the order of ``FEATURES``."""
-    k = (sums.shape[0] - 4) // 2
-    concentration = np.int64(0)
-    for c in range(2 + k, 2 + 2 * k):
-        concentration += sums[c]
-    out[0] = UNIT * sums[0]
-    out[1] = UNIT * sums[2 * k + 2]
-    out[2] = UNIT * sums[1]
-    out[3] = UNIT * concentration
-    out[4] = UNIT * sums[2 * k + 3]
-
-
-@njit(**PLAIN)
-def _square(moved: Any, directions: Any, squares: Any) -> Any:
-    """The larger of both squared ratios."""
-    directed = 0.0
-    undirected = 0.0
-    for j in range(directions.shape[1]):
-        along = 0.0
-        for i in range(moved.shape[0]):
-            along += moved[i] * directions[i, j]
-        if j == 0:
-            directed = along * abs(along)
-        else:
-            undirected += along * along
-    return max(directed / squares[0], undirected / squares[1])
-
-
-# --------------------------------------------------------------------------------------
-# One compiled pass over a batch. Importing this file imports numba: only in functions.
-#
-# Rows are taken in lanes of fixed number and every loop over exponentials runs over all lanes,
-# those
-# that hold no row as well: a row then has the same bits wherever in a batch it comes, alone or
-# among
-# many. Sums are whole numbers, so that neither order nor grouping of the rows changes them.
-# --------------------------------------------------------------------------------------
 
 LANES = 32
 _LOG2E = 1 / math.log(2.0)
 _LN2 = math.log(2.0)
-_UNIT = 2.0**BITS
+# Sums are in units of 2**-40.
+_UNIT = 2.0**40
 # Adding it leaves a whole number in the low bits, rounded to nearest.
 _SHIFTER = 1.5 * 2.0**52
 _ZERO = np.float64(_SHIFTER).view(np.int64)
 _LOWEST = -126.0
+PLAIN = {"error_model": "numpy"}
 FINITE = {"error_model": "numpy", "fastmath": {"contract", "nnan", "ninf", "nsz"}}
-
-
-@compiled(error_model="numpy")
-def is_plain(logits: Any, limit: Any, tolerance: Any) -> bool:
-    """Whether logits are finite, within the limit, and no probabilities: nothing to be asked."""
-    simplex = True
-    for r in range(logits.shape[0]):
-        total = 0.0
-        least = 0.0
-        for c in range(logits.shape[1]):
-            z = np.float64(logits[r, c])
-            if not abs(z) <= limit:
-                return False
-            total += z
-            least = min(least, z)
-        if least < 0 or abs(total - 1) > tolerance:
-            simplex = False
-    return not simplex
 
 
 @compiled(error_model="numpy")
 def pass_rows(
     logits: Any, temperature: Any, sums: Any, confidence: Any, predicted: Any, probs: Any
 ) -> None:
-    """Calibrate rows, and add what they hold to the sums of a block.
+    """Calibrate rows, and add them to the sums of a block.
 
     Args:
         logits: ``(n, k)``.
         temperature: What they are divided by.
-        sums: ``(2 k + 4,)`` whole numbers, see ``_columns``; added to.
+        sums: ``(2 k + 4,)`` whole numbers, see ``stream.UNIT``; added to.
         confidence: ``(n,)`` gets the largest probability.
         predicted: ``(n,)`` gets the first class that has it.
         probs: ``(n, k)`` gets the probabilities, or ``(0, 0)``.
