@@ -449,7 +449,7 @@ TRAINERS = Registry(
         "safn": "shiftcal.adaptation.trainers:SAFN",
         "source-only": "shiftcal.adaptation.trainers:SourceOnly",
     },
-    base="shiftcal.adaptation.trainer:Trainer",
+    base="shiftcal.adaptation.trainers:Trainer",
 )
 ENGINES = Registry(
     "engine",

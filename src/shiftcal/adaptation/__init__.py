@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shiftcal.adaptation.trainer import Trainer
+from shiftcal.adaptation.trainers import Settings, Trainer
 from shiftcal.lazy import lazy
 from shiftcal.registry import TRAINERS
 
 if TYPE_CHECKING:
     from shiftcal.adaptation.features import Frozen, frozen_features
-    from shiftcal.adaptation.run import Adapted, adapt, last_checkpoint
-    from shiftcal.adaptation.trainer import Settings
+    from shiftcal.adaptation.run import Adapted, adapt
 
 names = TRAINERS.names
 get = TRAINERS.get
@@ -28,15 +27,7 @@ __all__ = [
     "adapt",
     "frozen_features",
     "get",
-    "last_checkpoint",
     "names",
 ]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    {
-        "features": "Frozen frozen_features",
-        "run": "Adapted adapt last_checkpoint",
-        "trainer": "Settings",
-    },
-)
+__getattr__, __dir__ = lazy(__name__, {"features": "Frozen frozen_features", "run": "Adapted adapt"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,31 +12,49 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.adaptation.backbones import NAMES, make_backbone
-from shiftcal.adaptation.inputs import remember_digest
-from shiftcal.adaptation.loop import weights_digest
 from shiftcal.adaptation.losses import torch
-from shiftcal.adaptation.network import Classifier
-from shiftcal.adaptation.trainer import Pass
-from shiftcal.datasets import as_image_set
+from shiftcal.adaptation.network import NAMES, Classifier, make_backbone, weights_digest
+from shiftcal.adaptation.trainers import Pass
+from shiftcal.datasets import ImageSet, as_image_set
 from shiftcal.errors import FileError, InputError
 from shiftcal.files import npz_array, open_npz
 from shiftcal.models import Model, TorchModel, as_model
 from shiftcal.models.model import WrappedModel, as_features, digest
 from shiftcal.models.resolve import Spec
+from shiftcal.numerics.jit import thread_count
 from shiftcal.scoring.engines import Engine
-from shiftcal.scoring.run import Reporting
-from shiftcal.scoring.work import Condition, may_give_features
+from shiftcal.scoring.run import Reporting, showing
+from shiftcal.scoring.work import SHARD_SIZE, Condition, may_give_features
 from shiftcal.surrogates.build import Options, build_bank, conditions_of
 from shiftcal.surrogates.folder import read_document
 
-CLEAN = "clean"
 # Rows that go through the heads at once.
 _ROWS = 4096
 _NO_FEATURES = (
     "a frozen backbone must give features, and this model gives none. Name the layer they are "
     "taken from: features_from=..., in a text ?features_from=LAYER."
 )
+# An image set keeps its digest in this attribute, which travels to other processes with it.
+_DIGEST = "_content_digest"
+
+
+def content_digest(images: ImageSet, reporting: Reporting) -> str:
+    """The digest of all images that scoring stores; computed once per set.
+
+    Args:
+        images: The images; they must not change from now on.
+        reporting: How progress is shown.
+    """
+    if _DIGEST not in vars(images):
+        whole = hashlib.blake2b(digest_size=16)
+        doing, n = f"reading {images.name}", len(images)
+        with showing(doing, n, shown=reporting.shown, line=reporting.line) as advance:
+            for start in range(0, n, SHARD_SIZE):
+                rows = np.arange(start, min(start + SHARD_SIZE, n))
+                whole.update(images.digest(rows, threads=thread_count()).encode())
+                advance(len(rows), kept=False)
+        vars(images)[_DIGEST] = whole.hexdigest()
+    return str(vars(images)[_DIGEST])
 
 
 class FeatureModel(WrappedModel):
@@ -105,7 +124,7 @@ class HeadedModel(WrappedModel):
 
     def _identity(self) -> Iterable[str] | None:
         inner = self.model.fingerprint
-        return None if inner is None else _parts(inner, self.classifier)
+        return None if inner is None else headed_identity(inner, self.classifier)
 
     def _forward(self, batch: NDArray[Any]) -> Any:
         _, features = self.model._forward(batch)
@@ -113,13 +132,14 @@ class HeadedModel(WrappedModel):
         return outputs.logits, outputs.features
 
 
-def _parts(backbone: str, classifier: Classifier) -> list[str]:
-    return ["adapted", backbone, str(classifier), weights_digest(classifier)]
+def headed_identity(backbone: str, classifier: Classifier) -> list[str]:
+    """What decides the outputs of a :class:`HeadedModel`, from the fingerprint of its backbone."""
+    return ["adapted", backbone, str(classifier), weights_digest(classifier.state_dict())]
 
 
 def headed_fingerprint(backbone: str, classifier: Classifier) -> str:
     """The fingerprint of a :class:`HeadedModel`, from that of its backbone."""
-    return digest(["logits", *_parts(backbone, classifier)])
+    return digest(["logits", *headed_identity(backbone, classifier)])
 
 
 def run_heads(classifier: Classifier, features: NDArray[Any]) -> Pass:
@@ -127,16 +147,14 @@ def run_heads(classifier: Classifier, features: NDArray[Any]) -> Pass:
     device = next(classifier.parameters()).device
     before = classifier.training
     classifier.eval()
-    try:
-        with torch.inference_mode():
-            parts = [
-                # A copy: torch takes no read-only array.
-                classifier.both(torch.from_numpy(np.array(rows, np.float32)).to(device))
-                for start in range(0, len(features), _ROWS)
-                for rows in (features[start : start + _ROWS],)
-            ]
-    finally:
-        classifier.train(before)
+    with torch.inference_mode():
+        parts = [
+            # A copy: torch takes no read-only array.
+            classifier.both(torch.from_numpy(np.array(rows, np.float32)).to(device))
+            for start in range(0, len(features), _ROWS)
+            for rows in (features[start : start + _ROWS],)
+        ]
+    classifier.train(before)
     return Pass(*(torch.cat(part).float().cpu().numpy() for part in zip(*parts, strict=True)))
 
 
@@ -181,7 +199,7 @@ class Frozen:
             "images": origin["images"]["digest"],
         }
 
-    def features(self, which: str | int = CLEAN) -> NDArray[Any]:
+    def features(self, which: str | int = "clean") -> NDArray[Any]:
         """Features ``(n, d)``, memory-mapped.
 
         Args:
@@ -194,16 +212,15 @@ class Frozen:
         with open_npz(path) as archive:
             return npz_array(archive, "features", path=path)
 
-    def key(self, which: str | int = CLEAN) -> str:
+    def key(self, which: str | int = "clean") -> str:
         """A digest of everything that decides these features."""
         return str(self._entry(which)["key"])
 
     def _entry(self, which: str | int) -> dict[str, Any]:
-        corruption, severity = (None, 0) if which in (CLEAN, 0) else (self.corruption, which)
+        corruption, severity = (None, 0) if which in ("clean", 0) else (self.corruption, which)
         for entry in self.document["sets"]:
             if (entry["corruption"], entry["severity"]) == (corruption, severity):
-                found: dict[str, Any] = entry
-                return found
+                return dict(entry)
         raise FileError(
             f"{self.folder} has no features of {corruption} at severity {severity}. "
             "frozen_features adds them in the same folder."
@@ -263,5 +280,5 @@ def frozen_features(
         )
     last = conditions[-1].corruption
     frozen = Frozen.open(folder, corruption="pixelate" if last is None else last.name)
-    remember_digest(opened, frozen.identity["images"])
+    vars(opened)[_DIGEST] = frozen.identity["images"]  # saves reading the images again
     return frozen

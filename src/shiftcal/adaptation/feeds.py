@@ -1,20 +1,24 @@
-"""Which inputs a step trains on: a function of the seed and the step."""
+"""Which inputs a step trains on: a function of the seed and the step.
+
+Random changes of images too, so a batch is the same whatever came before it.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from functools import lru_cache
-from typing import Any, NamedTuple
+import math
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.adaptation.augment import Pipeline, generator
 from shiftcal.adaptation.losses import torch
-from shiftcal.checks import check_count
-from shiftcal.datasets.image_set import ImageSet
-from shiftcal.errors import FileError, InputError, ShiftcalError
+from shiftcal.adaptation.trainers import TRANSFORMS
+from shiftcal.checks import check_choice, check_count
+from shiftcal.datasets import ImageSet, as_image_set
+from shiftcal.errors import FileError, ShiftcalError, require
+from shiftcal.files import Framing
 from shiftcal.models.preprocessing import Preprocessing
 from shiftcal.numerics.jit import thread_count
 from shiftcal.types import Images
@@ -22,6 +26,8 @@ from shiftcal.types import Images
 SOURCE, TARGET = 0, 1
 # Images without random changes are kept in memory up to so many bytes of pixels.
 _MOST_IN_MEMORY = 1 << 30
+# The random changes have a stream apart from every other one of the same seed.
+_STREAM = 0x61_75_67_6D_65_6E_74
 
 
 class Batch(NamedTuple):
@@ -38,10 +44,9 @@ class Batch(NamedTuple):
     target: Any
 
 
-class Feed(ABC):
+class Feed(Protocol):
     """Batches by number: batch ``t`` is a function of the data, the seed and ``t`` alone."""
 
-    @abstractmethod
     def batches(self, first: int, last: int) -> Iterator[Batch]:
         """Batches ``first`` to ``last - 1``, in order."""
 
@@ -78,134 +83,181 @@ def _order(n: int, key: tuple[int, int], number: int) -> NDArray[np.intp]:
     return order
 
 
-class ArrayFeed(Feed):
-    """Batches taken from arrays in memory.
+class ArrayFeed:
+    """Batches of arrays in memory.
 
     Args:
-        source: Inputs of the source, ``(n, ...)``, an array or a tensor.
+        source: Inputs of the source, ``(n, ...)``.
         labels: Their classes, ``(n,)``.
         target: Inputs of the target, ``(m, ...)``, or ``None``.
         batch_size: Inputs of each domain in a batch.
         seed: Decides the order.
-        preprocessing: Of the network, if the inputs are 8-bit images ``(n, height, width, 3)``.
-
-    Raises:
-        InputError: If these do not fit together, or are not all finite.
     """
 
-    def __init__(
-        self,
-        source: Any,
-        labels: Any,
-        target: Any = None,
-        *,
-        batch_size: int,
-        seed: int,
-        preprocessing: Preprocessing | None = None,
-    ) -> None:
-        images = preprocessing is not None
-        self._inputs = [_tensor(source, "source", images=images)]
-        self._labels = _classes(labels, len(self._inputs[0]))
-        if target is not None:
-            self._inputs.append(_tensor(target, "target", images=images))
-            ours, theirs = (tuple(inputs.shape[1:]) for inputs in self._inputs)
-            if ours != theirs:
-                raise InputError(
-                    f"source and target must have inputs of one shape; got {ours} and {theirs}."
-                )
-        self._batch_size = check_count(batch_size, name="batch_size")
-        self._seed = check_count(seed, name="seed", least=0, most=2**64 - 1)
-        self._preprocessing = preprocessing
+    def __init__(self, source: Any, labels: Any, target: Any, *, batch_size: int, seed: int):
+        arrays = (source,) if target is None else (source, target)
+        self._inputs = [torch.as_tensor(one, dtype=torch.float32) for one in arrays]
+        self._labels = torch.as_tensor(labels, dtype=torch.int64)
+        self._batch_size, self._seed = batch_size, seed
 
     def batches(self, first: int, last: int) -> Iterator[Batch]:
-        """Batches ``first`` to ``last - 1``, in order."""
+        """See :class:`Feed`."""
         for step in range(first, last):
             rows = [
                 torch.from_numpy(
-                    indices(
-                        len(inputs), step, batch_size=self._batch_size, key=(self._seed, domain)
-                    )
+                    indices(len(inputs), step, batch_size=self._batch_size, key=(self._seed, i))
                 )
-                for domain, inputs in enumerate(self._inputs)
+                for i, inputs in enumerate(self._inputs)
             ]
-            taken = [
-                inputs.index_select(0, some)
-                for inputs, some in zip(self._inputs, rows, strict=True)
-            ]
-            if self._preprocessing is not None:
-                taken = [torch.from_numpy(self._preprocessing.numbers(x.numpy())) for x in taken]
-            target = taken[TARGET] if len(taken) > 1 else None
-            yield Batch(taken[SOURCE], self._labels[rows[SOURCE]], target)
+            source, *rest = (x.index_select(0, r) for x, r in zip(self._inputs, rows, strict=True))
+            yield Batch(source, self._labels[rows[SOURCE]], rest[0] if rest else None)
 
 
-def _tensor(values: Any, name: str, *, images: bool) -> Any:
-    """A contiguous CPU tensor, uint8 for images and float32 otherwise."""
-    if isinstance(values, torch.Tensor):
-        tensor = values.detach().cpu()
-    else:
-        array: NDArray[Any] = np.asarray(values)
-        if array.dtype.kind not in "fiub":
-            raise InputError(f"{name} must be numbers; got dtype {array.dtype}.")
-        # Torch takes no read-only array, such as a memory-mapped one.
-        tensor = torch.from_numpy(array if array.flags.writeable else array.copy())
-    if tensor.ndim < 2 or not len(tensor):
-        raise InputError(
-            f"{name} must have a row for each image, shape (n, ...); got {tuple(tensor.shape)}."
-        )
-    if images:
-        return tensor.contiguous()
-    if tensor.dtype == torch.uint8:
-        raise InputError(f"{name} must be float; got uint8. Scale it, or pass preprocessing.")
-    tensor = tensor.to(torch.float32).contiguous()
-    if not torch.isfinite(tensor).all():
-        raise InputError(f"{name} must be finite; it holds NaN or infinite numbers.")
-    return tensor
+# --------------------------------------------------------------------------------------
+# Images: read, changed at random and normalised as they are needed.
+# --------------------------------------------------------------------------------------
+
+RandomStep: TypeAlias = Callable[[Images, np.random.Generator], Images]
 
 
-def _classes(labels: Any, n: int) -> Any:
-    array = np.asarray(labels)
-    if array.shape != (n,) or array.dtype.kind not in "iu" or array.min() < 0:
-        raise InputError(
-            f"labels must be a class index from 0 for each of the {n:,} source images; got shape "
-            f"{array.shape} of dtype {array.dtype}."
-        )
-    return torch.from_numpy(array.astype(np.int64))
+class Transform(NamedTuple):
+    """From images as they are stored to images of one size, still 8-bit.
+
+    Attributes:
+        framing: What is done to every image alike, as it is read.
+        steps: Random changes of an image, in this order.
+    """
+
+    framing: Framing
+    steps: tuple[RandomStep, ...] = ()
+
+    def change(self, image: Images, rng: np.random.Generator) -> Images:
+        """A framed image ``(height, width, 3)`` after the random changes."""
+        for step in self.steps:
+            image = step(image, rng)
+        return image
 
 
-class ImageFeed(Feed):
-    """Batches of images that are read, changed at random and normalised as they are needed.
+def training_transform(name: str, side: int) -> Transform:
+    """What the reference library does to training images.
 
-    What is drawn for an image is a function of the seed, the number of the batch and the image's
-    position in it: batches are the same with any number of workers.
+    All but ``"none"`` first bring the whole image to a square of 8/7 of the side, whatever its
+    proportion (256 for 224), and flip it in half of the cases at the end. Resizing is Pillow's,
+    with antialiasing, as there: bicubic for that square, which is Pillow's default, and bilinear
+    for the random part.
 
     Args:
-        source: Labelled images.
-        labels: Their classes, ``(n,)``.
+        name: ``"default"``, a random part of the square, resized; ``"center-crop"``, its centre, as
+            for VisDA; ``"random-crop"``, a part of the final size, as for SAFN; ``"none"``, the
+            whole image resized to the side, as for digits.
+        side: What the network takes, in pixels.
+
+    Raises:
+        UnknownName: If there is no such name.
+    """
+    check_choice(name, TRANSFORMS, name="transform")
+    check_count(side, name="side", least=8)
+    if name == "none":
+        return Transform(Framing((side, side), interpolation="bicubic"))
+    square = round(side * 8 / 7)
+    centre = side if name == "center-crop" else None
+    steps: dict[str, tuple[RandomStep, ...]] = {
+        "default": (partial(random_resized_crop, side=side), flip),
+        "center-crop": (flip,),
+        "random-crop": (partial(random_crop, side=side), flip),
+    }
+    return Transform(Framing((square, square), centre, "bicubic"), steps[name])
+
+
+def flip(image: Images, rng: np.random.Generator) -> Images:
+    """The mirror image, in half of the cases."""
+    return image[:, ::-1] if rng.random() < 0.5 else image
+
+
+def random_crop(image: Images, rng: np.random.Generator, *, side: int) -> Images:
+    """A square whose place is uniform among those inside the image, which is at least as large."""
+    top, left = (int(rng.integers(size - side + 1)) for size in image.shape[:2])
+    return image[top : top + side, left : left + side]
+
+
+def random_resized_crop(image: Images, rng: np.random.Generator, *, side: int) -> Images:
+    """A part of the image, cut out first and then resized to a square, as :func:`random_box`."""
+    top, left, height, width = random_box(image.shape[0], image.shape[1], rng)
+    part = np.ascontiguousarray(image[top : top + height, left : left + width])
+    pillow = require("PIL.Image", extra="images", needed_by="resizing images")
+    return np.asarray(pillow.fromarray(part).resize((side, side), pillow.Resampling.BILINEAR))
+
+
+def random_box(
+    height: int,
+    width: int,
+    rng: np.random.Generator,
+    *,
+    scale: tuple[float, float] = (0.08, 1.0),
+    ratio: tuple[float, float] = (3 / 4, 4 / 3),
+) -> tuple[int, int, int, int]:
+    """Top, left, height and width of a random part of an image.
+
+    Its area is a uniform part of the image's, the logarithm of width over height is uniform, and
+    so is its place. If ten such rectangles are larger than the image, it is the largest one of an
+    allowed proportion at the centre.
+    """
+    low, high = ratio
+    for _ in range(10):
+        area = height * width * rng.uniform(*scale)
+        drawn = math.exp(rng.uniform(math.log(low), math.log(high)))
+        h, w = round(math.sqrt(area / drawn)), round(math.sqrt(area * drawn))
+        if 0 < h <= height and 0 < w <= width:
+            return int(rng.integers(height - h + 1)), int(rng.integers(width - w + 1)), h, w
+    h, w = min(height, round(width / low)), min(width, round(height * high))
+    return (height - h) // 2, (width - w) // 2, h, w
+
+
+def generator(seed: int, *, step: int, domain: int, position: int) -> np.random.Generator:
+    """Random numbers for one image of a batch: a counter that starts at these four numbers."""
+    key = np.array([seed, step], np.uint64)
+    counter = np.array([0, position, domain, _STREAM], np.uint64)
+    return np.random.Generator(np.random.Philox(key=key, counter=counter))
+
+
+class ImageFeed:
+    """Batches of images; the same with any number of workers.
+
+    Args:
+        source: Images with labels.
         target: Images of the target, or ``None`` if the trainer uses none.
         transform: Random changes, from :func:`training_transform`.
         preprocessing: Of the network; its ``mean``, ``std`` and ``channels`` are used.
         batch_size: Images of each domain in a batch.
         seed: Of the training.
         workers: Processes that prepare batches ahead; 0 is this process.
+        side: Height and width after the transform, if known: without random changes, images are
+            kept in memory if they are small.
     """
 
     def __init__(
         self,
         source: ImageSet,
-        labels: Any,
         target: ImageSet | None,
         *,
-        transform: Pipeline,
+        transform: Transform,
         preprocessing: Preprocessing,
         batch_size: int,
         seed: int,
         workers: int = 0,
+        side: int | None = None,
     ) -> None:
-        check_count(batch_size, name="batch_size")
-        self._labels = _classes(labels, len(source))
-        self._preprocessing = preprocessing
-        self._workers = check_count(workers, name="workers", least=0)
-        sets = (source,) if target is None else (source, target)
+        self._labels = torch.as_tensor(np.asarray(source.labels), dtype=torch.int64)
+        self._preprocessing, self._workers = preprocessing, workers
+        sets = [source] if target is None else [source, target]
+        n = sum(map(len, sets))
+        if side is not None and not transform.steps and n * 3 * side**2 <= _MOST_IN_MEMORY:
+            pixels = [_read(one, np.arange(len(one)), transform, thread_count()) for one in sets]
+            sets, transform, self._workers = (
+                list(map(as_image_set, pixels)),
+                Transform(Framing()),
+                0,
+            )
         self._loader = _Loader(sets, transform, batch_size, seed)
 
     def batches(self, first: int, last: int) -> Iterator[Batch]:
@@ -225,16 +277,13 @@ class ImageFeed(Feed):
             num_workers=self._workers,
             collate_fn=_unchanged,
         )
-        for step, images in zip(steps, self._watched(loaded), strict=True):
-            if isinstance(images, ShiftcalError):
-                raise images
-            source, *rest = (torch.from_numpy(self._preprocessing.numbers(x)) for x in images)
-            labels = self._labels[torch.from_numpy(self._loader.rows(step, SOURCE))]
-            yield Batch(source, labels, rest[0] if rest else None)
-
-    def _watched(self, loaded: Any) -> Iterator[Any]:
         try:
-            yield from loaded
+            for step, images in zip(steps, loaded, strict=True):
+                if isinstance(images, ShiftcalError):
+                    raise images
+                source, *rest = (torch.from_numpy(self._preprocessing.numbers(x)) for x in images)
+                labels = self._labels[torch.from_numpy(self._loader.rows(step, SOURCE))]
+                yield Batch(source, labels, rest[0] if rest else None)
         except RuntimeError as error:
             if not self._workers or "worker" not in str(error):
                 raise
@@ -252,9 +301,9 @@ class _Loader:
     """The images of a batch by its number, as torch's DataLoader takes it."""
 
     def __init__(
-        self, sets: tuple[ImageSet, ...], pipeline: Pipeline, batch_size: int, seed: int
+        self, sets: list[ImageSet], transform: Transform, batch_size: int, seed: int
     ) -> None:
-        self.sets, self.pipeline, self.batch_size, self.seed = sets, pipeline, batch_size, seed
+        self.sets, self.transform, self.batch_size, self.seed = sets, transform, batch_size, seed
 
     def rows(self, step: int, domain: int) -> NDArray[np.intp]:
         """Which images of a domain are in a batch."""
@@ -272,74 +321,26 @@ class _Loader:
             return error
 
     def _images(self, step: int, domain: int) -> Images:
-        images = read_images(self.sets[domain], self.rows(step, domain), self.pipeline)
-        draws = [
-            generator(self.seed, step=step, domain=domain, position=i) for i in range(len(images))
+        images = _read(self.sets[domain], self.rows(step, domain), self.transform)
+        if not self.transform.steps:
+            return images
+        changed = [
+            self.transform.change(
+                image, generator(self.seed, step=step, domain=domain, position=position)
+            )
+            for position, image in enumerate(images)
         ]
-        return self.pipeline.of_images(images, draws)
+        return np.stack(changed)
 
 
-def read_images(
-    images: ImageSet, rows: NDArray[np.intp], pipeline: Pipeline, threads: int = 1
+def _read(
+    images: ImageSet, rows: NDArray[np.intp], transform: Transform, threads: int = 1
 ) -> Images:
-    """Framed images, before random changes.
-
-    Raises:
-        FileError: If one cannot be read.
-    """
-    read = images.read(rows, framing=pipeline.framing, threads=threads)
+    """Framed images, before random changes."""
+    read = images.read(rows, framing=transform.framing, threads=threads)
     if read.bad:
         raise FileError(
             f"{next(iter(read.bad.values()))} No image is left out of a training silently: fix or "
             "remove it, and start again."
         )
     return read.images
-
-
-def image_feed(
-    source: ImageSet,
-    target: ImageSet | None,
-    *,
-    transform: Pipeline,
-    side: int | None,
-    preprocessing: Preprocessing,
-    workers: int,
-    batch_size: int,
-    seed: int,
-) -> Feed:
-    """Batches of images; from memory if nothing random is done to them and they are small.
-
-    Args:
-        source: With labels.
-        target: Or ``None``.
-        transform: Random changes.
-        side: Height and width of the images after them, if known.
-        preprocessing: Of the network.
-        workers: Processes that read images.
-        batch_size: Images of each domain in a batch.
-        seed: Of the training.
-    """
-    n = len(source) + (0 if target is None else len(target))
-    if transform.steps or side is None or n * 3 * side**2 > _MOST_IN_MEMORY:
-        return ImageFeed(
-            source,
-            source.labels,
-            target,
-            transform=transform,
-            preprocessing=preprocessing,
-            batch_size=batch_size,
-            seed=seed,
-            workers=workers,
-        )
-    pixels = [
-        None if one is None else read_images(one, np.arange(len(one)), transform, thread_count())
-        for one in (source, target)
-    ]
-    return ArrayFeed(
-        pixels[0],
-        source.labels,
-        pixels[1],
-        batch_size=batch_size,
-        seed=seed,
-        preprocessing=preprocessing,
-    )

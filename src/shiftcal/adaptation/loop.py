@@ -11,32 +11,30 @@ import json
 import math
 import os
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from shiftcal.adaptation.feeds import Feed
 from shiftcal.adaptation.losses import torch
-from shiftcal.adaptation.trainer import Settings
-from shiftcal.checks import check_choice, check_count, check_positive
-from shiftcal.errors import FileError, FitError, FitWarning, InputError
+from shiftcal.adaptation.network import weights_digest
+from shiftcal.adaptation.trainers import Settings
+from shiftcal.errors import FileError, FitError, InputError
 from shiftcal.files import atomic_write, make_folder, parsing
-from shiftcal.models.model import digest
 from shiftcal.scoring.run import Reporting, showing
-from shiftcal.scoring.store import alone_in
 
-CHECKPOINT_FILE, HISTORY_FILE = "checkpoint.safetensors", "history.csv"
+CHECKPOINT, HISTORY = "checkpoint.safetensors", "history.csv"
 PRECISIONS = ("bfloat16", "float16")
-_FORMAT, _VERSION = "shiftcal-checkpoint", 2
+_FORMAT, _VERSION = "shiftcal-checkpoint", 3
 _MOMENTUM, _BEST = "momentum.", "best."
-_FIX = "Remove it to train from scratch."
 # Losses are read after so many steps: reading them waits for the device.
 _WINDOW = 20
 # Rows of the history in all, about, and how often the accuracy is measured.
 _ROWS, _ACCURACIES = 100, 20
+# Seconds after which a checkpoint is due, whatever the number of steps.
+_SECONDS = 300.0
 
 
 class Row(NamedTuple):
@@ -60,51 +58,19 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Course:
-    """How a training is run.
-
-    Attributes:
-        seed: Decides everything random.
-        device: As torch names it, or ``"auto"``.
-        precision: Of the forward pass: ``"bfloat16"`` or ``"float16"``; ``None`` is float32.
-        checkpoint_every: Steps between two checkpoints.
-        checkpoint_seconds: The same in time: whichever comes first.
-        select: Which weights are the result: the last, or those with the best accuracy on
-            validation images of the source among some twenty moments; the latest of equals.
-        reporting: How progress is shown.
-    """
-
-    seed: int = 0
-    device: str = "auto"
-    precision: str | None = None
-    checkpoint_every: int = 500
-    checkpoint_seconds: float = 300.0
-    select: Literal["last", "source-validation"] = "last"
-    reporting: Reporting = field(default_factory=Reporting)
-
-    def __post_init__(self) -> None:
-        check_count(self.seed, name="seed", least=0, most=2**64 - 1)
-        check_count(self.checkpoint_every, name="checkpoint_every")
-        check_positive(self.checkpoint_seconds, name="checkpoint_seconds")
-        check_choice(self.select, ("last", "source-validation"), name="select")
-        if self.precision is not None:
-            check_choice(self.precision, PRECISIONS, name="precision")
-
-
-@dataclass(frozen=True)
 class Trained:
     """A finished training.
 
     Attributes:
         steps: Steps in all.
-        losses: The last row of its history.
+        history: How the losses developed.
         resumed_at: Steps done by earlier calls; 0 if it began with this one.
         images_per_second: Of both domains; 0 if nothing was left to do.
         selected_step: Steps after which the weights were as they are now.
     """
 
     steps: int
-    losses: Row
+    history: list[Row]
     resumed_at: int
     images_per_second: float
     selected_step: int
@@ -115,54 +81,47 @@ def train(
     feed: Feed,
     settings: Settings,
     folder: Path,
-    course: Course,
     *,
     identity: Mapping[str, Any],
+    seed: int = 0,
+    device: str = "auto",
+    precision: str | None = None,
+    checkpoint_every: int = 500,
     validate: Callable[[Any], float] | None = None,
+    reporting: Reporting | None = None,
 ) -> Trained:
     """Train a network; it has the selected weights afterwards, and is in evaluation mode.
 
-    After an interruption the same call resumes from the last checkpoint in ``folder``. On the
-    same CPU, torch and number of threads it gives the same weights to the last bit; on a GPU as
-    nearly as torch's deterministic algorithms do. A second process waits for the first.
+    After an interruption the same call resumes from the checkpoint in ``folder``. On the same CPU,
+    torch and number of threads it gives the same weights to the last bit; on a GPU as nearly as
+    torch's deterministic algorithms do.
 
     Args:
         objective: The network and its loss, new, its weights drawn in a block of :func:`seeded`.
             It is moved to the device.
         feed: Batches by number.
         settings: Of the training.
-        folder: Folder of the checkpoint and the history; created if missing.
-        course: How it is run.
-        identity: Everything else that decides the result (data, trainer, backbone ...), as JSON.
+        folder: Folder of the checkpoint; created if missing.
+        identity: Everything that decides the result (data, trainer, settings ...), as JSON.
+        seed: Of all random numbers in the steps.
+        device: As torch names it, or ``"auto"``.
+        precision: Of the forward pass: ``"bfloat16"`` or ``"float16"``; ``None`` is float32.
+        checkpoint_every: Steps between two checkpoints; there is one every five minutes too.
         validate: From the classifier, in evaluation mode, to its accuracy on validation images of
-            the source.
+            the source: the weights with the best of some twenty accuracies are the result, the
+            latest of equals. By default the last weights are.
+        reporting: How progress is shown.
 
     Raises:
-        InputError: If there is no such device, or nothing to select by.
-        FileError: If the folder holds another training or a damaged checkpoint, or cannot be
-            written to.
+        FileError: If the folder holds another training or a damaged checkpoint.
         FitError: If the training diverges; the last checkpoint is kept.
     """
-    if course.select == "source-validation" and validate is None:
-        raise InputError(
-            "select='source-validation' needs validation images of the source; pass validate."
-        )
-    device = resolve_device(course.device)
-    identity = plain_json(
-        {
-            **identity,
-            "settings": settings.to_dict(),
-            "seed": course.seed,
-            "precision": course.precision,
-            "device": device.type,
-            "select": course.select,
-        }
-    )
+    where = resolve_device(device)
     make_folder(folder)
-    devices = [device] if device.type == "cuda" else []
-    with alone_in(folder), torch.random.fork_rng(devices), _deterministic(device):
-        training = _Training(objective.to(device), settings, folder, course, identity)
-        return training.run(feed, validate)
+    devices = [where] if where.type == "cuda" else []
+    with torch.random.fork_rng(devices), _deterministic(where):
+        training = _Training(objective.to(where), settings, folder, seed, precision, identity)
+        return training.run(feed, checkpoint_every, validate, reporting or Reporting())
 
 
 class _Training:
@@ -173,77 +132,72 @@ class _Training:
         objective: Any,
         settings: Settings,
         folder: Path,
-        course: Course,
-        identity: dict[str, Any],
+        seed: int,
+        precision: str | None,
+        identity: Mapping[str, Any],
     ) -> None:
-        self.objective, self.settings, self.course = objective, settings, course
-        self.folder, self.identity = folder, identity
+        self.objective, self.settings, self.folder = objective, settings, folder
+        self.seed, self.precision = seed, precision
         self.device = next(objective.parameters()).device
+        self.identity = plain_json({**identity, "device": self.device.type})
         self.optimiser = make_optimiser(objective, settings)
         # Small gradients underflow in float16 unless the loss is scaled.
-        half = course.precision == "float16"
-        self.scaler = torch.amp.GradScaler(self.device.type, enabled=half)
-        self.step, self.rows, self.sums, self.since = 0, list[Row](), [0.0, 0.0, 0.0], 0
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=precision == "float16")
+        self.step, self.rows = 0, list[Row]()
+        self.recent = list[list[float]]()  # losses of the steps since the last row
         self.best: list[Any] | None = None  # step and accuracy
         self.best_weights: dict[str, Any] = {}
-        self._saved = self._restore()
+        if (folder / CHECKPOINT).exists():
+            self._restore()
+        self.saved = self.step
 
-    def run(self, feed: Feed, validate: Callable[[Any], float] | None) -> Trained:
+    def run(
+        self,
+        feed: Feed,
+        checkpoint_every: int,
+        validate: Callable[[Any], float] | None,
+        reporting: Reporting,
+    ) -> Trained:
         """Do the steps that are left."""
-        first, last, began, images = self.step, self.settings.iterations, time.monotonic(), 0
-        row_every, validate_every = -(-last // _ROWS), -(-last // _ACCURACIES)
+        first, last, images = self.step, self.settings.iterations, 0
+        began = saved_at = time.monotonic()
+        unread: list[Any] = []
         self.objective.train()
-        reporting = self.course.reporting
-        with showing(
-            "training", last, shown=reporting.shown, line=reporting.line, unit="steps"
-        ) as advance:
+        bar = showing("training", last, shown=reporting.shown, line=reporting.line, unit="steps")
+        with bar as advance:
             advance(first, kept=True)
-            unread: list[Any] = []
-            saved_at = time.monotonic()
-            batches = feed.batches(first, last)
-            for batch in batches if first < last else ():
+            for batch in feed.batches(first, last) if first < last else ():
                 unread.append(self._take_step(batch))
                 self.step = done = self.step + 1
                 images += len(batch.source) + (0 if batch.target is None else len(batch.target))
-                row_due = done % row_every == 0 or done == last
-                accuracy_due = validate is not None and (done % validate_every == 0 or done == last)
-                save_due = done % self.course.checkpoint_every == 0 or done == last
+                row_due, accuracy_due, save_due = (
+                    done == last or done % every == 0
+                    for every in (-(-last // _ROWS), -(-last // _ACCURACIES), checkpoint_every)
+                )
+                accuracy_due &= validate is not None
                 if not (row_due or accuracy_due or save_due or done % _WINDOW == 0):
                     continue
                 advance(len(unread), kept=False)
                 self._read_losses(unread)
-                accuracy = self._accuracy(validate) if accuracy_due else None
-                if row_due or accuracy is not None:
-                    self._add_row(accuracy)
-                overdue = time.monotonic() - saved_at > self.course.checkpoint_seconds
-                if save_due or overdue:
+                if row_due or accuracy_due:
+                    self._add_row(validate if accuracy_due else None)
+                if save_due or time.monotonic() - saved_at > _SECONDS:
                     self._save()
                     saved_at = time.monotonic()
-        if self.step < last:
-            raise InputError(
-                f"the feed must give a batch for each of {last:,} steps; it ended after "
-                f"{self.step:,}."
-            )
         if self.best is not None:
             self.objective.load_state_dict(self.best_weights)
         self.objective.eval()
-        return Trained(
-            steps=last,
-            losses=self.rows[-1],
-            resumed_at=first,
-            images_per_second=images / (time.monotonic() - began),
-            selected_step=last if self.best is None else self.best[0],
-        )
+        speed = images / (time.monotonic() - began)
+        return Trained(last, self.rows, first, speed, last if self.best is None else self.best[0])
 
     def _take_step(self, batch: Any) -> Any:
         """The losses of a step: classification, transfer, total."""
-        torch.manual_seed(_mixed(_mixed(_mixed(_mixed(self.course.seed) + 2)) + self.step))
+        torch.manual_seed(_mixed(_mixed(_mixed(_mixed(self.seed) + 2)) + self.step))
         source, labels, target = (
             None if one is None else one.to(self.device, non_blocking=True) for one in batch
         )
-        precision = self.course.precision
-        dtype = getattr(torch, precision or "bfloat16")
-        with torch.autocast(self.device.type, dtype, enabled=precision is not None):
+        dtype = getattr(torch, self.precision or "bfloat16")
+        with torch.autocast(self.device.type, dtype, enabled=self.precision is not None):
             losses = self.objective(source, labels, target, self.step)
         rate = self.settings.lr_at(self.step)
         for group in self.optimiser.param_groups:
@@ -255,168 +209,105 @@ class _Training:
         return torch.stack([losses.classification, losses.transfer, losses.total]).detach()
 
     def _read_losses(self, unread: list[Any]) -> None:
-        first = self.step - len(unread)
         window = torch.stack(unread).double().tolist()
         unread.clear()
-        for step, losses in enumerate(window, first):
+        for step, losses in enumerate(window, self.step - len(window) + 1):
             if not all(map(math.isfinite, losses)):
                 classification, transfer, total = losses
-                raise self._diverged(
-                    f"in step {step + 1:,} of {self.settings.iterations:,} the loss is "
-                    f"{total:.4g} (classification {classification:.4g}, transfer {transfer:.4g})",
+                self._diverged(
+                    f"the loss is {total:.4g} (classification {classification:.4g}, transfer "
+                    f"{transfer:.4g})",
                     step,
                 )
-            self.sums = [total + loss for total, loss in zip(self.sums, losses, strict=True)]
-        self.since += len(window)
+        self.recent += window
 
-    def _accuracy(self, validate: Any) -> float:
-        self.objective.eval()
-        with torch.no_grad():
-            accuracy = float(validate(self.objective.classifier))
-        self.objective.train()
-        return accuracy
+    def _diverged(self, what: str, step: int) -> None:
+        kept = f"The checkpoint of step {self.saved:,} is kept in {self.folder}. "
+        raise FitError(
+            f"the training diverged: in step {step:,} of {self.settings.iterations:,} {what}, at "
+            f"the learning rate {self.settings.lr_at(step - 1):.3g}. {kept if self.saved else ''}"
+            "Train into another folder with a smaller lr or trade_off."
+        )
 
-    def _add_row(self, accuracy: float | None) -> None:
-        classification, transfer, total = (one / self.since for one in self.sums)
-        rate = self.settings.lr_at(self.step - 1)
-        self.rows.append(Row(self.step, rate, classification, transfer, total, accuracy))
-        self.sums, self.since = [0.0, 0.0, 0.0], 0
-        if accuracy is None or self.course.select == "last":
-            return
-        if self.best is None or accuracy >= self.best[1]:
+    def _add_row(self, validate: Callable[[Any], float] | None) -> None:
+        accuracy = None
+        if validate is not None:
+            self.objective.eval()
+            with torch.no_grad():
+                accuracy = float(validate(self.objective.classifier))
+            self.objective.train()
+        means = [sum(losses) / len(losses) for losses in zip(*self.recent, strict=True)]
+        self.rows.append(Row(self.step, self.settings.lr_at(self.step - 1), *means, accuracy))
+        self.recent = []
+        if accuracy is not None and (self.best is None or accuracy >= self.best[1]):
             self.best = [self.step, accuracy]
-            state = self.objective.state_dict()
-            self.best_weights = {name: one.clone() for name, one in state.items()}
-
-    def _tensors(self) -> dict[str, Any]:
-        """Everything the next step depends on, and the best weights so far, by name."""
-        momentum = {
-            f"{_MOMENTUM}{name}": self.optimiser.state[parameter]["momentum_buffer"]
-            for name, parameter in self.objective.named_parameters()
-            if self.optimiser.state.get(parameter, {}).get("momentum_buffer") is not None
-        }
-        best = {f"{_BEST}{name}": one for name, one in self.best_weights.items()}
-        # Copies: safetensors stores no tensor twice, and layers may share one.
-        tensors = {**self.objective.state_dict(), **momentum, **best}
-        return {name: one.detach().cpu().clone().contiguous() for name, one in tensors.items()}
+            self.best_weights = {n: one.clone() for n, one in self.objective.state_dict().items()}
 
     def _save(self) -> None:
         """Replace the checkpoint, whole or not at all."""
         from safetensors.torch import save
 
-        tensors = self._tensors()
+        momentum = {
+            f"{_MOMENTUM}{i}": state["momentum_buffer"]
+            for i, state in self.optimiser.state_dict()["state"].items()
+            if state.get("momentum_buffer") is not None
+        }
+        best = {f"{_BEST}{name}": one for name, one in self.best_weights.items()}
+        tensors = plain_tensors({**self.objective.state_dict(), **momentum, **best})
         for name, one in tensors.items():
             if one.is_floating_point() and not torch.isfinite(one).all():
-                raise self._diverged(
-                    f"after step {self.step:,} of {self.settings.iterations:,} {name} holds NaN "
-                    "or infinite numbers",
-                    self.step - 1,
-                )
-        state = {
-            "step": self.step,
-            "rows": self.rows,
-            "sums": self.sums,
-            "since": self.since,
-            "best": self.best,
-            "scaler": self.scaler.state_dict(),
-        }
+                self._diverged(f"{name} becomes NaN or infinite", self.step)
         document = {
             "format": _FORMAT,
             "version": _VERSION,
-            "torch": str(torch.__version__),
             "identity": self.identity,
-            "state": state,
-            "digest": _digest(tensors),
+            "step": self.step,
+            "rows": self.rows,
+            "recent": self.recent,
+            "best": self.best,
+            "scaler": self.scaler.state_dict(),
+            "digest": weights_digest(tensors),
         }
-        write_history(self.folder, self.rows)
-        with atomic_write(self.folder / CHECKPOINT_FILE) as temporary:
+        with atomic_write(self.folder / CHECKPOINT) as temporary:
             temporary.write_bytes(save(tensors, {"shiftcal": json.dumps(document)}))
-        self._saved = self.step
+        self.saved = self.step
 
-    def _restore(self) -> int:
-        """Fill in the checkpoint, if there is one; gives its step."""
-        path = self.folder / CHECKPOINT_FILE
-        if not path.exists():
-            return 0
-        document, tensors = read_checkpoint(path)
-        with parsing(path, "a checkpoint", fix=_FIX):
-            differ = differences(document["identity"], self.identity)
-            if differ:
+    def _restore(self) -> None:
+        from safetensors import safe_open
+
+        path = self.folder / CHECKPOINT
+        with (
+            parsing(path, "a checkpoint", fix="Remove it to train from scratch."),
+            safe_open(path, framework="pt") as file,
+        ):
+            document = json.loads((file.metadata() or {})["shiftcal"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            if (document["format"], document["version"]) != (_FORMAT, _VERSION):
+                raise ValueError(f"it is no {_FORMAT} of version {_VERSION}")
+            if document["digest"] != weights_digest(tensors):
+                raise ValueError("its digest does not match")
+            if differ := differences(document["identity"], self.identity):
                 raise FileError(
                     f"{self.folder} holds a checkpoint of another training: {differ}. "
                     "Train into another folder, or remove this one to start from scratch."
                 )
-            state = document["state"]
-            self.step, self.since = int(state["step"]), int(state["since"])
-            self.sums = [float(one) for one in state["sums"]]
-            self.rows = [Row(*row) for row in state["rows"]]
-            self.best = state["best"]
-            self.scaler.load_state_dict(state["scaler"])
-            self.best_weights = _named(tensors, _BEST)
-            self.objective.load_state_dict(_named(tensors, ""))
-            parameters = dict(self.objective.named_parameters())
-            for name, one in _named(tensors, _MOMENTUM).items():
-                buffer = one.to(self.device)
-                self.optimiser.state[parameters[name]]["momentum_buffer"] = buffer
-        if document.get("torch") != str(torch.__version__):
-            warnings.warn(
-                f"the training in {self.folder} began with torch {document.get('torch')} and "
-                f"resumes with {torch.__version__}: its weights may differ from those of an "
-                "undisturbed run.",
-                FitWarning,
-                stacklevel=4,
-            )
-        return self.step
-
-    def _diverged(self, what: str, step: int) -> FitError:
-        kept = (
-            f"The checkpoint of step {self._saved:,} is kept in {self.folder}."
-            if self._saved
-            else "There was no checkpoint yet."
-        )
-        return FitError(
-            f"the training diverged: {what}, at the learning rate "
-            f"{self.settings.lr_at(step):.3g}. {kept} Train into another folder with a smaller lr "
-            "or trade_off."
-        )
+            self.step, self.recent = int(document["step"]), document["recent"]
+            self.rows = [Row(*row) for row in document["rows"]]
+            self.best = document["best"]
+            self.scaler.load_state_dict(document["scaler"])
+            parts: dict[str, dict[str, Any]] = {_MOMENTUM: {}, _BEST: {}, "": {}}
+            for name, one in tensors.items():
+                prefix = next(prefix for prefix in parts if name.startswith(prefix))
+                parts[prefix][name.removeprefix(prefix)] = one
+            self.best_weights = parts[_BEST]
+            self.objective.load_state_dict(parts[""])
+            momentum = {int(i): {"momentum_buffer": one} for i, one in parts[_MOMENTUM].items()}
+            self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": momentum})
 
 
-def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a checkpoint says of itself, and its tensors by name.
-
-    Raises:
-        FileError: If it is missing, damaged or of another version.
-    """
-    from safetensors import safe_open
-
-    with parsing(path, "a checkpoint", fix=_FIX), safe_open(path, framework="pt") as file:
-        document = json.loads((file.metadata() or {})["shiftcal"])
-        if (document["format"], document["version"]) != (_FORMAT, _VERSION):
-            raise ValueError(f"it is no {_FORMAT} of version {_VERSION}")
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if document["digest"] != _digest(tensors):
-            raise ValueError("its digest does not match")
-        return document, tensors
-
-
-def _named(tensors: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """The tensors with a prefix, without it; with none, those that have none."""
-    if not prefix:
-        return {n: one for n, one in tensors.items() if not n.startswith((_MOMENTUM, _BEST))}
-    return {n.removeprefix(prefix): one for n, one in tensors.items() if n.startswith(prefix)}
-
-
-def _digest(tensors: Mapping[str, Any]) -> str:
-    return digest(
-        part
-        for name, one in sorted(tensors.items())
-        for part in (f"{name} {one.dtype} {tuple(one.shape)}", one.numpy().tobytes())
-    )
-
-
-def weights_digest(module: Any) -> str:
-    """A digest of the weights and the layers of a module."""
-    return _digest({name: one.detach().cpu() for name, one in module.state_dict().items()})
+def plain_tensors(tensors: Mapping[str, Any]) -> dict[str, Any]:
+    """Copies on the CPU: safetensors stores no tensor twice, and layers may share one."""
+    return {name: one.detach().cpu().clone().contiguous() for name, one in tensors.items()}
 
 
 def write_history(folder: Path, rows: list[Row]) -> None:
@@ -424,7 +315,7 @@ def write_history(folder: Path, rows: list[Row]) -> None:
     lines = [",".join(Row._fields)]
     for step, *numbers in rows:
         lines.append(",".join([str(step), *("" if x is None else f"{x:.9g}" for x in numbers)]))
-    with atomic_write(folder / HISTORY_FILE, durable=False) as temporary:
+    with atomic_write(folder / HISTORY) as temporary:
         temporary.write_text("\n".join([*lines, ""]), "utf-8")
 
 
@@ -434,7 +325,7 @@ def read_history(folder: Path) -> list[Row]:
     Raises:
         FileError: If the file is missing or damaged.
     """
-    path = folder / HISTORY_FILE
+    path = folder / HISTORY
     with parsing(path, "a training's history"), path.open(encoding="utf-8", newline="") as file:
         return [
             Row(int(step), *map(float, losses), float(accuracy) if accuracy else None)  # type: ignore[call-arg]
@@ -499,14 +390,11 @@ def _deterministic(device: Any) -> Iterator[None]:
         yield
         return
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    before = torch.backends.cudnn.benchmark
-    torch.backends.cudnn.benchmark = False
     torch.use_deterministic_algorithms(True, warn_only=True)
     try:
         yield
     finally:
         torch.use_deterministic_algorithms(False)
-        torch.backends.cudnn.benchmark = before
 
 
 def _mixed(number: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, wraps
 from typing import Any
 
-from shiftcal.errors import InputError, require
+from shiftcal.errors import require
 
 # PyTorch: the other modules import it from here, so that a missing one is reported in one place.
 torch: Any = require("torch", extra="torch", needed_by="domain adaptation")
@@ -90,15 +90,9 @@ def _pair_weights(b: int, *, linear: bool, peak: float, dtype: Any, device: Any)
 
 
 def _discrepancy(kernel: Any, *, linear: bool, peak: float) -> Any:
-    b = len(kernel) // 2
-    if b < 2:
-        raise InputError(
-            "a discrepancy compares rows of one domain with one another, so a batch must have at "
-            f"least 2; got {b}. Use a larger batch_size."
-        )
     dtype, device = kernel.dtype, kernel.device
-    weights = _pair_weights(b, linear=linear, peak=peak, dtype=dtype, device=device)
-    return (kernel * weights).sum()
+    b = len(kernel) // 2
+    return (kernel * _pair_weights(b, linear=linear, peak=peak, dtype=dtype, device=device)).sum()
 
 
 @_in_float32
@@ -117,15 +111,7 @@ def mk_mmd(
         target: ``(b, d)``.
         linear: The first estimate; else the second.
         alphas: Variances of the kernels, in mean squared distances.
-
-    Raises:
-        InputError: If the shapes differ, or there is one row.
     """
-    if source.shape != target.shape:
-        raise InputError(
-            "source and target batches must have the same shape to be compared; got "
-            f"{tuple(source.shape)} and {tuple(target.shape)}. Drop the extra rows."
-        )
     kernel = multi_gaussian(torch.cat((source, target)), alphas)
     return _discrepancy(kernel, linear=linear, peak=len(alphas))
 
@@ -142,15 +128,7 @@ def jmmd(features: Any, outputs: Any, *, linear: bool = False, sigma: float = 0.
         outputs: Softmax outputs of the same rows, ``(2b, k)``.
         linear: The linear estimate, else the quadratic one.
         sigma: Width of the predictions' kernel.
-
-    Raises:
-        InputError: If there are not as many rows of both domains, or only one of each.
     """
-    if len(features) % 2 or len(outputs) != len(features):
-        raise InputError(
-            "every layer must have the rows of the source and then as many of the target; got "
-            f"{len(features)} and {len(outputs)} rows. Drop the extra rows."
-        )
     kernel = multi_gaussian(features) * gaussian(squared_distances(outputs), sigma**2)
     return _discrepancy(kernel, linear=linear, peak=len(ALPHAS))
 
@@ -225,18 +203,16 @@ def entropy_weights(probabilities: Any) -> Any:
         return weights / weights.mean()
 
 
-def domain_loss(logits_source: Any, logits_target: Any, weights: Any = None) -> Any:
+def domain_loss(logits: Any, weights: Any = None) -> Any:
     """Binary cross-entropy of a discriminator that should give 1 for the source, 0 for the target.
 
     Args:
-        logits_source: Before the sigmoid, ``(b, 1)`` or ``(b,)``.
-        logits_target: The same for the target.
-        weights: ``(2b,)``, those of the source first, with mean 1; ``None`` is 1 for each.
+        logits: Before the sigmoid, ``(2b, 1)`` or ``(2b,)``, those of the source first.
+        weights: ``(2b,)``, with mean 1; ``None`` is 1 for each.
     """
-    wanted = torch.cat((torch.ones_like(logits_source), torch.zeros_like(logits_target))).flatten()
-    logits = torch.cat((logits_source, logits_target)).flatten()
-    weights = None if weights is None else weights.flatten()
-    return functional.binary_cross_entropy_with_logits(logits, wanted, weights)
+    wanted = torch.ones_like(logits).flatten()
+    wanted[len(wanted) // 2 :] = 0
+    return functional.binary_cross_entropy_with_logits(logits.flatten(), wanted, weights)
 
 
 class _Reverse(torch.autograd.Function):
@@ -255,11 +231,9 @@ def reverse(x: Any, coefficient: float) -> Any:
     return _Reverse.apply(x, coefficient)
 
 
-def warm_start(
-    step: int, *, hi: float = 1.0, lo: float = 0.0, alpha: float = 1.0, max_iters: int = 1000
-) -> float:
-    """A coefficient that grows with the iterations, ``lo`` at 0 and ``hi`` in the end.
+def warm_start(step: int, limit: float, warm_up: int) -> float:
+    """A coefficient that grows with the steps from 0 to a limit: ``limit tanh(step / 2 warm_up)``.
 
-    ``lo + (hi - lo) tanh(alpha step / (2 max_iters))``.
+    The reference writes it ``limit (2 / (1 + exp(-step / warm_up)) - 1)``.
     """
-    return lo + (hi - lo) * math.tanh(0.5 * alpha * step / max_iters)
+    return limit * math.tanh(0.5 * step / warm_up)

@@ -1,12 +1,22 @@
-"""The network that is trained: backbone, bottleneck and head, and the loss on top of them."""
+"""The network that is trained: a backbone, a bottleneck and a head, and the loss on top of them."""
 
 from __future__ import annotations
 
+import copy
 import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from shiftcal.adaptation.losses import functional, nn, torch
-from shiftcal.adaptation.trainer import Pass, Trainer
+from shiftcal.adaptation.trainers import Pass, Trainer
+from shiftcal.errors import InputError, MissingExtra, ShiftcalError, UnknownName, require_package
+from shiftcal.models import TorchModel, as_model
+from shiftcal.models.model import digest
+from shiftcal.models.preprocessing import Preprocessing
+from shiftcal.models.resolve import Spec, must_be_named, stored_spec
+from shiftcal.registry import suggest
 
 
 def linear_bottleneck(
@@ -72,16 +82,9 @@ def norm_preserving_bottleneck(n_in: int, width: int, *, dropout: float) -> Any:
     """
     bottleneck = linear_bottleneck(n_in, width, apart=True)
     bottleneck.append(NormPreservingDropout(dropout))
-    draw_layers(bottleneck, deviation=0.01, bias_deviation=0.01)
+    draw_layers(bottleneck, 0.01, bias_deviation=0.01)
     nn.init.normal_(bottleneck[1].weight, 1.0, 0.01)
     return bottleneck
-
-
-def two_layer_head(n_in: int, width: int, n_classes: int, *, dropout: float) -> Any:
-    """Two linear layers with ReLU and dropout between them."""
-    return nn.Sequential(
-        nn.Linear(n_in, width), nn.ReLU(), nn.Dropout(dropout), nn.Linear(width, n_classes)
-    )
 
 
 def discriminator(n_in: int, hidden: int) -> Any:
@@ -92,12 +95,12 @@ def discriminator(n_in: int, hidden: int) -> Any:
 
 
 def draw_layers(
-    module: Any, *, deviation: float, bias: float = 0.0, bias_deviation: float = 0.0
-) -> None:
-    """Draw the initial weights of all linear layers of a new module from normal distributions.
+    module: Any, deviation: float, *, bias: float = 0.0, bias_deviation: float = 0.0
+) -> Any:
+    """A new module whose linear layers have initial weights from normal distributions.
 
     Args:
-        module: The module.
+        module: The module, which is changed and returned.
         deviation: Standard deviation of the weights, around 0.
         bias: Mean of the biases.
         bias_deviation: Their standard deviation.
@@ -106,6 +109,7 @@ def draw_layers(
         if isinstance(layer, nn.Linear):
             nn.init.normal_(layer.weight, 0.0, deviation)
             nn.init.normal_(layer.bias, bias, bias_deviation)
+    return module
 
 
 class Classifier(nn.Module):
@@ -199,3 +203,280 @@ def make_objective(
     """A new network with its loss; weights are drawn from torch's generator."""
     classifier = Classifier(backbone, n_features, n_classes, trainer=trainer, width=width)
     return Objective(classifier, trainer, trainer.extra(classifier.width, n_classes))
+
+
+def weights_digest(tensors: Mapping[str, Any]) -> str:
+    """A digest of named tensors, such as the state of a module."""
+    return digest(
+        part
+        for name, one in sorted(tensors.items())
+        for part in (
+            f"{name} {one.dtype} {tuple(one.shape)}",
+            one.detach().cpu().numpy().tobytes(),
+        )
+    )
+
+
+# --------------------------------------------------------------------------------------
+# Backbones: by name, as the text of a model, or as a module.
+# --------------------------------------------------------------------------------------
+
+# What the reference library evaluates with: the whole image brought to 256 x 256, whatever its
+# proportion, by Pillow's default, bicubic; of that the centre of 224 x 224.
+REFERENCE = Preprocessing(
+    resize=(256, 256),
+    crop=224,
+    interpolation="bicubic",
+    mean=(0.485, 0.456, 0.406),
+    std=(0.229, 0.224, 0.225),
+)
+# Digits are taken whole: MNIST is 28 pixels high and wide, USPS 16.
+_DIGITS = Preprocessing(resize=(28, 28), interpolation="bicubic", mean=(0.5,) * 3, std=(0.5,) * 3)
+# Where nothing says how large images are: those of CIFAR and of ImageNet.
+_USUAL_SIDES = (32, 224)
+# Names whose published weights are downloaded, and all names.
+_DOWNLOADED = ("resnet50", "resnet101")
+NAMES = (*_DOWNLOADED, "efficientnet-lite0", "digits-cnn")
+
+
+@dataclass(frozen=True, eq=False)
+class Backbone:
+    """A network from images to features, to be trained further.
+
+    Attributes:
+        module: Takes ``(b, channels, side, side)`` and gives ``(b, n_features)``; a PyTorch module
+            in training mode that belongs to nobody else.
+        n_features: How many features.
+        preprocessing: What images go through when the network is evaluated.
+        spec: The text that makes it again; ``None`` if it was made of an object.
+    """
+
+    module: Any
+    n_features: int
+    preprocessing: Preprocessing
+    spec: str | None = None
+
+    @property
+    def side(self) -> int | None:
+        """Height and width of the images it takes; ``None`` if they are taken as they come."""
+        return _side(self.preprocessing)
+
+
+def make_backbone(
+    spec: Any, *, pretrained: bool = True, preprocessing: Preprocessing | None = None
+) -> Backbone:
+    """A network from images to features, to be trained further.
+
+    Args:
+        spec: ``"resnet50"`` or ``"resnet101"``, of torchvision or timm; ``"efficientnet-lite0"``;
+            ``"digits-cnn"``. Or the text of a classifier, as for :func:`as_model`: features are
+            what its layer ``features_from`` gives, averaged over positions, or else what goes into
+            its last linear layer. Or a PyTorch module, whose output is the features; a copy of it
+            is trained.
+        pretrained: Whether weights of a bare name are downloaded. A text says its own.
+        preprocessing: What images go through when the network is evaluated. By default what the
+            model says, and for bare names and modules that say nothing what the reference library
+            does: 256 x 256, its centre of 224 x 224, and ImageNet's mean and deviation.
+
+    Raises:
+        UnknownName: If nothing has that name.
+        MissingExtra: If a package is not installed.
+        InputError: If gradients cannot go through the model, or it gives no features.
+    """
+    layer: str | None = None
+    if isinstance(spec, str) and spec in NAMES:
+        network, own, headless, text = *_named(spec, pretrained), spec != "digits-cnn", spec
+    elif isinstance(spec, str) and re.fullmatch(r"[\w-]+", spec):
+        raise UnknownName(
+            f"no backbone is called {spec!r}. {suggest(spec, NAMES)} Others are named as models "
+            "are, such as timm:resnet50 or torch:package.module:factory."
+        )
+    elif isinstance(spec, nn.Module):
+        network, headless, text = copy.deepcopy(spec), False, None
+        carried = getattr(spec, "preprocessing", None)
+        own = carried if isinstance(carried, Preprocessing) else REFERENCE
+    else:
+        model = as_model(spec)
+        if not isinstance(model, TorchModel):
+            raise InputError(
+                "a backbone must be a PyTorch module, through which gradients go; got "
+                f"{type(model).__name__}. Such a model gives frozen features, on which heads can "
+                "be trained: frozen=True, on the command line --frozen."
+            )
+        # A copy, since what a text names in a module of the user's is the user's.
+        network, own, text = copy.deepcopy(model.module), model.preprocessing, model.spec
+        layer, headless = model.features_from, model.features_from is None
+    own = preprocessing or own
+    if (own.layout, own.dtype) != ("nchw", "float32"):
+        raise InputError(
+            "a backbone must take images as float32 with channels first; got "
+            f"{own.dtype} in layout {own.layout}. Leave out dtype and layout."
+        )
+    if headless:
+        _remove_head(network, own)
+    module = Features(network, layer)
+    n_features = int(_tried(module, own).shape[1])
+    return Backbone(module.train(), n_features, own, text)
+
+
+def stored_backbone(text: object, *, pretrained: bool, where: object, name_it: str) -> str | Spec:
+    """What a file says of a backbone, for :func:`make_backbone`; see :func:`stored_spec`.
+
+    Raises:
+        InputError: If the user must name it.
+    """
+    if text not in NAMES:
+        return stored_spec(text, where=where, name_it=name_it)
+    if pretrained and text in _DOWNLOADED:
+        raise must_be_named(str(text), where=where, name_it=name_it)
+    return str(text)
+
+
+def _named(name: str, pretrained: bool) -> tuple[Any, Preprocessing]:
+    """A classifier by its name, or the features of digits, with its preprocessing."""
+    if name == "digits-cnn":
+        return digits_cnn(), _DIGITS
+    if name == "efficientnet-lite0":
+        from shiftcal.models.architectures import efficientnet_lite, preprocessing
+
+        own = preprocessing(224)
+        return efficientnet_lite(0), replace(REFERENCE, mean=own.mean, std=own.std)
+    # The weights are those of torchvision's first version, which the reference library starts
+    # from, and not the newer ones that torchvision takes by default; timm has the same.
+    for package, make, weights in (
+        ("torchvision.models", "get_model", f"torchvision:{name}?weights=IMAGENET1K_V1"),
+        ("timm", "create_model", f"timm:{name}.tv_in1k"),
+    ):
+        try:
+            if pretrained:
+                return as_model(weights).module, REFERENCE  # type: ignore[attr-defined]
+            found = require_package(package, package=package.partition(".")[0], needed_by=name)
+            return getattr(found, make)(name), REFERENCE
+        except (MissingExtra, ModuleNotFoundError) as error:  # timm is nothing without torchvision
+            missing = error
+    raise MissingExtra(
+        f"{name} needs torchvision or timm, and neither can be imported. Run: pip install "
+        "torchvision"
+    ) from missing
+
+
+def digits_cnn() -> Any:
+    """Three convolutions, for colour images of 28 to 32 pixels; 64,000 parameters, 512 features.
+
+    Each is followed by batch normalisation, ReLU and the largest of every 2 x 2. A stride in the
+    place of the pooling is three times as fast, and source-only loses a third of its accuracy on
+    digits in colour. The last maps are pooled to 2 x 2, so that where a stroke is still counts.
+    Weights are drawn from torch's generator.
+    """
+    layers: list[Any] = []
+    for n_in, n_out, width in ((3, 16, 5), (16, 48, 3), (48, 128, 3)):
+        convolution = nn.Conv2d(n_in, n_out, width, padding=width // 2, bias=False)
+        layers += [convolution, nn.BatchNorm2d(n_out), nn.ReLU(), nn.MaxPool2d(2)]
+    return nn.Sequential(*layers[:-1], nn.AdaptiveMaxPool2d(2), nn.Flatten())
+
+
+class Features(nn.Module):
+    """What a network gives as one row an image; maps ``(b, c, h, w)`` are averaged over positions.
+
+    Args:
+        network: The network.
+        layer: Whose output is wanted, the last one if it runs more than once; ``None`` is that of
+            the network itself.
+    """
+
+    def __init__(self, network: Any, layer: str | None = None) -> None:
+        super().__init__()
+        self.network = network
+        self.layer = layer
+
+    def forward(self, x: Any) -> Any:
+        """Features ``(b, n_features)``; gradients flow through them."""
+        if self.layer is None:
+            output = self.network(x)
+            return _as_row(getattr(output, "logits", output), "the network")
+        seen: list[Any] = []
+        # For this call alone, so that no hook is stored with the network.
+        handle = self.network.get_submodule(self.layer).register_forward_hook(
+            lambda _layer, _inputs, output: seen.append(_as_row(output, self.layer).clone())
+        )
+        try:
+            self.network(x)
+        finally:
+            handle.remove()
+        if not seen:
+            raise InputError(f"features_from must name a layer that runs; {self.layer!r} did not.")
+        return seen[-1]
+
+
+def _as_row(output: Any, name: str | None) -> Any:
+    shape = tuple(getattr(output, "shape", ()))
+    if len(shape) == 4:
+        return output.mean(dim=(2, 3))
+    if len(shape) == 2:
+        return output
+    raise InputError(
+        "features must be a tensor of shape (n, d), or (n, c, h, w) to be averaged over "
+        f"positions; {name} gives {type(output).__name__} of shape {shape}. Name another layer, "
+        "or wrap the module in one that picks them out."
+    )
+
+
+def _side(preprocessing: Preprocessing) -> int | None:
+    """Height and width of images after preprocessing, if these are the same for all."""
+    if preprocessing.crop is not None:
+        return preprocessing.crop
+    sides = preprocessing.resize
+    return sides[0] if isinstance(sides, tuple) and sides[0] == sides[1] else None
+
+
+def _tried(module: Any, preprocessing: Preprocessing) -> Any:
+    """What a module gives for a black image in evaluation mode, in which it is left."""
+    own = _side(preprocessing)
+    sides = _USUAL_SIDES if own is None else (own,)
+    device = next(iter(module.parameters()), torch.zeros(())).device
+    for side in sides:
+        image = torch.zeros((1, preprocessing.channels, side, side), device=device)
+        try:
+            with torch.no_grad():
+                return module.eval()(image)
+        except ShiftcalError:
+            raise
+        except Exception as error:  # a module raises what it likes
+            reason = error
+    sizes = " and of ".join(f"{side} x {side}" for side in sides)
+    raise InputError(
+        f"the backbone failed on an image of {sizes} pixels: {type(reason).__name__}: "
+        f"{str(reason).strip().partition(chr(10))[0]}. Name the size that it takes in its "
+        "preprocessing: resize and crop."
+    ) from reason
+
+
+def _remove_head(network: Any, preprocessing: Preprocessing) -> None:
+    """Replace the linear layer that gives a classifier's logits, found by running it."""
+    outputs: dict[str, Any] = {}
+    handles = [
+        layer.register_forward_hook(lambda _l, _i, out, path=path: outputs.update({path: out}))
+        for path, layer in network.named_modules()
+        if path and isinstance(layer, nn.Linear)
+    ]
+    try:
+        result = _tried(network, preprocessing)
+    finally:
+        for handle in handles:
+            handle.remove()
+    logits = getattr(result, "logits", result)
+    # The same place in memory is the same tensor.
+    heads = [
+        path
+        for path, out in outputs.items()
+        if isinstance(logits, torch.Tensor)
+        and (out.shape, out.data_ptr()) == (logits.shape, logits.data_ptr())
+    ]
+    if not heads:
+        raise InputError(
+            "a classifier must end in a linear layer to be used without it as a backbone; this "
+            "one does not. Name the layer that gives the features: features_from=LAYER, or pass a "
+            "module that gives them."
+        )
+    parent, _, name = heads[-1].rpartition(".")
+    setattr(network.get_submodule(parent), name, nn.Identity())

@@ -1,4 +1,4 @@
-"""One task from images to what calibration needs: features, training, outputs."""
+"""One task from images to what calibration needs: split, train, score, store."""
 
 from __future__ import annotations
 
@@ -8,51 +8,52 @@ import os
 import re
 import shutil
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.adaptation.augment import Pipeline, training_transform
-from shiftcal.adaptation.backbones import Backbone, make_backbone, stored_backbone
 from shiftcal.adaptation.features import (
     FeatureModel,
     Frozen,
     HeadedModel,
     as_feature_model,
+    content_digest,
     frozen_features,
     headed_fingerprint,
     run_heads,
 )
-from shiftcal.adaptation.feeds import ArrayFeed, Feed, image_feed
-from shiftcal.adaptation.inputs import Choice, Task, TaskSplit, choose, content_digest
+from shiftcal.adaptation.feeds import ArrayFeed, Feed, ImageFeed, Transform, training_transform
 from shiftcal.adaptation.loop import (
-    CHECKPOINT_FILE,
-    HISTORY_FILE,
-    Course,
+    PRECISIONS,
     Row,
     differences,
     plain_json,
-    read_checkpoint,
+    plain_tensors,
     read_history,
     resolve_device,
     seeded,
     train,
-    weights_digest,
+    write_history,
 )
 from shiftcal.adaptation.losses import torch
-from shiftcal.adaptation.network import Classifier, make_objective
-from shiftcal.adaptation.trainer import Settings, Trainer
-from shiftcal.checks import check_count
+from shiftcal.adaptation.network import (
+    Backbone,
+    Classifier,
+    make_backbone,
+    make_objective,
+    stored_backbone,
+    weights_digest,
+)
+from shiftcal.adaptation.trainers import Choice, Settings, Trainer, choose
+from shiftcal.checks import check_choice, check_count
 from shiftcal.corruptions import Corruption, as_corruption
-from shiftcal.datasets import ImageSet, as_image_set
-from shiftcal.errors import FileError, FitError, InputError, InputWarning, MissingData, UnknownName
+from shiftcal.datasets import ImageSet, as_image_set, source_split, target_split
+from shiftcal.errors import FileError, InputError, InputWarning, MissingData
 from shiftcal.files import (
     NpzStream,
     atomic_write,
@@ -60,7 +61,8 @@ from shiftcal.files import (
     npz_array,
     open_npz,
     parsing,
-    read_json,
+    read_document,
+    write_document,
 )
 from shiftcal.models import Model, Preprocessing, TorchModel, load_weights
 from shiftcal.registry import TRAINERS
@@ -73,21 +75,101 @@ from shiftcal.scoring.work import digest_of_labels, names_of
 from shiftcal.surrogates import SurrogateBank, SurrogateSet
 from shiftcal.surrogates.bank import set_name
 from shiftcal.surrogates.build import Options, build_bank, conditions_of
-from shiftcal.surrogates.folder import save_bank
 from shiftcal.types import Floats, Labels
 
-FILE, FORMAT, VERSION = "adapt.json", "shiftcal-adapted", 1
+FILE, FORMAT, VERSION = "adapt.json", "shiftcal-adapted", 2
 BANK, SOURCE_TRAIN, TARGET = "bank", "source-train.npz", "target.npz"
 WEIGHTS, SPLIT = "classifier.safetensors", "split.npz"
 # Of a run that is not finished: the checkpoint, and features unless they have a folder.
 TRAINING, FEATURES = "training", "features"
-# In the former, after a training diverged: what adapt.json would hold, and why it is not there.
-_DIVERGED = "diverged.json"
-_LABELS = "target_labels"
-_NO_BACKBONE = (
-    "backbone must name what gives the features: a name such as 'resnet50', the text of a model or "
-    "a torch module; got nothing."
-)
+
+
+@dataclass(frozen=True, eq=False)
+class TaskSplit:
+    """The paper's four parts, as sorted indices.
+
+    Attributes:
+        train: Of the source: labelled, trained on.
+        calibration: The rest of the source: labelled, calibrated on.
+        seen: Of the target: trained on, without labels.
+        held_out: The rest of the target, which training never sees: tested on.
+    """
+
+    train: NDArray[np.intp]
+    calibration: NDArray[np.intp]
+    seen: NDArray[np.intp]
+    held_out: NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Source and target images of the same classes in the same order.
+
+    Attributes:
+        source: Images with labels.
+        target: Images; labels, if there are any, only judge the result.
+
+    Raises:
+        InputError: If the source has no labels, or the two differ in their classes.
+    """
+
+    source: ImageSet
+    target: ImageSet
+
+    def __post_init__(self) -> None:
+        if self.source.labels is None:
+            raise InputError(
+                f"{self.source.name} has no labels, and the source needs them. Put the images into "
+                "one folder per class, or pass an image set with labels."
+            )
+        ours, theirs = self.source.classes, self.target.classes
+        if ours is not None and theirs is not None and ours != theirs:
+            differ = [pair for pair in zip(ours, theirs, strict=False) if pair[0] != pair[1]]
+            what = "{!r} there is {!r} here".format(*differ[0]) if differ else ""
+            raise InputError(
+                f"{self.target.name} must have the classes of {self.source.name} in the same "
+                f"order; {what or f'it has {len(theirs)} of {len(ours)}'}. Use the same names."
+            )
+        if self.n_classes < 2:
+            raise InputError(f"{self.source.name} must have two classes or more; it has one.")
+        for images in (self.source, self.target):
+            if images.labels is not None and images.labels.max() >= self.n_classes:
+                raise InputError(
+                    f"labels of {images.name} must be from 0 to {self.n_classes - 1}, the classes "
+                    f"of the task; got {images.labels.max()}."
+                )
+
+    @property
+    def classes(self) -> tuple[str, ...] | None:
+        """Their names, if one of the two sets has them."""
+        return self.source.classes or self.target.classes
+
+    @property
+    def n_classes(self) -> int:
+        """How many there are; without names, one more than the largest label of the source."""
+        if self.classes is not None:
+            return len(self.classes)
+        assert self.source.labels is not None
+        return int(self.source.labels.max()) + 1
+
+    def split(self, seed: int = 0) -> TaskSplit:
+        """Four fifths of the source to train on, class by class; one half of the target.
+
+        Args:
+            seed: Decides which.
+
+        Raises:
+            InputError: If there are too few images.
+        """
+        for images, least in ((self.source, 3), (self.target, 2)):
+            if len(images) < least:
+                raise InputError(
+                    f"{images.name} must have at least {least} images, to be split into parts; it "
+                    f"has {len(images)}."
+                )
+        train, calibration = source_split(self.source.labels, train=0.8, seed=seed)
+        seen, held_out = target_split(len(self.target), first=0.5, seed=seed)
+        return TaskSplit(train, calibration, seen, held_out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +193,17 @@ class Adapted:
         Raises:
             FileError: If it is not finished, or there is none.
         """
-        return cls(Path(folder), read_about(Path(folder)))
+        where, fix = Path(folder), "Remove the folder, and run again."
+        try:
+            return cls(
+                where, read_document(where / FILE, "a run", format=FORMAT, version=VERSION, fix=fix)
+            )
+        except MissingData as error:
+            if any((where / name).exists() for name in (TRAINING, FEATURES)):
+                what = "a run that is not finished. The same call, or command, resumes it."
+            else:
+                what = f"no run: there is no {FILE} in it."
+            raise FileError(f"{where} holds {what}") from error
 
     def __repr__(self) -> str:
         target = self.accuracy
@@ -147,35 +239,19 @@ class Adapted:
     @property
     def trainer(self) -> Trainer:
         """What it was trained with."""
-        with self._reading("trainer and options"):
-            kind = TRAINERS.saved(self.document["trainer"])
-            trainer: Trainer = kind(**self.document["options"])
-            return trainer
+        trainer: Trainer = TRAINERS.saved(self.document["trainer"])(**self.document["options"])
+        return trainer
 
     @property
     def settings(self) -> Settings:
         """How it was trained."""
-        with self._reading("settings"):
-            return Settings(**self.document["settings"])
+        return Settings(**self.document["settings"])
 
     @property
     def accuracy(self) -> float | None:
         """On the held-out target, if its labels are known."""
-        with self._reading("accuracy"):
-            accuracy: float | None = self.document["accuracy"]["target"]
-            return accuracy
-
-    @contextmanager
-    def _reading(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except UnknownName:
-            raise
-        except (KeyError, TypeError, InputError) as error:
-            raise FileError(
-                f"{self.folder / FILE} is damaged, or of another version of shiftcal, in its "
-                f"{what}: {error}. Remove the folder, and run again."
-            ) from error
+        accuracy: float | None = self.document["accuracy"]["target"]
+        return accuracy
 
     def classifier(self, backbone: object = None) -> Classifier:
         """The trained network, from images to logits; from features, if they were frozen.
@@ -188,7 +264,21 @@ class Adapted:
             InputError: If the backbone cannot be rebuilt without it.
             FileError: If the weights are damaged, or of another network.
         """
-        network = _new_classifier(self, backbone)
+        about, module = self.document["backbone"], None
+        with torch.random.fork_rng(devices=[]):
+            if not self.document["frozen"]:
+                module = make_backbone(
+                    self._backbone(backbone),
+                    pretrained=False,
+                    preprocessing=Preprocessing.from_dict(about["preprocessing"]),
+                ).module
+            network = Classifier(
+                module,
+                about["n_features"],
+                self.document["n_classes"],
+                trainer=self.trainer,
+                width=self.settings.bottleneck,
+            )
         load_weights(network, self.folder / WEIGHTS, what=f"the network of {self.folder}")
         return network.eval()
 
@@ -209,7 +299,7 @@ class Adapted:
         if not self.document["frozen"]:
             preprocessing = Preprocessing.from_dict(about["preprocessing"])
             return _network_model(self.classifier(backbone), preprocessing, classes)
-        features = as_feature_model(_stored_backbone(self, backbone))
+        features = as_feature_model(self._backbone(backbone))
         if features.fingerprint != about["fingerprint"]:
             raise InputError(
                 f"{self.folder} was made with another backbone (fingerprint "
@@ -218,34 +308,14 @@ class Adapted:
             )
         return HeadedModel(features, self.classifier(), classes=classes)
 
-
-def _stored_backbone(run: Adapted, backbone: object) -> object:
-    if backbone is not None:
-        return backbone
-    return stored_backbone(
-        run.document["backbone"]["spec"],
-        pretrained=bool(run.document["frozen"]),
-        where=run.folder,
-        name_it="adapted.model({})",
-    )
-
-
-def _new_classifier(run: Adapted, backbone: object) -> Classifier:
-    """A network with the layers of a run; the weights are still to be loaded."""
-    about, module = run.document["backbone"], None
-    with torch.random.fork_rng(devices=[]):
-        if not run.document["frozen"]:
-            module = make_backbone(
-                _stored_backbone(run, backbone),
-                pretrained=False,
-                preprocessing=Preprocessing.from_dict(about["preprocessing"]),
-            ).module
-        return Classifier(
-            module,
-            about["n_features"],
-            run.document["n_classes"],
-            trainer=run.trainer,
-            width=run.settings.bottleneck,
+    def _backbone(self, backbone: object) -> object:
+        if backbone is not None:
+            return backbone
+        return stored_backbone(
+            self.document["backbone"]["spec"],
+            pretrained=bool(self.document["frozen"]),
+            where=self.folder,
+            name_it="adapted.model({})",
         )
 
 
@@ -291,7 +361,7 @@ def adapt(
         source: Images with labels: a set, or what :func:`shiftcal.datasets.as_image_set` takes.
         target: Images of the same classes; labels, if there are any, judge the result.
         folder: Folder of the run; created if missing.
-        trainer: One of :func:`shiftcal.adaptation.names`.
+        trainer: One of :func:`shiftcal.adaptation.names`, or ``package.module:Class``.
         backbone: What :func:`make_backbone` takes: ``"resnet50"``, the text of a model, a torch
             module. A frozen one may be any model that gives features.
         frozen: Whether the backbone stays as it is: features are computed once, and heads trained
@@ -323,11 +393,11 @@ def adapt(
         FileError: If the folder holds something else, or another run.
         FitError: If the training diverges; the message names the remedy.
     """
-    where = Path(folder)
+    where, given = Path(folder), features if isinstance(features, tuple) else None
     _check_free(where)
-    frozen = frozen or isinstance(features, tuple)
-    if features is not None and not isinstance(features, tuple):
-        _check_features_folder(Path(features), where, frozen=frozen)
+    frozen = frozen or given is not None
+    if features is not None and not frozen:
+        raise InputError("features are those of a frozen backbone: pass frozen=True, or leave out.")
     chosen = choose(
         trainer,
         recipe=recipe,
@@ -341,170 +411,105 @@ def adapt(
     if not levels:
         raise InputError("severities must name at least one, such as 1, 2, 3, 4, 5.")
     check_count(workers, name="workers", least=0)
-    if backbone is None and not isinstance(features, tuple):
-        raise InputError(_NO_BACKBONE)
-    course = Course(
-        seed=seed,
-        device=device,
-        precision=precision,
-        checkpoint_every=checkpoint_every,
-        select=select,
-        reporting=reporting or Reporting(),
-    )
+    check_count(seed, name="seed", least=0, most=2**64 - 1)
+    check_count(checkpoint_every, name="checkpoint_every")
+    check_choice(select, ("last", "source-validation"), name="select")
+    if precision is not None:
+        check_choice(precision, PRECISIONS, name="precision")
     resolve_device(device)
-    task = Task(as_image_set(source), as_image_set(target))
-    run = _Run(
-        where, chosen, task, task.split(seed), surrogate, tuple(sorted(levels)), course, workers
-    )
-    # A stream of its own, apart from that of the heads; torch's generator is restored at the end.
-    stream = hashlib.blake2b(f"backbone {seed}".encode(), digest_size=8).digest()
-    with seeded(int.from_bytes(stream, "big")):
-        model = network = None
-        if not frozen:
-            network = make_backbone(backbone)
-        elif not isinstance(features, tuple):
-            model = as_feature_model(backbone)
-        make_folder(where)
-        with alone_in(where):
-            before = run.frozen(model, features) if network is None else run.network(network)
-    return replace(Adapted.open(where), finished_before=before)
-
-
-def _check_features_folder(features: Path, run: Path, *, frozen: bool) -> None:
-    if not frozen:
-        raise InputError("features are those of a frozen backbone: pass frozen=True, or leave out.")
-    place, ours = features.resolve(), run.resolve()
-    if ours in (place, *place.parents) and ours / FEATURES not in (place, *place.parents):
+    if backbone is None and given is None:
         raise InputError(
-            f"features must have a folder outside that of the run, {run}; got {features}. Leave it "
-            f"out to have them in {run / FEATURES}."
+            "backbone must name what gives the features: a name such as 'resnet50', the text of a "
+            "model or a torch module; got nothing."
         )
+    task = Task(as_image_set(source), as_image_set(target))
+    # A stream of its own, apart from that of the heads.
+    stream = hashlib.blake2b(f"backbone {seed}".encode(), digest_size=8).digest()
+    network: Backbone | FeatureModel | None = None
+    with seeded(int.from_bytes(stream, "big")):
+        if given is None:
+            network = as_feature_model(backbone) if frozen else make_backbone(backbone)
+    run = _Run(
+        where,
+        task,
+        task.split(seed),
+        chosen,
+        network,
+        seed,
+        surrogate,
+        tuple(sorted(levels)),
+        workers,
+        reporting or Reporting(),
+    )
+    identity = run.identity(given, select=select, precision=precision)
+    make_folder(where)
+    with alone_in(where):
+        before = (where / FILE).exists()
+        if before:
+            run.check_finished(identity)
+        else:
+            run.train(
+                identity,
+                given or features,
+                select=select,
+                device=device,
+                precision=precision,
+                checkpoint_every=checkpoint_every,
+            )
+        _tidy(where)
+    return replace(Adapted.open(where), finished_before=before)
 
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """A run with checked arguments: a whole network, or heads on frozen features."""
+    """A run with checked arguments; ``network`` is ``None`` if frozen features are given."""
 
     folder: Path
-    chosen: Choice
     task: Task
     split: TaskSplit
+    chosen: Choice
+    network: Backbone | FeatureModel | None
+    seed: int
     corruption: Corruption
     severities: tuple[int, ...]
-    course: Course
     workers: int
+    reporting: Reporting
 
-    def network(self, backbone: Backbone) -> bool:
-        """Train a whole network; returns whether the run was finished before."""
-        preprocessing, reporting = backbone.preprocessing, self.course.reporting
-        task, split, settings = self.task, self.split, self.chosen.settings
-        identity = self._identity(
-            {
-                "backbone": weights_digest(backbone.module),
-                "preprocessing": preprocessing.to_dict(),
-                "transform": self.chosen.transform,
-                "source": content_digest(task.source, reporting),
-                "target": content_digest(task.target, reporting),
-            }
-        )
-        if self._finished(identity):
-            return True
-        about = {
-            "spec": backbone.spec,
-            "n_features": backbone.n_features,
-            "preprocessing": preprocessing.to_dict(),
+    def identity(
+        self, given: tuple[Frozen, Frozen] | None, *, select: str, precision: str | None
+    ) -> dict[str, Any]:
+        """Everything that decides the result of the run, as JSON."""
+        chosen, task, network = self.chosen, self.task, self.network
+        inputs: dict[str, Any] = {
+            "source": content_digest(task.source, self.reporting),
+            "target": content_digest(task.target, self.reporting),
         }
-        seen = task.target.subset(split.seen).relabelled(None)
-        feed = image_feed(
-            task.source.subset(split.train),
-            seen if self.chosen.trainer.adapts else None,
-            transform=_pipeline(backbone, self.chosen.transform),
-            side=backbone.side,
-            preprocessing=preprocessing,
-            workers=self.workers,
-            batch_size=settings.batch_size,
-            seed=self.course.seed,
-        )
-        calibration = task.source.subset(split.calibration)
-
-        def accuracy(classifier: Classifier) -> float:
-            model = _network_model(classifier, preprocessing, task.classes)
-            scores = score(model, calibration, progress=False)
-            return float((scores.values.argmax(axis=1) == scores.labels).mean())
-
-        def write_scores(classifier: Classifier) -> None:
-            model = _network_model(classifier, preprocessing, task.classes)
-            build_bank(
-                model,
-                calibration,
-                self.folder / BANK,
-                conditions=conditions_of(self.corruption, list(self.severities)),
-                options=Options(reporting=reporting),
-            )
-            for name, images in (
-                (SOURCE_TRAIN, task.source.subset(split.train)),
-                (TARGET, task.target.subset(split.held_out)),
-            ):
-                score_file(model, images, self.folder / name, reporting=reporting)
-
-        self._train(backbone.module, about, identity, feed, accuracy, write_scores, frozen=False)
-        return False
-
-    def frozen(self, model: FeatureModel | None, features: Any) -> bool:
-        """Train heads on frozen features; returns whether the run was finished before."""
-        task, split, course = self.task, self.split, self.course
-        digests = [
-            content_digest(images, course.reporting) for images in (task.source, task.target)
-        ]
-        if model is None:
-            self._check_features(features, digests)
-            inputs = [frozen.identity for frozen in features]
-        else:
-            of_model = {
-                "fingerprint": model.fingerprint,
-                "preprocessing": model.preprocessing.to_dict(),
+        if isinstance(network, Backbone):
+            inputs |= {
+                "backbone": weights_digest(network.module.state_dict()),
+                "preprocessing": network.preprocessing.to_dict(),
+                "transform": chosen.transform,
             }
-            inputs = [{**of_model, "images": digest} for digest in digests]
-        identity = self._identity(dict(zip(("source", "target"), inputs, strict=True)))
-        if self._finished(identity):
-            return True
-        # Of the calibration images; with features to share, rows of the source's.
-        harder: Frozen | None = None
-        if model is None:
-            source, target = features
-        else:
-            shared = features is not None
-            folder = Path(features) if shared else self.folder / FEATURES
-            source = self._features(model, task.source, folder, self.severities if shared else ())
-            target = self._features(model, task.target, folder, ())
-            if not shared:
-                calibration = task.source.subset(split.calibration)
-                harder = self._features(model, calibration, folder, self.severities)
-        labels = task.source.labels
-        assert labels is not None
-        feed = ArrayFeed(
-            _rows(source, 0, split.train),
-            labels[split.train],
-            _rows(target, 0, split.seen) if self.chosen.trainer.adapts else None,
-            batch_size=self.chosen.settings.batch_size,
-            seed=course.seed,
-        )
-        of_backbone = source.document["origin"]["model"]
-        about = {
-            **{name: of_backbone[name] for name in ("spec", "fingerprint", "preprocessing")},
-            "n_features": source.n_features,
-            "features": [str(frozen.folder.absolute()) for frozen in (source, target)],
+        elif network is not None:
+            preprocessing = network.preprocessing.to_dict()
+            backbone = {"fingerprint": network.fingerprint, "preprocessing": preprocessing}
+            inputs = {name: {**backbone, "images": images} for name, images in inputs.items()}
+        elif given is not None:
+            self._check_features(given, list(inputs.values()))
+            inputs = {"source": given[0].identity, "target": given[1].identity}
+        training = {
+            "trainer": chosen.name,
+            "options": chosen.trainer.to_dict(),
+            "settings": chosen.settings.to_dict(),
+            "seed": self.seed,
+            "select": select,
+            "precision": precision,
+            "classes": task.classes or task.n_classes,
+            "labels": digest_of_labels(task.source.labels),
+            "inputs": inputs,
         }
-
-        def accuracy(classifier: Classifier) -> float:
-            logits = run_heads(classifier, _rows(source, 0, split.calibration)).logits
-            return float((logits.argmax(axis=1) == labels[split.calibration]).mean())
-
-        def write_scores(classifier: Classifier) -> None:
-            self._write_frozen(classifier, source, target, harder)
-
-        self._train(None, about, identity, feed, accuracy, write_scores, frozen=True)
-        return False
+        surrogates = {"corruption": self.corruption.name, "severities": self.severities}
+        return plain_json({"training": training, **surrogates})
 
     def _check_features(self, features: tuple[Frozen, Frozen], digests: list[str]) -> None:
         source, target = features
@@ -518,88 +523,66 @@ class _Run:
                 f"{source.folder} and {target.folder} must hold features of one backbone; they are "
                 "of two. Compute both with the same."
             )
-        sets = (self.task.source, self.task.target)
-        for images, frozen, digest in zip(sets, features, digests, strict=True):
-            if digest != frozen.identity["images"]:
+        for frozen, images in zip(features, digests, strict=True):
+            if images != frozen.identity["images"]:
                 raise InputError(
-                    f"{frozen.folder} must hold features of the images of {images.name}; it holds "
-                    "those of other images, or in another order. Compute the features of these."
+                    f"{frozen.folder} must hold features of the images of this run; it holds those "
+                    "of other images, or in another order. Compute the features of these."
                 )
 
-    def _features(
-        self, model: FeatureModel, images: ImageSet, folder: Path, severities: Sequence[int]
-    ) -> Frozen:
-        reporting = self.course.reporting
-        content = content_digest(images, reporting)
-        key = json.dumps([model.fingerprint, model.preprocessing.to_dict(), content])
-        plain = re.sub(r"[^a-z0-9]+", "-", images.name.lower())[-40:].strip("-")
-        name = f"{plain}-{hashlib.blake2b(key.encode(), digest_size=6).hexdigest()}".strip("-")
-        return frozen_features(
-            model,
-            images,
-            folder / name,
-            corruption=self.corruption,
-            severities=severities,
-            engine=LocalEngine(workers=self.workers) if self.workers else None,
-            reporting=reporting,
-        )
-
-    def _identity(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """Everything that decides the result of the run, as JSON."""
-        chosen, task, course = self.chosen, self.task, self.course
-        training = {
-            "trainer": chosen.name,
-            "options": chosen.trainer.to_dict(),
-            "settings": chosen.settings.to_dict(),
-            "seed": course.seed,
-            "select": course.select,
-            "precision": course.precision,
-            "classes": task.classes or task.n_classes,
-            "labels": digest_of_labels(task.source.labels),
-            "inputs": inputs,
-        }
-        identity = {
-            "training": training,
-            "corruption": self.corruption.name,
-            "severities": self.severities,
-        }
-        return plain_json(identity)
-
-    def _finished(self, identity: dict[str, Any]) -> bool:
-        """Whether the run is finished; its accuracy then follows from the labels of now."""
-        if not (self.folder / FILE).exists():
-            return False
-        document = read_about(self.folder)
+    def check_finished(self, identity: dict[str, Any]) -> None:
+        """Reject another run; judge this one by the labels that the target has now."""
+        document = Adapted.open(self.folder).document
         before = document["identity"]
         # Another trainer has other options and settings: naming those says nothing more.
         trainers = [{"trainer": each["training"]["trainer"]} for each in (before, identity)]
-        differ = differences(*trainers) or differences(before, identity)
-        if differ:
+        if differ := differences(*trainers) or differences(before, identity):
             raise FileError(
                 f"{self.folder} holds another run: {differ}. Pass the same, or name a new folder."
             )
-        renew_labels(self.folder, document, self._held_out_labels)
-        _tidy(self.folder)
-        return True
+        labels = self._held_out_labels
+        if document["target_labels"] == digest_of_labels(labels):
+            return
+        arrays: dict[str, Any] = _read_arrays(self.folder / TARGET)
+        # Images that could not be read have no row.
+        left_out = json.loads(str(arrays["origin"])).get("left_out", [])
+        rows = None if labels is None else np.delete(labels, [image["index"] for image in left_out])
+        arrays["labels"] = None if rows is None else rows.astype(np.int64)
+        _write_arrays(self.folder / TARGET, arrays)
+        self._write_document(document)
 
     @property
-    def _held_out_labels(self) -> Any:
+    def _held_out_labels(self) -> Labels | None:
         labels = self.task.target.labels
         return None if labels is None else labels[self.split.held_out]
 
-    def _train(
+    def _write_document(self, document: Mapping[str, Any]) -> None:
+        """Write ``adapt.json``, which marks the run as finished, with its accuracies."""
+        target = read_scores(self.folder / TARGET)
+        accuracy = {"calibration": SurrogateBank.load(self.folder / BANK).clean.summary().accuracy}
+        accuracy["target"] = (
+            None if target.labels is None else _accuracy(target.values, target.labels)
+        )
+        document = {
+            **document,
+            "accuracy": accuracy,
+            "target_labels": digest_of_labels(self._held_out_labels),
+        }
+        write_document(self.folder / FILE, document, format=FORMAT, version=VERSION)
+
+    def train(
         self,
-        module: Any,
-        backbone: dict[str, Any],
         identity: dict[str, Any],
-        feed: Feed,
-        accuracy: Any,
-        write_scores: Any,
+        features: str | os.PathLike[str] | tuple[Frozen, Frozen] | None,
         *,
-        frozen: bool,
+        select: str,
+        **options: Any,
     ) -> None:
-        """Train, and write everything; the last file marks the run as finished."""
-        folder, chosen, task, course = self.folder, self.chosen, self.task, self.course
+        """Train, score and write everything; the last file marks the run as finished."""
+        from safetensors.torch import save_file
+
+        folder, task, split, chosen = self.folder, self.task, self.split, self.chosen
+        network, seed, adapts = self.network, self.seed, self.chosen.trainer.adapts
         inputs = identity["training"]["inputs"]
         if inputs["source"] == inputs["target"]:
             warnings.warn(
@@ -607,24 +590,53 @@ class _Run:
                 "is held out is trained on with its label. Name images of another domain as the "
                 "target.",
                 InputWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
-        document = {
-            "trainer": chosen.name,
-            "options": chosen.trainer.to_dict(),
-            "settings": chosen.settings.to_dict(),
-            "recipe": chosen.recipe,
-            "seed": course.seed,
-            "frozen": frozen,
-            "backbone": backbone,
-            "source": task.source.name,
-            "target": task.target.name,
-            "images": {name: len(part) for name, part in vars(self.split).items()},
-            "classes": task.classes,
-            "n_classes": task.n_classes,
-            "identity": identity,
-        }
-        with seeded(course.seed):
+        labels = np.asarray(task.source.labels)
+        feed: Feed
+        if isinstance(network, Backbone):
+            module, calibration = network.module, task.source.subset(split.calibration)
+            backbone = {
+                "spec": network.spec,
+                "n_features": network.n_features,
+                "preprocessing": network.preprocessing.to_dict(),
+            }
+            feed = ImageFeed(
+                task.source.subset(split.train),
+                task.target.subset(split.seen).relabelled(None) if adapts else None,
+                transform=_transform(network, chosen.transform),
+                side=network.side,
+                preprocessing=network.preprocessing,
+                workers=self.workers,
+                batch_size=chosen.settings.batch_size,
+                seed=seed,
+            )
+        else:
+            module = None
+            source, target, harder = self._frozen(network, features)
+            model = source.document["origin"]["model"]
+            backbone = {
+                **{name: model[name] for name in ("spec", "fingerprint", "preprocessing")},
+                "n_features": source.n_features,
+                "features": [str(frozen.folder.absolute()) for frozen in (source, target)],
+            }
+            feed = ArrayFeed(
+                _rows(source, 0, split.train),
+                labels[split.train],
+                _rows(target, 0, split.seen) if adapts else None,
+                batch_size=chosen.settings.batch_size,
+                seed=seed,
+            )
+
+        def validate(classifier: Classifier) -> float:
+            if isinstance(network, Backbone):
+                model = _network_model(classifier, network.preprocessing, task.classes)
+                scores = score(model, calibration, progress=False)
+                return _accuracy(scores.values, scores.labels)
+            logits = run_heads(classifier, _rows(source, 0, split.calibration)).logits
+            return _accuracy(logits, labels[split.calibration])
+
+        with seeded(seed):
             objective = make_objective(
                 chosen.trainer,
                 module,
@@ -632,45 +644,105 @@ class _Run:
                 task.n_classes,
                 width=chosen.settings.bottleneck,
             )
-        note = folder / TRAINING / _DIVERGED
-        note.unlink(missing_ok=True)
-        try:
-            trained = train(
-                objective,
-                feed,
-                chosen.settings,
-                folder / TRAINING,
-                course,
-                identity=identity["training"],
-                validate=accuracy if course.select == "source-validation" else None,
-            )
-        except FitError as error:
-            with suppress(FileError):
-                _write_json(note, {**document, "reason": str(error)}, durable=False)
-            raise
-        # Outputs of frozen features are computed again in no time, and need not wait for the disk.
-        durable = not frozen
-        write_scores(objective.classifier)
-        write_weights(folder / WEIGHTS, objective.classifier, durable=durable)
-        _write_arrays(folder / SPLIT, vars(self.split), durable=durable)
-        with atomic_write(folder / HISTORY_FILE, durable=durable) as temporary:
-            temporary.write_bytes((folder / TRAINING / HISTORY_FILE).read_bytes())
-        calibration = SurrogateBank.load(folder / BANK).clean.summary().accuracy
-        document |= {
-            "trained": {**asdict(trained), "losses": trained.losses._asdict()},
-            "accuracy": {"calibration": calibration, "target": _target_accuracy(folder)},
-            _LABELS: digest_of_labels(self._held_out_labels),
-        }
-        _write_about(folder, document, durable=durable)
-        _tidy(folder)
+        trained = train(
+            objective,
+            feed,
+            chosen.settings,
+            folder / TRAINING,
+            identity=identity["training"],
+            seed=seed,
+            validate=validate if select == "source-validation" else None,
+            reporting=self.reporting,
+            **options,
+        )
+        classifier = objective.classifier
+        if isinstance(network, Backbone):
+            self._score_images(_network_model(classifier, network.preprocessing, task.classes))
+        else:
+            self._score_features(classifier, source, target, harder)
+        with atomic_write(folder / WEIGHTS) as temporary:
+            save_file(plain_tensors(classifier.state_dict()), temporary)
+        _write_arrays(folder / SPLIT, vars(split))
+        write_history(folder, trained.history)
+        self._write_document(
+            {
+                "trainer": chosen.name,
+                "options": chosen.trainer.to_dict(),
+                "settings": chosen.settings.to_dict(),
+                "recipe": chosen.recipe,
+                "seed": seed,
+                "frozen": module is None,
+                "backbone": backbone,
+                "source": task.source.name,
+                "target": task.target.name,
+                "images": {name: len(part) for name, part in vars(split).items()},
+                "classes": task.classes,
+                "n_classes": task.n_classes,
+                "identity": identity,
+                "trained": {
+                    "steps": trained.steps,
+                    "losses": trained.history[-1]._asdict(),
+                    "resumed_at": trained.resumed_at,
+                    "images_per_second": trained.images_per_second,
+                    "selected_step": trained.selected_step,
+                },
+            }
+        )
 
-    def _write_frozen(
+    def _score_images(self, model: TorchModel) -> None:
+        """The bank, and scores of source-train and target, of a whole network."""
+        task, split = self.task, self.split
+        build_bank(
+            model,
+            task.source.subset(split.calibration),
+            self.folder / BANK,
+            conditions=conditions_of(self.corruption, list(self.severities)),
+            options=Options(reporting=self.reporting),
+        )
+        for name, images in (
+            (SOURCE_TRAIN, task.source.subset(split.train)),
+            (TARGET, task.target.subset(split.held_out)),
+        ):
+            score_file(model, images, self.folder / name, reporting=self.reporting)
+
+    def _frozen(
+        self,
+        model: FeatureModel | None,
+        features: str | os.PathLike[str] | tuple[Frozen, Frozen] | None,
+    ) -> tuple[Frozen, Frozen, Frozen | None]:
+        """Features of source, target, and corrupted calibration images if only those are."""
+        if isinstance(features, tuple):
+            return *features, None
+        folder = self.folder / FEATURES if features is None else Path(features)
+
+        def computed(images: ImageSet, severities: Sequence[int]) -> Frozen:
+            assert model is not None
+            content = content_digest(images, self.reporting)
+            key = json.dumps([model.fingerprint, model.preprocessing.to_dict(), content])
+            plain = re.sub(r"[^a-z0-9]+", "-", images.name.lower())[-40:].strip("-")
+            name = f"{plain}-{hashlib.blake2b(key.encode(), digest_size=6).hexdigest()}".strip("-")
+            return frozen_features(
+                model,
+                images,
+                folder / name,
+                corruption=self.corruption,
+                severities=severities,
+                engine=LocalEngine(workers=self.workers) if self.workers else None,
+                reporting=self.reporting,
+            )
+
+        source, target = self.task.source, self.task.target
+        if features is not None:
+            return computed(source, self.severities), computed(target, ()), None
+        calibration = source.subset(self.split.calibration)
+        return computed(source, ()), computed(target, ()), computed(calibration, self.severities)
+
+    def _score_features(
         self, classifier: Classifier, source: Frozen, target: Frozen, harder: Frozen | None
     ) -> None:
-        """The bank, and scores of source-train and target, from heads on stored features."""
-        task, split, folder = self.task, self.split, self.folder
-        labels = task.source.labels
-        assert labels is not None
+        """The same from heads on frozen features."""
+        task, split = self.task, self.split
+        labels = np.asarray(task.source.labels)
         fingerprint = headed_fingerprint(source.identity["fingerprint"], classifier)
         sets = []
         for level in (0, *self.severities):
@@ -690,10 +762,9 @@ class _Run:
                     features=None if level else outputs.features,
                 )
             )
-        shutil.rmtree(folder / BANK, ignore_errors=True)
+        shutil.rmtree(self.folder / BANK, ignore_errors=True)
         origin = _origin(task.source, source, fingerprint)
-        bank = SurrogateBank(sets, classes=task.classes, origin=origin)
-        save_bank(bank, folder / BANK, durable=False)
+        SurrogateBank(sets, classes=task.classes, origin=origin).save(self.folder / BANK)
         for name, images, frozen, rows in (
             (SOURCE_TRAIN, task.source, source, split.train),
             (TARGET, task.target, target, split.held_out),
@@ -707,50 +778,36 @@ class _Run:
                 "classes": None if task.classes is None else np.array(task.classes),
                 "origin": text_of(_origin(images, frozen, fingerprint)),
             }
-            _write_arrays(folder / name, arrays, durable=False)
+            _write_arrays(self.folder / name, arrays)
 
 
-def _pipeline(backbone: Backbone, transform: str) -> Pipeline:
+def _transform(backbone: Backbone, name: str) -> Transform:
     if backbone.side is not None:
-        return training_transform(transform, backbone.side)
-    if transform != "none":
+        return training_transform(name, backbone.side)
+    if name != "none":
         raise InputError(
-            f"transform {transform!r} needs the size of images, and the backbone's preprocessing "
+            f"transform {name!r} needs the size of images, and the backbone's preprocessing "
             "does not name it. Name resize and crop there, or pass transform='none'."
         )
-    return Pipeline(backbone.preprocessing.framing)
+    return Transform(backbone.preprocessing.framing)
 
 
 def _rows(features: Frozen, which: int, rows: NDArray[np.intp]) -> NDArray[np.float32]:
     return np.asarray(features.features(which)[rows], np.float32)
 
 
+def _accuracy(logits: Any, labels: Any) -> float:
+    return float((logits.argmax(axis=1) == labels).mean())
+
+
 def _origin(images: ImageSet, features: Frozen, fingerprint: str) -> dict[str, Any]:
     backbone = features.document["origin"]
-    model = {
-        **backbone["model"],
-        "spec": None,
-        "adapter": HeadedModel.__name__,
-        "fingerprint": fingerprint,
-    }
+    adapter = {"spec": None, "adapter": HeadedModel.__name__, "fingerprint": fingerprint}
     return {
-        "model": model,
+        "model": {**backbone["model"], **adapter},
         "images": {"name": images.name, "digest": backbone["images"]["digest"]},
         "dtype": "float32",
     }
-
-
-def write_weights(path: Path, module: Any, *, durable: bool) -> None:
-    """Write all parameters and buffers of a module to a ``.safetensors`` file, atomically."""
-    from safetensors.torch import save
-
-    # Copies: layers that share a tensor have it twice in the file.
-    state = {
-        name: value.detach().cpu().clone().contiguous()
-        for name, value in module.state_dict().items()
-    }
-    with atomic_write(path, durable=durable) as temporary:
-        temporary.write_bytes(save(state))
 
 
 def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
@@ -758,73 +815,18 @@ def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
         return {name: npz_array(archive, name) for name in archive.files}
 
 
-def _write_arrays(path: Path, arrays: Mapping[str, Any], *, durable: bool) -> None:
-    with atomic_write(path, durable=durable) as temporary, NpzStream(temporary) as archive:
+def _write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    with atomic_write(path) as temporary, NpzStream(temporary) as archive:
         for name, values in arrays.items():
             if values is not None:
                 archive.array(name, values)
 
 
-def _write_json(path: Path, document: Mapping[str, Any], *, durable: bool) -> None:
-    text = json.dumps(document, indent=1, ensure_ascii=False)
-    with atomic_write(path, durable=durable) as temporary:
-        temporary.write_text(f"{text}\n", "utf-8")
-
-
-def _write_about(folder: Path, document: Mapping[str, Any], *, durable: bool) -> None:
-    head = {"format": FORMAT, "version": VERSION, "written_by": f"shiftcal {version('shiftcal')}"}
-    _write_json(folder / FILE, {**head, **document}, durable=durable)
-
-
-def read_about(folder: Path) -> dict[str, Any]:
-    """What a finished run says of itself.
-
-    Raises:
-        FileError: If there is none, or it is damaged or from a newer version.
-    """
-    file = folder / FILE
-    try:
-        document = read_json(file, "a run", fix="Remove the folder, and run again.")
-    except MissingData as error:
-        if not any((folder / name).exists() for name in (TRAINING, FEATURES)):
-            raise FileError(f"{folder} holds no run: there is no {FILE} in it.") from error
-        note = _read_note(folder)
-        if note is None:
-            what = "holds a run that is not finished. The same call, or command, resumes it."
-        else:
-            what = f"holds no finished run: {note['reason']}"
-            if (folder / TRAINING / CHECKPOINT_FILE).exists():
-                what += " adaptation.last_checkpoint(folder) gives the network as it was then."
-        raise FileError(f"{folder} {what}") from error
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise FileError(f"{file} does not describe a run: it has no format {FORMAT!r}.")
-    written = document.get("version")
-    if not isinstance(written, int) or written > VERSION:
-        raise FileError(
-            f"{file} has format version {written!r}, written by {document.get('written_by')}; this "
-            f"is shiftcal {version('shiftcal')}, which reads up to version {VERSION}. Upgrade "
-            "shiftcal to read it."
-        )
-    return document
-
-
-def _read_note(folder: Path) -> dict[str, Any] | None:
-    with suppress(FileError):
-        note = read_json(folder / TRAINING / _DIVERGED, "a note")
-        if isinstance(note, dict) and isinstance(note.get("reason"), str):
-            return note
-    return None
-
-
 def _check_free(folder: Path) -> None:
     """Reject a folder that holds something other than a run, finished or begun."""
-    try:
-        names = sorted(entry.name for entry in folder.iterdir())
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        what = "is a file" if folder.is_file() else f"cannot be read ({error.strerror or error})"
-        raise FileError(f"{folder} {what}. Name a folder for the run.") from error
+    if folder.exists() and not folder.is_dir():
+        raise FileError(f"{folder} is a file. Name a folder for the run.")
+    names = sorted(os.listdir(folder)) if folder.exists() else []
     if names and not {FILE, TRAINING, FEATURES} & set(names):
         raise FileError(
             f"{folder} holds {names[0]!r} and is no run. Name a new folder for the run."
@@ -839,67 +841,3 @@ def _tidy(folder: Path) -> None:
             shutil.rmtree(leftover, ignore_errors=True)
         else:
             leftover.unlink(missing_ok=True)
-
-
-def _target_accuracy(folder: Path) -> float | None:
-    target = read_scores(folder / TARGET)
-    if target.labels is None:
-        return None
-    return float((target.values.argmax(axis=1) == target.labels).mean())
-
-
-def renew_labels(folder: Path, document: Mapping[str, Any], labels: Labels | None) -> None:
-    """Judge a finished run by the labels that the target has now.
-
-    Nothing is written if they are the same. Scores and features stay as they are.
-
-    Args:
-        folder: Of the run.
-        document: Content of its ``adapt.json``.
-        labels: Of all held-out images, if known.
-
-    Raises:
-        FileError: If the scores of the target cannot be read or written.
-    """
-    path, now = folder / TARGET, digest_of_labels(labels)
-    if document[_LABELS] == now:
-        return
-    arrays: dict[str, Any] = _read_arrays(path)
-    # Images that could not be read have no row.
-    left_out = json.loads(str(arrays["origin"])).get("left_out", [])
-    rows = None if labels is None else np.delete(labels, [image["index"] for image in left_out])
-    arrays["labels"] = None if rows is None else rows.astype(np.int64)
-    _write_arrays(path, arrays, durable=True)
-    accuracy = {**document["accuracy"], "target": _target_accuracy(folder)}
-    _write_about(folder, {**document, "accuracy": accuracy, _LABELS: now}, durable=True)
-
-
-def last_checkpoint(folder: str | os.PathLike[str], backbone: object = None) -> Classifier:
-    """The network of the last checkpoint of a run whose training diverged, in evaluation mode.
-
-    From images to logits; from features, if they were frozen.
-
-    Args:
-        folder: Of the run.
-        backbone: The torch module that was trained, if it was passed as one.
-
-    Raises:
-        FileError: If no training diverged there, or it had no checkpoint yet.
-        InputError: If the backbone cannot be rebuilt without it.
-    """
-    where = Path(folder)
-    note = _read_note(where)
-    if note is None:
-        raise FileError(
-            f"{where} holds no training that diverged. A finished run is opened by Adapted.open."
-        )
-    path = where / TRAINING / CHECKPOINT_FILE
-    if not path.exists():
-        raise FileError(f"{where} holds no checkpoint: {note['reason']}")
-    classifier = _new_classifier(Adapted(where, note), backbone)
-    _, tensors = read_checkpoint(path)
-    prefix = "classifier."
-    weights = {n.removeprefix(prefix): one for n, one in tensors.items() if n.startswith(prefix)}
-    with parsing(path, "a checkpoint of this network"):
-        classifier.load_state_dict(weights)
-    return classifier.eval()

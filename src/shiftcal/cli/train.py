@@ -41,7 +41,7 @@ def one_listed(name: str, as_json: bool) -> Report:
     Raises:
         UnknownName: If there is no such trainer.
     """
-    from shiftcal.adaptation.inputs import DEFAULT, choose
+    from shiftcal.adaptation.trainers import DEFAULT, choose
 
     about = _about(name)
     chosen = {recipe: choose(name, recipe=recipe) for recipe in (DEFAULT, *about["recipes"])}

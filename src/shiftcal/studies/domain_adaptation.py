@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 
 from shiftcal.adaptation import Adapted, adapt
-from shiftcal.adaptation.features import Frozen, frozen_features
-from shiftcal.adaptation.inputs import Task, content_digest
-from shiftcal.adaptation.run import BANK, SOURCE_TRAIN, TARGET
+from shiftcal.adaptation.features import Frozen, content_digest, frozen_features
+from shiftcal.adaptation.run import BANK, SOURCE_TRAIN, TARGET, Task
 from shiftcal.datasets import ChainImages, ImageSet, as_image_set
 from shiftcal.errors import FileError, FitError, InputError
 from shiftcal.files import make_folder
@@ -451,7 +450,7 @@ class NetworksPipeline:
 
 
 def _backbone(plan: AdaptationPlan) -> Callable[[str], Any]:
-    from shiftcal.adaptation.backbones import make_backbone, stored_backbone
+    from shiftcal.adaptation.network import make_backbone, stored_backbone
     from shiftcal.adaptation.features import as_feature_model
 
     make: Callable[[Any], Any] = as_feature_model if plan.network.frozen else make_backbone

@@ -841,7 +841,7 @@ def _check(plan: Plan) -> None:
 
 
 def _check_adaptation(plan: AdaptationPlan) -> None:
-    from shiftcal.adaptation.augment import TRANSFORMS
+    from shiftcal.adaptation.trainers import TRANSFORMS
     from shiftcal.adaptation.loop import PRECISIONS
     from shiftcal.checks import check_choice
 
@@ -894,7 +894,7 @@ def chosen_by(plan: AdaptationPlan, trainer: TrainerPlan) -> Any:
         UnknownName: If there is no such trainer, or no such recipe.
         InputError: If an option cannot be used.
     """
-    from shiftcal.adaptation.inputs import choose
+    from shiftcal.adaptation.trainers import choose
 
     return choose(
         trainer.name,
