@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.adaptation.losses import torch
-from shiftcal.adaptation.network import NAMES, Classifier, make_backbone, weights_digest
+from shiftcal.adaptation.network import NAMES, Classifier, Features, make_backbone, weights_digest
 from shiftcal.adaptation.trainers import Pass
 from shiftcal.datasets import ImageSet, as_image_set
 from shiftcal.errors import FileError, InputError
-from shiftcal.files import npz_array, open_npz
+from shiftcal.files import read_npz
 from shiftcal.models import Model, TorchModel, as_model
 from shiftcal.models.model import WrappedModel, as_features, digest
 from shiftcal.models.resolve import Spec
@@ -30,10 +30,6 @@ from shiftcal.surrogates.folder import read_document
 
 # Rows that go through the heads at once.
 _ROWS = 4096
-_NO_FEATURES = (
-    "a frozen backbone must give features, and this model gives none. Name the layer they are "
-    "taken from: features_from=..., in a text ?features_from=LAYER."
-)
 # An image set keeps its digest in this attribute, which travels to other processes with it.
 _DIGEST = "_content_digest"
 
@@ -57,54 +53,30 @@ def content_digest(images: ImageSet, reporting: Reporting) -> str:
     return str(vars(images)[_DIGEST])
 
 
-class FeatureModel(WrappedModel):
-    """The features of a model; its logits are replaced by two columns of zeros to save space.
+def as_feature_model(backbone: object) -> Model:
+    """A model that gives features along with its logits, or in place of them.
 
     Args:
-        model: A model that gives features along with its logits.
-        bare: Whether the model returns the features in place of logits.
-    """
-
-    def __init__(self, model: Model, *, bare: bool = False) -> None:
-        super().__init__(model)
-        self.bare = bare
-        self.spec = model.spec
-
-    def _identity(self) -> Iterable[str] | None:
-        inner = self.model.fingerprint
-        return None if inner is None else ("features", inner, str(self.bare))
-
-    def _forward(self, batch: NDArray[Any]) -> Any:
-        outputs = self.model._forward(batch)
-        if isinstance(outputs, tuple) == self.bare:
-            raise InputError(_NO_FEATURES)
-        features = as_features(outputs if self.bare else outputs[1], name="the backbone")
-        return np.zeros((len(batch), 2), np.float32), features
-
-
-def as_feature_model(backbone: object) -> FeatureModel:
-    """A frozen backbone.
-
-    Args:
-        backbone: A :class:`FeatureModel`; a model of any kind that gives features, or the text of
-            one, such as ``"net.onnx?features_from=pool"``; or what :func:`make_backbone` takes.
+        backbone: A model of any kind that gives features, or the text of one, such as
+            ``"net.onnx?features_from=pool"``; or what :func:`make_backbone` takes.
 
     Raises:
         InputError: If it gives no features.
     """
-    if isinstance(backbone, FeatureModel):
-        return backbone
     if isinstance(backbone, str | Path | Spec) and backbone not in NAMES:
         backbone = as_model(backbone)
     if isinstance(backbone, Model):
-        if may_give_features(backbone):
-            return FeatureModel(backbone)
+        if may_give_features(backbone) or isinstance(getattr(backbone, "module", None), Features):
+            return backbone
         if not isinstance(backbone, TorchModel):
-            raise InputError(_NO_FEATURES)
+            raise InputError(
+                "a frozen backbone must give features, and this model gives none. Name the layer "
+                "they are taken from: features_from=..., in a text ?features_from=LAYER."
+            )
     network = make_backbone(backbone)
     model = TorchModel(network.module, preprocessing=network.preprocessing)
     model.spec = network.spec
-    return FeatureModel(model, bare=True)
+    return model
 
 
 class HeadedModel(WrappedModel):
@@ -117,7 +89,7 @@ class HeadedModel(WrappedModel):
     """
 
     def __init__(
-        self, model: FeatureModel, classifier: Classifier, *, classes: Sequence[str] | None = None
+        self, model: Model, classifier: Classifier, *, classes: Sequence[str] | None = None
     ) -> None:
         super().__init__(model, classes=classes)
         self.classifier = classifier
@@ -127,9 +99,10 @@ class HeadedModel(WrappedModel):
         return None if inner is None else headed_identity(inner, self.classifier)
 
     def _forward(self, batch: NDArray[Any]) -> Any:
-        _, features = self.model._forward(batch)
-        outputs = run_heads(self.classifier, features)
-        return outputs.logits, outputs.features
+        outputs = self.model._forward(batch)
+        features = outputs[1] if isinstance(outputs, tuple) else outputs
+        heads = run_heads(self.classifier, as_features(features, name="the backbone"))
+        return heads.logits, heads.features
 
 
 def headed_identity(backbone: str, classifier: Classifier) -> list[str]:
@@ -181,9 +154,6 @@ class Frozen:
         """
         return cls(Path(folder), read_document(Path(folder)), corruption)
 
-    def __len__(self) -> int:
-        return len(self.features())
-
     @property
     def n_features(self) -> int:
         """Columns."""
@@ -208,13 +178,8 @@ class Frozen:
         Raises:
             FileError: If there are none of it.
         """
-        path = self.folder / self._entry(which)["file"]
-        with open_npz(path) as archive:
-            return npz_array(archive, "features", path=path)
-
-    def key(self, which: str | int = "clean") -> str:
-        """A digest of everything that decides these features."""
-        return str(self._entry(which)["key"])
+        arrays = read_npz(self.folder / self._entry(which)["file"], mapped=True)
+        return arrays.get("features", arrays["logits"])
 
     def _entry(self, which: str | int) -> dict[str, Any]:
         corruption, severity = (None, 0) if which in ("clean", 0) else (self.corruption, which)
@@ -263,7 +228,7 @@ def frozen_features(
     conditions = conditions_of(corruption, levels) if levels else [Condition()]
     built = build_bank(
         as_feature_model(model),
-        # Banks need labels among the model's two classes; the features depend on none.
+        # Banks need labels; the features depend on none.
         opened.relabelled(np.zeros(len(opened), np.intp)),
         folder,
         conditions=conditions,

@@ -94,7 +94,9 @@ class ArrayFeed:
         seed: Decides the order.
     """
 
-    def __init__(self, source: Any, labels: Any, target: Any, *, batch_size: int, seed: int):
+    def __init__(
+        self, source: Any, labels: Any, target: Any, *, batch_size: int, seed: int
+    ) -> None:
         arrays = (source,) if target is None else (source, target)
         self._inputs = [torch.as_tensor(one, dtype=torch.float32) for one in arrays]
         self._labels = torch.as_tensor(labels, dtype=torch.int64)
@@ -249,16 +251,15 @@ class ImageFeed:
     ) -> None:
         self._labels = torch.as_tensor(np.asarray(source.labels), dtype=torch.int64)
         self._preprocessing, self._workers = preprocessing, workers
-        sets = [source] if target is None else [source, target]
-        n = sum(map(len, sets))
-        if side is not None and not transform.steps and n * 3 * side**2 <= _MOST_IN_MEMORY:
-            pixels = [_read(one, np.arange(len(one)), transform, thread_count()) for one in sets]
-            sets, transform, self._workers = (
-                list(map(as_image_set, pixels)),
-                Transform(Framing()),
-                0,
+        self._sets, self._transform = [source] if target is None else [source, target], transform
+        self._batch_size, self._seed = batch_size, seed
+        pixels = sum(map(len, self._sets)) * 3 * (side or math.inf) ** 2
+        if not transform.steps and pixels <= _MOST_IN_MEMORY:
+            everything = (
+                self._read(one, np.arange(len(one)), thread_count()) for one in self._sets
             )
-        self._loader = _Loader(sets, transform, batch_size, seed)
+            self._sets, self._workers = list(map(as_image_set, everything)), 0
+            self._transform = Transform(Framing())
 
     def batches(self, first: int, last: int) -> Iterator[Batch]:
         """See :class:`Feed`.
@@ -269,21 +270,17 @@ class ImageFeed:
         """
         from torch.utils.data import DataLoader
 
-        steps = range(first, last)
-        loaded: Any = DataLoader(
-            self._loader,  # type: ignore[arg-type]  # has what a Dataset needs
-            batch_size=None,
-            sampler=steps,
-            num_workers=self._workers,
-            collate_fn=_unchanged,
-        )
         try:
-            for step, images in zip(steps, loaded, strict=True):
-                if isinstance(images, ShiftcalError):
-                    raise images
-                source, *rest = (torch.from_numpy(self._preprocessing.numbers(x)) for x in images)
-                labels = self._labels[torch.from_numpy(self._loader.rows(step, SOURCE))]
-                yield Batch(source, labels, rest[0] if rest else None)
+            for batch in DataLoader(
+                self,  # type: ignore[arg-type]  # has what a Dataset needs
+                batch_size=None,
+                sampler=range(first, last),
+                num_workers=self._workers,
+                collate_fn=_unchanged,
+            ):
+                if isinstance(batch, ShiftcalError):
+                    raise batch
+                yield batch
         except RuntimeError as error:
             if not self._workers or "worker" not in str(error):
                 raise
@@ -292,55 +289,39 @@ class ImageFeed:
                 f"with workers=0 images are read in this process. {' '.join(str(error).split())}"
             ) from error
 
-
-def _unchanged(images: Any) -> Any:
-    return images
-
-
-class _Loader:
-    """The images of a batch by its number, as torch's DataLoader takes it."""
-
-    def __init__(
-        self, sets: list[ImageSet], transform: Transform, batch_size: int, seed: int
-    ) -> None:
-        self.sets, self.transform, self.batch_size, self.seed = sets, transform, batch_size, seed
-
-    def rows(self, step: int, domain: int) -> NDArray[np.intp]:
-        """Which images of a domain are in a batch."""
-        n = len(self.sets[domain])
-        return indices(n, step, batch_size=self.batch_size, key=(self.seed, domain))
-
-    def __getitem__(self, step: int) -> list[Images] | ShiftcalError:
-        """Images ``(b, height, width, 3)`` of each domain, uint8; or why there are none.
+    def __getitem__(self, step: int) -> Batch | ShiftcalError:
+        """A batch by its number, as torch's DataLoader takes it; or why there is none.
 
         An error is returned, not raised: DataLoader would bury its message in a traceback.
         """
+        inputs, labels = [], None
         try:
-            return [self._images(step, domain) for domain in range(len(self.sets))]
+            for domain, images in enumerate(self._sets):
+                key = (self._seed, domain)
+                rows = indices(len(images), step, batch_size=self._batch_size, key=key)
+                labels = self._labels[torch.from_numpy(rows)] if domain == SOURCE else labels
+                pixels = self._read(images, rows)
+                if self._transform.steps:
+                    draws = (
+                        generator(self._seed, step=step, domain=domain, position=position)
+                        for position in range(len(rows))
+                    )
+                    pixels = np.stack(list(map(self._transform.change, pixels, draws)))
+                inputs.append(torch.from_numpy(self._preprocessing.numbers(pixels)))
         except ShiftcalError as error:
             return error
+        return Batch(inputs[SOURCE], labels, inputs[TARGET] if len(inputs) > 1 else None)
 
-    def _images(self, step: int, domain: int) -> Images:
-        images = _read(self.sets[domain], self.rows(step, domain), self.transform)
-        if not self.transform.steps:
-            return images
-        changed = [
-            self.transform.change(
-                image, generator(self.seed, step=step, domain=domain, position=position)
+    def _read(self, images: ImageSet, rows: NDArray[np.intp], threads: int = 1) -> Images:
+        """Framed images, before random changes."""
+        read = images.read(rows, framing=self._transform.framing, threads=threads)
+        if read.bad:
+            raise FileError(
+                f"{next(iter(read.bad.values()))} No image is left out of a training silently: fix "
+                "or remove it, and start again."
             )
-            for position, image in enumerate(images)
-        ]
-        return np.stack(changed)
+        return read.images
 
 
-def _read(
-    images: ImageSet, rows: NDArray[np.intp], transform: Transform, threads: int = 1
-) -> Images:
-    """Framed images, before random changes."""
-    read = images.read(rows, framing=transform.framing, threads=threads)
-    if read.bad:
-        raise FileError(
-            f"{next(iter(read.bad.values()))} No image is left out of a training silently: fix or "
-            "remove it, and start again."
-        )
-    return read.images
+def _unchanged(batch: Any) -> Any:
+    return batch

@@ -13,7 +13,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,20 +56,19 @@ class Row(NamedTuple):
     source_validation: float | None = None
 
 
-@dataclass(frozen=True)
-class Trained:
+class Trained(NamedTuple):
     """A finished training.
 
     Attributes:
         steps: Steps in all.
-        history: How the losses developed.
+        losses: The last row of its history, as JSON can hold it.
         resumed_at: Steps done by earlier calls; 0 if it began with this one.
         images_per_second: Of both domains; 0 if nothing was left to do.
         selected_step: Steps after which the weights were as they are now.
     """
 
     steps: int
-    history: list[Row]
+    losses: dict[str, Any]
     resumed_at: int
     images_per_second: float
     selected_step: int
@@ -89,7 +87,7 @@ def train(
     checkpoint_every: int = 500,
     validate: Callable[[Any], float] | None = None,
     reporting: Reporting | None = None,
-) -> Trained:
+) -> tuple[Trained, list[Row]]:
     """Train a network; it has the selected weights afterwards, and is in evaluation mode.
 
     After an interruption the same call resumes from the checkpoint in ``folder``. On the same CPU,
@@ -111,6 +109,9 @@ def train(
             the source: the weights with the best of some twenty accuracies are the result, the
             latest of equals. By default the last weights are.
         reporting: How progress is shown.
+
+    Returns:
+        What was done, and how the losses developed.
 
     Raises:
         FileError: If the folder holds another training or a damaged checkpoint.
@@ -157,7 +158,7 @@ class _Training:
         checkpoint_every: int,
         validate: Callable[[Any], float] | None,
         reporting: Reporting,
-    ) -> Trained:
+    ) -> tuple[Trained, list[Row]]:
         """Do the steps that are left."""
         first, last, images = self.step, self.settings.iterations, 0
         began = saved_at = time.monotonic()
@@ -188,7 +189,8 @@ class _Training:
             self.objective.load_state_dict(self.best_weights)
         self.objective.eval()
         speed = images / (time.monotonic() - began)
-        return Trained(last, self.rows, first, speed, last if self.best is None else self.best[0])
+        selected = last if self.best is None else self.best[0]
+        return Trained(last, self.rows[-1]._asdict(), first, speed, selected), self.rows
 
     def _take_step(self, batch: Any) -> Any:
         """The losses of a step: classification, transfer, total."""
@@ -236,8 +238,10 @@ class _Training:
             with torch.no_grad():
                 accuracy = float(validate(self.objective.classifier))
             self.objective.train()
-        means = [sum(losses) / len(losses) for losses in zip(*self.recent, strict=True)]
-        self.rows.append(Row(self.step, self.settings.lr_at(self.step - 1), *means, accuracy))
+        means = (sum(losses) / len(losses) for losses in zip(*self.recent, strict=True))
+        rate = self.settings.lr_at(self.step - 1)
+        classification, transfer, total = means
+        self.rows.append(Row(self.step, rate, classification, transfer, total, accuracy))
         self.recent = []
         if accuracy is not None and (self.best is None or accuracy >= self.best[1]):
             self.best = [self.step, accuracy]
@@ -335,25 +339,18 @@ def read_history(folder: Path) -> list[Row]:
 
 def make_optimiser(objective: Any, settings: Settings) -> Any:
     """Stochastic gradient descent on two groups: the backbone, and what was added to it."""
-    backbone, added = list[Any](), list[Any]()
+    slow = settings.momentum if settings.backbone_momentum is None else settings.backbone_momentum
+    groups: list[dict[str, Any]] = [
+        {"params": [], "factor": settings.backbone_lr, "momentum": slow},
+        {"params": [], "factor": 1.0, "momentum": settings.momentum},
+    ]
     for name, parameter in objective.named_parameters():
         if parameter.requires_grad:
-            (backbone if name.startswith("classifier.backbone.") else added).append(parameter)
-    slow = settings.backbone_momentum
-    groups = [
-        {
-            "params": parameters,
-            "factor": factor,
-            "momentum": momentum,
-            "nesterov": settings.nesterov and momentum > 0,
-        }
-        for parameters, factor, momentum in (
-            (backbone, settings.backbone_lr, settings.momentum if slow is None else slow),
-            (added, 1.0, settings.momentum),
-        )
-        if parameters
-    ]
-    return torch.optim.SGD(groups, lr=settings.lr, weight_decay=settings.weight_decay)
+            groups[not name.startswith("classifier.backbone.")]["params"].append(parameter)
+    for group in groups:
+        group["nesterov"] = settings.nesterov and group["momentum"] > 0
+    used = [group for group in groups if group["params"]]
+    return torch.optim.SGD(used, lr=settings.lr, weight_decay=settings.weight_decay)
 
 
 def resolve_device(name: str = "auto") -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
 import warnings
 from collections.abc import Mapping, Sequence
@@ -17,29 +16,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.adaptation.features import (
-    FeatureModel,
-    Frozen,
-    HeadedModel,
-    as_feature_model,
-    content_digest,
-    frozen_features,
-    headed_fingerprint,
-    run_heads,
-)
+from shiftcal.adaptation import features as frozen_backbone
+from shiftcal.adaptation import loop
+from shiftcal.adaptation.features import Frozen, as_feature_model, content_digest, run_heads
 from shiftcal.adaptation.feeds import ArrayFeed, Feed, ImageFeed, Transform, training_transform
-from shiftcal.adaptation.loop import (
-    PRECISIONS,
-    Row,
-    differences,
-    plain_json,
-    plain_tensors,
-    read_history,
-    resolve_device,
-    seeded,
-    train,
-    write_history,
-)
 from shiftcal.adaptation.losses import torch
 from shiftcal.adaptation.network import (
     Backbone,
@@ -58,10 +38,9 @@ from shiftcal.files import (
     NpzStream,
     atomic_write,
     make_folder,
-    npz_array,
-    open_npz,
     parsing,
     read_document,
+    read_npz,
     write_document,
 )
 from shiftcal.models import Model, Preprocessing, TorchModel, load_weights
@@ -72,10 +51,9 @@ from shiftcal.scoring.engines import LocalEngine
 from shiftcal.scoring.run import Reporting, text_of
 from shiftcal.scoring.store import alone_in
 from shiftcal.scoring.work import digest_of_labels, names_of
-from shiftcal.surrogates import SurrogateBank, SurrogateSet
-from shiftcal.surrogates.bank import set_name
+from shiftcal.surrogates import SurrogateBank
 from shiftcal.surrogates.build import Options, build_bank, conditions_of
-from shiftcal.types import Floats, Labels
+from shiftcal.types import Floats
 
 FILE, FORMAT, VERSION = "adapt.json", "shiftcal-adapted", 2
 BANK, SOURCE_TRAIN, TARGET = "bank", "source-train.npz", "target.npz"
@@ -124,11 +102,11 @@ class Task:
             )
         ours, theirs = self.source.classes, self.target.classes
         if ours is not None and theirs is not None and ours != theirs:
-            differ = [pair for pair in zip(ours, theirs, strict=False) if pair[0] != pair[1]]
-            what = "{!r} there is {!r} here".format(*differ[0]) if differ else ""
+            pairs = zip(ours, theirs, strict=False)
+            differ = next((pair for pair in pairs if pair[0] != pair[1]), (len(ours), len(theirs)))
             raise InputError(
                 f"{self.target.name} must have the classes of {self.source.name} in the same "
-                f"order; {what or f'it has {len(theirs)} of {len(ours)}'}. Use the same names."
+                f"order; got {differ[1]!r} for {differ[0]!r}. Use the same names."
             )
         if self.n_classes < 2:
             raise InputError(f"{self.source.name} must have two classes or more; it has one.")
@@ -229,12 +207,12 @@ class Adapted:
     def split(self) -> TaskSplit:
         """Which images were used for what."""
         with parsing(self.folder / SPLIT, "a split", fix="Remove the folder, and run again."):
-            return TaskSplit(**_read_arrays(self.folder / SPLIT))
+            return TaskSplit(**read_npz(self.folder / SPLIT))
 
     @cached_property
-    def history(self) -> list[Row]:
+    def history(self) -> list[loop.Row]:
         """How the losses developed."""
-        return read_history(self.folder)
+        return loop.read_history(self.folder)
 
     @property
     def trainer(self) -> Trainer:
@@ -306,7 +284,7 @@ class Adapted:
                 f"{about['fingerprint'][:12]}...; this one has {str(features.fingerprint)[:12]}"
                 "...). Pass the same: adapted.model(backbone)."
             )
-        return HeadedModel(features, self.classifier(), classes=classes)
+        return frozen_backbone.HeadedModel(features, self.classifier(), classes=classes)
 
     def _backbone(self, backbone: object) -> object:
         if backbone is not None:
@@ -415,8 +393,8 @@ def adapt(
     check_count(checkpoint_every, name="checkpoint_every")
     check_choice(select, ("last", "source-validation"), name="select")
     if precision is not None:
-        check_choice(precision, PRECISIONS, name="precision")
-    resolve_device(device)
+        check_choice(precision, loop.PRECISIONS, name="precision")
+    loop.resolve_device(device)
     if backbone is None and given is None:
         raise InputError(
             "backbone must name what gives the features: a name such as 'resnet50', the text of a "
@@ -425,8 +403,8 @@ def adapt(
     task = Task(as_image_set(source), as_image_set(target))
     # A stream of its own, apart from that of the heads.
     stream = hashlib.blake2b(f"backbone {seed}".encode(), digest_size=8).digest()
-    network: Backbone | FeatureModel | None = None
-    with seeded(int.from_bytes(stream, "big")):
+    network: Backbone | Model | None = None
+    with loop.seeded(int.from_bytes(stream, "big")):
         if given is None:
             network = as_feature_model(backbone) if frozen else make_backbone(backbone)
     run = _Run(
@@ -435,27 +413,19 @@ def adapt(
         task.split(seed),
         chosen,
         network,
-        seed,
         surrogate,
         tuple(sorted(levels)),
         workers,
         reporting or Reporting(),
     )
-    identity = run.identity(given, select=select, precision=precision)
+    identity = run.identity(given, seed=seed, select=select, precision=precision)
     make_folder(where)
     with alone_in(where):
         before = (where / FILE).exists()
         if before:
-            run.check_finished(identity)
+            _check_same(where, Adapted.open(where).document["identity"], identity)
         else:
-            run.train(
-                identity,
-                given or features,
-                select=select,
-                device=device,
-                precision=precision,
-                checkpoint_every=checkpoint_every,
-            )
+            run.train(identity, features, device=device, checkpoint_every=checkpoint_every)
         _tidy(where)
     return replace(Adapted.open(where), finished_before=before)
 
@@ -468,16 +438,13 @@ class _Run:
     task: Task
     split: TaskSplit
     chosen: Choice
-    network: Backbone | FeatureModel | None
-    seed: int
+    network: Backbone | Model | None
     corruption: Corruption
     severities: tuple[int, ...]
     workers: int
     reporting: Reporting
 
-    def identity(
-        self, given: tuple[Frozen, Frozen] | None, *, select: str, precision: str | None
-    ) -> dict[str, Any]:
+    def identity(self, given: tuple[Frozen, Frozen] | None, **options: Any) -> dict[str, Any]:
         """Everything that decides the result of the run, as JSON."""
         chosen, task, network = self.chosen, self.task, self.network
         inputs: dict[str, Any] = {
@@ -495,96 +462,41 @@ class _Run:
             backbone = {"fingerprint": network.fingerprint, "preprocessing": preprocessing}
             inputs = {name: {**backbone, "images": images} for name, images in inputs.items()}
         elif given is not None:
-            self._check_features(given, list(inputs.values()))
-            inputs = {"source": given[0].identity, "target": given[1].identity}
+            source, target = (frozen.identity for frozen in given)
+            images = {"source": source.pop("images"), "target": target.pop("images")}
+            corruption = self.corruption.name
+            if images != inputs or source != target or given[0].corruption != corruption:
+                raise InputError(
+                    f"features must be of the source and target images in their order, of one "
+                    f"backbone, with the corruption {corruption}; those in {given[0].folder} and "
+                    f"{given[1].folder} are not. Compute them with frozen_features."
+                )
+            inputs = {name: {**source, "images": image} for name, image in images.items()}
         training = {
             "trainer": chosen.name,
             "options": chosen.trainer.to_dict(),
             "settings": chosen.settings.to_dict(),
-            "seed": self.seed,
-            "select": select,
-            "precision": precision,
+            **options,
             "classes": task.classes or task.n_classes,
             "labels": digest_of_labels(task.source.labels),
             "inputs": inputs,
         }
+        labels = digest_of_labels(task.target.labels)
         surrogates = {"corruption": self.corruption.name, "severities": self.severities}
-        return plain_json({"training": training, **surrogates})
-
-    def _check_features(self, features: tuple[Frozen, Frozen], digests: list[str]) -> None:
-        source, target = features
-        if source.corruption != self.corruption.name:
-            raise InputError(
-                f"the source's features must be of the corruption {self.corruption.name}; "
-                f"they are of {source.corruption}. Name the same."
-            )
-        if source.identity["fingerprint"] != target.identity["fingerprint"]:
-            raise InputError(
-                f"{source.folder} and {target.folder} must hold features of one backbone; they are "
-                "of two. Compute both with the same."
-            )
-        for frozen, images in zip(features, digests, strict=True):
-            if images != frozen.identity["images"]:
-                raise InputError(
-                    f"{frozen.folder} must hold features of the images of this run; it holds those "
-                    "of other images, or in another order. Compute the features of these."
-                )
-
-    def check_finished(self, identity: dict[str, Any]) -> None:
-        """Reject another run; judge this one by the labels that the target has now."""
-        document = Adapted.open(self.folder).document
-        before = document["identity"]
-        # Another trainer has other options and settings: naming those says nothing more.
-        trainers = [{"trainer": each["training"]["trainer"]} for each in (before, identity)]
-        if differ := differences(*trainers) or differences(before, identity):
-            raise FileError(
-                f"{self.folder} holds another run: {differ}. Pass the same, or name a new folder."
-            )
-        labels = self._held_out_labels
-        if document["target_labels"] == digest_of_labels(labels):
-            return
-        arrays: dict[str, Any] = _read_arrays(self.folder / TARGET)
-        # Images that could not be read have no row.
-        left_out = json.loads(str(arrays["origin"])).get("left_out", [])
-        rows = None if labels is None else np.delete(labels, [image["index"] for image in left_out])
-        arrays["labels"] = None if rows is None else rows.astype(np.int64)
-        _write_arrays(self.folder / TARGET, arrays)
-        self._write_document(document)
-
-    @property
-    def _held_out_labels(self) -> Labels | None:
-        labels = self.task.target.labels
-        return None if labels is None else labels[self.split.held_out]
-
-    def _write_document(self, document: Mapping[str, Any]) -> None:
-        """Write ``adapt.json``, which marks the run as finished, with its accuracies."""
-        target = read_scores(self.folder / TARGET)
-        accuracy = {"calibration": SurrogateBank.load(self.folder / BANK).clean.summary().accuracy}
-        accuracy["target"] = (
-            None if target.labels is None else _accuracy(target.values, target.labels)
-        )
-        document = {
-            **document,
-            "accuracy": accuracy,
-            "target_labels": digest_of_labels(self._held_out_labels),
-        }
-        write_document(self.folder / FILE, document, format=FORMAT, version=VERSION)
+        return loop.plain_json({"training": training, **surrogates, "target_labels": labels})
 
     def train(
         self,
         identity: dict[str, Any],
         features: str | os.PathLike[str] | tuple[Frozen, Frozen] | None,
-        *,
-        select: str,
         **options: Any,
     ) -> None:
         """Train, score and write everything; the last file marks the run as finished."""
         from safetensors.torch import save_file
 
-        folder, task, split, chosen = self.folder, self.task, self.split, self.chosen
-        network, seed, adapts = self.network, self.seed, self.chosen.trainer.adapts
-        inputs = identity["training"]["inputs"]
-        if inputs["source"] == inputs["target"]:
+        task, split, chosen, network = self.task, self.split, self.chosen, self.network
+        training, trainer, settings = identity["training"], chosen.trainer, chosen.settings
+        if training["inputs"]["source"] == training["inputs"]["target"]:
             warnings.warn(
                 f"source and target are the same images, those of {task.source.name}: most of what "
                 "is held out is trained on with its label. Name images of another domain as the "
@@ -595,99 +507,92 @@ class _Run:
         labels = np.asarray(task.source.labels)
         feed: Feed
         if isinstance(network, Backbone):
-            module, calibration = network.module, task.source.subset(split.calibration)
-            backbone = {
+            module, preprocessing = network.module, network.preprocessing
+            calibration = task.source.subset(split.calibration)
+            backbone: dict[str, Any] = {
                 "spec": network.spec,
                 "n_features": network.n_features,
-                "preprocessing": network.preprocessing.to_dict(),
+                "preprocessing": preprocessing.to_dict(),
             }
             feed = ImageFeed(
                 task.source.subset(split.train),
-                task.target.subset(split.seen).relabelled(None) if adapts else None,
+                task.target.subset(split.seen).relabelled(None) if trainer.adapts else None,
                 transform=_transform(network, chosen.transform),
                 side=network.side,
-                preprocessing=network.preprocessing,
+                preprocessing=preprocessing,
                 workers=self.workers,
-                batch_size=chosen.settings.batch_size,
-                seed=seed,
+                batch_size=settings.batch_size,
+                seed=training["seed"],
             )
         else:
             module = None
             source, target, harder = self._frozen(network, features)
             model = source.document["origin"]["model"]
-            backbone = {
-                **{name: model[name] for name in ("spec", "fingerprint", "preprocessing")},
-                "n_features": source.n_features,
-                "features": [str(frozen.folder.absolute()) for frozen in (source, target)],
-            }
+            backbone = {name: model[name] for name in ("spec", "fingerprint", "preprocessing")}
+            backbone["n_features"] = source.n_features
             feed = ArrayFeed(
                 _rows(source, 0, split.train),
                 labels[split.train],
-                _rows(target, 0, split.seen) if adapts else None,
-                batch_size=chosen.settings.batch_size,
-                seed=seed,
+                _rows(target, 0, split.seen) if trainer.adapts else None,
+                batch_size=settings.batch_size,
+                seed=training["seed"],
             )
 
         def validate(classifier: Classifier) -> float:
-            if isinstance(network, Backbone):
-                model = _network_model(classifier, network.preprocessing, task.classes)
-                scores = score(model, calibration, progress=False)
-                return _accuracy(scores.values, scores.labels)
-            logits = run_heads(classifier, _rows(source, 0, split.calibration)).logits
-            return _accuracy(logits, labels[split.calibration])
+            if module is None:
+                logits = run_heads(classifier, _rows(source, 0, split.calibration)).logits
+                return _accuracy(logits, labels[split.calibration])
+            network_model = _network_model(classifier, preprocessing, task.classes)
+            scores = score(network_model, calibration, progress=False)
+            return _accuracy(scores.values, scores.labels)
 
-        with seeded(seed):
+        width = settings.bottleneck
+        with loop.seeded(training["seed"]):
             objective = make_objective(
-                chosen.trainer,
-                module,
-                backbone["n_features"],
-                task.n_classes,
-                width=chosen.settings.bottleneck,
+                trainer, module, backbone["n_features"], task.n_classes, width=width
             )
-        trained = train(
+        trained, history = loop.train(
             objective,
             feed,
-            chosen.settings,
-            folder / TRAINING,
-            identity=identity["training"],
-            seed=seed,
-            validate=validate if select == "source-validation" else None,
+            settings,
+            self.folder / TRAINING,
+            identity=training,
+            seed=training["seed"],
+            precision=training["precision"],
+            validate=validate if training["select"] == "source-validation" else None,
             reporting=self.reporting,
             **options,
         )
         classifier = objective.classifier
-        if isinstance(network, Backbone):
-            self._score_images(_network_model(classifier, network.preprocessing, task.classes))
-        else:
+        if module is None:
             self._score_features(classifier, source, target, harder)
-        with atomic_write(folder / WEIGHTS) as temporary:
-            save_file(plain_tensors(classifier.state_dict()), temporary)
-        _write_arrays(folder / SPLIT, vars(split))
-        write_history(folder, trained.history)
-        self._write_document(
-            {
-                "trainer": chosen.name,
-                "options": chosen.trainer.to_dict(),
-                "settings": chosen.settings.to_dict(),
-                "recipe": chosen.recipe,
-                "seed": seed,
-                "frozen": module is None,
-                "backbone": backbone,
-                "source": task.source.name,
-                "target": task.target.name,
-                "images": {name: len(part) for name, part in vars(split).items()},
-                "classes": task.classes,
-                "n_classes": task.n_classes,
-                "identity": identity,
-                "trained": {
-                    "steps": trained.steps,
-                    "losses": trained.history[-1]._asdict(),
-                    "resumed_at": trained.resumed_at,
-                    "images_per_second": trained.images_per_second,
-                    "selected_step": trained.selected_step,
-                },
-            }
-        )
+        else:
+            self._score_images(_network_model(classifier, preprocessing, task.classes))
+        with atomic_write(self.folder / WEIGHTS) as temporary:
+            save_file(loop.plain_tensors(classifier.state_dict()), temporary)
+        _write_arrays(self.folder / SPLIT, vars(split))
+        loop.write_history(self.folder, history)
+        clean = SurrogateBank.load(self.folder / BANK).clean
+        held_out = read_scores(self.folder / TARGET)
+        known = held_out.labels is not None
+        document = {
+            **{name: training[name] for name in ("trainer", "options", "settings", "seed")},
+            "recipe": chosen.recipe,
+            "frozen": module is None,
+            "backbone": backbone,
+            "source": task.source.name,
+            "target": task.target.name,
+            "images": {name: len(part) for name, part in vars(split).items()},
+            "classes": task.classes,
+            "n_classes": task.n_classes,
+            "identity": identity,
+            "trained": trained._asdict(),
+            "accuracy": {
+                "calibration": clean.summary().accuracy,
+                "target": _accuracy(held_out.values, held_out.labels) if known else None,
+            },
+        }
+        write_document(self.folder / FILE, document, format=FORMAT, version=VERSION)
 
     def _score_images(self, model: TorchModel) -> None:
         """The bank, and scores of source-train and target, of a whole network."""
@@ -707,24 +612,21 @@ class _Run:
 
     def _frozen(
         self,
-        model: FeatureModel | None,
+        model: Any,
         features: str | os.PathLike[str] | tuple[Frozen, Frozen] | None,
     ) -> tuple[Frozen, Frozen, Frozen | None]:
-        """Features of source, target, and corrupted calibration images if only those are."""
+        """Features of source and target, and of corrupted calibration images if kept apart."""
         if isinstance(features, tuple):
             return *features, None
         folder = self.folder / FEATURES if features is None else Path(features)
 
         def computed(images: ImageSet, severities: Sequence[int]) -> Frozen:
-            assert model is not None
             content = content_digest(images, self.reporting)
             key = json.dumps([model.fingerprint, model.preprocessing.to_dict(), content])
-            plain = re.sub(r"[^a-z0-9]+", "-", images.name.lower())[-40:].strip("-")
-            name = f"{plain}-{hashlib.blake2b(key.encode(), digest_size=6).hexdigest()}".strip("-")
-            return frozen_features(
+            return frozen_backbone.frozen_features(
                 model,
                 images,
-                folder / name,
+                folder / hashlib.blake2b(key.encode(), digest_size=8).hexdigest(),
                 corruption=self.corruption,
                 severities=severities,
                 engine=LocalEngine(workers=self.workers) if self.workers else None,
@@ -740,31 +642,32 @@ class _Run:
     def _score_features(
         self, classifier: Classifier, source: Frozen, target: Frozen, harder: Frozen | None
     ) -> None:
-        """The same from heads on frozen features."""
+        """The same as :meth:`_score_images`, from heads on frozen features."""
         task, split = self.task, self.split
-        labels = np.asarray(task.source.labels)
-        fingerprint = headed_fingerprint(source.identity["fingerprint"], classifier)
-        sets = []
-        for level in (0, *self.severities):
-            if level and harder is not None:
-                features = np.asarray(harder.features(level), np.float32)
-            else:
-                features = _rows(source, level, split.calibration)
-            outputs = run_heads(classifier, features)
-            corruption = self.corruption.name if level else None
-            sets.append(
-                SurrogateSet(
-                    outputs.logits,
-                    labels[split.calibration],
-                    set_name(level, corruption, level),
-                    corruption=corruption,
-                    severity=level,
-                    features=None if level else outputs.features,
-                )
-            )
+        fingerprint = frozen_backbone.headed_fingerprint(source.identity["fingerprint"], classifier)
+
+        def origin(images: ImageSet, frozen: Frozen) -> dict[str, Any]:
+            backbone = frozen.document["origin"]
+            own = {"spec": None, "adapter": "HeadedModel", "fingerprint": fingerprint}
+            about = {"name": images.name, "digest": backbone["images"]["digest"]}
+            return {"model": {**backbone["model"], **own}, "images": about, "dtype": "float32"}
+
+        clean = run_heads(classifier, _rows(source, 0, split.calibration))
+        corrupted = [
+            harder.features(level) if harder else _rows(source, level, split.calibration)
+            for level in self.severities
+        ]
+        bank = SurrogateBank.from_arrays(
+            [clean.logits, *(run_heads(classifier, rows).logits for rows in corrupted)],
+            np.asarray(task.source.labels)[split.calibration],
+            features=clean.features,
+            corruption=self.corruption.name,
+            severities=self.severities,
+            classes=task.classes,
+        )
         shutil.rmtree(self.folder / BANK, ignore_errors=True)
-        origin = _origin(task.source, source, fingerprint)
-        SurrogateBank(sets, classes=task.classes, origin=origin).save(self.folder / BANK)
+        bank = SurrogateBank(list(bank), classes=bank.classes, origin=origin(task.source, source))
+        bank.save(self.folder / BANK)
         for name, images, frozen, rows in (
             (SOURCE_TRAIN, task.source, source, split.train),
             (TARGET, task.target, target, split.held_out),
@@ -776,9 +679,19 @@ class _Run:
                 "features": outputs.features,
                 "ids": names_of(images, rows),
                 "classes": None if task.classes is None else np.array(task.classes),
-                "origin": text_of(_origin(images, frozen, fingerprint)),
+                "origin": text_of(origin(images, frozen)),
             }
             _write_arrays(self.folder / name, arrays)
+
+
+def _check_same(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Reject a call whose folder holds another run."""
+    # Another trainer has other options and settings: naming those says nothing more.
+    trainers = [{"trainer": each["training"]["trainer"]} for each in (before, now)]
+    if differ := loop.differences(*trainers) or loop.differences(before, now):
+        raise FileError(
+            f"{folder} holds another run: {differ}. Pass the same, or name a new folder."
+        )
 
 
 def _transform(backbone: Backbone, name: str) -> Transform:
@@ -800,21 +713,6 @@ def _accuracy(logits: Any, labels: Any) -> float:
     return float((logits.argmax(axis=1) == labels).mean())
 
 
-def _origin(images: ImageSet, features: Frozen, fingerprint: str) -> dict[str, Any]:
-    backbone = features.document["origin"]
-    adapter = {"spec": None, "adapter": HeadedModel.__name__, "fingerprint": fingerprint}
-    return {
-        "model": {**backbone["model"], **adapter},
-        "images": {"name": images.name, "digest": backbone["images"]["digest"]},
-        "dtype": "float32",
-    }
-
-
-def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    with open_npz(path) as archive:
-        return {name: npz_array(archive, name) for name in archive.files}
-
-
 def _write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     with atomic_write(path) as temporary, NpzStream(temporary) as archive:
         for name, values in arrays.items():
@@ -826,7 +724,7 @@ def _check_free(folder: Path) -> None:
     """Reject a folder that holds something other than a run, finished or begun."""
     if folder.exists() and not folder.is_dir():
         raise FileError(f"{folder} is a file. Name a folder for the run.")
-    names = sorted(os.listdir(folder)) if folder.exists() else []
+    names = sorted(one.name for one in folder.iterdir()) if folder.exists() else []
     if names and not {FILE, TRAINING, FEATURES} & set(names):
         raise FileError(
             f"{folder} holds {names[0]!r} and is no run. Name a new folder for the run."

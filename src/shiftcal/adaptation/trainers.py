@@ -102,18 +102,6 @@ class Settings(_Options):
                     f"{name} must be below 1, or no gradient is ever forgotten; got {value!r}."
                 )
 
-    def changed(self, changes: Mapping[str, Any]) -> Settings:
-        """The same with some of the numbers changed.
-
-        Raises:
-            InputError: If one has no such name, or cannot be used.
-        """
-        known = [field.name for field in fields(self)]
-        for name in changes:
-            if name not in known:
-                raise InputError(f"training has no setting {name!r}. {suggest(name, known)}")
-        return replace(self, **changes)
-
     def lr_at(self, step: int) -> float:
         """Learning rate of what was added, in iteration ``step``, from 0."""
         return float(self.lr * (1 + self.lr_gamma * step) ** -self.lr_power)
@@ -198,7 +186,7 @@ class Trainer(_Options, ABC):
                 )
         trainer = cls(**{name: value for name, value in wanted.items() if name in own})
         changed = {name: value for name, value in wanted.items() if name in common}
-        return trainer, cls.settings.changed(changed)
+        return trainer, replace(cls.settings, **changed)
 
     def bottleneck(self, n_in: int, width: int) -> Any:
         """From the backbone's features ``(b, n_in)`` to ``(b, width)``, a module."""
@@ -273,7 +261,7 @@ def choose(
     if recipe is None:
         own = _BACKBONE_RECIPES.get(backbone) if isinstance(backbone, str) else None
         suited = "frozen" if frozen else own
-        recipe = suited if suited in kind.recipes else DEFAULT
+        recipe = suited if suited is not None and suited in kind.recipes else DEFAULT
     trainer, settings = kind.prepared(None if recipe == DEFAULT else recipe, changes)
     transform = transform or _RECIPE_TRANSFORMS.get(recipe, kind.transform)
     return Choice(TRAINERS.canonical(name), trainer, settings, recipe, transform)
@@ -293,7 +281,8 @@ class CDAN(Trainer):
     iteration ``t``, ``c = reversal * (2 / (1 + exp(-t / warm_up)) - 1)``.
 
     Attributes:
-        entropy: Whether images with confident predictions weigh more, by ``1 + exp(-entropy)``: CDAN+E.
+        entropy: Whether images with confident predictions weigh more, by ``1 + exp(-entropy)``:
+            CDAN+E.
         hidden: Width of the discriminator's two hidden layers.
         reversal: What ``c`` tends to.
         warm_up: Iterations until it has come 46% of the way.
@@ -489,7 +478,8 @@ class MDD(Trainer):
 
     def head(self, width: int, n_classes: int) -> Any:
         """Linear, ReLU, dropout of one half, linear."""
-        from shiftcal.adaptation.network import draw_layers, nn
+        from shiftcal.adaptation.losses import nn
+        from shiftcal.adaptation.network import draw_layers
 
         layers = nn.Linear(width, self.width), nn.ReLU(), nn.Dropout(0.5)
         return draw_layers(nn.Sequential(*layers, nn.Linear(self.width, n_classes)), 0.01)

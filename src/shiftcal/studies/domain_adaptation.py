@@ -450,8 +450,8 @@ class NetworksPipeline:
 
 
 def _backbone(plan: AdaptationPlan) -> Callable[[str], Any]:
-    from shiftcal.adaptation.network import make_backbone, stored_backbone
     from shiftcal.adaptation.features import as_feature_model
+    from shiftcal.adaptation.network import make_backbone, stored_backbone
 
     make: Callable[[Any], Any] = as_feature_model if plan.network.frozen else make_backbone
     if not plan.stored:

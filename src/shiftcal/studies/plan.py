@@ -841,8 +841,8 @@ def _check(plan: Plan) -> None:
 
 
 def _check_adaptation(plan: AdaptationPlan) -> None:
-    from shiftcal.adaptation.trainers import TRANSFORMS
     from shiftcal.adaptation.loop import PRECISIONS
+    from shiftcal.adaptation.trainers import TRANSFORMS
     from shiftcal.checks import check_choice
 
     where, training, made_by = plan.where, plan.training, plan.calibration
