@@ -26,9 +26,10 @@ from pathlib import Path
 from shiftcal import adaptation
 from shiftcal.adaptation.features import Frozen, frozen_features, run_heads
 from shiftcal.adaptation.feeds import ArrayFeed
-from shiftcal.adaptation.inputs import Task, choose
-from shiftcal.adaptation.loop import Course, seeded, train
+from shiftcal.adaptation.loop import seeded, train
 from shiftcal.adaptation.network import make_objective
+from shiftcal.adaptation.run import Task
+from shiftcal.adaptation.trainers import choose
 from shiftcal.datasets import as_image_set
 from shiftcal.models.pytorch import torch_threads as cpu_threads
 from shiftcal.scoring.run import Reporting
@@ -59,9 +60,9 @@ def accuracy(task: Task, source: Frozen, target: Frozen, trainer: str, seed: int
         batch_size=settings.batch_size,
         seed=seed,
     )
-    course = Course(seed=seed, device="cpu", reporting=Reporting(shown=False))
+    quietly = {"device": "cpu", "reporting": Reporting(shown=False)}
     with tempfile.TemporaryDirectory() as folder:
-        train(objective, feed, settings, Path(folder), course, identity={})
+        train(objective, feed, settings, Path(folder), identity={}, seed=seed, **quietly)
     rows = split.held_out
     logits = run_heads(objective.classifier, target.features()[rows]).logits
     return float((logits.argmax(axis=1) == task.target.labels[rows]).mean())

@@ -29,7 +29,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from shiftcal import adaptation
 from shiftcal.adaptation.feeds import ArrayFeed, Batch, Feed
-from shiftcal.adaptation.loop import Course, seeded, train
+from shiftcal.adaptation.loop import seeded, train
 from shiftcal.adaptation.network import make_objective
 from shiftcal.scoring.run import Reporting
 
@@ -108,10 +108,10 @@ def once(name: str, data: dict[str, np.ndarray]) -> tuple[float, float]:
         seed=0,
     )
     both = Along(feed, plain(data))
-    course = Course(seed=0, device="cpu", reporting=Reporting(shown=False))
+    quietly = {"device": "cpu", "reporting": Reporting(shown=False)}
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        train(objective, both, settings, Path(folder) / "run", course, identity={})
+        train(objective, both, settings, Path(folder) / "run", identity={}, **quietly)
         took = time.perf_counter() - began
     return took - both.seconds, both.seconds
 

@@ -16,12 +16,9 @@ from shiftcal.adaptation.network import (
     ApartBatchNorm1d,
     Classifier,
     NormPreservingDropout,
-    discriminator,
-    linear_bottleneck,
     make_objective,
-    norm_preserving_bottleneck,
 )
-from shiftcal.adaptation.trainer import Trainer
+from shiftcal.adaptation.trainers import Trainer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,31 +151,6 @@ def test_heads_take_rows_one_at_a_time_outside_of_training(name):
         np.testing.assert_allclose(alone.logits, together.logits[i : i + 1], rtol=1e-5, atol=1e-6)
 
 
-def kinds(module):
-    """Names of the layers, and the shape of those that have weights."""
-    return [
-        (type(layer).__name__, tuple(layer.weight.shape) if hasattr(layer, "weight") else None)
-        for layer in module
-    ]
-
-
-def test_a_bottleneck_has_the_layers_asked_for_in_the_references_order():
-    assert kinds(linear_bottleneck(12, 7, dropout=0.5)) == [
-        ("Linear", (7, 12)),
-        ("BatchNorm1d", (7,)),
-        ("ReLU", None),
-        ("Dropout", None),
-    ]
-    assert kinds(linear_bottleneck(12, 7)) == [
-        ("Linear", (7, 12)),
-        ("BatchNorm1d", (7,)),
-        ("ReLU", None),
-    ]
-    plain = linear_bottleneck(12, 7, norm=False, dropout=0.25)
-    assert kinds(plain) == [("Linear", (7, 12)), ("ReLU", None), ("Dropout", None)]
-    assert plain[2].p == 0.25
-
-
 def test_normalisation_apart_is_the_usual_one_of_one_domain_after_the_other():
     torch.manual_seed(0)
     apart, usual = ApartBatchNorm1d(5), torch.nn.BatchNorm1d(5)
@@ -194,20 +166,6 @@ def test_normalisation_apart_is_the_usual_one_of_one_domain_after_the_other():
     torch.testing.assert_close(apart.eval()(odd), usual.eval()(odd))
 
 
-def test_a_discriminator_has_two_hidden_layers_and_gives_one_logit():
-    made = discriminator(30, 8)
-    assert kinds(made) == [
-        ("Linear", (8, 30)),
-        ("BatchNorm1d", (8,)),
-        ("ReLU", None),
-        ("Linear", (8, 8)),
-        ("BatchNorm1d", (8,)),
-        ("ReLU", None),
-        ("Linear", (1, 8)),
-    ]
-    assert made(torch.zeros(5, 30)).shape == (5, 1)
-
-
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.8])
 def test_norm_preserving_dropout_keeps_the_expected_squared_norm(rate):
     torch.manual_seed(0)
@@ -218,26 +176,4 @@ def test_norm_preserving_dropout_keeps_the_expected_squared_norm(rate):
     there = kept != 0
     assert float(there.float().mean()) == pytest.approx(1 - rate, abs=0.01)
     torch.testing.assert_close(kept[there], x[there] / (1 - rate) ** 0.5)
-
-
-def test_norm_preserving_dropout_does_nothing_outside_of_training():
-    x = torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
-    assert torch.equal(NormPreservingDropout(0.5).eval()(x), x)
-
-
-def test_the_norm_preserving_bottleneck_starts_with_small_normal_weights():
-    torch.manual_seed(0)
-    made = norm_preserving_bottleneck(400, 1000, dropout=0.5)
-    assert [name for name, _ in kinds(made)] == [
-        "Linear",
-        "ApartBatchNorm1d",
-        "ReLU",
-        "NormPreservingDropout",
-    ]
-    linear, norm = made[0], made[1]
-    # Tolerances are some five deviations of the estimates.
-    assert linear.weight.std().item() == pytest.approx(0.01, rel=0.01)
-    assert linear.bias.std().item() == pytest.approx(0.01, rel=0.12)
-    assert norm.weight.mean().item() == pytest.approx(1.0, abs=0.002)
-    assert norm.weight.std().item() == pytest.approx(0.01, rel=0.12)
-    assert not norm.bias.any()
+    assert torch.equal(NormPreservingDropout(rate).eval()(x), x)

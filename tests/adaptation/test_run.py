@@ -27,14 +27,13 @@ from two_domains import (
 
 import shiftcal as sc
 from shiftcal import corrupt, datasets, methods
-from shiftcal.adaptation import Adapted, Settings, adapt, frozen_features, last_checkpoint
+from shiftcal.adaptation import Adapted, Settings, adapt, frozen_features
 from shiftcal.adaptation import run as run_module
-from shiftcal.adaptation.backbones import make_backbone
-from shiftcal.adaptation.inputs import Task
-from shiftcal.adaptation.loop import seeded
-from shiftcal.adaptation.trainers import DAN
+from shiftcal.adaptation.network import make_backbone
+from shiftcal.adaptation.run import FORMAT, VERSION, Task
 from shiftcal.datasets import as_image_set, source_split, target_split
 from shiftcal.errors import FileError, FitError, FitWarning, InputError, UnknownName
+from shiftcal.files import write_document
 from shiftcal.models.pytorch import torch_threads
 
 N = 45
@@ -205,6 +204,7 @@ def test_the_same_call_has_nothing_to_do_and_a_seed_is_a_result(tmp_path, finish
         ("frozen", {"severities": (1,)}, "severities was [1, 5] and is [1]"),
         ("frozen", {"backbone": colour_model(key="v2")}, "inputs.source.fingerprint was"),
         ("frozen", {"target": domains(N)[1].subset(np.arange(N)[::-1])}, "target.images was"),
+        ("frozen", {"target": domains(N)[1].relabelled(None)}, "target_labels was"),
         ("network", {"backbone": one_layer(4)}, "training.inputs.backbone was"),
         ("network", {"transform": "none"}, 'transform was "default" and is "none"'),
     ],
@@ -222,27 +222,6 @@ def test_the_best_on_the_calibration_images_can_be_kept(tmp_path, mode):
     made = run(tmp_path / "run", mode, select="source-validation")
     best = max(row.source_validation for row in made.history)
     assert made.bank.clean.summary().accuracy == pytest.approx(best)
-
-
-@BOTH
-def test_labels_that_come_later_judge_a_finished_run(tmp_path, mode):
-    target = domains(N)[1]
-    bare = target.relabelled(None, classes=CLASSES)
-    first = run(tmp_path / "run", mode, target=bare)
-    before = arrays_of(first.folder)
-    assert first.accuracy is None
-    again = run(tmp_path / "run", mode)
-    assert again.finished_before
-    held_out = target.labels[again.split.held_out]
-    np.testing.assert_array_equal(again.target.labels, held_out)
-    correct = again.target.values.argmax(axis=1) == held_out
-    assert again.accuracy == pytest.approx(correct.mean())
-    after = arrays_of(again.folder)
-    del after["target.npz/labels"]
-    assert after == before
-    gone = run(tmp_path / "run", mode, target=bare)
-    assert gone.accuracy is None
-    assert arrays_of(gone.folder) == before
 
 
 @pytest.mark.parametrize(
@@ -276,26 +255,16 @@ def test_a_killed_run_resumes_to_the_same_bytes(tmp_path, mode, place, number):
     assert {file.name for file in folder.iterdir()} == {file.name for file in whole.iterdir()}
 
 
-def test_first_weights_of_the_heads_are_the_seeds(tmp_path, monkeypatch):
-    begun, train = [], run_module.train
-
-    def noting(objective, *rest, **options):
-        begun.append({name: one.clone() for name, one in objective.state_dict().items()})
-        return train(objective, *rest, **options)
-
-    monkeypatch.setattr(run_module, "train", noting)
-    few = {"changes": {**QUICK, "iterations": 2}, "severities": (5,), "seed": 4}
-    run(tmp_path / "frozen", "frozen", **few)
-    for name, seed in (("a", 4), ("b", 4), ("c", 5)):
-        run(tmp_path / name, "network", backbone="digits-cnn", **{**few, "seed": seed})
-    with seeded(4):
-        first = torch.nn.Linear(6, 5)
-    assert torch.equal(begun[0]["classifier.bottleneck.0.weight"], first.weight)
-    layer = "classifier.backbone.network.0.weight"
-    assert torch.equal(begun[1][layer], begun[2][layer])
-    assert not torch.equal(begun[1][layer], begun[3][layer])
-    with seeded(4):  # the backbone has other numbers than the heads
-        assert not torch.equal(begun[1][layer], torch.nn.Conv2d(3, 16, 5, bias=False).weight)
+def test_first_weights_are_the_seeds(tmp_path):
+    few = {"backbone": "digits-cnn", "severities": (5,), "trainer": "source-only"}
+    still = {**QUICK, "iterations": 1, "lr": 1e-30}
+    first = [
+        run(tmp_path / name, "network", **few, seed=seed, changes=still).classifier()
+        for name, seed in (("a", 4), ("b", 4), ("c", 5))
+    ]
+    weights = [network.backbone.network[0].weight for network in first]
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
 
 
 def test_features_are_shared_between_runs_and_not_needed_after(tmp_path):
@@ -343,13 +312,13 @@ def test_with_features_no_backbone_is_made(tmp_path, pair, finished):
 def test_features_of_something_else_raise(tmp_path, pair):
     other = frozen_features(colour_model(key="v2"), domains(N)[1], tmp_path / "f", severities=())
     turned = domains(N)[0].subset(np.arange(N)[::-1])
-    for options, message in (
-        ({"source": turned}, r"must hold features of the images of .* in another order"),
-        ({"features": (pair[0], pair[0])}, "it holds those of other images"),
-        ({"features": (pair[0], other)}, "must hold features of one backbone; they are of two"),
-        ({"corruption": "fog"}, "must be of the corruption fog; they are of pixelate"),
+    for options in (
+        {"source": turned},
+        {"features": (pair[0], pair[0])},
+        {"features": (pair[0], other)},
+        {"corruption": "fog"},
     ):
-        with pytest.raises(InputError, match=message):
+        with pytest.raises(InputError, match="features must be of the source and target images"):
             run(tmp_path / "run", "frozen", **{"features": pair, **options})
     with pytest.raises(FileError, match="no features of pixelate at severity 3"):
         run(tmp_path / "run", "frozen", features=pair, severities=(1, 3))
@@ -376,13 +345,6 @@ def test_features_of_something_else_raise(tmp_path, pair):
 def test_bad_input_raises_before_anything_is_done(tmp_path, options, message):
     with pytest.raises((InputError, UnknownName), match=message):
         run(tmp_path / "run", "frozen", **options)
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize("place", ["run", "run/more", "run/training"])
-def test_features_in_the_folder_of_the_run_raise(tmp_path, place):
-    with pytest.raises(InputError, match="must have a folder outside that of the run"):
-        run(tmp_path / "run", "frozen", features=tmp_path / place)
     assert not (tmp_path / "run").exists()
 
 
@@ -457,7 +419,7 @@ def test_the_model_of_frozen_features_takes_images(tmp_path):
 
 def changed(adapted, **entries):
     file = adapted.folder / "adapt.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), **entries}))
+    write_document(file, {**adapted.document, **entries}, format=FORMAT, version=VERSION)
     return Adapted.open(adapted.folder)
 
 
@@ -478,32 +440,14 @@ def test_a_stored_backbone_that_would_run_code_must_be_named_by_the_user(copied,
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("{", r"adapt\.json is not a run, or it is damaged: not JSON"),
-        ("[]", "does not describe a run"),
-        ('{"format": "shiftcal-adapted", "version": 99}', "format version 99"),
-    ],
+    "content", ["{", "[]", '{"format": "shiftcal-adapted", "version": 99}', '"dan"->"jan"']
 )
-def test_a_damaged_document_raises(copied, content, message):
-    (copied.folder / "adapt.json").write_text(content)
-    with pytest.raises(FileError, match=message):
+def test_a_damaged_document_raises_with_its_name(copied, content):
+    file = copied.folder / "adapt.json"
+    before, _, after = content.partition("->")
+    file.write_text(file.read_text().replace(before, after) if after else content)
+    with pytest.raises(FileError, match=r"adapt\.json (is|has)"):
         Adapted.open(copied.folder)
-
-
-@pytest.mark.parametrize(
-    ("name", "entries", "message"),
-    [
-        ("settings", {"settings": {"iterations": 5, "speed": 3}}, "settings: .*'speed'"),
-        ("settings", {"settings": {"iterations": -5}}, "settings: iterations must be"),
-        ("settings", {"settings": None}, "settings: "),
-        ("trainer", {"options": {"strength": 2}}, "trainer and options: .*'strength'"),
-        ("accuracy", {"accuracy": {}}, "accuracy: 'target'"),
-    ],
-)
-def test_damaged_entries_raise(copied, name, entries, message):
-    with pytest.raises(FileError, match=rf"adapt\.json is damaged, .* in its {message}"):
-        getattr(changed(copied, **entries), name)
 
 
 def test_damaged_files_raise_with_their_name(copied):
@@ -517,7 +461,7 @@ def test_damaged_files_raise_with_their_name(copied):
     for name, get in (
         (WEIGHTS, copied.classifier),
         ("split.npz", lambda: copied.split),
-        ("target.npz", lambda: run(copied.folder, "frozen", target=domains(N)[1].relabelled(None))),
+        ("target.npz", lambda: copied.target),
     ):
         file = copied.folder / name
         for content in (file.read_bytes()[:100], b"nothing", b""):
@@ -529,62 +473,12 @@ def test_damaged_files_raise_with_their_name(copied):
         _ = copied.split
 
 
-@pytest.fixture
-def diverging(monkeypatch):
-    """From a step on the loss is NaN; ``None`` is never."""
-    transfer = DAN.transfer
-
-    def from_step(first):
-        def wrong(self, source, target, extra, step):
-            loss = transfer(self, source, target, extra, step)
-            return loss if first is None or step < first else loss * float("nan")
-
-        monkeypatch.setattr(DAN, "transfer", wrong)
-
-    return from_step
-
-
-@BOTH
-def test_the_last_checkpoint_of_a_diverged_training_is_available(tmp_path, diverging, mode):
-    options = {"checkpoint_every": 5, "changes": {**QUICK, "iterations": 30}}
-    ten = {**options, "changes": {**QUICK, "iterations": 10}}
-    whole = run(tmp_path / "whole", mode, **ten)
-    with pytest.raises(FileError, match="holds no training that diverged"):
-        last_checkpoint(whole.folder)
-    diverging(12)
-    with pytest.raises(FitError, match="step 13 of 30"):
-        run(tmp_path / "run", mode, **options)
-    with pytest.raises(FileError, match=r"diverged: in step 13.*last_checkpoint"):
+def test_a_training_that_diverges_raises_and_keeps_its_checkpoint(tmp_path):
+    options = {"checkpoint_every": 1, "changes": {**QUICK, "lr": 1e30}}
+    with pytest.raises(FitError, match="the training diverged: in step"):
+        run(tmp_path / "run", "network", **options)
+    with pytest.raises(FileError, match="holds a run that is not finished"):
         Adapted.open(tmp_path / "run")
-    module = None if mode == "frozen" else one_layer()
-    found = last_checkpoint(tmp_path / "run", module)
-    assert not found.training
-    expected = whole.classifier(module).state_dict()
-    assert found.state_dict().keys() == expected.keys()
-    assert all(torch.equal(found.state_dict()[name], expected[name]) for name in expected)
-    if mode == "network":
-        with pytest.raises(InputError, match="does not say how its model is made"):
-            last_checkpoint(tmp_path / "run")
-    file = tmp_path / "run" / "training" / "checkpoint.safetensors"
-    content = file.read_bytes()
-    file.write_bytes(content[:-5])
-    with pytest.raises(FileError, match=r"checkpoint\.safetensors"):
-        last_checkpoint(tmp_path / "run", module)
-    file.write_bytes(content)
-    diverging(None)
-    made = run(tmp_path / "run", mode, **options)
-    assert made.document["trained"]["resumed_at"] == 10
-    assert Adapted.open(tmp_path / "run").document == made.document
-
-
-def test_without_a_checkpoint_that_is_reported(tmp_path, diverging):
-    diverging(2)
-    with pytest.raises(FitError, match="no checkpoint yet"):
-        run(tmp_path / "run", "frozen")
-    with pytest.raises(FileError, match="There was no checkpoint yet"):
-        Adapted.open(tmp_path / "run")
-    with pytest.raises(FileError, match="holds no checkpoint: the training diverged"):
-        last_checkpoint(tmp_path / "run")
 
 
 def test_the_parts_of_a_task_are_the_papers_and_come_from_the_seed():
@@ -615,8 +509,8 @@ def named(classes):
     ("call", "message"),
     [
         (lambda: Task(as_image_set(IMAGES), SOURCE), "has no labels"),
-        (lambda: Task(SOURCE, named(("ant", "cat", "bee"))), "they differ from class 1 on"),
-        (lambda: Task(SOURCE, named(("ant", "bee", "dog"))), "lacks 'cat', it has also 'dog'"),
+        (lambda: Task(SOURCE, named(("ant", "cat", "bee"))), "got 'cat' for 'bee'"),
+        (lambda: Task(SOURCE, named(("ant", "bee", "dog"))), "got 'dog' for 'cat'"),
         (
             lambda: Task(UNNAMED, as_image_set(IMAGES, labels=LABELS + 3)),
             r"labels of .* must be from 0 to 2, .* got 5",

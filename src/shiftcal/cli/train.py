@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,61 +24,6 @@ from shiftcal.errors import InputError, InputWarning
 if TYPE_CHECKING:
     from shiftcal.adaptation import Adapted
 
-
-def listed(as_json: bool) -> Report:
-    """The trainers, one line each."""
-    from shiftcal import adaptation
-
-    trainers = [_about(name) for name in adaptation.names()]
-    rows = [[each["name"], each["summary"], ", ".join(each["recipes"])] for each in trainers]
-    text = _tables.table(["method", "what it is", "recipes"], rows)
-    return Report("train", {"trainers": trainers}, text, as_json)
-
-
-def one_listed(name: str, as_json: bool) -> Report:
-    """One trainer, with its options and settings in each of its recipes.
-
-    Raises:
-        UnknownName: If there is no such trainer.
-    """
-    from shiftcal.adaptation.trainers import DEFAULT, choose
-
-    about = _about(name)
-    chosen = {recipe: choose(name, recipe=recipe) for recipe in (DEFAULT, *about["recipes"])}
-    numbers = {
-        recipe: {"options": each.trainer.to_dict(), "settings": each.settings.to_dict()}
-        for recipe, each in chosen.items()
-    }
-    document = {"trainer": {**about, "numbers": numbers}}
-    tables = [_table(part, numbers) for part in ("options", "settings")]
-    text = "\n\n".join([f"{about['name']}: {about['summary']}", *tables])
-    return Report("train", document, text, as_json)
-
-
-def _table(part: str, numbers: dict[str, dict[str, dict[str, Any]]]) -> str:
-    names = next(iter(numbers.values()))[part]
-    rows = [[name, *(str(each[part][name]) for each in numbers.values())] for name in names]
-    return _tables.table([part, *numbers], rows)
-
-
-def _about(name: str) -> dict[str, Any]:
-    from shiftcal import adaptation
-
-    kind = adaptation.get(name)
-    return {
-        "name": kind.name,
-        "label": kind.label,
-        "summary": _plain(kind.__doc__),
-        "recipes": sorted(kind.recipes),
-    }
-
-
-def _plain(docstring: str | None) -> str:
-    return (docstring or "").strip().partition("\n")[0].replace("``", "")
-
-
-T = TypeVar("T")
-
 # Held-out images, below which numbers on them say little.
 _ENOUGH = 100
 
@@ -94,10 +39,7 @@ def train(
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(
-            metavar="PATH",
-            help="Images of the same classes. Labels, if there are any, only judge the result.",
-        ),
+        typer.Option(metavar="PATH", help="Images of the same classes; labels only judge."),
     ] = None,
     backbone: Annotated[
         str | None,
@@ -108,22 +50,13 @@ def train(
         ),
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="DIR", help="Folder of the run."),
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Folder of the run.")
     ] = None,
     method: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The trainer; default: cdan. --list shows them.",
-            show_default=False,
-        ),
+        str | None, typer.Option(metavar="NAME", help="The trainer; default: cdan. See --list.")
     ] = None,
     frozen: Annotated[
-        bool,
-        typer.Option(
-            "--frozen", help="Leave the backbone as it is: features once, then heads on them."
-        ),
+        bool, typer.Option("--frozen", help="Keep the backbone: features once, then heads on them.")
     ] = False,
     recipe: Annotated[
         str | None,
@@ -135,11 +68,7 @@ def train(
     ] = None,
     assignment: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="An option of the trainer or a setting of the training. Repeatable.",
-        ),
+        typer.Option("--set", metavar="NAME=VALUE", help="Trainer option or setting. Repeatable."),
     ] = None,
     transform: Annotated[
         str | None,
@@ -152,11 +81,7 @@ def train(
         int, typer.Option(metavar="N", min=0, help="Decides splits and everything random.")
     ] = 0,
     corruption: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="What makes the surrogate sets: a name, or module:function for your own.",
-        ),
+        str, typer.Option(metavar="NAME", help="Makes the surrogate sets: a name or MODULE:FUNC.")
     ] = "pixelate",
     severity: Annotated[
         str, typer.Option(metavar="1-5|all", help="One severity, several as 1,3 or 2-4, or all.")
@@ -169,28 +94,18 @@ def train(
         ),
     ] = "last",
     device: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="As torch names it; auto is the GPU if there is one."),
+        str, typer.Option(metavar="NAME", help="As torch names it; auto: the GPU if there is one.")
     ] = "auto",
     precision: Annotated[
         str | None,
         typer.Option(metavar="bfloat16|float16", help="Train in mixed precision, on a GPU."),
     ] = None,
     checkpoint_every: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Steps between two checkpoints; there is one every five minutes too.",
-        ),
+        int, typer.Option(metavar="N", min=1, help="Steps between checkpoints, or five minutes.")
     ] = 500,
     workers: Annotated[
         int,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="Processes that read training images, or with --frozen compute features.",
-        ),
+        typer.Option(metavar="N", min=0, help="Processes that read images or compute features."),
     ] = 0,
     features: Annotated[
         Path | None,
@@ -202,20 +117,15 @@ def train(
         ),
     ] = None,
     list_trainers: Annotated[
-        bool,
-        typer.Option(
-            "--list",
-            help="List the trainers and their recipes, or with --method the numbers of one, and "
-            "stop.",
-        ),
+        bool, typer.Option("--list", help="List the trainers, or the numbers of --method.")
     ] = False,
     as_json: Json = False,
 ) -> Report:
     """Adapt a network to unlabelled images; run again, it resumes."""
     if list_trainers:
-        return listed(as_json) if method is None else one_listed(method, as_json)
-    source, target = _needed(source, "--source"), _needed(target, "--target")
-    backbone, output = _needed(backbone, "--backbone"), _needed(output, "-o")
+        return _listing(method, as_json)
+    if source is None or target is None or backbone is None or output is None:
+        raise InputError("--source, --target, --backbone and -o must be given.")
     if features is not None and not frozen:
         raise InputError("--features goes with --frozen.")
     if transform is not None and frozen:
@@ -265,34 +175,46 @@ def train(
     return Report("train", document, _text(printable(document)), as_json)
 
 
-def _needed(value: T | None, option: str) -> T:
-    if value is None:
-        raise InputError(f"{option} must be given; --source, --target, --backbone and -o all must.")
-    return value
+def _listing(method: str | None, as_json: bool) -> Report:
+    """The trainers, one line each; or one with its options and settings in each recipe."""
+    from shiftcal import adaptation
+
+    about = []
+    for name in adaptation.names() if method is None else [method]:
+        kind = adaptation.get(name)
+        summary = (kind.__doc__ or "").partition("\n")[0].replace("``", "")
+        known = {"name": kind.name, "label": kind.label, "summary": summary}
+        about.append({**known, "recipes": sorted(kind.recipes)})
+    if method is None:
+        rows = [[each["name"], each["summary"], ", ".join(each["recipes"])] for each in about]
+        text = _tables.table(["method", "what it is", "recipes"], rows)
+        return Report("train", {"trainers": about}, text, as_json)
+    numbers: dict[str, Any] = {}
+    for recipe in (None, *about[0]["recipes"]):
+        trainer, settings = kind.prepared(recipe)
+        both = {"options": trainer.to_dict(), "settings": settings.to_dict()}
+        numbers[recipe or "default"] = both
+    text = f"{kind.name}: {summary}"
+    for part in ("options", "settings"):
+        rows = [
+            [name, *(str(each[part][name]) for each in numbers.values())] for name in both[part]
+        ]
+        text += f"\n\n{_tables.table([part, *numbers], rows)}"
+    return Report("train", {"trainer": {**about[0], "numbers": numbers}}, text, as_json)
 
 
 def _document(adapted: Adapted) -> dict[str, Any]:
     about, run = adapted.document, adapted.folder
+    shown = ("recipe", "options", "settings", "seed", "frozen", "images", "accuracy")
+    compare = ["shiftcal", "compare", "--target", str(run / "target.npz")]
+    compare += ["--bank", str(run / "bank"), "--source-train", str(run / "source-train.npz")]
     return {
         "run": run,
         "method": about["trainer"],
-        "recipe": about["recipe"],
-        "options": about["options"],
-        "settings": about["settings"],
-        "seed": about["seed"],
-        "frozen": about["frozen"],
-        "images": about["images"],
+        **{name: about[name] for name in shown},
         **about["trained"],
         "finished_before": adapted.finished_before,
-        "accuracy": about["accuracy"],
-        "next": shlex.join(
-            [
-                *("shiftcal", "compare"),
-                *("--target", str(run / "target.npz")),
-                *("--bank", str(run / "bank")),
-                *("--source-train", str(run / "source-train.npz")),
-            ]
-        ),
+        "next": shlex.join(compare),
     }
 
 
@@ -300,7 +222,11 @@ def _text(document: dict[str, Any]) -> str:
     images, losses, accuracy = document["images"], document["losses"], document["accuracy"]
     on_target = accuracy["target"]
     known = "not known, since it has no labels" if on_target is None else f"{on_target:.4f}"
-    kept = document["selected_step"]
+    steps, kept = f"{document['steps']:,} steps", document["selected_step"]
+    if document["finished_before"]:
+        steps += "; was finished before, nothing was trained"
+    elif document["resumed_at"]:
+        steps += f", resumed after {document['resumed_at']:,}"
     lines = [
         ("method", f"{document['method']}, recipe {document['recipe']}"),
         ("backbone", f"{document['backbone']}{', frozen' if document['frozen'] else ''}"),
@@ -308,7 +234,7 @@ def _text(document: dict[str, Any]) -> str:
         ("", f"{images['train']:,} to train on, {images['calibration']:,} to calibrate on"),
         ("target", document["target"]),
         ("", f"{images['seen']:,} seen without labels, {images['held_out']:,} held out"),
-        ("trained", f"{document['steps']:,} steps{_since(document)}"),
+        ("trained", steps),
         (
             "losses",
             f"classification {losses['classification']:.4f}, transfer {losses['transfer']:.4f}",
@@ -320,10 +246,3 @@ def _text(document: dict[str, Any]) -> str:
     if kept != document["steps"]:
         lines.insert(7, ("kept", f"the weights of step {kept:,}, the best on calibration images"))
     return f"{_tables.facts(lines)}\n\nnext      {document['next']}"
-
-
-def _since(document: dict[str, Any]) -> str:
-    if document["finished_before"]:
-        return "; was finished before, nothing was trained"
-    step = document["resumed_at"]
-    return f", resumed after {step:,}" if step else ""

@@ -28,7 +28,6 @@ from shiftcal.adaptation.losses import (
     stepwise_norm,
     warm_start,
 )
-from shiftcal.errors import InputError
 
 BOTH = pytest.mark.parametrize("linear", [True, False], ids=["linear", "quadratic"])
 
@@ -149,7 +148,7 @@ CASES = {
         2 * draw(12, 4),
     ),
     "stepwise_norm": (lambda f: stepwise_norm(f, delta=0.3, domains=2), norm_by_loops, FEATURES),
-    "domain_loss": (lambda z: domain_loss(*z.chunk(2)), domain_by_loops, draw(8, 1)),
+    "domain_loss": (domain_loss, domain_by_loops, draw(8, 1)),
 }
 EVERY = pytest.mark.parametrize("case", CASES)
 
@@ -263,21 +262,6 @@ def test_jmmd_sees_a_shift_of_the_joint_distribution_that_no_layer_alone_shows()
     assert crossed.item() > 1
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: mk_mmd(torch.zeros(1, 3), torch.zeros(1, 3)), "at least 2; got 1"),
-        (lambda: mk_mmd(torch.zeros(4, 3), torch.zeros(5, 3)), r"got \(4, 3\) and \(5, 3\)"),
-        (lambda: jmmd(torch.zeros(2, 3), torch.zeros(2, 3)), "at least 2; got 1"),
-        (lambda: jmmd(torch.zeros(8, 3), torch.zeros(7, 3)), "got 8 and 7 rows"),
-        (lambda: jmmd(torch.zeros(7, 3), torch.zeros(7, 3)), "got 7 and 7 rows"),
-    ],
-)
-def test_batches_that_cannot_be_compared_raise(call, message):
-    with pytest.raises(InputError, match=message):
-        call()
-
-
 def test_class_confusion_at_its_limits():
     confident = torch.tensor(1e4 * np.eye(3)[[0, 1, 2, 2, 0]], requires_grad=True)
     loss = class_confusion(confident)
@@ -314,7 +298,7 @@ def test_the_domain_loss_with_weights_is_that_of_scikit_learn():
     weights = entropy_weights(torch.from_numpy(scipy.special.softmax(draw(12, 3), axis=1)))
     z = scipy.special.expit(np.concatenate([s, t]))
     expected = log_loss([1] * 6 + [0] * 6, z, sample_weight=weights.numpy())
-    found = domain_loss(torch.from_numpy(s), torch.from_numpy(t), weights)
+    found = domain_loss(torch.from_numpy(np.concatenate([s, t])), weights)
     assert found.item() == pytest.approx(expected, rel=1e-12)
 
 
@@ -326,8 +310,7 @@ def test_reversal_multiplies_the_gradient(coefficient):
 
 
 @pytest.mark.parametrize("step", [0, 17, 1000, 10**7])
-@pytest.mark.parametrize(("lo", "hi", "alpha", "n"), [(0, 1, 1, 1000), (0.1, 0.7, 10, 300)])
-def test_the_warm_start_is_the_logistic_schedule(step, lo, hi, alpha, n):
-    expected = 2 * (hi - lo) / (1 + math.exp(-alpha * step / n)) - (hi - lo) + lo
-    found = warm_start(step, lo=lo, hi=hi, alpha=alpha, max_iters=n)
-    assert found == pytest.approx(expected, rel=1e-13, abs=1e-15)
+@pytest.mark.parametrize(("limit", "warm_up"), [(1, 1000), (0.7, 300)])
+def test_the_warm_start_is_the_logistic_schedule(step, limit, warm_up):
+    expected = limit * (2 / (1 + math.exp(-step / warm_up)) - 1)
+    assert warm_start(step, limit, warm_up) == pytest.approx(expected, rel=1e-13, abs=1e-15)
