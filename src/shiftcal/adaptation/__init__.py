@@ -30,4 +30,6 @@ __all__ = [
     "names",
 ]
 
-__getattr__, __dir__ = lazy(__name__, {"features": "Frozen frozen_features", "run": "Adapted adapt"})
+__getattr__, __dir__ = lazy(
+    __name__, {"features": "Frozen frozen_features", "run": "Adapted adapt"}
+)
