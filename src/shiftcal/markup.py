@@ -138,6 +138,13 @@ def heading(text: str, *, level: int) -> str:
     return f"{'#' * level} {kept}" + r"\#" * (len(line) - len(kept))
 
 
+def code(*lines: str, language: str = "") -> str:
+    """A block of code, in a fence longer than any in it."""
+    text = "\n".join(lines).strip("\n")
+    fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", text)), default=0))
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
 def table_cell(text: str) -> str:
     """The text for a cell: its lines stay lines, and a bar does not end it."""
     lines = text.strip().splitlines()

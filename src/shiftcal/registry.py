@@ -490,12 +490,3 @@ STUDIES = Registry(
         "why-it-works": "shiftcal.studies.catalog.why_it_works:WhyItWorks",
     },
 )
-FIGURES = Registry(
-    "kind of figure",
-    {
-        "boxes": "shiftcal.report.figures:Boxes",
-        "calibration": "shiftcal.report.figures:CalibrationPlots",
-        "densities": "shiftcal.report.figures:Densities",
-        "lines": "shiftcal.report.figures:Lines",
-    },
-)

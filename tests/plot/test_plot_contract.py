@@ -1,85 +1,56 @@
-"""What all plots promise: the given axes, no global state, any style and layout, clear refusals."""
+"""What all plots promise: the given axes, no global state, any style, clear errors."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 from absent_package import hide
 from digits_bank import digits_bank, digits_target
 from matplotlib import pyplot as plt
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from PIL import Image
 
+import shiftcal as sc
 from shiftcal import plot
-from shiftcal.errors import InputError, MissingExtra
+from shiftcal.errors import InputError, MissingExtra, NotFittedError
+from shiftcal.methods.method import Selection
 
+FIGURES = Path(__file__).resolve().parents[2] / "docs" / "figures"
 ERRORS = {"ts": {0: (0.02,), 1: (0.05, 0.07)}, "sac": {0: (0.03,), 1: (0.03, 0.04)}}
-
-
-def reliability(_, **given):
-    return plot.reliability(digits_target(), n_resamples=40, **given)
-
-
-def confidence_density(_, **given):
-    return plot.confidence_density(digits_target(), digits_bank(), **given)
-
-
-def ece_by_severity(_, **given):
-    return plot.ece_by_severity(ERRORS, **given)
-
-
-def selection(adapted, **given):
-    return plot.selection(adapted["sac"], **given)
-
-
-def selection_of_temperatures(adapted, **given):
-    return plot.selection(adapted["rehearsal"], **given)
-
-
-PLOTS = (
-    reliability,
-    confidence_density,
-    ece_by_severity,
-    selection,
-    selection_of_temperatures,
-)
-every_plot = pytest.mark.parametrize("draw", PLOTS, ids=lambda draw: draw.__name__)
+PLOTS = {
+    "reliability": lambda _, **at: plot.reliability(digits_target(), n_resamples=40, **at),
+    "density": lambda _, **at: plot.confidence_density(digits_target(), digits_bank(), **at),
+    "severity": lambda _, **at: plot.ece_by_severity(ERRORS, **at),
+    "distances": lambda adapted, **at: plot.selection(adapted["sac"], **at),
+    "temperatures": lambda adapted, **at: plot.selection(adapted["rehearsal"], **at),
+}
+every_plot = pytest.mark.parametrize("draw", PLOTS.values(), ids=PLOTS)
 
 
 @every_plot
-def test_the_given_axes_come_back_and_pyplot_has_no_figure_of_it(draw, adapted):
+def test_it_is_drawn_on_the_given_axes_and_the_users_words_stay(draw, adapted):
     axes = Figure(layout="constrained").add_subplot()
+    axes.set(xlabel="mine", ylabel="my own", title="above")
     assert draw(adapted, ax=axes) is axes
     assert plt.get_fignums() == []
     axes.figure.canvas.draw()  # warnings are errors
-
-
-@every_plot
-def test_without_axes_there_is_a_figure_that_pyplot_shows(draw, adapted):
-    axes = draw(adapted)
-    assert plt.gcf() is axes.figure
-    axes.figure.canvas.draw()
-
-
-@every_plot
-def test_words_the_user_has_put_on_the_axes_stay(draw, adapted):
-    axes = Figure().add_subplot()
-    axes.set(xlabel="mine", ylabel="my own", title="above")
-    draw(adapted, ax=axes)
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("mine", "my own")
-    titles = [axes.get_title(loc=side) for side in ("left", "center", "right")]
-    assert titles == ["", "above", ""]
+    assert [axes.get_title(loc=side) for side in ("left", "center", "right")] == ["", "above", ""]
 
 
 @every_plot
-def test_lines_can_be_seen_on_a_dark_background(draw, adapted):
-    from matplotlib.colors import to_rgb
-
+def test_without_axes_there_is_a_figure_of_pyplot_and_lines_can_be_seen_in_the_dark(draw, adapted):
     with plt.style.context("dark_background"):
         axes = draw(adapted)
+        assert plt.gcf() is axes.figure
         axes.figure.canvas.draw()
     lines = [line for line in axes.get_lines() if len(line.get_xdata())]
     assert lines
@@ -88,23 +59,11 @@ def test_lines_can_be_seen_on_a_dark_background(draw, adapted):
 
 
 @every_plot
-@pytest.mark.parametrize(
-    ("ax", "words"),
-    [
-        (np.empty((2, 2), object), r"got ndarray.*pass one, such as ax=axes\[0, 0\]"),
-        ([1], "got list.*pass one"),
-        (Figure(), r"got Figure.*figure\.add_subplot\(\)"),
-        ("axes", "ax must be a matplotlib Axes; got str"),
-    ],
-)
-def test_what_is_no_axes_is_refused(draw, adapted, ax, words):
-    with pytest.raises(InputError, match=words):
-        draw(adapted, ax=ax)
+def test_bad_axes_and_a_missing_matplotlib_are_errors(draw, adapted, monkeypatch):
+    for ax in (np.empty((2, 2), object), [1], Figure(), "axes"):
+        with pytest.raises(InputError, match=rf"ax must be a matplotlib Axes.*{type(ax).__name__}"):
+            draw(adapted, ax=ax)
     assert plt.get_fignums() == []
-
-
-@every_plot
-def test_without_matplotlib_the_extra_is_named(draw, adapted, monkeypatch):
     hide(monkeypatch, "matplotlib")
     with pytest.raises(MissingExtra, match=r"plot\.\w+ needs matplotlib.*shiftcal\[plot\]"):
         draw(adapted)
@@ -122,13 +81,140 @@ def test_a_new_process_imports_no_more_than_it_needs_and_does_without_a_window()
         "axes.figure.savefig('/dev/null', format='png')\n"
         "print('drawn')"
     )
-    # A window of Qt is asked for, and can be had nowhere.
+    environment = {**os.environ, "MPLBACKEND": "qtagg", "DISPLAY": "", "WAYLAND_DISPLAY": ""}
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "MPLBACKEND": "qtagg", "DISPLAY": "", "WAYLAND_DISPLAY": ""},
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["False", "False", "drawn"]
+
+
+def test_the_pictures_of_the_docs_are_what_the_code_above_them_draws(tmp_path):
+    spec = importlib.util.spec_from_file_location("plots", FIGURES / "plots.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    names = script.draw(tmp_path)
+    assert sorted(names) == sorted(path.name for path in FIGURES.glob("plot-*"))
+    for name in names:
+        made, committed = (Image.open(folder / name).convert("L") for folder in (tmp_path, FIGURES))
+        assert made.size == committed.size, "run docs/figures/plots.py"
+        if mpl.__version__.startswith(f"{script.DRAWN_WITH}."):
+            apart = np.abs(np.asarray(made, float) - np.asarray(committed, float))
+            assert apart.mean() < 2, "run docs/figures/plots.py"
+
+
+EYE, TWO = 3 * np.eye(3), ([0.5, 0.9], [True, False])
+BAD_RELIABILITY = [
+    (([0.5, np.nan], [True, False]), {}, "confidence must be finite; row 1 holds nan"),
+    (([], []), {}, "confidence must have at least one entry"),
+    (([0.5, 1.5], [True, False]), {}, r"confidence must lie in \[0, 1\]"),
+    (([0.5], [True, False]), {}, "correct must have one entry per confidence"),
+    (([0.5],), {}, "confidence must come with correct.*got list alone"),
+    ((np.eye(3), [0, 1, 2]), {}, 'these logits are probabilities.*input="probabilities"'),
+    ((EYE, [0, 1, 3]), {}, r"labels must lie in 0\.\.2"),
+    ((EYE, [0, 1, 2]), {"input": "scores"}, "input must be one of"),
+    ((sc.Scores(EYE),), {}, "scores must have labels.*confidence_density"),
+    (TWO, {"level": 95}, "level must lie strictly between 0 and 1"),
+    (TWO, {"n_bins": 0}, "n_bins must be a whole number of at least 1"),
+    (TWO, {"binning": "sizes"}, "binning must be one of 'size', 'width'"),
+    (TWO, {"n_resamples": -1}, "n_resamples must be a whole number"),
+    ((sc.bin_table(*TWO), [True, False]), {}, "leave correct out"),
+]
+BAD_DENSITY = [
+    (([0.5, np.nan],), {}, "target must be finite"),
+    (([0.5, 1.2],), {}, r"target must lie in \[0, 1\]"),
+    (([0.3, 0.6],), {"n_classes": 2}, "target must be at least 1/2.*the least is 0.3"),
+    (([0.3],), {"n_classes": 1}, "n_classes must be a whole number of at least 2"),
+    ((EYE,), {"n_classes": 4}, "target must have 4 classes.*it has 3"),
+    ((EYE, digits_bank()), {}, "target must have 10 classes.*it has 3"),
+    (([0.5], {"a": [0.5, 2]}), {}, r"the set 'a' must lie in \[0, 1\]"),
+    (([0.5], [[0.5]]), {}, r"sets must be a SurrogateBank, or names.*got list"),
+    (([0.5], {"a": [0.5]}), {"chosen": "b"}, "chosen must be what.*got 'b'.*are 'a'"),
+]
+BAD_SEVERITY = [
+    (({},), {}, "ece must have numbers by label"),
+    (([0.1, 0.2],), {}, "ece must have numbers by label"),
+    (({"a": []},), {}, "ece of 'a' must have numbers"),
+    (({"a": 0.1},), {}, "ece of 'a' must be numbers, one or several for each severity"),
+    (({"a": [0.1, np.nan]},), {}, r"ece of 'a' at severity 2 must be.*within \[0, 1\]"),
+    (({"a": [5.1]},), {}, "They are fractions: 0.05, not 5"),
+    (({"a": {1: []}},), {}, "at severity 1 must be one number or several"),
+    (({"a": {1: [[0.1], [0.2, 0.3]]}},), {}, "must be numbers, one or several"),
+    (({"a": {"mild": 0.1}},), {}, "mild"),
+    (({"a": [0.1]},), {"severities": [1, 2]}, "ece of 'a' must be numbers"),
+    (({"a": [0.1, 0.2]},), {"severities": [1, 1]}, "each severity once"),
+    (({"a": [0.1]},), {"spread": "sd"}, "spread must be one of 'interval', 'quartiles', 'range'"),
+    (({"a": [0.1]},), {"level": 1}, "level must lie strictly between 0 and 1"),
+]
+THREE = Selection(
+    "sac", index=2, n_sets=3, set_name="c", distance="mean", distances=(0.3, 0.2, 0.1), margin=0.1
+)
+
+
+def adapted_to_digits(method):
+    method.fit(digits_bank()).adapt(digits_target())
+    return method
+
+
+BAD_SELECTION = [
+    ((digits_bank(),), {}, "chosen must be an adapted method.*SurrogateBank"),
+    ((THREE,), {"show": "temperatures"}, "not a selection"),
+    ((THREE, ["a"]), {}, "the 3 sets that sac chose from; got 1"),
+    ((THREE, "abc"), {}, "the 3 sets that sac chose from; got 'abc'"),
+    ((THREE,), {"show": "T"}, "show must be one of 'distances'"),
+]
+
+
+@pytest.mark.parametrize(
+    ("draw", "given", "options", "match"),
+    [
+        (draw, *case)
+        for draw, cases in (
+            (plot.reliability, BAD_RELIABILITY),
+            (plot.confidence_density, BAD_DENSITY),
+            (plot.ece_by_severity, BAD_SEVERITY),
+            (plot.selection, BAD_SELECTION),
+        )
+        for case in cases
+    ],
+)
+def test_bad_input_is_an_error_and_leaves_no_figure(draw, given, options, match):
+    with pytest.raises(InputError, match=match):
+        draw(*given, **options)
+    assert plt.get_fignums() == []
+
+
+def test_a_choice_that_a_method_has_not_made_cannot_be_drawn():
+    ts, isotonic = adapted_to_digits(sc.TS()), adapted_to_digits(sc.SAC(map="isotonic"))
+    for given, show, match in [
+        (ts, None, "ts must have a temperature for every set"),
+        (ts, "distances", "ts chose between no sets"),
+        (isotonic, "temperatures", "SAC with temperatures as maps"),
+    ]:
+        with pytest.raises(InputError, match=match):
+            plot.selection(given, show=show)
+    for method in (sc.SAC(), sc.Rehearsal(), sc.SAC().fit(digits_bank())):
+        with pytest.raises(NotFittedError, match="has chosen nothing yet"):
+            plot.selection(method)
+
+
+@pytest.mark.parametrize(
+    ("methods", "targets", "match"),
+    [
+        ([sc.SAC], digits_bank(), "methods must be fitted methods"),
+        ([], digits_bank(), "methods must be fitted methods, at least one"),
+        (3, digits_bank(), "methods must be fitted methods"),
+        ([sc.TS(), sc.TS()], digits_bank(), "with different labels"),
+        ([sc.TS()], digits_target(), "targets must be a SurrogateBank; got Scores"),
+        (
+            [sc.TS()],
+            sc.SurrogateBank.from_arrays(
+                [s.logits for s in digits_bank()][:2], digits_bank()[0].labels
+            ),
+            "targets must have severities; that of 'set 2' is unknown",
+        ),
+    ],
+)
+def test_bad_input_of_errors_by_severity_is_an_error(methods, targets, match):
+    with pytest.raises(InputError, match=match):
+        plot.errors_by_severity(methods, targets)

@@ -12,7 +12,7 @@ from scipy.integrate import trapezoid
 
 import shiftcal as sc
 from shiftcal import plot
-from shiftcal.errors import InputError
+from shiftcal.plot.density import kernel_density
 
 
 def drawn(*given, **options):
@@ -111,22 +111,12 @@ def test_stretched_equal_distances_are_equal_factors_of_what_is_missing_to_one()
     assert axes.get_ylabel() == "density per factor of 10"
 
 
-@pytest.mark.parametrize(
-    ("given", "options", "match"),
-    [
-        (([0.5, np.nan],), {}, "target must be finite"),
-        (([],), {}, "target must have at least one entry"),
-        (([0.5, 1.2],), {}, r"target must lie in \[0, 1\]"),
-        (([0.3, 0.6],), {"n_classes": 2}, "target must be at least 1/2.*the least is 0.3"),
-        (([0.3],), {"n_classes": 1}, "n_classes must be a whole number of at least 2"),
-        ((np.eye(3),), {}, "these logits are probabilities"),
-        ((3 * np.eye(3),), {"n_classes": 4}, "target must be of the 4 classes.*it has 3"),
-        ((3 * np.eye(3), digits_bank()), {}, "target must be of the 10 classes.*it has 3"),
-        (([0.5], {"a": [0.5, 2]}), {}, r"the set 'a' must lie in \[0, 1\]"),
-        (([0.5], [[0.5]]), {}, r"sets must be a SurrogateBank, or names.*got list"),
-        (([0.5], {"a": [0.5]}), {"chosen": "b"}, "chosen must be what.*got 'b'.*are 'a'"),
-    ],
-)
-def test_what_cannot_be_drawn_is_refused(given, options, match):
-    with pytest.raises(InputError, match=match):
-        drawn(*given, **options)
+def test_stretched_it_is_scipys_estimate_of_the_digits_mirrored_at_zero():
+    confidence = 1 - np.random.default_rng(3).beta(0.3, 2.0, 500).clip(1e-15)
+    digits, x = -np.log10(1 - confidence), np.linspace(0, 6, 400)
+    width = digits.std(ddof=1) * stats.gaussian_kde(digits).scotts_factor() / 2
+    mirrored = np.concatenate([digits, -digits])
+    theirs = stats.gaussian_kde(mirrored, bw_method=width / mirrored.std(ddof=1))
+    # 1e-6: a grid of confidences near 1 holds its distance from 1 to ten digits
+    ours = kernel_density(confidence, 1 - 10**-x, stretched=True)
+    assert ours == pytest.approx(2 * theirs(x), rel=1e-6)

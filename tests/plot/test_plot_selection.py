@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from digits_bank import digits_bank, digits_target
+from digits_bank import digits_bank
 from ladder_data import draw
 from matplotlib.figure import Figure
 
 import shiftcal as sc
 from shiftcal import plot
-from shiftcal.errors import InputError, NotFittedError
 from shiftcal.methods.method import Selection
 
 
@@ -116,42 +115,3 @@ def test_a_bank_of_one_set_and_one_of_many_corruptions_are_drawn():
     sac = sc.SAC().fit(sc.SurrogateBank(sets))
     sac.adapt(logits)
     assert words(drawn(sac, show="temperatures"))[0] == "8 corruptions"
-
-
-def isotonic():
-    sac = sc.SAC(map="isotonic").fit(digits_bank())
-    sac.adapt(digits_target())
-    return sac
-
-
-def adapted_ts():
-    ts = sc.TS().fit(digits_bank())
-    ts.adapt(digits_target())
-    return ts
-
-
-@pytest.mark.parametrize(
-    ("given", "options", "match"),
-    [
-        (lambda: (digits_bank(),), {}, "chosen must be a method that was adapted.*SurrogateBank"),
-        (lambda: (adapted_ts(),), {}, "ts must have a temperature for every set.*Rehearsal has"),
-        (lambda: (adapted_ts(),), {"show": "distances"}, "ts chose between no sets"),
-        (lambda: (isotonic(),), {"show": "temperatures"}, "SAC with temperatures as maps"),
-        (lambda: (many_sets(3),), {"show": "temperatures"}, "pass the method itself"),
-        (lambda: (many_sets(3), ["a"]), {}, "sets must be the 3 that sac chose from; got 1"),
-        (lambda: (many_sets(3), "abc"), {}, "sets must be a SurrogateBank or names.*got str"),
-        (lambda: (many_sets(3),), {"show": "T"}, "show must be one of 'distances'"),
-    ],
-)
-def test_what_cannot_be_drawn_is_refused(given, options, match):
-    with pytest.raises(InputError, match=match):
-        drawn(*given(), **options)
-
-
-@pytest.mark.parametrize("method", [sc.SAC(), sc.Rehearsal()])
-def test_a_method_that_has_chosen_nothing_is_refused(method):
-    with pytest.raises(NotFittedError, match="has chosen nothing yet; call adapt"):
-        drawn(method)
-    if isinstance(method, sc.SAC):
-        with pytest.raises(NotFittedError, match="has chosen nothing yet"):
-            drawn(sc.SAC().fit(digits_bank()))

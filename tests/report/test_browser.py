@@ -53,30 +53,16 @@ def test_without_scripts_all_is_there(browser, pages):
     html = browser.call("DOM.getOuterHTML", nodeId=tree["nodeId"])["outerHTML"]
     assert facts.verdict.headline in html
     assert html.count("<svg") > 8
-    assert "<title>mean confidence: " in html  # tips are the browser's own then
-    assert 'data-fact="methods.0.mean_confidence"' in html
+    assert "<title>mean confidence: " in html  # the browser's own tip
 
 
-def test_a_mark_tells_its_numbers_to_mouse_and_keyboard(browser, pages):
+def test_tables_sort_by_a_click_on_a_heading(browser, pages):
     browser.open(pages["labelled"])
-    browser.evaluate("""(() => {
-        const drawing = document.querySelector(".chart > svg");
-        drawing.focus();
-        drawing.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" }));
-    })()""")
-    tip = browser.evaluate("document.getElementById('tip').textContent")
-    assert tip.startswith("mean confidence: ")
-    assert browser.evaluate("document.getElementById('tip').hidden") is False
-    place = json.loads(
-        browser.evaluate("""JSON.stringify((() => {
-        const box = document.querySelector(".verdict circle.after").getBoundingClientRect();
-        return [box.left + box.width / 2, box.top + box.height / 2];
-    })())""")
-    )
-    browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=place[0], y=place[1])
-    assert browser.evaluate("document.getElementById('tip').textContent").startswith(
-        "mean confidence after rehearsal"
-    )
+    table = "document.querySelector('#methods .sortable')"
+    browser.evaluate(f"{table}.querySelectorAll('thead button')[1].click()")
+    names = f"JSON.stringify([...{table}.querySelectorAll('tbody th')].map(t => t.innerText))"
+    wanted = sorted(labelled().methods, key=lambda one: -one.temperature)
+    assert json.loads(browser.evaluate(names)) == [one.name for one in wanted]
     assert browser.complaints() == []
 
 

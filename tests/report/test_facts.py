@@ -183,9 +183,9 @@ def test_what_a_fit_says_is_on_the_report_and_is_said_again():
 
 
 def test_a_method_that_needs_more_is_refused_if_it_is_asked_for():
-    with pytest.raises(InputError, match="cpcs needs features of the training samples"):
+    with pytest.raises(InputError, match="cpcs needs features of three sets"):
         small(method="cpcs")
-    with pytest.raises(InputError, match="pseudocal needs the model run over mixed"):
+    with pytest.raises(InputError, match="pseudocal needs labelled Scores of mixed"):
         small(method="pseudocal")
 
 

@@ -1,9 +1,8 @@
-"""How text and marks of a page stand out from what is behind them, as a browser draws them."""
+"""How text of a page stands out from what is behind it, as a browser draws it."""
 
 from __future__ import annotations
 
 # Ratios as WCAG 2 defines them, of whatever is drawn: [least ratio asked, ratio found, what].
-# Bands and areas that only shade a difference told by points and lines are left out.
 FAINT = """JSON.stringify((() => {
   const parsed = (text) => {
     const parts = text.match(/[\\d.]+/g);
@@ -49,11 +48,6 @@ FAINT = """JSON.stringify((() => {
     const skipped = ["TITLE", "DESC", "SCRIPT"].includes(element.tagName.toUpperCase());
     if (!text || skipped || !shown(element)) continue;
     look(element, element.tagName === "text" ? "fill" : "color", 4.5);
-  }
-  const filled = "svg circle.mark:not(.guess), svg .bar, svg .diamond, svg .swatch";
-  const drawn = "svg circle.guess, svg line.range, svg .curve, svg .ideal, svg line.target";
-  for (const [what, property] of [[filled, "fill"], [drawn, "stroke"]]) {
-    for (const one of document.querySelectorAll(what)) if (shown(one)) look(one, property, 3);
   }
   return { looked, found };
 })())"""

@@ -12,11 +12,11 @@ from shiftcal.methods.method import Selection, temperature_of
 from shiftcal.plot.style import (
     METHODS,
     axes_for,
-    categories,
     check_axes,
     ink,
     legend_text,
     name_axes,
+    next_look,
     show_legend,
     visible,
 )
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Sets drawn by their distance, and corruptions named one by one.
-_MOST_SETS, _MOST_NAMED = 30, 6
+_MOST_SETS, _MOST_NAMED = 30, 5
 _WORDS = {
     "mean": "difference of mean confidence",
     "ks": "Kolmogorov-Smirnov distance of confidence",
@@ -72,7 +72,7 @@ def selection(
         check_choice(show, ("distances", "temperatures"), name="show")
     if not isinstance(chosen, Method | Selection):
         raise InputError(
-            "chosen must be a method that was adapted, or what its adapt returned; got "
+            "chosen must be an adapted method, or what its adapt returned; got "
             f"{type(chosen).__name__}."
         )
     choice = chosen if isinstance(chosen, Selection) else getattr(chosen, "selection_", None)
@@ -91,12 +91,8 @@ def selection(
     return _draw_distances(ax, choice, _names(chosen, choice, sets))
 
 
-def _names(chosen: object, choice: Selection, sets: object) -> list[str]:
+def _names(chosen: object, choice: Selection, sets: Any) -> list[str]:
     """Names of the sets in the order of the bank."""
-    if isinstance(sets, str) or not isinstance(sets, SurrogateBank | Sequence | None):
-        raise InputError(
-            f"sets must be a SurrogateBank or names of its sets; got {type(sets).__name__}."
-        )
     if isinstance(sets, SurrogateBank):
         names = [one.name for one in sets]
     elif sets is not None:
@@ -107,10 +103,10 @@ def _names(chosen: object, choice: Selection, sets: object) -> list[str]:
         names = [f"set {j + 1}" for j in range(len(choice.distances))]
         if choice.set_name and choice.index is not None:
             names[choice.index] = choice.set_name
-    if len(names) != len(choice.distances):
+    if isinstance(sets, str) or len(names) != len(choice.distances):
         raise InputError(
-            f"sets must be the {len(choice.distances)} that {choice.method} chose from; got "
-            f"{len(names)}."
+            f"sets must be the bank, or the names, of the {len(choice.distances)} sets that "
+            f"{choice.method} chose from; got {sets if isinstance(sets, str) else len(names)!r}."
         )
     return names
 
@@ -120,21 +116,16 @@ def _draw_distances(ax: Any, choice: Selection, names: list[str]) -> Any:
     assert index is not None
     others = sorted((j for j in range(len(distances)) if j != index), key=distances.__getitem__)
     drawn = sorted([index, *others[: _MOST_SETS - 1]])
-    values = [float(distances[j]) for j in drawn]
     axes = axes_for(ax, size=(6.4, 1.3 + 0.24 * max(len(drawn), 4)))
     accent = visible(METHODS["sac"].colour, axes)
-    colours = [accent if j == index else ink(axes) for j in drawn]
-    rows = range(len(drawn))
-    axes.hlines(rows, 0, values, colors=colours, alpha=0.5, linewidth=1.2)
     for row, j in enumerate(drawn):
-        size = 8 if j == index else 5
-        axes.plot([values[row]], [row], "o", color=colours[row], markersize=size, zorder=3)
-    axes.set_yticks(rows, [names[j] for j in drawn])
-    for text, j in zip(axes.get_yticklabels(), drawn, strict=True):
-        text.set_parse_math(False)
-        text.set_fontweight("bold" if j == index else "normal")
+        colour, size = (accent, 8) if j == index else (ink(axes), 5)
+        axes.hlines(row, 0, distances[j], color=colour, alpha=0.5, linewidth=1.2)
+        axes.plot([distances[j]], [row], "o", color=colour, markersize=size, zorder=3)
+    axes.set_yticks(range(len(drawn)), [names[j] for j in drawn], parse_math=False)
+    axes.get_yticklabels()[drawn.index(index)].set_fontweight("bold")
     axes.set_ylim(len(drawn) - 0.4, -0.6)  # the first set on top
-    axes.set_xlim(0, 1.12 * max(*values, choice.margin or 0.0) or 1.0)
+    axes.set_xlim(0, 1.12 * max(distances[j] for j in drawn) or 1.0)
     if others and choice.margin is not None:
         ends = float(distances[index]), float(distances[others[0]])
         axes.axvspan(*ends, color=accent, alpha=0.12, linewidth=0, zorder=0)
@@ -148,17 +139,15 @@ def _draw_distances(ax: Any, choice: Selection, names: list[str]) -> Any:
 
 
 def _draw_temperatures(ax: Any, method: object, choice: Selection) -> Any:
-    from matplotlib.ticker import AutoLocator, LogLocator, NullFormatter, StrMethodFormatter
-
     ladder = getattr(method, "ladder_", None)
     temperatures: Any = getattr(method, "temperatures_", None)
     if temperatures is None:
         temperatures = [temperature_of(one) for one in getattr(method, "maps_", ())]
     if not ladder or len(temperatures) != len(ladder) or None in temperatures:
-        hint = "Rehearsal has, and SAC with temperatures as maps."
-        if isinstance(method, Selection):
-            hint = "A selection does not hold those of the sets: pass the method itself."
-        raise InputError(f"{choice.method} must have a temperature for every set. {hint}")
+        raise InputError(
+            f"{choice.method} must have a temperature for every set: pass Rehearsal, or SAC with "
+            "temperatures as maps, themselves and not a selection."
+        )
     assert choice.temperature is not None
     assert choice.mean_confidence is not None
     axes = axes_for(ax, size=(6.4, 4.4))
@@ -168,45 +157,57 @@ def _draw_temperatures(ax: Any, method: object, choice: Selection) -> Any:
         corruptions.setdefault(one.corruption or "surrogate sets", [0]).append(j)
     corruptions = corruptions or {"clean set": [0]}
     named = len(corruptions) <= _MOST_NAMED
-    colours = categories(list(corruptions), axes) if named else [ink(axes)] * len(corruptions)
-    look: dict[str, Any] = {"linewidth": 1.0, "markersize": 4}
-    for (name, steps), colour in zip(corruptions.items(), colours, strict=True):
+    style: dict[str, Any] = {"linewidth": 1.0, "markersize": 4}
+    for name, steps in corruptions.items():
         x = [ladder[j].mean_confidence for j in steps]
         y = [temperatures[j] for j in steps]
-        label, alpha = (legend_text(name), 1.0) if named else ("_", 0.4)
-        axes.plot(x, y, "o-", color=colour, label=label, alpha=alpha, **look)
+        if named:
+            colour = next_look(axes, first=1).colour
+            axes.plot(x, y, "o-", color=colour, label=legend_text(name), **style)
+        else:
+            axes.plot(x, y, "o-", color=ink(axes), alpha=0.4, **style)
     if not named:
         label = f"{len(corruptions)} corruptions"
-        axes.plot([], [], "o-", color=ink(axes), label=label, alpha=0.6, **look)
-    words, bars = f"target: T = {choice.temperature:.3g}", None
-    if (around := choice.temperature_interval) is not None:
-        words += f" ({around.low:.3g} to {around.high:.3g})"
-        bars = ([choice.temperature - around.low], [around.high - choice.temperature])
+        axes.plot([], [], "o-", color=ink(axes), label=label, alpha=0.6, **style)
+    around = choice.temperature_interval
+    ends = None if around is None else (around.low, around.high)
+    words = f"target: T = {choice.temperature:.3g}"
+    words += "" if ends is None else f" ({ends[0]:.3g} to {ends[1]:.3g})"
     if choice.index is not None:
         words += f", that of {ladder[choice.index].name}"
     colour = visible(METHODS["sac"].colour, axes)
-    axes.axvline(choice.mean_confidence, color=colour, linestyle=":", linewidth=1.0, zorder=1)
-    axes.errorbar(
-        [choice.mean_confidence],
-        [choice.temperature],
-        yerr=bars,
-        color=colour,
-        marker="D",
-        markersize=7,
-        linestyle="none",
-        capsize=4,
-        label=words,
-        zorder=4,
-    )
-    axes.set_yscale("log")
-    every = [*temperatures, choice.temperature]
-    # Too narrow a range for round factors has equal steps.
-    narrow = max(every) / min(every) < 4.0
-    locator = AutoLocator() if narrow else LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0))
-    axes.yaxis.set_major_locator(locator)
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.margins(x=0.08, y=0.12)
+    draw_target(axes, choice.mean_confidence, choice.temperature, ends, colour, label=words)
+    mark_temperatures(axes, [*temperatures, choice.temperature])
     name_axes(axes, x="mean raw confidence", y="temperature")
     show_legend(axes)
     return axes
+
+
+def draw_target(
+    axes: Any,
+    confidence: float,
+    temperature: float | None,
+    ends: tuple[float, float] | None,
+    colour: str,
+    *,
+    label: str = "",
+) -> None:
+    """A vertical line at the mean confidence, and on it the temperature with its interval."""
+    axes.axvline(confidence, color=colour, linestyle=":", linewidth=1.0, zorder=1)
+    if temperature is not None:
+        bars = None if ends is None else ([temperature - ends[0]], [ends[1] - temperature])
+        style = {"marker": "D", "markersize": 7, "linestyle": "none", "capsize": 4, "zorder": 4}
+        axes.errorbar([confidence], [temperature], bars, color=colour, label=label, **style)
+
+
+def mark_temperatures(axes: Any, temperatures: Sequence[float]) -> None:
+    """A logarithmic axis with round numbers; equal steps if the range is too narrow for factors."""
+    from matplotlib.ticker import AutoLocator, LogLocator, NullLocator, StrMethodFormatter
+
+    axes.set_yscale("log")
+    narrow = max(temperatures) / min(temperatures) < 4.0
+    locator = AutoLocator() if narrow else LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0))
+    axes.yaxis.set_major_locator(locator)
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.margins(x=0.08, y=0.12)

@@ -16,13 +16,14 @@ from shiftcal.metrics import ece as expected_calibration_error
 from shiftcal.numerics.samples import mean_interval
 from shiftcal.plot.style import (
     axes_for,
-    background,
-    beside,
     check_axes,
+    draw_series,
     legend_text,
+    looks,
     name_axes,
-    series_looks,
+    shifted,
     show_legend,
+    visible,
 )
 from shiftcal.scores import Scores
 from shiftcal.surrogates import SurrogateBank
@@ -67,35 +68,20 @@ def ece_by_severity(
     check_choice(spread, ("interval", "quartiles", "range"), name="spread")
     check_fraction(level, name="level")
     if not isinstance(ece, Mapping) or not ece:
-        got = "nothing" if isinstance(ece, Mapping) else type(ece).__name__
         raise InputError(
             'ece must have numbers by label, such as {"SAC": [0.02, 0.03, 0.05]} or what '
-            f"plot.errors_by_severity returns; got {got}."
+            f"plot.errors_by_severity returns; got {ece!r:.60}."
         )
     numbers = {str(label): _numbers(str(label), of, severities) for label, of in ece.items()}
     axes = axes_for(ax, size=(6.4, 4.0))
     every = sorted({severity for of in numbers.values() for severity in of})
-    looks = series_looks(axes, list(numbers))
+    style = looks(numbers)
     for index, (label, of) in enumerate(numbers.items()):
-        share = _TOGETHER * (index - (len(numbers) - 1) / 2) / len(numbers)
-        moved = dict(zip(every, beside(every, share, log=False), strict=True))
-        ends = [_ends(values, spread=spread, level=level) for values in of.values()]
-        y, low, high = np.array(ends).T
-        look = looks[label]
-        axes.errorbar(
-            np.array([moved[severity] for severity in of]),
-            y,
-            yerr=np.maximum([y - low, high - y], 0.0),  # rounding may make them negative
-            label=legend_text(label),
-            color=look.colour,
-            marker=look.marker,
-            linestyle=look.dashes,
-            markeredgecolor=background(axes),
-            markeredgewidth=0.6,
-            markersize=10 if look.marker == "*" else 6,
-            linewidth=1.4,
-            elinewidth=1.1,
-        )
+        places = shifted(every, index, len(numbers), spread=_TOGETHER, log=False)
+        x = places[[every.index(severity) for severity in of]]
+        y, low, high = np.array([_ends(values, spread, level) for values in of.values()]).T
+        look = style[label]._replace(colour=visible(style[label].colour, axes))
+        draw_series(axes, x, y, low, high, look, label=legend_text(label))
     axes.set_ylim(bottom=0)
     if all(float(x).is_integer() for x in every) and len(every) <= 12:
         axes.set_xticks(every, [f"{x:g}" for x in every])
@@ -106,40 +92,30 @@ def ece_by_severity(
 
 def _numbers(label: str, given: Any, severities: Any) -> dict[float, list[float]]:
     """Severity, rising, to numbers."""
-    if isinstance(given, str) or not hasattr(given, "__len__"):
+    try:
+        if isinstance(given, Mapping):
+            pairs = list(given.items())
+        else:
+            levels = range(1, len(given) + 1) if severities is None else severities
+            pairs = list(zip(levels, given, strict=True))
+        numbers = {float(at): np.atleast_1d(np.asarray(of, np.float64)) for at, of in pairs}
+    except (TypeError, ValueError) as error:
         raise InputError(
-            f"ece of {label!r} must be numbers, one or several for each severity; "
-            f"got {given!r:.60}."
-        )
-    if not isinstance(given, Mapping):
-        levels = range(1, len(given) + 1) if severities is None else list(severities)
-        if len(levels) != len(given) or len(set(levels)) < len(levels):
+            f"ece of {label!r} must be numbers, one or several for each severity; {error}."
+        ) from error
+    if not numbers or len(numbers) < len(pairs):
+        raise InputError(f"ece of {label!r} must have numbers, and each severity once.")
+    for severity, values in numbers.items():
+        # Also false for NaN.
+        if values.ndim != 1 or not values.size or not ((values >= 0) & (values <= 1)).all():
             raise InputError(
-                f"severities must be as many as the numbers of {label!r}, each once: "
-                f"{len(given)} numbers; got {levels}."
+                f"ece of {label!r} at severity {severity:g} must be one number or several within "
+                f"[0, 1]; got {values.tolist()!r:.80}. They are fractions: 0.05, not 5."
             )
-        given = dict(zip(levels, given, strict=True))
-    if not given:
-        raise InputError(f"ece of {label!r} must have at least one number; got none.")
-    numbers = {}
-    for severity, values in given.items():
-        if not isinstance(severity, int | float | np.number) or not np.isfinite(severity):
-            raise InputError(f"severities of {label!r} must be numbers; got {severity!r}.")
-        try:
-            array = np.atleast_1d(np.asarray(values))
-        except ValueError:  # lists of different lengths
-            array = np.empty(0)
-        usable = array.dtype.kind in "iuf" and array.ndim == 1 and array.size
-        if not usable or not ((array >= 0) & (array <= 1)).all():  # not of NaN either
-            raise InputError(
-                f"ece of {label!r} at severity {severity} must be one number or several within "
-                f"[0, 1]; got {values!r:.80}. They are fractions: 0.05, not 5."
-            )
-        numbers[float(severity)] = [float(value) for value in array]
-    return dict(sorted(numbers.items()))
+    return {severity: numbers[severity].tolist() for severity in sorted(numbers)}
 
 
-def _ends(values: Sequence[float], *, spread: str, level: float) -> tuple[float, float, float]:
+def _ends(values: Sequence[float], spread: str, level: float) -> tuple[float, float, float]:
     """Where the line goes, and the lower and upper end of the bar."""
     if spread == "quartiles":
         low, middle, high = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
@@ -183,17 +159,12 @@ def errors_by_severity(
     unknown = [one.name for one in targets if one.severity is None]
     if unknown:
         raise InputError(
-            f"targets must have severities; that of {unknown[0]!r} is not known. Make the bank "
-            "with severities=, or with SurrogateBank.synthesize."
+            f"targets must have severities; that of {unknown[0]!r} is unknown. Make the bank with "
+            "severities=, or with SurrogateBank.synthesize."
         )
     errors: dict[str, dict[int, tuple[float, ...]]] = {}
     for label, method in _labelled(methods):
         errors[label] = {}
-        if method.uses_mixed:
-            raise InputError(
-                f"{method.name} needs mixed images of every target, which a bank has not. Adapt it "
-                "to each target yourself, and pass the numbers to ece_by_severity."
-            )
         for one in sorted(targets, key=lambda each: each.severity or 0):
             adapted = copy.copy(method)
             scores = Scores(one.logits, features=one.features)
@@ -210,23 +181,16 @@ def errors_by_severity(
 
 
 def _labelled(methods: Any) -> list[tuple[str, Method]]:
-    if isinstance(methods, Method):
-        methods = [methods]
     if isinstance(methods, Mapping):
         pairs = [(str(label), method) for label, method in methods.items()]
     else:
-        listed = list(methods) if isinstance(methods, Iterable) else []
+        listed = [methods] if isinstance(methods, Method) or not np.iterable(methods) else methods
         pairs = [(getattr(each, "name", ""), each) for each in listed]
-    wrong = [method for _, method in pairs if not isinstance(method, Method)]
-    if not pairs or wrong:
+    labels = {label for label, _ in pairs}
+    fitted = all(isinstance(method, Method) for _, method in pairs)
+    if not pairs or not fitted or len(labels) < len(pairs):
         raise InputError(
-            'methods must be fitted methods, at least one, such as {"SAC": sc.SAC().fit(bank)}; '
-            f"got {type(wrong[0] if wrong else methods).__name__}."
-        )
-    labels = [label for label, _ in pairs]
-    if len(set(labels)) < len(labels):
-        raise InputError(
-            f"methods must have different labels; got {labels}. Name them: "
-            '{"SAC, mean": ..., "SAC, ks": ...}.'
+            'methods must be fitted methods, at least one, with different labels, such as {"SAC": '
+            f"sc.SAC().fit(bank)}}; got {methods!r:.80}."
         )
     return pairs

@@ -1,50 +1,37 @@
-"""Colours, markers, axes and inputs that all plots share."""
+"""Colours, markers, axes and inputs that all charts share."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from io import BytesIO
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.checks import check_confidence, check_labels, check_scores, label_indices, to_array
+from shiftcal.checks import check_confidence, check_scores, to_array
 from shiftcal.errors import InputError, require
 from shiftcal.metrics import check_top1
 from shiftcal.numerics.softmax import p_max
 from shiftcal.scores import Scores
-from shiftcal.types import Confidence, Correct, Labels
-
-# Colours are Okabe and Ito's (2008), which colour-blind readers can tell apart; the grey is darker
-# than usual, to differ from the purple and the green, and navy, olive and brown are added for later
-# methods. Methods differ in their markers as well, for print without colour.
+from shiftcal.types import Confidence, Correct, Floats, InputKind
 
 INK, MUTED, GRID = "#222222", "#555555", "#E2E2E2"
-# What is true and what is claimed, as in Salvador et al., 2021.
-BLUE, ORANGE = "#0072B2", "#E69F00"
-# The same two where blue and orange have another meaning above them.
-DARK, LIGHT = "#4D4D4D", "#B8B8B8"
-CHOSEN = "#FFF3D6"
 
 
-@dataclass(frozen=True)
-class Look:
-    """How one series is drawn.
-
-    Attributes:
-        colour: As ``#RRGGBB``.
-        marker: matplotlib's letter.
-        dashes: matplotlib's line style.
-    """
+class Look(NamedTuple):
+    """How one series is drawn: its colour, matplotlib's marker and line style."""
 
     colour: str
     marker: str
     dashes: str = "-"
 
 
+# Colours are Okabe and Ito's (2008), which colour-blind readers can tell apart; the grey is darker
+# than usual, to differ from the purple and the green, and navy, olive and brown are added for later
+# methods. Methods differ in their markers as well, for print without colour.
 METHODS = {
     "vanilla": Look("#666666", "o"),
     "ts": Look("#56B4E9", "^"),
@@ -57,7 +44,7 @@ METHODS = {
     "pseudocal": Look("#7F3C00", "P"),
     "oracle": Look("#000000", "X", "--"),
 }
-# One hue from light to dark, which no method has: what has an order is seen in its order.
+# One hue from light to dark, which no method has.
 SEVERITIES = {
     "severity-0": Look("#C3B3E6", "o"),
     "severity-1": Look("#A68FD6", "^"),
@@ -66,7 +53,7 @@ SEVERITIES = {
     "severity-4": Look("#4E2A8C", "v"),
     "severity-5": Look("#2C1157", "<"),
 }
-# Ways to train, which never stand beside methods: the same colours serve again.
+# Trainers never stand next to methods, so they have the same colours.
 TRAINERS = {
     "source-only": Look("#666666", "o"),
     "dan": Look("#56B4E9", "^"),
@@ -81,80 +68,158 @@ _FIXED = {**METHODS, **SEVERITIES, **TRAINERS}
 _COLOURS = ("#E69F00", "#332288", "#117733", "#661100", "#AA4499")
 _MARKERS = ("h", "<", "p", ">")
 _DASHES = ("-", "--", ":", "-.")
+# Raw and calibrated, the two curves that are compared most, then others that differ from them.
+_CURVES = [
+    Look(colour, marker)
+    for colour, marker in zip(
+        ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"), "os^Dvp", strict=True
+    )
+]
+# From the easiest set to the hardest, on light axes and on dark ones.
+_RAMPS = (((0.72, 0.65, 0.88), (0.17, 0.07, 0.34)), ((0.42, 0.30, 0.66), (0.93, 0.89, 1.0)))
 
 
 def looks(keys: Iterable[str]) -> dict[str, Look]:
-    """The look of every key: a method's or a severity's own, or else the next of a fixed cycle.
+    """The look of every key: that of a method, severity or trainer, else the next of a cycle."""
+    found: dict[str, Look] = {}
+    cycled = 0
+    for key in dict.fromkeys(keys):
+        if key.lower() in _FIXED:
+            found[key] = _FIXED[key.lower()]
+            continue
+        turn, colour = divmod(cycled, len(_COLOURS))
+        marker = _MARKERS[cycled % len(_MARKERS)]
+        found[key] = Look(_COLOURS[colour], marker, _DASHES[turn % len(_DASHES)])
+        cycled += 1
+    return found
 
-    Args:
-        keys: In the order of the figure; a repeated one counts once.
-    """
-    keys = list(dict.fromkeys(keys))
-    others = [key for key in keys if key not in _FIXED]
-    cycled = {
-        key: Look(
-            _COLOURS[i % len(_COLOURS)],
-            _MARKERS[i % len(_MARKERS)],
-            _DASHES[i // len(_COLOURS) % len(_DASHES)],
-        )
-        for i, key in enumerate(others)
+
+def next_look(axes: Any, label: str = "", *, first: int = 0) -> Look:
+    """The look of one more curve: its method's, else the first whose colour is not on the axes."""
+    from matplotlib.colors import to_hex
+
+    used = {to_hex(line.get_color()) for line in axes.get_lines()}
+    own = [METHODS[label.lower()]] if label.lower() in METHODS else []
+    wanted = [
+        look._replace(colour=visible(look.colour, axes))
+        for look in (*own, *_CURVES[first:], *_CURVES[:first])
+    ]
+    return next((look for look in wanted if look.colour not in used), wanted[0])
+
+
+def ink(axes: Any) -> Any:
+    """The colour of the text on the axes."""
+    return axes.xaxis.label.get_color()
+
+
+def _is_dark(axes: Any) -> bool:
+    """Whether the background is dark, as light text says."""
+    from matplotlib.colors import to_rgb
+
+    return sum(to_rgb(ink(axes))) > 1.5
+
+
+def visible(colour: str, axes: Any) -> str:
+    """The colour, which is chosen for white paper, mixed with white on dark axes."""
+    from matplotlib.colors import to_hex, to_rgb
+
+    share = 0.5 if _is_dark(axes) else 0.0
+    return to_hex([(1 - share) * part + share for part in to_rgb(colour)])
+
+
+def ramp(count: int, axes: Any) -> list[str]:
+    """Colours in an order: what is drawn last has the most contrast."""
+    from matplotlib.colors import to_hex
+
+    first, last = map(np.array, _RAMPS[_is_dark(axes)])
+    shares = np.linspace(0, 1, count) if count > 1 else np.ones(count)
+    return [to_hex((1 - share) * first + share * last) for share in shares]
+
+
+@contextmanager
+def applied(settings: Mapping[str, Any], *, extra: str = "plot") -> Iterator[None]:
+    """A fixed look within the block, whatever the user's own settings of matplotlib."""
+    styles = require("matplotlib.style", extra=extra, needed_by="a figure")
+    look = {
+        "axes.edgecolor": MUTED,
+        "axes.labelcolor": INK,
+        "axes.linewidth": 0.6,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.axisbelow": True,
+        "axes.titlelocation": "left",
+        "font.sans-serif": ["DejaVu Sans"],
+        "grid.color": GRID,
+        "grid.linewidth": 0.6,
+        "legend.frameon": False,
+        "text.color": INK,
+        "text.parse_math": False,  # a dollar or an underscore in a label is itself
+        "svg.fonttype": "none",  # text stays text: it can be searched and edited
+        "svg.hashsalt": "shiftcal",  # without it every file has different ids
     }
-    return {key: _FIXED.get(key) or cycled[key] for key in keys}
+    for axis in "xy":
+        look |= {f"{axis}tick.color": MUTED, f"{axis}tick.labelcolor": INK}
+        look |= {f"{axis}tick.major.width": 0.6, f"{axis}tick.major.size": 2.5}
+    with styles.context(["default", {**look, **settings}]):
+        yield
 
 
-def tint(colour: str) -> str:
-    """A third of the colour on white, not seen through."""
-    parts = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
-    return "#" + "".join(f"{round(255 - (255 - part) / 3):02X}" for part in parts)
+def picture(figure: Any, suffix: str) -> bytes:
+    """The file of a figure as ``png`` (200 dpi) or ``svg``, without a date: the same every time."""
+    silent = {"png": ("Software",), "svg": ("Creator", "Date", "Format", "Type")}
+    content = BytesIO()
+    figure.savefig(content, format=suffix, dpi=200, metadata=dict.fromkeys(silent[suffix]))
+    return content.getvalue()
 
 
-def beside(x: Sequence[float], share: float, *, log: bool) -> list[float]:
-    """Every x moved by a share of the least distance between two, as seen on the axis.
+def draw_series(
+    axes: Any,
+    x: Any,
+    y: Any,
+    low: Any,
+    high: Any,
+    look: Look,
+    *,
+    label: str,
+    joined: bool = True,
+    bands: bool = False,
+) -> None:
+    """Points with intervals, as bars or as a band; NaN where there is no value or no interval."""
+    style: dict[str, Any] = {"color": look.colour, "marker": look.marker, "linewidth": 1.4}
+    style |= {"linestyle": look.dashes if joined else "none", "label": label, "zorder": 3}
+    style |= {"markersize": 9 if look.marker == "*" else 5, "markeredgewidth": 0.5}
+    axes.plot(x, y, markeredgecolor="black" if _is_dark(axes) else "white", **style)
+    if bands and joined:
+        axes.fill_between(x, low, high, color=look.colour, alpha=0.16, linewidth=0, zorder=1)
+    else:
+        axes.vlines(x, low, high, color=look.colour, linewidth=1.1, zorder=2)
 
-    Args:
-        x: Rising.
-        share: Between -1/2 and 1/2.
-        log: Whether distances on the axis are those of the logarithms.
-    """
-    seen = [math.log(value) if log else value for value in x]
-    least = min((b - a for a, b in pairwise(seen)), default=1.0)
-    moved = [value + share * least for value in seen]
-    return [math.exp(value) for value in moved] if log and share else list(moved if share else x)
+
+def shifted(x: Sequence[float], index: int, count: int, *, spread: float, log: bool) -> Floats:
+    """The x of one of ``count`` series side by side, which share ``spread`` of the least step."""
+    seen = np.log(x) if log else np.asarray(x, np.float64)
+    least = float(np.diff(seen).min()) if len(seen) > 1 else 1.0
+    moved = seen + spread * least * (index - (count - 1) / 2) / count
+    return np.exp(moved) if log else moved
 
 
 def check_axes(ax: object, *, plot: str) -> None:
-    """Refuse what cannot be drawn on, before anything is computed.
-
-    Args:
-        ax: A matplotlib ``Axes``, or ``None``.
-        plot: Who asks, for messages.
+    """Check ``ax`` before anything is computed.
 
     Raises:
         MissingExtra: If matplotlib is not installed.
-        InputError: If ``ax`` is something else.
+        InputError: If ``ax`` is neither a matplotlib ``Axes`` nor ``None``.
     """
     axes = require("matplotlib.axes", extra="plot", needed_by=f"plot.{plot}")
-    if ax is None or isinstance(ax, axes.Axes):
-        return
-    hint = ""
-    if hasattr(ax, "shape") or isinstance(ax, list | tuple):
-        hint = " plt.subplots(2, 2) gives an array of them: pass one, such as ax=axes[0, 0]."
-    elif hasattr(ax, "add_subplot"):
-        hint = " Pass one of its axes: figure.add_subplot()."
-    raise InputError(f"ax must be a matplotlib Axes; got {type(ax).__name__}.{hint}")
+    if not isinstance(ax, axes.Axes | None):
+        raise InputError(
+            f"ax must be a matplotlib Axes; got {type(ax).__name__}. Of an array of them, pass "
+            "one: axes[0, 0]; of a figure, figure.add_subplot()."
+        )
 
 
 def axes_for(ax: Any, *, size: tuple[float, float]) -> Any:
-    """``ax`` itself, or the axes of a new figure.
-
-    A new figure is one of pyplot's, so that notebooks show it; where pyplot cannot have the window
-    that it is set to, a figure without one, which can be saved all the same. It is made when all
-    is computed: bad input leaves no empty figure behind.
-
-    Args:
-        ax: A matplotlib ``Axes``, or ``None``.
-        size: Of a new figure, in inches.
-    """
+    """``ax`` itself, or the axes of a new figure of pyplot's, which notebooks show."""
     if ax is not None:
         return ax
     from matplotlib import pyplot
@@ -162,12 +227,12 @@ def axes_for(ax: Any, *, size: tuple[float, float]) -> Any:
 
     try:
         return pyplot.figure(figsize=size, layout="constrained").add_subplot()
-    except ImportError:  # MPLBACKEND or matplotlibrc asks for a window that cannot be opened
+    except ImportError:  # MPLBACKEND asks for a window that cannot be opened
         return Figure(figsize=size, layout="constrained").add_subplot()
 
 
 def name_axes(axes: Any, *, x: str, y: str) -> None:
-    """Say what is on the axes, where the user has not."""
+    """Label the axes, where the user has not."""
     if not axes.get_xlabel():
         axes.set_xlabel(x)
     if not axes.get_ylabel():
@@ -184,193 +249,72 @@ def show_legend(axes: Any, *, where: str = "best") -> None:
 
 
 def legend_text(label: object) -> str:
-    """A label that matplotlib takes into a legend: it leaves out those that begin with ``_``."""
+    """A label for a legend; matplotlib would leave out one that begins with ``_``."""
     text = str(label)
     return f" {text}" if text.startswith("_") else text
 
 
-RGB = tuple[float, float, float]
-
-# Raw and calibrated, the two curves that are compared most, then others that stay apart from them.
-_CURVES = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-_COLOURS_MARKERS = "os^Dvp"
-# From the easiest set to the hardest, on light axes and on dark ones.
-_RAMPS = (((0.72, 0.65, 0.88), (0.17, 0.07, 0.34)), ((0.42, 0.30, 0.66), (0.93, 0.89, 1.0)))
-# Least contrast of a line with what is behind it, as WCAG 2.2 has it for graphics.
-_CONTRAST = 3.0
-_DARK = 0.2
-
-
-def ink(axes: Any) -> Any:
-    """The colour of the axes' own words."""
-    return axes.xaxis.label.get_color()
-
-
-def curve_look(axes: Any, label: str, index: int, *, used: frozenset[str] = frozenset()) -> Look:
-    """How a curve is drawn: a method's own look if it is named after one, else the next.
-
-    Args:
-        axes: Where.
-        label: Name of the curve.
-        index: How many there are before it.
-        used: Their colours in hexadecimal digits, which it does not get while others are left.
-    """
-    turns = [(index + j) % len(_CURVES) for j in range(len(_CURVES))]
-    wanted = [Look(_CURVES[j], _COLOURS_MARKERS[j]) for j in turns]
-    own = METHODS.get(label.lower())
-    seen = [
-        Look(visible(look.colour, axes), look.marker, look.dashes)
-        for look in ([] if own is None else [own]) + wanted
-    ]
-    return next((look for look in seen if look.colour not in used), seen[0])
-
-
-def series_looks(axes: Any, labels: Sequence[str]) -> dict[str, Look]:
-    """The looks of several series by label: a method's own, or the next of a cycle."""
-    found = looks(label.lower() for label in labels)
-    return {
-        label: Look(visible(look.colour, axes), look.marker, look.dashes)
-        for label in labels
-        for look in [found[label.lower()]]
-    }
-
-
-def visible(colour: str, axes: Any) -> str:
-    """The colour, made lighter on dark axes until it stands out from them.
-
-    The colours are chosen for white paper, where they stay as they are.
-    """
-    from matplotlib.colors import to_hex, to_rgb
-
-    behind = luminance(background(axes))
-    rgb, seen, share = to_rgb(colour), to_hex(colour), 0.0
-    # A background of 0.2 and less has room for three times its brightness above it.
-    while behind <= _DARK and (luminance(to_rgb(seen)) + 0.05) / (behind + 0.05) < _CONTRAST:
-        share += 0.05
-        seen = to_hex([(1 - share) * part + share for part in rgb])
-    return seen
-
-
-def categories(names: Sequence[str], axes: Any) -> list[str]:
-    """A colour for each of a few names that have no order; none is that of the first curve."""
-    kept = [*_CURVES[1:], "#332288"]
-    return [visible(kept[j % len(kept)], axes) for j in range(len(names))]
-
-
-def ramp(count: int, axes: Any) -> list[str]:
-    """Colours in an order: what is drawn last stands out most."""
-    from matplotlib.colors import to_hex
-
-    first, last = map(np.array, _RAMPS[luminance(background(axes)) <= _DARK])
-    shares = np.linspace(0, 1, count) if count > 1 else np.ones(count)
-    return [to_hex((1 - share) * first + share * last) for share in shares]
-
-
-def background(axes: Any) -> RGB:
-    """The colour behind the axes: theirs, or what is seen through them.
-
-    Where nothing is painted at all it is what their words are meant to be read on.
-    """
-    from matplotlib.colors import to_rgb, to_rgba
-
-    inner = axes.get_figure()  # a part of the whole figure, perhaps
-    for patch in (axes.patch, inner.patch, inner.canvas.figure.patch):
-        red, green, blue, alpha = to_rgba(patch.get_facecolor())
-        if patch.get_visible() and alpha >= 0.5:
-            return (red, green, blue)
-    dark_ink = luminance(to_rgb(ink(axes))) <= 0.5
-    return (1.0, 1.0, 1.0) if dark_ink else (0.0, 0.0, 0.0)
-
-
-def luminance(rgb: RGB) -> float:
-    """Relative luminance, 0 of black and 1 of white."""
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-# Of a confidence in float32 below 1/K, which a highest probability cannot be.
-_BELOW = 1e-6
-
-
-def given_top1(values: object, truth: object, *, input: str) -> tuple[Confidence, Correct]:
-    """Confidence and correctness ``(n,)`` each, from what can be told of them.
+def top1(values: object, truth: object, *, input: InputKind) -> tuple[Confidence, Correct]:
+    """Confidence and correctness ``(n,)`` each.
 
     Args:
         values: Confidences ``(n,)``; logits or probabilities ``(n, k)``; or :class:`Scores`.
-        truth: Beside confidences whether each was right; beside rows the labels. Scores have their
-            own labels if it is ``None``.
+        truth: For confidences whether each is correct; for rows and scores the labels. Scores have
+            their own labels if it is ``None``.
         input: What rows are.
 
     Raises:
         InputError: If they cannot be used.
     """
     if isinstance(values, Scores):
-        logits = values.logits()
-        return p_max(logits), logits.argmax(axis=1) == _labels_of(values, truth)
-    if truth is None:
+        scores = values if truth is None else replace(values, labels=truth)  # type: ignore[arg-type]
+    elif truth is None:
         raise InputError(
-            f"confidence must come with correct, whether each prediction was right; got "
-            f"{type(values).__name__} alone. Only labelled Scores and a BinTable bring it along."
+            f"confidence must come with correct, whether each prediction was correct; got "
+            f"{type(values).__name__} alone. Only labelled Scores and a BinTable have it."
         )
-    if columns(values) is None:
+    elif columns(values) is None:
         return check_top1(values, truth)
-    logits = check_scores(values, input=input)
-    n, k = logits.shape
-    return p_max(logits), logits.argmax(axis=1) == check_labels(truth, n=n, k=k)
+    else:
+        scores = Scores(values, input=input, labels=truth)  # type: ignore[arg-type]
+    if scores.labels is None:
+        raise InputError(
+            "scores must have labels: accuracy cannot be drawn without them. For unlabelled data "
+            "see plot.confidence_density."
+        )
+    logits = scores.logits()
+    return p_max(logits), logits.argmax(axis=1) == scores.labels
 
 
-def given_confidence(
+def confidences(
     values: object, *, input: str, name: str, n_classes: int | None
 ) -> NDArray[np.float64]:
-    """Confidences ``(n,)``.
-
-    Args:
-        values: Confidences ``(n,)``; logits or probabilities ``(n, k)``; or :class:`Scores`.
-        input: What rows are.
-        name: What they are called in messages.
-        n_classes: Number of classes they must have; ``None`` if it is not known.
+    """Confidences ``(n,)`` of confidences, logits or probabilities ``(n, k)``, or :class:`Scores`.
 
     Raises:
-        InputError: If they cannot be used, are of another number of classes, or a confidence is
-            less than one in ``n_classes``.
+        InputError: If they cannot be used, have another number of classes than ``n_classes``, or
+            a confidence is below ``1 / n_classes``.
     """
     k = columns(values)
     if k is not None and n_classes is not None and k != n_classes:
-        raise InputError(
-            f"{name} must be of the {n_classes} classes that the others are of; it has {k}. "
-            "All must come from one model."
-        )
+        raise InputError(f"{name} must have {n_classes} classes, as the others have; it has {k}.")
     if isinstance(values, Scores):
         return p_max(values.logits())
     if k is not None:
         return p_max(check_scores(values, input=input))
     confidence = check_confidence(values, name=name).astype(np.float64)
     least = float(confidence.min())
-    if n_classes is not None and least < 1 / n_classes - _BELOW:
+    if n_classes is not None and least < 1 / n_classes - 1e-6:  # float32 may round down
         raise InputError(
-            f"{name} must be at least 1/{n_classes}, as the highest of {n_classes} probabilities "
-            f"is; the least is {least:.4g}. Pass the highest probability of every row."
+            f"{name} must be at least 1/{n_classes}, the smallest possible highest probability; "
+            f"the least is {least:.4g}."
         )
     return confidence
 
 
 def columns(values: object) -> int | None:
-    """The number of classes, of scores and of rows; ``None`` of confidences."""
+    """The number of classes of scores and of rows; ``None`` for confidences."""
     if isinstance(values, Scores):
         return values.k
     shape = to_array(values, name="confidence").shape
     return int(shape[1]) if len(shape) == 2 and shape[1] > 1 else None
-
-
-def _labels_of(scores: Scores, truth: object) -> Labels:
-    if truth is None:
-        if scores.labels is None:
-            raise InputError(
-                "scores must have labels, or come with them; these have none. Accuracy cannot be "
-                "drawn of unlabelled data: see plot.confidence_density."
-            )
-        return scores.labels
-    given: Any = to_array(truth, name="labels")
-    if scores.classes is not None:
-        given = label_indices(given, scores.classes)
-    return check_labels(given, n=scores.n, k=scores.k)

@@ -1,22 +1,35 @@
-"""The charts of the HTML report as SVG. Colours come from the classes in ``page.css``."""
+"""The charts of the HTML report: matplotlib's SVG, inline, in the colours of ``page.css``."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
+from typing import Any
 
 import numpy as np
 
+from shiftcal.errors import require
 from shiftcal.numerics.samples import DIGITS, stretch
+from shiftcal.plot.density import draw_density, mark_stretched
+from shiftcal.plot.reliability import draw_bins, draw_strip
+from shiftcal.plot.selection import draw_target, mark_temperatures
+from shiftcal.plot.style import Look, applied, picture
 from shiftcal.report.facts import MethodFacts, Ranged, ReportFacts, Shown
 from shiftcal.report.verdict import percent
 
-_WIDTH = 440
-_PERCENTS = [(value / 100, str(value)) for value in range(0, 101, 20)]
+# The colours of the light page; in the SVG they become the variables of the page, so that they
+# change with it.
+_COLOURS = {
+    "ink": "#1b1f24", "muted": "#57606a", "grid": "#e6e9ed", "before": "#b34700",
+    "after": "#0a58b8", "truth": "#116329", "rest": "#6e7781", "near": "#8a3ffc",
+    "target": "#9a6700",
+}  # fmt: skip
+_NAMES = {colour: name for name, colour in _COLOURS.items()}
 # More sets than these are not drawn; the nearest ones are.
 _MOST_POINTS = 400
+_TIP = "tip:"
+_TICKS = ("color", "labelcolor")
 
 
 @dataclass(frozen=True)
@@ -27,95 +40,42 @@ class Chart:
         name: Unique on the page.
         title: What it is.
         description: What it shows, in a sentence.
-        width: In units of the drawing.
-        height: The same.
+        size: In units of the drawing.
         svg: Its elements, escaped.
         header: Of the table with the same numbers.
         rows: Of that table.
-        key: What colours mean: class and words.
     """
 
     name: str
     title: str
     description: str
-    width: int
-    height: int
+    size: tuple[float, float]
     svg: str
     header: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
-    key: tuple[tuple[str, str], ...] = ()
 
 
-class _Axes:
-    """A rectangle with two scales, and the elements drawn in it."""
-
-    def __init__(
-        self,
-        box: tuple[float, float, float, float],
-        x_range: tuple[float, float] = (0.0, 1.0),
-        y_range: tuple[float, float] = (0.0, 1.0),
-    ) -> None:
-        self.left, self.top, self.right, self.bottom = box
-        self.x_range, self.y_range = x_range, y_range
-        self.elements: list[str] = []
-
-    @property
-    def svg(self) -> str:
-        return "\n".join(self.elements)
-
-    def x(self, value: float) -> float:
-        low, high = self.x_range
-        return round(self.left + (value - low) / (high - low) * (self.right - self.left), 1)
-
-    def y(self, value: float) -> float:
-        low, high = self.y_range
-        return round(self.bottom - (value - low) / (high - low) * (self.bottom - self.top), 1)
-
-    def add(self, tag: str, css: str, *, tip: str = "", text: str = "", **at: object) -> None:
-        attributes = "".join(f' {name}="{escape(str(value))}"' for name, value in at.items())
-        title = f"<title>{escape(tip)}</title>" if tip else ""
-        self.elements.append(f'<{tag} class="{css}"{attributes}>{title}{escape(text)}</{tag}>')
-
-    def line(self, x1: float, y1: float, x2: float, y2: float, css: str) -> None:
-        self.add("line", css, x1=x1, y1=y1, x2=x2, y2=y2)
-
-    def text(self, x: float, y: float, words: str, css: str) -> None:
-        self.add("text", css, text=words, x=round(x, 1), y=round(y, 1))
-
-    def dot(self, x: float, y: float, css: str, tip: str, r: float = 4.5) -> None:
-        self.add("circle", f"mark {css}", tip=tip, cx=x, cy=y, r=r)
-
-    def path(self, points: Iterable[tuple[float, float]], css: str, tip: str = "") -> None:
-        self.add("path", css, tip=tip, d="M" + " L".join(f"{x:g} {y:g}" for x, y in points))
-
-    def x_axis(self, ticks: Sequence[tuple[float, str]], label: str) -> None:
-        self.line(self.left, self.bottom, self.right, self.bottom, "axis")
-        for value, words in ticks:
-            self.line(self.x(value), self.bottom, self.x(value), self.bottom + 4, "axis")
-            self.text(self.x(value), self.bottom + 17, words, "tick middle")
-        self.text((self.left + self.right) / 2, self.bottom + 34, label, "label middle")
-
-    def y_axis(self, ticks: Sequence[tuple[float, str]], label: str) -> None:
-        for value, words in ticks:
-            self.line(self.left, self.y(value), self.right, self.y(value), "grid")
-            self.text(self.left - 6, self.y(value) + 4, words, "tick end")
-        self.text(2, self.top - 10, label, "label")
-
-    def ranged(self, found: Ranged, y: float, css: str, tip: str, r: float) -> None:
-        """A horizontal grid line with a value and its interval on it."""
-        self.line(self.left, y, self.right, y, "grid")
-        if found.low is not None and found.high is not None:
-            self.line(self.x(found.low), y, self.x(found.high), y, f"range {css}")
-        self.dot(self.x(found.value), y, css, tip, r)
-
-
-def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Round numbers within a range, at steps of 1, 2 or 5 times a power of ten."""
-    raw = (high - low) / most
-    power = 10.0 ** math.floor(math.log10(raw))
-    step = next(m * power for m in (1, 2, 5, 10) if m * power >= raw * (1 - 1e-9))
-    first = math.ceil(low / step - 1e-9)
-    return [round(i * step, 10) for i in range(first, math.floor(high / step + 1e-9) + 1)]
+def _svg(
+    name: str, size: tuple[float, float], draw: Callable[[Any], None]
+) -> tuple[tuple[float, float], str]:
+    """Size and elements of a chart; an artist whose id is a tip shows it when pointed at."""
+    figures = require("matplotlib.figure", extra="report", needed_by="a report in HTML")
+    colours = {f"axes.{part}color": _COLOURS["muted"] for part in ("edge", "label")}
+    colours |= {f"{axis}tick.{part}": _COLOURS["muted"] for axis in "xy" for part in _TICKS}
+    colours |= {"text.color": _COLOURS["ink"], "grid.color": _COLOURS["grid"]}
+    with applied({**colours, "svg.hashsalt": name}, extra="report"):
+        figure = figures.Figure(figsize=size, layout="constrained", facecolor="none")
+        draw(figure.add_subplot(facecolor="none"))
+        text = picture(figure, "svg").decode()
+    text = text[text.index("<g id=") : text.rindex("</svg>")]
+    text = re.sub(rf"""<g id=["']{_TIP}([^>]*)["']>""", r"<g><title>\1</title>", text)
+    text = re.sub(r"""<g id=["'][^>]*["'](/?)>""", r"<g\1>", text)
+    text = re.sub(
+        r"(fill|stroke): (#\w{6})",
+        lambda found: f"{found[1]}: var(--{_NAMES.get(found[2], 'ink')})",
+        text,
+    )
+    return (round(72 * size[0], 1), round(72 * size[1], 1)), re.sub(r"\n\s*", " ", text)
 
 
 def _points(found: Ranged, digits: int) -> str:
@@ -126,6 +86,14 @@ def _points(found: Ranged, digits: int) -> str:
     return f"{value} ({100 * found.low:.{digits}f} to {100 * found.high:.{digits}f})"
 
 
+def _draw_range(axes: Any, found: Ranged, y: float, colour: str, tip: str) -> None:
+    """A value and its interval, in percent, on a horizontal line."""
+    if found.low is not None and found.high is not None:
+        style = {"linewidth": 2.5, "alpha": 0.85, "color": _COLOURS[colour]}
+        axes.plot([100 * found.low, 100 * found.high], [y, y], solid_capstyle="round", **style)
+    axes.plot([100 * found.value], [y], "o", color=_COLOURS[colour], markersize=7, gid=_TIP + tip)
+
+
 def overview(facts: ReportFacts) -> Chart:
     """Mean confidence before and after calibration, and the accuracy."""
     rows = [("before", "mean confidence", Ranged(facts.target.mean_confidence))]
@@ -133,75 +101,60 @@ def overview(facts: ReportFacts) -> Chart:
         rows.append(("truth", "accuracy, by the labels", facts.target.accuracy))
     if facts.estimate is not None:
         estimate = Ranged(facts.estimate.value, facts.estimate.low, facts.estimate.high)
-        rows.append(("guess", "accuracy, estimated", estimate))
+        rows.append(("truth", "accuracy, estimated", estimate))
     after = Ranged(facts.of(facts.method).mean_confidence)
     rows.append(("after", f"mean confidence after {facts.method}", after))
-    axes = _Axes((8, 8, 336, 8 + 38 * len(rows)))
-    axes.x_axis(_PERCENTS, "percent")
     words = [f"{label}: {_points(found, 1)}\u00a0%" for _, label, found in rows]
-    for i, (css, _, found) in enumerate(rows):
-        axes.ranged(found, 34 + 38 * i, css, words[i], 6)
-        axes.text(axes.left, 22 + 38 * i, words[i], "direct")
+
+    def draw(axes: Any) -> None:
+        for y, ((colour, _, found), text) in enumerate(zip(rows, words, strict=True)):
+            _draw_range(axes, found, y, colour, text)
+            axes.text(0, y - 0.28, text, weight="bold")
+        axes.set(xlim=(0, 101), ylim=(len(rows) - 0.5, -0.75), xlabel="percent", yticks=[])
+        axes.grid(axis="y")
+        axes.spines["left"].set_visible(False)
+
     return Chart(
         "overview",
         "Mean confidence and accuracy",
         "; ".join(words) + ".",
-        350,
-        round(axes.bottom + 42),
-        axes.svg,
+        *_svg("overview", (4.3, 0.7 + 0.45 * len(rows)), draw),
         ("what", "percent"),
         tuple((label, _points(found, 1)) for _, label, found in rows),
     )
 
 
-def reliability(method: MethodFacts, shown: Shown, *, css: str) -> Chart:
-    """The reliability diagram of one method; ``css`` is ``"before"`` or ``"after"``."""
-    axes = _Axes((44, 28, 426, 368))
-    axes.y_axis(_PERCENTS, "accuracy (%)")
-    axes.x_axis(_PERCENTS, "confidence (%)")
-    axes.line(axes.x(0), axes.y(0), axes.x(1), axes.y(1), "ideal")
-    rows, above, filled = [], 0, 0
+def reliability(method: MethodFacts, shown: Shown, *, colour: str) -> Chart:
+    """The reliability diagram of one method; the colour is ``"before"`` or ``"after"``."""
+    filled = [one for one in method.bins if one.count]
+    above = sum(one.confidence > one.accuracy for one in filled)  # type: ignore[operator]
+
+    def draw(axes: Any) -> None:
+        names = ("confidence", "accuracy", "low", "high")
+        x, y, low, high = (
+            100 * np.array([getattr(one, name) for one in filled], np.float64) for name in names
+        )
+        draw_bins(axes, x, y, low, high, Look(_COLOURS[colour], "o"), end=100.0)
+        edges = np.linspace(0, 100, len(method.shares) + 1)
+        draw_strip(axes, np.array(method.shares), edges, _COLOURS[colour])
+        axes.set(xlabel="confidence (%); at the bottom: share of rows", ylabel="accuracy (%)")
+        axes.grid(axis="y")
+
+    name = f"reliability-{colour}-{method.name}"
+    rows = []
     for one in method.bins:
+        cells = ["-", "-", "-"]
+        if one.confidence is not None and one.accuracy is not None:
+            found = Ranged(one.accuracy, one.low, one.high)
+            cells = [f"{100 * one.confidence:.1f}", _points(found, 1)]
         span = f"{100 * one.lower:.1f} to {100 * one.upper:.1f}"
-        if one.confidence is None or one.accuracy is None or one.low is None or one.high is None:
-            rows.append((span, "-", "-", "-", "0"))
-            continue
-        filled += 1
-        above += one.confidence > one.accuracy
-        x, y = axes.x(one.confidence), axes.y(one.accuracy)
-        axes.line(x, y, x, axes.y(one.confidence), f"gap {css}")
-        axes.line(x, axes.y(one.low), x, axes.y(one.high), f"range {css}")
-        confidence, accuracy = f"{100 * one.confidence:.1f}", f"{100 * one.accuracy:.1f}"
-        ends = f"{100 * one.low:.1f} to {100 * one.high:.1f}"
-        tip = f"confidence {confidence} %, accuracy {accuracy} % ({ends}), {one.count:,} rows"
-        axes.dot(x, y, css, tip)
-        rows.append((span, confidence, accuracy, ends, f"{one.count:,}"))
-    strip = _Axes((44, 420, 426, 460), y_range=(0.0, max(method.shares)))
-    width = (strip.right - strip.left) / len(method.shares)
-    for i, share in enumerate(method.shares):
-        if share:
-            top = min(strip.y(share), strip.bottom - 1)
-            low, high = 100 * i / len(method.shares), 100 * (i + 1) / len(method.shares)
-            count = f"{round(share * shown.n):,} rows, {100 * share:.1f} %"
-            strip.add(
-                "rect",
-                f"mark bar {css}",
-                tip=f"confidence {low:g} to {high:g} %: {count}",
-                x=round(strip.left + i * width + 0.5, 1),
-                y=top,
-                width=round(width - 1, 1),
-                height=round(strip.bottom - top, 1),
-            )
-    strip.line(strip.left, strip.bottom, strip.right, strip.bottom, "axis")
-    strip.text(235, strip.bottom + 18, "number of rows", "label middle")
+        rows.append((span, *cells[:2], f"{one.count:,}"))
     return Chart(
-        f"reliability-{css}-{method.name}",
+        name,
         f"Reliability of {method.name}",
-        f"{filled} bins of {shown.name}; in {above} of them confidence is above accuracy.",
-        _WIDTH,
-        486,
-        f"{axes.svg}\n{strip.svg}",
-        ("confidence", "mean (%)", "accuracy (%)", "interval", "rows"),
+        f"{len(filled)} bins of {shown.name}; in {above} of them confidence is above accuracy.",
+        *_svg(name, (4.9, 4.6), draw),
+        ("confidence", "mean (%)", "accuracy (%)", "rows"),
         tuple(rows),
     )
 
@@ -213,27 +166,27 @@ def errors(facts: ReportFacts) -> Chart | None:
     known = [(name, found) for name, found in pairs if found is not None]
     if not known:
         return None
-    ends = [x for _, one in known for x in (one.value, one.low, one.high) if x is not None]
-    low, high = min(0.0, *ends), max(0.0, *ends)
-    room = 0.04 * max(high - low, 0.01)
-    low, high = (low - room if low < 0 else 0.0), high + room
-    axes = _Axes((96, 10, _WIDTH - 14, 10 + 30 * len(known)), x_range=(low, high))
     what = f"{'ECE' if labelled else 'confidence − estimated accuracy'} (points)"
-    axes.x_axis([(at, f"{100 * at:g}") for at in ticks(low, high)], what)
-    axes.line(axes.x(0), axes.top, axes.x(0), axes.bottom, "zero")
-    for i, (name, found) in enumerate(known):
-        css = "before" if name == "vanilla" else "after" if name == facts.method else "rest"
-        y = axes.top + 30 * (i + 0.5)
-        axes.ranged(found, y, css, f"{name}: {_points(found, 2)} points", 5)
-        axes.text(axes.left - 8, y + 4, name, f"name end {css}")
+
+    def draw(axes: Any) -> None:
+        axes.axvline(0, color=_COLOURS["ink"], linewidth=0.8)
+        for y, (name, found) in enumerate(known):
+            colour = {"vanilla": "before", facts.method: "after"}.get(name, "rest")
+            _draw_range(axes, found, y, colour, f"{name}: {_points(found, 2)} points")
+        axes.set(ylim=(len(known) - 0.4, -0.6), xlabel=what)
+        axes.set_yticks(range(len(known)), [name for name, _ in known])
+        axes.tick_params(axis="y", length=0)
+        axes.grid(axis="y")
+        axes.spines["left"].set_visible(False)
+        if labelled:
+            axes.set_xlim(left=0)
+
     best = min(known, key=lambda pair: abs(pair[1].value))[0]
     return Chart(
         "errors",
         f"{what} of every method",
         f"{len(known)} methods; nearest to zero is {best}.",
-        _WIDTH,
-        round(axes.bottom + 42),
-        axes.svg,
+        *_svg("errors", (4.9, 0.8 + 0.34 * len(known)), draw),
         ("method", what),
         tuple((name, _points(found, 2)) for name, found in known),
     )
@@ -243,113 +196,101 @@ def ladder(facts: ReportFacts) -> Chart:
     """Every set by confidence and temperature, and the target with the temperature it gets."""
     method = facts.of(facts.method)
     mean = facts.target.mean_confidence
-    temperatures = [one.temperature for one in facts.sets]
-    own = (method.temperature, method.temperature_low, method.temperature_high)
-    temperatures += [t for t in own if t is not None]
-    confidences = [one.mean_confidence for one in facts.sets] + [mean]
-    axes = _Axes(
-        (44, 28, _WIDTH - 14, 298),
-        _padded(min(confidences), max(confidences), least=0.02),
-        _padded(math.log(min(temperatures)), math.log(max(temperatures)), least=0.1),
-    )
-    low, high = (math.exp(end) for end in axes.y_range)
-    steps = [m * 10.0**p for p in range(-4, 5) for m in (1, 1.5, 2, 3, 5, 7)]
-    kept = [t for t in steps if low <= t <= high]
-    kept = kept if len(kept) > 1 else ticks(low, high, 4)
-    axes.y_axis([(math.log(t), f"{t:.3g}") for t in kept], "temperature T")
-    percents = [(at, f"{100 * at:g}") for at in ticks(*axes.x_range)]
-    axes.x_axis(percents, "mean raw confidence (%)")
-    here = axes.x(mean)
-    axes.line(here, axes.top, here, axes.bottom, "target")
     any_chosen = any(one.chosen for one in facts.sets)
     drawn = sorted(facts.sets, key=lambda one: (one.chosen, one.nearest, -one.distance))
-    for one in drawn[-_MOST_POINTS:]:
-        marked = one.chosen if any_chosen else one.nearest
-        tip = (
-            f"{one.name}: confidence {percent(one.mean_confidence)}, accuracy "
-            f"{percent(one.accuracy)}, T = {one.temperature:.3g}"
-        )
-        x, y = axes.x(one.mean_confidence), axes.y(math.log(one.temperature))
-        axes.dot(x, y, "near" if marked else "rest", tip, 6 if marked else 4)
-    if method.temperature is not None:
-        y = axes.y(math.log(method.temperature))
-        words = f"T = {method.temperature:.3g}"
-        tip = f"{method.name}: {words}"
+    drawn = drawn[-_MOST_POINTS:]
+
+    def draw(axes: Any) -> None:
+        for one in drawn:
+            marked = one.chosen if any_chosen else one.nearest
+            tip = (
+                f"{one.name}: confidence {percent(one.mean_confidence)}, accuracy "
+                f"{percent(one.accuracy)}, T = {one.temperature:.3g}"
+            )
+            axes.plot(
+                [100 * one.mean_confidence],
+                [one.temperature],
+                "o",
+                color=_COLOURS["near" if marked else "rest"],
+                markersize=8 if marked else 5,
+                gid=_TIP + tip,
+                label=("chosen" if any_chosen else "nearest") if marked else "sets of the bank",
+            )
+        ends = None
         if method.temperature_low is not None and method.temperature_high is not None:
-            t_low, t_high = method.temperature_low, method.temperature_high
-            axes.line(here, axes.y(math.log(t_low)), here, axes.y(math.log(t_high)), "range after")
-            tip += f" ({t_low:.3g} to {t_high:.3g})"
-        corners = [(here, y - 8), (here + 8, y), (here, y + 8), (here - 8, y), (here, y - 8)]
-        axes.path(corners, "mark diamond after", tip)
-        right = here > (axes.left + axes.right) / 2
-        css = "direct halo end" if right else "direct halo"
-        axes.text(here + (-13 if right else 13), y - 8, words, css)
+            ends = method.temperature_low, method.temperature_high
+        label = "" if method.temperature is None else f"target: T = {method.temperature:.3g}"
+        draw_target(axes, 100 * mean, method.temperature, ends, _COLOURS["after"], label=label)
+        every = [one.temperature for one in drawn]
+        mark_temperatures(axes, [*every, method.temperature or every[0]])
+        axes.set(xlabel="mean raw confidence (%)", ylabel="temperature T")
+        axes.grid(axis="y")
+        _legend(axes)
+
     return Chart(
         "ladder",
         "Sets of the bank and the target",
         f"{len(facts.sets)} sets by mean confidence and temperature; the target's mean confidence "
         f"is {percent(mean)}.",
-        _WIDTH,
-        340,
-        axes.svg,
-        key=(
-            ("rest", "a set of the bank"),
-            ("near", "chosen, or nearest in confidence"),
-            ("target", "the target's mean confidence"),
-            ("after", f"its temperature by {facts.method}"),
-        ),
+        *_svg("ladder", (4.9, 3.9), draw),
     )
 
 
-def _padded(low: float, high: float, *, least: float) -> tuple[float, float]:
-    room = 0.07 * max(high - low, least) + (least / 2 if high - low < least else 0)
-    return low - room, high + room
+def _legend(axes: Any) -> None:
+    """Every label once, above the axes."""
+    handles, labels = axes.get_legend_handles_labels()
+    once = dict(zip(labels, handles, strict=True))
+    axes.figure.legend(once.values(), once.keys(), loc="outside upper left", ncols=3)
 
 
 def densities(facts: ReportFacts) -> Chart:
-    """DensityFacts of raw confidence: the target over the sets of the bank nearest to it."""
+    """Densities of raw confidence: the target over the sets of the bank nearest to it."""
     shown = facts.densities
-    curves = [shown.target, *(values for _, values in shown.sets)]
-    end = DIGITS if shown.stretched else 1.0
-    axes = _Axes((14, 14, 404, 258), (0.0, end), (0.0, 1.04 * max(map(max, curves))))
-
-    def place(confidence: float) -> float:
-        value = float(stretch(np.array(confidence))) if shown.stretched else confidence
-        return axes.x(min(value, end))
-
-    def points(values: Sequence[float]) -> list[tuple[float, float]]:
-        return [(place(x), axes.y(y)) for x, y in zip(shown.grid, values, strict=True)]
-
-    scale, unit = _PERCENTS, "%"
-    if shown.stretched:
-        labels = ("0", "90", "99", "99.9", "99.99", "99.999", "≥ 99.9999")
-        scale, unit = [(float(i), text) for i, text in enumerate(labels)], "%, logarithmic"
-    axes.x_axis(scale, f"raw confidence ({unit})")
     mean = facts.target.mean_confidence
-    area = [(axes.left, axes.bottom), *points(shown.target), (axes.right, axes.bottom)]
-    axes.path(area, "area target", f"the target: mean {percent(mean)}")
     sets = [facts.sets[position] for position, _ in shown.sets]
-    for i in reversed(range(len(sets))):
-        tip = f"{sets[i].name}: mean {percent(sets[i].mean_confidence)}"
-        axes.path(points(curves[1 + i]), f"mark curve {'rest' if i else 'near'}", tip)
-    axes.path(points(shown.target), "mark curve target", f"the target: mean {percent(mean)}")
-    axes.line(place(mean), axes.top, place(mean), axes.bottom, "target mean")
+
+    def place(confidence: Any) -> Any:
+        values = np.asarray(confidence)
+        return np.minimum(stretch(values), DIGITS) if shown.stretched else 100 * values
+
+    def draw(axes: Any) -> None:
+        x = place(shown.grid)
+        for one, (_, y) in reversed(list(zip(sets, shown.sets, strict=True))):
+            near = one is sets[0]
+            axes.plot(
+                x,
+                y,
+                color=_COLOURS["near" if near else "rest"],
+                linewidth=2 if near else 0.9,
+                gid=f"{_TIP}{one.name}: mean {percent(one.mean_confidence)}",
+                label=_cut(one.name) if near else "other sets near it",
+            )
+        style: dict[str, Any] = {"gid": f"{_TIP}the target: mean {percent(mean)}", "linewidth": 2}
+        colour, target = _COLOURS["target"], "target"
+        draw_density(
+            axes, x, shown.target, float(place(mean)), colour, fill=True, label=target, **style
+        )
+        axes.set(xlim=(x[0], x[-1]), yticks=[], xlabel="raw confidence (%)")
+        axes.set_ylim(bottom=0)
+        axes.spines["left"].set_visible(False)
+        if shown.stretched:
+            mark_stretched(axes, [0, 0.9, 0.99, 0.999, 0.9999, 0.99999], percent=True)
+        _legend(axes)
+
+    curves: Sequence[Sequence[float]] = [shown.target, *(values for _, values in shown.sets)]
     return Chart(
         "densities",
         "Raw confidence of the target and of surrogate sets",
-        f"DensityFacts of raw confidence of the target and of {len(sets)} sets of the bank.",
-        _WIDTH,
-        300,
-        axes.svg,
+        f"Densities of raw confidence of the target and of {len(sets)} sets of the bank.",
+        *_svg("densities", (4.9, 3.9), draw),
         ("confidence (%)", "target", *(one.name for one in sets)),
         tuple(
             (f"{100 * x:.6g}", *(f"{values[i]:.2f}" for values in curves))
             for i, x in enumerate(shown.grid)
             if i % 10 == 0
         ),
-        key=(
-            ("target", "the target, and its mean"),
-            ("near", sets[0].name),
-            ("rest", "other sets near it"),
-        ),
     )
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= 24 else f"{name[:23]}…"

@@ -8,25 +8,24 @@ import io
 import math
 import platform
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import PurePath
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
 from shiftcal import methods
-from shiftcal.checks import check_choice, check_count, check_features, check_fraction
+from shiftcal.checks import check_count, check_features, check_fraction
 from shiftcal.datasets import as_image_set
 from shiftcal.errors import FitWarning, InputError, InputWarning, ShiftcalError, require
 from shiftcal.estimates import Rehearsed
 from shiftcal.maps import Temperature
-from shiftcal.markup import lines, piece, table
+from shiftcal.markup import lines, piece
 from shiftcal.methods import Method
 from shiftcal.methods.method import Selection
 from shiftcal.methods.rehearsal import Rehearsal
@@ -44,7 +43,7 @@ from shiftcal.report.verdict import (
 )
 from shiftcal.scores import Scores, model_digest
 from shiftcal.surrogates import SurrogateBank
-from shiftcal.types import Flag, Floats, Images, InputKind, Labels
+from shiftcal.types import Flag, Floats, Images, Labels
 
 FORMAT, VERSION = "shiftcal-report", 1
 # More bins than these cannot be told apart in a diagram.
@@ -177,9 +176,9 @@ class MethodFacts:
     mean_confidence: float
     gap: Ranged | None
     ece: Ranged | None
-    n_changed: int
-    bins: tuple[Bin, ...]
-    shares: tuple[float, ...]
+    n_changed: int = 0
+    bins: tuple[Bin, ...] = ()
+    shares: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -230,7 +229,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class DensityFacts:
-    """DensityFacts of raw confidence.
+    """Densities of raw confidence.
 
     Attributes:
         stretched: Whether they are densities of ``-log10(1 - confidence)``.
@@ -308,21 +307,7 @@ class ReportFacts:
         return f"<ReportFacts: {self.target.name}, {self.target.n:,} rows: {self.verdict.headline}>"
 
     def _repr_html_(self) -> str:
-        labelled = self.target.accuracy is not None
-        rows = []
-        for method in self.methods:
-            error = method.ece if labelled else method.gap
-            text = "-" if error is None else f"{error.value:.4f}"
-            if error is not None and error.low is not None:
-                text += f" ({error.low:.4f} to {error.high:.4f})"
-            temperature = "-" if method.temperature is None else f"{method.temperature:.3g}"
-            rows.append((method.name, temperature, f"{method.mean_confidence:.4f}", text))
-        error_name = "ECE" if labelled else "confidence - estimated accuracy"
-        head = ("method", "T", "mean confidence", error_name)
-        bold = [method.name for method in self.methods].index(self.method)
-        shown = table(head, rows, total=len(rows), most=len(rows), marked=bold)
-        sentences = lines([self.verdict.reason, *self.verdict.advice])
-        return piece(self.verdict.headline, sentences, shown)
+        return piece(self.verdict.headline, lines([self.verdict.reason, *self.verdict.advice]))
 
 
 def _json_ready(value: Any) -> Any:
@@ -333,17 +318,22 @@ def _json_ready(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-class _Outputs:
+class _Outputs(NamedTuple):
     """Confidence and predicted class ``(n,)`` of every row under an adapted method."""
 
-    def __init__(self, method: Method, values: Floats) -> None:
-        n, k = values.shape
-        self.confidence, self.predicted = np.empty(n), np.empty(n, dtype=np.intp)
-        step = max(1, _BLOCK // k)
-        for start in range(0, n, step):
-            probs = method.predict_proba(values[start : start + step])
-            self.predicted[start : start + step] = probs.argmax(axis=1)
-            self.confidence[start : start + step] = probs.max(axis=1)
+    confidence: Floats
+    predicted: NDArray[np.intp]
+
+
+def _outputs(method: Method, values: Floats) -> _Outputs:
+    n, k = values.shape
+    found = _Outputs(np.empty(n), np.empty(n, dtype=np.intp))
+    step = max(1, _BLOCK // k)
+    for start in range(0, n, step):
+        block = slice(start, start + step)
+        probs = method.predict_proba(values[block])
+        found.confidence[block], found.predicted[block] = probs.max(axis=1), probs.argmax(axis=1)
+    return found
 
 
 def make_facts(
@@ -391,20 +381,19 @@ def make_facts(
         source = check_features(source_features, name="source_features")
 
     main, fitted, missing, flags = _fit_all(method, bank, scores, source, judging)
-    estimate, flags[_ESTIMATE] = None, ()
+    estimate = None
     try:
-        with _collect_warnings([], repeat=False):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the rehearsal has warned
             rehearsal = fitted.get("rehearsal")
             estimator = (
                 Rehearsed.of(rehearsal)
                 if isinstance(rehearsal, Rehearsal)
                 else Rehearsed(seed=judging.seed, input=bank.input).fit(bank)
             )
-            result = estimator.estimate(scores, level=judging.level)
-        estimate = EstimateFacts(
-            result.value, result.low, result.high, result.level, result.estimator
-        )
-        flags[_ESTIMATE] = result.flags
+            found = estimator.estimate(scores, level=judging.level)
+        estimate = EstimateFacts(found.value, found.low, found.high, found.level, found.estimator)
+        flags[_ESTIMATE] = found.flags
     except ShiftcalError as error:
         missing["the estimated accuracy"] = str(error)
     known_model = model_digest(bank.origin)
@@ -414,35 +403,41 @@ def make_facts(
     notes = explain_flags(flags, serious=frozenset({main, _ESTIMATE, _FILES}))
 
     values = scores.as_kind(bank.input).values
-    outputs = {name: _Outputs(one, values) for name, one in fitted.items()}
+    outputs = {name: _outputs(one, values) for name, one in fitted.items()}
     raw, calibrated = outputs["vanilla"], outputs[main]
-    about = _target(scores, raw, judging.level)
+    name = printable_name(PurePath(scores.source).name if scores.source else "target")
+    accuracy = None
+    if scores.labels is not None:
+        accuracy = _share(float((raw.predicted == scores.labels).sum()), scores.n, judging.level)
+    about = TargetFacts(name, scores.n, scores.k, float(raw.confidence.mean()), accuracy)
     selection = _selection(fitted[main])
     sets = _sets(bank, fitted, selection, about.mean_confidence)
     shown_set = selection.index
     if shown_set is None:
         shown_set = next(j for j, one in enumerate(sets) if one.nearest)
-    near = bank[shown_set]
     # Diagrams need labels: those of the target, or of the surrogate set most like it.
     if scores.labels is not None:
-        shown, diagrams, labels = Shown("target", about.name, scores.n), outputs, scores.labels
+        shown, diagrams, labels = Shown("target", name, scores.n), outputs, scores.labels
+        draws = max(_FEWEST_DRAWS, _MOST_DRAWN // scores.n)
+        judging = replace(judging, n_resamples=min(judging.n_resamples, draws))
     else:
+        near = bank[shown_set]
         rows = near.logits if bank.input == "logits" else softmax(near.logits)
-        diagrams = {name: _Outputs(one, rows) for name, one in fitted.items()}
+        diagrams = {name: _outputs(one, rows) for name, one in fitted.items()}
         shown, labels = Shown("surrogate", printable_name(near.name), len(near)), near.labels
-    draws = judging.n_resamples
-    if scores.labels is not None:
-        draws = min(draws, max(_FEWEST_DRAWS, _MOST_DRAWN // scores.n))
-    judging = replace(judging, n_resamples=draws)
     facts_of = {
-        name: _method(
-            one, outputs[name], raw, diagrams[name], labels, scores.labels, estimate, judging
+        name: replace(
+            _method(one, outputs[name], scores.labels, estimate, judging),
+            n_changed=int(np.count_nonzero(outputs[name].predicted != raw.predicted)),
+            bins=_bins(diagrams[name], labels, judging),
+            shares=_shares(diagrams[name].confidence),
         )
         for name, one in fitted.items()
     }
     serious = frozenset(note.code for note in notes if note.serious)
     names = bank.classes or scores.classes
     provenance = provenance or Provenance()
+    others = sorted((one for one in sets if not one.chosen), key=lambda one: one.distance)
     return ReportFacts(
         title=printable_name(title) or f"Calibration of {about.name}",
         target=about,
@@ -452,7 +447,14 @@ def make_facts(
         methods=tuple(facts_of.values()),
         missing={name: printable_name(why, 400) for name, why in missing.items()},
         shown=shown,
-        choice=_choice(selection, sets),
+        choice=Choice(
+            selection.method,
+            printable_name(str(selection), 400),
+            selection.distance or "mean",
+            selection.margin,
+            others[0].name if selection.index is not None and others else None,
+            dict(selection.details),
+        ),
         sets=sets,
         densities=_densities(raw.confidence, bank, sets, shown_set),
         classes=_classes(raw, calibrated, names, scores, judging.level),
@@ -477,15 +479,13 @@ def _scores(target: object, bank: SurrogateBank) -> Scores:
         raise InputError(
             f"bank must be a SurrogateBank; got {type(bank).__name__}. See SurrogateBank.load."
         )
-    if not isinstance(target, Scores):
-        kind: InputKind = check_choice(bank.input, ("logits", "probabilities"), name="input")
-        target = Scores(target, input=kind)  # type: ignore[arg-type]
-    if target.k != bank.n_classes:
+    scores = target if isinstance(target, Scores) else Scores(target, input=bank.input)  # type: ignore[arg-type]
+    if scores.k != bank.n_classes:
         raise InputError(
             f"target must have the classes of the bank: it has {bank.n_classes}, and the target "
-            f"has {target.k}. Both must come from one model."
+            f"has {scores.k}. Both must come from one model."
         )
-    return target
+    return scores
 
 
 def _fit_all(
@@ -512,54 +512,25 @@ def _fit_all(
             options: dict[str, Any] = {"seed": judging.seed, "level": judging.level}
             known = cls._get_param_names()
             method = cls(input=bank.input, **{k: v for k, v in options.items() if k in known})
-        messages: list[str] = []
-        try:
-            with _collect_warnings(messages, repeat=name == main):
-                _require_inputs(method, bank, target, source)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
                 method.fit(bank, source_features=source)
                 method.adapt(target)
-        except ShiftcalError as error:
-            if name == main:
-                raise
-            missing[name] = str(error)
-        else:
-            fitted[name] = method
-            fit_flags = (Flag(FIT_WARNING, text) for text in messages)
-            flags[name] = (*_selection(method).flags, *fit_flags)
+            except ShiftcalError as error:
+                if name == main:
+                    raise
+                missing[name] = str(error)
+                continue
+        fitted[name] = method
+        messages = []
+        for message, category in {str(one.message): one.category for one in caught}.items():
+            ours = issubclass(category, (FitWarning, InputWarning))
+            messages += [message] * ours
+            if name == main or not ours:
+                warnings.warn(message, category, stacklevel=3)  # in the caller of make_facts
+        flags[name] = (*_selection(method).flags, *(Flag(FIT_WARNING, one) for one in messages))
     return main, fitted, missing, flags
-
-
-def _require_inputs(
-    method: Method, bank: SurrogateBank, target: Scores, source: Floats | None
-) -> None:
-    if method.uses_mixed:
-        raise InputError(
-            f"{method.name} needs the model run over mixed target images, which scores do not have."
-        )
-    if method.uses_features:
-        features = {
-            "the training samples": source,
-            "the clean set": bank.clean.features,
-            "the target": target.features,
-        }
-        if lacking := [whose for whose, values in features.items() if values is None]:
-            raise InputError(f"{method.name} needs features of {' and '.join(lacking)}.")
-
-
-@contextmanager
-def _collect_warnings(messages: list[str], *, repeat: bool) -> Iterator[None]:
-    """Collect the messages of our warnings, each once; warn again if ``repeat``, or not ours."""
-    with warnings.catch_warnings(record=True) as caught:
-        for kind in (FitWarning, InputWarning):
-            warnings.simplefilter("always", kind)
-        yield
-    for one in {str(warning.message): warning for warning in caught}.values():
-        ours = issubclass(one.category, (FitWarning, InputWarning))
-        if ours:
-            messages.append(str(one.message))
-        if repeat or not ours:
-            # 1 here, 2 contextlib, 3 _fit_all, 4 make_facts, 5 the caller's line
-            warnings.warn(one.message, one.category, stacklevel=5)
 
 
 def _selection(method: Method) -> Selection:
@@ -569,29 +540,18 @@ def _selection(method: Method) -> Selection:
 
 def _share(hits: float, n: float, level: float) -> Ranged:
     """``hits / n`` with the exact interval of Clopper and Pearson."""
-    low, high = exact_intervals(np.array([hits]), np.array([n]), level=level)
+    low, high = exact_intervals(np.array([float(hits)]), np.array([float(n)]), level=level)
     return Ranged(min(max(hits / n, 0.0), 1.0), float(low[0]), float(high[0]))
-
-
-def _target(scores: Scores, raw: _Outputs, level: float) -> TargetFacts:
-    accuracy = None
-    if scores.labels is not None:
-        hits = float(np.count_nonzero(raw.predicted == scores.labels))
-        accuracy = _share(hits, float(scores.n), level)
-    name = printable_name(PurePath(scores.source).name if scores.source else "target")
-    return TargetFacts(name, scores.n, scores.k, float(raw.confidence.mean()), accuracy)
 
 
 def _method(
     method: Method,
     outputs: _Outputs,
-    raw: _Outputs,
-    diagram: _Outputs,
-    diagram_labels: Labels,
     labels: Labels | None,
     estimate: EstimateFacts | None,
     judging: Judging,
 ) -> MethodFacts:
+    """What a method does to the target, without its diagram."""
     selection = _selection(method)
     mean = float(outputs.confidence.mean())
     gap, error = None, None
@@ -602,7 +562,6 @@ def _method(
     elif estimate is not None:
         gap = Ranged(mean - estimate.value, mean - estimate.high, mean - estimate.low)
     interval = selection.temperature_interval
-    counts, _ = np.histogram(diagram.confidence, bins=_STRIP, range=(0.0, 1.0))
     return MethodFacts(
         name=method.name,
         summary=type(method).summary().replace("``", ""),
@@ -613,9 +572,6 @@ def _method(
         mean_confidence=mean,
         gap=gap,
         ece=error,
-        n_changed=int(np.count_nonzero(outputs.predicted != raw.predicted)),
-        bins=_bins(diagram.confidence, diagram.predicted == diagram_labels, judging),
-        shares=tuple((counts / len(diagram.confidence)).tolist()),
     )
 
 
@@ -644,16 +600,20 @@ def _ece(confidence: Floats, correct: NDArray[np.bool_], judging: Judging) -> Ra
     return Ranged(interval.value, interval.low, interval.high)
 
 
-def _bins(confidence: Floats, correct: NDArray[np.bool_], judging: Judging) -> tuple[Bin, ...]:
-    columns = bin_table(confidence, correct, n_bins=judging.n_bins).to_dict()
+def _bins(outputs: _Outputs, labels: Labels, judging: Judging) -> tuple[Bin, ...]:
+    correct = outputs.predicted == labels
+    columns = bin_table(outputs.confidence, correct, n_bins=judging.n_bins).to_dict()
     names = ("lower", "upper", "count", "confidence", "accuracy")
     bins = []
     for lower, upper, count, mean, accuracy in zip(*(columns[n] for n in names), strict=True):
-        interval = Ranged(0.0)
-        if accuracy is not None:
-            interval = _share(accuracy * count, count, judging.level)
-        bins.append(Bin(lower, upper, int(count), mean, accuracy, interval.low, interval.high))
+        ends = Ranged(0.0) if accuracy is None else _share(accuracy * count, count, judging.level)
+        bins.append(Bin(lower, upper, int(count), mean, accuracy, ends.low, ends.high))
     return tuple(bins)
+
+
+def _shares(confidence: Floats) -> tuple[float, ...]:
+    counts, _ = np.histogram(confidence, bins=_STRIP, range=(0.0, 1.0))
+    return tuple((counts / len(confidence)).tolist())
 
 
 def _sets(
@@ -683,23 +643,10 @@ def _sets(
     )
 
 
-def _choice(selection: Selection, sets: Sequence[SetFacts]) -> Choice:
-    others = sorted((one for one in sets if not one.chosen), key=lambda one: one.distance)
-    runner_up = others[0].name if selection.index is not None and others else None
-    return Choice(
-        selection.method,
-        printable_name(str(selection), 400),
-        selection.distance or "mean",
-        selection.margin,
-        runner_up,
-        dict(selection.details),
-    )
-
-
 def _densities(
     target: Floats, bank: SurrogateBank, sets: Sequence[SetFacts], shown_set: int
 ) -> DensityFacts:
-    """DensityFacts of the target and of the sets nearest to it."""
+    """Densities of the target and of the sets nearest to it."""
     stretched = bool(np.median(target) > _NEAR_ONE)
     grid = np.linspace(0.0, 1.0, _POINTS)
     if stretched:

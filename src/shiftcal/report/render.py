@@ -8,7 +8,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import os
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -130,7 +132,7 @@ def render(facts: ReportFacts) -> str:
     """The HTML page: complete in itself, for any browser, with or without scripts.
 
     Raises:
-        MissingExtra: If jinja2 is not installed.
+        MissingExtra: If jinja2 or matplotlib is not installed.
     """
     jinja2 = require("jinja2", extra="report", needed_by="a report in HTML")
     environment = jinja2.Environment(
@@ -140,16 +142,9 @@ def render(facts: ReportFacts) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters.update(
-        percent=percent,
-        number=lambda value: f"{value:.3g}",
-        hundredths=lambda fraction: f"{100 * fraction:.1f}",
-        points=lambda fraction: f"{100 * fraction:.2f}",
-        count=lambda n: f"{n:,}",
-        fixed=lambda value: f"{value:.4f}",
-        rows=lambda n: f"{n:,} row{'s' * (n != 1)}",
-    )
-    document = facts.to_dict()
+    from markupsafe import Markup  # comes with jinja2
+
+    environment.filters["data"] = lambda value, form: Markup(_number(value, form))
     style, script = _template("page.css"), _template("page.js")
     others = [one for one in facts.methods if one.name not in ("vanilla", facts.method)]
     # The nearest sets, in the order of the bank.
@@ -159,21 +154,22 @@ def render(facts: ReportFacts) -> str:
     )
     page: str = environment.get_template("page.html.j2").render(
         facts=facts,
-        at=lambda path: _at(document, path),
         style=style,
         script=script,
         # The page may show itself and run its own script, and nothing else.
         policy=(
-            f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; "
-            f"script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'"
+            f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; style-src-attr "
+            f"'unsafe-inline'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'"
         ),
-        document=_script_json(document),
+        document=_script_json(facts.to_dict()),
         tone=_TONES.get(facts.verdict.kind, "bad"),
+        level=f"{100 * facts.judging.level:g}",
+        version=version("shiftcal"),
         charts={
             "overview": overview(facts),
-            "before": reliability(facts.of("vanilla"), facts.shown, css="before"),
+            "before": reliability(facts.of("vanilla"), facts.shown, colour="before"),
             "after": [
-                (one, reliability(one, facts.shown, css="after"))
+                (one, reliability(one, facts.shown, colour="after"))
                 for one in (facts.of(facts.method), *others)
             ],
             "errors": errors(facts),
@@ -184,6 +180,21 @@ def render(facts: ReportFacts) -> str:
         most=MOST_SHOWN,
     )
     return page
+
+
+def _number(value: float | None, form: str) -> str:
+    """A number as HTML that tables sort by; a dash for none."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    text = {
+        "percent": f"{100 * value:.1f}\u00a0%",
+        "hundredths": f"{100 * value:.1f}",
+        "points": f"{100 * value:.2f}",
+        "count": f"{value:,}",
+        "fixed": f"{value:.4f}",
+        "number": f"{value:.3g}",
+    }[form]
+    return f'<data value="{value}">{text}</data>'
 
 
 def _template(name: str) -> str:
@@ -198,16 +209,4 @@ def _hash(text: str) -> str:
 def _script_json(document: dict[str, Any]) -> str:
     """JSON that cannot end the script element it is in."""
     text = json.dumps(document, separators=(",", ":"), allow_nan=False)
-    for letter in "<>&":
-        text = text.replace(letter, f"\\u{ord(letter):04x}")
-    return text
-
-
-def _at(document: dict[str, Any], path: str) -> Any:
-    """A value by its path, such as ``methods.0.ece.value``; ``None`` below ``None``."""
-    value: Any = document
-    for key in path.split("."):
-        if value is None:
-            return None
-        value = value[int(key)] if isinstance(value, (list, tuple)) else value[key]
-    return value
+    return text.translate({ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&"})

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from shiftcal.checks import check_count
 from shiftcal.errors import FileError, InputError, UnknownName
 from shiftcal.files import atomic_write, make_folder
+from shiftcal.markup import code, heading, inline, paragraphs
 from shiftcal.registry import suggest
 from shiftcal.report.figures import write_figure
-from shiftcal.report.page import Code, Figure, Heading, Markdown, Page, Paragraph, write_page
-from shiftcal.report.tables import Table, write_table
+from shiftcal.report.tables import to_markdown, write_table
 from shiftcal.scores import Scores
 from shiftcal.scoring.work import one_blas_thread
 from shiftcal.studies.archive import INDEX, PLAN, Archive, repair, write_json
@@ -494,7 +494,8 @@ def _write_report(findings: Findings, pipeline: Pipeline, folder: Path) -> None:
     for name, text in findings.data.items():
         with atomic_write(folder / DATA / name) as temporary:
             temporary.write_text(text, "utf-8")
-    write_page(_page(findings, pipeline), folder / PAGE)
+    with atomic_write(folder / PAGE) as temporary:
+        temporary.write_bytes(_page(findings, pipeline).encode())
     for name in stale:
         with suppress(OSError):
             (folder / name).unlink()
@@ -514,22 +515,23 @@ def _is_output(name: object) -> bool:
     return len(parts) == 2 and parts[0] in (TABLES, FIGURES, DATA) and parts[1] not in (".", "..")
 
 
-def _page(findings: Findings, pipeline: Pipeline) -> Page:
-    """Figures, then tables; a table next to the figure of the same title."""
-    sections: dict[str, list[Figure | Table]] = {}
+def _page(findings: Findings, pipeline: Pipeline) -> str:
+    """Figures, then tables, as Markdown; a table next to the figure of the same title."""
+    sections: dict[str, list[str]] = {}
     for name, figure in findings.figures.items():
         title = figure.title or name
-        sections.setdefault(title, []).append(Figure(f"{FIGURES}/{name}.png", alt=title))
+        sections.setdefault(title, []).append(f"![{inline(title)}]({FIGURES}/{name}.png)")
     for name, table in findings.tables.items():
-        sections.setdefault(table.title or name, []).append(replace(table, title=""))
-    parts: list[Any] = [Paragraph(pipeline.plan.about)] if pipeline.plan.about else []
+        text = to_markdown(replace(table, title="")).strip()
+        sections.setdefault(table.title or name, []).append(text)
     if pipeline.missing:
-        parts += [Heading("Left out, because it is missing"), Code("\n".join(pipeline.missing))]
-    for title, shown in sections.items():
-        parts += [Heading(title), *shown]
-    parts += [Heading("Where the numbers come from"), Markdown(pipeline.how)]
-    parts += [Heading("The plan"), Code(to_toml(pipeline.plan), language="toml")]
-    return Page(pipeline.title, tuple(parts))
+        sections = {"Left out, because it is missing": [code(*pipeline.missing)], **sections}
+    sections["Where the numbers come from"] = [pipeline.how.strip()]
+    sections["The plan"] = [code(to_toml(pipeline.plan), language="toml")]
+    parts = [heading(pipeline.title, level=1), paragraphs(pipeline.plan.about or "")]
+    for title, blocks in sections.items():
+        parts += [heading(title, level=2), *blocks]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 # --------------------------------------------------------------------------------------
