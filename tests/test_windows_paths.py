@@ -11,8 +11,8 @@ from photos import photos
 
 from shiftcal.cli.main import run
 from shiftcal.cli.options import file_of
-from shiftcal.datasets.open import parse_spec as parse_images
 from shiftcal.models.resolve import parse_spec as parse_model
+from shiftcal.registry import split_spec
 from shiftcal.scores_io import member_of
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
@@ -51,13 +51,9 @@ def test_an_option_of_a_model_may_be_on_a_drive():
 
 
 def test_images_may_be_on_a_drive():
-    assert parse_images(r"C:\photos") is None
-    spec = parse_images(r"cifar10:C:\data\cifar10?part=test")
-    assert (spec.name, spec.path, spec.options) == (
-        "cifar10",
-        r"C:\data\cifar10",
-        {"part": "test"},
-    )
+    assert split_spec(r"C:\photos") == ("", r"C:\photos", {})
+    spec = split_spec(r"cifar10:C:\data\cifar10?part=test")
+    assert spec == ("cifar10", r"C:\data\cifar10", {"part": "test"})
 
 
 @pytest.mark.parametrize(

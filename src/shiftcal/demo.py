@@ -181,7 +181,8 @@ def _cifar_images(folder: Path, split: str, member: str) -> ImageSet | None:
             return datasets.load("cifar10", place, split=split)
         except MissingData:
             if picture.is_file() and labels.is_file():
-                return mosaic(picture, tile=32, labels=f"{labels}:{member}", classes=CLASSES)
+                images = mosaic(picture, tile=32, labels=f"{labels}:{member}")
+                return images.relabelled(images.labels, classes=CLASSES)
     return None
 
 

@@ -231,24 +231,28 @@ def current_folder() -> Iterator[None]:
             del sys.path[len(sys.path) - 1 - sys.path[::-1].index(folder)]
 
 
-def split_spec(text: str) -> tuple[str, list[tuple[str, str]]]:
-    """``body?option=value&option=value`` as the body and its options, in order.
+def split_spec(text: str) -> tuple[str, str, dict[str, str]]:
+    """``kind:target?option=value&option=value`` as its kind, target and options.
 
-    ``%3F`` and the like are decoded in the options, not in the body.
+    The kind is empty for a plain path; one letter before a colon is a drive of Windows. ``%3F``
+    and the like are decoded in the options only, and ``-`` in their names becomes ``_``.
 
     Raises:
-        InputError: If an option has no value.
+        InputError: If an option has no value, or comes twice.
     """
     body, mark, query = text.partition("?")
-    options = []
+    options: dict[str, str] = {}
     for part in query.split("&") if mark else ():
         name, equals, value = part.partition("=")
-        if not equals or not name.strip():
+        name = unquote(name).strip().replace("-", "_")
+        if not equals or not name.isidentifier() or name in options:
             raise InputError(
-                f"options must be name=value with & between them; got {part!r} in {text!r}."
+                f"options must be name=value with & between them, each once; got {part!r} in "
+                f"{text!r}."
             )
-        options.append((unquote(name).strip(), unquote(value)))
-    return body, options
+        options[name] = unquote(value)
+    named = re.match(r"[A-Za-z][\w-]+(?=:)", body)
+    return (named[0], body[named.end() + 1 :], options) if named else ("", body, options)
 
 
 def told(error: BaseException) -> str:

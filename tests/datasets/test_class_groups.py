@@ -9,7 +9,7 @@ import pytest
 from stored_images import draw_images
 
 from shiftcal.datasets import as_image_set, class_groups, grouped
-from shiftcal.errors import InputError, UnknownName
+from shiftcal.errors import InputError
 
 GROUPS = {"pet": [3, 5], "car": (9,), "bird": np.array([2])}
 
@@ -60,11 +60,6 @@ def test_images_that_cannot_be_grouped_are_refused():
 def test_groups_that_are_none_are_refused(groups, words):
     with pytest.raises(InputError, match=words):
         grouped(images([0, 1]), groups)
-
-
-def test_an_unknown_name_is_answered_with_those_there_are():
-    with pytest.raises(UnknownName, match=r"called 'imagenet-16'\. Did you mean 'imagenet16'"):
-        class_groups("imagenet-16")
 
 
 def test_the_sixteen_groups_have_the_published_sizes():

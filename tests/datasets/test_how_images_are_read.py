@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import struct
-import zlib
-
 import numpy as np
-import pytest
 from PIL import Image
 
 from shiftcal.datasets import as_image_set
 from shiftcal.datasets.image_files import read_image
-from shiftcal.errors import FileError
 
 PIXELS = np.random.default_rng(6).integers(0, 256, (10, 14, 3), np.uint8)
 
@@ -53,27 +48,7 @@ def test_of_an_animation_the_first_picture_is_read(tmp_path):
     )
 
 
-def test_sixteen_bits_are_refused_if_grey_and_cut_to_the_upper_eight_if_in_colour(tmp_path):
-    Image.fromarray(np.full((9, 9), 4863, np.uint16)).save(tmp_path / "grey.png")
-    with pytest.raises(FileError, match=r"grey.png has more than 8 bits a channel"):
-        read_image(tmp_path / "grey.png")
-    (tmp_path / "colour.png").write_bytes(_png_of_16_bits(np.full((9, 9, 3), 0x12FF)))
-    assert np.unique(only_image(tmp_path / "colour.png")).tolist() == [0x12]
-
-
 def test_images_of_fewer_than_eight_pixels_a_side_are_bad(tmp_path):
     Image.fromarray(PIXELS[:7]).save(tmp_path / "a.png")
     batch = as_image_set(tmp_path / "a.png").read([0])
     assert "at least 8 pixels high and wide; this one is 7 x 14" in batch.bad[0]
-
-
-def _png_of_16_bits(pixels):
-    """Pillow cannot write one."""
-    height, width, _ = pixels.shape
-    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in pixels)
-    header = struct.pack(">IIBBBBB", width, height, 16, 2, 0, 0, 0)
-    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        for kind, data in chunks
-    )

@@ -64,14 +64,6 @@ def test_an_image_that_cannot_be_framed_is_bad_and_named():
     assert batch.bad[0].startswith("small of odd: images must be at least 16 pixels")
 
 
-def test_images_of_different_sizes_need_a_framing():
-    images = [draw_images(1, 20, 24)[0], draw_images(1, 30, 18)[0]]
-    held = OneByOne(images)
-    with pytest.raises(InputError, match=r"one size.*0 is 20 x 24, 1 is 30 x 18. Say resize"):
-        held.read([0, 1])
-    assert held.read([0, 1], framing=Framing(resize=16, crop=16)).images.shape == (2, 16, 16, 3)
-
-
 def test_batches_cover_the_set_once_and_the_last_is_smaller():
     images = draw_images(7)
     batches = list(ArrayImages(images).batches(3, framing=Framing(crop=8)))
@@ -127,52 +119,6 @@ def test_relabelled_leaves_the_set_itself_as_it_was():
     assert held.relabelled(None).labels is None
     assert held.relabelled([2, 0, 1], classes=["x", "y", "z"]).classes == ("x", "y", "z")
     np.testing.assert_array_equal(other[1], held[1])
-
-
-@pytest.mark.parametrize(
-    ("known", "words"),
-    [
-        ({"labels": [0, 1]}, "odd: labels must have one entry per row: 3 rows, 2 labels"),
-        ({"labels": [0, 1, -1]}, "odd: labels must lie in 0..1"),
-        ({"labels": [0, 1, 2], "classes": ["a", "b"]}, "labels must lie in 0..1"),
-        ({"labels": ["a", "b", "a"]}, "class indices where classes have no names; got 'a'"),
-        ({"labels": ["a", "q", "a"], "classes": ["a", "b"]}, "among the 2 classes; 'q' is not"),
-        ({"labels": [0.5, 0, 1]}, "labels must be whole numbers; entry 0 is 0.5"),
-        ({"classes": ["a", "a"]}, "odd: classes must be different from one another"),
-        ({"fields": {"severity": [1, 2]}}, r"severity of odd must have one entry an image.*\(3,\)"),
-        ({"fields": {"x": [1, "a", None]}}, "x of odd must be all text or all whole numbers"),
-    ],
-)
-def test_what_is_known_must_fit_the_images(known, words):
-    with pytest.raises(InputError, match=words):
-        OneByOne(list(draw_images(3)), **known)
-
-
-@pytest.mark.parametrize(
-    ("indices", "words"),
-    [
-        ([3], "indices must be from 0 to 2, since odd has 3 images; got 3 to 3"),
-        ([-1, 0], "got -1 to 0"),
-        ([], "one or more in a row"),
-        ([[0]], r"got shape \(1, 1\)"),
-        ([0.0], "of dtype float64"),
-        ([True], "of dtype bool"),
-    ],
-)
-def test_indices_that_are_none_are_refused(indices, words):
-    held = OneByOne(list(draw_images(3)))
-    for act in (held.read, held.digest, held.subset):
-        with pytest.raises(InputError, match=words):
-            act(indices)
-
-
-def test_one_image_is_had_by_its_number_alone():
-    held = ArrayImages(draw_images(3))
-    with pytest.raises(IndexError, match="images has 3 images; got index 3"):
-        held[3]
-    with pytest.raises(InputError, match=r"had by its number; got slice.*subset\(indices\)"):
-        held[:2]
-    assert sum(1 for _ in held) == 3
 
 
 def test_a_subset_goes_to_another_process():

@@ -118,14 +118,3 @@ def test_labels_in_order_must_be_as_many_as_the_images(tmp_path):
         labels_for(files(), tmp_path / "l.csv")
     with pytest.raises(FileError, match=r"3 in order; it has 4\. A column 'file'"):
         as_image_set(files(), labels=tmp_path / "l.npy")
-
-
-def test_images_of_an_archive_are_joined_by_their_ids(tmp_path):
-    images = np.zeros((3, 8, 8, 3), np.uint8)
-    np.savez(tmp_path / "x.npz", images=images, ids=["u", "v", "w"], labels=[9, 9, 9])
-    (tmp_path / "l.csv").write_text("id,label\nw,2\nu,0\nv,1\n")
-    (tmp_path / "few.csv").write_text("id,label\nw,2\nu,0\n")
-    found = as_image_set(f"array:{tmp_path}/x.npz?labels={tmp_path}/l.csv")
-    assert found.labels.tolist() == [0, 1, 2]
-    with pytest.raises(FileError, match=r"few.csv must have the label.*1 of 3 have no.*'v'"):
-        as_image_set(f"array:{tmp_path}/x.npz?labels={tmp_path}/few.csv")

@@ -9,7 +9,7 @@ import pytest
 from stored_images import draw_images, write_images
 
 from shiftcal import datasets
-from shiftcal.datasets import as_image_set, load
+from shiftcal.datasets import load
 from shiftcal.datasets.fetch import check_data_set
 from shiftcal.datasets.image_files import FileImages, find_images
 from shiftcal.datasets.labels import read_labels
@@ -30,17 +30,6 @@ def test_every_loader_says_so_of_an_empty_folder_and_of_none(name, tmp_path):
     for folder in (tmp_path, tmp_path / "none"):
         with pytest.raises(MissingData, match=str(folder)):
             load(name, folder)
-
-
-@pytest.mark.parametrize(
-    "thing",
-    ["none", "none.npy", "none.npz", "none.tar", "none.parquet", "huggingface:none", "tar:empty"],
-)
-def test_every_container_says_so(thing, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(MissingData):
-        as_image_set(thing)
 
 
 def test_files_and_lists_that_are_not_there(tmp_path):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from shiftcal.datasets import as_image_set, mix_images
-from shiftcal.errors import InputError
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.integers(0, 256, (300, 8, 9, 3), dtype=np.uint8)
@@ -50,25 +49,3 @@ def test_labels_of_the_set_have_no_say():
     mixed = mix_images(labelled, LOGITS)
     np.testing.assert_array_equal(mixed.labels, mix_images(IMAGES, LOGITS).labels)
     assert mixed.classes is None
-
-
-@pytest.mark.parametrize(
-    ("predictions", "words"),
-    [
-        (PREDICTED[:-1], r"class indices \(300,\) or logits \(300, k\).*got shape \(299,\)"),
-        (LOGITS[:, :1], r"got shape \(300, 1\)"),
-        (PREDICTED.astype(float), "of dtype float64"),
-        (PREDICTED - 1, "from 0 on; got -1"),
-        (np.where(LOGITS > 2, np.nan, LOGITS), "must be finite"),
-        (np.zeros(300, int), r"predicted classes: 1\) no pair is.*such as SAC"),
-    ],
-)
-def test_predictions_that_cannot_be_used_are_refused(predictions, words):
-    with pytest.raises(InputError, match=words):
-        mix_images(IMAGES, predictions)
-
-
-@pytest.mark.parametrize("ratio", [0.5, 0.2, 1, 1.5, "0.65", None])
-def test_a_ratio_that_leaves_the_label_open_is_refused(ratio):
-    with pytest.raises(InputError, match=r"ratio must lie above 0\.5.*below 1"):
-        mix_images(IMAGES, LOGITS, ratio=ratio)

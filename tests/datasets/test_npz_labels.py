@@ -7,21 +7,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from shiftcal.datasets import as_image_set
 from shiftcal.datasets.labels import read_labels
 from shiftcal.errors import FileError, MissingData
-
-
-def test_a_key_names_the_array(tmp_path):
-    np.savez_compressed(tmp_path / "l.npz", test=[2, 0, 1], train=list("abc"))
-    assert read_labels(f"{tmp_path}/l.npz:test").tolist() == [2, 0, 1]
-    assert read_labels(tmp_path / "l.npz:train").tolist() == ["a", "b", "c"]
-    images = np.zeros((3, 8, 8, 3), np.uint8)
-    found = as_image_set(images, labels=f"{tmp_path}/l.npz:test")
-    assert found.labels.tolist() == [2, 0, 1]
-    np.save(tmp_path / "x.npy", images)
-    line = f"array:{tmp_path}/x.npy?labels={tmp_path}/l.npz:test"
-    assert as_image_set(line).labels.tolist() == [2, 0, 1]
 
 
 def test_without_a_key_labels_are_the_array_of_that_name(tmp_path):

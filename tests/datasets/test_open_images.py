@@ -39,41 +39,6 @@ def stored(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("place", "labels"),
-    [
-        ("classes", [0, 0, 1, 1]),
-        ("x.npy", None),
-        ("x.npz", LABELS),
-        ("tables", LABELS),
-        ("tables/t.parquet", LABELS),
-        ("shards", None),
-        ("shards/s-{0..1}.tar", None),
-        ("saved", LABELS),
-    ],
-)
-def test_a_path_is_opened_as_what_is_there(stored, place, labels):
-    for path in (stored / place, str(stored / place)):
-        held = as_image_set(path)
-        np.testing.assert_array_equal(held.read(range(4)).images, IMAGES)
-        assert (None if held.labels is None else held.labels.tolist()) == labels
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "folder:{}/classes",
-        "array:{}/x.npz",
-        "tar:{}/shards",
-        "parquet:{}/tables?image=image&label=label",
-        "huggingface:{}/saved",
-        "HuggingFace:{}/saved?name=mine",
-    ],
-)
-def test_a_line_can_say_the_kind(stored, line):
-    np.testing.assert_array_equal(as_image_set(line.format(stored))[2], IMAGES[2])
-
-
 def test_things_in_memory_are_taken_as_they_are():
     held = ArrayImages(IMAGES, labels=LABELS)
     assert as_image_set(held) is held
@@ -117,20 +82,6 @@ def test_what_holds_no_images_is_refused(thing):
         as_image_set(thing)
 
 
-def test_paths_that_lead_nowhere_are_said(stored):
-    with pytest.raises(FileError, match=r"none does not exist. Images can be in a folder of class"):
-        as_image_set(stored / "none")
-    (stored / "x.doc").write_text("words")
-    with pytest.raises(FileError, match=r"x.doc cannot be opened as images. They can be in"):
-        as_image_set(stored / "x.doc")
-    (stored / "s.tar.gz").write_bytes(b"\x1f\x8b" + bytes(50))
-    with pytest.raises(FileError, match="is compressed"):
-        as_image_set(stored / "s.tar.gz")
-    (stored / "shards" / "t.parquet").write_bytes(b"")
-    with pytest.raises(FileError, match=r"s-0.tar and t.parquet; it is unclear.*Say tar:"):
-        as_image_set(stored / "shards")
-
-
 @pytest.fixture
 def catalog(monkeypatch):
     """A catalog of two published data sets."""
@@ -145,37 +96,9 @@ def catalog(monkeypatch):
     monkeypatch.setattr(DATA_SETS, "entries", {"toy-set": "toys:TOY"})
 
 
-@pytest.mark.parametrize(
-    ("line", "made"),
-    [
-        ("toy-set:/data/toy?split=test", "/data/toy|test|None|1"),
-        ("Toy_Set:/d?split=Real%20World&severity=3", "/d|Real World|None|3"),
-        ("toy-set:/d?split=2017&corruption=fog&corruption=snow", "/d|2017|('fog', 'snow')|1"),
-        ("toy-set:rel/ative?split=none&corruption=TRUE", "rel/ative|None|True|1"),
-    ],
-)
-def test_a_line_names_a_published_data_set_with_its_options(catalog, line, made):
-    assert as_image_set(line).name == made
-
-
 def test_load_takes_the_same_as_arguments(catalog):
     assert load("toy-set", "/d", split="test", severity=2).name == "/d|test|None|2"
     assert data.names() == ["toy-set"]
-
-
-@pytest.mark.parametrize(
-    ("line", "error", "words"),
-    [
-        ("toy-set:/d", InputError, "toy-set needs the option split=...; it was not given"),
-        ("toy-set:/d?splt=a", InputError, "toy-set has no option 'splt'. Did you mean 'split'"),
-        ("toy-set:/d?split", InputError, r"option=value&option=value; got 'split'"),
-        ("toy-sett:/d", UnknownName, "no data set is called 'toy-sett'.*Did you mean 'toy-set'"),
-        ("folder:/d?x=1", InputError, "folder has no option 'x'"),
-    ],
-)
-def test_lines_that_say_something_unknown_are_refused(catalog, line, error, words):
-    with pytest.raises(error, match=words):
-        as_image_set(line)
 
 
 def test_load_refuses_unknown_names_and_options(catalog):

@@ -67,13 +67,3 @@ def write_python_batches(folder, test, train=()):
         b"num_vis": 3072,
     }
     (folder / "batches.meta").write_bytes(python2_pickle(meta))
-
-
-def write_binary_batches(folder, test, train=()):
-    """The same as records of a label and 3,072 values, with batches.meta.txt."""
-    folder.mkdir(parents=True)
-    named = {"test_batch": test, **{f"data_batch_{i}": b for i, b in enumerate(train, start=1)}}
-    for name, (images, labels) in named.items():
-        first = np.array(labels, np.uint8)[:, None]
-        (folder / f"{name}.bin").write_bytes(np.hstack([first, as_rows(images)]).tobytes())
-    (folder / "batches.meta.txt").write_text("\n".join(NAMES) + "\n\n")

@@ -87,7 +87,7 @@ SkipBad = Annotated[
 
 
 # Kinds of images, as text, that are whatever a folder holds.
-_FOLDERS = ("folder", "huggingface", "parquet", "tar")
+_FOLDERS = ("folder", "parquet", "tar")
 
 
 def load_model(spec: str, batch_size: int | None, classes: str | None = None) -> Model:
@@ -141,11 +141,12 @@ def refuse_inside(images: str, outputs: Sequence[Path | None]) -> None:
     Raises:
         FileError: Naming both.
     """
-    from shiftcal.datasets.open import parse_spec
+    from shiftcal.registry import split_spec
 
     folder = Path(images).expanduser()
-    if not folder.exists() and (spec := parse_spec(images)) and spec.name.lower() in _FOLDERS:
-        folder = Path(spec.path).expanduser()
+    if not folder.exists():
+        kind, path, _ = split_spec(images)
+        folder = Path(path).expanduser() if kind.lower() in _FOLDERS else folder
     for output in outputs:
         if output is not None and folder.is_dir() and folder.resolve() in output.resolve().parents:
             raise FileError(

@@ -12,10 +12,10 @@ from shiftcal.lazy import lazy
 from shiftcal.registry import DATA_SETS
 
 if TYPE_CHECKING:
-    from shiftcal.datasets.arrays import ChainImages, MixedImages
-    from shiftcal.datasets.image_set import Batch, ImageSet
+    from shiftcal.datasets.image_set import Batch, ChainImages, ImageSet
     from shiftcal.datasets.labels import class_groups, grouped
-    from shiftcal.datasets.open import as_image_set, load, mix_images
+    from shiftcal.datasets.mixing import MixedImages, mix_images
+    from shiftcal.datasets.open import as_image_set, load
     from shiftcal.datasets.splits import calibration_split, source_split, target_split
 
 names = DATA_SETS.names
@@ -39,10 +39,10 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "arrays": "ChainImages MixedImages",
-        "image_set": "Batch ImageSet",
+        "image_set": "Batch ChainImages ImageSet",
         "labels": "class_groups grouped",
-        "open": "as_image_set load mix_images",
+        "mixing": "MixedImages mix_images",
+        "open": "as_image_set load",
         "splits": "calibration_split source_split target_split",
     },
 )

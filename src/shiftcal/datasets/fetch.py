@@ -7,21 +7,18 @@ import gzip
 import hashlib
 import http.client
 import os
-import shutil
 import ssl
 import tarfile
 import time
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -29,26 +26,20 @@ from shiftcal.datasets.catalog import About, Download, Part
 from shiftcal.datasets.image_files import FileImages
 from shiftcal.datasets.image_set import ImageSet
 from shiftcal.errors import FileError, InputError, MissingData, UnknownName
-from shiftcal.files import flush_file, make_folder, parsing, put_in_place
+from shiftcal.files import flush_file, lock, make_folder, parsing, put_in_place, refuse_bomb
 from shiftcal.registry import DATA_SETS, suggest
 
-# Called with what is being done, how much of it is done, and the total if that is known.
+# Called with the current step, how much of it is done, and the total if that is known.
 Progress = Callable[[str, int, int | None], None]
-
-
-def _silent(doing: str, done: int, total: int | None, /) -> None:
-    pass
-
-
-# --------------------------------------------------------------------------------------
-# Download
-# --------------------------------------------------------------------------------------
-
 _TRIES, _TIMEOUT = 6, 30.0
 # A try that brings this many bytes does not count as a failure: long files on poor lines.
 _WORTH_A_TRY = 1 << 20
 # Statuses of a server that is busy or out of order, not of a file that does not exist.
-_TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
+_TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
+
+
+def _silent(doing: str, done: int, total: int | None, /) -> None:
+    pass
 
 
 @dataclass(frozen=True)
@@ -84,11 +75,8 @@ def get_data_set(
         folder: Where to; created if needed.
         again: Download everything even if it is there.
         keep_archives: Keep archives after unpacking.
-        progress: Called as the work goes on.
+        progress: Called as the work proceeds.
         wait: Called with the seconds to wait between two tries.
-
-    Returns:
-        One entry per file; none if a complete copy was there that this function did not download.
 
     Raises:
         InputError: If a program cannot download it, with what to do.
@@ -96,37 +84,38 @@ def get_data_set(
     """
     about: About = DATA_SETS.get(name)
     if not about.downloads:
-        raise InputError(
-            f"{about.title} cannot be downloaded by a program. {about.by_hand}".rstrip()
-        )
+        raise InputError(f"{about.title} cannot be downloaded by a program. {about.by_hand}")
     make_folder(folder)
-    with _locked(folder):
-        done = [
-            not again
-            and (_marker(source, folder).is_file() if source.unpack else _is_there(source, folder))
-            for source in about.downloads
-        ]
-        if not any(done) and not again and _looks_complete(name, folder):
-            return []
-        for source, there in zip(about.downloads, done, strict=True):
-            if there:
-                continue
-            file = download(source, folder, again=again, progress=progress, wait=wait)
-            if source.unpack:
-                progress(f"unpacking {source.file}", 0, None)
-                unpack(file, folder)
-                _marker(source, folder).touch()
-                if not keep_archives:
-                    file.unlink()
-    return [
-        Fetched(source.file, source.url, not there, bool(source.digest))
-        for source, there in zip(about.downloads, done, strict=True)
-    ]
+    fetched = []
+    with lock(folder / "download"):
+        for source in about.downloads:
+            target, marker = folder / source.file, _marker(source, folder)
+            there = marker.is_file() if source.unpack else target.is_file()
+            if there and not source.unpack and source.digest:
+                there = not _mismatch(target, source.digest)
+            if again or not there:
+                download(source, folder, again=again, progress=progress, wait=wait)
+                if source.unpack:
+                    progress(f"unpacking {source.file}", 0, None)
+                    unpack(target, folder)
+                    marker.touch()
+                    if not keep_archives:
+                        target.unlink()
+            fetched.append(
+                Fetched(source.file, source.url, again or not there, bool(source.digest))
+            )
+    return fetched
 
 
 def was_fetched(about: About, folder: Path) -> bool:
     """Whether :func:`get_data_set` has unpacked an archive of this data set into the folder."""
     return any(_marker(source, folder).is_file() for source in about.downloads)
+
+
+def _marker(source: Download, folder: Path) -> Path:
+    """An empty file that says that this version of an archive was unpacked completely."""
+    key = hashlib.sha256(f"{source.url} {source.digest}".encode()).hexdigest()[:16]
+    return folder / f".{source.file}.{key}.unpacked"
 
 
 def download(
@@ -135,7 +124,6 @@ def download(
     *,
     again: bool = False,
     progress: Progress = _silent,
-    tries: int = _TRIES,
     timeout: float = _TIMEOUT,
     wait: Callable[[float], None] = time.sleep,
 ) -> Path:
@@ -147,8 +135,7 @@ def download(
         source: Address, name and checksum.
         folder: Where to; must exist.
         again: Download it even if it is there.
-        progress: Called as the work goes on.
-        tries: Failures in a row, without progress in between, before giving up.
+        progress: Called as the work proceeds.
         timeout: Seconds without a byte after which the connection counts as broken.
         wait: Called with the seconds to wait between two tries.
 
@@ -157,7 +144,7 @@ def download(
     """
     target, partial = folder / source.file, folder / f"{source.file}.partial"
     if target.exists() and not again:
-        _verify(source, target, progress, "Remove it, and the same command downloads it.")
+        _verify(source, target, "Remove it, and the same command downloads it.")
         return target
     failures = 0
     while True:
@@ -168,7 +155,7 @@ def download(
         except (OSError, http.client.HTTPException) as error:
             reason = _transient_reason(source.url, error)
             failures = 1 if _size(partial) - before >= _WORTH_A_TRY else failures + 1
-            if failures >= tries:
+            if failures >= _TRIES:
                 raise FileError(
                     f"{source.url} could not be downloaded: {reason}; gave up after {failures} "
                     f"tries. {_size(partial):,} bytes are kept; the same command resumes there."
@@ -176,53 +163,49 @@ def download(
             pause = min(2.0 ** (failures - 1), 60.0)
             progress(f"{source.file}: {reason}, trying again in {pause:.0f} s", 0, None)
             wait(pause)
+    progress(f"verifying {source.file}", 0, None)
     try:
-        _verify(source, partial, progress, "It was removed; try again.")
+        _verify(source, partial, "It was removed; try again.")
         flush_file(partial)
         put_in_place(partial, target)
     finally:
         partial.unlink(missing_ok=True)
-        _tag_file(partial).unlink(missing_ok=True)
     return target
 
 
 def _receive(source: Download, partial: Path, progress: Progress, timeout: float) -> None:
     """One try: what the server sends is appended to the partial file."""
-    start, tag_file = _size(partial), _tag_file(partial)
-    tag = tag_file.read_text("utf-8") if start and tag_file.is_file() else ""
+    start = _size(partial)
     headers = {"User-Agent": f"shiftcal/{version('shiftcal')}", "Accept-Encoding": "identity"}
-    # Without a tag of the server's version, only a checksum can tell that the file has changed.
-    if start and (tag or source.digest):
-        headers |= {"Range": f"bytes={start}-"} | ({"If-Range": tag} if tag else {})
-    checked = bool(source.digest)
-    _check_address(source.url, checked)
-    opener = urllib.request.build_opener(_Redirects(checked))
+    if start:
+        headers["Range"] = f"bytes={start}-"
+    request = urllib.request.Request(source.url, headers=headers)
     try:
-        answer = opener.open(urllib.request.Request(source.url, headers=headers), timeout=timeout)
+        answer = urllib.request.urlopen(request, timeout=timeout)
     except urllib.error.HTTPError as error:
         if error.code == 416 and error.headers.get("Content-Range") == f"bytes */{start}":
-            return
+            return  # everything had arrived
         if error.code == 416:
             partial.unlink()
             raise ConnectionError("the file on the server has changed") from error
         raise
     with answer:
+        if not answer.url.startswith("https:") and not source.digest:
+            raise FileError(
+                f"{answer.url} is not downloaded: only https can be trusted for a file without a "
+                "published checksum. Download it by hand."
+            )
         if "html" in (answer.headers.get("Content-Type") or ""):
             raise FileError(
-                f"{source.url} gave a web page instead of {source.file}. Open it in a browser to "
-                "see what it asks for."
+                f"{source.url} returned a web page instead of {source.file}. Open it in a browser "
+                "to see what it asks for."
             )
-        if answer.status != 206:
+        resumed = (answer.headers.get("Content-Range") or "").startswith(f"bytes {start}-")
+        if answer.status != 206 or not resumed:
             start = 0
-            partial.write_bytes(b"")
-            tag_file.write_text(_tag(answer.headers), "utf-8")
-        elif not (answer.headers.get("Content-Range") or "").startswith(f"bytes {start}-"):
-            partial.unlink()
-            raise ConnectionError("the file on the server has changed")
-        total = source.size or None if answer.length is None else start + answer.length
+        total = start + answer.length if answer.length is not None else source.size or None
         done = start
-        with partial.open("ab") as file:
-            progress(source.file, done, total)
+        with partial.open("ab" if start else "wb") as file:
             while piece := answer.read1(1 << 18):
                 try:
                     file.write(piece)
@@ -238,16 +221,6 @@ def _receive(source: Download, partial: Path, progress: Progress, timeout: float
         raise ConnectionError(f"the connection ended after {done:,} of {total:,} bytes")
 
 
-def _tag_file(partial: Path) -> Path:
-    return partial.with_name(f"{partial.name}.tag")
-
-
-def _tag(headers: Any) -> str:
-    """What identifies the server's version of a file; a weak ETag does not."""
-    etag = headers.get("ETag") or ""
-    return etag if etag and not etag.startswith("W/") else headers.get("Last-Modified") or ""
-
-
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
@@ -259,53 +232,22 @@ def _transient_reason(url: str, error: Exception) -> str:
         FileError: If not.
     """
     cause = error.reason if isinstance(error, urllib.error.URLError) else error
+    reason = getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
+    permanent = isinstance(cause, ssl.SSLCertVerificationError)
     if isinstance(error, urllib.error.HTTPError):
-        error.close()
         reason = f"the server answers {error.code} {' '.join(str(error.reason).split())}"
-        if error.code not in _TRANSIENT:
-            raise FileError(f"{url} could not be downloaded: {reason}. It may have moved.")
-        return reason
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        raise FileError(f"{url} could not be downloaded: its server has no valid certificate.")
-    if isinstance(cause, TimeoutError):
-        return "no data arrived for too long"
-    return getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
+        permanent = error.code not in _TRANSIENT
+    if permanent:
+        raise FileError(f"{url} could not be downloaded: {reason}.") from error
+    return reason
 
 
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    def __init__(self, checked: bool) -> None:
-        self.checked = checked
-
-    def redirect_request(self, *args: Any, **kwargs: Any) -> urllib.request.Request | None:
-        _check_address(args[-1], self.checked)
-        return super().redirect_request(*args, **kwargs)
-
-
-def _check_address(url: str, checked: bool) -> None:
-    scheme = urlsplit(url).scheme.lower()
-    if scheme not in ("http", "https"):
-        raise FileError(f"{url!r} is not downloaded: an address must begin with https: or http:.")
-    if scheme == "http" and not checked:
-        raise FileError(
-            f"{url} is not downloaded: plain http can be tampered with, and no checksum is known "
-            "to find that out. Download it by hand from a place you trust."
-        )
-
-
-def _verify(source: Download, path: Path, progress: Progress, advice: str) -> None:
-    if source.digest:
-        progress(f"verifying {source.file}", 0, None)
-        problem = _mismatch(path, source.digest)
-    else:
-        wrong = source.size not in (0, _size(path))
-        problem = f"{source.size:,} bytes expected, got {_size(path):,}" if wrong else ""
+def _verify(source: Download, path: Path, advice: str) -> None:
+    problem = _mismatch(path, source.digest) if source.digest else ""
+    if not source.digest and source.size not in (0, _size(path)):
+        problem = f"{source.size:,} bytes expected, got {_size(path):,}"
     if problem:
         raise FileError(f"{path} is not the published file: {problem}. {advice}")
-
-
-def _is_there(source: Download, folder: Path) -> bool:
-    file = folder / source.file
-    return file.is_file() and not (source.digest and _mismatch(file, source.digest))
 
 
 def _mismatch(path: Path, digest: str, *, unpacked: bool = False) -> str:
@@ -324,114 +266,36 @@ def _mismatch(path: Path, digest: str, *, unpacked: bool = False) -> str:
     return "" if got.hexdigest() == digits else f"{algorithm} {digits}, got {got.hexdigest()}"
 
 
-def _marker(source: Download, folder: Path) -> Path:
-    """An empty file that says that this version of an archive was unpacked completely."""
-    key = hashlib.sha256(f"{source.url} {source.digest}".encode()).hexdigest()[:16]
-    return folder / f".{source.file}.{key}.unpacked"
-
-
-def _looks_complete(name: str, folder: Path) -> bool:
-    if all(path.name.startswith(".") for path in folder.iterdir()):
-        return False
-    return check_data_set(name, folder, sample=0, digests=False).complete
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(folder / ".shiftcal.lock", timeout=0)
-    try:
-        lock.acquire()
-    except Timeout as error:
-        raise FileError(
-            f"another process is downloading into {folder}. Wait for it, or name another folder."
-        ) from error
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-# --------------------------------------------------------------------------------------
-# Unpack
-# --------------------------------------------------------------------------------------
-
-
-def unpack(archive: Path, folder: Path, *, most: int | None = None) -> None:
-    """Unpack a tar or zip archive into a folder, completely or not at all.
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack a tar or zip archive into a folder; files of the same name are replaced.
 
     Nothing is written outside the folder: :mod:`tarfile`'s ``data`` filter rejects paths and links
     that lead outside and devices, :mod:`zipfile` makes every path relative.
 
-    Args:
-        archive: A tar, plain or compressed, or a ``.zip``.
-        folder: Where its content goes. Files of the same name are replaced.
-        most: Bytes it may unpack to; by default a hundred times its size and 64 MiB, since images
-            hardly shrink.
-
     Raises:
         FileError: If it is damaged, dangerous or too large, or the disk is full.
     """
-    most = 100 * _size(archive) + (1 << 26) if most is None else most
-    temporary = folder / f".{archive.name}.unpacking"
-    shutil.rmtree(temporary, ignore_errors=True)  # of a run that was killed
-    temporary.mkdir(mode=0o700)
-    try:
-        with parsing(archive, "an archive", fix="Remove it and download it again."):
-            try:
-                if archive.suffix.lower() == ".zip":
-                    _unpack_zip(archive, temporary, most)
-                else:
-                    _unpack_tar(archive, temporary, most)
-                _move_content(temporary, folder)
-            except OSError as error:
-                if error.errno is None:  # a decoder's, such as gzip's of a bad checksum
-                    raise
-                raise FileError(
-                    f"{archive} could not be unpacked into {folder}: {error.strerror}. It is kept; "
-                    "make room, and the same command continues."
-                ) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _unpack_zip(archive: Path, folder: Path, most: int) -> None:
-    with zipfile.ZipFile(archive) as opened:
-        _check_growth(archive, sum(member.file_size for member in opened.infolist()), most)
-        opened.extractall(folder)
-
-
-def _unpack_tar(archive: Path, folder: Path, most: int) -> None:
-    unpacked = 0
-    with tarfile.open(archive) as opened:
-        while (member := opened.next()) is not None:
-            opened.members = []  # type: ignore[attr-defined]  # millions would fill the memory
-            unpacked += member.size
-            _check_growth(archive, unpacked, most)
-            opened.extract(member, folder, filter="data")
-
-
-def _check_growth(archive: Path, unpacked: int, most: int) -> None:
-    if unpacked > most:
-        raise FileError(
-            f"{archive} was not unpacked: its {_size(archive):,} bytes would become more than "
-            f"{most:,}. Do not trust it."
-        )
-
-
-def _move_content(source: Path, folder: Path) -> None:
-    for path in sorted(source.iterdir()):
-        target = folder / path.name
-        if path.is_dir() and target.is_dir() and not path.is_symlink():
-            _move_content(path, target)
-        else:
-            path.replace(target)
-
-
-# --------------------------------------------------------------------------------------
-# Check
-# --------------------------------------------------------------------------------------
+    with parsing(archive, "an archive", fix="Remove it and download it again."):
+        try:
+            if archive.suffix.lower() == ".zip":
+                with zipfile.ZipFile(archive) as members:
+                    refuse_bomb(archive, unpacked=sum(x.file_size for x in members.infolist()))
+                    members.extractall(folder)
+                return
+            unpacked = 0
+            with tarfile.open(archive) as opened:
+                while (member := opened.next()) is not None:
+                    opened.members = []  # type: ignore[attr-defined]  # millions fill the memory
+                    unpacked += member.size
+                    refuse_bomb(archive, unpacked=unpacked)
+                    opened.extract(member, folder, filter="data")
+        except OSError as error:
+            if error.errno is None:  # a decoder's, such as gzip's of a bad checksum
+                raise
+            raise FileError(
+                f"{archive} could not be unpacked into {folder}: {error.strerror}. It is kept; "
+                "make room, and the same command continues."
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -466,16 +330,14 @@ class Findings:
         absent: Files with a published checksum that are not there. A complete copy may lack them:
             some sets have several layouts.
         checksums: ``"verified"``, ``"altered"``, ``"absent"`` if the copy has none of the files
-            that have one, ``"none known"`` if none is published, or ``"not compared"``.
+            that have one, or ``"none known"`` if none is published.
     """
 
     parts: tuple[PartFinding, ...]
-    verified: tuple[str, ...] = ()
-    altered: tuple[str, ...] = ()
-    absent: tuple[str, ...] = ()
-    checksums: Literal["verified", "altered", "absent", "none known", "not compared"] = (
-        "not compared"
-    )
+    verified: tuple[str, ...]
+    altered: tuple[str, ...]
+    absent: tuple[str, ...]
+    checksums: Literal["verified", "altered", "absent", "none known"]
 
     @property
     def complete(self) -> bool:
@@ -489,7 +351,6 @@ def check_data_set(
     *,
     parts: Sequence[str] = (),
     sample: int | None = 100,
-    digests: bool = True,
     progress: Progress = _silent,
 ) -> Findings:
     """Compare a copy of a data set with what is published.
@@ -499,23 +360,20 @@ def check_data_set(
         root: Its folder.
         parts: Parts to check; default: all.
         sample: Images of a part to decode, spread over it; ``None`` is all.
-        digests: Whether to verify checksums of files.
-        progress: Called as the work goes on.
+        progress: Called as the work proceeds.
 
     Raises:
         UnknownName: If there is no such data set, or no such part of it.
     """
     about: About = DATA_SETS.get(name)
-    known = {part.name: part for part in about.parts}
+    known = [part.name for part in about.parts]
     for part_name in parts:
         if part_name not in known:
             raise UnknownName(
-                f"no part of {about.title} is called {part_name!r}. {suggest(part_name, [*known])}"
+                f"no part of {about.title} is called {part_name!r}. {suggest(part_name, known)}"
             )
     chosen = [part for part in about.parts if not parts or part.name in parts]
     states = tuple(_check_part(part, about, root, sample, progress) for part in chosen)
-    if not digests:
-        return Findings(states)
     verified, altered, absent = [], [], []
     checksums = about.checksums(chosen)
     for file_name, digest in checksums.items():
@@ -533,28 +391,17 @@ def check_data_set(
             altered.append(f"{file_name}: {problem}")
         else:
             verified.append(file_name)
-    return Findings(
-        states,
-        tuple(verified),
-        tuple(altered),
-        tuple(absent),
-        "altered"
-        if altered
-        else "verified"
-        if verified
-        else "absent"
-        if checksums
-        else "none known",
-    )
+    outcome: Any = (altered and "altered") or (verified and "verified")
+    outcome = outcome or ("absent" if checksums else "none known")
+    return Findings(states, tuple(verified), tuple(altered), tuple(absent), outcome)
 
 
 def _check_part(
     part: Part, about: About, root: Path, sample: int | None, progress: Progress
 ) -> PartFinding:
-    if not root.is_dir():
-        problem = f"{root} is not a folder." if root.exists() else f"there is no {root}."
-        return PartFinding(part.name, "missing", part.n, 0, 0, (problem,))
     try:
+        if not root.is_dir():
+            raise MissingData(f"{root} is not a folder.")
         images = about.load(root, **part.options)
     except InputError as error:
         state: Any = "missing" if isinstance(error, MissingData) else "wrong"
@@ -590,23 +437,17 @@ def _wrong_counts(part: Part, images: ImageSet, about: About) -> list[str]:
     problems = []
     if len(images) != part.n:
         problems.append(f"there must be {part.n:,} images; there are {len(images):,}.")
-    classes = images.classes or ()
-    if classes and len(classes) != about.n_classes:
+    classes = images.classes or tuple(map(str, range(about.n_classes)))
+    if len(classes) != about.n_classes:
         problems.append(f"there must be {about.n_classes:,} classes; there are {len(classes):,}.")
-    if images.labels is None:
-        return problems
-    counts = np.bincount(images.labels, minlength=max(len(classes), about.n_classes))
-    names = [*classes, *map(str, range(len(classes), len(counts)))]
-    if part.per_class:
+    if images.labels is not None:
+        counts = np.bincount(images.labels, minlength=len(classes))
+        good = counts == part.per_class if part.per_class else counts > 0
         off = [
-            f"{name} ({count:,})"
-            for name, count in zip(names, counts, strict=True)
-            if count != part.per_class
+            f"{name} ({n:,})" for name, n, ok in zip(classes, counts, good, strict=False) if not ok
         ]
-        problems += _first_few(f"every class must have {part.per_class:,} images; not so", off)
-    elif len(counts) == len(classes):
-        empty = [name for name, count in zip(names, counts, strict=True) if not count]
-        problems += _first_few("no images of", empty)
+        rule = f"every class must have {part.per_class or 'some'} images; not so"
+        problems += _first_few(rule, off)
     return problems
 
 

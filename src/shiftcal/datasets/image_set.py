@@ -6,7 +6,6 @@ import copy
 import errno
 import hashlib
 import json
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,115 +30,9 @@ from shiftcal.errors import FileError, InputError
 from shiftcal.files import Framing
 from shiftcal.types import Images, Labels
 
-# --------------------------------------------------------------------------------------
-# What is known of the images of a set: labels, names of classes, and other fields.
-# --------------------------------------------------------------------------------------
-
-
-def checked_truth(
-    labels: object, classes: Sequence[str] | None, *, n: int, name: str
-) -> tuple[tuple[str, ...] | None, Labels | None]:
-    """The names of the classes and the labels as indices of them; either may be ``None``.
-
-    Args:
-        labels: ``(n,)``, indices, or names if the classes have names.
-        classes: Their names, in the order of the indices.
-        n: How many images there are.
-        name: What the set is called in messages.
-
-    Raises:
-        InputError: If they do not fit one another, or are not ``n``.
-    """
-    try:
-        names = None if classes is None else check_classes(classes, k=len(classes))
-        if labels is None:
-            return names, None
-        given = label_indices(to_array(labels, name="labels"), names)
-        return names, check_labels(given, n=n, k=len(names) if names else _at_least(given))
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from error
-
-
-def are_names(labels: object, classes: Sequence[str] | None) -> bool:
-    """Whether labels are meant as names of these classes, not as numbers of columns.
-
-    Text that is a number is a name if a class is called so, or may be.
-    """
-    given = plain(to_array(labels, name="labels"), "labels")
-    if given.dtype.kind not in "US":
-        return False
-    if set(as_text(given.ravel(), "labels").tolist()) & set(classes or ()):
-        return True
-    try:
-        label_indices(given, classes)
-        label_indices(given, None)
-    except InputError:  # no number, or not certainly one: for the check of the labels to reject
-        return True
-    return False
-
-
-def _at_least(labels: NDArray[Any]) -> int:
-    """Classes there must be, going by the labels alone; two if they do not say."""
-    if labels.dtype.kind not in "iuf" or not labels.size or not np.isfinite(labels).all():
-        return 2
-    return max(int(labels.max()) + 1, 2)
-
-
-def checked_field(values: object, *, n: int, name: str) -> NDArray[Any]:
-    """One entry an image, ``(n,)``."""
-    given = plain(to_array(values, name=name), name)
-    if given.shape != (n,):
-        raise InputError(f"{name} must have one entry an image, shape ({n},); got {given.shape}.")
-    return given
-
-
-# --------------------------------------------------------------------------------------
-# Telling an image that is bad from one that the system failed to read.
-# --------------------------------------------------------------------------------------
-
 T = TypeVar("T")
-
-# What is not there, or cannot be: another try finds it no better.
-_NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
-# Seconds before the second try: time for a connection to come back, and no burden to a run.
-PAUSE = 0.25
-
-
-def read_or_why(read: Callable[[], T]) -> T | FileError:
-    """What a reader gives, or what is wrong with the image.
-
-    An image is bad if its file is not there, or holds something else. If the system failed to
-    read a file that is there, nothing is known of the image: it is read once more after a moment.
-
-    Raises:
-        FileError: If the system fails the second time as well.
-    """
-    try:
-        return read()
-    except FileError as error:
-        if not _system_failed(error):
-            return error
-    time.sleep(PAUSE)
-    try:
-        return read()
-    except FileError as error:
-        if not _system_failed(error):
-            return error
-        raise FileError(
-            f"{error} That was the second try, and says nothing of the image itself, so nothing is "
-            "stored of it. Start again when it can be read, or leave it out."
-        ) from error.__cause__
-
-
-def _system_failed(error: FileError) -> bool:
-    """Whether the system failed to read, rather than a decoder: only its errors have a number."""
-    cause = error.__cause__
-    return isinstance(cause, OSError) and cause.errno is not None and cause.errno not in _NOT_THERE
-
-
-# --------------------------------------------------------------------------------------
-# What every set of images is: a fixed order, labels if they are known, a few read at a time.
-# --------------------------------------------------------------------------------------
+# Errors of the system that say that a file is missing; any other says nothing about the image.
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,22 +51,22 @@ class Batch:
 
 
 class ImageSet(ABC):
-    """Images in a fixed order. Nothing is held in memory but labels and what finds the images.
+    """Images in a fixed order. Only labels and what finds the images are held in memory.
 
-    A container fills in :meth:`_image`; :meth:`_images`, :meth:`_framed` and :meth:`_stored` where
-    that is faster. It must be possible to pickle it: other processes read parts of it.
+    A container implements :meth:`_image`; :meth:`_images`, :meth:`_framed` and :meth:`_stored`
+    where that is faster. It must be possible to pickle it: other processes read parts of it.
 
     Args:
-        n: How many images.
-        name: What the set is called in messages, such as ``"CIFAR-10 test"``.
+        n: Number of images.
+        name: What messages call the set, such as ``"CIFAR-10 test"``.
         labels: ``(n,)``, class indices, if they are known.
         classes: Names of the classes, if they are known.
         fields: More that is known of every image, such as ``severity`` or ``domain``: ``(n,)``
-            each. One called ``id`` is what the images are called.
+            each. The field ``id`` holds the names of the images.
 
     Attributes:
-        ready_made: The side of the squares that the images were resized and cut to when they were
-            published, as for a network, if they were; a model should not resize them again.
+        ready_made: Side of the squares that the images were resized and cropped to when they were
+            published, if they were; a model should not resize them again.
     """
 
     ready_made: int | None = None
@@ -191,11 +84,12 @@ class ImageSet(ABC):
             raise InputError(f"{name} must hold at least one image; got none.")
         self._n = n
         self.name = name
-        self.classes, self.labels = checked_truth(labels, classes, n=n, name=name)
-        self.fields: dict[str, NDArray[Any]] = {
-            key: checked_field(values, n=n, name=f"{key} of {name}")
-            for key, values in (fields or {}).items()
-        }
+        self.classes, self.labels = self._checked_labels(labels, classes)
+        self.fields: dict[str, NDArray[Any]] = {}
+        for key, values in (fields or {}).items():
+            self.fields[key] = plain(to_array(values, name=key), key)
+            if self.fields[key].shape != (n,):
+                raise InputError(f"{key} of {name} must have one entry per image, shape ({n},).")
 
     def __len__(self) -> int:
         return self._n
@@ -233,18 +127,17 @@ class ImageSet(ABC):
         return repr(image.shape).encode() + image.tobytes()
 
     def ids(self, indices: Sequence[int] | NDArray[np.intp]) -> list[str]:
-        """What these images are called: by the field ``id`` if there is one, else by number."""
-        if "id" in self.fields:
-            return [str(self.fields["id"][int(index)]) for index in indices]
-        return [str(int(index)) for index in indices]
+        """Names of these images: the field ``id`` if there is one, else their numbers."""
+        names = self.fields.get("id")
+        return [str(int(index) if names is None else names[int(index)]) for index in indices]
 
     @final
     def __getitem__(self, index: int) -> Images:
         """One image, uint8 ``(height, width, 3)``."""
         if isinstance(index, bool) or not isinstance(index, (int, np.integer)):
             raise InputError(
-                f"an image of {self.name} is had by its number; got {index!r}. "
-                "Several are had by read(indices), a smaller set by subset(indices)."
+                f"the index of an image of {self.name} must be a whole number; got {index!r}. "
+                "Use read(indices) for several, subset(indices) for a smaller set."
             )
         if not -len(self) <= index < len(self):
             raise IndexError(f"{self.name} has {len(self)} images; got index {index}.")
@@ -256,13 +149,13 @@ class ImageSet(ABC):
 
         Args:
             indices: Which ones, ``(m,)``.
-            framing: How they are brought to one size; they are left as they are by default.
+            framing: How they are brought to one size; default: as they are.
             threads: How many are decoded at once.
 
         Raises:
-            InputError: If an index is out of range, or the images are not of one size then.
-            FileError: If the system fails twice to read a file that is there. A file that is not
-                there or holds no image is no error: it is among the bad ones.
+            InputError: If an index is out of range, or the images differ in size.
+            FileError: If the system fails to read a file that exists. A file that is missing or
+                holds no image is no error: it is among the bad ones.
         """
         wanted = self._checked_indices(indices)
         framing = framing or Framing()
@@ -270,15 +163,20 @@ class ImageSet(ABC):
         if whole is not None:
             colour = whole if whole.ndim == 4 else np.repeat(whole[..., None], 3, axis=3)
             return Batch(wanted, framing.of_images(np.asarray(colour)))
-        made = _in_threads(lambda index: self._framed_or_why(index, framing), wanted, threads)
-        bad = {
-            int(i): image for i, image in zip(wanted, made, strict=True) if isinstance(image, str)
-        }
-        good = [image for image in made if not isinstance(image, str)]
+        results = self._each(lambda index: self._framed(index, framing), wanted, threads)
+        bad = {int(i): str(x) for i, x in zip(wanted, results, strict=True) if _is_bad(x)}
+        good = [image for image in results if not isinstance(image, InputError)]
         kept = np.array([i for i in wanted if int(i) not in bad], np.intp)
-        self._check_one_size(kept, good)
-        images = np.stack(good) if good else np.empty((0, 0, 0, 3), np.uint8)
-        return Batch(kept, images, bad)
+        for index, image in zip(kept, good, strict=True):
+            if image.shape != good[0].shape:
+                first, this = self.ids([int(kept[0]), int(index)])
+                raise InputError(
+                    f"images of {self.name} must have one size to go through a model together: "
+                    f"{first} is {good[0].shape[0]} x {good[0].shape[1]}, {this} is "
+                    f"{image.shape[0]} x {image.shape[1]}. Set resize and crop in the "
+                    "preprocessing of the model, on the command line ?resize=256&crop=224."
+                )
+        return Batch(kept, np.stack(good) if good else np.empty((0, 0, 0, 3), np.uint8), bad)
 
     @final
     def batches(
@@ -294,15 +192,15 @@ class ImageSet(ABC):
     def digest(self, indices: object, *, threads: int = 1) -> str:
         """A digest of the content of these images, in this order; names and labels do not count.
 
-        An image that cannot be read counts too, as one that cannot.
+        All images that cannot be read count as the same content.
 
         Raises:
             FileError: As for :meth:`read`.
         """
-        wanted = self._checked_indices(indices)
         whole = hashlib.blake2b(digest_size=16)
-        for part in _in_threads(self._digest_of_one, wanted, threads):
-            whole.update(part)
+        for stored in self._each(self._stored, self._checked_indices(indices), threads):
+            content = b"unreadable" if isinstance(stored, InputError) else stored
+            whole.update(hashlib.blake2b(content, digest_size=16).digest())
         return whole.hexdigest()
 
     @final
@@ -311,7 +209,7 @@ class ImageSet(ABC):
 
         Args:
             indices: Which ones, ``(m,)``.
-            name: What it is called; by default ``"... of <name>"``.
+            name: Of the new set; default: ``"... of <name>"``.
         """
         wanted = self._checked_indices(indices)
         return _Subset(self, wanted, name or f"{len(wanted):,} of {self.name}")
@@ -321,33 +219,51 @@ class ImageSet(ABC):
         """The same images with other labels, or with none.
 
         Args:
-            labels: ``(n,)``, class indices; ``None`` takes the labels away.
-            classes: Names of the classes. By default those it has, if the labels are names; labels
-                that are numbers are columns of a model, which need not be these classes, so that
-                the names are dropped.
+            labels: ``(n,)``, class indices or names; ``None`` removes the labels.
+            classes: Names of the classes. Default: the set's own if the labels are names. Numbers
+                are columns of a model, which need not be these classes, so the names are dropped.
         """
         other = copy.copy(self)
-        kept = self.classes if labels is None or are_names(labels, self.classes) else None
-        names = kept if classes is None else classes
-        other.classes, other.labels = checked_truth(labels, names, n=len(self), name=self.name)
+        if classes is None and (labels is None or _are_names(labels, self.classes)):
+            classes = self.classes
+        other.classes, other.labels = self._checked_labels(labels, classes)
         return other
 
-    def _framed_or_why(self, index: int, framing: Framing) -> Images | str:
-        def framed() -> Images:
+    def _checked_labels(
+        self, labels: object, classes: Sequence[str] | None
+    ) -> tuple[tuple[str, ...] | None, Labels | None]:
+        """Names of the classes, and labels as indices among them; either may be ``None``."""
+        try:
+            names = None if classes is None else check_classes(classes, k=len(classes))
+            if labels is None:
+                return names, None
+            indices = label_indices(to_array(labels, name="labels"), names)
+            finite = indices[np.isfinite(indices)] if indices.dtype.kind in "iuf" else indices[:0]
+            k = len(names) if names else int(finite.max(initial=1)) + 1
+            return names, check_labels(indices, n=len(self), k=k)
+        except InputError as error:
+            raise InputError(f"{self.name}: {error}") from error
+
+    def _each(
+        self, read: Callable[[int], T], indices: NDArray[np.intp], threads: int
+    ) -> list[T | InputError]:
+        """What ``read`` returns for every image, or what is wrong with the image."""
+
+        def one(index: int) -> T | InputError:
             try:
-                return self._framed(index, framing)
-            except FileError:
-                raise
+                return read(index)
+            except FileError as error:
+                cause = error.__cause__
+                if isinstance(cause, OSError) and cause.errno not in (None, *_ABSENT):
+                    raise  # the disk or the network failed, not the image
+                return error
             except InputError as error:
-                raise FileError(f"{self.ids([index])[0]} of {self.name}: {error}") from error
+                return InputError(f"{self.ids([index])[0]} of {self.name}: {error}")
 
-        made = read_or_why(framed)
-        return str(made) if isinstance(made, FileError) else made
-
-    def _digest_of_one(self, index: int) -> bytes:
-        stored = read_or_why(lambda: self._stored(index))
-        content = b"unreadable" if isinstance(stored, FileError) else stored
-        return hashlib.blake2b(content, digest_size=16).digest()
+        if check_count(threads, name="threads") == 1 or len(indices) == 1:
+            return [one(int(index)) for index in indices]
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(one, indices.tolist()))
 
     def _checked_indices(self, indices: object) -> NDArray[np.intp]:
         given = to_array(indices, name="indices")
@@ -355,8 +271,8 @@ class ImageSet(ABC):
             given = np.flatnonzero(given)
         if given.ndim != 1 or given.dtype.kind not in "iu" or not given.size:
             raise InputError(
-                "indices must be whole numbers, one or more in a row; got shape "
-                f"{given.shape} of dtype {given.dtype}."
+                f"indices must be one or more whole numbers, shape (m,), or a mask ({len(self)},); "
+                f"got shape {given.shape} of dtype {given.dtype}."
             )
         if given.min() < 0 or given.max() >= len(self):
             raise InputError(
@@ -365,16 +281,29 @@ class ImageSet(ABC):
             )
         return given.astype(np.intp, copy=False)
 
-    def _check_one_size(self, indices: NDArray[np.intp], images: Sequence[Images]) -> None:
-        for index, image in zip(indices, images, strict=True):
-            if image.shape != images[0].shape:
-                first, this = self.ids([int(indices[0]), int(index)])
-                raise InputError(
-                    f"images of {self.name} must have one size to go through a model together: "
-                    f"{first} is {images[0].shape[0]} x {images[0].shape[1]}, {this} is "
-                    f"{image.shape[0]} x {image.shape[1]}. Say resize and crop in the "
-                    "preprocessing of the model, on the command line ?resize=256&crop=224."
-                )
+
+def _is_bad(result: object) -> bool:
+    return isinstance(result, InputError)
+
+
+def _are_names(labels: object, classes: Sequence[str] | None) -> bool:
+    """Whether labels are names of classes. A number is one if a class is called so, or may be."""
+    given = plain(to_array(labels, name="labels"), "labels")
+    if given.dtype.kind not in "US":
+        return False
+    if set(as_text(given.ravel(), "labels").tolist()) & set(classes or ()):
+        return True
+    try:
+        label_indices(given, classes)
+        label_indices(given, None)
+    except InputError:
+        return True
+    return False
+
+
+def _in_colour(image: NDArray[np.uint8]) -> Images:
+    batch, layout = check_images(image)
+    return layout.to_colour(np.asarray(batch))[0]
 
 
 class _Subset(ImageSet):
@@ -406,40 +335,99 @@ class _Subset(ImageSet):
         return self.whole.ids(self.indices[np.asarray(indices, np.intp)])
 
 
-def _in_colour(image: NDArray[np.uint8]) -> Images:
-    batch, layout = check_images(image)
-    return layout.to_colour(np.asarray(batch))[0]
+class ChainImages(ImageSet):
+    """The images of several sets in order, with their labels and fields.
 
+    Their names are those in the field ``id`` if the sets have it, else their numbers in the chain,
+    since two sets may give different images the same name.
 
-def _in_threads(work: Any, indices: NDArray[np.intp], threads: int) -> list[Any]:
-    if check_count(threads, name="threads") == 1 or len(indices) == 1:
-        return [work(int(index)) for index in indices]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, indices.tolist()))
+    Args:
+        parts: The sets, at least one; all with labels or all without, and with the same fields
+            and classes.
+        name: As for every set.
 
+    Raises:
+        InputError: If there is none, or they differ in these.
+    """
 
-# --------------------------------------------------------------------------------------
-# Images that were already brought to the size a network takes, when they were written.
-# --------------------------------------------------------------------------------------
+    def __init__(self, parts: Sequence[ImageSet], *, name: str) -> None:
+        self.parts = tuple(parts)
+        if not self.parts:
+            raise InputError(f"{name} must consist of at least one set of images; got none.")
+        first = self.parts[0]
+        for part in self.parts:
+            for what, same in (
+                ("labels", (part.labels is None) == (first.labels is None)),
+                ("classes", part.classes == first.classes),
+                ("fields", part.fields.keys() == first.fields.keys()),
+            ):
+                if not same:
+                    raise InputError(
+                        f"the sets of {name} must have the same {what}; {first.name} and "
+                        f"{part.name} differ. relabelled(labels, classes=...) changes labels "
+                        "and classes."
+                    )
+        self._starts = np.cumsum([0, *map(len, self.parts)])
+        labels = [part.labels for part in self.parts if part.labels is not None]
+        super().__init__(
+            int(self._starts[-1]),
+            name=name,
+            labels=np.concatenate(labels) if labels else None,
+            classes=first.classes,
+            fields={
+                key: np.concatenate([part.fields[key] for part in self.parts])
+                for key in first.fields
+            },
+        )
+        if all(part.ready_made == first.ready_made for part in self.parts):
+            self.ready_made = first.ready_made
 
-# What ``shiftcal corrupt`` writes alongside its images.
-_NAME = "corrupted.json"
+    def _image(self, index: int) -> Images:
+        part, within = self._find(index)
+        return part._image(within)
+
+    def _images(self, indices: NDArray[np.intp]) -> NDArray[np.uint8] | None:
+        owners = np.searchsorted(self._starts, indices, side="right") - 1
+        pieces: dict[int, NDArray[np.uint8]] = {}
+        for owner in np.unique(owners).tolist():
+            piece = self.parts[owner]._images(indices[owners == owner] - self._starts[owner])
+            if piece is None:
+                return None
+            pieces[owner] = piece
+        shapes = {piece.shape[1:] for piece in pieces.values()}
+        if len(pieces) == 1 or len(shapes) > 1:
+            return piece if len(pieces) == 1 else None
+        joined = np.empty((len(indices), *shapes.pop()), np.uint8)
+        for owner, piece in pieces.items():
+            joined[owners == owner] = piece
+        return joined
+
+    def _framed(self, index: int, framing: Framing) -> Images:
+        part, within = self._find(index)
+        return part._framed(within, framing)
+
+    def _stored(self, index: int) -> bytes | memoryview:
+        part, within = self._find(index)
+        return part._stored(within)
+
+    def _find(self, index: int) -> tuple[ImageSet, int]:
+        owner = int(np.searchsorted(self._starts, index, side="right")) - 1
+        return self.parts[owner], index - int(self._starts[owner])
 
 
 def side_of_corrupted(folder: Path, *, above: int = 0, published: int | None = None) -> int | None:
-    """The side that the images of a folder were cut to; ``None`` if they were not.
+    """The side that ``shiftcal corrupt`` cropped the images of a folder to; ``None`` if it did not.
 
     Args:
         folder: The folder that ``shiftcal corrupt`` wrote, or one in it.
         above: How many folders above may be the one it wrote.
         published: The side if ``shiftcal corrupt`` did not write it.
     """
-    places = (folder, *folder.absolute().parents[:above])
-    file = next((place / _NAME for place in places if (place / _NAME).is_file()), None)
-    if file is None:
-        return published
-    try:
-        crop = json.loads(file.read_text("utf-8")).get("crop")
-    except (OSError, ValueError, RecursionError, AttributeError):
-        return None
-    return crop if type(crop) is int and crop > 0 else None
+    for place in (folder, *folder.absolute().parents[:above]):
+        if (place / "corrupted.json").is_file():
+            try:
+                crop = json.loads((place / "corrupted.json").read_text("utf-8")).get("crop")
+            except (OSError, ValueError, RecursionError, AttributeError):
+                return None
+            return crop if type(crop) is int and crop > 0 else None
+    return published

@@ -12,35 +12,23 @@ from numpy.typing import NDArray
 from shiftcal.checks import check_groups
 from shiftcal.datasets.image_set import ImageSet
 from shiftcal.errors import FileError, InputError, MissingData, UnknownName
-from shiftcal.registry import suggest
+from shiftcal.files import naming
 from shiftcal.scores import LabelFile, read_label_file
 from shiftcal.scores_io import member_of
 
-# --------------------------------------------------------------------------------------
-# Labels of images in a file of their own.
-# --------------------------------------------------------------------------------------
-
 _ADVICE = (
-    "Names are relative to the folder of the images; without such a column, labels are taken in "
-    "order."
+    "Names are relative to the folder of the images; without such a column, labels are in order."
 )
 
 
 def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """Labels ``(n,)`` in the order of the file: class indices, or names.
-
-    Args:
-        path: Any file of labels, as for :func:`shiftcal.read_labels`.
+    """Labels ``(n,)`` in the order of a file: class indices, or names.
 
     Raises:
-        FileError: If the file is not there, is damaged, or is none of these.
+        FileError: If the file is missing, damaged, or no file of labels.
     """
-    try:
+    with naming(path):
         return _read(path).complete()
-    except FileError:
-        raise
-    except InputError as error:
-        raise FileError(f"{path}: {error}") from error
 
 
 def labels_for(images: ImageSet, path: str | os.PathLike[str]) -> NDArray[Any]:
@@ -50,12 +38,8 @@ def labels_for(images: ImageSet, path: str | os.PathLike[str]) -> NDArray[Any]:
     image each label is of, and may have rows of others. Other files have a label for every image,
     in order.
 
-    Args:
-        images: The images.
-        path: As for :func:`read_labels`.
-
     Raises:
-        FileError: If the file cannot be read, or does not have the label of every image.
+        FileError: If the file cannot be read, or lacks the label of an image.
     """
     given = _read(path)
     if given.keys:
@@ -82,11 +66,6 @@ def _read(path: str | os.PathLike[str]) -> LabelFile:
     return read_label_file(path)
 
 
-# --------------------------------------------------------------------------------------
-# Labels as a file gives them, numbers or names, some perhaps missing.
-# --------------------------------------------------------------------------------------
-
-
 def named_labels(
     labels: Sequence[int | str | None],
     classes: Sequence[str] | None,
@@ -94,46 +73,38 @@ def named_labels(
     ids: Sequence[object],
     name: str,
 ) -> tuple[Sequence[str] | None, NDArray[Any] | None]:
-    """The names of the classes and the labels, either of them ``None`` if there are none.
+    """The names of the classes and the labels of a container; either may be ``None``.
 
     Labels that are all names give the classes, sorted, unless these are known. ``-1`` for all is
     how the labels of a test set are kept secret: there are none then.
 
     Args:
-        labels: One an image; ``None`` where it has none.
+        labels: One per image; ``None`` where it has none.
         classes: Names of the classes, if they are known.
-        ids: What the images are called.
-        name: What the set is called in messages.
+        ids: Names of the images.
+        name: Of the set, for messages.
 
     Raises:
-        FileError: If some images have a label and some have none, or names and numbers are mixed.
+        FileError: If only some images have a label, or names and numbers are mixed.
     """
-    missing = [i for i, label in enumerate(labels) if label is None]
-    if len(missing) == len(labels) or all(label == -1 for label in labels):
+    if all(label is None for label in labels) or all(label == -1 for label in labels):
         return classes, None
-    if missing:
+    kinds = {type(label) for label in labels}
+    if len(kinds) > 1:
+        odd = next(i for i, label in enumerate(labels) if type(label) is not type(labels[0]))
         raise FileError(
-            f"{name}: either all images have a label or none has; {len(missing):,} of "
-            f"{len(labels):,} have none, the first of them {ids[missing[0]]}."
+            f"{name}: either no image has a label, or all have a number, or all have a name; "
+            f"{ids[0]} has {labels[0]!r:.40} and {ids[odd]} has {labels[odd]!r:.40}."
         )
-    kinds = {isinstance(label, str) for label in labels}
-    if len(kinds) == 2:
-        first = next(i for i, label in enumerate(labels) if isinstance(label, str))
-        raise FileError(
-            f"{name}: labels must be all numbers or all names; that of {ids[first]} is "
-            f"{labels[first]!r:.40}, and others are numbers."
-        )
-    if kinds == {True} and classes is None:
+    if kinds == {str} and classes is None:
         classes = sorted({str(label) for label in labels})
     return classes, np.array(labels)
 
 
-# --------------------------------------------------------------------------------------
 # 16-class-ImageNet: ImageNet's classes in sixteen groups that people name at a glance.
 #
 # From Geirhos and others, "Generalisation in humans and deep neural networks" (2018), as published
 # with their "ImageNet-trained CNNs are biased towards texture" (2019).
-# --------------------------------------------------------------------------------------
 
 # Name -> indices among the 1,000 classes in the order of their wnids. The authors left some kinds
 # out: a cock is no bird here, a boxer no dog.
@@ -164,13 +135,6 @@ GROUPS: dict[str, tuple[int, ...]] = {
 }
 
 
-# --------------------------------------------------------------------------------------
-# Images by groups of their classes.
-# --------------------------------------------------------------------------------------
-
-_KNOWN = {"imagenet16": GROUPS}
-
-
 def class_groups(name: str) -> dict[str, tuple[int, ...]]:
     """Published groups of classes: name -> indices of its members.
 
@@ -181,9 +145,9 @@ def class_groups(name: str) -> dict[str, tuple[int, ...]]:
     Raises:
         UnknownName: If none are called so.
     """
-    if name not in _KNOWN:
-        raise UnknownName(f"no groups of classes are called {name!r}. {suggest(name, [*_KNOWN])}")
-    return dict(_KNOWN[name])
+    if name != "imagenet16":
+        raise UnknownName(f"no groups of classes are called {name!r}; there is 'imagenet16'.")
+    return dict(GROUPS)
 
 
 def grouped(

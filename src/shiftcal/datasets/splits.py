@@ -18,7 +18,6 @@ from shiftcal.checks import check_count, check_fraction, plain, to_array
 from shiftcal.errors import InputError
 
 _CALIBRATION, _SOURCE, _TARGET = 1, 2, 3
-_LARGEST_SEED = 2**64 - 1
 
 
 def calibration_split(
@@ -38,8 +37,7 @@ def calibration_split(
     Raises:
         InputError: If there are not more than ``n`` images.
     """
-    classes = _classes(labels)
-    return _cut(classes, check_count(n, name="n"), (seed, _CALIBRATION))
+    return _cut(_classes(labels), check_count(n, name="n"), (seed, _CALIBRATION))
 
 
 def source_split(
@@ -56,12 +54,11 @@ def source_split(
     Raises:
         InputError: If a part would be empty.
     """
-    fraction = check_fraction(train, name="train")
     if isinstance(n_or_labels, (int, np.integer)):
         classes = np.zeros(check_count(n_or_labels, name="n", least=2), np.intp)
     else:
         classes = _classes(n_or_labels)
-    return _cut(classes, _rounded(fraction, len(classes)), (seed, _SOURCE))
+    return _cut(classes, check_fraction(train, name="train"), (seed, _SOURCE))
 
 
 def target_split(
@@ -79,22 +76,25 @@ def target_split(
     Raises:
         InputError: If a part would be empty.
     """
-    fraction = check_fraction(first, name="first")
     classes = np.zeros(check_count(n, name="n", least=2), np.intp)
-    return _cut(classes, _rounded(fraction, len(classes)), (seed, _TARGET))
+    return _cut(classes, check_fraction(first, name="first"), (seed, _TARGET))
 
 
 def _cut(
-    classes: NDArray[np.intp], n: int, key: tuple[int, int]
+    classes: NDArray[np.intp], first: float, key: tuple[int, int]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The first part, of a number or fraction of the images, and the rest."""
+    n = first if isinstance(first, int) else int(np.floor(first * len(classes) + 0.5))
     if not 0 < n < len(classes):
         raise InputError(
             f"a split of {len(classes):,} images must leave some for both parts; "
             f"{n:,} were asked for in the first."
         )
+    seed = check_count(key[0], name="seed", least=0, most=2**64 - 1)
+    words = np.random.Philox(key=np.array([seed, key[1]], np.uint64)).random_raw(len(classes))
     chosen = np.zeros(len(classes), bool)
     # By class, then by number; equal numbers keep the order of the images.
-    order = np.lexsort((_numbers(len(classes), key), classes))
+    order = np.lexsort((words, classes))
     counts = np.bincount(classes)
     starts = np.cumsum(counts) - counts
     for start, share in zip(starts, _shares(counts, n), strict=True):
@@ -104,20 +104,12 @@ def _cut(
 
 def _shares(counts: NDArray[np.intp], n: int) -> list[int]:
     """Of every class ``n * count / total``, rounded by largest remainders to the sum ``n``."""
-    total = int(counts.sum())
-    exact = [divmod(n * int(count), total) for count in counts]
+    exact = [divmod(n * int(count), int(counts.sum())) for count in counts]
     shares = [whole for whole, _ in exact]
     by_remainder = sorted(range(len(exact)), key=lambda i: (-exact[i][1], i))
     for i in by_remainder[: n - sum(shares)]:
         shares[i] += 1
     return shares
-
-
-def _numbers(n: int, key: tuple[int, int]) -> NDArray[np.uint64]:
-    seed = check_count(key[0], name="seed", least=0, most=_LARGEST_SEED)
-    generator = np.random.Philox(key=np.array([seed, key[1]], np.uint64))
-    words: NDArray[np.uint64] = generator.random_raw(n)
-    return words
 
 
 def _classes(labels: object) -> NDArray[np.intp]:
@@ -128,7 +120,3 @@ def _classes(labels: object) -> NDArray[np.intp]:
             f"{given.shape} of dtype {given.dtype}."
         )
     return np.unique(given, return_inverse=True)[1].astype(np.intp)
-
-
-def _rounded(fraction: float, n: int) -> int:
-    return int(np.floor(fraction * n + 0.5))

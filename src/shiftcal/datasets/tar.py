@@ -18,10 +18,9 @@ from shiftcal.datasets.labels import named_labels
 from shiftcal.errors import FileError
 from shiftcal.files import parsing
 
-_COMPRESSED = {b"\x1f\x8b": "gunzip", b"BZh": "bunzip2", b"\xfd7zXZ": "unxz", b"\x28\xb5": "unzstd"}
+_COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5")
 # The folder and the name up to its first dot, then the rest.
 _NAME = re.compile(r"((?:.*/)?[^./][^./]*)\.([^/]+)")
-# A label is a few bytes; a description in JSON may be longer.
 _LONGEST_LABEL = 1 << 20
 
 
@@ -38,25 +37,17 @@ class TarImages(EncodedImages):
 
     ``folder/0001.jpg`` and ``folder/0001.cls`` are one sample. Its image is the member with the
     ending of an image; its label is the number or name in ``.cls``, else the entry ``"label"`` of
-    ``.json``. Names are sorted to give the classes unless these are given. The headers are read
-    once, the images where they are; nothing is unpacked, so names are never taken for paths.
+    ``.json``. Names are sorted to give the classes. Headers are read once and images where they
+    are; nothing is unpacked, so names in the archive never become paths.
 
     Args:
         source: A file, a folder of ``.tar`` files, a pattern such as ``train-{000..009}.tar``, or
             a list of files.
-        classes: Names of the classes, in the order of the indices.
-        name: As for every set; by default that of the source.
     """
 
-    def __init__(
-        self,
-        source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-        *,
-        classes: Sequence[str] | None = None,
-        name: str | None = None,
-    ) -> None:
+    def __init__(self, source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> None:
         self.files = files_of(source, suffix=".tar")
-        name = name or (str(source) if isinstance(source, (str, os.PathLike)) else "tar shards")
+        name = str(source) if isinstance(source, (str, os.PathLike)) else "tar shards"
         shards = [_read_shard(file) for file in self.files]
         samples = [sample for shard in shards for sample in shard]
         if not samples:
@@ -66,17 +57,14 @@ class TarImages(EncodedImages):
         self._offset = np.array([member.offset for member, _ in samples], np.int64)
         self._size = np.array([member.size for member, _ in samples], np.int64)
         labels = [label for _, label in samples]
-        known, indices = named_labels(labels, classes, ids=self._keys, name=name)
-        super().__init__(len(samples), name=name, labels=indices, classes=known)
+        classes, indices = named_labels(labels, None, ids=self._keys, name=name)
+        super().__init__(len(samples), name=name, labels=indices, classes=classes)
 
     def _encoded(self, index: int) -> bytes:
         file, size = self.files[self._shard[index]], int(self._size[index])
-        try:
-            with file.open("rb") as opened:
-                opened.seek(int(self._offset[index]))
-                content = opened.read(size)
-        except OSError as error:
-            raise FileError(f"{file} could not be read: {error.strerror or error}.") from error
+        with parsing(file, "a tar file"), file.open("rb") as opened:
+            opened.seek(int(self._offset[index]))
+            content = opened.read(size)
         if len(content) < size:
             raise FileError(f"{file} has become shorter since it was opened; open it again.")
         return content
@@ -90,14 +78,11 @@ def _read_shard(file: Path) -> list[tuple[_Member, int | str | None]]:
     """The image and the label of every sample, in the order in which they begin."""
     samples: dict[str, dict[str, _Member]] = {}
     for member in _members(file):
-        if (parts := _NAME.fullmatch(member.name)) is None:
-            continue
-        ending = parts[2].lower()
-        sample = samples.setdefault(parts[1], {})
-        if sample.setdefault("image" if f".{ending}" in SUFFIXES else ending, member) != member:
-            raise FileError(
-                f"{file} must have one image and one label a sample; {member.name} is another."
-            )
+        if parts := _NAME.fullmatch(member.name):
+            ending = parts[2].lower()
+            role = "image" if f".{ending}" in SUFFIXES else ending
+            if samples.setdefault(parts[1], {}).setdefault(role, member) != member:
+                raise FileError(f"{file} must have one {role} per sample; got {member.name} too.")
     shard = []
     with file.open("rb") as opened:
         for key, sample in samples.items():
@@ -105,22 +90,18 @@ def _read_shard(file: Path) -> list[tuple[_Member, int | str | None]]:
             if "image" in sample:
                 shard.append((sample["image"], label))
             elif label is not None:
-                raise FileError(
-                    f"{file} must have an image for every label; sample {key} has none."
-                )
+                raise FileError(f"{file} must have an image for every label; {key} has none.")
     return shard
 
 
 def _members(file: Path) -> Iterator[_Member]:
     """Plain files, by the headers alone."""
     with parsing(file, "a tar file"), file.open("rb") as opened:
-        head = opened.read(8)
-        for magic, command in _COMPRESSED.items():
-            if head.startswith(magic):
-                raise FileError(
-                    f"{file} is compressed; images are read here and there in it, which only a "
-                    f"plain .tar allows. Run {command} on it first."
-                )
+        if opened.read(8).startswith(_COMPRESSED):
+            raise FileError(
+                f"{file} is compressed, but images are read at random, which needs a plain .tar. "
+                "Decompress it first."
+            )
         opened.seek(0)
         with tarfile.open(fileobj=opened, mode="r:") as archive:
             while (info := archive.next()) is not None:
@@ -136,21 +117,16 @@ def _members(file: Path) -> Iterator[_Member]:
             opened.seek(archive.offset)
             # Python's reader stops at a damaged header as if it were the end.
             if opened.read(512) != bytes(512):
-                raise FileError(
-                    f"{file} is damaged or cut short: after {archive.offset:,} bytes neither the "
-                    "next member nor the end of a tar file follows. Write it again."
-                )
+                raise FileError(f"{file} is damaged or cut short. Write it again.")
 
 
 def _label(file: Path, opened: IO[bytes], sample: dict[str, _Member]) -> int | str | None:
     member = sample.get("cls") or sample.get("json")
     if member is None:
         return None
-    if member.size > _LONGEST_LABEL:
-        raise FileError(f"{file}: {member.name} must hold a label; it has {member.size:,} bytes.")
     opened.seek(member.offset)
     try:
-        text = opened.read(member.size).decode("utf-8").strip()
+        text = opened.read(min(member.size, _LONGEST_LABEL)).decode("utf-8").strip()
         if "cls" in sample:
             return int(text) if text.isascii() and text.isdigit() else text
         document = json.loads(text)

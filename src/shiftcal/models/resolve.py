@@ -86,16 +86,12 @@ def parse_spec(text: str) -> Spec:
     """
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"a model must be written as kind:what, such as timm:a; got {text!r}.")
-    body, pairs = split_spec(text.strip())
-    kind, colon, target = body.partition(":")
-    if not colon or kind not in KINDS:
-        kind, target = _kind_of_path(body, kind if colon else ""), body
+    kind, target, options = split_spec(text.strip())
+    if kind not in KINDS:
+        target = f"{kind}:{target}" if kind else target
+        kind = _kind_of_path(target, kind)
     if not target.strip():
         raise InputError(f"{text!r} must name something after the colon: {kind}:{KINDS[kind]}.")
-    options = dict(pairs)
-    for name, _ in pairs:
-        if not name.isidentifier() or sum(name == other for other, _ in pairs) > 1:
-            raise InputError(f"options must have names, each once; got {name!r} in {text!r}.")
     return Spec(kind, unquote(target), MappingProxyType(options))
 
 

@@ -45,20 +45,6 @@ def test_names_come_from_a_list_of_classes_if_there_is_one(copy):
     assert images.classes == tuple(WNIDS)
 
 
-def test_folders_that_were_renamed_to_wnids_are_read(tmp_path):
-    for place in (10, 2):
-        write_image(tmp_path / MATCHED / WNIDS[place] / "a.jpeg", 1)
-    write_class_index(tmp_path / "imagenet_class_index.json")
-    assert imagenet_v2(tmp_path).labels.tolist() == [2, 10]
-
-
-@pytest.mark.parametrize("name", ["1000", "tench", "002"])
-def test_a_folder_that_is_no_class_is_refused(copy, name):
-    write_image(copy / MATCHED / name / "x.jpeg", 1)
-    with pytest.raises(FileError, match="folders named 0 to 999, each number once"):
-        imagenet_v2(copy)
-
-
 def test_what_is_missing_or_unknown_is_named(copy):
     with pytest.raises(FileError, match="is not a folder"):
         imagenet_v2(copy / "nowhere")

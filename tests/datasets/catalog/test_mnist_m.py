@@ -8,7 +8,6 @@ from PIL import Image
 from tiny_pictures import write_pictures
 
 from shiftcal.datasets.catalog.digits import mnist_m
-from shiftcal.errors import InputWarning
 
 
 @pytest.fixture
@@ -43,10 +42,3 @@ def test_real_images_come_back_from_the_real_layout(tmp_path, shared_data):
     np.testing.assert_array_equal(images.labels, digits)
     assert images.labels[:10].tolist() == [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]
     np.testing.assert_array_equal(images.read(np.arange(200)).images, tiles)
-
-
-def test_listed_images_that_are_not_there_are_left_out_with_a_warning(copy):
-    (copy / "mnist_m_test" / "00000000.png").unlink()
-    with pytest.warns(InputWarning, match=r"1 of 3 images listed .*the first is 00000000\.png"):
-        images = mnist_m(copy)
-    assert images.labels.tolist() == [5, 0]

@@ -3,35 +3,16 @@
 from __future__ import annotations
 
 import pickle
-import zipfile
 
 import numpy as np
 import pytest
 from stored_images import draw_images
 
 from shiftcal.datasets.arrays import array_file
-from shiftcal.errors import FileError, InputError
+from shiftcal.errors import FileError
 
 IMAGES = draw_images(20)
 LABELS = np.arange(20) % 3
-
-
-def test_an_npy_file_is_mapped_and_its_labels_are_found_beside_it(tmp_path):
-    np.save(tmp_path / "fog.npy", IMAGES)
-    assert array_file(tmp_path / "fog.npy").labels is None
-    np.save(tmp_path / "labels.npy", LABELS)
-    held = array_file(tmp_path / "fog.npy")
-    assert held.labels.tolist() == LABELS.tolist()
-    np.save(tmp_path / "fog_labels.npy", LABELS[::-1])
-    assert array_file(tmp_path / "fog.npy").labels.tolist() == LABELS[::-1].tolist()
-    given = array_file(tmp_path / "fog.npy", labels=np.zeros(20, int), classes=["a", "b"])
-    assert given.labels.tolist() == [0] * 20
-    (tmp_path / "truth.txt").write_text("b\n" * 20)
-    told = array_file(tmp_path / "fog.npy", labels=tmp_path / "truth.txt", classes=["a", "b"])
-    assert told.labels.tolist() == [1] * 20
-    assert isinstance(held._array, np.memmap)
-    assert len(pickle.dumps(held)) < 1500  # the images are 5,940 bytes
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(held)).read(range(20)).images, IMAGES)
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
@@ -110,24 +91,3 @@ def test_an_archive_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch)
     np.savez_compressed(tmp_path / "x.npz", images=np.zeros((100, 32, 32, 3), np.uint8))
     with pytest.raises(FileError, match=r"would unpack from \d+ bytes to 307328"):
         array_file(tmp_path / "x.npz")
-
-
-def test_wrong_members_shapes_and_labels_are_said_with_the_file(tmp_path):
-    np.savez(tmp_path / "x.npz", x=IMAGES, y=LABELS)
-    with pytest.raises(FileError, match="has no array 'images'; it has 'x', 'y'"):
-        array_file(tmp_path / "x.npz")
-    with zipfile.ZipFile(tmp_path / "x.npz", "w"):
-        pass
-    with pytest.raises(FileError, match="has no array 'images'; it has none"):
-        array_file(tmp_path / "x.npz")
-    np.savez(tmp_path / "x.npz", images=IMAGES, labels=LABELS[:5])
-    with pytest.raises(InputError, match=r"x.npz: labels must have one entry per row: 20 rows, 5"):
-        array_file(tmp_path / "x.npz")
-    np.save(tmp_path / "x.npy", IMAGES.transpose(0, 3, 1, 2))
-    with pytest.raises(InputError, match=r"x.npy: images must have their channels last"):
-        array_file(tmp_path / "x.npy")
-    np.save(tmp_path / "x.npy", IMAGES[:0])
-    with pytest.raises(InputError, match=r"x.npy must hold at least one image"):
-        array_file(tmp_path / "x.npy")
-    with pytest.raises(FileError, match=r"none.npy could not be read: No such file"):
-        array_file(tmp_path / "none.npy")

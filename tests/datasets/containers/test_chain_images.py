@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from stored_images import draw_images, write_images
 
-from shiftcal.datasets.arrays import ArrayImages, ChainImages
+from shiftcal.datasets.arrays import ArrayImages
 from shiftcal.datasets.image_files import FileImages
+from shiftcal.datasets.image_set import ChainImages
 from shiftcal.errors import InputError
 from shiftcal.files import Framing
 
@@ -62,26 +63,6 @@ def test_ready_made_is_what_all_parts_are():
     assert ChainImages([first.subset([1]), second], name="x").ready_made == 224
     second.ready_made = None
     assert ChainImages([first, second], name="x").ready_made is None
-
-
-@pytest.mark.parametrize(
-    ("known", "reason"),
-    [
-        ({}, r"all have labels, or none of them; one and two differ"),
-        (
-            {"labels": [0, 1], "classes": ["b", "a"]},
-            r"same classes in the same order; one and two",
-        ),
-        (
-            {"labels": [0, 1], "classes": ["a", "b"], "fields": {"domain": ["x", "y"]}},
-            r"same fields; one and two",
-        ),
-    ],
-)
-def test_parts_that_differ_are_refused(known, reason):
-    one = ArrayImages(FIRST, name="one", labels=[0, 1, 0], classes=["a", "b"])
-    with pytest.raises(InputError, match=reason):
-        ChainImages([one, ArrayImages(SECOND, name="two", **known)], name="both")
 
 
 def test_nothing_is_no_chain():

@@ -34,28 +34,6 @@ def test_images_without_class_folders_have_no_labels(tmp_path):
     assert held.ids([0, 1]) == ["a.png", "b.png"]
 
 
-@pytest.mark.parametrize(
-    ("names", "words"),
-    [
-        (
-            ["a.png", "cat/b.png"],
-            r"either images or one folder a class; it holds a.png and folders",
-        ),
-        (["train/a/x.png", "test/a/x.png"], r"parts test, train of a data set.*Name one of them"),
-        (["cat/a.png", "dog/"], r"a folder without images, 'dog', so that it is unclear"),
-        ([], r"holds no images. Files ending in .png"),
-    ],
-)
-def test_folders_that_could_be_meant_otherwise_are_refused(tmp_path, names, words):
-    for name in names:
-        if name.endswith("/"):
-            (tmp_path / name).mkdir()
-        else:
-            write_images(tmp_path, IMAGES[:1], [name])
-    with pytest.raises(FileError, match=words):
-        class_folder(tmp_path)
-
-
 def test_a_folder_that_is_not_there_is_said(tmp_path):
     with pytest.raises(FileError, match="none is not a folder"):
         class_folder(tmp_path / "none")

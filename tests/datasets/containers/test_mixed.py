@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from stored_images import draw_images, write_images
 
-from shiftcal.datasets.arrays import ArrayImages, MixedImages
+from shiftcal.datasets import MixedImages
+from shiftcal.datasets.arrays import ArrayImages
 from shiftcal.datasets.image_files import FileImages
 from shiftcal.files import Framing
 
@@ -62,15 +63,6 @@ def test_a_mixture_with_an_unreadable_image_is_among_the_bad_ones(tmp_path, file
     batch = mixtures(files).read(range(4))
     assert batch.indices.tolist() == [1, 2, 3]
     assert "3.png cannot be read as an image" in batch.bad[0]
-
-
-def test_images_of_two_sizes_are_refused_unless_they_are_framed(tmp_path):
-    write_images(tmp_path, draw_images(1, 9, 9), ["a.png"])
-    write_images(tmp_path, draw_images(1, 9, 12), ["b.png"])
-    whole = FileImages(tmp_path, ["a.png", "b.png"], name="two")
-    pair = MixedImages(whole, np.array([0]), np.array([1]), ratio=0.6, labels=[0], name="pair")
-    assert "a.png+b.png are 9 x 9 and 9 x 12. Say resize and crop" in pair.read([0]).bad[0]
-    assert pair.read([0], framing=Framing(crop=8)).images.shape == (1, 8, 8, 3)
 
 
 def test_the_digest_tells_pairs_and_ratios_apart(files):

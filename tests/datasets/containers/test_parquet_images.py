@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from stored_images import draw_images, encode, hf_table
 
-from shiftcal.datasets.tables import ParquetImages
+from shiftcal.datasets.parquet import ParquetImages
 from shiftcal.errors import FileError
 
 IMAGES = draw_images(10)
@@ -53,46 +53,11 @@ def test_a_folder_is_read_in_order_of_names_with_ids_by_file_and_row(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    "kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())]
-)
-def test_labels_of_text_give_sorted_classes(tmp_path, kind):
-    words = [NAMES[label] for label in LABELS]
-    table = plain(IMAGES).append_column("label", pa.array(words, pa.string()).cast(kind))
-    held = ParquetImages(write(tmp_path / "t.parquet", table))
-    assert held.classes == ("bird", "cat", "dog")
-    assert [held.classes[label] for label in held.labels] == words
-    ordered = ParquetImages(tmp_path / "t.parquet", classes=NAMES)
-    assert ordered.labels.tolist() == LABELS
-
-
 def test_large_binary_and_odd_names_of_columns_are_found_by_type(tmp_path):
     table = pa.table({"jpg": pa.array([encode(x) for x in IMAGES], pa.large_binary())})
     held = ParquetImages(write(tmp_path / "t.parquet", table))
     assert held.labels is None
     np.testing.assert_array_equal(held[7], IMAGES[7])
-
-
-def test_columns_can_be_named_and_must_be_where_it_is_unclear(tmp_path):
-    cells = pa.array([encode(x) for x in IMAGES])
-    other = pa.array([encode(x) for x in IMAGES[::-1]])
-    table = pa.table({"left": cells, "right": other, "fine": LABELS, "coarse": [0] * 10})
-    file = write(tmp_path / "t.parquet", table)
-    with pytest.raises(
-        FileError, match=r"more than one column.*left, right. Say which: image='left'"
-    ):
-        ParquetImages(file)
-    held = ParquetImages(file, image="right", label="fine")
-    np.testing.assert_array_equal(held[0], IMAGES[9])
-    assert held.labels.tolist() == LABELS
-    with pytest.raises(FileError, match=r"no column 'rigth'; it has 'left', 'right'"):
-        ParquetImages(file, image="rigth")
-    with pytest.raises(
-        FileError, match=r"'fine' must hold the bytes of image files; it holds int64"
-    ):
-        ParquetImages(file, image="fine")
-    with pytest.raises(FileError, match="labels must be whole numbers or names; they are binary"):
-        ParquetImages(file, image="left", label="right")
 
 
 def test_labels_kept_secret_as_minus_one_are_no_labels(tmp_path):
@@ -115,56 +80,6 @@ def test_other_processes_open_the_files_themselves(tmp_path):
     sent = pickle.dumps(held)
     assert len(sent) < 1500  # the images are 2,970 bytes
     np.testing.assert_array_equal(pickle.loads(sent).read(range(10)).images, IMAGES)
-
-
-def test_empty_cells_and_damaged_images_are_bad_by_name(tmp_path):
-    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-    cells = [
-        {"bytes": encode(IMAGES[0]), "path": "x.png"},
-        {"bytes": None, "path": "/etc/passwd"},
-        {"bytes": None, "path": None},
-        None,
-        {"bytes": b"", "path": None},
-        {"bytes": bytes(50), "path": None},
-        {"bytes": encode(IMAGES[1])[:70], "path": None},
-    ]
-    file = write(tmp_path / "t.parquet", pa.table({"image": pa.array(cells, kind)}))
-    batch = ParquetImages(file).read(range(7))
-    assert batch.indices.tolist() == [0]
-    assert "has no bytes but the path '/etc/passwd', which is not followed" in batch.bad[1]
-    for index in (2, 3, 4):
-        assert f"t.parquet[{index}] of {file} is empty: it has no bytes" in batch.bad[index]
-    assert "cannot identify" in batch.bad[5]
-    assert "cannot be read as an image" in batch.bad[6]
-    bare = pa.table({"image": pa.array([None, encode(IMAGES[0])], pa.binary())})
-    assert "is empty" in ParquetImages(write(tmp_path / "u.parquet", bare)).read([0, 1]).bad[0]
-
-
-def test_tables_that_hold_no_such_columns_are_refused(tmp_path):
-    file = write(tmp_path / "t.parquet", pa.table({"x": [1, 2], "label": [0, 1]}))
-    with pytest.raises(FileError, match=r"no column of images.*its columns are 'x', 'label'"):
-        ParquetImages(file)
-    file = write(tmp_path / "t.parquet", plain(IMAGES[:2], [0.5, 1.0]))
-    with pytest.raises(FileError, match="labels must be whole numbers or names; they are double"):
-        ParquetImages(file)
-    file = write(tmp_path / "t.parquet", plain(IMAGES[:2], [None, 1]))
-    with pytest.raises(FileError, match="all images have a label or none has; 1 of 2 have none"):
-        ParquetImages(file)
-    file = write(tmp_path / "t.parquet", plain(IMAGES[:0], pa.array([], pa.int64())))
-    with pytest.raises(FileError, match="holds no images: it has no rows"):
-        ParquetImages(file)
-
-
-def test_files_of_one_folder_must_agree(tmp_path):
-    write(tmp_path / "a.parquet", hf_table(IMAGES[:2], [0, 1], ["x", "y"]))
-    write(tmp_path / "b.parquet", hf_table(IMAGES[:2], [0, 1], ["y", "x", "z"]))
-    with pytest.raises(
-        FileError, match=r"b.parquet must have the columns and classes of a.parquet"
-    ):
-        ParquetImages(tmp_path)
-    write(tmp_path / "b.parquet", plain(IMAGES[:2], [0, 1], image="img"))
-    with pytest.raises(FileError, match=r"images 'image' and labels 'label'.*it has images 'img'"):
-        ParquetImages(tmp_path)
 
 
 def test_a_damaged_file_is_refused_when_it_is_opened_or_its_rows_are_bad(tmp_path):

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
-import pytest
 import torch
 from PIL import Image
 from stored_images import draw_images
-from torch.utils.data import Dataset, Subset, TensorDataset
+from torch.utils.data import Dataset, Subset
 
 from shiftcal.datasets.arrays import SequenceImages
-from shiftcal.errors import InputError
 
 IMAGES = draw_images(6)
 LABELS = [1, 0, 2, 2, 1, 0]
@@ -71,40 +67,3 @@ def test_a_list_may_hold_pictures_and_arrays_of_any_size_and_mode():
     np.testing.assert_array_equal(held[3], np.repeat(grey[..., None], 3, axis=2))
     np.testing.assert_array_equal(held[4], IMAGES[4])
     assert held.labels is None
-
-
-def test_it_goes_to_another_process():
-    again = pickle.loads(pickle.dumps(SequenceImages(list(IMAGES), labels=LABELS)))
-    np.testing.assert_array_equal(again.read(range(6)).images, IMAGES)
-
-
-@pytest.mark.parametrize(
-    ("items", "words"),
-    [
-        ([], "images must hold at least one image; got none"),
-        ([IMAGES], "item 0 of images must be one image; got 6"),
-        ([IMAGES[0] / 255.0], "item 0 of images: images must be uint8.*without transforms"),
-        (
-            TensorDataset(torch.zeros(3, 3, 16, 16), torch.zeros(3)),
-            "item 0 of TensorDataset: images must be uint8.*without transforms that make tensors",
-        ),
-        ([{"image": 1}], "item 0 of images: .*got dict"),
-        ([(IMAGES[0], 1), IMAGES[1]], "item 1 of images must be an image and a label"),
-        ([(IMAGES[0], 1), (IMAGES[1], "a")], "among|class indices"),
-    ],
-)
-def test_items_that_are_no_images_are_refused_when_the_set_is_made(items, words):
-    with pytest.raises(InputError, match=words):
-        SequenceImages(items)
-
-
-def test_an_item_that_cannot_be_had_later_is_bad_by_number():
-    class Torn(list):
-        def __getitem__(self, index):
-            if index == 1:
-                raise OSError("disk on fire")
-            return super().__getitem__(index)
-
-    batch = SequenceImages(Torn(IMAGES)).read([0, 1, 2])
-    assert batch.indices.tolist() == [0, 2]
-    assert "item 1 of images could not be had (OSError: disk on fire)" in batch.bad[1]

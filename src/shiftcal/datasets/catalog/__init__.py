@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 from shiftcal.datasets.image_set import ImageSet
@@ -82,7 +81,7 @@ class About:
     parts: tuple[Part, ...]
     downloads: tuple[Download, ...] = ()
     by_hand: str = ""
-    digests: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    digests: Mapping[str, str] = field(default_factory=dict)
     paths: Callable[[str], Iterable[str]] = _with_and_without_folder
 
     def checksums(self, parts: Iterable[Part] = ()) -> dict[str, str]:

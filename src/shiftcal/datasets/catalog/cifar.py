@@ -8,27 +8,25 @@ import os
 import pickle
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.checks import check_choice
-from shiftcal.datasets.arrays import ArrayImages, ChainImages
+from shiftcal.datasets.arrays import ArrayImages
 from shiftcal.datasets.catalog import About, Download, Part
 from shiftcal.datasets.catalog.formats import (
     CORRUPTIONS,
     SEVERITIES,
     array_images,
     describe,
-    read_array,
     wanted_corruptions,
     wanted_severities,
 )
-from shiftcal.datasets.image_set import ImageSet
+from shiftcal.datasets.image_set import ChainImages, ImageSet
 from shiftcal.errors import FileError, MissingData
-from shiftcal.files import naming
+from shiftcal.files import naming, read_npy
 
 CLASSES = (
     *("airplane", "automobile", "bird", "cat", "deer"),
@@ -64,15 +62,14 @@ class _Unpickler(pickle.Unpickler):
 
 
 def cifar10(root: str | os.PathLike[str], *, split: str = "test") -> ImageSet:
-    """CIFAR-10 from its python or its binary batches, mapped.
+    """CIFAR-10 from its python batches, mapped.
 
     The classes are in the order of its label file: airplane, automobile, bird, cat, deer, dog,
-    frog, horse, ship, truck. The python batches are pickles: only files with the published
-    checksum are opened, and of numpy's names only those that arrays need are looked up.
+    frog, horse, ship, truck. The batches are pickles: only files with the published checksum are
+    opened, and only the names that numpy's arrays need are looked up.
 
     Args:
-        root: The folder ``cifar-10-batches-py`` or ``cifar-10-batches-bin``, or the one above it.
-            If both are there, the python batches are read.
+        root: The folder ``cifar-10-batches-py``, or the one above it.
         split: ``"test"`` (10,000 images) or ``"train"`` (50,000, batch 1 to batch 5).
 
     Raises:
@@ -80,65 +77,40 @@ def cifar10(root: str | os.PathLike[str], *, split: str = "test") -> ImageSet:
         FileError: If a batch is missing, damaged, or not the published one.
     """
     check_choice(split, tuple(_BATCHES), name="split")
-    base = Path(root)
-    for folder, suffix in (
-        (base, ""),
-        (base / "cifar-10-batches-py", ""),
-        (base, ".bin"),
-        (base / "cifar-10-batches-bin", ".bin"),
-    ):
-        files = [folder / f"{batch}{suffix}" for batch in _BATCHES[split]]
-        missing = [file.name for file in files if not file.is_file()]
-        if len(missing) < len(files):
-            break
-    else:
-        raise MissingData(
-            f"{base} holds no CIFAR-10: {_BATCHES[split][0]} is neither in it nor in a folder "
-            "cifar-10-batches-py or -bin of it. Unpack cifar-10-python.tar.gz there."
-        )
+    folder = Path(root)
+    if (folder / "cifar-10-batches-py").is_dir():
+        folder /= "cifar-10-batches-py"
+    missing = [name for name in _BATCHES[split] if not (folder / name).is_file()]
     if missing:
-        raise FileError(
-            f"{folder} has only some batches; {', '.join(missing)} must be there too. Unpack the "
-            "archive again."
-        )
-    parts = [_batch(file, f"CIFAR-10 {split}") for file in files]
+        kind = MissingData if len(missing) == len(_BATCHES[split]) else FileError
+        raise kind(f"{folder} has no {', '.join(missing)} of CIFAR-10. Unpack its archive there.")
+    parts = [_batch(folder / name, f"CIFAR-10 {split}") for name in _BATCHES[split]]
     return parts[0] if len(parts) == 1 else ChainImages(parts, name=f"CIFAR-10 {split}")
 
 
 def _batch(file: Path, name: str) -> ImageSet:
     """The images of a batch, mapped: red, then green, then blue values of each."""
-    if file.suffix == ".bin":
-        n, rest = divmod(file.stat().st_size, 3073)
-        if rest or not n:
-            raise FileError(
-                f"{file} must hold records of 3,073 bytes, a label and its pixels; it is cut "
-                "short. Unpack the archive again."
-            )
-        records = np.memmap(file, np.uint8, "r", shape=(n, 3073))
-        labels, rows = np.array(records[:, 0], np.intp), records[:, 1:]
-    else:
-        with file.open("rb") as stream:
-            content = stream.read(1 << 26)  # a batch has 31 MB
-        digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
-        if digest != PUBLISHED[file.name]:
-            raise FileError(
-                f"{file} must be the published file, with MD5 {PUBLISHED[file.name]}; this one has "
-                f"{digest}. It is a pickle, which could run code, and was not opened. Unpack the "
-                "archive again, or use the binary version of CIFAR-10."
-            )
-        try:
-            batch = _Unpickler(io.BytesIO(content), encoding="latin1").load()
-        except pickle.UnpicklingError as error:
-            raise FileError(f"{file} could not be read: {error}.") from error
-        labels, shape = np.array(batch["labels"]), batch["data"].shape
-        rows = np.memmap(file, np.uint8, "r", content.index(batch["data"].tobytes()), shape)
+    with file.open("rb") as stream:
+        content = stream.read(1 << 26)  # a batch has 31 MB
+    digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
+    if digest != PUBLISHED[file.name]:
+        raise FileError(
+            f"{file} must be the published file, with MD5 {PUBLISHED[file.name]}; this one has "
+            f"{digest}. It is a pickle, which could run code, and was not opened. Unpack the "
+            "archive again."
+        )
+    try:
+        batch = _Unpickler(io.BytesIO(content), encoding="latin1").load()
+    except pickle.UnpicklingError as error:
+        raise FileError(f"{file} could not be read: {error}.") from error
+    shape = batch["data"].shape
+    rows = np.memmap(file, np.uint8, "r", content.index(batch["data"].tobytes()), shape)
     images = rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
-    with naming(file):
-        return ArrayImages(images, name=name, labels=labels, classes=CLASSES)
+    return ArrayImages(images, name=name, labels=np.array(batch["labels"]), classes=CLASSES)
 
 
 def _batch_files(split: str) -> tuple[str, ...]:
-    return tuple(f"cifar-10-batches-py/{name}" for name in (*_BATCHES[split], "batches.meta"))
+    return tuple(f"cifar-10-batches-py/{name}" for name in _BATCHES[split])
 
 
 CIFAR10 = About(
@@ -159,15 +131,7 @@ CIFAR10 = About(
             size=170_498_071,
         ),
     ),
-    digests=MappingProxyType(
-        {
-            f"cifar-10-batches-py/{file}": f"md5:{digest}"
-            for file, digest in {
-                **PUBLISHED,
-                "batches.meta": "5ff9c542aee3614f3951f8cda6e48888",
-            }.items()
-        }
-    ),
+    digests={f"cifar-10-batches-py/{file}": f"md5:{text}" for file, text in PUBLISHED.items()},
 )
 
 
@@ -199,11 +163,25 @@ def _cifar10_1_names(version: str) -> tuple[str, str]:
     return f"cifar10.1_{version}_data.npy", f"cifar10.1_{version}_labels.npy"
 
 
-def _cifar10_1_file(name: str, size: int, digest: str) -> Download:
-    url = f"https://github.com/modestyachts/CIFAR-10.1/raw/master/datasets/{name}"
-    return Download(url, name, f"sha256:{digest}", unpack=False, size=size)
-
-
+_CIFAR10_1_FILES = {
+    "cifar10.1_v6_data.npy": (
+        6_144_128,
+        "2997188e5816f5bd545dc77771b6227828c28146049fcecf3fa10775474cacc6",
+    ),
+    "cifar10.1_v6_labels.npy": (
+        8_128,
+        "ae40beda001693674edc94d925ee8268cfe68905f8f9aff800c8dcdfcd6c9448",
+    ),
+    "cifar10.1_v4_data.npy": (
+        6_208_640,
+        "5aaedc268df8f4cffca2ac0cf9e608ae1897a8cddb630c7a850a2ea8f6558e75",
+    ),
+    "cifar10.1_v4_labels.npy": (
+        8_212,
+        "1f9544300ded199539b6662364ce7fe6c2e1ea9f87408f06db4b1a6184cffb18",
+    ),
+}
+_CIFAR10_1 = "https://github.com/modestyachts/CIFAR-10.1/raw/master/datasets"
 CIFAR10_1 = About(
     load=cifar10_1,
     title="CIFAR-10.1",
@@ -211,41 +189,12 @@ CIFAR10_1 = About(
     homepage="https://github.com/modestyachts/CIFAR-10.1",
     licence="none stated for the images, which come from Tiny Images; research use",
     parts=(
-        Part(
-            "v6",
-            {"version": "v6"},
-            n=2_000,
-            per_class=200,
-            files=_cifar10_1_names("v6"),
-        ),
-        Part(
-            "v4",
-            {"version": "v4"},
-            n=2_021,
-            files=_cifar10_1_names("v4"),
-        ),
+        Part("v6", {"version": "v6"}, n=2_000, per_class=200, files=_cifar10_1_names("v6")),
+        Part("v4", {"version": "v4"}, n=2_021, files=_cifar10_1_names("v4")),
     ),
-    downloads=(
-        _cifar10_1_file(
-            "cifar10.1_v6_data.npy",
-            6_144_128,
-            "2997188e5816f5bd545dc77771b6227828c28146049fcecf3fa10775474cacc6",
-        ),
-        _cifar10_1_file(
-            "cifar10.1_v6_labels.npy",
-            8_128,
-            "ae40beda001693674edc94d925ee8268cfe68905f8f9aff800c8dcdfcd6c9448",
-        ),
-        _cifar10_1_file(
-            "cifar10.1_v4_data.npy",
-            6_208_640,
-            "5aaedc268df8f4cffca2ac0cf9e608ae1897a8cddb630c7a850a2ea8f6558e75",
-        ),
-        _cifar10_1_file(
-            "cifar10.1_v4_labels.npy",
-            8_212,
-            "1f9544300ded199539b6662364ce7fe6c2e1ea9f87408f06db4b1a6184cffb18",
-        ),
+    downloads=tuple(
+        Download(f"{_CIFAR10_1}/{name}", name, f"sha256:{digest}", unpack=False, size=size)
+        for name, (size, digest) in _CIFAR10_1_FILES.items()
     ),
     paths=lambda name: (name, f"datasets/{name}"),
 )
@@ -292,11 +241,11 @@ def cifar10_c(
 def _severities(folder: Path, name: str, levels: Sequence[int]) -> Iterator[ImageSet]:
     """One set for every severity, from one array of all or from one array each."""
     stacked = folder / f"{name}.npy"
-    images = read_array(stacked) if stacked.exists() else None
-    if images is not None and len(images) % len(SEVERITIES):
+    images = read_npy(stacked, mapped=True) if stacked.exists() else None
+    if images is not None and (not images.ndim or len(images) % len(SEVERITIES)):
         raise FileError(
-            f"{stacked} must hold the same images at {len(SEVERITIES)} severities, one after the "
-            f"other; its {len(images):,} rows are no multiple of that. Download it again."
+            f"{stacked} must hold the same images at 5 severities, one after the other; it has "
+            f"shape {images.shape}. Download it again."
         )
     for level in levels:
         file = folder / name / f"{level}.npy"
@@ -306,18 +255,16 @@ def _severities(folder: Path, name: str, levels: Sequence[int]) -> Iterator[Imag
         elif not file.exists():
             raise FileError(f"{file} is missing: {file.parent} has only some severities.")
         else:
-            some = read_array(file)
-        labels = _labels(file.with_name("labels.npy"), len(some))
+            some = read_npy(file, mapped=True)
+        n = len(np.atleast_1d(some))
+        labels = _labels(file.with_name("labels.npy"), n)
         with naming(file):
             yield ArrayImages(
                 some,
                 name=f"CIFAR-10-C {describe([name], [level])}",
                 labels=labels,
                 classes=None if labels is None else CLASSES,
-                fields={
-                    "corruption": np.full(len(some), name),
-                    "severity": np.full(len(some), level),
-                },
+                fields={"corruption": np.full(n, name), "severity": np.full(n, level)},
             )
 
 
@@ -327,40 +274,14 @@ def _labels(file: Path, n: int) -> NDArray[Any] | None:
         if any((above / "corrupted.json").exists() for above in file.parents[:2]):
             return None
         raise FileError(f"{file} must be alongside the images, for their labels.")
-    labels = read_array(file)
+    labels = np.atleast_1d(read_npy(file))
     if len(labels) not in (n, n * len(SEVERITIES)) or (labels.reshape(-1, n) != labels[:n]).any():
         raise FileError(
-            f"{file} must have the labels of {n:,} images, once or for every severity; it has "
-            f"{len(labels):,} others. Download it again."
+            f"{file} must have the labels of {n:,} images, once or for every severity. Download "
+            "it again."
         )
     return labels[:n]
 
-
-_CIFAR10_C_DIGESTS = {
-    f"CIFAR-10-C/{name}.npy": f"md5:{digest}"
-    for name, digest in {
-        "brightness": "0a81ef75e0b523c3383219c330a85d48",
-        "contrast": "3c8262171c51307f916c30a3308235a8",
-        "defocus_blur": "7d1322666342a0702b1957e92f6254bc",
-        "elastic_transform": "9421657c6cd452429cf6ce96cc412b5f",
-        "fog": "7b397314b5670f825465fbcd1f6e9ccd",
-        "frost": "31f6ab3bce1d9934abfb0cc13656f141",
-        "gaussian_blur": "c33370155bc9b055fb4a89113d3c559d",
-        "gaussian_noise": "ecaf8b9a2399ffeda7680934c33405fd",
-        "glass_blur": "7361fb4019269e02dbf6925f083e8629",
-        "impulse_noise": "2090e01c83519ec51427e65116af6b1a",
-        "jpeg_compression": "2b9cc4c864e0193bb64db8d7728f8187",
-        "labels": "c439b113295ed5254878798ffe28fd54",
-        "motion_blur": "fffa5f852ff7ad299cfe8a7643f090f4",
-        "pixelate": "0f14f7e2db14288304e1de10df16832f",
-        "saturate": "1cfae0964219c5102abbb883e538cc56",
-        "shot_noise": "3a7239bb118894f013d9bf1984be7f11",
-        "snow": "bb238de8555123da9c282dea23bd6e55",
-        "spatter": "8a5a3903a7f8f65b59501a6093b4311e",
-        "speckle_noise": "ef00b87611792b00df09c0b0237a1e30",
-        "zoom_blur": "6ea8e63f1c5cdee1517533840641641b",
-    }.items()
-}
 
 CIFAR10_C = About(
     load=cifar10_c,
@@ -369,14 +290,7 @@ CIFAR10_C = About(
     homepage="https://zenodo.org/records/2535967",
     licence="CC BY 4.0",
     parts=tuple(
-        Part(
-            name,
-            {"corruption": name},
-            n=50_000,
-            per_class=5_000,
-            files=(f"CIFAR-10-C/{name}.npy", "CIFAR-10-C/labels.npy"),
-        )
-        for name in CORRUPTIONS
+        Part(name, {"corruption": name}, n=50_000, per_class=5_000) for name in CORRUPTIONS
     ),
     downloads=(
         Download(
@@ -386,5 +300,4 @@ CIFAR10_C = About(
             size=2_918_471_680,
         ),
     ),
-    digests=MappingProxyType(_CIFAR10_C_DIGESTS),
 )

@@ -4,54 +4,49 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import math
 import os
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.datasets import load_svmlight_file
 
 from shiftcal.checks import check_choice
 from shiftcal.datasets.arrays import ArrayImages
 from shiftcal.datasets.catalog import About, Download, Part
-from shiftcal.datasets.catalog.formats import array_images, keep_existing, read_list
+from shiftcal.datasets.catalog.formats import array_images
 from shiftcal.datasets.image_files import FileImages
 from shiftcal.datasets.image_set import ImageSet
-from shiftcal.errors import FileError, MissingData
+from shiftcal.errors import FileError, InputWarning, MissingData
 from shiftcal.files import naming, npz_array, open_npz, parsing
 
 DIGITS = tuple("0123456789")
-# What is unpacked to memory at most. MNIST has 47 MB; the largest set in its format, 560 MB.
-_MOST_BYTES = 1 << 30
+_SPLITS = ("train", "test")
+# What a file may unpack to. MNIST has 47 MB, USPS 25 MB.
+_MOST_BYTES = 1 << 28
 
 
-@contextmanager
-def _unpacked(file: Path) -> Iterator[Any]:
-    """A file opened for reading, decompressed if it ends in ``.gz`` or ``.bz2``."""
+def _unpacked(file: Path) -> bytes:
+    """The content of a file, decompressed if it ends in ``.gz`` or ``.bz2``."""
     opener: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(file.suffix, open)
-    fix = "Download it again."
-    with parsing(file, "a compressed file", fix=fix), opener(file, "rb") as stream:
-        yield stream
-
-
-def _read(stream: Any, most: int) -> bytes:
-    """At most so many bytes, in small steps: a damaged file may promise more than the memory."""
     content = bytearray()
-    while len(content) < most and (more := stream.read(min(1 << 20, most - len(content)))):
-        content += more
+    with parsing(file, "a compressed file"), opener(file, "rb") as stream:
+        while more := stream.read(1 << 20):
+            content += more
+            if len(content) > _MOST_BYTES:
+                raise FileError(f"{file} unpacks to too many bytes. Download it again.")
     return bytes(content)
 
 
 def mnist(root: str | os.PathLike[str], *, split: str = "test") -> ImageSet:
     """MNIST from its idx files.
 
-    Classes are the digits 0 to 9. Files that are not compressed are mapped and read as needed;
-    ``.gz`` files are unpacked to memory, which takes 47 MB for ``"train"`` and 8 MB for
-    ``"test"``, in every process that reads them.
+    Classes are the digits 0 to 9. Plain files are mapped; ``.gz`` files are unpacked to memory.
 
     Args:
         root: The folder of the files, or the one that ``MNIST/raw`` is in. They are called
@@ -64,11 +59,16 @@ def mnist(root: str | os.PathLike[str], *, split: str = "test") -> ImageSet:
         FileError: If one of the two is missing, is no idx file, or does not hold what its header
             says.
     """
-    check_choice(split, ("train", "test"), name="split")
+    check_choice(split, _SPLITS, name="split")
     base, start = Path(root), {"train": "train", "test": "t10k"}[split]
     names = f"{start}-images-idx3-ubyte", f"{start}-labels-idx1-ubyte"
-    found = [next(filter(Path.is_file, map(base.joinpath, _mnist_paths(n))), None) for n in names]
-    images, labels = found
+    images, labels = (
+        next(
+            filter(Path.is_file, map(base.joinpath, (*_mnist_paths(n), *_mnist_paths(f"{n}.gz")))),
+            None,
+        )
+        for n in names
+    )
     if images is None or labels is None:
         kind = MissingData if images is labels else FileError
         raise kind(
@@ -89,31 +89,19 @@ def _read_idx(file: Path, item: tuple[int, ...]) -> NDArray[np.uint8]:
 
     The format is a magic number, sizes as big-endian 32-bit numbers, then the bytes.
     """
-    header = 8 + 4 * len(item)
-    with _unpacked(file) as stream:
-        head = _read(stream, header)
-        if len(head) < header or head[:4] != bytes((0, 0, 8, 1 + len(item))):
-            raise FileError(
-                f"{file} must be an idx file of unsigned bytes in {1 + len(item)} dimensions; it "
-                f"begins with {head[:4].hex(' ') or 'nothing'}. Download it again."
-            )
-        n, *sizes = (int(size) for size in np.frombuffer(head, ">u4", offset=4))
-        if tuple(sizes) != item or n == 0:
-            raise FileError(f"{file} must hold items of shape {item}; it has {n} of {sizes}.")
-        promised = n * math.prod(item)
-        if promised > _MOST_BYTES:
-            raise FileError(f"{file} says that it holds {promised:,} bytes, too many to read.")
-        mapped = file.suffix != ".gz"
-        content = b"" if mapped else _read(stream, promised + 1)
-        held = file.stat().st_size - header if mapped else len(content)
-        if held != promised:
-            raise FileError(
-                f"{file} is cut short or something else: its header promises {promised:,} bytes, "
-                f"{'fewer' if held < promised else 'more'} follow. Download it again."
-            )
-        if mapped:
-            return np.memmap(file, np.uint8, "r", header, (n, *item))
-        return np.frombuffer(content, np.uint8).reshape(n, *item)
+    header, mapped = 8 + 4 * len(item), file.suffix != ".gz"
+    content: Any = np.memmap(file, np.uint8, "r") if mapped and file.stat().st_size else b""
+    content = content if mapped else np.frombuffer(_unpacked(file), np.uint8)
+    head = bytes(content[:header])
+    sizes = tuple(np.frombuffer(head, ">u4")[1:].tolist()) if len(head) == header else (0,)
+    n = sizes[0]
+    good = head[:4] == bytes((0, 0, 8, 1 + len(item))) and sizes[1:] == item and n
+    if not good or len(content) != header + n * math.prod(item):
+        raise FileError(
+            f"{file} must be an idx file of unsigned bytes of shape (n, *{item}); it begins with "
+            f"{head.hex(' ') or 'nothing'} and holds {len(content):,} bytes. Download it again."
+        )
+    return content[header:].reshape(n, *item)
 
 
 def _mnist_paths(name: str) -> Iterator[str]:
@@ -125,11 +113,19 @@ def _mnist_paths(name: str) -> Iterator[str]:
             yield f"{place}{found}"
 
 
+# MD5 of the unpacked files, by which copies are checked.
 _MNIST_DIGESTS = {
     "train-images-idx3-ubyte": "md5:6bbc9ace898e44ae57da46a324031adb",
     "train-labels-idx1-ubyte": "md5:a25bea736e30d166cdddb491f175f624",
     "t10k-images-idx3-ubyte": "md5:2646ac647ad5339dbf082846283269ea",
     "t10k-labels-idx1-ubyte": "md5:27ae3e4e09519cfbb04c329615203637",
+}
+# MD5 and size of the downloads.
+_MNIST_FILES = {
+    "train-images-idx3-ubyte.gz": ("f68b3c2dcbeaaa9fbdd348bbdeb94873", 9912422),
+    "train-labels-idx1-ubyte.gz": ("d53e105ee54ea40749a09fcbcd1e9432", 28881),
+    "t10k-images-idx3-ubyte.gz": ("9fb629c4189551a2d022fa330f9573f3", 1648877),
+    "t10k-labels-idx1-ubyte.gz": ("ec29112dd5afa0611ce80d1b7f02629c", 4542),
 }
 # The authors' server no longer gives the files; this is the mirror that torchvision uses.
 _MNIST_ADDRESS = "https://ossci-datasets.s3.amazonaws.com/mnist"
@@ -144,21 +140,10 @@ MNIST = About(
         Part("test", {"split": "test"}, 10000, files=tuple(_MNIST_DIGESTS)[2:]),
     ),
     downloads=tuple(
-        Download(
-            f"https://ossci-datasets.s3.amazonaws.com/mnist/{name}",
-            name,
-            f"md5:{digest}",
-            unpack=False,
-            size=size,
-        )
-        for name, digest, size in (
-            ("train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873", 9912422),
-            ("train-labels-idx1-ubyte.gz", "d53e105ee54ea40749a09fcbcd1e9432", 28881),
-            ("t10k-images-idx3-ubyte.gz", "9fb629c4189551a2d022fa330f9573f3", 1648877),
-            ("t10k-labels-idx1-ubyte.gz", "ec29112dd5afa0611ce80d1b7f02629c", 4542),
-        )
+        Download(f"{_MNIST_ADDRESS}/{name}", name, f"md5:{digest}", False, size)
+        for name, (digest, size) in _MNIST_FILES.items()
     ),
-    digests=MappingProxyType(_MNIST_DIGESTS),
+    digests=_MNIST_DIGESTS,
     paths=_mnist_paths,
 )
 
@@ -182,14 +167,14 @@ def mnist_m(root: str | os.PathLike[str], *, split: str = "test") -> ImageSet:
     Warns:
         InputWarning: If listed images are not there; they are left out.
     """
-    check_choice(split, ("train", "test"), name="split")
+    check_choice(split, _SPLITS, name="split")
     base, name = Path(root), f"MNIST-M {split}"
     for place in (base, base / "mnist_m", base / "MNIST_M"):
         for start in ("mnist_m", "mnistm"):
             folder = place / f"{start}_{split}"
             if folder.is_dir():
                 file = folder.with_name(f"{folder.name}_labels.txt")
-                paths, labels = keep_existing(file, folder, *read_list(file))
+                paths, labels = _read_list(file, folder)
                 with naming(file):
                     return FileImages(folder, paths, name=name, labels=labels, classes=DIGITS)
             array = folder.with_name(f"{folder.name}.npy")
@@ -200,6 +185,21 @@ def mnist_m(root: str | os.PathLike[str], *, split: str = "test") -> ImageSet:
         f"{base} holds no folder mnist_m_{split} and no file mnist_m_{split}.npy, one of which "
         f"MNIST-M {split} needs. Name the folder that it is in."
     )
+
+
+def _read_list(file: Path, folder: Path) -> tuple[list[str], list[int]]:
+    """File names and labels of lines ``name label``; files that do not exist are left out."""
+    with parsing(file, "a list of images, lines such as 00000000.png 7"):
+        rows = [line.rsplit(maxsplit=1) for line in file.read_text("utf-8").splitlines() if line]
+        listed = {name: int(label) for name, label in rows}
+    there = {entry.name for entry in folder.iterdir()}
+    names = [name for name in listed if name in there]
+    if len(names) < len(listed) or not names:
+        text = f"{len(listed) - len(names):,} of {len(listed):,} images of {file} are missing."
+        if not names:
+            raise MissingData(text)
+        warnings.warn(f"{text} They are left out.", InputWarning, stacklevel=4)
+    return names, [listed[name] for name in names]
 
 
 MNIST_M = About(
@@ -234,7 +234,7 @@ def usps(root: str | os.PathLike[str], *, split: str = "test") -> ImageSet:
         MissingData: If no such file is there.
         FileError: If it is damaged or something else.
     """
-    check_choice(split, ("train", "test"), name="split")
+    check_choice(split, _SPLITS, name="split")
     text = {"train": "usps", "test": "usps.t"}[split]
     names = [
         f"{place}{name}" for place in _USPS_PLACES for name in (f"{text}.bz2", text, "usps.npz")
@@ -245,49 +245,19 @@ def usps(root: str | os.PathLike[str], *, split: str = "test") -> ImageSet:
             f"{root} holds no {text}.bz2, {text} or usps.npz, one of which USPS {split} needs."
         )
     low = 0.0 if file.suffix == ".npz" else -1.0
-    values, digits = _read_usps_npz(file, split) if file.suffix == ".npz" else _read_libsvm(file)
-    if not ((values >= low) & (values <= 1)).all():  # not so for nan either
-        raise FileError(f"{file} must hold values from {low:g} to 1, and some are not.")
+    with parsing(file, "a file of USPS", fix="Download it again."):
+        if file.suffix == ".npz":
+            with open_npz(file) as archive:
+                values, digits = (npz_array(archive, f"{split}_{x}") for x in ("data", "target"))
+        else:
+            content = io.BytesIO(_unpacked(file))
+            rows, digits = load_svmlight_file(content, n_features=256, dtype=np.float32)
+            values, digits = rows.toarray(), digits - 1
+    if values.shape[1:] != (256,) or not len(values) or not ((values >= low) & (values <= 1)).all():
+        raise FileError(f"{file} must hold rows of 256 values from {low:g} to 1.")
     pixels = np.rint((values - low) * (255 / (1 - low))).astype(np.uint8).reshape(-1, 16, 16)
     with naming(file):
         return ArrayImages(pixels, name=f"USPS {split}", labels=digits, classes=DIGITS)
-
-
-def _read_usps_npz(file: Path, split: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    with open_npz(file) as archive:
-        values, digits = (npz_array(archive, f"{split}_{what}") for what in ("data", "target"))
-    if values.ndim != 2 or values.shape[1] != 256 or values.dtype.kind != "f" or not len(values):
-        raise FileError(
-            f"{file} must hold an array of shape (n, 256) of floats; got shape {values.shape} of "
-            f"dtype {values.dtype}."
-        )
-    return values, digits
-
-
-def _read_libsvm(file: Path) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Rows and labels of lines ``label index:value ...``; labels and indices count from 1."""
-    most = 1 << 28  # the larger file of USPS unpacks to some 25 MB
-    with _unpacked(file) as stream:
-        content = _read(stream, most + 1)
-    lines = [line for line in content.splitlines() if line.strip()]
-    if not lines or len(content) > most:
-        raise FileError(f"{file} holds nothing, or too much. Download it again.")
-    rows, labels = np.zeros((len(lines), 256), np.float32), np.empty(len(lines), np.int64)
-    for number, line in enumerate(lines):
-        label, *cells = line.split()
-        try:
-            labels[number] = int(label) - 1
-            pairs = [cell.split(b":") for cell in cells]
-            places = np.array([int(place) for place, _ in pairs], np.intp)
-            if len(places) and not 1 <= places.min() <= places.max() <= 256:
-                raise ValueError("no such index")
-            rows[number, places - 1] = [float(value) for _, value in pairs]
-        except (ValueError, OverflowError) as error:
-            raise FileError(
-                f"{file}, row {number + 1}, must be a whole number and then pairs such as 1:-0.5 "
-                f"with indices from 1 to 256; got {line[:40]!r}. Download it again."
-            ) from error
-    return rows, labels
 
 
 _USPS_PLACES = ("", "usps/", "USPS/")
@@ -302,19 +272,12 @@ USPS = About(
         Part("train", {"split": "train"}, 7291, files=("usps.bz2",)),
         Part("test", {"split": "test"}, 2007, files=("usps.t.bz2",)),
     ),
-    downloads=(
-        Download(
-            f"{_USPS}/usps.bz2",
-            "usps.bz2",
-            "md5:ec16c51db3855ca6c91edd34d0e9b197",
-            unpack=False,
-        ),
-        Download(
-            f"{_USPS}/usps.t.bz2",
-            "usps.t.bz2",
-            "md5:8ea070ee2aca1ac39742fdd1ef5ed118",
-            unpack=False,
-        ),
+    downloads=tuple(
+        Download(f"{_USPS}/{name}", name, f"md5:{digest}", unpack=False)
+        for name, digest in (
+            ("usps.bz2", "ec16c51db3855ca6c91edd34d0e9b197"),
+            ("usps.t.bz2", "8ea070ee2aca1ac39742fdd1ef5ed118"),
+        )
     ),
     paths=lambda name: [f"{place}{name}" for place in _USPS_PLACES],
 )

@@ -36,13 +36,8 @@ N_CLASSES = 1000
 _WNID = re.compile(r"n[0-9]{8}")
 # Names of lists of classes, and of labels.
 _CLASS_LISTS = (
-    "imagenet_class_index.json",
-    "LOC_synset_mapping.txt",
-    "synset_words.txt",
-    "synsets.txt",
-    "imagenet_synsets.txt",
-    "meta.mat",
-    "ILSVRC2012_devkit_t12/data/meta.mat",
+    *("imagenet_class_index.json", "LOC_synset_mapping.txt", "synset_words.txt", "synsets.txt"),
+    *("imagenet_synsets.txt", "meta.mat", "ILSVRC2012_devkit_t12/data/meta.mat"),
 )
 _TRUTH = "ILSVRC2012_validation_ground_truth.txt"
 _LABEL_LISTS = (
@@ -53,27 +48,18 @@ _LABEL_LISTS = (
 _MOST_BYTES = 1 << 24
 
 
-# --------------------------------------------------------------------------------------
-# Classes
-# --------------------------------------------------------------------------------------
-
-
-def _checked_list(file: Path) -> Path:
-    if not file.is_file() or file.stat().st_size > _MOST_BYTES:
-        raise FileError(f"{file} is not a file that lists classes or labels, or is too large.")
-    return file
-
-
 def _lines(file: Path) -> list[str]:
-    with parsing(_checked_list(file), "text in UTF-8"):
-        return file.read_text("utf-8-sig").splitlines()
+    if file.is_file() and file.stat().st_size > _MOST_BYTES:
+        raise FileError(f"{file} is too large for a list of classes or labels.")
+    with parsing(file, "text in UTF-8"):
+        return [line.strip() for line in file.read_text("utf-8-sig").splitlines() if line.strip()]
 
 
 def _read_meta(file: Path) -> dict[int, str]:
     """``meta.mat`` of the development kit: the wnid of every number that is a class."""
     from scipy.io import loadmat
 
-    with parsing(_checked_list(file), "the meta.mat of ImageNet's development kit"):
+    with parsing(file, "the meta.mat of ImageNet's development kit"):
         rows: Any = np.atleast_1d(loadmat(file, squeeze_me=True)["synsets"])
         return {
             int(row["ILSVRC2012_ID"]): str(row["WNID"])
@@ -84,7 +70,6 @@ def _read_meta(file: Path) -> dict[int, str]:
 
 def _read_classes(file: Path) -> tuple[str, ...]:
     """All wnids, sorted, from a list: ``meta.mat``, JSON, or text whose lines begin with one."""
-    _checked_list(file)
     if file.suffix == ".mat":
         listed = list(_read_meta(file).values())
     elif file.suffix == ".json":
@@ -96,13 +81,12 @@ def _read_classes(file: Path) -> tuple[str, ...]:
         if listed != sorted(listed):
             raise FileError(f"{file} must have the classes in the order of their wnids.")
     else:
-        words = (re.split(r"[\s,]+", line.strip())[0] for line in _lines(file))
-        listed = [word for word in words if word]
-    bad = next((name for name in listed if not _WNID.fullmatch(name)), None)
-    if bad is not None or len(listed) != N_CLASSES or len(set(listed)) != N_CLASSES:
-        what = f"{len(set(listed)):,} different ones" if bad is None else repr(bad)
+        listed = [re.split(r"[\s,]+", line)[0] for line in _lines(file)]
+    wnids = {name for name in listed if _WNID.fullmatch(name)}
+    if len(listed) != N_CLASSES or len(wnids) != N_CLASSES:
         raise FileError(
-            f"{file} must list ImageNet's {N_CLASSES:,} classes by wnid, each once; it has {what}."
+            f"{file} must list ImageNet's {N_CLASSES:,} classes by wnid, each once; it lists "
+            f"{len(listed):,}, {len(wnids):,} of them different wnids."
         )
     return tuple(sorted(listed))
 
@@ -116,79 +100,58 @@ def _find_classes(places: Sequence[Path], class_index: Named) -> tuple[str, ...]
     return None if file is None else _read_classes(file)
 
 
-def _all_classes(
-    wnids: set[str], source: Path, places: Sequence[Path], class_index: Named
-) -> tuple[str, ...]:
-    """All wnids, where those of some images are known."""
-    if class_index is None and len(wnids) == N_CLASSES:
-        return tuple(sorted(wnids))
-    classes = _find_classes(places, class_index)
-    if classes is None:
-        raise FileError(
-            f"{source} has {len(wnids):,} of ImageNet's {N_CLASSES:,} classes, and a label is the "
-            "place among all of them. Put imagenet_class_index.json or LOC_synset_mapping.txt into "
-            f"{places[0]}, or name one as class_index. If the model has only these classes, open "
-            "it as a plain folder instead."
-        )
-    if strange := sorted(wnids.difference(classes)):
-        raise FileError(f"{source}: {strange[0]!r} is not in the list of ImageNet's classes.")
-    return classes
-
-
-# --------------------------------------------------------------------------------------
-# Files and labels
-# --------------------------------------------------------------------------------------
-
-
-def _labels_from_kit(file: Path, stems: Sequence[str]) -> dict[str, str]:
-    """Wnids by image; line ``i`` of the ground truth is the number of image ``i`` in meta.mat."""
-    meta = file.with_name("meta.mat")
-    if not meta.is_file():
-        raise FileError(
-            f"{file} numbers the classes in an order of its own, and only {meta.name} of "
-            "ILSVRC2012_devkit_t12.tar.gz says which. Put it alongside."
-        )
-    wnids, lines = _read_meta(meta), _lines(file)
-    found = {}
-    for stem in stems:
-        number = re.fullmatch(r"ILSVRC2012_val_([0-9]{8})", stem)
-        if number is None or not 1 <= int(number[1]) <= len(lines):
-            continue
-        text = lines[int(number[1]) - 1].strip()
-        if not (text.isascii() and text.isdigit() and int(text) in wnids):
+def _labels_of(
+    wnids: Sequence[str],
+    source: Path,
+    places: Sequence[Path],
+    class_index: Named,
+    folders: Sequence[str] = (),
+) -> tuple[list[int], tuple[str, ...]]:
+    """The labels of these wnids, and all wnids, which may be the names of folders."""
+    classes = tuple(sorted({*wnids, *folders}))
+    if class_index is not None or len(classes) != N_CLASSES:
+        listed = _find_classes(places, class_index)
+        if listed is None:
             raise FileError(
-                f"{file} must hold numbers of classes from 1 to {len(wnids):,}; line "
-                f"{int(number[1])} is {text[:40]!r}."
+                f"{source} has {len(classes):,} of ImageNet's {N_CLASSES:,} classes, and a label "
+                "is the place among all of them. Put imagenet_class_index.json or "
+                f"LOC_synset_mapping.txt into {places[0]}, or name one as class_index. If the "
+                "model has only these classes, open it as a plain folder instead."
             )
-        found[stem] = wnids[int(text)]
-    return found
+        if strange := sorted(set(classes).difference(listed)):
+            raise FileError(f"{source}: {strange[0]!r} is not in the list of ImageNet's classes.")
+        classes = listed
+    place = {wnid: i for i, wnid in enumerate(classes)}
+    return [place[wnid] for wnid in wnids], classes
+
+
+def _labels_from_kit(file: Path) -> dict[str, str]:
+    """Wnids by image; line ``i`` of the ground truth is the number of image ``i`` in meta.mat."""
+    wnids = _read_meta(file.with_name("meta.mat"))
+    with parsing(file, f"numbers of classes from 1 to {len(wnids):,}"):
+        return {
+            f"ILSVRC2012_val_{i:08d}": wnids[int(line)] for i, line in enumerate(_lines(file), 1)
+        }
 
 
 def _labels_from_list(file: Path) -> dict[str, str]:
     """Wnids or indices by image, from lines of a file and its label; the rest is ignored."""
     rows = []
-    for line in filter(str.strip, _lines(file)):
-        name, label, *_ = [*re.split(r"[,\s]+", line.strip().replace('"', ""), maxsplit=2), ""]
+    for line in _lines(file):
+        name, label, *_ = [*re.split(r"[,\s]+", line.replace('"', ""), maxsplit=2), ""]
         rows.append((Path(name).stem, label))
     if rows and not re.fullmatch(r"n?[0-9]{1,8}", rows[0][1]):  # a header
         rows = rows[1:]
-    kinds = {
-        "wnid" if _WNID.fullmatch(label) else "index" if re.fullmatch("[0-9]{1,8}", label) else ""
-        for _, label in rows
-    }
-    if len(kinds) != 1 or "" in kinds:
+    found = dict(rows)
+    wnids = all(_WNID.fullmatch(label) for label in found.values())
+    indices = all(re.fullmatch("[0-9]{1,3}", label) for label in found.values())
+    if not rows or not (wnids or indices):
         raise FileError(
             f"{file} must have lines of a file and its label, all wnids or all indices from 0 to "
             f"{N_CLASSES - 1}, such as ILSVRC2012_val_00000001.JPEG,65; it has others."
         )
-    found = dict(rows)
     if twice := next((stem for stem, label in rows if found[stem] != label), None):
         raise FileError(f"{file} must give an image one label; {twice!r} has two that differ.")
-    if "index" in kinds and max(map(int, found.values())) >= N_CLASSES:
-        raise FileError(
-            f"{file} must have labels from 0 to {N_CLASSES - 1}; one is higher. If they count from "
-            "1, subtract 1."
-        )
     return found
 
 
@@ -210,35 +173,27 @@ def _labelled(
     tops = [path.parts[0] if len(path.parts) > 1 else "" for path in found]
     strange = [file for file, top in zip(files, tops, strict=True) if not _WNID.fullmatch(top)]
     if labels is None and not strange:
-        there = {entry.name for entry in folder.iterdir() if _WNID.fullmatch(entry.name)}
-        classes = _all_classes(there, folder, places, class_index)
-        place = {wnid: i for i, wnid in enumerate(classes)}
-        return files, [place[top] for top in tops], classes
-    if labels is None and len(strange) < len(files):
-        raise FileError(
-            f"{folder} has folders named by wnid and other images alongside, such as "
-            f"{strange[0]!r}. Move those elsewhere."
-        )
+        folders = [entry.name for entry in folder.iterdir() if _WNID.fullmatch(entry.name)]
+        return files, *_labels_of(tops, folder, places, class_index, folders)
     candidates = (place / name for name in _LABEL_LISTS for place in places)
     file = Path(labels) if labels is not None else next(filter(Path.is_file, candidates), None)
-    if file is None:
+    if file is None or (labels is None and len(strange) < len(files)):
         raise FileError(
-            f"{folder} has images that are not in folders named by wnid, such as {strange[0]!r}, "
-            f"so a list of labels is needed. Put labels.csv (file,label) or {_TRUTH} and meta.mat "
-            f"into {places[0]}, or name one as labels."
+            f"{folder} must have all images in folders named by wnid, or a list of their labels; "
+            f"{strange[0]!r} is in no such folder. Put labels.csv (file,label) or {_TRUTH} and "
+            f"meta.mat into {places[0]}, or name one as labels."
         )
+    given = _labels_from_kit(file) if file.name == _TRUTH else _labels_from_list(file)
     stems = [path.stem for path in found]
-    given = _labels_from_kit(file, stems) if file.name == _TRUTH else _labels_from_list(file)
     if missing := [stem for stem in stems if stem not in given]:
         raise FileError(
             f"{file} must give a label to every image; it has none for {len(missing):,} of "
             f"{len(stems):,} in {folder}, such as {missing[0]!r}."
         )
-    if next(iter(given.values())).isdigit():
-        return files, [int(given[stem]) for stem in stems], _find_classes(places, class_index)
-    classes = _all_classes(set(given.values()), file, places, class_index)
-    place = {wnid: i for i, wnid in enumerate(classes)}
-    return files, [place[given[stem]] for stem in stems], classes
+    words = [given[stem] for stem in stems]
+    if words[0].isdigit():
+        return files, [int(word) for word in words], _find_classes(places, class_index)
+    return files, *_labels_of(words, file, places, class_index)
 
 
 def _places(folder: Path, root: Path) -> tuple[Path, ...]:
@@ -250,11 +205,6 @@ def _existing(root: str | os.PathLike[str], title: str) -> Path:
     if not Path(root).is_dir():
         raise MissingData(f"{root} is not a folder. Name the one that holds {title}.")
     return Path(root)
-
-
-# --------------------------------------------------------------------------------------
-# The data sets
-# --------------------------------------------------------------------------------------
 
 
 def imagenet(
@@ -276,14 +226,14 @@ def imagenet(
 
     Where not all classes are there, ``imagenet_class_index.json``, ``LOC_synset_mapping.txt`` or
     ``meta.mat`` must be found, since sorting a part of them would give wrong indices. Every image
-    must have a label; labels of images that are not there do no harm.
+    must have a label; labels of other images do no harm.
 
     Args:
         root: The folder of the images, or one that holds them in ``val``, ``images`` or
             ``ILSVRC/Data/CLS-LOC/val``.
         split: ``"val"``, the only one.
-        labels: The list of labels; looked for in the root and next to it by default.
-        class_index: The list of classes; looked for there by default.
+        labels: The list of labels; default: looked for in the root and next to it.
+        class_index: The list of classes; default: looked for there.
 
     Raises:
         MissingData: If there are no images.
@@ -326,24 +276,23 @@ def imagenet_c(
     """ImageNet-C from ``<corruption>/<severity>/<wnid>/*.JPEG``; the classes are the sorted wnids.
 
     The corruptions may also lie in folders of their groups, such as ``noise/gaussian_noise``, and
-    what ``shiftcal corrupt`` writes for a folder is read the same. The fields ``corruption`` and
+    the output of ``shiftcal corrupt`` for a folder is read the same. The fields ``corruption`` and
     ``severity`` say of every image where it comes from. All of it is 4,750,000 files, whose names
     take about a gigabyte of memory: ask for what you need.
 
-    The images were resized to 256 and cut to 224 x 224 before they were corrupted, and are stored
-    so. A network that brings that preprocessing with it would enlarge them again: take its
-    resizing away, with ``?resize=none`` in the spec of the model. :attr:`ready_made` is 224, or
-    what ``shiftcal corrupt --crop`` was given.
+    The images were resized to 256 and cropped to 224 x 224 before they were corrupted. A network
+    with that preprocessing would enlarge them again: remove its resizing, with ``?resize=none`` in
+    the spec of the model. :attr:`ready_made` is 224, or what ``shiftcal corrupt --crop`` was.
 
     Args:
         root: The folder of the corruptions.
         corruption: A name, several one after the other (in a list, or with commas), or all that
             are there, by name (``None`` or ``"all"``).
-        severity: From 1 to 5, or several in the same ways; all, in rising order, by default.
-        labels: A list of labels for images that are not in folders named by wnid; looked for in
-            the root and next to it by default, as for ImageNet.
+        severity: From 1 to 5, or several in the same ways; default: all, in rising order.
+        labels: A list of labels for images that are not in folders named by wnid; default: looked
+            for in the root and next to it, as for ImageNet.
         class_index: A list of all classes, such as ``imagenet_class_index.json``, where only some
-            are there; looked for there by default.
+            are there; default: looked for there.
 
     Raises:
         MissingData: If none of the corruptions is there.
@@ -364,17 +313,12 @@ def imagenet_c(
     for name in names:
         for level in levels:
             folder = present[name] / str(level)
-            if not folder.is_dir():
-                raise FileError(f"{folder} is missing: {present[name]} has only some severities.")
             try:
                 some, known, classes = _labelled(
-                    folder,
-                    (base, base.absolute().parent),
-                    labels=labels,
-                    class_index=class_index,
+                    folder, (base, base.absolute().parent), labels=labels, class_index=class_index
                 )
-            except MissingData as error:  # the corruption is there, though this of it is not
-                raise FileError(str(error)) from error
+            except MissingData as error:  # other severities are there
+                raise FileError(f"{error} {present[name]} has only some severities.") from error
             within = folder.relative_to(base).as_posix()
             files += [f"{within}/{file}" for file in some]
             indices += known
@@ -395,24 +339,23 @@ def imagenet_c(
     return images
 
 
-def _imagenet_c_archive(name: str, size: int, digest: str) -> Download:
-    url = f"https://zenodo.org/records/2235448/files/{name}"
-    return Download(url, name, f"md5:{digest}", size=size)
-
-
+_IMAGENET_C_ARCHIVES = {
+    "noise.tar": (22_565_673_785, "e80562d7f6c3f8834afb1ecf27252745"),
+    "blur.tar": (7_112_704_951, "2d8e81fdd8e07fef67b9334fa635e45c"),
+    "weather.tar": (12_797_438_995, "33ffea4db4d93fe4a428c40a6ce0c25d"),
+    "digital.tar": (7_757_510_705, "89157860d7b10d5797849337ca2e5c03"),
+    "extra.tar": (15_789_490_144, "d492dfba5fc162d8ec2c3cd8ee672984"),
+}
 IMAGENET_C = About(
     load=imagenet_c,
     title="ImageNet-C",
     n_classes=1000,
     homepage="https://zenodo.org/records/2235448",
     licence="CC BY 4.0; the images beneath are ImageNet's",
-    parts=tuple(Part(name, {"corruption": name}, n=250_000, per_class=250) for name in CORRUPTIONS),
-    downloads=(
-        _imagenet_c_archive("noise.tar", 22_565_673_785, "e80562d7f6c3f8834afb1ecf27252745"),
-        _imagenet_c_archive("blur.tar", 7_112_704_951, "2d8e81fdd8e07fef67b9334fa635e45c"),
-        _imagenet_c_archive("weather.tar", 12_797_438_995, "33ffea4db4d93fe4a428c40a6ce0c25d"),
-        _imagenet_c_archive("digital.tar", 7_757_510_705, "89157860d7b10d5797849337ca2e5c03"),
-        _imagenet_c_archive("extra.tar", 15_789_490_144, "d492dfba5fc162d8ec2c3cd8ee672984"),
+    parts=tuple(Part(name, {"corruption": name}, 250_000, 250) for name in CORRUPTIONS),
+    downloads=tuple(
+        Download(f"https://zenodo.org/records/2235448/files/{name}", name, f"md5:{md5}", size=size)
+        for name, (size, md5) in _IMAGENET_C_ARCHIVES.items()
     ),
 )
 
@@ -425,7 +368,7 @@ def imagenet_sketch(
     Args:
         root: The folder ``sketch``, whose folders are named by wnid, or the one above it.
         class_index: A list of all classes, such as ``imagenet_class_index.json``, where only some
-            are there; looked for in the root and next to it by default.
+            are there; default: looked for in the root and next to it.
 
     Raises:
         MissingData: If there are no images.
@@ -437,6 +380,7 @@ def imagenet_sketch(
     return FileImages(folder, files, name="ImageNet-Sketch", labels=labels, classes=classes)
 
 
+_HUB = "https://huggingface.co/datasets"
 IMAGENET_SKETCH = About(
     load=imagenet_sketch,
     title="ImageNet-Sketch",
@@ -446,8 +390,7 @@ IMAGENET_SKETCH = About(
     parts=(Part("all", {}, n=50_889),),
     downloads=(
         Download(
-            "https://huggingface.co/datasets/songweig/imagenet_sketch/resolve/main/data/"
-            "ImageNet-Sketch.zip",
+            f"{_HUB}/songweig/imagenet_sketch/resolve/main/data/ImageNet-Sketch.zip",
             "ImageNet-Sketch.zip",
         ),
     ),
@@ -471,14 +414,14 @@ def imagenet_v2(
     """ImageNet-V2 from its folders, which are named by class index, ``0`` to ``999``.
 
     The images are in the order of these numbers (2 before 10), and the indices are places among
-    ImageNet's sorted wnids. Copies whose folders were renamed to wnids are read too.
+    ImageNet's sorted wnids.
 
     Args:
         root: The folder of a variant, such as ``imagenetv2-matched-frequency-format-val``, or the
             one above it.
         variant: ``"matched-frequency"``, ``"threshold-0.7"`` or ``"top-images"``.
         class_index: A list of all classes, such as ``imagenet_class_index.json``, for their names;
-            looked for in the root and next to it by default, and not needed.
+            default: looked for in the root and next to it. It is not needed.
 
     Raises:
         MissingData: If the variant is not there.
@@ -495,33 +438,37 @@ def imagenet_v2(
             "it, or ask for that."
         )
     folder = there[variant]
-    places = _places(folder, base)
-    tops = [entry.name for entry in folder.iterdir() if entry.is_dir()]
-    numbers = {top: int(top) for top in tops if top.isascii() and top.isdigit()}
-    if numbers:
-        found = [path for path in find_images(folder) if len(path.parts) > 1]
-        strange = [path for path in found if not 0 <= numbers.get(path.parts[0], -1) < N_CLASSES]
-        if strange or not found or len(set(numbers.values())) < len(numbers):
-            what = f", and {strange[0].as_posix()!r} is not in one" if strange else ""
-            raise FileError(
-                f"{folder} must have folders named 0 to {N_CLASSES - 1}, each number once{what}. "
-                "Unpack the archive again."
-            )
-        found.sort(key=lambda path: (numbers[path.parts[0]], path.parts))
-        files = [path.as_posix() for path in found]
-        labels = [numbers[path.parts[0]] for path in found]
-        classes = _find_classes(places, class_index)
-    else:  # renamed to wnids
-        files, labels, classes = _labelled(folder, places, class_index=class_index)
-    name = f"ImageNet-V2 {variant}"
-    return FileImages(folder, files, name=name, labels=labels, classes=classes)
+    found = find_images(folder)
+    tops = {path.parts[0] for path in found if len(path.parts) > 1}
+    numbers = {top: int(top) for top in tops if re.fullmatch("[0-9]{1,3}", top)}
+    if tops != set(numbers) or any(len(path.parts) < 2 for path in found):
+        raise FileError(
+            f"{folder} must have folders named 0 to {N_CLASSES - 1}. Unpack the archive again."
+        )
+    found.sort(key=lambda path: (numbers[path.parts[0]], path.parts))
+    return FileImages(
+        folder,
+        [path.as_posix() for path in found],
+        name=f"ImageNet-V2 {variant}",
+        labels=[numbers[path.parts[0]] for path in found],
+        classes=_find_classes(_places(folder, base), class_index),
+    )
 
 
-def _imagenet_v2_archive(name: str, size: int, digest: str) -> Download:
-    url = f"https://huggingface.co/datasets/vaishaal/ImageNetV2/resolve/main/{name}"
-    return Download(url, name, f"sha256:{digest}", size=size)
-
-
+_V2_ARCHIVES = {
+    "imagenetv2-matched-frequency.tar.gz": (
+        1_264_079_360,
+        "f0c37fdf925916b19ea1323cd9a2208cdb6959ba2c32eef2a7fc393835c9ca7c",
+    ),
+    "imagenetv2-threshold0.7.tar.gz": (
+        1_249_906_176,
+        "32142bfe998f9cfa4141be691f6a80eeb1e27b24bd532a668eb08c26d98897a2",
+    ),
+    "imagenetv2-top-images.tar.gz": (
+        1_245_927_936,
+        "85e4ace30f3f0d660152062254b8759dda66267b27f7ec0fd8d5768f1073a04b",
+    ),
+}
 IMAGENET_V2 = About(
     load=imagenet_v2,
     title="ImageNet-V2",
@@ -529,21 +476,10 @@ IMAGENET_V2 = About(
     homepage="https://github.com/modestyachts/ImageNetV2",
     licence="MIT, as its makers say where it is published",
     parts=tuple(Part(name, {"variant": name}, n=10_000, per_class=10) for name in _V2_FOLDERS),
-    downloads=(
-        _imagenet_v2_archive(
-            "imagenetv2-matched-frequency.tar.gz",
-            1_264_079_360,
-            "f0c37fdf925916b19ea1323cd9a2208cdb6959ba2c32eef2a7fc393835c9ca7c",
-        ),
-        _imagenet_v2_archive(
-            "imagenetv2-threshold0.7.tar.gz",
-            1_249_906_176,
-            "32142bfe998f9cfa4141be691f6a80eeb1e27b24bd532a668eb08c26d98897a2",
-        ),
-        _imagenet_v2_archive(
-            "imagenetv2-top-images.tar.gz",
-            1_245_927_936,
-            "85e4ace30f3f0d660152062254b8759dda66267b27f7ec0fd8d5768f1073a04b",
-        ),
+    downloads=tuple(
+        Download(
+            f"{_HUB}/vaishaal/ImageNetV2/resolve/main/{name}", name, f"sha256:{digest}", size=size
+        )
+        for name, (size, digest) in _V2_ARCHIVES.items()
     ),
 )
