@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from absent_package import hide
-from cifar_copies import drawn, write_binary_batches
+from cifar_copies import drawn, publish, write_python_batches
 from PIL import Image
 from scipy.special import softmax
 from sklearn.datasets import load_digits
@@ -278,9 +278,12 @@ def mosaic(folder, name, n, seed):
 
 
 @pytest.mark.parametrize(("place", "beside"), [("cifar10", "cifar10-resnet-weights"), (".", ".")])
-def test_batches_and_weights_are_found_where_they_are_usual(tmp_path, few, weights, place, beside):
+def test_batches_and_weights_are_found_where_they_are_usual(
+    tmp_path, monkeypatch, few, weights, place, beside
+):
     train = [pair(10, 50 + i) for i in range(5)]
-    write_binary_batches(tmp_path / place / "cifar-10-batches-bin", pair(60, 1), train)
+    write_python_batches(tmp_path / place / "cifar-10-batches-py", pair(60, 1), train)
+    publish(monkeypatch, tmp_path)
     (tmp_path / beside).mkdir(exist_ok=True)
     shutil.copy(weights, tmp_path / beside / WEIGHTS)
     subject = cifar_subject(tmp_path)
@@ -304,29 +307,32 @@ def test_mosaics_are_found_too_and_training_images_can_be_missing(tmp_path, few,
     assert {one.corruption for one in subject.targets}.isdisjoint(subject.corruptions)
 
 
-def test_a_training_set_with_holes_is_left_aside(tmp_path, few, weights):
-    folder = tmp_path / "cifar-10-batches-bin"
-    write_binary_batches(folder, pair(60, 1), [pair(10, 3)])
+def test_a_training_set_with_holes_is_left_aside(tmp_path, monkeypatch, few, weights):
+    folder = tmp_path / "cifar-10-batches-py"
+    write_python_batches(folder, pair(60, 1), [pair(10, 3)])
+    publish(monkeypatch, tmp_path)
     shutil.copy(weights, tmp_path / WEIGHTS)
     assert cifar_subject(tmp_path).train is None
 
 
-def test_missing_data_is_named_with_how_to_get_it(tmp_path):
+def test_missing_data_is_named_with_how_to_get_it(tmp_path, monkeypatch):
     with pytest.raises(MissingData, match=r"must be a folder with CIFAR-10.*data get.*weights"):
         cifar_subject(tmp_path / "nowhere")
     with pytest.raises(MissingData, match=r"lacks CIFAR-10 .*data get.*weights"):
         cifar_subject(tmp_path)
-    write_binary_batches(tmp_path / "cifar-10-batches-bin", pair(60, 1))
+    write_python_batches(tmp_path / "cifar-10-batches-py", pair(60, 1))
+    publish(monkeypatch, tmp_path)
     with pytest.raises(MissingData, match=f"lacks weights .*{WEIGHTS}"):
         cifar_subject(tmp_path)
 
 
-def test_damaged_files_are_refused_by_name(tmp_path, few):
-    write_binary_batches(tmp_path / "cifar-10-batches-bin", pair(60, 1))
+def test_damaged_files_are_refused_by_name(tmp_path, monkeypatch, few):
+    write_python_batches(tmp_path / "cifar-10-batches-py", pair(60, 1))
+    publish(monkeypatch, tmp_path)
     (tmp_path / WEIGHTS).write_bytes(b"no weights")
     with pytest.raises(FileError, match=WEIGHTS):
         cifar_subject(tmp_path)
-    (tmp_path / "cifar-10-batches-bin" / "test_batch.bin").write_bytes(b"no batch")
+    (tmp_path / "cifar-10-batches-py" / "test_batch").write_bytes(b"no batch")
     with pytest.raises(FileError, match="test_batch"):
         cifar_subject(tmp_path)
 

@@ -8,21 +8,14 @@ import pickle
 
 import numpy as np
 import pytest
-from cifar_copies import NAMES, batch_dict, drawn, write_python_batches
+from cifar_copies import NAMES, batch_dict, drawn, publish, write_python_batches
 from hostile_files import Trap, trap
 
-from shiftcal.datasets.catalog.cifar import PUBLISHED, cifar10
+from shiftcal.datasets.catalog.cifar import cifar10
 from shiftcal.errors import FileError
 
 TEST = (drawn(4, 1), [3, 8, 0, 9])
 TRAIN = [(drawn(2, 10 + i), [i, 9 - i]) for i in range(5)]
-
-
-def publish(monkeypatch, folder):
-    """Let the python batches of a folder be those that were published."""
-    for file in folder.rglob("*_batch*"):
-        digest = hashlib.md5(file.read_bytes(), usedforsecurity=False).hexdigest()
-        monkeypatch.setitem(PUBLISHED, file.name, digest)
 
 
 def test_batches_are_read_as_they_were_stored_and_no_pixels_are_sent(tmp_path, monkeypatch):
