@@ -131,7 +131,7 @@ def test_a_copy_that_is_not_complete_has_status_2_and_says_what_to_do(
 def test_a_set_to_be_fetched_by_hand_says_so(toys, shiftcal, refused):
     done = shiftcal("data check toys-by-hand nowhere")
     assert done.status == 2
-    assert "train: there is no nowhere." in done.out
+    assert "train: nowhere is not a folder." in done.out
     assert done.err.endswith("2 of 2 parts are missing. Ask the maker of the toys for them.\n")
     assert "cannot be downloaded by a program. Ask the maker" in refused("data get toys-by-hand")
 
@@ -194,13 +194,6 @@ def test_a_set_is_fetched_and_the_second_time_is_there(server, shiftcal, shiftca
         }
     ]
     assert Path("toys/toys.tar.gz").exists()
-
-
-def test_a_complete_copy_of_other_origin_is_told(server, shiftcal):
-    done = shiftcal("data get toys --to copy")
-    assert (done.status, done.err) == (0, "")
-    assert done.out.startswith("It was there already.\n")
-    assert server.asked == []
 
 
 def test_what_must_be_done_by_hand_beside_is_told(server, shiftcal, monkeypatch):

@@ -205,6 +205,7 @@ def _receive(source: Download, partial: Path, progress: Progress, timeout: float
             start = 0
         total = start + answer.length if answer.length is not None else source.size or None
         done = start
+        progress(source.file, done, total)
         with partial.open("ab" if start else "wb") as file:
             while piece := answer.read1(1 << 18):
                 try:
