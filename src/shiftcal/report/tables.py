@@ -4,31 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-from shiftcal.errors import FileError, InputError
+import numpy as np
+
 from shiftcal.files import atomic_write, make_folder
 from shiftcal.markup import bold, paragraphs, table_cell
-
-__all__ = [
-    "Cell",
-    "Column",
-    "Row",
-    "Table",
-    "read_csv",
-    "to_csv",
-    "to_latex",
-    "to_markdown",
-    "write_table",
-]
 
 # Half-widths that differ by less than this share of the numbers they come from are the same:
 # ``mean - h`` and ``mean + h`` do not give back the same ``h`` to the last bit.
@@ -107,33 +94,10 @@ class Cell:
     mark: bool = field(default=False, kw_only=True)
     source: str = field(default="", kw_only=True)
 
-    def __post_init__(self) -> None:
-        for name in ("value", "low", "high"):
-            object.__setattr__(self, name, _python_number(name, getattr(self, name)))
-        if self.low is None and self.high is None:
-            return
-        ends = self.low is not None and self.high is not None and self.low <= self.high
-        if not ends or self.number is None:
-            raise InputError(
-                "an interval of a cell must have both ends, in order, around a number; "
-                f"got value={self.value!r}, low={self.low!r}, high={self.high!r}."
-            )
-
     @property
     def number(self) -> float | None:
         """The value, unless it is a word."""
         return None if isinstance(self.value, str) else self.value
-
-
-def _python_number(name: str, value: Any) -> Any:
-    """Python's own number, so that its repr is a number and not the name of a type."""
-    if value is None or (name == "value" and isinstance(value, str)):
-        return value
-    if isinstance(value, Integral):
-        return int(value)
-    if not isinstance(value, Real) or math.isnan(value):
-        raise InputError(f"{name} of a cell must be a number (not NaN) or None; got {value!r}.")
-    return float(value)
 
 
 @dataclass(frozen=True)
@@ -172,35 +136,11 @@ class Table:
     note: str = field(default="", kw_only=True)
     corner: str = field(default="", kw_only=True)
 
-    def __post_init__(self) -> None:
-        if not self.columns:
-            raise InputError(f"the table {self.title!r} must have at least one column; got none.")
-        for row in self.rows:
-            if len(row.cells) != len(self.columns):
-                raise InputError(
-                    f"the row {row.label!r} must have one cell for each of the "
-                    f"{len(self.columns)} columns; got {len(row.cells)}."
-                )
-        repeated = [name for name in self.headers if self.headers.count(name) > 1]
-        if repeated:
-            raise InputError(
-                f"columns of the table {self.title!r} must differ in group and name; "
-                f"{repeated[0]!r} heads two columns of its CSV. Rename one."
-            )
-
     @property
     def groups(self) -> tuple[tuple[str, int], ...]:
         """Each group with the number of its columns, from left to right; ungrouped under ''."""
         runs = groupby(self.columns, key=lambda column: column.group)
         return tuple((name, len(list(run))) for name, run in runs)
-
-    @property
-    def headers(self) -> tuple[str, ...]:
-        """Headers of the CSV: of the labels, then of each column its key and what else it has."""
-        names = [self.corner or "label"]
-        for index, column in enumerate(self.columns):
-            names += [column.key, *(f"{column.key} {part}" for part in self.beside(index))]
-        return tuple(names)
 
     def beside(self, index: int) -> tuple[str, ...]:
         """Which of low, high and source any cell of a column has."""
@@ -227,15 +167,18 @@ class Table:
         for j, column in enumerate(self.columns):
             if column.lower_is_better is None:
                 continue
-            cells = [(row.cells[j].number, row.ranked) for row in self.rows]
-            ranked = [number for number, takes_part in cells if takes_part and number is not None]
-            best = None
-            if ranked:
-                best = printed((min if column.lower_is_better else max)(ranked), column.digits)
-            for i, (number, takes_part) in enumerate(cells):
-                shown = None if number is None else printed(number, column.digits)
-                mark = takes_part and shown is not None and shown == best
-                rows[i][j] = replace(rows[i][j], mark=bool(mark))
+            ranked = {
+                i: row.cells[j].number
+                for i, row in enumerate(self.rows)
+                if row.ranked and row.cells[j].number is not None
+            }
+            numbers = [number for number in ranked.values() if number is not None]
+            choose = min if column.lower_is_better else max
+            best = printed(choose(numbers), column.digits) if numbers else ""
+            for i, cells in enumerate(rows):
+                number = ranked.get(i)
+                mark = number is not None and printed(number, column.digits) == best
+                cells[j] = replace(cells[j], mark=mark)
         pairs = zip(self.rows, rows, strict=True)
         return replace(self, rows=tuple(replace(row, cells=tuple(new)) for row, new in pairs))
 
@@ -251,45 +194,18 @@ def to_csv(table: Table) -> str:
     beside = [table.beside(index) for index in range(len(table.columns))]
     text = io.StringIO(newline="")
     writer = csv.writer(text)
-    writer.writerow(table.headers)
+    names = [table.corner or "label"]
+    for column, parts in zip(table.columns, beside, strict=True):
+        names += [column.key, *(f"{column.key} {part}" for part in parts)]
+    writer.writerow(names)
     for row in table.rows:
         line: list[Any] = [row.label]
         for cell, parts in zip(row.cells, beside, strict=True):
-            line += [getattr(cell, part) for part in ("value", *parts)]
+            values = (getattr(cell, part) for part in ("value", *parts))
+            # As Python's numbers: the repr of numpy's has the name of its type.
+            line += [value.item() if isinstance(value, np.generic) else value for value in values]
         writer.writerow(line)
     return text.getvalue()
-
-
-def read_csv(path: str | os.PathLike[str]) -> dict[str, list[float | str]]:
-    """The columns of a CSV that :func:`to_csv` wrote, from left to right.
-
-    The first column, the labels, is text. In the others what looks like a number is one, and
-    what is missing is the empty text.
-
-    Raises:
-        FileError: If there is no such file or it is not such a table.
-    """
-    try:
-        text = Path(path).read_bytes().decode("utf-8")
-        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
-    except OSError as error:
-        raise FileError(f"the table {path} could not be read: {error.strerror}.") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise FileError(
-            f"the table {path} must be CSV in UTF-8; {error}. Write it again."
-        ) from error
-    lengths = {len(row) for row in rows}
-    if not rows or not rows[0] or len(lengths) > 1 or len(set(rows[0])) < len(rows[0]):
-        raise FileError(
-            f"the table {path} must have different headers, and rows of the same length; got rows "
-            f"of {sorted(lengths)} fields. Write it again."
-        )
-    number = re.compile(r"-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf)")
-    columns: dict[str, list[float | str]] = {rows[0][0]: [row[0] for row in rows[1:]]}
-    for index, name in enumerate(rows[0][1:], start=1):
-        texts = [row[index] for row in rows[1:]]
-        columns[name] = [float(text) if number.fullmatch(text) else text for text in texts]
-    return columns
 
 
 _BREAK = "\0"
@@ -304,17 +220,9 @@ _COMMANDS = {
 }  # fmt: skip
 # Beyond ASCII, what pdfLaTeX cannot print, or only with further packages.
 _SYMBOLS = {
-    "–": "{--}", "—": "{---}", "‘": "{`}", "’": "{'}", "“": "{``}", "”": "{''}", "…": r"\dots{}",
-    "±": r"$\pm$", "×": r"$\times$", "÷": r"$\div$", "·": r"$\cdot$", "−": "$-$", "∞": r"$\infty$",
-    "≤": r"$\leq$", "≥": r"$\geq$", "≠": r"$\neq$", "≈": r"$\approx$", "∼": r"$\sim$",
-    "→": r"$\rightarrow$", "←": r"$\leftarrow$", "↑": r"$\uparrow$", "↓": r"$\downarrow$",
-    "°": r"$^{\circ}$", "²": "$^{2}$", "³": "$^{3}$", "√": r"$\surd$", "∈": r"$\in$",
-    "α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "δ": r"$\delta$", "ε": r"$\varepsilon$",
-    "ζ": r"$\zeta$", "η": r"$\eta$", "θ": r"$\theta$", "κ": r"$\kappa$", "λ": r"$\lambda$",
-    "μ": r"$\mu$", "µ": r"$\mu$", "ν": r"$\nu$", "ξ": r"$\xi$", "π": r"$\pi$", "ρ": r"$\rho$",
-    "σ": r"$\sigma$", "τ": r"$\tau$", "φ": r"$\varphi$", "χ": r"$\chi$", "ψ": r"$\psi$",
-    "ω": r"$\omega$", "Γ": r"$\Gamma$", "Δ": r"$\Delta$", "Θ": r"$\Theta$", "Λ": r"$\Lambda$",
-    "Σ": r"$\Sigma$", "Φ": r"$\Phi$", "Ψ": r"$\Psi$", "Ω": r"$\Omega$",
+    "–": "{--}", "—": "{---}", "…": r"\dots{}", "±": r"$\pm$", "×": r"$\times$", "−": "$-$",
+    "∞": r"$\infty$", "≤": r"$\leq$", "≥": r"$\geq$", "≈": r"$\approx$", "→": r"$\rightarrow$",
+    "α": r"$\alpha$", "β": r"$\beta$", "μ": r"$\mu$", "σ": r"$\sigma$",
 }  # fmt: skip
 _ALL = str.maketrans(_COMMANDS | _SYMBOLS)
 # Two hyphens would become a dash and two primes a quotation mark.
@@ -322,58 +230,40 @@ _LIGATURE = re.compile(r"([-'])(?=\1)")
 
 
 def escaped(text: str) -> str:
-    """The text in one line; every character that means something to LaTeX is printed instead.
-
-    Common symbols and Greek letters become commands that need no package. What else lies beyond
-    ASCII stays as it is: accented letters print everywhere, other scripts in XeLaTeX and LuaLaTeX.
-    """
+    """The text in one line; every character that means something to LaTeX is printed instead."""
     line = " ".join(text.replace(_BREAK, "").split())
     return _LIGATURE.sub(rf"\1{_BREAK}", line).translate(_ALL)
 
 
-def to_latex(table: Table, *, caption: str | None = None, label: str = "") -> str:
-    r"""A ``tabular``, within a ``table`` float if it has a caption, a label or a note.
+def to_latex(table: Table, *, label: str = "") -> str:
+    r"""A ``table`` float; needs ``\usepackage{booktabs}``.
 
-    Needs ``\usepackage{booktabs}``. Numbers and intervals are as in Markdown; groups span their
-    columns.
+    Numbers and intervals are as in Markdown; groups span their columns.
 
     Args:
         table: What to print.
-        caption: Plain text; default: the title of the table. Empty for none.
-        label: For ``\ref``.
-
-    Raises:
-        InputError: If the label has a character that LaTeX does not allow in one.
+        label: For ``\ref``: letters, digits and any of ``: . _ -``.
     """
-    if label and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9:._/+-]*", label):
-        raise InputError(
-            "label must be of letters, digits and any of : . _ / + - with a letter or digit "
-            f"first; got {label!r}."
-        )
-    above, note = escaped(table.title if caption is None else caption), escaped(table.note)
+    caption, note = escaped(table.title), escaped(table.note)
     places = "".join("l" if table.is_text(index) else "r" for index in range(len(table.columns)))
-    tabular = [f"\\begin{{tabular}}{{l{places}}}", r"\toprule"]
+    label = f"\\label{{{label}}}" if label else ""
+    lines = [r"\begin{table}", r"\centering", f"\\caption{{{caption}}}{label}"]
+    lines += [f"\\begin{{tabular}}{{l{places}}}", r"\toprule"]
     if any(name for name, _ in table.groups):
         spans, rules, at = [""], [], 2
         for name, count in table.groups:
             spans += [f"\\multicolumn{{{count}}}{{c}}{{{escaped(name)}}}"] if name else [""] * count
             rules += [f"\\cmidrule(lr){{{at}-{at + count - 1}}}"] if name else []
             at += count
-        tabular += [_latex_row(spans), " ".join(rules)]
-    tabular.append(_latex_row([escaped(table.corner), *(escaped(c.header) for c in table.columns)]))
-    tabular.append(r"\midrule")
+        lines += [_latex_row(spans), " ".join(rules)]
+    lines.append(_latex_row([escaped(table.corner), *(escaped(c.header) for c in table.columns)]))
+    lines.append(r"\midrule")
     for index, row in enumerate(table.rows):
         if row.rule_before and index:  # the header has its rule
-            tabular.append(r"\midrule")
+            lines.append(r"\midrule")
         cells = map(_latex_cell, row.cells, table.columns)
-        tabular.append(_latex_row([escaped(row.label), *cells]))
-    tabular += [r"\bottomrule", r"\end{tabular}"]
-    if not (above or label or note):
-        return "\n".join(tabular) + "\n"
-    lines = [r"\begin{table}", r"\centering"]
-    if above or label:  # a label without a caption would refer to the section
-        lines.append(f"\\caption{{{above}}}" + (f"\\label{{{label}}}" if label else ""))
-    lines += tabular
+        lines.append(_latex_row([escaped(row.label), *cells]))
+    lines += [r"\bottomrule", r"\end{tabular}"]
     if note:
         lines.append(f"\\par\\smallskip{{\\footnotesize {note}\\par}}")
     return "\n".join([*lines, r"\end{table}"]) + "\n"
@@ -461,14 +351,8 @@ def write_table(table: Table, folder: str | os.PathLike[str], name: str) -> list
         name: Of the files, without an ending.
 
     Raises:
-        InputError: If the name is not usable for a file on every system.
         FileError: If a file cannot be written.
     """
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
-        raise InputError(
-            "name of a table must be of letters, digits and any of . _ - with a letter or digit "
-            f"first; got {name!r}."
-        )
     texts = {
         "md": to_markdown(table),
         "csv": to_csv(table),
