@@ -12,7 +12,7 @@ from scipy.integrate import trapezoid
 
 import shiftcal as sc
 from shiftcal import plot
-from shiftcal.plot.density import kernel_density
+from shiftcal.charts import kernel_density
 
 
 def drawn(*given, **options):

@@ -11,7 +11,7 @@ from scipy import special, stats
 
 import shiftcal as sc
 from shiftcal import plot
-from shiftcal.plot.style import METHODS
+from shiftcal.charts import METHODS
 
 RNG = np.random.default_rng(5)
 CONFIDENCE = RNG.beta(5, 1.5, 900)

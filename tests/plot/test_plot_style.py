@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from skimage.color import deltaE_ciede2000, rgb2lab
 
 from shiftcal import methods
-from shiftcal.plot.style import METHODS, SEVERITIES, looks, ramp, visible
+from shiftcal.charts import METHODS, SEVERITIES, looks, ramp, visible
 
 # Machado, Oliveira and Fernandes, 2009, severity 1, on linear RGB.
 EYES = {

@@ -17,8 +17,8 @@ from matplotlib.text import Text
 from PIL import Image
 from sample_figures import boxes, calibration, densities, lines, one_of_each
 
+from shiftcal.charts import METHODS
 from shiftcal.errors import FileError
-from shiftcal.plot.style import METHODS
 from shiftcal.report.figures import (
     Boxes,
     BoxSeries,

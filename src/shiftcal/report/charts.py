@@ -9,12 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from shiftcal.charts import (
+    Look,
+    applied,
+    draw_bins,
+    draw_density,
+    draw_strip,
+    draw_target,
+    mark_stretched,
+    mark_temperatures,
+    picture,
+)
 from shiftcal.errors import require
 from shiftcal.numerics.samples import DIGITS, stretch
-from shiftcal.plot.density import draw_density, mark_stretched
-from shiftcal.plot.reliability import draw_bins, draw_strip
-from shiftcal.plot.selection import draw_target, mark_temperatures
-from shiftcal.plot.style import Look, applied, picture
 from shiftcal.report.facts import MethodFacts, Ranged, ReportFacts, Shown
 from shiftcal.report.verdict import percent
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from shiftcal import methods
+from shiftcal.charts import kernel_density
 from shiftcal.checks import check_count, check_features, check_fraction
 from shiftcal.datasets import as_image_set
 from shiftcal.errors import FitWarning, InputError, InputWarning, ShiftcalError, require
@@ -32,7 +33,6 @@ from shiftcal.methods.rehearsal import Rehearsal
 from shiftcal.metrics import bin_table, bootstrap, ece
 from shiftcal.numerics.samples import DIGITS, exact_intervals
 from shiftcal.numerics.softmax import softmax
-from shiftcal.plot.density import kernel_density
 from shiftcal.report.verdict import (
     FIT_WARNING,
     FlagFacts,

@@ -19,12 +19,23 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.integrate import trapezoid
 
+from shiftcal.charts import (
+    GRID,
+    MUTED,
+    Look,
+    applied,
+    draw_bins,
+    draw_density,
+    draw_series,
+    kernel_density,
+    looks,
+    mark_stretched,
+    picture,
+    shifted,
+)
 from shiftcal.errors import FileError, require
 from shiftcal.files import atomic_write, parsing, read_json
 from shiftcal.numerics.samples import DIGITS, stretch
-from shiftcal.plot.density import draw_density, kernel_density, mark_stretched
-from shiftcal.plot.reliability import draw_bins
-from shiftcal.plot.style import GRID, MUTED, Look, applied, draw_series, looks, picture, shifted
 from shiftcal.types import Confidence, Floats
 
 FORMAT, VERSION = "shiftcal-figure", 1

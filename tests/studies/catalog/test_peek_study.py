@@ -7,8 +7,8 @@ import statistics
 import pytest
 from study_records import plan, record, results
 
+from shiftcal.charts import looks
 from shiftcal.errors import InputError
-from shiftcal.plot.style import looks
 from shiftcal.studies.catalog.peek import Peek
 from shiftcal.studies.plan import MethodPlan, ShiftPlan, plan_text, read_plan
 

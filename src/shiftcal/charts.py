@@ -1,22 +1,21 @@
-"""Colours, markers, axes and inputs that all charts share."""
+"""The one chart module: looks, axes and drawing functions of plots, reports and studies.
+
+Drawing functions take a matplotlib ``Axes`` and numbers that are checked already. matplotlib comes
+with the extras ``plot`` and ``report`` and is imported when something is drawn.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from io import BytesIO
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shiftcal.checks import check_confidence, check_scores, to_array
-from shiftcal.errors import InputError, require
-from shiftcal.metrics import check_top1
-from shiftcal.numerics.softmax import p_max
-from shiftcal.scores import Scores
-from shiftcal.types import Confidence, Correct, Floats, InputKind
+from shiftcal.errors import require
+from shiftcal.numerics.samples import folded_density, gathered, scott_width, stretch
+from shiftcal.types import Floats
 
 INK, MUTED, GRID = "#222222", "#555555", "#E2E2E2"
 
@@ -203,118 +202,131 @@ def shifted(x: Sequence[float], index: int, count: int, *, spread: float, log: b
     return np.exp(moved) if log else moved
 
 
-def check_axes(ax: object, *, plot: str) -> None:
-    """Check ``ax`` before anything is computed.
+def kernel_density(
+    confidence: Floats,
+    grid: Floats,
+    *,
+    least: float = 0.0,
+    stretched: bool = False,
+    cells: int | None = None,
+) -> Floats:
+    """Kernel density ``(m,)`` of confidences on a grid, with no mass lost at the ends.
 
-    Raises:
-        MissingExtra: If matplotlib is not installed.
-        InputError: If ``ax`` is neither a matplotlib ``Axes`` nor ``None``.
-    """
-    axes = require("matplotlib.axes", extra="plot", needed_by=f"plot.{plot}")
-    if not isinstance(ax, axes.Axes | None):
-        raise InputError(
-            f"ax must be a matplotlib Axes; got {type(ax).__name__}. Of an array of them, pass "
-            "one: axes[0, 0]; of a figure, figure.add_subplot()."
-        )
-
-
-def axes_for(ax: Any, *, size: tuple[float, float]) -> Any:
-    """``ax`` itself, or the axes of a new figure of pyplot's, which notebooks show."""
-    if ax is not None:
-        return ax
-    from matplotlib import pyplot
-    from matplotlib.figure import Figure
-
-    try:
-        return pyplot.figure(figsize=size, layout="constrained").add_subplot()
-    except ImportError:  # MPLBACKEND asks for a window that cannot be opened
-        return Figure(figsize=size, layout="constrained").add_subplot()
-
-
-def name_axes(axes: Any, *, x: str, y: str) -> None:
-    """Label the axes, where the user has not."""
-    if not axes.get_xlabel():
-        axes.set_xlabel(x)
-    if not axes.get_ylabel():
-        axes.set_ylabel(y)
-
-
-def show_legend(axes: Any, *, where: str = "best") -> None:
-    """The legend of everything on the axes that has a label; a dollar in a label is a dollar."""
-    handles, labels = axes.get_legend_handles_labels()
-    legend = axes.legend(handles, labels, loc=where)
-    legend.set_in_layout(False)  # a long one must not press small axes to nothing
-    for text in legend.get_texts():
-        text.set_parse_math(False)
-
-
-def legend_text(label: object) -> str:
-    """A label for a legend; matplotlib would leave out one that begins with ``_``."""
-    text = str(label)
-    return f" {text}" if text.startswith("_") else text
-
-
-def top1(values: object, truth: object, *, input: InputKind) -> tuple[Confidence, Correct]:
-    """Confidence and correctness ``(n,)`` each.
+    Gaussian kernels with Scott's bandwidth, ``std * n**(-1/5)``, but at least 0.005 and at most a
+    quarter of the range; what a kernel puts below ``least`` or above 1 is folded back. Stretched,
+    it is the density of :func:`stretch` of the confidence, per unit of that scale: half of Scott's
+    bandwidth, since values spread far to the right of a steep edge, but at least 0.05, folded back
+    at ``least`` only.
 
     Args:
-        values: Confidences ``(n,)``; logits or probabilities ``(n, k)``; or :class:`Scores`.
-        truth: For confidences whether each is correct; for rows and scores the labels. Scores have
-            their own labels if it is ``None``.
-        input: What rows are.
-
-    Raises:
-        InputError: If they cannot be used.
+        confidence: ``(n,)``.
+        grid: ``(m,)`` confidences where the density is wanted.
+        least: The smallest confidence possible.
+        stretched: On which axis.
+        cells: Gather the values into so many cells first, for millions of rows.
     """
-    if isinstance(values, Scores):
-        scores = values if truth is None else replace(values, labels=truth)  # type: ignore[arg-type]
-    elif truth is None:
-        raise InputError(
-            f"confidence must come with correct, whether each prediction was correct; got "
-            f"{type(values).__name__} alone. Only labelled Scores and a BinTable have it."
-        )
-    elif columns(values) is None:
-        return check_top1(values, truth)
+    # Rounding may put some below.
+    values: Floats = np.maximum(np.asarray(confidence, np.float64), least)
+    points: Floats = np.asarray(grid, np.float64)
+    low, high = least, None if stretched else 1.0
+    if stretched:
+        values, points = stretch(values), stretch(points)
+        low = float(stretch(np.array(least)))
+        width = scott_width(values, least=2 * 0.05) / 2
     else:
-        scores = Scores(values, input=input, labels=truth)  # type: ignore[arg-type]
-    if scores.labels is None:
-        raise InputError(
-            "scores must have labels: accuracy cannot be drawn without them. For unlabelled data "
-            "see plot.confidence_density."
-        )
-    logits = scores.logits()
-    return p_max(logits), logits.argmax(axis=1) == scores.labels
+        width = min(scott_width(values, least=0.005), (1 - least) / 4)
+    counts = None
+    if cells is not None:
+        values, counts = gathered(values, cells=cells)
+    return folded_density(values, points, width=width, low=low, high=high, counts=counts)
 
 
-def confidences(
-    values: object, *, input: str, name: str, n_classes: int | None
-) -> NDArray[np.float64]:
-    """Confidences ``(n,)`` of confidences, logits or probabilities ``(n, k)``, or :class:`Scores`.
-
-    Raises:
-        InputError: If they cannot be used, have another number of classes than ``n_classes``, or
-            a confidence is below ``1 / n_classes``.
-    """
-    k = columns(values)
-    if k is not None and n_classes is not None and k != n_classes:
-        raise InputError(f"{name} must have {n_classes} classes, as the others have; it has {k}.")
-    if isinstance(values, Scores):
-        return p_max(values.logits())
-    if k is not None:
-        return p_max(check_scores(values, input=input))
-    confidence = check_confidence(values, name=name).astype(np.float64)
-    least = float(confidence.min())
-    if n_classes is not None and least < 1 / n_classes - 1e-6:  # float32 may round down
-        raise InputError(
-            f"{name} must be at least 1/{n_classes}, the smallest possible highest probability; "
-            f"the least is {least:.4g}."
-        )
-    return confidence
+def draw_density(
+    axes: Any,
+    x: Any,
+    y: Any,
+    mean: float,
+    colour: Any,
+    *,
+    fill: bool = False,
+    with_mean: bool = True,
+    **style: Any,
+) -> None:
+    """A density, and a dotted line at the mean; both x and the mean are places on the axis."""
+    if fill:
+        axes.fill_between(x, y, color=colour, alpha=0.2, linewidth=0, zorder=2)
+    axes.plot(x, y, **{"color": colour, "zorder": 4 if fill else 3, **style})
+    if with_mean:
+        height = float(np.interp(mean, x, y))
+        axes.vlines(mean, 0, height, color=colour, linestyle=(0, (1, 2)), linewidth=1.2, zorder=3)
 
 
-def columns(values: object) -> int | None:
-    """The number of classes of scores and of rows; ``None`` for confidences."""
-    if isinstance(values, Scores):
-        return values.k
-    shape = to_array(values, name="confidence").shape
-    return int(shape[1]) if len(shape) == 2 and shape[1] > 1 else None
+def mark_stretched(axes: Any, ticks: list[float], *, percent: bool = False) -> None:
+    """Ticks of a stretched axis at these confidences."""
+    words = [f"{100 * tick:.10g}" if percent else f"{tick:g}" for tick in ticks]
+    axes.set_xticks(stretch(np.array(ticks)), words)
+
+
+def draw_bins(
+    axes: Any, x: Any, y: Any, low: Any, high: Any, look: Look, *, label: str = "", end: float = 1.0
+) -> None:
+    """Accuracy ``y`` of every bin over its confidence ``x``, and the diagonal up to ``end``."""
+    if not any(line.get_gid() == "diagonal" for line in axes.get_lines()):
+        style = {"color": ink(axes), "alpha": 0.6, "linewidth": 1.0, "linestyle": (0, (4, 3))}
+        axes.plot([0, end], [0, end], gid="diagonal", zorder=1, **style)
+    axes.errorbar(
+        x,
+        y,
+        yerr=np.maximum([np.subtract(y, low), np.subtract(high, y)], 0.0),  # not below by rounding
+        color=look.colour,
+        marker=look.marker,
+        markersize=5 if len(x) <= 40 else 2,
+        linewidth=1.0,
+        label=label,
+        zorder=3,
+    )
+    # Markers at the ends are seen whole.
+    axes.set(xlim=(0, 1.02 * end), ylim=(0, 1.02 * end))
+
+
+def draw_strip(axes: Any, counts: Any, edges: Any, colour: str) -> None:
+    """Where the rows lie, at the bottom of the axes; the highest step always has one height."""
+    axes.stairs(
+        0.1 * counts / counts.max(),
+        edges,
+        transform=axes.get_xaxis_transform(),  # x as the data, y as a share of the axes
+        fill=True,
+        color=colour,
+        alpha=0.25,
+        zorder=2,
+    )
+
+
+def draw_target(
+    axes: Any,
+    confidence: float,
+    temperature: float | None,
+    ends: tuple[float, float] | None,
+    colour: str,
+    *,
+    label: str = "",
+) -> None:
+    """A vertical line at the mean confidence, and on it the temperature with its interval."""
+    axes.axvline(confidence, color=colour, linestyle=":", linewidth=1.0, zorder=1)
+    if temperature is not None:
+        bars = None if ends is None else ([temperature - ends[0]], [ends[1] - temperature])
+        style = {"marker": "D", "markersize": 7, "linestyle": "none", "capsize": 4, "zorder": 4}
+        axes.errorbar([confidence], [temperature], bars, color=colour, label=label, **style)
+
+
+def mark_temperatures(axes: Any, temperatures: Sequence[float]) -> None:
+    """A logarithmic axis with round numbers; equal steps if the range is too narrow for factors."""
+    from matplotlib.ticker import AutoLocator, LogLocator, NullLocator, StrMethodFormatter
+
+    axes.set_yscale("log")
+    narrow = max(temperatures) / min(temperatures) < 4.0
+    locator = AutoLocator() if narrow else LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0))
+    axes.yaxis.set_major_locator(locator)
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.margins(x=0.08, y=0.12)

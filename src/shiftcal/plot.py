@@ -1,0 +1,697 @@
+"""Plots: numbers in, a matplotlib ``Axes`` out.
+
+Each draws on ``ax``, or on a new figure, and returns the ``Axes``. Fonts, sizes and background are
+the user's; no setting of matplotlib is changed. matplotlib comes with ``shiftcal[plot]`` and is
+imported when something is drawn. :func:`errors_by_severity` computes what :func:`ece_by_severity`
+draws.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftcal import metrics
+from shiftcal.charts import (
+    METHODS,
+    draw_bins,
+    draw_density,
+    draw_series,
+    draw_strip,
+    draw_target,
+    ink,
+    kernel_density,
+    looks,
+    mark_stretched,
+    mark_temperatures,
+    next_look,
+    ramp,
+    shifted,
+    visible,
+)
+from shiftcal.checks import (
+    check_choice,
+    check_confidence,
+    check_count,
+    check_fraction,
+    check_scores,
+    to_array,
+)
+from shiftcal.errors import InputError, NotFittedError, require
+from shiftcal.methods import Method
+from shiftcal.methods.method import Selection, temperature_of
+from shiftcal.metrics import Binning, BinTable, check_top1
+from shiftcal.numerics.samples import DIGITS, exact_intervals, mean_interval, stretch
+from shiftcal.numerics.softmax import p_max
+from shiftcal.scores import Scores
+from shiftcal.surrogates import SurrogateBank
+from shiftcal.types import Confidence, Correct, Floats, InputKind
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "confidence_density",
+    "ece_by_severity",
+    "errors_by_severity",
+    "reliability",
+    "selection",
+]
+
+# Beyond this many rows a bootstrap takes seconds, and its interval is as wide as the line.
+_MOST_ROWS, _RESAMPLES = 50_000, 200
+# More sets and corruptions than these cannot be told apart by their colours.
+_MOST_SETS, _MOST_CORRUPTIONS = 8, 5
+# Sets drawn by their distance.
+_MOST_DISTANCES = 30
+_WORDS = {
+    "mean": "difference of mean confidence",
+    "ks": "Kolmogorov-Smirnov distance of confidence",
+    "wasserstein": "Wasserstein distance of confidence",
+    "atc": "difference of accuracy, as estimated by ATC",
+    "atc-entropy": "difference of accuracy, as estimated by ATC with entropy",
+}
+
+
+def reliability(
+    confidence: object,
+    correct: object = None,
+    *,
+    ax: Axes | None = None,
+    label: str = "",
+    n_bins: int = 15,
+    binning: Binning = "size",
+    level: float = 0.95,
+    n_resamples: int | None = None,
+    seed: int = 0,
+    input: InputKind = "logits",
+    color: Any = None,
+) -> Axes:
+    """Accuracy of every bin over its mean confidence; a calibrated model is on the diagonal.
+
+    The bins are those of :func:`shiftcal.bin_table`, the vertical bars Clopper and Pearson's
+    intervals of the accuracies. The legend has ECE, with its interval by
+    :func:`shiftcal.bootstrap`, and the number of rows; the strip at the bottom shows where the rows
+    lie. A second call with the same ``ax`` adds a curve.
+
+    Args:
+        confidence: ``(n,)`` probability of the predicted class; or ``(n, k)`` logits or
+            probabilities, or labelled :class:`~shiftcal.Scores`. Or a
+            :class:`~shiftcal.metrics.BinTable`, such as that of a
+            :class:`~shiftcal.ScoreStatistics`; it has no interval of ECE, and no strip.
+        correct: ``(n,)`` whether each is correct; for rows and scores the labels.
+        ax: Where to draw; default: a new figure.
+        label: Name of the curve. A method's name brings its colour and marker, unless a curve on
+            ``ax`` has that colour.
+        n_bins: Number of bins.
+        binning: ``"size"`` for bins of equally many rows, ``"width"`` for bins of equal width.
+        level: Coverage of all intervals.
+        n_resamples: Draws behind the interval of ECE; 0 for none. Default: 200 for up to 50,000
+            rows, none for more.
+        seed: Of those draws.
+        input: What rows ``(n, k)`` are: ``"logits"`` or ``"probabilities"``.
+        color: Any colour of matplotlib's; default: the next of a fixed cycle.
+
+    Returns:
+        ``ax``, or the axes of the new figure.
+
+    Raises:
+        InputError: If the arrays cannot be used.
+        MissingExtra: If matplotlib is not installed.
+    """
+    _check_axes(ax, plot="reliability")
+    check_fraction(level, name="level")
+    c, error = None, None
+    if isinstance(confidence, BinTable):
+        if correct is not None:
+            raise InputError("a BinTable has its accuracies; leave correct out.")
+        table = confidence
+    else:
+        c, r = _top1(confidence, correct, input=input)
+        table = metrics.bin_table(c, r, n_bins=n_bins, binning=binning)
+        if n_resamples is None:
+            n_resamples = _RESAMPLES if len(c) <= _MOST_ROWS else 0
+        check_count(n_resamples, name="n_resamples", least=0)
+        if n_resamples and len(c) > 1:
+            draws: dict[str, Any] = {"n_resamples": n_resamples, "level": level, "seed": seed}
+            bins: dict[str, Any] = {"n_bins": n_bins, "binning": binning}
+            error = metrics.bootstrap(metrics.ece, c, r, **draws, **bins)
+    axes = _axes_for(ax, size=(4.8, 4.8))
+    look = next_look(axes, str(label))
+    look = look if color is None else look._replace(colour=color)
+    filled = table.count > 0
+    x, y, n = table.confidence[filled], table.accuracy[filled], table.count[filled]
+    low, high = exact_intervals(y * n, n, level=level)
+    text = f"n = {int(table.count.sum()):,}\nECE "
+    text += f"{table.ece:.4f}" if error is None else str(error)
+    text = f"{_legend_text(label)}, {text}" if label else text
+    draw_bins(axes, x, y, low, high, look, label=text)
+    if c is not None:
+        draw_strip(axes, *np.histogram(c, bins=50, range=(0, 1)), look.colour)
+    _name_axes(axes, x="confidence", y="accuracy")
+    _show_legend(axes)
+    return axes
+
+
+def confidence_density(
+    target: object,
+    sets: SurrogateBank | Mapping[str, object] | None = None,
+    *,
+    ax: Axes | None = None,
+    label: str = "target",
+    chosen: Selection | str | None = None,
+    n_classes: int | None = None,
+    stretched: bool = False,
+    input: str = "logits",
+) -> Axes:
+    """Density of the confidences of a target, and of every surrogate set.
+
+    Gaussian kernels with Scott's bandwidth, folded back at 1/K and at 1, between which the highest
+    of K probabilities lies, so that every density has the area 1. Dotted lines are the means, which
+    SAC compares. Of more than eight sets only the chosen one is named.
+
+    Args:
+        target: ``(n, k)`` logits or probabilities, or :class:`~shiftcal.Scores`; or ``(n,)``
+            confidences.
+        sets: A bank, or name to scores or confidences, of the same kinds as the target.
+        ax: Where to draw; default: a new figure.
+        label: Name of the target.
+        chosen: The set to draw bold: what a method chose, or its name.
+        n_classes: K, if neither the target nor the sets have it; without it the ends are 0 and 1.
+        stretched: Whether equal distances are equal factors of ``1 - confidence``: a network that
+            is confident in most rows has all of them in the last hundredth of a plain axis.
+            Densities are then per factor of 10.
+        input: What rows ``(n, k)`` are: ``"logits"`` or ``"probabilities"``.
+
+    Returns:
+        ``ax``, or the axes of the new figure.
+
+    Raises:
+        InputError: If the arrays cannot be used, or have different classes.
+        MissingExtra: If matplotlib is not installed.
+    """
+    _check_axes(ax, plot="confidence_density")
+    if n_classes is not None:
+        check_count(n_classes, name="n_classes", least=2)
+    if not isinstance(sets, SurrogateBank | Mapping | None):
+        raise InputError(
+            "sets must be a SurrogateBank, or names with the logits or confidences of each, such "
+            f'as {{"clean": logits}}; got {type(sets).__name__}.'
+        )
+    k = n_classes
+    if isinstance(sets, SurrogateBank):
+        k = k or sets.n_classes
+        others = [(one.name, one.confidence()) for one in sets]
+    else:
+        sets = sets or {}
+        # Default: of the first that has a column for each class.
+        k = k or next(filter(None, map(_columns, (target, *sets.values()))), None)
+        others = [
+            (str(name), _confidences(one, input=input, name=f"the set {name!r}", n_classes=k))
+            for name, one in sets.items()
+        ]
+    ours = _confidences(target, input=input, name="target", n_classes=k)
+    bold = _position(chosen, [name for name, _ in others])
+    axes = _axes_for(ax, size=(6.4, 4.0))
+    low = 0.0 if k is None else 1 / k
+    ends = (float(stretch(np.array(low))), DIGITS) if stretched else (low, 1.0)
+    x: Floats = np.linspace(ends[0], ends[1], 401)
+
+    def draw(name: str, confidence: Floats, colour: Any, suffix: str = "", **style: Any) -> None:
+        grid = 1 - 10**-x if stretched else x
+        y = kernel_density(confidence, grid, least=low, stretched=stretched, cells=2000)
+        beyond = float((stretch(confidence) > DIGITS).mean()) if stretched else 0.0
+        further = f", {100 * beyond:.0f}% beyond" if beyond >= 0.005 else ""
+        mean = float(confidence.mean())
+        text = f"{_legend_text(name)}: mean {mean:.3f}{further}{suffix}"
+        place = float(stretch(np.array(mean))) if stretched else mean
+        draw_density(axes, x, y, place, colour, **{"label": text, **style})
+
+    draw(str(label), ours, next_look(axes, first=1).colour, fill=True, linewidth=2.0)
+    many = len(others) > _MOST_SETS
+    faint: dict[str, Any] = {"label": "_", "alpha": 0.25, "linewidth": 0.6, "with_mean": False}
+    for j, ((name, values), colour) in enumerate(zip(others, ramp(len(others), axes), strict=True)):
+        if j == bold:
+            draw(name, values, colour, ", chosen", linewidth=2.4, zorder=3.5)
+        elif many:
+            draw(name, values, ink(axes), **faint)
+        else:
+            draw(name, values, colour, linewidth=1.2)
+    if many:
+        unnamed = f"{len(others) - (bold is not None)} {'other ' if bold is not None else ''}sets"
+        axes.plot([], [], label=unnamed, color=ink(axes), alpha=0.4, linewidth=0.6)
+    axes.set_ylim(bottom=0)
+    axes.set_xlim(x[0], x[-1])
+    if stretched:
+        # Curves fill the whole width here, so the legend goes above them.
+        entries = len(axes.get_legend_handles_labels()[1])
+        axes.set_ylim(top=axes.dataLim.ymax / max(1 - 0.07 * entries, 0.4))
+        ticks = (0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999)
+        mark_stretched(axes, [tick for tick in ticks if tick >= low])
+    _name_axes(axes, x="confidence", y=f"density{' per factor of 10' if stretched else ''}")
+    _show_legend(axes)
+    return axes
+
+
+def _position(chosen: Selection | str | None, names: list[str]) -> int | None:
+    """Which of the sets was chosen; ``None`` for a method that chooses no set."""
+    if isinstance(chosen, Selection):
+        if chosen.index is None or chosen.n_sets == len(names):
+            return chosen.index
+        chosen = chosen.set_name
+    if chosen is None:
+        return None
+    if names.count(chosen) != 1:
+        raise InputError(
+            f"chosen must be what a method chose among the sets, or the name of one; got "
+            f"{chosen!r}, and the sets are {', '.join(map(repr, names[:8])) or 'none'}."
+        )
+    return names.index(chosen)
+
+
+def ece_by_severity(
+    ece: Mapping[str, object],
+    *,
+    ax: Axes | None = None,
+    severities: Sequence[float] | None = None,
+    spread: Literal["interval", "quartiles", "range"] = "interval",
+    level: float = 0.95,
+) -> Axes:
+    """A line per method: its ECE over the severity of the corruption, with bars for the spread.
+
+    Args:
+        ece: Label to numbers, as :func:`errors_by_severity` returns them: severity to one or more
+            ECE, fractions. Or, in the order of ``severities``, one number or several for each. A
+            method's name brings its colour and marker.
+        ax: Where to draw; default: a new figure.
+        severities: For numbers without them; default: 1, 2, ...
+        spread: What the bars are: ``"interval"``, Student's interval of the mean, with a line
+            through the means; ``"quartiles"``, with a line through the medians; or ``"range"``,
+            from the smallest to the largest, with a line through the means. A single number has
+            no bar.
+        level: Coverage of the interval.
+
+    Returns:
+        ``ax``, or the axes of the new figure.
+
+    Raises:
+        InputError: If there is no number, or one is not within [0, 1].
+        MissingExtra: If matplotlib is not installed.
+    """
+    _check_axes(ax, plot="ece_by_severity")
+    check_choice(spread, ("interval", "quartiles", "range"), name="spread")
+    check_fraction(level, name="level")
+    if not isinstance(ece, Mapping) or not ece:
+        raise InputError(
+            'ece must have numbers by label, such as {"SAC": [0.02, 0.03, 0.05]} or what '
+            f"plot.errors_by_severity returns; got {ece!r:.60}."
+        )
+    numbers = {str(label): _numbers(str(label), of, severities) for label, of in ece.items()}
+    axes = _axes_for(ax, size=(6.4, 4.0))
+    every = sorted({severity for of in numbers.values() for severity in of})
+    style = looks(numbers)
+    for index, (label, of) in enumerate(numbers.items()):
+        places = shifted(every, index, len(numbers), spread=0.34, log=False)
+        x = places[[every.index(severity) for severity in of]]
+        y, low, high = np.array([_ends(values, spread, level) for values in of.values()]).T
+        look = style[label]._replace(colour=visible(style[label].colour, axes))
+        draw_series(axes, x, y, low, high, look, label=_legend_text(label))
+    axes.set_ylim(bottom=0)
+    if all(float(x).is_integer() for x in every) and len(every) <= 12:
+        axes.set_xticks(every, [f"{x:g}" for x in every])
+    _name_axes(axes, x="severity", y=f"{'median ' if spread == 'quartiles' else ''}ECE")
+    _show_legend(axes, where="upper left")  # most errors rise to the right
+    return axes
+
+
+def _numbers(label: str, given: Any, severities: Any) -> dict[float, list[float]]:
+    """Severity, rising, to numbers."""
+    try:
+        if isinstance(given, Mapping):
+            pairs = list(given.items())
+        else:
+            levels = range(1, len(given) + 1) if severities is None else severities
+            pairs = list(zip(levels, given, strict=True))
+        numbers = {float(at): np.atleast_1d(np.asarray(of, np.float64)) for at, of in pairs}
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"ece of {label!r} must be numbers, one or several for each severity; {error}."
+        ) from error
+    if not numbers or len(numbers) < len(pairs):
+        raise InputError(f"ece of {label!r} must have numbers, and each severity once.")
+    for severity, values in numbers.items():
+        # Also false for NaN.
+        if values.ndim != 1 or not values.size or not ((values >= 0) & (values <= 1)).all():
+            raise InputError(
+                f"ece of {label!r} at severity {severity:g} must be one number or several within "
+                f"[0, 1]; got {values.tolist()!r:.80}. They are fractions: 0.05, not 5."
+            )
+    return {severity: numbers[severity].tolist() for severity in sorted(numbers)}
+
+
+def _ends(values: Sequence[float], spread: str, level: float) -> tuple[float, float, float]:
+    """Where the line goes, and the lower and upper end of the bar."""
+    if spread == "quartiles":
+        low, middle, high = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
+        return middle, low, high
+    interval = mean_interval(values, level=level)
+    if spread == "range":
+        return interval.mean, min(values), max(values)
+    if interval.low is None or interval.high is None:
+        return interval.mean, interval.mean, interval.mean
+    return interval.mean, max(interval.low, 0.0), min(interval.high, 1.0)
+
+
+def errors_by_severity(
+    methods: Mapping[str, Method] | Iterable[Method],
+    targets: SurrogateBank,
+    *,
+    n_bins: int = 15,
+    binning: Binning = "size",
+) -> dict[str, dict[int, tuple[float, ...]]]:
+    """ECE of every method on every set, by severity: what :func:`ece_by_severity` draws.
+
+    Every set is a target that each method adapts to without its labels; corruptions of one
+    severity are its repetitions. The methods themselves are not changed.
+
+    Args:
+        methods: Fitted methods by label; or methods, labelled by their names.
+        targets: Labelled sets with known severities. Sets that a method was fitted on flatter it:
+            make a bank of samples and corruptions that it has not seen.
+        n_bins: Of ECE.
+        binning: Of ECE.
+
+    Returns:
+        Label to severity, rising, to one ECE per set of that severity.
+
+    Raises:
+        InputError: If the sets have no severities, or a method needs more than their logits.
+        NotFittedError: If a method is not fitted.
+    """
+    if not isinstance(targets, SurrogateBank):
+        raise InputError(f"targets must be a SurrogateBank; got {type(targets).__name__}.")
+    unknown = [one.name for one in targets if one.severity is None]
+    if unknown:
+        raise InputError(
+            f"targets must have severities; that of {unknown[0]!r} is unknown. Make the bank with "
+            "severities=, or with SurrogateBank.synthesize."
+        )
+    errors: dict[str, dict[int, tuple[float, ...]]] = {}
+    for label, method in _labelled(methods):
+        errors[label] = {}
+        for one in sorted(targets, key=lambda each: each.severity or 0):
+            adapted = copy.copy(method)
+            scores = Scores(one.logits, features=one.features)
+            if adapted.uses_target:
+                adapted.adapt(scores)
+            probs = adapted.predict_proba(scores)
+            correct = probs.argmax(axis=1) == one.labels
+            error = metrics.ece(probs.max(axis=1), correct, n_bins=n_bins, binning=binning)
+            severity = one.severity or 0
+            errors[label][severity] = (*errors[label].get(severity, ()), error)
+    return errors
+
+
+def _labelled(methods: Any) -> list[tuple[str, Method]]:
+    if isinstance(methods, Mapping):
+        pairs = [(str(label), method) for label, method in methods.items()]
+    else:
+        listed = [methods] if isinstance(methods, Method) or not np.iterable(methods) else methods
+        pairs = [(getattr(each, "name", ""), each) for each in listed]
+    labels = {label for label, _ in pairs}
+    fitted = all(isinstance(method, Method) for _, method in pairs)
+    if not pairs or not fitted or len(labels) < len(pairs):
+        raise InputError(
+            'methods must be fitted methods, at least one, with different labels, such as {"SAC": '
+            f"sc.SAC().fit(bank)}}; got {methods!r:.80}."
+        )
+    return pairs
+
+
+def selection(
+    chosen: Method | Selection,
+    sets: SurrogateBank | Sequence[str] | None = None,
+    *,
+    ax: Axes | None = None,
+    show: Literal["distances", "temperatures"] | None = None,
+) -> Axes:
+    """What was chosen for a target, and how near the next choice was.
+
+    ``"distances"``, of a method that chooses one set: the distance of the target to every set, the
+    chosen one marked, and the margin to the runner-up. Of more than thirty sets the thirty nearest
+    are drawn.
+
+    ``"temperatures"``: the temperature of every set over its mean raw confidence, a line for every
+    corruption, and the target among them with its temperature and interval.
+
+    Args:
+        chosen: An adapted method, or what its ``adapt`` returned.
+        sets: The bank it was fitted on, or the names of its sets, if ``chosen`` is a selection; a
+            method knows its own.
+        ax: Where to draw; default: a new figure.
+        show: Which of the two; default: distances, where the method has them.
+
+    Returns:
+        ``ax``, or the axes of the new figure.
+
+    Raises:
+        InputError: If the method chose between no sets, or the sets are not those it chose from.
+        NotFittedError: If the method is not adapted.
+        MissingExtra: If matplotlib is not installed.
+    """
+    _check_axes(ax, plot="selection")
+    if show is not None:
+        check_choice(show, ("distances", "temperatures"), name="show")
+    if not isinstance(chosen, Method | Selection):
+        raise InputError(
+            "chosen must be an adapted method, or what its adapt returned; got "
+            f"{type(chosen).__name__}."
+        )
+    choice = chosen if isinstance(chosen, Selection) else getattr(chosen, "selection_", None)
+    if choice is None:
+        name = getattr(chosen, "name", "method")
+        raise NotFittedError(
+            f"this {name} has chosen nothing yet; call adapt with unlabelled logits first."
+        )
+    if show == "temperatures" or (show is None and not choice.distances):
+        return _draw_temperatures(ax, chosen, choice)
+    if not choice.distances or choice.index is None:
+        raise InputError(
+            f"{choice.method} chose between no sets, so there are no distances to draw. "
+            "SAC has them; Rehearsal has temperatures."
+        )
+    return _draw_distances(ax, choice, _names(chosen, choice, sets))
+
+
+def _names(chosen: object, choice: Selection, sets: Any) -> list[str]:
+    """Names of the sets in the order of the bank."""
+    if isinstance(sets, SurrogateBank):
+        names = [one.name for one in sets]
+    elif sets is not None:
+        names = [str(name) for name in sets]
+    elif hasattr(chosen, "ladder_"):
+        names = [one.name for one in chosen.ladder_]
+    else:
+        names = [f"set {j + 1}" for j in range(len(choice.distances))]
+        if choice.set_name and choice.index is not None:
+            names[choice.index] = choice.set_name
+    if isinstance(sets, str) or len(names) != len(choice.distances):
+        raise InputError(
+            f"sets must be the bank, or the names, of the {len(choice.distances)} sets that "
+            f"{choice.method} chose from; got {sets if isinstance(sets, str) else len(names)!r}."
+        )
+    return names
+
+
+def _draw_distances(ax: Any, choice: Selection, names: list[str]) -> Any:
+    distances, index = choice.distances, choice.index
+    assert index is not None
+    others = sorted((j for j in range(len(distances)) if j != index), key=distances.__getitem__)
+    drawn = sorted([index, *others[: _MOST_DISTANCES - 1]])
+    axes = _axes_for(ax, size=(6.4, 1.3 + 0.24 * max(len(drawn), 4)))
+    accent = visible(METHODS["sac"].colour, axes)
+    for row, j in enumerate(drawn):
+        colour, size = (accent, 8) if j == index else (ink(axes), 5)
+        axes.hlines(row, 0, distances[j], color=colour, alpha=0.5, linewidth=1.2)
+        axes.plot([distances[j]], [row], "o", color=colour, markersize=size, zorder=3)
+    axes.set_yticks(range(len(drawn)), [names[j] for j in drawn], parse_math=False)
+    axes.get_yticklabels()[drawn.index(index)].set_fontweight("bold")
+    axes.set_ylim(len(drawn) - 0.4, -0.6)  # the first set on top
+    axes.set_xlim(0, 1.12 * max(distances[j] for j in drawn) or 1.0)
+    if others and choice.margin is not None:
+        ends = float(distances[index]), float(distances[others[0]])
+        axes.axvspan(*ends, color=accent, alpha=0.12, linewidth=0, zorder=0)
+        if not any(axes.get_title(loc=side) for side in ("left", "center", "right")):
+            words = f"{names[index]}, by a margin of {choice.margin:.2g}"
+            axes.set_title(words, loc="left", parse_math=False)
+    few = len(distances) > len(drawn)
+    some = f"; {len(drawn)} nearest of {len(distances)} sets" if few else ""
+    _name_axes(axes, x=f"{_WORDS.get(choice.distance or '', 'distance')}{some}", y="")
+    return axes
+
+
+def _draw_temperatures(ax: Any, method: object, choice: Selection) -> Any:
+    ladder = getattr(method, "ladder_", None)
+    temperatures: Any = getattr(method, "temperatures_", None)
+    if temperatures is None:
+        temperatures = [temperature_of(one) for one in getattr(method, "maps_", ())]
+    if not ladder or len(temperatures) != len(ladder) or None in temperatures:
+        raise InputError(
+            f"{choice.method} must have a temperature for every set: pass Rehearsal, or SAC with "
+            "temperatures as maps, themselves and not a selection."
+        )
+    assert choice.temperature is not None
+    assert choice.mean_confidence is not None
+    axes = _axes_for(ax, size=(6.4, 4.4))
+    # Every corruption begins at the clean set.
+    corruptions: dict[str, list[int]] = {}
+    for j, one in enumerate(ladder[1:], start=1):
+        corruptions.setdefault(one.corruption or "surrogate sets", [0]).append(j)
+    corruptions = corruptions or {"clean set": [0]}
+    named = len(corruptions) <= _MOST_CORRUPTIONS
+    style: dict[str, Any] = {"linewidth": 1.0, "markersize": 4}
+    for name, steps in corruptions.items():
+        x = [ladder[j].mean_confidence for j in steps]
+        y = [temperatures[j] for j in steps]
+        if named:
+            colour = next_look(axes, first=1).colour
+            axes.plot(x, y, "o-", color=colour, label=_legend_text(name), **style)
+        else:
+            axes.plot(x, y, "o-", color=ink(axes), alpha=0.4, **style)
+    if not named:
+        label = f"{len(corruptions)} corruptions"
+        axes.plot([], [], "o-", color=ink(axes), label=label, alpha=0.6, **style)
+    around = choice.temperature_interval
+    ends = None if around is None else (around.low, around.high)
+    words = f"target: T = {choice.temperature:.3g}"
+    words += "" if ends is None else f" ({ends[0]:.3g} to {ends[1]:.3g})"
+    if choice.index is not None:
+        words += f", that of {ladder[choice.index].name}"
+    colour = visible(METHODS["sac"].colour, axes)
+    draw_target(axes, choice.mean_confidence, choice.temperature, ends, colour, label=words)
+    mark_temperatures(axes, [*temperatures, choice.temperature])
+    _name_axes(axes, x="mean raw confidence", y="temperature")
+    _show_legend(axes)
+    return axes
+
+
+def _check_axes(ax: object, *, plot: str) -> None:
+    """Check ``ax`` before anything is computed.
+
+    Raises:
+        MissingExtra: If matplotlib is not installed.
+        InputError: If ``ax`` is neither a matplotlib ``Axes`` nor ``None``.
+    """
+    axes = require("matplotlib.axes", extra="plot", needed_by=f"plot.{plot}")
+    if not isinstance(ax, axes.Axes | None):
+        raise InputError(
+            f"ax must be a matplotlib Axes; got {type(ax).__name__}. Of an array of them, pass "
+            "one: axes[0, 0]; of a figure, figure.add_subplot()."
+        )
+
+
+def _axes_for(ax: Any, *, size: tuple[float, float]) -> Any:
+    """``ax`` itself, or the axes of a new figure of pyplot's, which notebooks show."""
+    if ax is not None:
+        return ax
+    from matplotlib import pyplot
+    from matplotlib.figure import Figure
+
+    try:
+        return pyplot.figure(figsize=size, layout="constrained").add_subplot()
+    except ImportError:  # MPLBACKEND asks for a window that cannot be opened
+        return Figure(figsize=size, layout="constrained").add_subplot()
+
+
+def _name_axes(axes: Any, *, x: str, y: str) -> None:
+    """Label the axes, where the user has not."""
+    if not axes.get_xlabel():
+        axes.set_xlabel(x)
+    if not axes.get_ylabel():
+        axes.set_ylabel(y)
+
+
+def _show_legend(axes: Any, *, where: str = "best") -> None:
+    """The legend of everything on the axes that has a label; a dollar in a label is a dollar."""
+    handles, labels = axes.get_legend_handles_labels()
+    legend = axes.legend(handles, labels, loc=where)
+    legend.set_in_layout(False)  # a long one must not press small axes to nothing
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def _legend_text(label: object) -> str:
+    """A label for a legend; matplotlib would leave out one that begins with ``_``."""
+    text = str(label)
+    return f" {text}" if text.startswith("_") else text
+
+
+def _top1(values: object, truth: object, *, input: InputKind) -> tuple[Confidence, Correct]:
+    """Confidence and correctness ``(n,)`` each.
+
+    Args:
+        values: Confidences ``(n,)``; logits or probabilities ``(n, k)``; or :class:`Scores`.
+        truth: For confidences whether each is correct; for rows and scores the labels. Scores have
+            their own labels if it is ``None``.
+        input: What rows are.
+
+    Raises:
+        InputError: If they cannot be used.
+    """
+    if isinstance(values, Scores):
+        scores = values if truth is None else replace(values, labels=truth)  # type: ignore[arg-type]
+    elif truth is None:
+        raise InputError(
+            f"confidence must come with correct, whether each prediction was correct; got "
+            f"{type(values).__name__} alone. Only labelled Scores and a BinTable have it."
+        )
+    elif _columns(values) is None:
+        return check_top1(values, truth)
+    else:
+        scores = Scores(values, input=input, labels=truth)  # type: ignore[arg-type]
+    if scores.labels is None:
+        raise InputError(
+            "scores must have labels: accuracy cannot be drawn without them. For unlabelled data "
+            "see plot.confidence_density."
+        )
+    logits = scores.logits()
+    return p_max(logits), logits.argmax(axis=1) == scores.labels
+
+
+def _confidences(
+    values: object, *, input: str, name: str, n_classes: int | None
+) -> NDArray[np.float64]:
+    """Confidences ``(n,)`` of confidences, logits or probabilities ``(n, k)``, or :class:`Scores`.
+
+    Raises:
+        InputError: If they cannot be used, have another number of classes than ``n_classes``, or
+            a confidence is below ``1 / n_classes``.
+    """
+    k = _columns(values)
+    if k is not None and n_classes is not None and k != n_classes:
+        raise InputError(f"{name} must have {n_classes} classes, as the others have; it has {k}.")
+    if isinstance(values, Scores):
+        return p_max(values.logits())
+    if k is not None:
+        return p_max(check_scores(values, input=input))
+    confidence = check_confidence(values, name=name).astype(np.float64)
+    least = float(confidence.min())
+    if n_classes is not None and least < 1 / n_classes - 1e-6:  # float32 may round down
+        raise InputError(
+            f"{name} must be at least 1/{n_classes}, the smallest possible highest probability; "
+            f"the least is {least:.4g}."
+        )
+    return confidence
+
+
+def _columns(values: object) -> int | None:
+    """The number of classes of scores and of rows; ``None`` for confidences."""
+    if isinstance(values, Scores):
+        return values.k
+    shape = to_array(values, name="confidence").shape
+    return int(shape[1]) if len(shape) == 2 and shape[1] > 1 else None
