@@ -192,7 +192,7 @@ def test_the_corruptions_page_names_those_whose_severity_is_no_order():
 
 
 def test_the_corruptions_page_says_which_table_a_size_has():
-    from shiftcal.corruptions.base import table_for
+    from shiftcal.corruptions.corruption import table_for
 
     rows = re.findall(
         r"^\| (\d+)(?: to (\d+)| and more).*? \| `([a-z-]+)` \|$",

@@ -385,7 +385,7 @@ CORRUPTIONS = Registry(
         "speckle_noise": "shiftcal.corruptions.noise:SpeckleNoise",
         "zoom_blur": "shiftcal.corruptions.blur:ZoomBlur",
     },
-    base="shiftcal.corruptions.base:Corruption",
+    base="shiftcal.corruptions.corruption:Corruption",
     group="shiftcal.corruptions",
     space="_",
 )

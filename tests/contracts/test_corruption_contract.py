@@ -11,7 +11,7 @@ from photos import odd_images, photos
 
 import shiftcal as sc
 from shiftcal import corruptions
-from shiftcal.corruptions.base import Settings
+from shiftcal.corruptions.corruption import Settings
 
 NAMES = corruptions.names()
 TABLES = ("cifar", "tiny-imagenet", "imagenet")

@@ -11,7 +11,6 @@ import functools
 import numpy as np
 import pytest
 from cifar_net import cifar_images, resnet20
-from spatter_recipe import recipe
 
 import shiftcal as sc
 
@@ -37,7 +36,7 @@ REFERENCE = {
 }
 SEVERITIES = (1, 3, 5)
 # The textures of procedural frost are not the photographs of the original. The reference for
-# spatter 3 is 3 to 4 points below what its steps give with OpenCV itself (the last test here).
+# spatter 3 is 3 to 4 points below what its steps give with OpenCV itself.
 WITHIN = {"frost": (6.0, 6.0, 6.0), "spatter": (3.0, 4.5, 3.0)}
 
 
@@ -63,6 +62,7 @@ def accuracies(folder, name):
     ]
 
 
+@pytest.mark.slow
 def test_the_network_is_the_one_the_reference_was_measured_with(shared_data):
     images, labels = cifar_images(shared_data, 10_000)
     assert round(100 * np.mean(network(shared_data)(images) == labels), 2) == 91.73
@@ -74,12 +74,6 @@ def test_the_accuracy_is_that_of_the_original_generator(shared_data, name):
     found = accuracies(shared_data, name)
     off = np.abs(np.subtract(found, REFERENCE[name]))
     assert (off < WITHIN.get(name, (3.0, 3.0, 3.0))).all(), found
-
-
-@pytest.mark.slow
-def test_the_mean_accuracy_is_within_a_point(shared_data):
-    found = np.array([accuracies(shared_data, name) for name in REFERENCE])
-    assert abs(found.mean() - np.mean(list(REFERENCE.values()))) < 1
 
 
 @pytest.mark.slow
@@ -95,17 +89,3 @@ def test_frost_with_the_original_photographs_is_within_three_points(shared_data)
             for seed in (0, 1, 2)
         ]
         assert abs(100 * np.mean(draws) - expected) < 3
-
-
-@pytest.mark.slow
-def test_spatter_does_what_its_steps_do_in_opencv_with_other_random_numbers(shared_data):
-    images, labels = cifar_images(shared_data, 1000)
-    values = sc.corruptions.get("spatter")().setting(3, table="cifar")
-    rng = np.random.default_rng(5)
-    theirs = [
-        np.stack([recipe(image, rng.standard_normal((32, 32)), values) for image in images])
-        for _ in range(3)
-    ]
-    expected = 100 * np.mean([network(shared_data)(made) == labels for made in theirs])
-    # Between draws the accuracy has a deviation of 0.8 points: two means of three differ by less.
-    assert abs(accuracies(shared_data, "spatter")[1] - expected) < 2

@@ -16,9 +16,6 @@ from shiftcal.corruptions.kernels.random_tables import alias_table, level_masses
 # ---- gaussian noise
 
 
-GAUSSIAN_NOISE_NAME = "gaussian_noise"
-
-
 def published_of_gaussian_noise(image, scale, deviates):
     noisy = image / 255.0 + scale * deviates.reshape(image.shape)
     return np.uint8(np.clip(noisy, 0, 1) * 255)
@@ -31,29 +28,21 @@ def flat(n, level, size=224):
 @pytest.mark.parametrize("severity", range(1, 6))
 @pytest.mark.parametrize("table", TABLES)
 def test_gaussian_noise_it_is_the_published_recipe_with_these_random_numbers(table, severity):
-    (scale,) = corruptions.get(GAUSSIAN_NOISE_NAME)().setting(severity, table=table)
+    (scale,) = corruptions.get("gaussian_noise")().setting(severity, table=table)
     images = np.concatenate([photo(41, 53)[None], odd_images(41, 53)])
-    found = corrupted(images, GAUSSIAN_NOISE_NAME, severity, table, seed=7)
+    found = corrupted(images, "gaussian_noise", severity, table, seed=7)
     for index, image in enumerate(images):
-        deviates = normal_deviates(image.size, GAUSSIAN_NOISE_NAME, severity, index=index, seed=7)
+        deviates = normal_deviates(image.size, "gaussian_noise", severity, index=index, seed=7)
         np.testing.assert_array_equal(
             found[index], published_of_gaussian_noise(image, scale, deviates)
         )
 
 
-@pytest.mark.parametrize("shape", [(8, 8), (9, 11), (8, 333), (37, 29)])
-def test_the_number_of_values_may_be_odd_or_no_multiple_of_a_block(shape):
-    image = photo(*shape)
-    found = corrupted(image[None], GAUSSIAN_NOISE_NAME, 3, "cifar")[0]
-    deviates = normal_deviates(image.size, GAUSSIAN_NOISE_NAME, 3)
-    np.testing.assert_array_equal(found, published_of_gaussian_noise(image, 0.08, deviates))
-
-
 @pytest.mark.parametrize(("table", "severity"), [("cifar", 1), ("cifar", 5), ("imagenet", 5)])
 @pytest.mark.parametrize("level", [0, 128, 250])
 def test_levels_are_as_frequent_as_the_normal_distribution_has_it(table, severity, level):
-    (scale,) = corruptions.get(GAUSSIAN_NOISE_NAME)().setting(severity, table=table)
-    found = corrupted(flat(6, level), GAUSSIAN_NOISE_NAME, severity, table, seed=3)
+    (scale,) = corruptions.get("gaussian_noise")().setting(severity, table=table)
+    found = corrupted(flat(6, level), "gaussian_noise", severity, table, seed=3)
     edges = (np.arange(257) - level) / 255 / scale
     edges[0], edges[255], edges[256] = -np.inf, (255 - level) / 255 / scale, np.inf
     shares = np.diff(stats.norm.cdf(edges))
@@ -68,7 +57,7 @@ def test_levels_are_as_frequent_as_the_normal_distribution_has_it(table, severit
 
 
 def test_the_tails_are_those_of_the_normal_distribution_as_far_as_five_deviations():
-    found = corrupted(flat(200, 128, 160), GAUSSIAN_NOISE_NAME, 1, "cifar", seed=1).astype(np.int16)
+    found = corrupted(flat(200, 128, 160), "gaussian_noise", 1, "cifar", seed=1).astype(np.int16)
     for levels in (34, 40, 44, 46, 48, 50):
         # Downwards a step of k levels is noise below -(k - 1) levels.
         for count, least in (((found - 128 >= levels).sum(), levels),
@@ -80,16 +69,10 @@ def test_the_tails_are_those_of_the_normal_distribution_as_far_as_five_deviation
     assert np.abs(found - 128).max() > 4.4 * 255 * 0.04
 
 
-def test_gaussian_noise_values_next_to_one_another_and_images_have_nothing_in_common():
-    noise = corrupted(flat(12, 128), GAUSSIAN_NOISE_NAME, 2, "cifar").astype(np.float64)
-    assert largest_correlation(noise - noise.mean()) < 5
-
-
 # ---- shot noise
 
 
-SHOT_NOISE_NAME = "shot_noise"
-RATES = (500.0, 250.0, 100.0, 75.0, 60.0, 50.0, 30.0, 25.0, 15.0, 12.0, 5.0, 3.0)
+RATES = (500.0, 75.0, 12.0, 3.0)
 
 
 def published_of_shot_noise(counts, rate):
@@ -114,12 +97,12 @@ def test_levels_have_the_probabilities_of_the_counts_that_lead_to_them(rate):
 @pytest.mark.parametrize("severity", range(1, 6))
 @pytest.mark.parametrize("table", TABLES)
 def test_every_value_is_read_from_the_table_with_its_own_number(table, severity):
-    (rate,) = corruptions.get(SHOT_NOISE_NAME)().setting(severity, table=table)
+    (rate,) = corruptions.get("shot_noise")().setting(severity, table=table)
     entries = alias_table(level_masses(rate)).reshape(256, 256)
     images = np.concatenate([photo(41, 53)[None], odd_images(41, 53)])
-    found = corrupted(images, SHOT_NOISE_NAME, severity, table, seed=7)
+    found = corrupted(images, "shot_noise", severity, table, seed=7)
     for index, image in enumerate(images):
-        words = random_words(image.size, SHOT_NOISE_NAME, severity, index=index, seed=7).reshape(
+        words = random_words(image.size, "shot_noise", severity, index=index, seed=7).reshape(
             image.shape
         )
         entry = entries[image, words >> 24]
@@ -127,13 +110,12 @@ def test_every_value_is_read_from_the_table_with_its_own_number(table, severity)
         np.testing.assert_array_equal(found[index], expected)
 
 
-@pytest.mark.parametrize("severity", [1, 3, 5])
-@pytest.mark.parametrize("table", ["cifar", "imagenet"])
-@pytest.mark.parametrize("level", [1, 40, 128, 255])
+@pytest.mark.parametrize(("table", "severity"), [("cifar", 1), ("imagenet", 5)])
+@pytest.mark.parametrize("level", [1, 128, 255])
 def test_it_is_distributed_as_numpys_own_counts(table, severity, level):
-    (rate,) = corruptions.get(SHOT_NOISE_NAME)().setting(severity, table=table)
+    (rate,) = corruptions.get("shot_noise")().setting(severity, table=table)
     images = np.full((4, 160, 160, 3), level, np.uint8)
-    found = corrupted(images, SHOT_NOISE_NAME, severity, table, seed=2)
+    found = corrupted(images, "shot_noise", severity, table, seed=2)
     theirs = published_of_shot_noise(
         np.random.default_rng(4).poisson(level / 255 * rate, images.shape), rate
     )
@@ -141,24 +123,7 @@ def test_it_is_distributed_as_numpys_own_counts(table, severity, level):
     assert stats.chi2_contingency(both[:, both.sum(axis=0) > 9]).pvalue > 1e-5
 
 
-def test_black_stays_black_and_half_of_white_falls():
-    found = corrupted(odd_images(224, 224)[:2], SHOT_NOISE_NAME, 1, "cifar")
-    assert not found[0].any()
-    # The counts that are not clipped are those below 500; their share is 0.494.
-    share = stats.poisson.cdf(499, 500)
-    assert (found[1] < 255).mean() == pytest.approx(share, abs=5 * 0.5 / np.sqrt(found[1].size))
-
-
-def test_shot_noise_values_next_to_one_another_and_images_have_nothing_in_common():
-    images = np.full((12, 224, 224, 3), 128, np.uint8)
-    noise = corrupted(images, SHOT_NOISE_NAME, 2, "cifar").astype(np.float64)
-    assert largest_correlation(noise - noise.mean()) < 5
-
-
 # ---- impulse noise
-
-
-IMPULSE_NOISE_NAME = "impulse_noise"
 
 
 class Given(np.random.Generator):
@@ -180,11 +145,11 @@ def published_of_impulse_noise(image, amount, generator):
 @pytest.mark.parametrize("severity", range(1, 6))
 @pytest.mark.parametrize("table", TABLES)
 def test_it_is_what_scikit_image_makes_of_these_random_numbers(table, severity):
-    (amount,) = corruptions.get(IMPULSE_NOISE_NAME)().setting(severity, table=table)
+    (amount,) = corruptions.get("impulse_noise")().setting(severity, table=table)
     images = np.concatenate([photo(41, 53)[None], odd_images(41, 53)])
-    found = corrupted(images, IMPULSE_NOISE_NAME, severity, table, seed=7)
+    found = corrupted(images, "impulse_noise", severity, table, seed=7)
     for index, image in enumerate(images):
-        words = random_words(image.size, IMPULSE_NOISE_NAME, severity, index=index, seed=7)
+        words = random_words(image.size, "impulse_noise", severity, index=index, seed=7)
         draws = Given((words + 0.5) / 2**32, np.where(words & 1, 0.25, 0.75))
         np.testing.assert_array_equal(
             found[index], published_of_impulse_noise(image, amount, draws)
@@ -192,7 +157,7 @@ def test_it_is_what_scikit_image_makes_of_these_random_numbers(table, severity):
 
 
 def test_every_channel_value_is_drawn_on_its_own_so_that_specks_are_coloured():
-    found = corrupted(np.full((8, 224, 224, 3), 100, np.uint8), IMPULSE_NOISE_NAME, 5, "imagenet")
+    found = corrupted(np.full((8, 224, 224, 3), 100, np.uint8), "impulse_noise", 5, "imagenet")
     changed = (found != 100).sum(axis=-1)
     pixels = changed.size
     for channels, share in enumerate((0.73**3, 3 * 0.27 * 0.73**2, 3 * 0.27**2 * 0.73, 0.27**3)):
@@ -200,18 +165,7 @@ def test_every_channel_value_is_drawn_on_its_own_so_that_specks_are_coloured():
         assert (changed == channels).mean() == pytest.approx(share, abs=allowed)
 
 
-def test_specks_have_nothing_to_do_with_one_another():
-    found = corrupted(np.full((12, 224, 224, 3), 100, np.uint8), IMPULSE_NOISE_NAME, 5, "imagenet")
-    changed = (found != 100).astype(np.float64)
-    colour = (found == 255).astype(np.float64) - (found == 0)
-    assert largest_correlation(changed - changed.mean()) < 5
-    assert largest_correlation(colour - colour.mean()) < 5
-
-
 # ---- speckle noise
-
-
-SPECKLE_NOISE_NAME = "speckle_noise"
 
 
 def published_of_speckle_noise(image, scale, deviates):
@@ -222,15 +176,15 @@ def published_of_speckle_noise(image, scale, deviates):
 @pytest.mark.parametrize("severity", range(1, 6))
 @pytest.mark.parametrize("table", TABLES)
 def test_speckle_noise_it_is_the_published_recipe_with_these_random_numbers(table, severity):
-    (scale,) = corruptions.get(SPECKLE_NOISE_NAME)().setting(severity, table=table)
+    (scale,) = corruptions.get("speckle_noise")().setting(severity, table=table)
     images = np.concatenate([photo(41, 53)[None], odd_images(41, 53)])
-    found = corrupted(images, SPECKLE_NOISE_NAME, severity, table, seed=7)
+    found = corrupted(images, "speckle_noise", severity, table, seed=7)
     expected = np.stack(
         [
             published_of_speckle_noise(
                 image,
                 scale,
-                normal_deviates(image.size, SPECKLE_NOISE_NAME, severity, index=i, seed=7),
+                normal_deviates(image.size, "speckle_noise", severity, index=i, seed=7),
             )
             for i, image in enumerate(images)
         ]
@@ -243,7 +197,7 @@ def test_speckle_noise_it_is_the_published_recipe_with_these_random_numbers(tabl
 
 def test_the_noise_grows_with_the_value_and_black_stays_black():
     images = np.repeat(np.arange(0, 121, 40, dtype=np.uint8), 224 * 224 * 3)
-    found = corrupted(images.reshape(4, 224, 224, 3), SPECKLE_NOISE_NAME, 3, "cifar").astype(
+    found = corrupted(images.reshape(4, 224, 224, 3), "speckle_noise", 3, "cifar").astype(
         np.float64
     )
     assert not found[0].any()
@@ -253,7 +207,7 @@ def test_the_noise_grows_with_the_value_and_black_stays_black():
         assert row.var() == pytest.approx(deviation**2 + 1 / 12, rel=5 * np.sqrt(2 / row.size))
 
 
-def test_speckle_noise_values_next_to_one_another_and_images_have_nothing_in_common():
-    images = np.full((12, 224, 224, 3), 128, np.uint8)
-    noise = corrupted(images, SPECKLE_NOISE_NAME, 2, "cifar").astype(np.float64)
+@pytest.mark.parametrize("name", ["gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise"])
+def test_values_next_to_one_another_and_images_have_nothing_in_common(name):
+    noise = corrupted(flat(12, 128), name, 2, "cifar").astype(np.float64)
     assert largest_correlation(noise - noise.mean()) < 5

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 
 import numpy as np
 import pytest
-from numba import njit
 from scipy import stats
 
-from shiftcal.corruptions.base import stream_keys
-from shiftcal.corruptions.kernels.random_kernels import U, fill_words, word
+from shiftcal.corruptions.corruption import stream_keys
+from shiftcal.corruptions.kernels.random_kernels import U, fill_words
 
 # ---- keys
 
@@ -58,25 +56,7 @@ def test_keys_stay_what_they_are_from_version_to_version():
     assert found.tolist() == [[480519716, 2410608553], [4278112864, 3407457340]]
 
 
-def test_an_image_has_its_key_whatever_comes_with_it():
-    whole = keys(100)
-    np.testing.assert_array_equal(keys(10, first=37), whole[37:47])
-    shuffled = np.random.default_rng(0).permutation(100)
-    again = stream_keys(seed=0, corruption="fog", severity=1, indices=shuffled)
-    np.testing.assert_array_equal(again, whole[shuffled])
-
-
-def test_seed_corruption_and_severity_each_change_every_key():
-    sets = [
-        together(keys(2000, seed=seed, corruption=corruption, severity=severity))
-        for seed, corruption, severity in itertools.product(
-            (0, 1, 2, 10, -1), ("fog", "frost", "snow"), (1, 2, 3, 4, 5)
-        )
-    ]
-    assert len(np.unique(np.concatenate(sets))) == len(sets) * 2000
-
-
-@pytest.mark.parametrize("step", [1, 2, 3, 256, 4096])
+@pytest.mark.parametrize("step", [1, 256])
 def test_keys_of_neighbours_have_nothing_in_common(step):
     n = 1 << 15
     numbers = bits_of_keys(together(keys(n + step)))
@@ -123,14 +103,6 @@ def correlations(one, other):
     return np.abs(bits_of_counter(one).T @ bits_of_counter(other)).max() / np.sqrt(len(one))
 
 
-@njit
-def each_word(counters, a, b):
-    out = np.empty_like(counters)
-    for i in range(len(out)):
-        out[i] = word(counters[i], a[i], b[i])
-    return out
-
-
 def plain_word(i, a, b):
     """The same arithmetic in whole numbers of any size."""
     x = (i + a) & COUNTER_MASK
@@ -157,9 +129,9 @@ def test_every_byte_is_uniform(a, b):
         assert chi_square(np.bincount(numbers[:, position], minlength=256)) > LEAST
 
 
-@pytest.mark.parametrize("lag", [1, 2, 3, 4, 96, 1024, 1536, 1 << 16])
+@pytest.mark.parametrize("lag", [1, 96, 1536])
 def test_numbers_at_a_distance_have_nothing_to_do_with_one_another(lag):
-    n = 1 << 20
+    n = 1 << 18
     numbers = words(n + lag, 7, 99)
     early, late = numbers[:n], numbers[lag:]
     assert correlations(early[: 1 << 17], late[: 1 << 17]) < LARGEST
@@ -168,7 +140,7 @@ def test_numbers_at_a_distance_have_nothing_to_do_with_one_another(lag):
         assert chi_square(pairs) > LEAST
 
 
-@pytest.mark.parametrize("index", [0, 1, 255, 999_999])
+@pytest.mark.parametrize("index", [0, 999_999])
 def test_neighbouring_images_have_nothing_in_common(index):
     keys = stream_keys(
         seed=0, corruption="fog", severity=3, indices=np.array([index, index + 1], np.int64)
@@ -179,8 +151,7 @@ def test_neighbouring_images_have_nothing_in_common(index):
     assert chi_square(pair_counts(one >> 24, other >> 24)) > LEAST
 
 
-@pytest.mark.parametrize("step", [1, 2, 3, 255, 1 << 16, 1 << 31])
-@pytest.mark.parametrize("half", [0, 1])
+@pytest.mark.parametrize(("half", "step"), [(0, 1), (1, 1), (0, 255), (1, 1 << 31)])
 def test_keys_that_differ_a_little_in_one_half_give_streams_that_have_nothing_in_common(half, step):
     n = 1 << 17
     key = [0x3C6EF372, 0xA54FF53A]
@@ -195,18 +166,3 @@ def test_keys_that_differ_a_little_in_one_half_give_streams_that_have_nothing_in
             assert correlations(one[ahead:], other[:-ahead]) < LARGEST
             assert correlations(one[:-ahead], other[ahead:]) < LARGEST
             assert not (one[ahead:] == other[:-ahead]).any()
-
-
-def test_a_bit_of_counter_or_key_turns_over_half_of_the_bits():
-    n = 1 << 14
-    rng = np.random.default_rng(5)
-    given = rng.integers(0, 1 << 32, (3, n), dtype=np.uint32)
-    before = each_word(given[0], given[1], given[2])
-    for part in range(3):
-        for bit in range(32):
-            turned = given.copy()
-            turned[part] ^= np.uint32(1 << bit)
-            changed = bits_of_counter(before ^ each_word(turned[0], turned[1], turned[2])).sum(
-                axis=0
-            )
-            assert np.abs(changed).max() / np.sqrt(n) < LARGEST, (part, bit)

@@ -48,16 +48,6 @@ def test_severities_are_the_strengths_whatever_the_size_and_the_table():
         corrupt(IMAGES, FINE, severity=5)
 
 
-def test_another_name_draws_other_random_numbers_of_the_same_distribution():
-    grey = np.full((1, 128, 128, 3), 128, np.uint8)
-    ours = corrupt(grey, Strengths("gaussian_noise", [0.04], name="noise_fine"), severity=1)
-    published = corrupt(grey, "gaussian_noise", severity=1, table="cifar")
-    assert not np.array_equal(ours, published)
-    # 49,152 values of deviation 10.2: standard errors of 0.05 for the mean, 0.03 for the deviation.
-    assert abs(ours.mean() - published.mean()) < 0.3
-    assert abs(ours.std() - published.std()) < 0.2
-
-
 def test_the_identity_has_the_corruption_and_all_strengths():
     made = [
         Strengths("pixelate", [0.9, 0.8], name="a"),
@@ -85,17 +75,8 @@ def test_a_bank_is_made_of_it():
 
 
 @NAMES
-def test_every_published_setting_is_taken_as_it_is(name):
-    known = corruptions.get(name).settings
-    everything = (*known.cifar, *known.tiny_imagenet, *known.imagenet)
-    made = Strengths(name, [[float(value) for value in each] for each in everything], name="own")
-    assert repr(made.strengths) == repr(everything)
-
-
-@NAMES
-@pytest.mark.parametrize("side", [8, 33])
-def test_the_ends_of_the_limits_can_be_used(name, side):
-    images = np.random.default_rng(1).integers(0, 256, (2, side, side + 1, 3), np.uint8)
+def test_the_ends_of_the_limits_can_be_used(name):
+    images = np.random.default_rng(1).integers(0, 256, (2, 9, 10, 3), np.uint8)
     ends = [[limits.low for limits in LIMITS[name]], [limits.high for limits in LIMITS[name]]]
     made = Strengths(name, ends, name="ends")
     for severity in (1, 2):
@@ -110,7 +91,7 @@ def reached(name, setting, image):
 
 @pytest.mark.parametrize("image", [photos(40, 33)[1], odd_images(40, 33)[4]], ids=["photo", "odd"])
 class TestBetweenThePublishedSettings:
-    @pytest.mark.parametrize("sigma", [0.1, 0.45, 1.7, 4.4, 12])
+    @pytest.mark.parametrize("sigma", [0.1, 1.7, 12])
     def test_gaussian_blur_is_scipys(self, image, sigma):
         smooth = ndimage.gaussian_filter(
             image.astype(np.float64), (sigma, sigma, 0), mode="nearest", truncate=4
@@ -120,7 +101,7 @@ class TestBetweenThePublishedSettings:
         assert off.min() > -1.1
         assert off.max() < 0.1
 
-    @pytest.mark.parametrize("setting", [(0, 0.5), (1.2, 0.2), (2, 0.5), (4.7, 0.3), (6.9, 1)])
+    @pytest.mark.parametrize("setting", [(0, 0.5), (1.2, 0.2), (6.9, 1)])
     def test_defocus_blur_is_scipys(self, image, setting):
         kernel = defocus_kernel(*setting)[..., None]
         blurred = ndimage.correlate(image.astype(np.float64), kernel, mode="mirror")
@@ -136,7 +117,7 @@ class TestBetweenThePublishedSettings:
         large = np.asarray(small.resize((width, height), Image.Resampling.BOX))
         np.testing.assert_array_equal(reached("pixelate", factor, image), large)
 
-    @pytest.mark.parametrize("quality", [1, 33, 49, 51, 95, 100])
+    @pytest.mark.parametrize("quality", [1, 51, 100])
     def test_jpeg_compression_is_pillows(self, image, quality):
         file = io.BytesIO()
         Image.fromarray(image).save(file, "JPEG", quality=quality)
@@ -144,21 +125,13 @@ class TestBetweenThePublishedSettings:
         np.testing.assert_array_equal(reached("jpeg_compression", quality, image), expected)
 
 
-@NAMES
-def test_a_message_says_what_a_setting_is(name):
-    known = corruptions.get(name).settings.cifar[0]
-    with pytest.raises(InputError, match=rf"strengths of {name}: .*A setting is .*Published"):
-        Strengths(name, [(*known, 1)], name="own")
-
-
 @pytest.mark.parametrize(
     ("corruption", "strengths", "words"),
     [
-        ("pixelate", [0.9, "x"], r"1 finite number\(s\); got 'x'. A setting is the fraction c"),
+        ("pixelate", [0.9, "x"], r"1 finite number\(s\); got 'x'. Published"),
         ("pixelate", [float("nan")], "got nan"),
-        ("pixelate", [True], "got True"),
-        ("pixelate", [1.2], "number 1 of each must lie between 0 and 1; got 1.2. A setting"),
-        ("glass_blur", [0.5], r"3 finite number\(s\); got 0.5. A setting is \(s, d, k\): the"),
+        ("pixelate", [1.2], "number 1 of each must lie between 0 and 1; got 1.2. Pub"),
+        ("glass_blur", [0.5], r"3 finite number\(s\); got 0.5. Published"),
         ("glass_blur", [(0.5, 1.5, 2)], "number 2 of each must be a whole number between 1 and 8;"),
         ("fog", [(1, 2, 33)], "of fog: number 3 of each must be one of 32, 64, 256; got"),
         ("defocus_blur", [(1.5, 0.5)], "number 2 must be at most 0.2 where number 1 is from 1 to"),
@@ -173,16 +146,3 @@ def test_a_message_says_what_a_setting_is(name):
 def test_strengths_that_cannot_be_used_are_rejected(corruption, strengths, words):
     with pytest.raises((InputError, UnknownName), match=words):
         Strengths(corruption, strengths, name="own")
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("fog", "must not be that of a published corruption; got 'fog'"),
-        ("a/b", "letters, digits"),
-        ("labels", "file of labels"),
-    ],
-)
-def test_names_that_would_mislead_are_rejected(name, words):
-    with pytest.raises(InputError, match=words):
-        Strengths("pixelate", [0.9], name=name)

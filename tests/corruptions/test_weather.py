@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
 import sys
 
@@ -22,11 +21,10 @@ from spatter_recipe import liquid_of, recipe
 
 from shiftcal import corruptions
 from shiftcal.corruptions import Fog, Snow
-from shiftcal.corruptions.base import stream_keys
+from shiftcal.corruptions.corruption import stream_keys
 from shiftcal.corruptions.kernels.blur_plans import crop_length
 from shiftcal.corruptions.kernels.random_tables import normal_quantiles
-from shiftcal.corruptions.kernels.weather_kernels import plasma_map
-from shiftcal.corruptions.weather import SIDE, Frost, frost_textures, shrink
+from shiftcal.corruptions.weather import Frost, frost_textures, shrink
 from shiftcal.errors import FileError, InputError
 
 # ---- brightness
@@ -54,30 +52,10 @@ def test_it_is_the_formula_in_whole_numbers(table, severity):
     np.testing.assert_array_equal(found, exact(colours, round(20 * rise)))
 
 
-def test_a_saturated_colour_keeps_its_missing_channels():
-    red = np.zeros((1, 8, 9, 3), np.uint8)
-    red[..., 0] = 200
-    assert (corrupted(red, NAME, 5, "imagenet") == [255, 0, 0]).all()
-
-
 # ---- fog
 
 
-PUBLISHED = {
-    "cifar": [(0.2, 3), (0.5, 3), (0.75, 2.5), (1, 2), (1.5, 1.75)],
-    "tiny-imagenet": [(0.4, 3), (0.7, 3), (1, 2.5), (1.5, 2), (2, 1.75)],
-    "imagenet": [(1.5, 2), (2, 2), (2.5, 1.7), (2.5, 1.5), (3, 1.4)],
-}
-FOG_SIZES = [
-    ("cifar", 32, 32, 32),
-    ("cifar", 20, 27, 32),
-    ("cifar", 40, 52, 64),
-    ("tiny-imagenet", 64, 64, 64),
-    ("tiny-imagenet", 45, 80, 128),
-    ("imagenet", 224, 224, 256),
-    ("imagenet", 200, 150, 256),
-    ("imagenet", 128, 300, 512),
-]
+FOG_SIZES = [("cifar", 20, 27, 32), ("tiny-imagenet", 45, 80, 128), ("imagenet", 128, 300, 512)]
 
 
 def plasma(side, decay, uniform):
@@ -113,10 +91,6 @@ def same_numbers(key):
     return uniform
 
 
-def numpy_numbers(rng):
-    return lambda _, n: rng.uniform(-1, 1, (n, n))
-
-
 def foggy(image, strength, decay, side, uniform):
     """The published recipe in double precision."""
     x = image / 255.0
@@ -131,7 +105,8 @@ def foggy(image, strength, decay, side, uniform):
 @pytest.mark.parametrize(("table", "height", "width", "side"), FOG_SIZES)
 def test_fog_is_the_published_one_given_the_same_random_numbers(table, height, width, side):
     images = np.concatenate([photos(height, width), odd_images(height, width)])
-    for severity, (strength, decay) in enumerate(PUBLISHED[table], start=1):
+    for severity in range(1, 6):
+        strength, decay, _ = Fog.settings[table][severity - 1]
         got = corrupted(images, "fog", severity, table)
         keys = image_keys("fog", severity, len(images))
         expected = np.stack(
@@ -144,34 +119,6 @@ def test_fog_is_the_published_one_given_the_same_random_numbers(table, height, w
         assert difference.max() <= 1
         # single precision moves a value by about 1e-4 levels, and that many lie at an edge
         assert (difference > 0).mean() < 5e-4
-
-
-def scaled_maps(draw, n):
-    maps = np.stack([draw(i) for i in range(n)])
-    low, high = maps.min(axis=(1, 2), keepdims=True), maps.max(axis=(1, 2), keepdims=True)
-    return (maps - low) / (high - low)
-
-
-def test_maps_are_those_of_the_recipe_in_distribution():
-    amplitudes, _ = Fog()._plan((1, 2, 32), 32, 32)
-    keys = image_keys("fog", 4, 1500, seed=5)
-    rng = np.random.default_rng(0)
-    ours = scaled_maps(lambda i: plasma_map(amplitudes, *keys[i]), 1500)
-    theirs = scaled_maps(lambda _: plasma(32, 2, numpy_numbers(rng)), 1500)
-    # one number a map, so that the numbers are independent; p-values of right code are uniform
-    for summary in (
-        lambda maps: maps.mean(axis=(1, 2)),
-        lambda maps: maps.std(axis=(1, 2)),
-        lambda maps: maps[:, 5, 9],
-        lambda maps: np.abs(np.diff(maps, axis=2)).mean(axis=(1, 2)),
-        lambda maps: np.abs(maps[:, 8:] - maps[:, :-8]).mean(axis=(1, 2)),
-    ):
-        assert stats.ks_2samp(summary(ours), summary(theirs)).pvalue > 1e-3
-    # correlations of points over maps have a standard error of 1500**-0.5
-    points = [(0, 0), (16, 16), (16, 3), (31, 0), (7, 22)]
-    rows, columns = zip(*points, strict=True)
-    correlation = [np.corrcoef(maps[:, rows, columns].T) for maps in (ours, theirs)]
-    np.testing.assert_allclose(*correlation, atol=5 * 2**0.5 * 1500**-0.5)
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -233,7 +180,7 @@ def frosted(image, crop, a, b):
 
 
 @pytest.mark.parametrize("table", SCALES)
-@pytest.mark.parametrize("shape", [(32, 32), (8, 9), (40, 52), (64, 64), (224, 224), (200, 150)])
+@pytest.mark.parametrize("shape", [(8, 9), (40, 52), (200, 150)])
 def test_equals_the_recipe_at_the_drawn_place_of_a_procedural_texture(table, shape):
     height, width = shape
     pictures = textures(SCALES[table])
@@ -248,15 +195,6 @@ def test_equals_the_recipe_at_the_drawn_place_of_a_procedural_texture(table, sha
             times = (-(-height // len(around)), -(-width // len(around)), 1)
             want = frosted(image, np.tile(around, times)[:height, :width], a, b)
             np.testing.assert_array_equal(got[i], want)
-
-
-def test_images_larger_than_a_texture_get_it_again_and_again():
-    image = np.zeros((1, 300, 290, 3), np.uint8)
-    got = corrupted(image, "frost", 5, "cifar")[0]
-    side = round(0.2 * SIDE)
-    np.testing.assert_array_equal(got[side:], got[:-side])
-    np.testing.assert_array_equal(got[:, side:], got[:, :-side])
-    assert got.std() > 3
 
 
 @pytest.fixture
@@ -297,36 +235,6 @@ def test_with_photos_it_equals_the_published_recipe(folder, table, size):
             assert (off > 0).mean() < 0.02
 
 
-def test_photos_turned_by_their_camera_are_turned_upright(tmp_path):
-    picture = np.zeros((200, 300, 3), np.uint8)
-    picture[:, :150] = 200
-    exif = Image.Exif()
-    exif[0x0112] = 6  # to be turned by a quarter: the left half is the upper half then
-    Image.fromarray(picture).save(tmp_path / "a.png", exif=exif)
-    from shiftcal.corruptions.weather import frost_photos
-
-    texels, _, sizes = frost_photos(tmp_path, 1)
-    upright = texels.reshape(*sizes[0], 3)
-    assert upright.shape == (300, 200, 3)
-    assert upright[:150].min() == 200
-    assert upright[150:].max() == 0
-
-
-def test_a_photo_that_was_replaced_with_its_time_kept_is_read_anew(tmp_path):
-    file = tmp_path / "a.png"
-    black = np.zeros((1, 32, 32, 3), np.uint8)
-    known = set()
-    for level in (100, 200):
-        made = tmp_path / "new"
-        Image.fromarray(np.full((300, 300, 3), level, np.uint8)).save(made, "PNG")
-        os.utime(made, (1, 1))
-        made.replace(file)
-        frost = Frost(photos=tmp_path)
-        assert (corrupted(black, frost, 1, "cifar") == level // 5).all()
-        known.add(frost.identity)
-    assert len(known) == 2
-
-
 def test_the_identity_is_that_of_the_content_wherever_it_is(folder, tmp_path_factory):
     other = tmp_path_factory.mktemp("elsewhere")
     for file in folder.iterdir():
@@ -335,15 +243,6 @@ def test_the_identity_is_that_of_the_content_wherever_it_is(folder, tmp_path_fac
     digest = hashlib.sha256(whole).hexdigest()[:16]
     assert Frost(photos=folder).identity == f"frost (photos, sha256 {digest})"
     assert Frost(photos=other).identity == Frost(photos=folder).identity
-
-
-@pytest.mark.skipif(os.name == "nt", reason="a file cannot be made unreadable by a broken link")
-def test_a_photo_that_is_gone_is_named(folder):
-    frost = Frost(photos=folder)
-    (folder / "frost1.png").unlink()
-    (folder / "frost1.png").symlink_to(folder / "nowhere.png")
-    with pytest.raises(FileError, match=r"frost1\.png' cannot be read.*Remove or replace it"):
-        _ = frost.identity
 
 
 @pytest.mark.parametrize("scale", [0.2, 0.3])
@@ -366,40 +265,24 @@ def test_textures_join_at_their_edges():
             assert seam <= lines.max()
 
 
-def test_images_that_do_not_fit_into_the_photos_are_refused(folder):
+def test_photos_that_cannot_be_used_are_rejected(folder):
+    for none in (folder / "nowhere", folder.parent):
+        with pytest.raises(FileError, match="must be a folder with photos"):
+            Frost(photos=none)
     frost = Frost(photos=folder)
     images = np.zeros((1, 60, 32, 3), np.uint8)
     with pytest.raises(InputError, match=r"60 x 32 pixels do not fit .*\[60 58\] pixels"):
         corrupted(images, frost, 1, "cifar")
     assert corrupted(images[:, :59], frost, 1, "cifar").shape == (1, 59, 32, 3)
-
-
-def test_a_folder_that_is_missing_or_has_no_photo_is_refused(tmp_path):
-    with pytest.raises(FileError, match="must be a folder with photos"):
-        Frost(photos=tmp_path / "nowhere")
-    (tmp_path / "notes.txt").write_text("nothing")
-    with pytest.raises(FileError, match="must be a folder with photos"):
-        Frost(photos=tmp_path)
-
-
-def test_a_damaged_photo_is_named(tmp_path):
-    (tmp_path / "torn.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing")
-    with pytest.raises(FileError, match=r"torn\.png.*cannot be read as an image"):
-        corrupted(np.zeros((1, 32, 32, 3), np.uint8), Frost(photos=tmp_path), 1, "cifar")
+    (folder / "frost1.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing")
+    with pytest.raises(FileError, match=r"frost1\.png could not be read as a photograph"):
+        corrupted(images[:, :32], Frost(photos=folder), 1, "cifar")
 
 
 # ---- frost statistics
 
 
 GREY = np.array([0.299, 0.587, 0.114])
-
-
-def procedural(scale):
-    texels, starts, sizes = frost_textures(scale)
-    return [
-        texels[start : start + 3 * h * w].reshape(h, w, 3)
-        for start, (h, w) in zip(starts, sizes, strict=True)
-    ]
 
 
 @pytest.fixture(scope="module")
@@ -435,9 +318,11 @@ def unevenness(picture):
     return blocks.std() / blocks.mean()
 
 
-@pytest.mark.parametrize(("scale", "size"), [(0.2, 32), (1, 224)])
+@pytest.mark.parametrize(
+    ("scale", "size"), [(0.2, 32), pytest.param(1, 224, marks=pytest.mark.slow)]
+)
 def test_textures_have_the_statistics_of_the_published_photographs(photographs, scale, size):
-    for k, (made, photograph) in enumerate(zip(procedural(scale), photographs, strict=True)):
+    for k, (made, photograph) in enumerate(zip(textures(scale), photographs, strict=True)):
         taken = shrink(photograph, scale)
         assert np.abs(made.mean(axis=(0, 1)) - taken.mean(axis=(0, 1))).max() < 2
         assert (made @ GREY).std() == pytest.approx((taken @ GREY).std(), rel=0.15)
@@ -457,10 +342,8 @@ def test_textures_have_the_statistics_of_the_published_photographs(photographs, 
 
 SNOW_SIZES = [
     ("cifar", 32, 32),
-    ("cifar", 40, 52),
+    ("tiny-imagenet", 40, 52),
     ("imagenet", 8, 11),
-    ("tiny-imagenet", 64, 64),
-    ("imagenet", 224, 224),
     ("imagenet", 200, 156),  # at 150 the oracle's enlargement loses the last column
 ]
 
@@ -482,7 +365,7 @@ def drawn_field_of_snow(key, setting, height, width):
     """The deviates our kernel draws for a key, where the recipe would have drawn them."""
     from shiftcal.corruptions.kernels.weather_kernels import flake_field, flake_scratch
 
-    flakes, line, _ = Snow()._plan(setting, height, width)
+    _, flakes, line, _ = Snow()._plan(setting, height, width)
     cut = [crop_length(side, setting[2]) for side in (height, width)]
     scratch = flake_scratch(*cut, width)
     left, right = line[3:]
@@ -495,10 +378,6 @@ def drawn_field_of_snow(key, setting, height, width):
     return field
 
 
-def keys(severity, count):
-    return stream_keys(seed=0, corruption="snow", severity=severity, indices=np.arange(count))
-
-
 @pytest.mark.parametrize("severity", range(1, 6))
 @pytest.mark.parametrize(("table", "height", "width"), SNOW_SIZES)
 def test_every_value_is_the_recipes_with_the_flakes_drawn(table, height, width, severity):
@@ -506,7 +385,9 @@ def test_every_value_is_the_recipes_with_the_flakes_drawn(table, height, width, 
     setting = Snow.settings[table][severity - 1]
     snowy = corrupted(images, "snow", severity, table)
     equal, undecided = [], 0
-    for image, ours, key in zip(images, snowy, keys(severity, len(images)), strict=True):
+    for image, ours, key in zip(
+        images, snowy, image_keys("snow", severity, len(images)), strict=True
+    ):
         field = drawn_field_of_snow(key, setting, height, width)
         if to_threshold(field, setting) < 1e-4:
             undecided += 1
@@ -525,7 +406,7 @@ def to_threshold(field, setting):
     return 255 * np.abs(clipped_zoom(field[..., None], setting[2]) - setting[3]).min()
 
 
-@pytest.mark.parametrize("severity", [1, 3, 5])
+@pytest.mark.parametrize("severity", [1, 5])
 def test_snow_on_black_has_the_distribution_of_numpys_own(severity):
     draws = 250
     setting = Snow.settings["cifar"][severity - 1]
@@ -543,30 +424,18 @@ def test_snow_on_black_has_the_distribution_of_numpys_own(severity):
             for _ in range(draws)
         ]
     ).astype(float)
-    for measure in (np.mean, np.std, below, across, down):
+    for measure in (np.mean, np.std, lambda image: np.abs(np.diff(image, axis=0)).mean()):
         a = np.array([measure(image) for image in ours])
         b = np.array([measure(image) for image in theirs])
         error = np.hypot(a.std(), b.std()) / np.sqrt(draws)
-        assert abs(a.mean() - b.mean()) < 4 * error + 1e-9, measure.__name__
+        assert abs(a.mean() - b.mean()) < 4 * error + 1e-9
     assert stats.ks_2samp(ours[:, 10, 7], theirs[:, 10, 7]).pvalue > 1e-3
-
-
-def below(image):
-    return (image <= image.min() + 5).mean()
-
-
-def across(image):
-    return np.mean(np.abs(np.diff(image, axis=1)))
-
-
-def down(image):
-    return np.mean(np.abs(np.diff(image, axis=0)))
 
 
 # ---- spatter
 
 
-SPATTER_TABLES = {"cifar": (32, 32), "tiny-imagenet": (64, 64), "imagenet": (224, 224)}
+SPATTER_TABLES = {"cifar": (32, 32), "tiny-imagenet": (50, 72), "imagenet": (224, 224)}
 
 
 def setting(table, severity):
@@ -589,7 +458,7 @@ def drawn_field_of_spatter(height, width, severity, index=0, seed=0):
 @pytest.mark.parametrize("severity", [1, 2, 3, 4, 5])
 def test_equals_the_published_recipe_on_the_same_field(table, severity):
     height, width = SPATTER_TABLES[table]
-    count = {"cifar": 100, "tiny-imagenet": 40, "imagenet": 8}[table]
+    count = {"cifar": 60, "tiny-imagenet": 20, "imagenet": 5}[table]
     base = np.concatenate([photos(height, width), odd_images(height, width)])
     images = np.resize(base, (count, height, width, 3))
     values = setting(table, severity)
@@ -613,21 +482,7 @@ def test_equals_the_published_recipe_on_the_same_field(table, severity):
         assert same >= 0.95
 
 
-@pytest.mark.parametrize("shape", [(8, 8), (9, 14), (40, 52), (200, 150)])
-@pytest.mark.parametrize("severity", [1, 3, 5])
-def test_equals_the_published_recipe_on_images_that_are_not_square(shape, severity):
-    images = np.concatenate([photos(*shape), odd_images(*shape)])
-    got = corrupted(images, "spatter", severity, "cifar")
-    want = [
-        recipe(image, drawn_field_of_spatter(*shape, severity, i), setting("cifar", severity))
-        for i, image in enumerate(images)
-    ]
-    off = np.abs(got.astype(int) - np.stack(want))
-    assert (off > 0).mean() < 2e-3
-    assert off.mean() < 2e-3
-
-
-@pytest.mark.parametrize("severity", [1, 3, 4, 5])
+@pytest.mark.parametrize("severity", [3, 5])
 def test_effect_has_the_distribution_of_the_published_recipe(severity):
     count = 400
     image = photos(32, 32)[1]
@@ -647,21 +502,6 @@ def test_effect_has_the_distribution_of_the_published_recipe(severity):
         assert abs(a.mean() - b.mean()) < 4 * error
         # Four standard errors of a ratio of deviations of near-normal values.
         assert abs(np.log(a.std() / b.std())) < 4 / np.sqrt(count)
-
-
-def test_water_is_pale_turquoise_in_red_green_blue_order():
-    black = np.zeros((20, 32, 32, 3), np.uint8)
-    wet = corrupted(black, "spatter", 1, "cifar")
-    brightest = wet.reshape(20, -1, 3).max(axis=1)
-    # The brightest drop of every image has the light strength x colour.
-    assert (brightest == [int(0.5 * 175), int(0.5 * 238), int(0.5 * 238)]).all()
-
-
-def test_mud_is_brown_in_red_green_blue_order():
-    black = np.zeros((50, 32, 32, 3), np.uint8)
-    muddy = corrupted(black, "spatter", 5, "cifar").reshape(-1, 3)
-    # Hardly a pixel has mud on all 25 around it, so the thickest falls just short and is cut.
-    np.testing.assert_allclose(muddy.max(axis=0), [63, 42, 20], atol=1)
 
 
 def test_an_image_on_which_no_drop_falls_stays_as_it_is():

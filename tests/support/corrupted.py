@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from shiftcal import corruptions
-from shiftcal.corruptions.base import run
+from shiftcal.corruptions.corruption import run
 
 
 def corrupted(images, name, severity, table, *, seed=0, threads=1, first_index=0):

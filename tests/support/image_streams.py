@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shiftcal.corruptions.base import stream_keys
+from shiftcal.corruptions.corruption import stream_keys
 from shiftcal.corruptions.kernels.random_kernels import U, fill_words
 
 

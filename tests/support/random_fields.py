@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from shiftcal.corruptions.base import stream_keys
+from shiftcal.corruptions.corruption import stream_keys
 from shiftcal.corruptions.kernels.random_kernels import fill_words
 
 TABLES = ("cifar", "tiny-imagenet", "imagenet")

@@ -10,7 +10,7 @@ from exact_model import exact, labelled, logits_of
 
 from shiftcal import SurrogateBank
 from shiftcal.corruptions import Corruption, Custom
-from shiftcal.corruptions.base import Settings
+from shiftcal.corruptions.corruption import Settings
 from shiftcal.errors import FileError, InputWarning
 from shiftcal.surrogates.image_sets import corrupt_files
 

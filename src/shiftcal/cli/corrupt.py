@@ -86,7 +86,7 @@ def corrupt(
     target = _one_of(place, output)
     severities = parse_severities(severity)
     corruptions = choose_corruptions(corruption, frost_photos)
-    from shiftcal.corruptions.base import bar
+    from shiftcal.corruptions.corruption import bar
     from shiftcal.surrogates.image_sets import corrupt_files
 
     with blaming_functions(), bar(f"corrupting {source.name}", shown=None) as step:

@@ -64,7 +64,7 @@ def check(
     as_json: Json = False,
 ) -> Report:
     """Say whether a copy of a data set is complete, or what is wrong."""
-    from shiftcal.corruptions.base import bar
+    from shiftcal.corruptions.corruption import bar
     from shiftcal.datasets.fetch import check_data_set, was_fetched
 
     with bar(f"checking {path.name}", shown=None) as step:

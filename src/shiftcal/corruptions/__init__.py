@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shiftcal.corruptions.base import Corruption
+from shiftcal.corruptions.corruption import Corruption
 from shiftcal.lazy import lazy
 from shiftcal.registry import CORRUPTIONS
 

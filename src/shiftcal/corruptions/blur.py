@@ -6,10 +6,9 @@ from typing import Any, final
 
 import numpy as np
 
-from shiftcal.corruptions.base import Corruption, Keys, Settings
+from shiftcal.corruptions.corruption import Keys, Published, Settings
 from shiftcal.corruptions.kernels.blur_plans import (
     ONE,
-    PixelTaps,
     copy_taps,
     defocus_kernel,
     disks,
@@ -27,7 +26,7 @@ from shiftcal.types import Images
 
 
 @final
-class DefocusBlur(Corruption):
+class DefocusBlur(Published):
     """Every channel correlated with a disk whose edge is softened, as a lens out of focus does.
 
     A setting is ``(r, s)``. The kernel is the indicator of ``x**2 + y**2 <= r**2`` on a grid of
@@ -63,25 +62,20 @@ class DefocusBlur(Corruption):
             kernel = defocus_kernel(radius, sigma)
             middle = len(kernel) // 2
             edge, corner = kernel[middle, middle + 1], kernel[middle + 1, middle + 1]
-            return (neighbours(edge, corner, mirrored(height, 1), mirrored(width, 1)),)
+            sides = (mirrored(height, 1), mirrored(width, 1))
+            return "blur_kernels:weigh_images", neighbours(edge, corner, *sides)
         weights = softening(radius, sigma)
         margin = len(weights) // 2 if weights.min() * ONE >= 1 else 0
         half = weights[len(weights) // 2 :][: margin + 1]
         return (
+            "blur_kernels:disk_images",
             disks(radius, sigma, margin=margin, height=height, width=width),
             smoothing(half, mirrored(height, margin), mirrored(width, margin)),
         )
 
-    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
-        from shiftcal.corruptions.kernels.blur_kernels import disk_images, weigh_images
-
-        flat = (*images.shape[:2], -1)
-        apply = weigh_images if len(plan) == 1 else disk_images
-        apply(images.reshape(flat), out.reshape(flat), *plan)
-
 
 @final
-class GlassBlur(Corruption):
+class GlassBlur(Published):
     """A Gaussian blur, pixels displaced at random, and the same blur once more.
 
     A setting is ``(s, d, k)``: the blur's standard deviation in pixels (cut at 4 ``s``, the last
@@ -120,21 +114,15 @@ class GlassBlur(Corruption):
         radius = len(kernel) // 2
         half = kernel[radius:]
         return (
+            "blur_kernels:glass_images",
             smoothing(half, nearest(height, radius), nearest(width, radius)),
             neighbours(half[0] * half[-1], half[-1] ** 2, nearest(height, 1), nearest(width, 1)),
             np.array([distance, passes], np.int64),
         )
 
-    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
-        from shiftcal.corruptions.kernels.blur_kernels import glass_images
-
-        flat = (*images.shape[:2], -1)
-        blur, near, moves = plan
-        glass_images(images.reshape(flat), out.reshape(flat), blur, near, moves, keys)
-
 
 @final
-class MotionBlur(Corruption):
+class MotionBlur(Published):
     """Blur along a straight line at a random angle, as a moving camera makes it.
 
     A setting is the radius ``r`` and the deviation ``s``, in pixels. Every value becomes the mean
@@ -156,6 +144,7 @@ class MotionBlur(Corruption):
     name = "motion_blur"
     group = "blur"
     monotone = False  # CIFAR's severities 3 and 4 have the same deviation
+    axes = 4
     settings = Settings(
         cifar=((6, 1), (6, 1.5), (6, 2), (8, 2), (9, 2.5)),
         tiny_imagenet=((10, 1), (10, 1.5), (10, 2), (10, 2.5), (12, 3)),
@@ -166,13 +155,8 @@ class MotionBlur(Corruption):
         radius, sigma = setting
         weights = line_weights(radius, sigma)
         dx, dy = line_steps(len(weights), -45)
-        return weights, dx, dy, int(max(dx.max(), abs(dy).max()))
-
-    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
-        from shiftcal.corruptions.kernels.blur_kernels import blur_along_lines
-
-        weights, dx, dy, reach = plan
-        blur_along_lines(images, out, weights, dx, dy, reach, keys)
+        reach = int(max(dx.max(), abs(dy).max()))
+        return "blur_kernels:blur_along_lines", weights, dx, dy, reach
 
 
 # Up to here the sum over all copies is written down pixel by pixel: a few megabytes at the most.
@@ -180,7 +164,7 @@ _SMALL = 1 << 14
 
 
 @final
-class ZoomBlur(Corruption):
+class ZoomBlur(Published):
     """The mean of an image and copies of it enlarged more and more, as a zooming camera makes it.
 
     A setting is the number ``n`` of copies and the step ``d`` from one factor to the next, which
@@ -212,24 +196,19 @@ class ZoomBlur(Corruption):
         count, step = setting
         factors = 1 + np.arange(count) * ((1 + step) - 1)  # rounded as a range of numpy is
         if height * width <= _SMALL:
-            return pixel_taps(factors, height, width)
-        return copy_taps(factors, height, width)
+            return "blur_kernels:sum_pixel_taps", *pixel_taps(factors, height, width)
+        taps = copy_taps(factors, height, width)
+        return "blur_kernels:sum_copies", taps[:2], taps[2:6], taps.own_weight
 
     def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
-        from shiftcal.corruptions.kernels.blur_kernels import sum_copies, sum_pixel_taps
-
-        m, height, width = images.shape[:3]
-        if isinstance(plan, PixelTaps):
-            shape = (m, height * width, 3)
-            sum_pixel_taps(images.reshape(shape), out.reshape(shape), *plan)
-            return
-        shape = (m, height, width * 3)
-        rows, columns = tuple(plan[:2]), tuple(plan[2:6])
-        sum_copies(images.reshape(shape), out.reshape(shape), rows, columns, plan.own_weight)
+        if plan[0] == "blur_kernels:sum_pixel_taps":  # pixels in one row
+            shape = (len(images), 1, -1, 3)
+            images, out = images.reshape(shape)[:, 0], out.reshape(shape)[:, 0]
+        super()._apply(images, out, plan, keys)
 
 
 @final
-class GaussianBlur(Corruption):
+class GaussianBlur(Published):
     """Every channel smoothed with a Gaussian of standard deviation ``s`` pixels.
 
     A setting is ``s``. The kernel is sampled, cut at ``int(4 s + 1/2)`` pixels and normalised;
@@ -250,10 +229,5 @@ class GaussianBlur(Corruption):
     def _plan(self, setting: Any, height: int, width: int) -> Any:
         kernel = gaussian_weights(setting[0], 4.0).astype(np.float64)
         radius = len(kernel) // 2
-        return smoothing(kernel[radius:], nearest(height, radius), nearest(width, radius))
-
-    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
-        from shiftcal.corruptions.kernels.blur_kernels import blur_images
-
-        flat = (*images.shape[:2], -1)
-        blur_images(images.reshape(flat), out.reshape(flat), plan)
+        sides = (nearest(height, radius), nearest(width, radius))
+        return "blur_kernels:blur_images", smoothing(kernel[radius:], *sides)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.corruptions.base import Corruption, Keys, Settings
-from shiftcal.corruptions.kernels.blur_plans import gaussian_weights
-from shiftcal.types import Images
+from shiftcal.corruptions.corruption import Published, Settings
+from shiftcal.corruptions.kernels.blur_plans import axis_of, cosines_needed, gaussian_weights
 
 
 @final
-class Contrast(Corruption):
+class Contrast(Published):
     """Every channel drawn towards its mean over the image: ``m + c (x - m)``.
 
     A setting is the factor ``c``, so that small ones are severe. The mean is one of the image and
@@ -25,6 +24,7 @@ class Contrast(Corruption):
     name = "contrast"
     group = "digital"
     random = False
+    axes = 1
     settings = Settings(
         cifar=((0.75,), (0.5,), (0.4,), (0.3,), (0.15,)),
         tiny_imagenet=((0.4,), (0.3,), (0.2,), (0.1,), (0.05,)),
@@ -32,13 +32,7 @@ class Contrast(Corruption):
     )
 
     def _plan(self, setting: Any, height: int, width: int) -> Any:
-        return np.float32(setting[0])
-
-    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
-        from shiftcal.corruptions.kernels.digital_kernels import draw_to_mean
-
-        flat = (len(images), -1)
-        draw_to_mean(images.reshape(flat), out.reshape(flat), plan)
+        return "digital_kernels:draw_to_mean", np.float32(setting[0])
 
 
 # What the cosines that are left out may contribute to a displacement, root mean square, in pixels.
@@ -46,7 +40,7 @@ _LEFT_OUT = 1e-4
 
 
 @final
-class ElasticTransform(Corruption):
+class ElasticTransform(Published):
     """A random affine map, then every pixel moved by smooth random displacements.
 
     Three points around the centre, a third of the shorter side away from it along both axes, move
@@ -71,6 +65,7 @@ class ElasticTransform(Corruption):
     name = "elastic_transform"
     group = "digital"
     monotone = False
+    axes = 4
     settings = Settings(
         cifar=(
             (0, 0, 32 * 0.08, 32),
@@ -99,25 +94,17 @@ class ElasticTransform(Corruption):
         times = min(height, width) / setting[3]
         strength, sigma, jitter = (times * value for value in setting[:3])
         if strength == 0:
-            return "warp", (float(jitter),)
+            return "digital_kernels:warp", float(jitter)
         weights = gaussian_weights(sigma, 3)
         taps = (float(jitter), np.float32(strength))
         few = _few_cosines(weights, height, width, strength)
         if few is None:
-            return "warp_and_displace", (*taps, weights)
-        return "warp_and_displace_smoothly", (*taps, *few)
-
-    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
-        from shiftcal.corruptions.kernels import digital_kernels as elastic_transform_kernels
-
-        kernel, parameters = plan
-        getattr(elastic_transform_kernels, kernel)(images, out, *parameters, keys)
+            return "digital_kernels:warp_and_displace", *taps, weights
+        return "digital_kernels:warp_and_displace_smoothly", *taps, *few
 
 
 def _few_cosines(weights: Any, height: int, width: int, strength: float) -> Any:
     """The axes for ``cosine_fields`` if that is less work than adding up all taps, or None."""
-    from shiftcal.corruptions.kernels.blur_plans import axis_of, cosines_needed
-
     radius = len(weights) // 2
     rest = _LEFT_OUT * 3**0.5 / strength
     needed = [cosines_needed(weights, n, rest=rest) for n in (height, width)]
@@ -127,16 +114,8 @@ def _few_cosines(weights: Any, height: int, width: int, strength: float) -> Any:
     return tuple((axis.weights, axis.cosines, axis.scaled) for axis in (down, across))
 
 
-class _Plan(NamedTuple):
-    shape: tuple[int, int]
-    down: NDArray[np.int64]
-    across: NDArray[np.int64]
-    shown: NDArray[np.int64]
-    columns: NDArray[np.uint64]
-
-
 @final
-class Pixelate(Corruption):
+class Pixelate(Published):
     """Reduced to the means of boxes, and enlarged again so that each shows as one large pixel.
 
     A setting is the fraction ``c`` of the side that is left: height and width are reduced to
@@ -151,6 +130,7 @@ class Pixelate(Corruption):
     name = "pixelate"
     group = "digital"
     random = False
+    axes = 0
     settings = Settings(
         cifar=((0.95,), (0.9,), (0.85,), (0.75,), (0.65,)),
         tiny_imagenet=((0.9,), (0.8,), (0.7,), (0.6,), (0.5,)),
@@ -160,18 +140,14 @@ class Pixelate(Corruption):
     def _plan(self, setting: Any, height: int, width: int) -> Any:
         small_height, small_width = (max(1, int(side * setting[0])) for side in (height, width))
         rows, columns = _boxes(small_height, height)[:, 0], _boxes(small_width, width)[:, 0]
-        return _Plan(
+        return (
+            "digital_kernels:enlarge_pixels",
             (height, 3 * width),
             _boxes(height, small_height),
             _boxes(width, small_width),
             np.searchsorted(rows, np.arange(small_height + 1)),
             3 * columns.astype(np.uint64),
         )
-
-    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
-        from shiftcal.corruptions.kernels.digital_kernels import enlarge_pixels
-
-        enlarge_pixels(images.reshape(-1), out.reshape(-1), *plan)
 
 
 def _boxes(side: int, boxes: int) -> NDArray[np.int64]:
@@ -215,15 +191,8 @@ _COLOUR = """
 """
 
 
-class _JpegCompressionPlan(NamedTuple):
-    shape: tuple[int, ...]
-    blocks: NDArray[np.int64]
-    half_blocks: NDArray[np.int64]
-    tables: NDArray[np.int32]
-
-
 @final
-class JpegCompression(Corruption):
+class JpegCompression(Published):
     """Saved as JPEG and read again, at any height and width.
 
     A setting is the quality. Equal in every bit to what Pillow's ``save(quality=q)`` and ``open``
@@ -245,18 +214,13 @@ class JpegCompression(Corruption):
         rows, columns = -(-height // 8), -(-width // 8)
         half_rows, half_columns = -(-height // 16), -(-width // 16)
         first = 64 * rows * columns
-        return _JpegCompressionPlan(
+        return (
+            "jpeg_kernels:round_trip",
             (height, width, 8 * columns, 8 * half_columns, first),
             _starts(rows, columns),
             first + _starts(half_rows, 2 * half_columns),
             np.stack([_quantisation(base, setting[0]) for base in (_BRIGHTNESS, _COLOUR)]),
         )
-
-    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
-        from shiftcal.corruptions.kernels.jpeg_kernels import round_trip
-
-        rows = (*images.shape[:2], -1)
-        round_trip(images.reshape(rows), out.reshape(rows), *plan)
 
 
 def _starts(rows: int, columns: int) -> NDArray[np.int64]:
@@ -284,7 +248,7 @@ def _quantisation(base: str, quality: float) -> NDArray[np.int32]:
 
 
 @final
-class Saturate(Corruption):
+class Saturate(Published):
     """The saturation of HSV made ``min(m S + a, 1)``; hue and value stay.
 
     A setting is the factor ``m`` and what is added, ``a``. The value ``V`` is the largest channel,
@@ -303,6 +267,7 @@ class Saturate(Corruption):
     group = "digital"
     random = False
     monotone = False
+    axes = 0
     settings = Settings(
         cifar=((0.3, 0.0), (0.1, 0.0), (1.5, 0.0), (2.0, 0.1), (2.5, 0.2)),
         tiny_imagenet=((0.3, 0.0), (0.1, 0.0), (2.0, 0.0), (5.0, 0.1), (30.0, 0.2)),
@@ -310,9 +275,4 @@ class Saturate(Corruption):
     )
 
     def _plan(self, setting: Any, height: int, width: int) -> Any:
-        return tuple(np.float32(number) for number in setting)
-
-    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
-        from shiftcal.corruptions.kernels.digital_kernels import change_saturation
-
-        change_saturation(images.reshape(-1), out.reshape(-1), *plan)
+        return "digital_kernels:change_saturation", *map(np.float32, setting)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import mmap
 import os
-import re
 import secrets
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
@@ -20,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.checks import check_choice, check_count, check_images
-from shiftcal.corruptions.base import (
+from shiftcal.corruptions.corruption import (
     TABLES,
     Corruption,
     Keys,
@@ -35,7 +32,6 @@ from shiftcal.corruptions.base import (
     table_for,
 )
 from shiftcal.corruptions.inputs import InputCorruption
-from shiftcal.corruptions.weather import Frost
 from shiftcal.errors import InputError, InputWarning, require
 from shiftcal.files import atomic_write, read_npy
 from shiftcal.numerics.jit import thread_count
@@ -116,11 +112,6 @@ class Custom(Corruption):
         """The name with the key; ``None`` without a key."""
         return None if self.key is None else f"{self.name} (custom, key {self.key})"
 
-    @property
-    def keeps_plan(self) -> bool:
-        """There is no plan."""
-        return False
-
     def setting(self, severity: int, *, table: str) -> Any:
         """The severity; there are no tables."""
         return severity
@@ -134,10 +125,6 @@ class Custom(Corruption):
                 except Exception as error:
                     error.add_note(f"raised by the corruption {self.name!r}, severity {plan}")
                     raise
-                except SystemExit as error:
-                    raise InputError(
-                        f"the corruption {self.name!r} must return an image; it called exit."
-                    ) from error
                 if result.shape != image.shape or result.dtype != np.uint8:
                     raise InputError(
                         f"the corruption {self.name!r} must return uint8 of shape {image.shape}; "
@@ -438,11 +425,6 @@ class Strengths(Corruption):
         inner = self.corruption.identity
         return None if inner is None else f"{self.name} ({inner}, strengths {self.strengths})"
 
-    @property
-    def keeps_plan(self) -> bool:
-        """As the corruption itself."""
-        return self.corruption.keeps_plan
-
     def setting(self, severity: int, *, table: str) -> Any:
         """The class and the strength of a severity; there are no tables."""
         return type(self.corruption), self.strengths[severity - 1]
@@ -456,43 +438,31 @@ class Strengths(Corruption):
 
 def _setting(corruption: Corruption, strength: object) -> Setting:
     """The numbers of a strength, if the corruption takes them."""
-    several = isinstance(strength, (list, tuple, np.ndarray)) and np.ndim(strength) > 0
-    numbers: tuple[Any, ...] = tuple(strength) if several else (strength,)  # type: ignore[arg-type]
-    settings = corruption.settings
+    settings, name = corruption.settings, corruption.name
     published = (*settings.cifar, *settings.tiny_imagenet, *settings.imagenet)
-    rule = _broken_rule(corruption, numbers, published)
-    if rule is None and numbers in published:
+    limits = LIMITS[name] if CORRUPTIONS.is_built_in(type(corruption)) else ()
+    try:
+        numbers = tuple(np.atleast_1d(np.asarray(strength, np.float64)).tolist())
+    except (TypeError, ValueError):
+        numbers = ()
+    if numbers in published:
         return published[published.index(numbers)]
-    if rule is None:
-        limits = (
-            LIMITS.get(corruption.name, ()) if CORRUPTIONS.is_built_in(type(corruption)) else ()
+    rule = ""
+    if len(numbers) != len(published[0]) or not np.isfinite(numbers).all():
+        rule = f"each must be {len(published[0])} finite number(s)"
+    elif name == "defocus_blur" and 1 <= numbers[0] < 2 and numbers[1] > 0.2:
+        # The kernel for small disks takes the softened one to be of three by three pixels.
+        rule = "number 2 must be at most 0.2 where number 1 is from 1 to 2"
+    else:
+        for place, (x, each) in enumerate(zip(numbers, limits, strict=False), 1):
+            rule = rule or ("" if each.allow(x) else f"number {place} of each must {each}")
+    if rule:
+        raise InputError(
+            f"strengths of {name}: {rule}; got {strength!r}. Published for 32 pixels: "
+            f"{settings.cifar}."
         )
-        whole = [each.whole for each in limits] or [False] * len(numbers)
-        return tuple(int(x) if w else float(x) for x, w in zip(numbers, whole, strict=True))
-    meaning = re.search(r"A setting is .+?\.(?=\s|$)", type(corruption).__doc__ or "", re.DOTALL)
-    hint = " ".join(meaning.group().split()).replace("``", "") if meaning else ""
-    raise InputError(
-        f"strengths of {corruption.name}: {rule}; got {strength!r}. {hint} Published for 32 "
-        f"pixels: {settings.cifar}."
-    )
-
-
-def _broken_rule(
-    corruption: Corruption, numbers: tuple[Any, ...], published: tuple[Setting, ...]
-) -> str | None:
-    if len(numbers) != len(published[0]) or not all(
-        isinstance(x, Real) and not isinstance(x, bool) and math.isfinite(x) for x in numbers
-    ):
-        return f"each must be {len(published[0])} finite number(s)"
-    if numbers in published or not CORRUPTIONS.is_built_in(type(corruption)):
-        return None
-    for place, (x, limits) in enumerate(zip(numbers, LIMITS[corruption.name], strict=True), 1):
-        if not limits.allow(x):
-            return f"number {place} of each must {limits}"
-    # The kernel for small disks takes the softened one to be of three by three pixels.
-    if corruption.name == "defocus_blur" and 1 <= numbers[0] < 2 and numbers[1] > 0.2:
-        return "number 2 must be at most 0.2 where number 1 is from 1 to 2"
-    return None
+    whole = [each.whole for each in limits] or [False] * len(numbers)
+    return tuple(int(x) if w else x for x, w in zip(numbers, whole, strict=True))
 
 
 def lasting_identity(corruption: Corruption, *, lasting: bool = True) -> str:
@@ -515,18 +485,3 @@ def lasting_identity(corruption: Corruption, *, lasting: bool = True) -> str:
             stacklevel=4,
         )
     return f"{corruption.description} (unknown {secrets.token_hex(16)})"
-
-
-def identities(
-    corruptions: Iterable[Corruption | None], *, lasting: bool = True
-) -> dict[Corruption, str]:
-    """The identities of corruptions for a whole run.
-
-    Frost is left out: its photographs may change during the run, so it is asked every time.
-    """
-    known = {}
-    for corruption in dict.fromkeys(corruptions):
-        inner = corruption.corruption if isinstance(corruption, Strengths) else corruption
-        if corruption is not None and not isinstance(inner, Frost):
-            known[corruption] = lasting_identity(corruption, lasting=lasting)
-    return known

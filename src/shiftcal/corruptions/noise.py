@@ -6,18 +6,17 @@ from typing import Any, final
 
 import numpy as np
 
-from shiftcal.corruptions.base import Corruption, Keys, Settings
+from shiftcal.corruptions.corruption import Published, Settings
 from shiftcal.corruptions.kernels.random_tables import (
     alias_table,
     deviate_tables,
     level_masses,
     step_tables,
 )
-from shiftcal.types import Images
 
 
 @final
-class GaussianNoise(Corruption):
+class GaussianNoise(Published):
     """Independent normal noise on every channel value: ``x + N(0, s**2)``, ``x`` in [0, 1].
 
     A setting is the standard deviation ``s``. Values are clipped and cut to whole grey levels,
@@ -29,6 +28,7 @@ class GaussianNoise(Corruption):
 
     name = "gaussian_noise"
     group = "noise"
+    axes = 1
     settings = Settings(
         cifar=((0.04,), (0.06,), (0.08,), (0.09,), (0.10,)),
         tiny_imagenet=((0.04,), (0.08,), (0.12,), (0.15,), (0.18,)),
@@ -37,18 +37,11 @@ class GaussianNoise(Corruption):
 
     def _plan(self, setting: Any, height: int, width: int) -> Any:
         # A pixel is a whole number of levels, so the cut can be made on the noise.
-        return step_tables(255 * setting[0])
-
-    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
-        from shiftcal.corruptions.kernels.noise_kernels import add_noise
-
-        steps, tail = plan
-        flat = (len(images), -1)
-        add_noise(images.reshape(flat), out.reshape(flat), steps, tail, keys)
+        return "noise_kernels:add_noise", *step_tables(255 * setting[0])
 
 
 @final
-class ShotNoise(Corruption):
+class ShotNoise(Published):
     """The counting noise of few photons: ``Poisson(c x) / c`` for every channel value.
 
     A setting is the number ``c`` of photons that make full brightness, so that few are severe.
@@ -59,6 +52,7 @@ class ShotNoise(Corruption):
 
     name = "shot_noise"
     group = "noise"
+    axes = 1
     settings = Settings(
         cifar=((500.0,), (250.0,), (100.0,), (75.0,), (50.0,)),
         tiny_imagenet=((250.0,), (100.0,), (50.0,), (30.0,), (15.0,)),
@@ -66,17 +60,11 @@ class ShotNoise(Corruption):
     )
 
     def _plan(self, setting: Any, height: int, width: int) -> Any:
-        return alias_table(level_masses(setting[0]))
-
-    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
-        from shiftcal.corruptions.kernels.noise_kernels import draw_levels
-
-        flat = (len(images), -1)
-        draw_levels(images.reshape(flat), out.reshape(flat), plan, keys)
+        return "noise_kernels:draw_levels", alias_table(level_masses(setting[0]))
 
 
 @final
-class ImpulseNoise(Corruption):
+class ImpulseNoise(Published):
     """Salt and pepper: some values become 0 or 255, each with the same probability.
 
     A setting is the fraction of values that are replaced, salt and pepper together. Every channel
@@ -87,6 +75,7 @@ class ImpulseNoise(Corruption):
 
     name = "impulse_noise"
     group = "noise"
+    axes = 1
     settings = Settings(
         cifar=((0.01,), (0.02,), (0.03,), (0.05,), (0.07,)),
         tiny_imagenet=((0.01,), (0.02,), (0.05,), (0.08,), (0.14,)),
@@ -94,17 +83,11 @@ class ImpulseNoise(Corruption):
     )
 
     def _plan(self, setting: Any, height: int, width: int) -> Any:
-        return np.uint32(2 * round(setting[0] * 2**31))
-
-    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
-        from shiftcal.corruptions.kernels.noise_kernels import salt_and_pepper
-
-        flat = (len(images), -1)
-        salt_and_pepper(images.reshape(flat), out.reshape(flat), plan, keys)
+        return "noise_kernels:salt_and_pepper", np.uint32(2 * round(setting[0] * 2**31))
 
 
 @final
-class SpeckleNoise(Corruption):
+class SpeckleNoise(Published):
     """Normal noise in proportion to the value: ``x + x N(0, s**2)``, on every channel value.
 
     A setting is the standard deviation ``s`` of the factor. Values are clipped and cut to whole
@@ -116,6 +99,7 @@ class SpeckleNoise(Corruption):
 
     name = "speckle_noise"
     group = "noise"
+    axes = 1
     settings = Settings(
         cifar=((0.06,), (0.10,), (0.12,), (0.16,), (0.20,)),
         tiny_imagenet=((0.15,), (0.20,), (0.25,), (0.30,), (0.35,)),
@@ -123,11 +107,4 @@ class SpeckleNoise(Corruption):
     )
 
     def _plan(self, setting: Any, height: int, width: int) -> Any:
-        return (np.float32(setting[0]), *deviate_tables())
-
-    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
-        from shiftcal.corruptions.kernels.noise_kernels import scale_noise
-
-        spread, table, tail = plan
-        flat = (len(images), -1)
-        scale_noise(images.reshape(flat), out.reshape(flat), spread, table, tail, keys)
+        return "noise_kernels:scale_noise", np.float32(setting[0]), *deviate_tables()

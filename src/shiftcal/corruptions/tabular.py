@@ -8,25 +8,19 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, final
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.checks import check_choice, check_flag
-from shiftcal.corruptions.base import stream_keys
-from shiftcal.corruptions.inputs import InputCorruption, check_strengths, key_bits, uniforms
+from shiftcal.corruptions.inputs import InputCorruption, check_strengths, uniforms
 from shiftcal.errors import InputError
-from shiftcal.registry import TABULAR, suggest
+from shiftcal.registry import TABULAR
 
 names = TABULAR.names
 get = TABULAR.get
-
-# draw(i), i = 0 to 3: a number between 0 and 1 for every cell; draw(None): one for the column.
-Draw: TypeAlias = Callable[[int | None], NDArray[np.float64]]
-# The cells of a column to change, and their new values; None makes them missing.
-Change: TypeAlias = tuple[NDArray[np.bool_], NDArray[Any] | None]
 
 _NORMAL_IQR = 1.3489795003921634  # interquartile range of the standard normal distribution
 
@@ -34,7 +28,7 @@ _NORMAL_IQR = 1.3489795003921634  # interquartile range of the standard normal d
 def kind_of(column: Any) -> str:
     """``"number"``, ``"category"`` (text, booleans, objects) or ``"other"`` (dates, sparse)."""
     name, kind = str(column.dtype), column.dtype.kind
-    if name.startswith("Sparse") or kind in "mMc" or name.startswith("period"):
+    if name.startswith(("Sparse", "period")) or kind in "mMc":
         return "other"
     return "number" if kind in "iuf" and name != "category" else "category"
 
@@ -43,8 +37,7 @@ def missing_cells(column: Any) -> NDArray[np.bool_]:
     """Where an array ``(n,)`` or a Series holds None, NaN or another missing value."""
     if hasattr(column, "isna"):
         return np.asarray(column.isna(), np.bool_)
-    missing = np.asarray(column != column, np.bool_)  # noqa: PLR0124
-    return missing | np.array([x is None for x in column.tolist()])
+    return np.array([x is None or x != x for x in column.tolist()])  # noqa: PLR0124
 
 
 class Column(NamedTuple):
@@ -76,14 +69,12 @@ class TabularCorruption(InputCorruption):
         defaults: Strengths of the five severities.
         most: The largest strength that makes sense, if there is one.
         kinds: Kinds of columns it changes by default.
-        named_kinds: Kinds of columns it changes if they are named.
         columns_: What was learnt of the columns it changes.
     """
 
     defaults: ClassVar[tuple[float, ...]]
     most: ClassVar[float | None] = None
     kinds: ClassVar[tuple[str, ...]] = ("number", "category")
-    named_kinds: ClassVar[tuple[str, ...]] = ("number", "category")
     columns_: tuple[Column, ...]
 
     def __init__(self, *, strengths: Sequence[float] | None = None, columns: Any = None) -> None:
@@ -103,16 +94,18 @@ class TabularCorruption(InputCorruption):
             cells = _column(rows, labels, label)
             if self.columns is None and kind_of(cells) not in self.kinds:
                 continue
-            self._check_kind(label, cells)
-            known = np.asarray(cells[~missing_cells(cells)])
+            known = np.array(cells[~missing_cells(cells)])
             if is_number := kind_of(cells) == "number":
                 known = known.astype(np.float64)
                 known = known[np.isfinite(known)]
-            found.append(Column(label, known.copy(), is_number))
+            if kind_of(cells) == "other" or (self.kinds == ("number",) and not is_number):
+                raise InputError(
+                    f"{self.name} cannot change column {label!r} of type {cells.dtype}."
+                )
+            found.append(Column(label, known, is_number))
         if not found:
             raise InputError(f"{self.name} needs columns of kind {' or '.join(self.kinds)}.")
         self.columns_ = tuple(found)
-        self._width = len(labels)
         return self
 
     def fitted_to(self, inputs: Any) -> Self:
@@ -123,47 +116,40 @@ class TabularCorruption(InputCorruption):
         if not hasattr(self, "columns_"):
             from shiftcal.errors import NotFittedError  # imports scikit-learn
 
-            kind = type(self).__name__
-            raise NotFittedError(f"{self.name} is not fitted. Pass {kind}().fit(calibration_rows).")
+            raise NotFittedError(f"{self.name} is not fitted. Call fit(calibration_rows) first.")
         labels = _labels(inputs)
-        if isinstance(inputs, np.ndarray) and len(labels) != self._width:
-            raise InputError(f"rows must have {self._width} columns; got {len(labels)}.")
         streams = self._streams(len(inputs), severity, seed=seed, first_index=first_index)
-        zero = np.zeros(1, np.int64)
-        shared = stream_keys(seed=seed, corruption=self.name, severity=0, indices=zero)
+        shared = self._streams(1, 0, seed=seed, first_index=0)
         changes = []
         for j, column in enumerate(self.columns_):
 
             def draw(i: int | None, j: int = j) -> NDArray[np.float64]:
-                return uniforms(key_bits(shared), j) if i is None else uniforms(streams, 4 * j + i)
+                return uniforms(shared, j) if i is None else uniforms(streams, 4 * j + i)
 
             if len(column.observed):
                 cells = _column(inputs, labels, column.label)
-                self._check_kind(column.label, cells)
                 change = self._change(column, cells, self.strengths[severity - 1], draw)
                 changes += [] if change is None else [(labels.index(column.label), *change)]
-        return (_array if isinstance(inputs, np.ndarray) else _frame)(inputs, changes)
+        return _changed(inputs, changes)
 
     @abstractmethod
-    def _change(self, column: Column, cells: Any, strength: float, draw: Draw) -> Change | None:
-        """The cells of a column that change and their new values; ``None`` if none do.
+    def _change(self, column: Column, cells: Any, strength: float, draw: Any) -> Any:
+        """The cells of a column that change ``(n,)``, and their new values; ``None`` if none do.
+
+        The values are ``None`` for cells that become missing.
 
         Args:
             column: What was learnt of it; at least one value was observed.
             cells: The column, a Series or an array ``(n,)``; not to be changed.
             strength: Of the severity.
-            draw: Gives the random numbers.
+            draw: ``draw(i)``, i from 0 to 3, gives a number between 0 and 1 for every cell, and
+                ``draw(None)`` one for the column.
         """
-
-    def _check_kind(self, label: Any, cells: Any) -> None:
-        if kind_of(cells) not in self.named_kinds:
-            raise InputError(f"{self.name} cannot change column {label!r} of type {cells.dtype}.")
 
 
 def _column(rows: Any, labels: list[Any], label: Any) -> Any:
     if label not in labels:
-        hint = suggest(label, [str(each) for each in labels[:20]])
-        raise InputError(f"rows must have a column {label!r}. {hint}")
+        raise InputError(f"rows must have a column {label!r}; they have {labels[:20]}.")
     j = labels.index(label)
     return rows[:, j] if isinstance(rows, np.ndarray) else rows.iloc[:, j]
 
@@ -172,10 +158,9 @@ def _labels(rows: Any) -> list[Any]:
     """Names of the columns, or positions in an array; checks that it is a table."""
     frame = hasattr(rows, "isetitem")
     if not frame and not (type(rows) is np.ndarray and rows.ndim == 2):
-        shape = f" of shape {rows.shape}" if hasattr(rows, "shape") else ""
         raise InputError(
             "rows must be an array (n, d) or a pandas DataFrame; got "
-            f"{type(rows).__name__}{shape}. Convert it first, as with .toarray() or .to_pandas()."
+            f"{type(rows).__name__}. Convert it first, as with .toarray() or .to_pandas()."
         )
     labels = list(rows.columns) if frame else list(range(rows.shape[1]))
     if 0 in rows.shape or len(set(labels)) < len(labels):
@@ -183,29 +168,25 @@ def _labels(rows: Any) -> list[Any]:
     return labels
 
 
-def _array(rows: Any, changes: list[tuple[int, Any, Any]]) -> Any:
-    """A copy with other cells, of a type that holds missing values and longer words."""
-    dtype = rows.dtype
-    if any(values is None for *_, values in changes) and dtype.kind not in "fO":
-        dtype = np.dtype(np.float64 if dtype.kind in "iub" else object)
-    if dtype.kind in "US":
-        dtype = np.result_type(dtype, *(values.dtype for *_, values in changes))
-    out = rows.astype(dtype)
-    for j, cells, values in changes:
-        out[cells, j] = np.nan if values is None else _as_type(values, dtype)
-    return out
-
-
-def _frame(rows: Any, changes: list[tuple[int, Any, Any]]) -> Any:
+def _changed(rows: Any, changes: list[tuple[int, Any, Any]]) -> Any:
+    """A copy with other cells; an array gets a type that holds missing values and longer words."""
+    if isinstance(rows, np.ndarray):
+        dtype = rows.dtype
+        if any(values is None for *_, values in changes) and dtype.kind not in "fO":
+            dtype = np.dtype(np.float64 if dtype.kind in "iub" else object)
+        if dtype.kind in "US":
+            dtype = np.result_type(dtype, *(values.dtype for *_, values in changes))
+        out = rows.astype(dtype)
+        for j, cells, values in changes:
+            out[cells, j] = np.nan if values is None else _as_type(values, dtype)
+        return out
     out = rows.copy()
     for j, cells, values in changes:
         series = rows.iloc[:, j].copy()
-        if values is None:
-            series = series.mask(cells)
-        else:
+        if values is not None:
             dtype = getattr(series.dtype, "numpy_dtype", series.dtype)
             series.iloc[np.flatnonzero(cells)] = _as_type(values, dtype)
-        out.isetitem(j, series)
+        out.isetitem(j, series.mask(cells) if values is None else series)
     return out
 
 
@@ -213,17 +194,18 @@ def _as_type(values: NDArray[Any], dtype: Any) -> NDArray[Any]:
     """Numbers as a type holds them: rounded if it is whole, and not beyond its ends."""
     if getattr(dtype, "kind", "O") not in "iuf" or values.dtype.kind != "f":
         return values
-    limits: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
-    low, high = float(limits.min), float(limits.max)
-    if high > limits.max:  # the largest 64-bit integer has no float of its own
+    ends: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+    high = float(ends.max)
+    if high > ends.max:  # the largest 64-bit integer has no float of its own
         high = float(np.nextafter(high, 0))
-    return np.clip(values if dtype.kind == "f" else np.rint(values), low, high).astype(dtype)
+    values = values if dtype.kind == "f" else np.rint(values)
+    return np.clip(values, float(ends.min), high).astype(dtype)
 
 
 class _Shift(TabularCorruption):
     """Moves numbers; stops at the ends of the observed range if ``clip`` is true."""
 
-    kinds = named_kinds = ("number",)
+    kinds = ("number",)
 
     def __init__(
         self, *, strengths: Sequence[float] | None = None, columns: Any = None, clip: bool = True
@@ -232,7 +214,7 @@ class _Shift(TabularCorruption):
         self.clip = check_flag(clip, name="clip")
         self._note = "" if self.clip else ", beyond the range"
 
-    def _change(self, column: Column, cells: Any, strength: float, draw: Draw) -> Change | None:
+    def _change(self, column: Column, cells: Any, strength: float, draw: Any) -> Any:
         seen = column.observed
         low, high = np.quantile(seen, [0.25, 0.75])
         scale = float(high - low) / _NORMAL_IQR or float(seen.std())
@@ -246,7 +228,7 @@ class _Shift(TabularCorruption):
         return (moved, values) if scale else None
 
     @abstractmethod
-    def _move(self, draw: Draw) -> Any:
+    def _move(self, draw: Any) -> Any:
         """The move of every row in units of strength times scale."""
 
 
@@ -269,7 +251,7 @@ class Noise(_Shift):
     name = "noise"
     defaults = (0.1, 0.25, 0.5, 1.0, 2.0)
 
-    def _move(self, draw: Draw) -> Any:
+    def _move(self, draw: Any) -> Any:
         from scipy.special import ndtri
 
         return ndtri(draw(0))
@@ -291,7 +273,7 @@ class Drift(_Shift):
     name = "drift"
     defaults = (0.1, 0.25, 0.5, 0.75, 1.0)
 
-    def _move(self, draw: Draw) -> Any:
+    def _move(self, draw: Any) -> Any:
         return np.where(draw(None) < 0.5, 1.0, -1.0)
 
 
@@ -313,7 +295,7 @@ class CategorySwaps(TabularCorruption):
     most = 1.0
     kinds = ("category",)
 
-    def _change(self, column: Column, cells: Any, strength: float, draw: Draw) -> Change | None:
+    def _change(self, column: Column, cells: Any, strength: float, draw: Any) -> Any:
         swapped = (draw(0) < strength) & ~missing_cells(cells)
         rows = (draw(1)[swapped] * len(column.observed)).astype(int)
         return swapped, column.observed[rows]
@@ -346,7 +328,7 @@ class MissingValues(TabularCorruption):
         self._note = f", fill {self.fill}"
         self.may_lose_values = self.fill == "nan"
 
-    def _change(self, column: Column, cells: Any, strength: float, draw: Draw) -> Change | None:
+    def _change(self, column: Column, cells: Any, strength: float, draw: Any) -> Any:
         lost = (draw(0) < strength) & ~missing_cells(cells)
         if self.fill == "nan":
             return lost, None

@@ -5,15 +5,14 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, final
+from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.corruptions.base import Corruption, Keys, Settings, stream_keys
+from shiftcal.corruptions.corruption import Published, Settings, stream_keys
 from shiftcal.corruptions.kernels.blur_plans import (
     crop_length,
     gaussian_weights,
@@ -23,11 +22,11 @@ from shiftcal.corruptions.kernels.blur_plans import (
 )
 from shiftcal.corruptions.kernels.random_tables import normal_quantiles
 from shiftcal.errors import FileError, InputError, require
-from shiftcal.types import Images
+from shiftcal.files import parsing
 
 
 @final
-class Snow(Corruption):
+class Snow(Published):
     """Falling flakes over a whitened image.
 
     A setting is ``(mean, deviation, zoom, threshold, radius, sigma, mix)``. A field with one
@@ -82,14 +81,7 @@ class Snow(Corruption):
         dx, dy = line_steps(len(weights), -135)
         flakes = (table, _axis(height, zoom), _axis(width, zoom), np.float32(255 * threshold))
         line = (weights, dx, dy, int(-dx.min()), int(dx.max()))
-        return flakes, line, np.float32(mix)
-
-    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
-        from shiftcal.corruptions.kernels.weather_kernels import snow_on
-
-        flakes, line, mix = plan
-        rows = (*images.shape[:2], -1)
-        snow_on(images.reshape(rows), out.reshape(rows), flakes, line, mix, keys)
+        return "weather_kernels:snow_on", flakes, line, np.float32(mix)
 
 
 def _axis(length: int, zoom: float) -> tuple[NDArray[np.int64], NDArray[np.float32], int]:
@@ -115,7 +107,7 @@ def packed(pictures: Sequence[NDArray[np.uint8]]) -> Pictures:
 
 
 @final
-class Frost(Corruption):
+class Frost(Published):
     """Ice crystals on the lens: ``a x + b t``, with a crop ``t`` of a picture of frost.
 
     A setting is ``(a, b, scale)``. One of five pictures of frost is drawn, a place in the picture
@@ -134,8 +126,8 @@ class Frost(Corruption):
     must be smaller than every photograph at that scale.
 
     Args:
-        photos: A folder with photographs of frost, taken in the order of their names. Needs
-            Pillow, from ``pip install 'shiftcal[images]'``.
+        photos: A folder with photographs of frost, taken in the order of their names, which must
+            not change while it is used. Needs Pillow, from ``pip install 'shiftcal[images]'``.
     """
 
     name = "frost"
@@ -157,8 +149,12 @@ class Frost(Corruption):
 
     def __init__(self, *, photos: str | os.PathLike[str] | None = None) -> None:
         if photos is not None:
-            self.photos = Path(photos)
-            photo_files(self.photos)
+            self.photos = Path(photos).absolute()
+            content = hashlib.sha256()
+            for file in photo_files(self.photos):
+                with parsing(file, "a photograph"):
+                    content.update(file.read_bytes())
+            self._digest = content.hexdigest()
 
     @property
     def kind(self) -> Literal["procedural", "photos"]:
@@ -173,34 +169,25 @@ class Frost(Corruption):
     @property
     def identity(self) -> str | None:
         """The description, with a digest of the photographs if there are any."""
-        if self.photos is None or self.key is not None or len(vars(self)) > 1:
+        if self.photos is None or vars(self).keys() != {"photos", "_digest"}:
             return super().identity
-        return f"{self.name} (photos, sha256 {_digest(_stamps(self.photos))[:16]})"
-
-    @property
-    def keeps_plan(self) -> bool:
-        """Photographs may change in their folder, so they have a cache of their own."""
-        return self.photos is None
+        return f"{self.name} (photos, sha256 {self._digest[:16]})"
 
     def _plan(self, setting: Any, height: int, width: int) -> Any:
         own, other, scale = setting
-        texels, starts, sizes = (
-            frost_textures(scale) if self.photos is None else frost_photos(self.photos, scale)
-        )
-        places = sizes if self.photos is None else sizes - (height, width)
+        if self.photos is None:
+            texels, starts, sizes = frost_textures(scale)
+            places = sizes
+        else:
+            texels, starts, sizes = frost_photos(self.photos, scale)
+            places = sizes - (height, width)
         if places.min() < 1:
             raise InputError(
                 f"photos: images of {height} x {width} pixels do not fit into photos of frost of "
                 f"{sizes.min(axis=0)} pixels at a scale of {scale}. Use larger photos."
             )
-        return texels, np.column_stack([starts, sizes, places]), (float(own), float(other))
-
-    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
-        from shiftcal.corruptions.kernels.weather_kernels import blend
-
-        rows = (*images.shape[:2], -1)
-        texels, textures, weights = plan
-        blend(images.reshape(rows), out.reshape(rows), texels, textures, weights, keys)
+        textures = np.column_stack([starts, sizes, places])
+        return "weather_kernels:blend", texels, textures, (float(own), float(other))
 
 
 _WIBBLE = 100.0
@@ -209,7 +196,7 @@ _LARGEST = 4096
 
 
 @final
-class Fog(Corruption):
+class Fog(Published):
     """A cloudy brightness laid over the image: ``(x + c p) m / (m + c)``, ``x`` in [0, 1].
 
     ``m`` is the largest value of the image before the fog, and ``p`` in [0, 1] a plasma made by
@@ -243,19 +230,12 @@ class Fog(Corruption):
             side *= 2
         levels = int(side).bit_length() - 1
         amplitudes = (_WIBBLE / float(decay) ** np.arange(levels)) ** 2
-        return amplitudes.astype(np.float32), np.float32(255 * strength)
-
-    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
-        from shiftcal.corruptions.kernels.weather_kernels import lay_fog
-
-        amplitudes, strength = plan
-        m, height, width = images.shape[:3]
-        rows = (m, height, 3 * width)
-        lay_fog(images.reshape(rows), out.reshape(rows), amplitudes, strength, keys)
+        strengths = (amplitudes.astype(np.float32), np.float32(255 * strength))
+        return "weather_kernels:lay_fog", *strengths
 
 
 @final
-class Brightness(Corruption):
+class Brightness(Published):
     """The value of HSV raised by ``c`` and clipped at 1; hue and saturation stay.
 
     A setting is ``c``. The value is the largest channel, and with it the others grow in
@@ -270,6 +250,7 @@ class Brightness(Corruption):
     name = "brightness"
     group = "weather"
     random = False
+    axes = 0
     settings = Settings(
         cifar=((0.05,), (0.1,), (0.15,), (0.2,), (0.3,)),
         tiny_imagenet=((0.1,), (0.2,), (0.3,), (0.4,), (0.5,)),
@@ -277,19 +258,14 @@ class Brightness(Corruption):
     )
 
     def _plan(self, setting: Any, height: int, width: int) -> Any:
-        return np.float32(255 * setting[0])
-
-    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
-        from shiftcal.corruptions.kernels.weather_kernels import raise_value
-
-        raise_value(images.reshape(-1), out.reshape(-1), plan)
+        return "weather_kernels:raise_value", np.float32(255 * setting[0])
 
 
 _TRUNCATE = 4  # radius of the smoothing in standard deviations, as in scikit-image
 
 
 @final
-class Spatter(Corruption):
+class Spatter(Published):
     """Drops of water (severity 1 to 3) or mud (4 and 5) on the lens.
 
     A setting is ``(mean, deviation, sigma, least, strength, mud)``. A field of independent normal
@@ -343,16 +319,10 @@ class Spatter(Corruption):
         mean, deviation, sigma, least, strength, mud = setting
         table = (255 * deviation * normal_quantiles()).astype(np.float32)
         levels = (np.float32(255 * mean), np.float32(255 * least))
-        last = _summing_to_one(strength) if mud else np.float32(strength)
-        return table, gaussian_weights(sigma, _TRUNCATE), levels, last
-
-    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
-        from shiftcal.corruptions.kernels.spatter_kernels import muddy, splash
-
-        rows = (*images.shape[:2], -1)
-        table, weights, levels, last = plan
-        paint = muddy if isinstance(last, np.ndarray) else splash
-        paint(images.reshape(rows), out.reshape(rows), table, weights, levels, last, keys)
+        weights = gaussian_weights(sigma, _TRUNCATE)
+        if mud:
+            return "spatter_kernels:muddy", table, weights, levels, _summing_to_one(strength)
+        return "spatter_kernels:splash", table, weights, levels, np.float32(strength)
 
 
 @functools.cache
@@ -535,9 +505,6 @@ def _taps(size: int, scale: float) -> tuple[NDArray[np.int64], ...]:
     return first, np.minimum(first + 1, size - 1), share
 
 
-# A photograph and what changes when it is written or replaced.
-_Stamp: TypeAlias = tuple[Path, int, int, int, int]
-
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"})
 
 
@@ -549,8 +516,7 @@ def photo_files(folder: Path) -> list[Path]:
     Raises:
         FileError: If there is no such folder, or no photograph in it.
     """
-    is_photo = (file for file in folder.glob("*") if file.suffix.lower() in SUFFIXES)
-    files = sorted(is_photo) if folder.is_dir() else []
+    files = sorted(file for file in folder.glob("*") if file.suffix.lower() in SUFFIXES)
     if not files:
         raise FileError(
             f"photos: {str(folder)!r} must be a folder with photos of frost, whose names end in "
@@ -559,50 +525,15 @@ def photo_files(folder: Path) -> list[Path]:
     return files[:5] if len(files) == 6 else files
 
 
-def _stamps(folder: Path) -> tuple[_Stamp, ...]:
-    """The photographs as they are now; results are cached by this."""
-    stamps = []
-    for file in photo_files(folder):
-        with _naming(file):
-            now = file.stat()
-        stamp = now.st_mtime_ns, now.st_ctime_ns, now.st_size, now.st_ino
-        stamps.append((file.absolute(), *stamp))
-    return tuple(stamps)
-
-
 def frost_photos(folder: Path, scale: float) -> Pictures:
     """The photographs at ``scale`` times their size."""
-    return _scaled(_stamps(folder), scale)
-
-
-@functools.lru_cache(maxsize=8)
-def _scaled(stamps: tuple[_Stamp, ...], scale: float) -> Pictures:
     image = require("PIL.Image", extra="images", needed_by="frost with photos")
     operations = require("PIL.ImageOps", extra="images", needed_by="frost with photos")
     photos = []
-    for file, *_ in stamps:
-        with _naming(file), image.open(file) as opened:
+    for file in photo_files(folder):
+        with parsing(file, "a photograph", fix="Remove or replace it."), image.open(file) as opened:
             photos.append(np.asarray(operations.exif_transpose(opened).convert("RGB")))
     return packed([shrink(photo, scale) for photo in photos])
-
-
-@functools.lru_cache(maxsize=8)
-def _digest(stamps: tuple[_Stamp, ...]) -> str:
-    digest = hashlib.sha256()
-    for file, *_ in stamps:
-        with _naming(file):
-            digest.update(file.read_bytes())
-    return digest.hexdigest()
-
-
-@contextmanager
-def _naming(file: Path) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError, SyntaxError) as error:
-        raise FileError(
-            f"photos: {str(file)!r} cannot be read as an image ({error}). Remove or replace it."
-        ) from error
 
 
 # --------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.checks import check_choice, check_count
-from shiftcal.corruptions.base import TABLES
+from shiftcal.corruptions.corruption import TABLES
 from shiftcal.datasets import ImageSet, as_image_set
 from shiftcal.errors import FileError, InputError, InputWarning
 from shiftcal.files import NpzStream, flush_file, flush_folder, put_in_place

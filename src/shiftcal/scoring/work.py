@@ -23,8 +23,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from shiftcal.checks import as_text, check_choice, plain, to_array
 from shiftcal.corruptions import Corruption
-from shiftcal.corruptions.base import GENERATOR, run
-from shiftcal.corruptions.images import check_table, identities, lasting_identity
+from shiftcal.corruptions.corruption import GENERATOR, run
+from shiftcal.corruptions.images import check_table, lasting_identity
 from shiftcal.datasets import Batch, ImageSet, as_image_set
 from shiftcal.datasets.labels import labels_for
 from shiftcal.errors import InputError, InputWarning
@@ -642,7 +642,11 @@ class Job:
         self.shard_size = shard_size
         self.span = span or (0, len(work.images))
         self.model_id = model_identity(work.model, lasting=lasting)
-        self._known = identities((c.corruption for c in conditions), lasting=lasting)
+        self._known = {
+            corruption: lasting_identity(corruption, lasting=lasting)
+            for corruption in dict.fromkeys(c.corruption for c in conditions)
+            if corruption is not None
+        }
         self._versions = _versions(work)
         self._may_give_features = may_give_features(work.model)
         self._digests: dict[int, str] = {}
@@ -722,7 +726,7 @@ class Job:
         corruption = condition.corruption
         if corruption is not None:
             told |= {
-                "corruption": self._known.get(corruption) or lasting_identity(corruption),
+                "corruption": self._known[corruption],
                 "severity": condition.severity,
                 "table": work.table,
                 "generator": GENERATOR,

@@ -798,7 +798,7 @@ def _check_severities(
 
 def _check(plan: Plan) -> None:
     from shiftcal.corruptions import Strengths
-    from shiftcal.corruptions.base import TABLES
+    from shiftcal.corruptions.corruption import TABLES
 
     where, shifts = plan.where, plan.shifts
     if shifts.table not in ("auto", *TABLES):

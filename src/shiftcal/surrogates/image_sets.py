@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from shiftcal.checks import ImageLayout, check_choice, check_count, check_images
 from shiftcal.corruptions import Corruption, as_corruption
-from shiftcal.corruptions.base import GENERATOR, TABLES, run
+from shiftcal.corruptions.corruption import GENERATOR, TABLES, run
 from shiftcal.corruptions.images import (
     PIECE_BYTES,
     check_table,

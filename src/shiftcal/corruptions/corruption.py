@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, ClassVar, Literal, TypeAlias, final
 
 import numpy as np
@@ -119,11 +120,6 @@ class Corruption(ABC):
         published = CORRUPTIONS.is_built_in(type(self)) and not vars(self)
         return self.description if published else None
 
-    @property
-    def keeps_plan(self) -> bool:
-        """Whether the result of :meth:`_plan` may be cached."""
-        return True
-
     def setting(self, severity: int, *, table: str) -> Any:
         """The parameters of a severity of at least 1 in a table."""
         return self.settings[table][severity - 1]
@@ -145,6 +141,34 @@ class Corruption(ABC):
             plan: The result of :meth:`_plan`; shared by the threads.
             keys: ``(m, 2)`` uint32, the key of each image's random stream.
         """
+
+
+class Published(Corruption):
+    """A published corruption, done by a compiled kernel.
+
+    ``_plan`` returns the kernel as ``"file:function"`` and its arguments after images and result;
+    the keys come last if the corruption is random.
+
+    Attributes:
+        axes: How many leading axes the kernel sees; the others are one. 4: the images as they are.
+    """
+
+    axes: ClassVar[int] = 2
+
+    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
+        name, *arguments = plan
+        shape = images.shape if self.axes == 4 else (*images.shape[: self.axes], -1)
+        kernel = _kernel(name)
+        kernel(images.reshape(shape), out.reshape(shape), *arguments, *[keys] * self.random)
+
+
+@functools.cache
+def _kernel(name: str) -> Callable[..., None]:
+    module, _, function = name.partition(":")
+    kernel: Callable[..., None] = getattr(
+        import_module(f"shiftcal.corruptions.kernels.{module}"), function
+    )
+    return kernel
 
 
 def stream_keys(*, seed: int, corruption: str, severity: int, indices: NDArray[np.int64]) -> Keys:
@@ -196,8 +220,7 @@ def run(
         return
     n, height, width = images.shape[:3]
     setting = corruption.setting(severity, table=table)
-    make = _plan if corruption.keeps_plan else _plan.__wrapped__
-    plan = make(corruption, setting, height, width)
+    plan = _plan(corruption, setting, height, width)
     keys = stream_keys(
         seed=seed,
         corruption=corruption.name,
