@@ -726,7 +726,7 @@ class Job:
         corruption = condition.corruption
         if corruption is not None:
             told |= {
-                "corruption": self._known[corruption],
+                "corruption": self._known.get(corruption) or lasting_identity(corruption),
                 "severity": condition.severity,
                 "table": work.table,
                 "generator": GENERATOR,
