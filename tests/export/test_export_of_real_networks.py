@@ -59,7 +59,7 @@ def test_a_resnet_in_onnx_tells_the_confidences_of_sac(resnet, experiment, tmp_p
     assert ece(confidence, right) < ece(raw, right)  # how much less is SAC's matter, not ours
 
 
-@pytest.mark.parametrize("way", ["eager", "script", "export"])
+@pytest.mark.parametrize("way", ["eager", "trace", "export"])
 def test_a_resnet_in_torch_tells_the_confidences_of_sac(shared_data, experiment, way, tmp_path):
     method, pixels, _ = experiment
     network = resnet20_module(shared_data)
@@ -84,7 +84,7 @@ def made_by(way, module, x, folder):
             torch.export.save(program, folder / "net.pt2")
             return torch.export.load(folder / "net.pt2").module()
         buffer = io.BytesIO()
-        torch.jit.save(torch.jit.script(module), buffer)
+        torch.jit.save(torch.jit.trace(module, x), buffer)
         buffer.seek(0)
         return torch.jit.load(buffer)
 

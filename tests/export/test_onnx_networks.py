@@ -1,16 +1,18 @@
-"""Networks of all shapes: which output, what it holds, names, and what must stay as it was."""
+"""Networks of all shapes and files: which output, what it holds, names, and the check."""
 
 from __future__ import annotations
 
 import numpy as np
 import onnx
 import pytest
+from absent_package import hide
 from map_data import draw, quiet_fit
 from onnx import TensorProto, helper, numpy_helper
 from small_networks import INPUTS, network, run, saved, tensor
 
 from shiftcal import maps
-from shiftcal.errors import FileError, InputError
+from shiftcal.errors import FileError, InputError, InputWarning, MissingData, MissingExtra
+from shiftcal.export import onnx as export_onnx
 from shiftcal.export import to_onnx
 
 
@@ -26,6 +28,11 @@ def node(kind, given, made, **settings):
 @pytest.fixture
 def temperature(fit_map):
     return fit_map("temperature")
+
+
+@pytest.fixture
+def net(tmp_path):
+    return saved(tmp_path / "net.onnx", network())
 
 
 @pytest.fixture(scope="module")
@@ -121,16 +128,6 @@ def test_which_of_several_outputs_has_to_be_said(temperature, tmp_path):
     assert_calibrated(temperature, made, -raw(tmp_path))
 
 
-def test_of_several_outputs_one_is_of_the_right_shape(temperature, tmp_path):
-    nodes = [node("Identity", "x", "features"), node("ArgMax", "logits", "label", axis=1)]
-    shapes = {"features": ["n", 6], "label": tensor("label", ["n", 1], TensorProto.INT64)}
-    made = calibrate(
-        tmp_path, temperature, network(nodes, ["features", "label", "logits"], shapes=shapes)
-    )
-    assert made.source == "logits"
-    assert_calibrated(temperature, made, raw(tmp_path))
-
-
 def shapeless(name):
     """An output whose type is known and nothing else; onnxruntime runs such files."""
     value = onnx.ValueInfoProto(name=name)
@@ -194,7 +191,7 @@ def test_a_dictionary_for_every_row_is_refused_with_what_leaves_it_out(temperatu
     row = helper.make_map_type_proto(TensorProto.INT64, rows)
     value = helper.make_value_info("y", helper.make_sequence_type_proto(row))
     model = network([zipped], ["y"], shapes={"y": value}, domains=("", "ai.onnx.ml"))
-    with pytest.raises(InputError, match=r'its outputs: y sequence.*options={"zipmap": False}'):
+    with pytest.raises(InputError, match=r'has none: y sequence.*options={"zipmap": False}'):
         calibrate(tmp_path, temperature, model)
 
 
@@ -340,3 +337,190 @@ def test_a_network_is_not_calibrated_twice(temperature, tmp_path):
     made = calibrate(tmp_path, temperature, network(), replace=True)
     with pytest.raises(FileError, match="is calibrated by shiftcal already"):
         to_onnx(temperature, made.path, tmp_path / "twice.onnx")
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def external(path, location="net.weights"):
+    """A network whose weights are in a file beside it."""
+    model = network()
+    values = numpy_helper.to_array(model.graph.initializer[0])
+    path.parent.joinpath(location).parent.mkdir(parents=True, exist_ok=True)
+    path.parent.joinpath(location).write_bytes(values.tobytes())
+    weight = model.graph.initializer[0]
+    weight.ClearField("raw_data")
+    weight.data_location = onnx.TensorProto.EXTERNAL
+    for key, value in (("location", location), ("length", str(values.nbytes))):
+        weight.external_data.add(key=key, value=value)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+@pytest.mark.parametrize("name", ["net.onnx", "./net.onnx", "link.onnx"])
+def test_the_network_itself_is_not_replaced(temperature, net, tmp_path, name):
+    (tmp_path / "link.onnx").symlink_to(net)
+    before = net.read_bytes()
+    with pytest.raises(FileError, match="is read by the export and must not be replaced"):
+        to_onnx(temperature, net, f"{tmp_path}/{name}")
+    assert net.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "empty"),
+        (b"\x80\x04 this is no network" * 9, "damaged or something else"),
+        (b"not a network", "damaged or something else"),
+        (network().SerializeToString()[:-30], "damaged or something else"),
+        (network().SerializeToString()[:40], "damaged or something else"),
+    ],
+    ids=["empty", "pickle", "text", "cut at the end", "cut in the middle"],
+)
+def test_files_that_are_no_networks_are_refused(temperature, tmp_path, content, said):
+    bad = tmp_path / "bad.onnx"
+    bad.write_bytes(content)
+    with pytest.raises(FileError, match=rf"bad\.onnx must be an ONNX file; it is {said}\b"):
+        to_onnx(temperature, bad, tmp_path / "out.onnx")
+    assert sorted(contents(tmp_path)) == ["bad.onnx"]
+
+
+def test_weights_in_other_files_stay_where_they_are(temperature, tmp_path):
+    net = external(tmp_path / "net.onnx", "weights/first.bin")
+    made = to_onnx(temperature, net, tmp_path / "out.onnx")
+    assert made.data_files == ("weights/first.bin",)
+    assert_calibrated(temperature, made, raw(tmp_path))
+    (tmp_path / "other").mkdir()
+    with pytest.raises(FileError, match=r"must be in the folder of .*net\.onnx, whose weights"):
+        to_onnx(temperature, net, tmp_path / "other" / "out.onnx")
+    assert contents(tmp_path / "other") == {}
+
+
+def test_the_weights_are_not_replaced_by_the_network(temperature, tmp_path):
+    net = external(tmp_path / "net.onnx")
+    with pytest.raises(FileError, match="is read by the export"):
+        to_onnx(temperature, net, tmp_path / "net.weights")
+
+
+def test_weights_that_are_missing_are_named(temperature, tmp_path):
+    net = external(tmp_path / "net.onnx")
+    (tmp_path / "net.weights").unlink()
+    with pytest.raises(
+        MissingData, match=r"net\.weights must be a file with weights of .*there is no"
+    ):
+        to_onnx(temperature, net, tmp_path / "out.onnx")
+
+
+@pytest.mark.parametrize("location", ["../secret", "/etc/hostname", "link"])
+def test_weights_outside_of_the_folder_are_not_read(temperature, tmp_path, location):
+    (tmp_path / "secret").write_bytes(b"s" * 1000)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "link").symlink_to(tmp_path / "secret")
+    model = network()
+    weight = model.graph.initializer[0]
+    weight.ClearField("raw_data")
+    weight.data_location = onnx.TensorProto.EXTERNAL
+    weight.external_data.add(key="location", value=location)
+    net = saved(folder / "net.onnx", model, valid=False)
+    out = tmp_path / "out"
+    out.mkdir()
+    with pytest.raises(FileError, match="must have its weights in files in its own folder"):
+        to_onnx(temperature, net, out / "out.onnx")
+    assert contents(out) == {}
+
+
+def test_a_network_changed_meanwhile_is_not_written(temperature, net, tmp_path, monkeypatch):
+    def changes(*_, **__):
+        net.write_bytes(net.read_bytes() + b"\0")
+        return None, None
+
+    monkeypatch.setattr(export_onnx, "_checked", changes)
+    with pytest.raises(FileError, match="has been changed or removed"):
+        to_onnx(temperature, net, tmp_path / "out.onnx")
+    assert not (tmp_path / "out.onnx").exists()
+
+
+def test_a_calibration_that_is_off_is_not_written(temperature, net, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        export_onnx, "formula_of", lambda one: ("scaled", {"temperature": one.temperature_ * 1.001})
+    )
+    with pytest.raises(FileError, match=r"shiftcal's probabilities to 1e-06.*off, so nothing"):
+        to_onnx(temperature, net, tmp_path / "out.onnx")
+    assert [path.name for path in tmp_path.iterdir()] == ["net.onnx"]
+    made = to_onnx(temperature, net, tmp_path / "out.onnx", check=False)
+    assert (made.checked, made.difference) == (None, None)
+
+
+@pytest.mark.parametrize("check", [INPUTS.astype(np.float32), {"x": INPUTS.astype(np.float32)}])
+def test_inputs_can_be_given(temperature, net, tmp_path, check):
+    made = to_onnx(temperature, net, tmp_path / "out.onnx", check=check)
+    assert made.checked == "network"
+    assert 0 <= made.difference <= 1e-6
+
+
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        ({"y": INPUTS}, r"check must be .* an array for every input \(x\); got dict"),
+        ({}, r"for every input \(x\)"),
+        (INPUTS, "check= must fit the network: .*double"),
+        (INPUTS[:, :3].astype(np.float32), "check= must fit the network"),
+        ("yes", r"check must be True, False, an array .*got str"),
+        (None, r"check must be True, False, an array .*got NoneType"),
+    ],
+)
+def test_inputs_that_do_not_fit_raise(temperature, net, tmp_path, check, message):
+    with pytest.raises(InputError, match=message):
+        to_onnx(temperature, net, tmp_path / "out.onnx", check=check)
+    assert not (tmp_path / "out.onnx").exists()
+
+
+@pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE", "FLOAT16", "UINT8", "INT32", "INT64", "BOOL"])
+def test_inputs_of_every_usual_type_are_drawn(temperature, tmp_path, kind):
+    nodes = [
+        helper.make_node("Cast", ["y"], ["cast"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["logits", "cast"], ["z"]),
+    ]
+    model = network(nodes, ["z"], more=[tensor("y", ["n", 1], getattr(TensorProto, kind))])
+    path = saved(tmp_path / "net.onnx", model)
+    assert to_onnx(temperature, path, tmp_path / "out.onnx").checked == "network"
+
+
+def unusual(case):
+    if case == "text":
+        nodes = [helper.make_node("Size", ["y"], ["size"])]
+        return network(nodes, ["logits"], more=[tensor("y", ["n"], TensorProto.STRING)])
+    nodes = [helper.make_node("Add", ["logits", "y"], ["z"])]  # 32 columns do not go with 5
+    return network(nodes, ["z"], more=[tensor("y", ["n", "m"])], shapes={"z": ["n", 5]})
+
+
+@pytest.mark.parametrize("case", ["text", "width"])
+def test_where_no_inputs_can_be_drawn_the_calibration_alone_is_run(
+    temperature, tmp_path, case, capfd
+):
+    path = saved(tmp_path / "net.onnx", unusual(case))
+    with pytest.warns(InputWarning, match="was not run: it does not run on its inputs.*Pass inp"):
+        made = to_onnx(temperature, path, tmp_path / "out.onnx")
+    assert made.checked == "calibration"
+    assert made.difference <= 1e-6
+    assert made.path.is_file()
+    assert capfd.readouterr().err == ""  # onnxruntime has a log of its own
+
+
+def test_a_network_that_onnxruntime_does_not_know_is_written_with_a_warning(temperature, tmp_path):
+    call = helper.make_node("Head", ["logits"], ["z"], domain="my.domain")
+    model = network([call], ["z"], domains=("", "my.domain"))
+    path = saved(tmp_path / "net.onnx", model)
+    with pytest.warns(InputWarning, match="was not run: onnxruntime does not load it"):
+        made = to_onnx(temperature, path, tmp_path / "out.onnx")
+    assert made.checked == "calibration"
+
+
+def test_without_onnxruntime_nothing_is_run(temperature, net, tmp_path, monkeypatch):
+    hide(monkeypatch, "onnxruntime")
+    made = to_onnx(temperature, net, tmp_path / "out.onnx")
+    assert (made.checked, made.difference) == (None, None)
+    with pytest.raises(MissingExtra, match=r"needs onnxruntime.*shiftcal\[onnx\]"):
+        to_onnx(temperature, net, tmp_path / "out.onnx", check=INPUTS)

@@ -1,4 +1,4 @@
-"""The PyTorch module, eager, scripted, traced and exported, against shiftcal."""
+"""The PyTorch module, eager, traced and exported, against shiftcal."""
 
 from __future__ import annotations
 
@@ -120,13 +120,12 @@ def reread(jit, scripted):
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_every_form_survives_torchscript(name, fit_map, net, jit):
+def test_every_form_can_be_traced(name, fit_map, net, jit):
     for logits in (False, True):
         module = CalibratedModule(net, fit_map(name), logits=logits).eval()
         wanted = module(X)
         traced = jit.trace(module, X[:3], check_trace=False)
-        for made in (jit.script(module), traced):
-            torch.testing.assert_close(reread(jit, made)(X), wanted, rtol=0, atol=CLOSE)
+        torch.testing.assert_close(reread(jit, traced)(X), wanted, rtol=0, atol=CLOSE)
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -222,9 +221,9 @@ class Pair(nn.Module):
 @pytest.mark.parametrize(
     ("network", "message"),
     [
-        (nn.Linear(6, 7), r"must return a tensor \(n, 5\).*it returned shape \(60, 7\)"),
-        (nn.Unflatten(1, (2, 3)), r"must return a tensor \(n, 5\).*it returned shape \(60, 2, 3\)"),
-        (Pair(), r"must return one tensor \(n, 5\); it returned tuple.*logits alone"),
+        (nn.Linear(6, 7), r"must return one tensor \(n, 5\).*it returned \(60, 7\)"),
+        (nn.Unflatten(1, (2, 3)), r"must return one tensor \(n, 5\).*it returned \(60, 2, 3\)"),
+        (Pair(), r"must return one tensor \(n, 5\).*it returned tuple.*logits alone"),
     ],
 )
 def test_networks_that_give_something_else_are_refused(network, message, fit_map):

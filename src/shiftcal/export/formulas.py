@@ -1,10 +1,16 @@
-"""What a fitted map computes for a row, as one of five formulas that every exporter knows."""
+"""What a fitted map computes for rows of logits, written once for every array library.
+
+A library is an object with the few operations used here (``g``): ONNX nodes in
+:mod:`shiftcal.export.onnx`, tensors in :mod:`shiftcal.export.pytorch`. Values have ``+ - * / <``.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, NamedTuple, TypeAlias
+import math
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,125 +19,141 @@ from shiftcal.errors import InputError, NotFittedError
 from shiftcal.maps import FARTHEST, Map, Temperature
 from shiftcal.methods import Method
 from shiftcal.numerics.temperature import LEAST_ENTROPY
+from shiftcal.numerics.top1 import LEAST_SHARE, MARGIN, lowest_top1
 from shiftcal.persistence import encode
 from shiftcal.types import FitStatus
 
-Array: TypeAlias = NDArray[np.float64]
+Numbers: TypeAlias = dict[str, NDArray[np.float64]]
 
 # Up to this many classes a softmax in float32 is accurate to 1e-6; with a thousand, onnxruntime
 # and PyTorch both come close to that.
 FEW_CLASSES = 100
 
 
-class Scaled(NamedTuple):
-    """``softmax(z / temperature)``."""
+def formula_of(applied: Map) -> tuple[str, Numbers]:
+    """The formula of a fitted map, and its numbers.
 
-    temperature: float
+    ``scaled``: ``softmax(z / temperature)``.
 
+    ``mixed``: ``cooled softmax(z / temperature) + own softmax(z) + uniform / k``.
 
-class Mixed(NamedTuple):
-    """``cooled * softmax(z / temperature) + own * softmax(z) + uniform / k``."""
+    ``by-entropy``: ``softmax(z / T)``, ``log T = log_scale + power log h`` clipped to ``log_low``
+    and ``log_high``, ``h`` the entropy over ``log k``.
 
-    temperature: float
-    cooled: float
-    own: float
-    uniform: float
+    ``linear``: ``softmax(x W + b)``, ``x`` the log-probabilities; ``centred``: ``x`` the logits
+    less their mean. ``W`` is ``(k, k)``, or ``(k,)`` for a diagonal.
 
-
-class ByEntropy(NamedTuple):
-    """``softmax(z / T)``, ``log T = log_scale + power * log h`` clipped to two ends.
-
-    ``h`` is the entropy over ``log k``, at least ``least``.
-    """
-
-    log_scale: float
-    power: float
-    log_low: float
-    log_high: float
-    least: float
-
-
-class Linear(NamedTuple):
-    """``softmax(W x + b)``, ``x`` the log-probabilities, or logits less their mean if centred.
-
-    Attributes:
-        weight: ``(k, k)``, or ``(k,)`` for a diagonal.
-        intercept: ``(k,)``.
-        centred: Which of the two ``x`` is.
-    """
-
-    weight: Array
-    intercept: Array
-    centred: bool
-
-
-class Table(NamedTuple):
-    """A piecewise linear curve: ``base[j] + slope[j] * (c - start[j])``, ``j`` edges below ``c``.
-
-    Attributes:
-        edges: ``(m,)``, ascending; an edge belongs to the piece below it.
-        start: ``(m + 1,)``.
-        base: ``(m + 1,)``.
-        slope: ``(m + 1,)``.
-    """
-
-    edges: Array
-    start: Array
-    base: Array
-    slope: Array
-
-
-class BetaCurve(NamedTuple):
-    """``1 / (1 + exp(-(a log c - b log(1 - c) + m)))``, log-odds at most ``farthest``."""
-
-    a: float
-    b: float
-    m: float
-    farthest: float
-
-
-class Top1(NamedTuple):
-    """The predicted class gets the curve's confidence, the others share the rest."""
-
-    curve: Table | BetaCurve
-
-
-Formula: TypeAlias = Scaled | Mixed | ByEntropy | Linear | Top1
-
-
-def formula_of(applied: Map) -> Formula:
-    """What a fitted map computes.
+    ``table``: the predicted class gets ``base[j] + slope[j] (c - start[j])`` for its confidence
+    ``c``, ``j`` the number of ``edges`` below it; the others share the rest. ``beta``: it gets
+    ``1 / (1 + exp(-(a log c - b log(1 - c) + m)))``.
 
     Raises:
-        InputError: If none of the formulas does.
+        InputError: If none of these is what it computes.
     """
     fitted: Any = applied
+    numbers: dict[str, Any]
     match applied.name:
         case _ if applied.is_temperature:
-            return Scaled(float(fitted.temperature_))
+            formula, numbers = "scaled", {"temperature": fitted.temperature_}
         case "ensemble-temperature":
-            return Mixed(float(fitted.temperature_), *map(float, fitted.weights_))
+            weights = zip(("cooled", "own", "uniform"), fitted.weights_, strict=True)
+            formula, numbers = "mixed", {"temperature": fitted.temperature_, **dict(weights)}
         case "entropy-temperature":
-            low, high = float(np.log(fitted.low_)), float(np.log(fitted.high_))
-            curve = float(fitted.log_scale_), float(fitted.power_)
-            return ByEntropy(*curve, low, high, LEAST_ENTROPY)
+            ends = {"log_low": np.log(fitted.low_), "log_high": np.log(fitted.high_)}
+            curve = {"log_scale": fitted.log_scale_, "power": fitted.power_}
+            formula, numbers = "by-entropy", {**curve, **ends}
         case "vector" | "matrix" | "dirichlet":
-            return Linear(fitted.weight_, fitted.intercept_, centred=applied.name == "matrix")
+            formula = "centred" if applied.name == "matrix" else "linear"
+            numbers = {"weight": fitted.weight_.T, "intercept": fitted.intercept_}
         case "histogram":
             flat = np.zeros_like(fitted.accuracy_)
-            return Top1(Table(fitted.edges_, flat, np.clip(fitted.accuracy_, 0.0, 1.0), flat))
+            base = np.clip(fitted.accuracy_, 0.0, 1.0)
+            formula = "table"
+            numbers = {"edges": fitted.edges_, "start": flat, "base": base, "slope": flat}
         case "isotonic" | "spline":
             x, y = fitted.confidence_, fitted.accuracy_
             slope = np.concatenate([[0.0], np.diff(y) / np.diff(x), [0.0]])
             start, base = np.concatenate([x[:1], x]), np.concatenate([y[:1], y])
-            return Top1(Table(x, start, base, slope))
+            formula, numbers = "table", {"edges": x, "start": start, "base": base, "slope": slope}
         case "beta":
-            return Top1(BetaCurve(float(fitted.a_), float(fitted.b_), float(fitted.m_), FARTHEST))
-    raise InputError(
-        f"the map {applied.name!r} cannot be exported; these can: temperatures of one number, "
-        "ensemble-temperature, entropy-temperature, vector, matrix, dirichlet, histogram, "
-        "isotonic, spline, beta."
-    )
+            formula, numbers = "beta", {"a": fitted.a_, "b": fitted.b_, "m": fitted.m_}
+        case _:
+            raise InputError(
+                f"the map {applied.name!r} cannot be exported; these can: temperatures of one "
+                "number, ensemble-temperature, entropy-temperature, vector, matrix, dirichlet, "
+                "histogram, isotonic, spline, beta."
+            )
+    return formula, {name: np.array(one, np.float64, order="C") for name, one in numbers.items()}
+
+
+def is_fine(formula: str, k: int) -> bool:
+    """Whether float32 is enough; logarithms, edges of bins and long sums need float64."""
+    return formula in ("scaled", "mixed") and k <= FEW_CLASSES
+
+
+def probabilities(g: Any, formula: str, p: Mapping[str, Any], z: Any, k: int) -> Any:
+    """Calibrated probabilities ``(n, k)`` of logits ``z``, ``p`` being the formula's numbers."""
+    d = z - g.max(z)  # rounds no difference between large logits
+    if formula in ("table", "beta"):
+        return g.finished(_top1(g, formula, p, d, k))
+    if formula == "mixed":
+        cooled = g.softmax(d / p["temperature"]) * p["cooled"]
+        probs = cooled + g.softmax(d) * p["own"] + p["uniform"] / float(k)
+    else:
+        d = scores(g, formula, p, d, k)
+        d = d - g.max(d)
+        probs = g.softmax(d)
+    below = d < 0.0
+    probs = g.finished(probs)
+    # Where rounding tied the largest score with another, raise it by one step; else keep every bit.
+    others = g.max(g.where(below, probs, 0.0))
+    return g.where(below, probs, g.maximum(probs, others * (1 + g.step)))
+
+
+def scores(g: Any, formula: str, p: Mapping[str, Any], z: Any, k: int) -> Any:
+    """Numbers whose softmax are the probabilities, of the formulas that have them."""
+    if formula == "scaled":
+        return z / p["temperature"]
+    d = z - g.max(z)
+    if formula == "by-entropy":
+        e = g.where(g.first_largest(d, k), 0.0, g.exp(d))
+        total = g.sum(e) + 1.0
+        entropy = g.log(total) - g.sum(e * d) / total
+        h = g.minimum(g.maximum(entropy / math.log(k), LEAST_ENTROPY), 1.0)
+        log_t = g.log(h) * p["power"] + p["log_scale"]
+        return d / g.exp(g.minimum(g.maximum(log_t, p["log_low"]), p["log_high"]))
+    x = d - (g.sum(d) / float(k) if formula == "centred" else g.log(g.sum(g.exp(d))))
+    return g.linear(x, p["weight"]) + p["intercept"]
+
+
+def _top1(g: Any, formula: str, p: Mapping[str, Any], d: Any, k: int) -> Any:
+    """As :func:`shiftcal.numerics.top1.rows_with_top1`, searching the scale in every row."""
+    predicted = g.first_largest(d, k)
+    others = g.where(predicted, -math.inf, d)
+    second = g.max(others)
+    shares = g.exp(others - second)
+    log_odds = -(second + g.log(g.sum(shares)))
+    if formula == "beta":
+        x = g.minimum(log_odds, FARTHEST)
+        minus_log_c = g.log(g.exp(-x) + 1.0)
+        odds = (x + minus_log_c) * p["b"] - minus_log_c * p["a"] + p["m"]
+        c = 1.0 / (g.exp(-odds) + 1.0)
+    else:
+        c = g.rounded(1e12 / (g.exp(-log_odds) + 1.0)) / 1e12  # to 12 decimals, as the map does
+        place = g.count_below(p["edges"], c)
+        start, base, slope = (g.take(p[name], place) for name in ("start", "base", "slope"))
+        c = base + slope * (c - start)
+    c = g.minimum(g.maximum(c, lowest_top1(k)), 1.0)
+    shares = g.where(predicted, 0.0, g.maximum(shares, max(LEAST_SHARE, g.tiny)))
+    cap = c * (1.0 - MARGIN)
+    # The scale at which sum min(cap, scale * share) is 1 - c: the first at which nothing is capped.
+    falling, places = g.falling(shares, k - 1), g.places(k - 1)
+    scales = ((1.0 - c) - places * cap) / g.sums_from_end(falling, k - 1)
+    # The last always counts: at the lowest confidence all are at the cap, up to rounding.
+    last = g.where(places < k - 2.5, 0.0, 1.0)
+    fits = g.maximum(g.where(cap < scales * falling, 0.0, 1.0), last)
+    scale = g.sum(g.where(g.first_largest(fits, k - 1), scales, 0.0))
+    return g.where(predicted, c, g.minimum(shares * scale, cap))
 
 
 def applied_map(fitted: object) -> Map:
