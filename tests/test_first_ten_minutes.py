@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import Browser, chromium
 from own_digits import OwnDigits
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -67,7 +66,7 @@ def own(clone):
 def shell(line, folder, *, activated=True):
     """One line of the README, as typed; its output and messages."""
     before = "source .venv/bin/activate && " if activated else ""
-    # The environment is there: it is not installed anew, whatever the age of its stamp.
+    # The environment is there: it is not installed again, whatever the age of its stamp.
     typed = line.replace("make ", "make --old-file=.venv/core.stamp ")
     done = subprocess.run(
         ["bash", "-c", before + typed],
@@ -78,39 +77,15 @@ def shell(line, folder, *, activated=True):
     return done
 
 
+def text_of(page):
+    """The words of a report."""
+    return re.sub("<[^>]+>", " ", page.read_text("utf-8"))
+
+
 def rows_of_table(text):
     """Method to mean confidence, accuracy and ECE, by the table that ``compare`` prints."""
     cells = (line.split() for line in text.split("\n\n")[1].splitlines()[1:])
     return {row[0]: tuple(map(float, row[-8:-5])) for row in cells}
-
-
-def opened(page):
-    """The headline of a report, in a browser if there is one."""
-    if chromium() is None:
-        return re.sub("<[^>]+>", " ", page.read_text("utf-8"))
-    browser = Browser()
-    try:
-        browser.open(page)
-        assert browser.complaints() == []
-        return browser.evaluate("document.body.innerText")
-    finally:
-        browser.close()
-
-
-def test_the_readme_has_its_parts_in_order():
-    parts = ["\n# ", "![", "*How to read it.*", "## Install", "## Twelve lines that run"]
-    parts += ["## The command line", "**Your own logits.**", "**Your own model.**", "## Where next"]
-    places = [f"\n{README}".find(part) for part in parts]
-    assert -1 not in places
-    assert places == sorted(places)
-    first = README.split("\n\n")[1]
-    assert first.count(".") == 1
-    assert first.endswith(".")
-
-
-def test_twelve_lines_are_twelve():
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert len([line for line in code.splitlines() if line]) == 12
 
 
 def test_the_demo_and_its_report(clone):
@@ -124,16 +99,11 @@ def test_the_demo_and_its_report(clone):
     assert steps == list("12345")
     named = re.search(r"^The report: (.+)$", done.stdout, re.MULTILINE)[1]
     assert f"`{named}`" in README
-    assert "overconfident" in opened(clone / named)
+    assert "overconfident" in text_of(clone / named)
     told = json.loads((clone / "shiftcal-demo" / "demo.json").read_text("utf-8"))
     assert [target["name"] for target in told["targets"]] == ["fog", "mixture", "blur"]
     assert told["targets"][1]["mixture"]
     assert not set(told["corruptions"]) & {target["corruption"] for target in told["targets"]}
-    import shiftcal as sc
-
-    can = {name for name in sc.methods.names() if not sc.methods.get(name).uses_mixed}
-    for target in told["targets"]:
-        assert {method["name"] for method in target["methods"]} == can
     fog = {method["name"]: method["ece"]["value"] for method in told["targets"][0]["methods"]}
     assert fog["rehearsal"] < fog["vanilla"] / 2
     for target in told["targets"]:
@@ -160,12 +130,12 @@ def test_own_logits(clone, own):
     rows = rows_of_table(shell(OWN_LOGITS[0], clone).stdout)
     raw, accuracy, error = rows["vanilla"]
     assert raw > accuracy + 0.1  # the user sees that the model is over-confident,
-    assert rows["sac"][2] < 0.75 * error  # and by how much it is mended
+    assert rows["sac"][2] < 0.75 * error  # and by how much it is fixed
     arrived = own.arrived()
     predicted = own.logits(arrived).argmax(axis=1)
     assert accuracy == pytest.approx(np.mean(predicted == own.labels[own.new]), abs=1e-4)
     said = shell(OWN_LOGITS[1], clone).stdout
-    assert said.splitlines()[0] in opened(clone / "own-logits.html")
+    assert said.splitlines()[0] in text_of(clone / "own-logits.html")
 
 
 def test_own_model(clone, own):
@@ -186,4 +156,4 @@ def test_own_model(clone, own):
     )
     assert compared["rehearsal"][2] < 0.75 * compared["vanilla"][2]
     said = shell(OWN_MODEL[3], clone).stdout
-    assert said.splitlines()[0] in opened(clone / "new.html")
+    assert said.splitlines()[0] in text_of(clone / "new.html")

@@ -36,29 +36,23 @@ def test_the_shorter_side_gets_the_length_and_the_other_is_rounded_down(height, 
     assert Framing(resize=256).of_picture(picture).size == expected[::-1]
 
 
-def test_the_crop_is_from_the_centre():
+def test_the_crop_is_from_the_centre_and_nothing_to_do_gives_the_batch_itself():
     image = np.zeros((1, 14, 10, 3), np.uint8)
     image[0, 3:11, 1:9] = 255
     assert (Framing(crop=8).of_images(image) == 255).all()
+    assert Framing().of_images(image) is image
 
 
-def test_nothing_to_do_gives_the_batch_itself():
-    images = draw_images(2)
-    assert Framing().changes_nothing
-    assert Framing().of_images(images) is images
-    assert not Framing(crop=8).changes_nothing
-
-
-def test_an_image_smaller_than_the_crop_is_refused_with_what_to_do():
-    for act in (
-        lambda framing: framing.of_images(draw_images(1, 9, 20)),
-        lambda framing: framing.of_picture(Image.new("RGB", (20, 9))),
-    ):
-        with pytest.raises(InputError, match=r"at least 12 pixels.*got 9 x 20. Say resize=12"):
-            act(Framing(crop=12))
-
-
-@pytest.mark.parametrize("framing", [Framing(resize=5000), Framing(resize=(10_000, 10_000))])
-def test_an_image_that_would_fill_the_memory_is_not_made(framing):
-    with pytest.raises(InputError, match="more than 89,478,485 pixels are not made"):
-        framing.of_images(np.zeros((1, 8, 80, 3), np.uint8))
+@pytest.mark.parametrize(
+    ("framing", "words"),
+    [
+        (Framing(crop=12), r"at least 12 pixels.*got 9 x 80. Say resize=12"),
+        (Framing(resize=5000), "more than 89,478,485 pixels are not made"),
+        (Framing(resize=(10_000, 10_000)), "more than 89,478,485 pixels are not made"),
+    ],
+)
+def test_images_too_small_or_too_large_raise(framing, words):
+    with pytest.raises(InputError, match=words):
+        framing.of_images(np.zeros((1, 9, 80, 3), np.uint8))
+    with pytest.raises(InputError, match=words):
+        framing.of_picture(Image.new("RGB", (80, 9)))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import pytest
 from digits_bank import digits_bank, digits_target
 from html_words import HOSTILE, Reader
-from report_facts import labelled, unlabelled
+from report_facts import labelled
 
 import shiftcal as sc
 from shiftcal.estimates import AccuracyEstimate
@@ -79,28 +78,6 @@ def test_an_estimate_tells_its_interval_and_what_it_is_made_of():
     ]
 
 
-def test_a_table_of_bins_is_a_table_and_in_a_line_its_ece():
-    table = sc.bin_table([0.2, 0.4, 0.9], [False, True, True], n_bins=4, binning="width")
-    assert repr(table) == f"<BinTable of 4 bins, 3 rows, ECE {table.ece:.4f}>"
-    told = words(table)
-    assert told[1:8] == ["bin", "lower", "upper", "count", "confidence", "accuracy", "gap"]
-    rows = [told[8 + 7 * i : 15 + 7 * i] for i in range(4)]
-    assert rows[3] == ["4", "0.7500", "1.0000", "1", "0.9000", "1.0000", "-0.1000"]
-    assert rows[2] == ["3", "0.5000", "0.7500", "0", "-", "-", "-"]
-    many = sc.bin_table(np.linspace(0, 1, 300), np.ones(300), n_bins=300)
-    assert words(many)[-1] == "... 250 more"
-
-
-@pytest.mark.parametrize("facts", [labelled, unlabelled])
-def test_facts_of_a_report_are_their_verdict(facts):
-    made = facts()
-    assert repr(made) == f"<ReportFacts: {made.target.name}, 797 rows: {made.verdict.headline}>"
-    told = words(made)
-    assert told[: 2 + len(made.verdict.advice)] == [
-        made.verdict.headline, made.verdict.reason, *made.verdict.advice
-    ]  # fmt: skip
-
-
 SHOWN = {
     "bank": lambda: bank_of(2, name=HOSTILE),
     "selection": lambda: selection(distances=(0.1, 0.2), flags=(Flag(HOSTILE, HOSTILE),)),
@@ -120,12 +97,3 @@ def test_hostile_names_are_words(make):
     assert "<script" not in html
     assert "<img" not in html
     assert "".join(Reader(html).words).count("<script>alert('x')</script>") >= 1
-
-
-def test_a_fitted_method_shows_its_settings_as_scikit_learn_does():
-    sac = sc.SAC(map=sc.maps.Temperature(t_range=(0.1, 10))).fit(digits_bank())
-    html = sac._repr_html_()
-    assert "SAC" in html
-    assert "t_range" in html
-    assert "scikit-learn.org/stable/modules/generated/shiftcal" not in html
-    assert repr(sac) == "SAC(map=Temperature(t_range=(0.1, 10)))"

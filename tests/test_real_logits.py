@@ -57,16 +57,6 @@ def test_small_probabilities_are_not_raised_by_us(shared_data):
     assert f"{percent_ece(fitted.predict_proba(probs), labels):.2f}" == "1.20"
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_half_precision_gives_the_same_temperature(shared_data, name):
-    logits, labels = read(shared_data, name)
-    fits = [
-        maps.get("temperature")().fit(logits.astype(dtype), labels).temperature_
-        for dtype in (np.float16, np.float32, np.float64)
-    ]
-    assert fits == pytest.approx([fits[2]] * 3, rel=1e-3)
-
-
 def test_a_network_of_a_thousand_classes_in_half_precision(shared_data):
     logits, labels = read(shared_data, "efficientnet_lite0_ilsvrc2012val5000")
     half, single, double = (

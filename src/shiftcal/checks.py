@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from math import isnan
 from numbers import Integral
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +16,6 @@ from numpy.typing import NDArray
 from shiftcal.errors import InputError, InputWarning, UnknownName
 from shiftcal.registry import suggest
 from shiftcal.types import Confidence, Correct, Floats, Images, Labels, Logits, Probs, Weights
-
-# --------------------------------------------------------------------------------------
-# From whatever holds numbers to a contiguous array of finite floats, or an error that says why.
-# --------------------------------------------------------------------------------------
 
 # Elements looked at in one go, so that checks need no memory worth mentioning.
 _BLOCK = 1 << 18
@@ -110,24 +105,17 @@ def finite(x: Floats, name: str) -> Floats:
     limit = LARGEST_LOGIT if name == "logits" else float(np.finfo(x.dtype).max)
     for start, block in blocks(x):
         # Two looks without a copy; a NaN makes both ends NaN, and no comparison holds then.
-        if not (block.min() >= -limit and block.max() <= limit):
-            _refuse(start, block, name, limit)
-    return x
-
-
-def _refuse(start: int, block: Floats, name: str, limit: float) -> NoReturn:
-    bad = np.argwhere(~(np.abs(block) <= limit))[0]
-    value = float(block[tuple(bad)])
-    row = f"row {start + int(bad[0])} holds {value:g}"
-    if np.isfinite(value):
+        if block.min() >= -limit and block.max() <= limit:
+            continue
+        bad = np.argwhere(~(np.abs(block) <= limit))[0]
+        value = float(block[tuple(bad)])
+        hint = _INFINITE_LOGITS if name == "logits" and np.isinf(value) else ""
+        rule = f"lie within ±{limit:g}" if np.isfinite(value) else "be finite"
         raise InputError(
-            f"{name} must lie within ±{limit:g}; {row}. Subtract each row's maximum, which softmax "
-            "ignores, or find out why the model gave them."
+            f"{name} must {rule}; row {start + int(bad[0])} holds {value:g}. Drop such rows, or "
+            f"find out where they come from.{hint}"
         )
-    hint = _INFINITE_LOGITS if name == "logits" and np.isinf(value) else ""
-    raise InputError(
-        f"{name} must be finite; {row}. Drop such rows, or find out where they come from.{hint}"
-    )
+    return x
 
 
 def blocks(x: Floats) -> Iterator[tuple[int, Floats]]:
@@ -136,10 +124,6 @@ def blocks(x: Floats) -> Iterator[tuple[int, Floats]]:
     for start in range(0, len(x), rows):
         yield start, x[start : start + rows]
 
-
-# --------------------------------------------------------------------------------------
-# Arrays of Python objects, as pandas gives them for text, and what they really hold.
-# --------------------------------------------------------------------------------------
 
 _NUMBER = (int, float, np.integer, np.floating)
 
@@ -157,21 +141,13 @@ def plain(x: NDArray[Any], name: str) -> NDArray[Any]:
     entries = x.ravel().tolist()
     text = any(isinstance(entry, str) for entry in entries)
     for i, entry in enumerate(entries):
-        if not (isinstance(entry, str) if text else _is_number(entry)):
+        number = isinstance(entry, _NUMBER) and not isinstance(entry, bool)
+        if not (isinstance(entry, str) if text else number):
             raise InputError(
                 f"{name} must be all text or all whole numbers; entry {i} is {repr(entry)[:40]}. "
                 "Fill in what is missing, or drop those rows, and convert the rest."
             )
     return np.array(entries, dtype=np.str_ if text else None).reshape(x.shape)
-
-
-def _is_number(entry: object) -> bool:
-    return isinstance(entry, _NUMBER) and not isinstance(entry, bool)
-
-
-# --------------------------------------------------------------------------------------
-# Text: names of classes and of samples, and labels given by name.
-# --------------------------------------------------------------------------------------
 
 
 def check_classes(classes: object, *, k: int) -> tuple[str, ...]:
@@ -187,11 +163,10 @@ def check_classes(classes: object, *, k: int) -> tuple[str, ...]:
         raise InputError(
             f"classes must name the {k} columns of the scores; got {len(names)} names."
         )
-    if len(set(names)) < k:
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"classes must be different from one another; {twice!r} comes twice.")
-    if "" in names:
-        raise InputError(f"classes must have names; that of column {names.index('')} is empty.")
+    for column, name in enumerate(names):
+        if not name or name in names[:column]:
+            what = f"{name!r} comes twice" if name else f"that of column {column} is empty"
+            raise InputError(f"classes must have names, all different; {what}.")
     return tuple(names)
 
 
@@ -212,20 +187,22 @@ def label_indices(labels: NDArray[Any], classes: Sequence[str] | None) -> NDArra
     if given.dtype.kind not in "US":
         return given
     distinct, where = np.unique(as_text(given, "labels"), return_inverse=True)
-    if not set(distinct.tolist()) & set(classes or ()):
-        numbers = _numbers(distinct)
-        if numbers is not None:
-            _refuse_numeric_names(str(distinct[0]), classes or ())
-            return numbers[where.reshape(labels.shape)]
-    return class_indices(distinct.tolist(), classes)[where.reshape(labels.shape)]
+    numbers = None if set(distinct.tolist()) & set(classes or ()) else _numbers(distinct)
+    if numbers is None:
+        return class_indices(distinct.tolist(), classes)[where.reshape(labels.shape)]
+    for name in classes or ():
+        value = _numbers(np.array([name]))
+        if value is not None and float(value[0]).is_integer():
+            raise InputError(
+                f"labels must be names of classes where these are numbers, as {name!r} is; "
+                f"{str(distinct[0])!r} is no class, and could be meant as a name or as an index. "
+                "Use the names, or save indices as integers, not as text."
+            )
+    return numbers[where.reshape(labels.shape)]
 
 
 def class_indices(names: Sequence[str], classes: Sequence[str] | None) -> NDArray[np.intp]:
-    """Where each name stands among the classes; never a number it may look like.
-
-    Args:
-        names: Any number of names.
-        classes: All names, in the order of the columns.
+    """Where each name stands among the classes, which are in the order of the columns.
 
     Raises:
         InputError: If a name is not among them.
@@ -233,7 +210,13 @@ def class_indices(names: Sequence[str], classes: Sequence[str] | None) -> NDArra
     position = {name: i for i, name in enumerate(classes or ())}
     for name in names:
         if name not in position:
-            raise InputError(_not_a_class(name, classes))
+            raise InputError(
+                f"labels must be class indices where classes have no names; got {name!r}. "
+                "Add the names of the classes in the order of the columns."
+                if classes is None
+                else f"labels must be among the {len(classes)} classes; {name!r} is not. "
+                f"{suggest(name, classes[:10])}"
+            )
     return np.array([position[name] for name in names], dtype=np.intp)
 
 
@@ -258,39 +241,6 @@ def _numbers(text: NDArray[np.str_]) -> NDArray[np.float64] | None:
         return None
 
 
-def _refuse_numeric_names(label: str, classes: Sequence[str]) -> None:
-    """Raise where a number that is no class name may be one that is missing, and not an index."""
-    numeric = next((name for name in classes if _is_whole(name)), None)
-    if numeric is not None:
-        raise InputError(
-            f"labels must be names of classes where these are numbers, as {numeric!r} is; "
-            f"{label!r} is no class, and could be meant as a name or as an index. "
-            "Use the names, or save indices as integers, not as text."
-        )
-
-
-def _is_whole(name: str) -> bool:
-    number = _numbers(np.array([name]))
-    return number is not None and float(number[0]).is_integer()
-
-
-def _not_a_class(name: str, classes: Sequence[str] | None) -> str:
-    if classes is None:
-        return (
-            f"labels must be class indices where classes have no names; got {name!r}. "
-            "Add the names of the classes in the order of the columns."
-        )
-    return (
-        f"labels must be among the {len(classes)} classes; {name!r} is not. "
-        f"{suggest(name, classes[:10])}"
-    )
-
-
-# --------------------------------------------------------------------------------------
-# Classes put together to fewer, coarser ones.
-# --------------------------------------------------------------------------------------
-
-
 def check_groups(groups: object, *, k: int | None = None) -> dict[str, tuple[int, ...]]:
     """Two or more groups in their order: name -> its members, sorted.
 
@@ -313,38 +263,25 @@ def check_groups(groups: object, *, k: int | None = None) -> dict[str, tuple[int
     checked: dict[str, tuple[int, ...]] = {}
     owner: dict[int, str] = {}
     for name, given in zip(names, groups.values(), strict=True):
-        members = _members(name, given, k)
-        for member in members:
-            if owner.setdefault(member, name) != name:
+        members = to_array(given, name=f"group {name!r}")
+        if members.ndim != 1 or not members.size or members.dtype.kind not in "iu":
+            raise InputError(
+                f"group {name!r} must be class indices, one or more in a row; got shape "
+                f"{members.shape} of dtype {members.dtype}."
+            )
+        checked[name] = tuple(sorted(members.tolist()))
+        for member in checked[name]:
+            if member < 0 or (k is not None and member >= k):
+                limit = "0 or more" if k is None else f"from 0 to {k - 1}"
+                raise InputError(f"class indices of group {name!r} must be {limit}; got {member}.")
+            if member in owner:
                 raise InputError(
-                    f"a class must be in one group at most; {member} is in {owner[member]!r} and "
+                    f"a class must be in one group and once; {member} is in {owner[member]!r} and "
                     f"in {name!r}."
                 )
-        checked[name] = members
+            owner[member] = name
     return checked
 
-
-def _members(name: str, given: object, k: int | None) -> tuple[int, ...]:
-    found = to_array(given, name=f"group {name!r}")
-    if found.ndim != 1 or not found.size or found.dtype.kind not in "iu":
-        raise InputError(
-            f"group {name!r} must be class indices, one or more in a row; got shape {found.shape} "
-            f"of dtype {found.dtype}."
-        )
-    members = sorted(found.tolist())
-    if len(set(members)) < len(members):
-        twice = next(one for one in members if members.count(one) > 1)
-        raise InputError(f"group {name!r} must name each class once; {twice} comes twice.")
-    if members[0] < 0 or (k is not None and members[-1] >= k):
-        limit = "0 or more" if k is None else f"from 0 to {k - 1}, since there are {k} classes"
-        worst = members[0] if members[0] < 0 else members[-1]
-        raise InputError(f"class indices of group {name!r} must be {limit}; got {worst}.")
-    return tuple(members)
-
-
-# --------------------------------------------------------------------------------------
-# Images: eight bits a channel, colour last.
-# --------------------------------------------------------------------------------------
 
 LEAST_SIDE = 8
 
@@ -379,89 +316,46 @@ def check_images(images: object) -> tuple[NDArray[np.uint8], ImageLayout]:
         InputError: If they are not uint8, not of such a shape, smaller than 8 pixels, or if it
             cannot be told whether three grey images or the channels of one came.
     """
-    given = _as_array(images)
-    if given.dtype != np.uint8:
-        raise InputError(_not_uint8(given))
-    shape = given.shape
-    if given.ndim not in (2, 3, 4):
-        raise InputError(_SHAPES + f"; got shape {shape}.")
-    last = shape[-1]
-    if given.ndim > 2 and last in (1, 3):
-        grey = last == 1
-        given = given[..., 0] if grey else given
-        batch = given if len(shape) == 4 else given[None]
-    elif given.ndim == 3 and shape[0] == 3:
-        raise InputError(
-            f"images must have their channels last; shape {shape} could be one colour image with "
-            "its channels first or three grey images. Pass images.transpose(1, 2, 0) for the one, "
-            "images[..., None] for the others."
-        )
-    elif given.ndim == 4 or last < LEAST_SIDE:
-        raise InputError(_channels(shape))
-    else:
-        grey, batch = True, given if given.ndim == 3 else given[None]
-    if min(batch.shape[1:3]) < LEAST_SIDE:
-        raise InputError(
-            f"images must be at least {LEAST_SIDE} pixels high and wide; these are "
-            f"{batch.shape[1]} x {batch.shape[2]}. Enlarge them first."
-        )
-    return batch, ImageLayout(shape, grey)
-
-
-def _as_array(images: object) -> NDArray[Any]:
     if isinstance(images, np.ma.MaskedArray):
-        raise InputError(
-            "images must not be masked, since a mask is lost. Pass images.filled(0), or what else "
-            "shall stand there."
-        )
-    if isinstance(images, np.ndarray):
-        return images
-    mode = getattr(images, "mode", None)
-    if mode in ("P", "1", "CMYK", "YCbCr", "HSV", "LAB"):  # Pillow's, not to be taken as they are
+        raise InputError("images must not be masked, since a mask is lost. Pass images.filled(0).")
+    if getattr(images, "mode", None) in ("P", "1", "CMYK", "YCbCr", "HSV", "LAB"):  # Pillow's
         images = images.convert("RGB")  # type: ignore[attr-defined]
     if isinstance(images, (list, tuple)) and len({np.shape(image) for image in images}) > 1:
         raise InputError(
             "images of a list must have one size; these differ. Corrupt them one by one, with "
             "first_index=0, 1, ... for what they would be in a batch."
         )
-    return to_array(images, name="images")
-
-
-_SHAPES = (
-    "images must have shape (n, height, width, 3) or (height, width, 3), or the same without the "
-    "last axis if they are grey"
-)
-
-
-def _not_uint8(given: NDArray[Any]) -> str:
-    came = f"images must be uint8, 0 to 255; got {given.dtype}."
-    if given.dtype.kind == "f" and not np.isfinite(given).all():
-        return f"{came} They hold NaN or infinity, too: look at where they come from."
-    if given.dtype.kind == "f":
-        scale = "images" if given.size and given.max() > 1 else "(images * 255)"
-        return f"{came} Pass {scale}.round().astype(np.uint8)."
-    if given.dtype.kind == "b":
-        return f"{came} Pass images.astype(np.uint8) * 255."
-    return f"{came} Pass images.astype(np.uint8) if their values lie between 0 and 255."
-
-
-def _channels(shape: tuple[int, ...]) -> str:
-    if len(shape) == 4 and shape[1] in (1, 3):
-        return (
-            f"images must have their channels last; got shape {shape}. "
-            "Pass images.transpose(0, 2, 3, 1)."
+    given = to_array(images, name="images")
+    if given.dtype != np.uint8:
+        top = float(given.max()) if given.dtype.kind in "fb" and given.size else 255.0
+        how = "(images * 255).round().astype(np.uint8)" if top <= 1 else "images.astype(np.uint8)"
+        raise InputError(
+            f"images must be uint8, 0 to 255; got {given.dtype}. Pass {how} if they are finite."
         )
-    if shape[-1] == 4:
-        return (
-            f"images must have three channels, red, green and blue; got shape {shape}. "
-            "Leave transparency out: images[..., :3]."
+    shape, last = given.shape, given.shape[-1]
+    colour = given.ndim in (3, 4) and last in (1, 3)
+    first = given.ndim > 2 and shape[-3] in (1, 3) and last not in (1, 3)
+    if first or not (colour or (given.ndim in (2, 3) and last >= LEAST_SIDE)):
+        hint = ""
+        if first:  # of one image, or three grey ones
+            axes = "0, 2, 3, 1" if given.ndim == 4 else "1, 2, 0"
+            three = ", images[..., None] if they are grey" if given.ndim == 3 else ""
+            hint = f" With channels first, pass images.transpose({axes}){three}."
+        elif last == 4:
+            hint = " Leave transparency out: images[..., :3]."
+        raise InputError(
+            "images must have shape (n, height, width, 3) or (height, width, 3), their channels "
+            f"last, or the same without the last axis if they are grey; got shape {shape}.{hint}"
         )
-    return f"{_SHAPES}; got shape {shape}."
-
-
-# --------------------------------------------------------------------------------------
-# Settings: a choice, a flag, a count, a number, a fraction, a range.
-# --------------------------------------------------------------------------------------
+    grey = not colour or last == 1
+    batch = given[..., 0] if colour and grey else given
+    batch = batch if batch.ndim == (3 if grey else 4) else batch[None]
+    if min(batch.shape[1:3]) < LEAST_SIDE:
+        raise InputError(
+            f"images must be at least {LEAST_SIDE} pixels high and wide; these are "
+            f"{batch.shape[1]} x {batch.shape[2]}. Enlarge them first."
+        )
+    return batch, ImageLayout(shape, grey)
 
 
 def check_choice(value: object, allowed: Sequence[str], *, name: str) -> Any:
@@ -491,33 +385,26 @@ def check_count(value: object, *, name: str, least: int = 1, most: int | None = 
     raise InputError(f"{name} must be a whole number of at least {least}{limit}; got {value!r}.")
 
 
+def _number(value: object, name: str, rule: str, good: Callable[[float], bool]) -> float:
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if number and good(float(value)):  # type: ignore[arg-type]
+        return float(value)  # type: ignore[arg-type]
+    raise InputError(f"{name} must {rule}; got {value!r}.")
+
+
 def check_fraction(value: object, *, name: str) -> float:
     """``value`` as a float strictly between 0 and 1."""
-    if isinstance(value, (int, float, np.number)) and 0 < float(value) < 1:
-        return float(value)
-    raise InputError(f"{name} must lie strictly between 0 and 1; got {value!r}.")
+    return _number(value, name, "lie strictly between 0 and 1", lambda x: 0 < x < 1)
 
 
 def check_not_negative(value: object, *, name: str) -> float:
     """``value`` as a finite float of at least 0."""
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    if number and 0 <= float(value) < np.inf:  # type: ignore[arg-type]
-        return float(value)  # type: ignore[arg-type]
-    raise InputError(f"{name} must be a number of at least 0; got {value!r}.")
+    return _number(value, name, "be a number of at least 0", lambda x: 0 <= x < np.inf)
 
 
 def check_positive(value: object, *, name: str) -> float:
     """``value`` as a finite float above 0."""
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    if number and 0 < float(value) < np.inf:  # type: ignore[arg-type]
-        return float(value)  # type: ignore[arg-type]
-    raise InputError(f"{name} must be a number above 0; got {value!r}.")
-
-
-def check_shape(array: NDArray[Any], shape: tuple[int, ...], *, name: str) -> None:
-    """Reject an array of another shape."""
-    if array.shape != shape:
-        raise InputError(f"{name} must have shape {shape}; got shape {array.shape}.")
+    return _number(value, name, "be a number above 0", lambda x: 0 < x < np.inf)
 
 
 def check_range(value: object, *, name: str) -> tuple[float, float]:
@@ -534,10 +421,6 @@ def check_range(value: object, *, name: str) -> tuple[float, float]:
     )
 
 
-# --------------------------------------------------------------------------------------
-# What a model gave: logits or probabilities, and features.
-# --------------------------------------------------------------------------------------
-
 # Rows of probabilities may miss one by this much: float16 softmax over 1000 classes does.
 SUM_TOLERANCE = 5e-3
 # Rows from which on logits to be calibrated are refused if all look like probabilities: so many
@@ -548,10 +431,6 @@ GUARD_FROM = 10
 # of the last decimal; what misses it by more than this is no row of probabilities.
 _DECIMALS = (1, 2, 3, 4)
 _FARTHEST = 0.5
-_LOOKS = {
-    1: "probabilities: every row is non-negative and sums to 1 up to rounding",
-    100: "probabilities in percent: every row is non-negative and sums to 100 up to rounding",
-}
 # A probability of zero has no logarithm; float32 softmax underflows here anyway.
 SMALLEST_PROBABILITY = float(np.finfo(np.float32).tiny)
 
@@ -585,25 +464,21 @@ def check_logits(logits: object, *, k: int | None = None, guard_from: int = 1) -
     total = _row_sum(z, rounded_from=GUARD_FROM)
     if total is None:
         return z
+    percent = " in percent" if total == 100 else ""
+    looks = (
+        f"probabilities{percent}: every row is non-negative and sums to {total} up to rounding."
+        f"{' Divide them by 100.' if percent else ''}"
+    )
+    sure = "if they really are logits, add any constant to them first (softmax ignores it)"
     if len(z) >= guard_from:
-        if total == 100:
-            raise InputError(
-                f"these logits are {_LOOKS[total]}. Divide them by 100 and pass them as "
-                "probabilities; if they really are logits, add any constant to them first "
-                "(softmax ignores it)."
-            )
         raise InputError(
-            f"these logits are {_LOOKS[total]}. "
-            'Say input="probabilities" if that is what they are (in a file: name the array '
-            "'probabilities'); if they really are logits, add any constant to them first "
-            "(softmax ignores it)."
+            f'these logits are {looks} Say input="probabilities" if that is what they are (in a '
+            f"file: name the array 'probabilities'); {sure}."
         )
     warnings.warn(
-        f"these logits look like {_LOOKS[total]}. "
-        f"{'One is' if len(z) == 1 else f'{len(z)} are'} too few to tell, so they were taken as "
-        "logits. If they are probabilities, pass np.log(p.clip(1e-38)) in place of p, or fit with "
-        'input="probabilities"; if they really are logits, add any constant to them (softmax '
-        "ignores it) and this is not said.",
+        f"these logits look like {looks} {len(z)} of them are too few to tell, so they were taken "
+        "as logits. If they are probabilities, pass np.log(p.clip(1e-38)) in place of p, or fit "
+        f'with input="probabilities"; {sure}.',
         InputWarning,
         stacklevel=_levels_to_the_caller(),
     )
@@ -620,16 +495,12 @@ def check_probs(probs: object, *, k: int | None = None) -> Probs:
     worst = int(np.argmax(np.abs(sums - 1)))
     out_of_range = low < 0 or high > 1 + SUM_TOLERANCE
     off = abs(sums[worst] - 1) > SUM_TOLERANCE
-    if (out_of_range or off) and _row_sum(p, rounded_from=1) == 100:
+    if out_of_range or (off and _row_sum(p, rounded_from=1) == 100):
+        hint = 'Logits go in with input="logits", or as softmax(logits).'
+        if _row_sum(p, rounded_from=1) == 100:
+            hint = "They are in percent, every row sums to 100: divide them by 100."
         raise InputError(
-            f"probabilities must lie in [0, 1]; these are in percent, from {low:.4g} to "
-            f"{high:.4g}, and every row sums to 100. Divide them by 100."
-        )
-    if out_of_range:
-        raise InputError(
-            f"probabilities must lie in [0, 1]; these go from {low:.4g} to {high:.4g}. "
-            'Logits go in with input="logits" where that can be said, and as softmax(logits) '
-            "where it cannot."
+            f"probabilities must lie in [0, 1]; these go from {low:.4g} to {high:.4g}. {hint}"
         )
     if off:
         raise InputError(
@@ -704,15 +575,6 @@ def _levels_to_the_caller() -> int:
     return level
 
 
-# --------------------------------------------------------------------------------------
-# Which group every row belongs to: a camera, a site, a batch.
-# --------------------------------------------------------------------------------------
-
-# pandas' missing values, which compare with nothing.
-_MISSING_TYPES = ("NAType", "NaTType")
-_JOIN = "Groups by several columns: join them to one text first, such as 'site 3, camera 1'."
-
-
 def check_row_groups(groups: object, *, n: int) -> tuple[tuple[str, ...], NDArray[np.intp]]:
     """The names of the groups in the order they come, and of every row the number of its group.
 
@@ -727,83 +589,39 @@ def check_row_groups(groups: object, *, n: int) -> tuple[tuple[str, ...], NDArra
         InputError: If they are as many as something else, an entry is missing, or it is of a kind
             that has no text of its own.
     """
+    if isinstance(groups, (list, tuple)):  # one entry a place: numpy would make columns of pairs
+        entries = list(groups)
+        groups = np.empty(len(entries), dtype=object)
+        groups[:] = entries if all(np.ndim(entry) == 0 for entry in entries) else None
+    given = to_array(groups, name="groups")
+    if given.shape != (n,):
+        raise InputError(
+            f"groups must have one entry per row, shape ({n},); got shape {given.shape}. Groups by "
+            "several columns: join them to one text first, such as 'site 3, camera 1'."
+        )
+    texts = np.datetime_as_string(given) if given.dtype.kind == "M" else given
     known: dict[str, int] = {}
-    codes = [known.setdefault(name, len(known)) for name in _texts(groups, n)]
+    codes = [
+        known.setdefault(_group_name(row, entry), len(known))
+        for row, entry in enumerate(texts.tolist())
+    ]
     return tuple(known), np.array(codes, dtype=np.intp)
 
 
-def _texts(groups: object, n: int) -> list[str]:
-    # A list of names with a NaN among them would become text throughout, "nan" included.
-    given = to_array(
-        _objects(groups) if isinstance(groups, (list, tuple)) else groups, name="groups"
-    )
-    if given.ndim != 1:
-        hint = "Pass groups.ravel()." if given.size == len(given) else _JOIN
-        raise InputError(
-            f"groups must have one entry per row, shape ({n},); got shape {given.shape}. {hint}"
-        )
-    if len(given) != n:
-        raise InputError(
-            f"groups must have one entry per row: {n} rows, {len(given)} entries. "
-            "Check that both come from the same samples in the same order."
-        )
-    if given.dtype.kind in "OSTMf":
-        return [_text(row, entry) for row, entry in enumerate(_entries(given))]
-    if given.dtype.kind not in "Uiub":
-        raise InputError(f"groups must be names or whole numbers; got dtype {given.dtype}.")
-    texts: list[str] = given.astype(str).tolist()
-    if "" in texts:
-        raise InputError(_missing(texts.index(""), ""))
-    return texts
-
-
-def _objects(groups: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
-    """One entry a place, whatever it is: numpy would make columns of pairs."""
-    given = np.empty(len(groups), dtype=object)
-    for row, entry in enumerate(groups):
-        given[row] = entry
-    return given
-
-
-def _entries(given: NDArray[Any]) -> list[Any]:
-    if given.dtype.kind == "M":  # dates are written as they are, not as numbers
-        return [None if text == "NaT" else text for text in np.datetime_as_string(given).tolist()]
-    return list(given.tolist())
-
-
-def _text(row: int, entry: object) -> str:
+def _group_name(row: int, entry: object) -> str:
     """The text that an entry stands for."""
     if isinstance(entry, bytes):
         entry = entry.decode("utf-8", "backslashreplace")
-    if _is_missing(entry):
-        raise InputError(_missing(row, entry))
-    if isinstance(entry, (str, bool, np.bool_, date)):  # pandas' timestamps are dates too
-        return str(entry)
-    whole = isinstance(entry, (float, np.floating)) and float(entry).is_integer()
-    if whole or isinstance(entry, Integral):
-        return str(int(entry))  # type: ignore[call-overload]
+    if isinstance(entry, (float, np.floating)) and float(entry).is_integer():
+        entry = int(entry)
+    text = str(entry)
+    if isinstance(entry, (str, bool, np.bool_, date, Integral)) and text not in ("", "NaT"):
+        return text
     raise InputError(
-        "groups must be names, whole numbers or dates; that of row "
-        f"{row} is {repr(entry)[:40]} (the first row is 0). {_JOIN}"
+        f"groups must be names, whole numbers or dates, none missing; that of row {row} is "
+        f"{repr(entry)[:40]} (the first row is 0). Give such rows a name, such as 'unknown'."
     )
 
-
-def _is_missing(entry: object) -> bool:
-    if entry is None or type(entry).__name__ in _MISSING_TYPES:
-        return True
-    return entry == "" if isinstance(entry, str) else isinstance(entry, float) and isnan(entry)
-
-
-def _missing(row: int, entry: object) -> str:
-    return (
-        f"groups must be given for every row; that of row {row} is missing ({entry!r}; the first "
-        "row is 0). Give such rows a group of their own, such as 'unknown', or leave them out."
-    )
-
-
-# --------------------------------------------------------------------------------------
-# What is known of the samples: labels, weights, and how sure and how right a prediction was.
-# --------------------------------------------------------------------------------------
 
 ABOVE_ONE = 1e-6
 
@@ -811,30 +629,25 @@ ABOVE_ONE = 1e-6
 def check_labels(labels: object, *, n: int, k: int) -> Labels:
     """Integer labels ``(n,)`` in ``0..k-1``."""
     y = plain(to_array(labels, name="labels"), "labels")
-    if y.ndim == 2 and y.shape == (n, k):
-        raise InputError(
-            f"labels must be class indices of shape ({n},); got shape {y.shape}. "
-            "If they are one-hot, pass labels.argmax(axis=1)."
-        )
     if y.ndim != 1:
+        how = "labels.argmax(axis=1) if they are one-hot" if y.shape == (n, k) else "labels.ravel()"
         raise InputError(
-            f"labels must have shape ({n},); got shape {y.shape}. Pass labels.ravel() "
-            "if it is a column."
+            f"labels must be class indices of shape ({n},); got shape {y.shape}. Pass {how}."
         )
     if y.dtype.kind not in "iufb":
         raise InputError(
-            f"labels must be class indices 0..{k - 1}; got values like {y.flat[0]!r}. "
-            "Map names to their column first, for instance with "
+            f"labels must be class indices 0..{k - 1}; got values like "
+            f"{y[0] if y.size else 'none'!r}. Map names to their column first, for instance with "
             "np.array([list(classes).index(name) for name in labels])."
-            if y.size
-            else f"labels must be class indices 0..{k - 1}; got none."
         )
     if len(y) != n:
         raise InputError(
             f"labels must have one entry per row: {n} rows, {len(y)} labels. "
             "Check that both come from the same samples in the same order."
         )
-    _refuse_fractions(y)
+    if y.dtype.kind == "f" and not (np.isfinite(y).all() and (y == np.floor(y)).all()):
+        bad = int(np.argmax(~np.isfinite(y) | (y != np.floor(y))))
+        raise InputError(f"labels must be whole numbers; entry {bad} is {y[bad]}.")
     out = y.astype(np.intp, copy=False)
     low, high = int(out.min()), int(out.max())
     if low < 0 or high >= k:
@@ -852,12 +665,11 @@ def check_weights(sample_weight: object, *, n: int) -> Weights | None:
         return None
     name = "sample_weight"
     w = finite(vector(sample_weight, name=name, n=n), name).astype(np.float64)
-    if w.min() < 0:
+    if w.min() < 0 or not w.any():
         raise InputError(
-            f"sample_weight must not be negative; row {int(w.argmin())} has {w.min():.4g}."
+            "sample_weight must not be negative, nor zero everywhere; row "
+            f"{int(w.argmin())} has {w.min():.4g}."
         )
-    if not w.any():
-        raise InputError("sample_weight must not be zero everywhere; there is nothing to fit then.")
     return w
 
 
@@ -866,7 +678,14 @@ def check_confidence(confidence: object, *, name: str = "confidence") -> Confide
 
     A softmax in float32 can give 1.0000001: what exceeds 1 by no more than 1e-6 is taken as 1.
     """
-    c = vector(_not_rows(confidence, name), name=name)
+    given = to_array(confidence, name=name)
+    if given.ndim == 2 and given.shape[1] > 1:
+        raise InputError(
+            f"{name} must have shape (n,), the probability of the predicted class; got shape "
+            f"{given.shape}. From whole rows: probs.max(axis=1), and correct is "
+            "probs.argmax(axis=1) == labels."
+        )
+    c = vector(given, name=name)
     # One look, block by block, decides everything: a NaN makes both ends NaN.
     ends = np.array([(block.min(), block.max()) for _, block in blocks(c)])
     low, high = float(ends[:, 0].min()), float(ends[:, 1].max())
@@ -879,17 +698,6 @@ def check_confidence(confidence: object, *, name: str = "confidence") -> Confide
             "Pass the probability of the predicted class, as a fraction."
         )
     return c
-
-
-def _not_rows(confidence: object, name: str) -> NDArray[Any]:
-    array = to_array(confidence, name=name)
-    if array.ndim == 2 and array.shape[1] > 1:
-        raise InputError(
-            f"{name} must have shape (n,), the probability of the predicted class; got shape "
-            f"{array.shape}. From whole rows: probs.max(axis=1), and correct is "
-            "probs.argmax(axis=1) == labels."
-        )
-    return array
 
 
 def check_correct(correct: object, *, n: int) -> Correct:
@@ -907,9 +715,3 @@ def check_correct(correct: object, *, n: int) -> Correct:
             "right. From labels: correct = probs.argmax(axis=1) == labels."
         )
     return r.astype(np.bool_)
-
-
-def _refuse_fractions(y: NDArray[Any]) -> None:
-    if y.dtype.kind == "f" and not (np.isfinite(y).all() and (y == np.floor(y)).all()):
-        bad = int(np.argmax(~np.isfinite(y) | (y != np.floor(y))))
-        raise InputError(f"labels must be whole numbers; entry {bad} is {y[bad]}.")

@@ -1,11 +1,17 @@
-"""The contract of a calibration map."""
+"""Calibration maps: labelled logits in, a fitted map from logits to probabilities out.
+
+``maps.names()`` lists them, ``maps.get("temperature")`` and ``maps.Temperature`` give the class. A
+map of your own is a subclass of :class:`Map`, named as ``package.module:Class`` or declared as an
+entry point of ``shiftcal.maps``.
+"""
 
 from __future__ import annotations
 
 import os
 import warnings
 from abc import ABC, abstractmethod
-from typing import ClassVar, Self, final
+from collections.abc import Callable
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +25,6 @@ from shiftcal.checks import (
     check_not_negative,
     check_range,
     check_scores,
-    check_shape,
     check_weights,
 )
 from shiftcal.errors import FitWarning, InputError
@@ -43,10 +48,6 @@ from shiftcal.numerics.top1 import (
 from shiftcal.persistence import NOT_NEGATIVE, POSITIVE, SHARE, Estimator
 from shiftcal.registry import MAPS
 from shiftcal.types import FitStatus, Labels, Logits, Probs, Weights
-
-# --------------------------------------------------------------------------------------
-# The contract of a calibration map.
-# --------------------------------------------------------------------------------------
 
 
 class Map(Estimator, ABC):
@@ -125,8 +126,13 @@ class Map(Estimator, ABC):
     def after_load(self) -> None:
         """Reject a file with learned numbers that cannot be."""
         super().after_load()
-        if hasattr(self, "n_classes_") and self.n_classes_ < 2:
-            raise InputError(f"its n_classes_ must be at least 2; got {self.n_classes_}")
+        k = getattr(self, "n_classes_", 2)
+        if k < 2:
+            raise InputError(f"its n_classes_ must be at least 2; got {k}")
+        for name in ("weight_", "intercept_"):
+            found = getattr(self, name, None)
+            if found is not None and set(found.shape) != {k}:
+                raise InputError(f"its {name} must be of {k} classes; got shape {found.shape}")
 
     @abstractmethod
     def _fit(self, logits: Logits, labels: Labels, weights: Weights | None) -> None:
@@ -137,24 +143,43 @@ class Map(Estimator, ABC):
         """Probabilities for checked logits."""
 
 
-# --------------------------------------------------------------------------------------
-# Calibration maps: labelled logits in, a fitted map from logits to probabilities out.
-#
-# ``maps.names()`` lists them, ``maps.get("temperature")`` and ``maps.Temperature`` give the class.
-# A
-# map of your own is a subclass of :class:`Map`, named as ``package.module:Class`` or declared as an
-# entry point of ``shiftcal.maps``.
-# --------------------------------------------------------------------------------------
-
 names = MAPS.names
 get = MAPS.get
 
 __all__ = ["FitStatus", "Map", "get", "names"]
 
 
-# --------------------------------------------------------------------------------------
-# What matrix scaling and Dirichlet calibration share.
-# --------------------------------------------------------------------------------------
+class InRange(Map):
+    """A map of temperatures within a range."""
+
+    preserves_accuracy: ClassVar[bool] = True
+
+    def __init__(
+        self, *, t_range: tuple[float, float] = (0.01, 100.0), input: str = "logits"
+    ) -> None:
+        self.t_range = t_range
+        self.input = input
+
+
+class OneTemperature(InRange):
+    """``softmax(z / T)``; a subclass says of which T."""
+
+    is_temperature: ClassVar[bool] = True
+    ranges: ClassVar = {"temperature_": POSITIVE}
+    _solve: ClassVar[Callable[..., Any]]
+
+    temperature_: float
+
+    @final
+    def _fit(self, logits: Logits, labels: Labels, weights: Weights | None) -> None:
+        t_range = check_range(self.t_range, name="t_range")
+        solution = self._solve(logits, labels, weights, t_range=t_range)
+        self.temperature_ = solution.temperature
+        self.status_ = solution.status
+
+    @final
+    def _apply(self, logits: Logits) -> Probs:
+        return softmax(logits, self.temperature_)
 
 
 class Odir(Map):
@@ -202,14 +227,6 @@ class Odir(Map):
             max_iter=check_count(self.max_iter, name="max_iter"),
         )
 
-    def after_load(self) -> None:
-        """Reject a file with weights of another number of classes."""
-        super().after_load()
-        if hasattr(self, "n_classes_"):
-            k = self.n_classes_
-            check_shape(self.weight_, (k, k), name="weight_")
-            check_shape(self.intercept_, (k,), name="intercept_")
-
     @final
     def _apply(self, logits: Logits) -> Probs:
         return linear_softmax(self._features(logits), self.weight_, self.intercept_)
@@ -219,10 +236,6 @@ class Odir(Map):
     def _features(logits: Logits) -> NDArray[np.float64]:
         """What ``W`` multiplies, ``(n, k)``, the same for logits that differ by a row constant."""
 
-
-# --------------------------------------------------------------------------------------
-# What maps on the confidence of the predicted class share.
-# --------------------------------------------------------------------------------------
 
 Array = NDArray[np.float64]
 
@@ -277,6 +290,19 @@ class Top1(Map):
         """Calibrated confidences in [0, 1] for ``(n,)`` log-odds."""
 
 
+class Curve(Top1):
+    """A curve through points, linear between them and constant beyond."""
+
+    ranges: ClassVar = {"confidence_": SHARE, "accuracy_": SHARE}
+
+    confidence_: Array
+    accuracy_: Array
+
+    @final
+    def _calibrate(self, log_odds: Array) -> Array:
+        return np.interp(rounded_confidence(log_odds), self.confidence_, self.accuracy_)
+
+
 def rounded_confidence(log_odds: Array) -> Array:
     """Confidences to 12 decimals.
 
@@ -301,10 +327,6 @@ def _one_sided(correct: Array) -> FitStatus:
         )
     return FitStatus("converged")
 
-
-# --------------------------------------------------------------------------------------
-# Beta calibration of the confidence.
-# --------------------------------------------------------------------------------------
 
 # Log-odds of 1 - 1e-12: no set is large enough to tell confidences above it apart, and a single
 # error among them would outweigh all other rows.
@@ -342,9 +364,7 @@ class Beta(Top1):
         self.ridge = ridge
         self.input = input
 
-    def _learn(
-        self, log_odds: NDArray[np.float64], correct: NDArray[np.float64], weights: Weights
-    ) -> None:
+    def _learn(self, log_odds: Array, correct: Array, weights: Weights) -> None:
         ridge = check_not_negative(self.ridge, name="ridge")
         found = solve_beta(np.minimum(log_odds, FARTHEST), correct, weights, ridge=ridge)
         self.a_, self.b_, self.m_ = found.a, found.b, found.m
@@ -355,18 +375,13 @@ class Beta(Top1):
                 "predictions do not overlap; use a larger set, or a ridge above 0.",
             )
 
-    def _calibrate(self, log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _calibrate(self, log_odds: Array) -> Array:
         odds = beta_log_odds(np.minimum(log_odds, FARTHEST), self.a_, self.b_, self.m_)
         return np.asarray(expit(odds), dtype=np.float64)
 
 
-# --------------------------------------------------------------------------------------
-# Temperature scaling by Brier score.
-# --------------------------------------------------------------------------------------
-
-
 @final
-class BrierTemperature(Map):
+class BrierTemperature(OneTemperature):
     """One temperature for all rows: ``softmax(z / T)`` with T of least Brier score.
 
     The score is the mean over rows of ``sum over k of (p_k - [label = k])**2``. Never changes
@@ -378,32 +393,8 @@ class BrierTemperature(Map):
     """
 
     name: ClassVar[str] = "brier-temperature"
-    preserves_accuracy: ClassVar[bool] = True
-    is_temperature: ClassVar[bool] = True
 
-    ranges: ClassVar = {"temperature_": POSITIVE}
-
-    temperature_: float
-
-    def __init__(
-        self, *, t_range: tuple[float, float] = (0.01, 100.0), input: str = "logits"
-    ) -> None:
-        self.t_range = t_range
-        self.input = input
-
-    def _fit(self, logits: Logits, labels: Labels, weights: Weights | None) -> None:
-        t_range = check_range(self.t_range, name="t_range")
-        solution = solve_brier_temperature(logits, labels, weights, t_range=t_range)
-        self.temperature_ = solution.temperature
-        self.status_ = solution.status
-
-    def _apply(self, logits: Logits) -> Probs:
-        return softmax(logits, self.temperature_)
-
-
-# --------------------------------------------------------------------------------------
-# Dirichlet calibration with ODIR.
-# --------------------------------------------------------------------------------------
+    _solve = staticmethod(solve_brier_temperature)
 
 
 @final
@@ -425,10 +416,6 @@ class Dirichlet(Odir):
         return log_softmax(logits)
 
 
-# --------------------------------------------------------------------------------------
-# Ensemble temperature scaling.
-# --------------------------------------------------------------------------------------
-
 # A part that gives nothing to a label (softmax underflowed) would make the likelihood infinite.
 _LEAST_DENSITY = 1e-300
 # The uniform part alone predicts no class.
@@ -436,7 +423,7 @@ _MOST_UNIFORM = 1 - 1e-6
 
 
 @final
-class EnsembleTemperature(Map):
+class EnsembleTemperature(InRange):
     """Temperature scaling, the model and a uniform guess, mixed.
 
     ``p' = w1 softmax(z / T) + w2 softmax(z) + w3 / k`` with ``w >= 0`` and ``w1 + w2 + w3 = 1``.
@@ -454,18 +441,10 @@ class EnsembleTemperature(Map):
     """
 
     name: ClassVar[str] = "ensemble-temperature"
-    preserves_accuracy: ClassVar[bool] = True
-
     ranges: ClassVar = {"temperature_": POSITIVE, "weights_": SHARE}
 
     temperature_: float
     weights_: NDArray[np.float64]
-
-    def __init__(
-        self, *, t_range: tuple[float, float] = (0.01, 100.0), input: str = "logits"
-    ) -> None:
-        self.t_range = t_range
-        self.input = input
 
     def _fit(self, logits: Logits, labels: Labels, weights: Weights | None) -> None:
         t_range = check_range(self.t_range, name="t_range")
@@ -488,10 +467,9 @@ class EnsembleTemperature(Map):
     def after_load(self) -> None:
         """Reject a file whose weights are not three that sum to one."""
         super().after_load()
-        if hasattr(self, "n_classes_"):
-            check_shape(self.weights_, (3,), name="weights_")
-            if abs(self.weights_.sum() - 1) > 1e-6:
-                raise InputError(f"its weights_ must sum to 1; they sum to {self.weights_.sum()}")
+        weights = getattr(self, "weights_", np.array([0.0, 1.0, 0.0]))
+        if weights.shape != (3,) or abs(weights.sum() - 1) > 1e-6:
+            raise InputError(f"its weights_ must be three that sum to 1; got {weights}")
 
     def _apply(self, logits: Logits) -> Probs:
         cooled, own, uniform = self.weights_
@@ -508,13 +486,8 @@ def _with_a_predicted_class(weights: NDArray[np.float64]) -> NDArray[np.float64]
     return np.array([1 - _MOST_UNIFORM, 0.0, _MOST_UNIFORM])
 
 
-# --------------------------------------------------------------------------------------
-# Temperature scaling by the entropy of the row.
-# --------------------------------------------------------------------------------------
-
-
 @final
-class EntropyTemperature(Map):
+class EntropyTemperature(InRange):
     """A temperature for every row, a power of how unsure the model is of it.
 
     ``softmax(z / T(z))`` with ``T(z) = exp(a) h^b`` of least negative log-likelihood, ``h`` the
@@ -535,20 +508,12 @@ class EntropyTemperature(Map):
     """
 
     name: ClassVar[str] = "entropy-temperature"
-    preserves_accuracy: ClassVar[bool] = True
-
     ranges: ClassVar = {"low_": POSITIVE, "high_": POSITIVE}
 
     log_scale_: float
     power_: float
     low_: float
     high_: float
-
-    def __init__(
-        self, *, t_range: tuple[float, float] = (0.01, 100.0), input: str = "logits"
-    ) -> None:
-        self.t_range = t_range
-        self.input = input
 
     def _fit(self, logits: Logits, labels: Labels, weights: Weights | None) -> None:
         self.low_, self.high_ = check_range(self.t_range, name="t_range")
@@ -566,11 +531,6 @@ class EntropyTemperature(Map):
         probs = softmax(scaled)
         keep_top(probs, top)
         return probs
-
-
-# --------------------------------------------------------------------------------------
-# Histogram binning of the confidence.
-# --------------------------------------------------------------------------------------
 
 
 @final
@@ -602,25 +562,18 @@ class Histogram(Top1):
         self.n_bins = n_bins
         self.input = input
 
-    def _learn(
-        self, log_odds: NDArray[np.float64], correct: NDArray[np.float64], weights: Weights
-    ) -> None:
+    def _learn(self, log_odds: Array, correct: Array, weights: Weights) -> None:
         n_bins = check_count(self.n_bins, name="n_bins")
         groups = distinct(rounded_confidence(log_odds), correct, weights)
         self.edges_, self.accuracy_ = equal_weight_bins(groups, n_bins)
 
-    def _calibrate(self, log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _calibrate(self, log_odds: Array) -> Array:
         bins = np.searchsorted(self.edges_, rounded_confidence(log_odds), side="left")
         return np.clip(self.accuracy_[bins], 0.0, 1.0)
 
 
-# --------------------------------------------------------------------------------------
-# Isotonic regression of correctness on confidence.
-# --------------------------------------------------------------------------------------
-
-
 @final
-class Isotonic(Top1):
+class Isotonic(Curve):
     """Isotonic regression on the confidence of the predicted class.
 
     ``c' = f(c)`` with the non-decreasing ``f`` of least ``sum w_i (f(c_i) - r_i)^2``, ``r`` being
@@ -637,31 +590,17 @@ class Isotonic(Top1):
     """
 
     name: ClassVar[str] = "isotonic"
-    ranges: ClassVar = {"confidence_": SHARE, "accuracy_": SHARE}
-
-    confidence_: NDArray[np.float64]
-    accuracy_: NDArray[np.float64]
 
     def __init__(self, *, input: str = "logits") -> None:
         self.input = input
 
-    def _learn(
-        self, log_odds: NDArray[np.float64], correct: NDArray[np.float64], weights: Weights
-    ) -> None:
+    def _learn(self, log_odds: Array, correct: Array, weights: Weights) -> None:
         from sklearn.isotonic import IsotonicRegression
 
         curve = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
         curve.fit(rounded_confidence(log_odds), correct, sample_weight=weights)
         self.confidence_ = np.asarray(curve.X_thresholds_, dtype=np.float64)
         self.accuracy_ = np.asarray(curve.y_thresholds_, dtype=np.float64)
-
-    def _calibrate(self, log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.interp(rounded_confidence(log_odds), self.confidence_, self.accuracy_)
-
-
-# --------------------------------------------------------------------------------------
-# Matrix scaling with ODIR.
-# --------------------------------------------------------------------------------------
 
 
 @final
@@ -707,13 +646,8 @@ class Matrix(Odir):
         return z
 
 
-# --------------------------------------------------------------------------------------
-# Calibration by splines.
-# --------------------------------------------------------------------------------------
-
-
 @final
-class Spline(Top1):
+class Spline(Curve):
     """Spline calibration of the confidence of the predicted class.
 
     ``c' = c + d'(t(c))`` clipped to [0, 1], where ``t(c)`` is the fraction of the fitting set (by
@@ -734,18 +668,12 @@ class Spline(Top1):
     """
 
     name: ClassVar[str] = "spline"
-    ranges: ClassVar = {"confidence_": SHARE, "accuracy_": SHARE}
-
-    confidence_: NDArray[np.float64]
-    accuracy_: NDArray[np.float64]
 
     def __init__(self, *, n_knots: int = 6, input: str = "logits") -> None:
         self.n_knots = n_knots
         self.input = input
 
-    def _learn(
-        self, log_odds: NDArray[np.float64], correct: NDArray[np.float64], weights: Weights
-    ) -> None:
+    def _learn(self, log_odds: Array, correct: Array, weights: Weights) -> None:
         n_knots = check_count(self.n_knots, name="n_knots", least=2)
         groups = distinct(rounded_confidence(log_odds), correct, weights)
         self.confidence_ = groups.value
@@ -753,17 +681,9 @@ class Spline(Top1):
         added = smoothed_means(groups.weight, missing, n_knots)
         self.accuracy_ = np.clip(groups.value + added, 0.0, 1.0)
 
-    def _calibrate(self, log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.interp(rounded_confidence(log_odds), self.confidence_, self.accuracy_)
-
-
-# --------------------------------------------------------------------------------------
-# Temperature scaling.
-# --------------------------------------------------------------------------------------
-
 
 @final
-class Temperature(Map):
+class Temperature(OneTemperature):
     """One temperature for all rows: ``softmax(z / T)`` with T of least negative log-likelihood.
 
     Never changes which class is predicted. The likelihood is convex in 1/T, so T is the global
@@ -776,32 +696,8 @@ class Temperature(Map):
     """
 
     name: ClassVar[str] = "temperature"
-    preserves_accuracy: ClassVar[bool] = True
-    is_temperature: ClassVar[bool] = True
 
-    ranges: ClassVar = {"temperature_": POSITIVE}
-
-    temperature_: float
-
-    def __init__(
-        self, *, t_range: tuple[float, float] = (0.01, 100.0), input: str = "logits"
-    ) -> None:
-        self.t_range = t_range
-        self.input = input
-
-    def _fit(self, logits: Logits, labels: Labels, weights: Weights | None) -> None:
-        t_range = check_range(self.t_range, name="t_range")
-        solution = solve_temperature(logits, labels, weights, t_range=t_range)
-        self.temperature_ = solution.temperature
-        self.status_ = solution.status
-
-    def _apply(self, logits: Logits) -> Probs:
-        return softmax(logits, self.temperature_)
-
-
-# --------------------------------------------------------------------------------------
-# Vector scaling.
-# --------------------------------------------------------------------------------------
+    _solve = staticmethod(solve_temperature)
 
 
 @final
@@ -851,13 +747,6 @@ class Vector(Map):
             intercept_penalty=ridge,
             max_iter=check_count(self.max_iter, name="max_iter"),
         )
-
-    def after_load(self) -> None:
-        """Reject a file with weights of another number of classes."""
-        super().after_load()
-        if hasattr(self, "n_classes_"):
-            check_shape(self.weight_, (self.n_classes_,), name="weight_")
-            check_shape(self.intercept_, (self.n_classes_,), name="intercept_")
 
     def _apply(self, logits: Logits) -> Probs:
         return linear_softmax(log_softmax(logits), self.weight_, self.intercept_)

@@ -104,10 +104,10 @@ def rounded(decimals, *, scale=1):
         ("probabilities", rounded(2, scale=100), "in percent.*Divide them by 100"),
         ("probabilities", rounded(2, scale=100)[:2], "in percent.*Divide them by 100"),
         ("logits", rounded(2, scale=100), "in percent.*Divide them by 100"),
-        ("logits", rounded(1), "these logits are probabilities.*rename the array"),
-        ("logits", rounded(2), "these logits are probabilities.*rename the array"),
+        ("logits", rounded(1), "these logits are probabilities.*name the array"),
+        ("logits", rounded(2), "these logits are probabilities.*name the array"),
         ("logits", rounded(2).astype(np.float16), "these logits are probabilities"),
-        ("logits", rounded(3), "these logits are probabilities.*rename the array"),
+        ("logits", rounded(3), "these logits are probabilities.*name the array"),
         ("probabilities", rounded(1), "If they were rounded.*--normalize.*normalize=True"),
     ],
 )
