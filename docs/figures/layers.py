@@ -20,6 +20,7 @@ DOES = {
     "estimates": "accuracy without labels",
     "grouping": "a choice per group",
     "plot": "pictures of numbers",
+    "charts": "one look",
     "methods": "bank + unlabelled target: which map?",
     "surrogates": "labelled sets in order: the bank",
     "scoring": "a model over images, in resumable shards",
