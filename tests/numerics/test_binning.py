@@ -75,11 +75,11 @@ BINNINGS = {
 @pytest.mark.parametrize("kind_of_bins", BINNINGS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kind", DRAWS)
-@pytest.mark.parametrize("n", [1, 2, 14, 16, 150, KERNEL])
+@pytest.mark.parametrize("n", [1, 16, KERNEL])
 def test_it_is_its_definition(kind_of_bins, n, kind, dtype):
     ours, definition = BINNINGS[kind_of_bins]
     confidence, correct = draw(kind, n, dtype)
-    for n_bins in (1, 7, 15):
+    for n_bins in (1, 15, 300):
         found = ours(confidence, correct, n_bins)
         wanted = definition(confidence, correct, n_bins)
         assert np.array_equal(found.counts, wanted[0])
@@ -115,37 +115,7 @@ def test_the_calibration_error_is_netcals(kind_of_bins, n, n_bins):
     assert ours == pytest.approx(theirs.measure(confidence, correct.astype(int)), abs=ROUNDING)
 
 
-def test_samples_of_equal_confidence_share_their_correctness():
-    # Four samples at 0.5, one of them correct: wherever the cut falls, each counts a quarter.
-    confidence = np.array([0.5, 0.5, 0.9, 0.5, 0.5, 0.2])
-    correct = np.array([True, False, True, False, False, False])
-    found = equal_size_bins(confidence, correct, 3)
-    assert found.counts.tolist() == [2, 2, 2]
-    assert found.correct.tolist() == [0.25, 0.5, 1.25]
-    assert found.lower.tolist() == [0.2, 0.5, 0.5]
-    assert found.upper.tolist() == [0.5, 0.5, 0.9]
-
-
-def test_a_group_of_equals_inside_a_bin_is_counted_whole():
-    # Thirds would not add up to a whole number again.
-    confidence = np.array([0.1, 0.4, 0.4, 0.4, 0.8, 0.9])
-    correct = np.array([False, True, False, False, True, True])
-    assert equal_size_bins(confidence, correct, 1).correct.tolist() == [3.0]
-
-
-@pytest.mark.parametrize("n", [1, KERNEL])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_both_ends_of_the_unit_interval_are_counted(n, dtype):
-    for value, bin_of in ((0.0, 0), (-0.0, 0), (1.0, 14), (5e-324, 0), (1 / 15, 0), (0.4, 5)):
-        confidence = np.full(n, value, dtype=dtype)
-        width = equal_width_bins(confidence, np.ones(n, dtype=bool), 15)
-        wanted = width_by_definition(confidence, np.ones(n, dtype=bool), 15)[0]
-        assert np.array_equal(width.counts, wanted)
-        assert width.counts[bin_of] == n or dtype is np.float32
-        assert equal_size_bins(confidence, np.ones(n, dtype=bool), 15).counts.sum() == n
-
-
-@pytest.mark.parametrize("n_bins", [3, 7, 15, 49, 93, 107, 161, 250])
+@pytest.mark.parametrize("n_bins", [15, 49, 107, 250])
 def test_every_edge_and_its_neighbours_fall_on_the_right_side(n_bins):
     # 49 * (1 / 49) is less than one, and others round up: the edges decide, not the products.
     edges = np.linspace(0, 1, n_bins + 1)
@@ -155,15 +125,6 @@ def test_every_edge_and_its_neighbours_fall_on_the_right_side(n_bins):
     found = equal_width_bins(confidence, correct, n_bins)
     assert np.array_equal(found.counts, width_by_definition(confidence, correct, n_bins)[0])
     assert np.array_equal(found.lower, edges[:-1])
-
-
-@pytest.mark.parametrize("kind_of_bins", BINNINGS)
-def test_many_bins_are_no_problem(kind_of_bins):
-    ours, definition = BINNINGS[kind_of_bins]
-    confidence, correct = draw("usual", KERNEL, np.float64)
-    found, wanted = (f(confidence, correct, 3000) for f in (ours, definition))
-    assert np.array_equal(found.counts, wanted[0])
-    assert np.allclose(found.confidence, wanted[1], rtol=ROUNDING)
 
 
 @pytest.mark.parametrize("kind_of_bins", BINNINGS)

@@ -1,4 +1,4 @@
-"""Compiled functions are right wherever the cache is, and numba comes only when it is needed."""
+"""Compiled functions are right wherever the cache is, and numba comes only when needed."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import subprocess
 import sys
 import textwrap
 import threading
-from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
 
 from shiftcal.numerics import jit as _jit
+from shiftcal.numerics.jit import in_parts, thread_count
 
 KERNEL = """
 from shiftcal.numerics.jit import compiled
@@ -125,21 +125,25 @@ def test_neither_importing_nor_small_data_brings_numba():
     assert run(code) == "False"
 
 
-def test_only_files_of_kernels_import_numba_and_nothing_imports_them_at_once():
-    folder = Path(_jit.__file__).parent
-    for file in folder.rglob("*.py"):
-        lines = file.read_text().splitlines()
-        at_once = [line for line in lines if line.startswith(("import ", "from "))]
-        if not file.name.endswith("_kernels.py"):
-            assert not any("numba" in line or "_kernels" in line for line in at_once), file.name
+@pytest.mark.parametrize("processors", [1, 3])
+@pytest.mark.parametrize(("n", "least"), [(0, 1), (1, 1), (7, 1), (7, 3), (100, 9), (100, 200)])
+def test_the_parts_cover_everything_once(monkeypatch, processors, n, least):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(processors), raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    seen = [0] * n
+
+    def work(start, stop):
+        for i in range(start, stop):
+            seen[i] += 1
+
+    in_parts(work, n, least=least)
+    assert seen == [1] * n
 
 
-def test_arrays_to_read_are_one_type_however_they_came():
-    frozen = np.arange(6.0).reshape(2, 3)
-    frozen.flags.writeable = False
-    for values in (np.arange(6.0).reshape(2, 3), frozen, np.asfortranarray(frozen)):
-        assert numba.typeof(_jit.to_read(values)) == numba.typeof(frozen)
-        assert np.array_equal(_jit.to_read(values), frozen)
-    writable = np.arange(3)
-    assert np.shares_memory(_jit.to_read(writable), writable)
-    assert writable.flags.writeable
+def test_threads_are_as_many_as_processors_or_as_few_as_asked_for(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(4), raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert thread_count() == 4
+    for wanted, given in (("1", 1), ("3", 3), ("9", 4), ("0", 1), ("", 4), ("two", 4)):
+        monkeypatch.setenv("OMP_NUM_THREADS", wanted)
+        assert thread_count() == given

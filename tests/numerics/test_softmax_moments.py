@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from drawn_logits import draw_logits
-from scipy.special import log_softmax
 
 from shiftcal.numerics import jit as _block_sums
 from shiftcal.numerics import temperature as softmax_moments
@@ -23,7 +22,7 @@ def both_paths(monkeypatch, data, beta):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("n", "k"), [(1, 2), (127, 3), (128, 33), (300, 10), (40, 1000)])
+@pytest.mark.parametrize(("n", "k"), [(1, 2), (128, 33), (300, 10)])
 @pytest.mark.parametrize("beta", [0.3, 1.7, 80.0])
 def test_the_kernel_agrees_with_numpy(monkeypatch, dtype, n, k, beta):
     logits, labels = draw_logits(n, k, temperature=1.3, seed=n + k)
@@ -39,14 +38,6 @@ def test_the_kernel_agrees_with_numpy_when_rows_have_weights(monkeypatch, dtype)
     weights = np.random.default_rng(4).random(500) * (np.arange(500) % 3 > 0)
     compiled, plain = both_paths(monkeypatch, (logits.astype(dtype), labels, weights), 0.6)
     assert compiled == pytest.approx(plain, rel=TOLERANCE[dtype])
-
-
-def test_the_value_is_the_mean_negative_log_likelihood(overconfident):
-    logits, labels = overconfident
-    beta = 0.37
-    expected = -log_softmax(beta * logits, axis=1)[np.arange(len(labels)), labels].mean()
-    found = softmax_moments.softmax_moments((logits, labels, None), beta)
-    assert found.nll == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_derivatives_are_those_of_the_value(overconfident):
@@ -88,16 +79,3 @@ def test_a_part_of_the_blocks_gives_the_moments_of_those_rows(monkeypatch):
     part = softmax_moments.softmax_moments((logits, labels, None), 0.7, every=4)
     alone = softmax_moments.softmax_moments((logits[rows], labels[rows], None), 0.7)
     assert part == pytest.approx(alone, rel=1e-12)
-
-
-def test_rows_that_weigh_nothing_have_no_moments(overconfident):
-    logits, labels = overconfident
-    assert softmax_moments.softmax_moments((logits, labels, np.zeros(len(labels))), 1.0) is None
-
-
-def test_moderate_weights_keep_their_ratios():
-    weights = np.array([1e300, 2e300, 0.0])
-    assert _block_sums.moderate(weights) == pytest.approx([0.5, 1.0, 0.0])
-    assert _block_sums.moderate(None) is None
-    usual = np.array([0.2, 3.0])
-    assert _block_sums.moderate(usual) is usual

