@@ -485,12 +485,12 @@ DATA_SETS = Registry(
 STUDIES = Registry(
     "study",
     {
-        "ablation": "shiftcal.studies.catalog.ablation:Ablation",
-        "corruption-choice": "shiftcal.studies.catalog.corruption_choice:CorruptionChoice",
-        "distances": "shiftcal.studies.catalog.distances:Distances",
-        "natural": "shiftcal.studies.catalog.natural:Natural",
-        "peek": "shiftcal.studies.catalog.peek:Peek",
-        "synthetic": "shiftcal.studies.catalog.synthetic:Synthetic",
-        "why-it-works": "shiftcal.studies.catalog.why_it_works:WhyItWorks",
+        "ablation": "shiftcal.studies.ablation:Ablation",
+        "corruption-choice": "shiftcal.studies.corruption_choice:CorruptionChoice",
+        "distances": "shiftcal.studies.shifts:Distances",
+        "natural": "shiftcal.studies.shifts:Natural",
+        "peek": "shiftcal.studies.shifts:Peek",
+        "synthetic": "shiftcal.studies.shifts:Synthetic",
+        "why-it-works": "shiftcal.studies.why_it_works:WhyItWorks",
     },
 )

@@ -12,10 +12,10 @@ import pytest
 
 from shiftcal.report.figures import read_figure
 from shiftcal.report.tables import to_csv, to_markdown
-from shiftcal.studies.catalog.base import study_of
-from shiftcal.studies.domain_adaptation import AdaptationResults, Facts, findings_of
+from shiftcal.studies.domain_adaptation import Facts, findings_of
 from shiftcal.studies.plan import AdaptationPlan, read_plan
 from shiftcal.studies.records import Results, read_records
+from shiftcal.studies.study import study_of
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNS = ROOT / "benchmarks" / "accuracy" / "results" / "studies"
@@ -46,7 +46,7 @@ def findings(name, tmp_path):
         assert not row.pop("failed")
         kinds = {"task": str, "trainer": str, "seed": int, "n_calibration": int, "n_target": int}
         facts.append(Facts(**{key: kinds.get(key, float)(value) for key, value in row.items()}))
-    return findings_of(AdaptationResults(plan, records, tuple(facts)))
+    return findings_of(plan, records, facts)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in NEED_SCORES])

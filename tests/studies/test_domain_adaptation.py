@@ -8,7 +8,7 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from adaptation_records import evaluated, everywhere, facts, plan, results
+from adaptation_records import evaluated, everywhere, facts, plan
 from study_records import LABELS
 from toy_adaptation import EVALUATIONS, IMAGES, NETWORKS, PLAN, toy_plan, write_domains
 
@@ -78,10 +78,10 @@ def test_a_network_that_is_gone_is_named_and_trained_again(adapted_run, times_of
     assert studies.Run(adapted_run).records == before
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"format": "shiftcal-study-trainings"}'])
+@pytest.mark.parametrize("text", ["{", "[]"])
 def test_a_damaged_index_of_networks_is_named(adapted_run, text):
     (adapted_run / "trainings" / "index.json").write_text(text)
-    with pytest.raises(FileError, match=r"index\.json is damaged"):
+    with pytest.raises(FileError, match=r"index\.json .*damaged|index\.json is not"):
         studies.rebuild(adapted_run)
 
 
@@ -126,14 +126,10 @@ def test_a_missing_domain_is_explained_and_its_tasks_can_be_left_out(tmp_path, u
         studies.reproduce(toy_plan(data), tmp_path / "other", skip_missing=True)
 
 
-def test_what_cannot_be_run_is_rejected_first(tmp_path, times_of_day, monkeypatch):
+def test_what_cannot_be_run_is_rejected_first(tmp_path, times_of_day):
     text = PLAN.replace("bins = 3", "bins = 40")
     with pytest.raises(InputError, match="for each of the 40 bins"):
         studies.reproduce(toy_plan(times_of_day, text), tmp_path / "run")
-    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
-        monkeypatch.setenv(name, "2")
-    with pytest.raises(InputError, match="torchrun has started 2"):
-        studies.reproduce(toy_plan(times_of_day), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -151,7 +147,7 @@ def number(trainer, task, seed, method):
 @pytest.fixture
 def tables():
     networks = [facts(trainer=t, seed=s) for t in ("source-only", "dan", "cdan") for s in (0, 1)]
-    return findings_of(results(everywhere(plan(), ece=number), facts=networks)).tables
+    return findings_of(plan(), everywhere(plan(), ece=number), networks).tables
 
 
 def row(table, label):
@@ -189,12 +185,12 @@ def test_a_seed_without_one_of_the_tasks_does_not_count_in_the_mean_over_them():
         for task in ("art_to_clipart", "art_to_product")
         for seed in (0, 1)
     ]
-    cells = row(findings_of(results(whole[:-1])).tables["ece-cdan"], "SAC").cells
+    cells = row(findings_of(plan(), whole[:-1]).tables["ece-cdan"], "SAC").cells
     assert [cell.value for cell in cells] == pytest.approx([15.0, 10.0, 10.0])
 
 
 def test_one_seed_has_no_intervals_and_the_note_says_so():
     one = plan(seeds=(0,))
-    table = findings_of(results(everywhere(one, ece=number), seeds=(0,))).tables["ece-cdan"]
+    table = findings_of(one, everywhere(one, ece=number)).tables["ece-cdan"]
     assert all(cell.low is None for each in table.rows for cell in each.cells)
     assert "no intervals" in table.note

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from statistics import fmean
 
-import numpy as np
 import pytest
 
 from shiftcal import studies
-from shiftcal.report.tables import to_markdown
 
 PLAN = r'''
 study = "synthetic"
@@ -50,22 +47,15 @@ def reduced(shared_data, tmp_path_factory):
     net = folder / "resnet20.onnx"
     net.write_bytes(resnet20_onnx(weights))
     plan = studies.read_plan(PLAN.replace("NET", str(net)), data=shared_data)
-    said = []
-    done = studies.reproduce(plan, folder / "run", workers=2, announce=said.append)
-    assert (said[0].images, said[0].evaluations) == (done.scored, done.evaluated)
+    done = studies.reproduce(plan, folder / "run", workers=2)
     net.unlink()
     return done
 
 
 @pytest.mark.slow
-def test_a_reduced_study_from_images_to_figures(reduced):
+def test_a_reduced_study_has_the_order_of_the_paper(reduced):
     assert reduced.scored == 500 * (1 + 5 + 15) + 1000
     assert reduced.evaluated == reduced.records == 2 * 7 * 16
-    assert sum(reduced.seconds.values()) < 180
-
-
-@pytest.mark.slow
-def test_the_order_of_the_paper_comes_out_where_the_shift_is_strong(reduced):
     records = studies.Run(reduced.folder).records
     mean = {
         name: fmean(r.ece for r in records if r.variant == name and r.severity in (3, 4, 5))
@@ -74,55 +64,25 @@ def test_the_order_of_the_paper_comes_out_where_the_shift_is_strong(reduced):
     # Of 250 test images the ECE is known to a percent or two; the methods are further apart.
     assert mean["sac"] < mean["ts"] - 0.01
     assert mean["ts"] < mean["vanilla"] - 0.02
-
-
-@pytest.mark.slow
-def test_sac_is_ts_where_it_chose_the_clean_set(reduced):
-    records = studies.Run(reduced.folder).records
     ts = {(r.split, r.target): r for r in records if r.method == "ts"}
     same = [r for r in records if r.method == "sac" and r.chosen == "clean"]
     assert any(record.target == "clean" for record in same)
     for record in same:
         other = ts[record.split, record.target]
         assert (record.ece, record.temperature) == (other.ece, other.temperature)
-
-
-@pytest.mark.slow
-def test_no_method_has_a_lower_loss_than_the_oracle_temperature(reduced):
-    records = studies.Run(reduced.folder).records
     floor = {(r.split, r.target): r.nll for r in records if r.method == "oracle"}
     # The solver ends within 1e-8 or so of the minimum.
     assert all(r.nll >= floor[r.split, r.target] - 1e-7 for r in records)
 
 
 @pytest.mark.slow
-def test_figures_and_tables_are_rebuilt_from_the_stored_scores(reduced, tmp_path):
+def test_everything_is_rebuilt_from_the_stored_scores(reduced, tmp_path):
     folder = shutil.copytree(reduced.folder, tmp_path / "run")
     for name in ("figures", "tables", "splits"):
         shutil.rmtree(folder / name)
-    done = studies.rebuild(folder)
-    assert done.scored == 0
-    files = sorted(reduced.folder.glob("figures/*.json"))
-    assert len(files) == len(done.findings.figures) >= 2
-    for file in files:
-        again = json.loads((folder / "figures" / file.name).read_text("utf-8"))
-        assert again == json.loads(file.read_text("utf-8"))
-    for file in reduced.folder.glob("tables/*"):
-        assert (folder / "tables" / file.name).read_bytes() == file.read_bytes()
-
-
-@pytest.mark.slow
-def test_every_number_of_the_main_table_is_found_in_the_arrays(reduced):
+    assert studies.rebuild(folder).scored == 0
+    for file in [*reduced.folder.glob("figures/*.json"), *reduced.folder.glob("tables/*")]:
+        assert (folder / file.relative_to(reduced.folder)).read_bytes() == file.read_bytes()
     opened = studies.Run(reduced.folder)
-    again = [opened.recompute(record) for record in opened.records]
-    assert again == opened.records
-    table = reduced.findings.tables["mean-ece"]
-    printed = (reduced.folder / "tables" / "mean-ece.md").read_text("utf-8")
-    assert to_markdown(table) in printed
-    columns = [(0,), (1,), (2,), (3,), (4,), (5,), (1, 2, 3, 4, 5)]
-    for row in table.rows:
-        for cell, severities in zip(row.cells, columns, strict=True):
-            own = [r for r in again if r.label == row.label and r.severity in severities]
-            splits = [fmean(r.ece for r in own if r.split == seed) for seed in (0, 1)]
-            assert cell.value == pytest.approx(100 * np.mean(splits), rel=1e-12)
-            assert f"{cell.value:.2f}" in printed
+    again = [opened.recompute(record) for record in opened.records[::5]]
+    assert again == opened.records[::5]

@@ -6,7 +6,7 @@ from typing import Any
 
 from study_records import LABELS, record
 
-from shiftcal.studies.domain_adaptation import AdaptationResults, Facts
+from shiftcal.studies.domain_adaptation import Facts
 from shiftcal.studies.plan import AdaptationPlan, DomainPlan, MethodPlan, NetworkPlan, TrainerPlan
 
 DOMAINS = ("art", "clipart", "product")
@@ -75,9 +75,3 @@ def facts(**changes: Any) -> Facts:
         "target_confidence": 0.95,
     }
     return Facts(**{**defaults, **changes})
-
-
-def results(records, **changes: Any) -> AdaptationResults:
-    """Results of these records; ``facts`` aside, changes are those of the plan."""
-    known = tuple(changes.pop("facts", ()))
-    return AdaptationResults(plan(**changes), tuple(records), known)

@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from shiftcal.datasets import calibration_split
-from shiftcal.errors import FileError, InputError
-from shiftcal.files import atomic_write
+from shiftcal.errors import FileError
+from shiftcal.files import parsing, read_document, write_document
 from shiftcal.scores import read_scores
 from shiftcal.studies.plan import CLEAN
+from shiftcal.studies.study import Ladder, Target
+from shiftcal.surrogates import SurrogateBank, SurrogateSet
 from shiftcal.surrogates.folder import digest_of
 from shiftcal.types import Floats, Labels, Logits
 
 PLAN, INDEX = "plan.toml", "scores/index.json"
-_FORMAT, _VERSION = "shiftcal-study-scores", 2
+_FORMAT: dict[str, Any] = {"format": "shiftcal-study-scores", "version": 3}
 # Bytes of scores that are kept in memory, since many variants are evaluated on one set.
 _KEPT_BYTES = 1 << 30
 
 
 def repair(folder: Path) -> str:
-    """The command that makes everything a run lacks, and nothing else."""
+    """How to make everything a run lacks, and nothing else."""
     plan = folder / PLAN
     name = shlex.quote(str(plan)) if plan.exists() else "PLAN"
-    return f"shiftcal reproduce {name} -o {shlex.quote(str(folder))}"
-
-
-def write_json(file: Path, document: Any) -> None:
-    """Write a JSON document, whole or not at all."""
-    with atomic_write(file) as temporary:
-        temporary.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    return f"Make it again: shiftcal reproduce {name} -o {shlex.quote(str(folder))}"
 
 
 @dataclass(frozen=True)
@@ -51,15 +45,13 @@ class Entry:
         sha256: Of the file.
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
     file: str
     key: str
-    own: bool = False
-    sha256: str = ""
+    own: bool
+    sha256: str
 
 
-@dataclass(frozen=True, eq=False)
-class Stored:
+class Stored(NamedTuple):
     """A scored set.
 
     Attributes:
@@ -73,14 +65,8 @@ class Stored:
     features: Floats | None
 
 
-@dataclass(frozen=True, eq=False)
-class Split:
-    """Sorted rows of the clean set and of its corrupted versions.
-
-    Attributes:
-        calibration: To calibrate on.
-        test: To test on.
-    """
+class Split(NamedTuple):
+    """Sorted rows of the clean set and of its corrupted versions, to calibrate and to test on."""
 
     calibration: NDArray[np.intp]
     test: NDArray[np.intp]
@@ -96,6 +82,7 @@ class Archive:
         train: The training images' scores, if there are any.
         model: What is known of the model.
         made_of: Digest of what the plan says about model and images.
+        images: How many of the images are calibrated on; the others are tested on.
     """
 
     folder: Path
@@ -103,48 +90,34 @@ class Archive:
     train: Entry | None = None
     model: dict[str, Any] = field(default_factory=dict)
     made_of: str = ""
+    images: int = 0
     _kept: OrderedDict[str, Stored] = field(default_factory=OrderedDict, repr=False)
-    _checked: set[str] = field(default_factory=set, repr=False)
 
     @classmethod
-    def open(cls, folder: Path) -> Archive:
+    def open(cls, folder: Path, images: int = 0) -> Archive:
         """The archive of a run whose sets are all scored.
+
+        Args:
+            folder: Of the run.
+            images: How many of the images are calibrated on.
 
         Raises:
             FileError: If it is missing or damaged.
         """
-        file = folder / INDEX
-        try:
-            document = json.loads(file.read_text("utf-8"))
-            if document["format"] != _FORMAT or document["version"] != _VERSION:
-                raise ValueError("another format or version")
-            entries = TypeAdapter(dict[str, Entry]).validate_python(document["sets"])
-            train = TypeAdapter(Entry | None).validate_python(document["train"])
-            return cls(folder, entries, train, dict(document["model"]), str(document["made_of"]))
-        except OSError as error:
-            raise FileError(
-                f"{folder} has no finished scores: {file} could not be read "
-                f"({error.strerror or error}). Continue the study: {repair(folder)}"
-            ) from error
-        except (ValueError, KeyError, TypeError, RecursionError, ValidationError) as error:
-            raise FileError(
-                f"{file} is damaged, or from another version of shiftcal. Write it again: "
-                f"{repair(folder)}"
-            ) from error
+        read = read_document(folder / INDEX, "an index of scores", fix=repair(folder), **_FORMAT)
+        entries = {name: Entry(**entry) for name, entry in read["sets"].items()}
+        train = None if read["train"] is None else Entry(**read["train"])
+        return cls(folder, entries, train, read["model"], read["made_of"], images)
 
     def write(self) -> None:
         """Write the index, whole or not at all."""
-        write_json(
-            self.folder / INDEX,
-            {
-                "format": _FORMAT,
-                "version": _VERSION,
-                "model": self.model,
-                "made_of": self.made_of,
-                "train": None if self.train is None else vars(self.train),
-                "sets": {name: vars(entry) for name, entry in self.entries.items()},
-            },
-        )
+        content = {
+            "model": self.model,
+            "made_of": self.made_of,
+            "train": None if self.train is None else asdict(self.train),
+            "sets": {name: asdict(entry) for name, entry in self.entries.items()},
+        }
+        write_document(self.folder / INDEX, content, indent=1, **_FORMAT)
 
     def scores(self, name: str) -> Stored:
         """The scores of a set.
@@ -152,16 +125,9 @@ class Archive:
         Raises:
             FileError: If the file is missing, damaged or replaced.
         """
-        found = self._kept.pop(name, None)
-        if found is None:
-            if name not in self.entries:
-                raise FileError(
-                    f"{self.folder} has no scores of {name}. Run the plan again: "
-                    f"{repair(self.folder)}"
-                )
-            found = self._read(self.entries[name])
+        found = self._kept.pop(name, None) or self._read(self.entries[name])
         self._kept[name] = found  # used last
-        while sum(map(_size, self._kept.values())) > _KEPT_BYTES:
+        while len(self._kept) > 1 and sum(map(_size, self._kept.values())) > _KEPT_BYTES:
             self._kept.popitem(last=False)
         return found
 
@@ -169,38 +135,57 @@ class Archive:
         """Features of the training images, ``(m, d)``."""
         return None if self.train is None else self._read(self.train).features
 
-    def split(self, seed: int, images: int) -> Split:
+    def split(self, seed: int) -> Split:
         """Which rows are calibrated on and which are tested on, decided by labels and seed."""
+        return Split(*calibration_split(self._labels, n=self.images, seed=seed))
+
+    def bank(self, ladder: Ladder, seed: int) -> SurrogateBank:
+        """The surrogate sets of a ladder: the calibration rows of a split, or a part of them."""
+        rows, labels = self.split(seed).calibration, self._labels
+        if ladder.images is not None and ladder.images < len(rows):
+            rows = rows[calibration_split(labels[rows], n=ladder.images, seed=seed)[0]]
+        sets = []
+        for severity, name in zip((0, *ladder.severities), ladder.sets, strict=True):
+            stored = self.scores(name)
+            sets.append(
+                SurrogateSet(
+                    stored.logits[rows],
+                    labels[rows],
+                    name,
+                    corruption=ladder.corruption if severity else None,
+                    severity=severity,
+                    features=None if severity or stored.features is None else stored.features[rows],
+                )
+            )
+        return SurrogateBank(sets)
+
+    def rows(self, target: Target, seed: int) -> Stored:
+        """The test rows of a target: all of them if it has its own images."""
+        stored = self.scores(target.name)
+        if target.natural:
+            return stored
+        test = self.split(seed).test
+        features = None if stored.features is None else stored.features[test]
+        return Stored(stored.logits[test], self._labels[test], features)
+
+    @property
+    def _labels(self) -> Labels:
         labels = self.scores(CLEAN).labels
         assert labels is not None
-        return Split(*calibration_split(labels, n=images, seed=seed))
+        return labels
 
     def _read(self, entry: Entry) -> Stored:
-        file = self.folder / entry.file
-        try:
-            if entry.file not in self._checked:
-                if entry.sha256 and digest_of(file) != entry.sha256:
-                    raise FileError(
-                        f"{file} is damaged or was replaced: its checksum differs from that of the "
-                        "scores that the study stored."
-                    )
-                self._checked.add(entry.file)
+        file, fix = self.folder / entry.file, repair(self.folder)
+        with parsing(file, "scores", fix=fix):
+            if not file.exists() or digest_of(file) != entry.sha256:
+                raise FileError(f"{file} is missing, damaged or was replaced. {fix}")
             found = read_scores(file)
             return Stored(found.logits(), found.labels, found.features)
-        except OSError as error:
-            raise FileError(
-                f"{file} could not be read: {error.strerror or error}. Make it again: "
-                f"{repair(self.folder)}"
-            ) from error
-        except (FileError, InputError) as error:
-            raise FileError(f"{error} Make it again: {repair(self.folder)}") from error
 
     def __getstate__(self) -> dict[str, Any]:
         # A worker that was started before may be in another folder than this process is by now.
-        kept: dict[str, Any] = {"_kept": OrderedDict(), "_checked": set()}
-        return {**self.__dict__, "folder": self.folder.absolute(), **kept}
+        return {**self.__dict__, "folder": self.folder.absolute(), "_kept": OrderedDict()}
 
 
 def _size(stored: Stored) -> int:
-    features = 0 if stored.features is None else stored.features.nbytes
-    return stored.logits.nbytes + features
+    return stored.logits.nbytes + (0 if stored.features is None else stored.features.nbytes)

@@ -5,46 +5,38 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
-
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from shiftcal import methods, metrics
-from shiftcal.datasets import calibration_split
-from shiftcal.errors import FitWarning, InputError
-from shiftcal.files import atomic_write, make_folder
+from shiftcal.errors import FileError, FitWarning, InputError
+from shiftcal.files import make_folder, read_document, write_document
 from shiftcal.maps import Temperature
 from shiftcal.methods import Method
 from shiftcal.numerics.softmax import p_max
 from shiftcal.scoring.run import Reporting, showing
 from shiftcal.scoring.work import one_blas_thread
-from shiftcal.studies.archive import Archive, Entry, Split, Stored
-from shiftcal.studies.plan import (
-    CLEAN,
-    ORACLE,
-    Ladder,
-    Plan,
-    Target,
-    Variant,
-    uses_bank,
-    uses_features,
-)
+from shiftcal.studies.archive import Archive, Entry, Stored
+from shiftcal.studies.plan import CLEAN, ORACLE, Plan, uses_bank, uses_features
 from shiftcal.studies.records import Record
-from shiftcal.surrogates import SurrogateBank, SurrogateSet
+from shiftcal.studies.study import Ladder, Target, Variant
+from shiftcal.surrogates import SurrogateBank
 from shiftcal.types import Floats
 
 EVALUATED = "evaluated"
 # Raise it with every change after which the same scores and settings give another outcome, even in
 # the last digit: of a method, a map, a metric, a split or a draw.
 FORMAT = 2
+_FILE: dict[str, Any] = {"format": "shiftcal-study-outcomes", "version": FORMAT}
 # Targets per task of a worker: what Ctrl-C loses, and what methods are fitted for.
 _TARGETS = 12
 T = TypeVar("T")
+# What an evaluation gives: the fields of a record from ``n_sets`` to ``flags``.
+Outcome: TypeAlias = dict[str, Any]
 
 
 # --------------------------------------------------------------------------------------
@@ -52,28 +44,7 @@ T = TypeVar("T")
 # --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Numbers of one variant on one target; fields as in :class:`Record`."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)
-    n_sets: int
-    n_calibration: int
-    n: int
-    ece: float
-    debiased_ece: float
-    nll: float
-    brier: float
-    accuracy: float
-    confidence: float
-    raw_confidence: float
-    temperature: float | None
-    chosen: str
-    flags: str
-
-
-@dataclass(frozen=True, eq=False)
-class Fitted:
+class Fitted(NamedTuple):
     """A method that has learned what it can before it sees a target.
 
     Attributes:
@@ -85,48 +56,6 @@ class Fitted:
     method: Method | None
     n_sets: int
     n_calibration: int
-
-
-def bank_of(archive: Archive, ladder: Ladder, split: Split, *, seed: int) -> SurrogateBank:
-    """The surrogate sets of a ladder: the calibration rows of a split, or a part of them.
-
-    Args:
-        archive: The scores.
-        ladder: Which sets, and how many images.
-        split: Whose calibration rows.
-        seed: Of the split; decides which part of the rows is taken.
-    """
-    rows = split.calibration
-    if ladder.images is not None and ladder.images < len(rows):
-        labels = archive.scores(CLEAN).labels
-        assert labels is not None
-        rows = rows[calibration_split(labels[rows], n=ladder.images, seed=seed)[0]]
-    sets = []
-    for severity, name in zip((0, *ladder.severities), ladder.sets, strict=True):
-        stored = archive.scores(name)
-        assert stored.labels is not None
-        features = stored.features[rows] if stored.features is not None and not severity else None
-        sets.append(
-            SurrogateSet(
-                stored.logits[rows],
-                stored.labels[rows],
-                name,
-                corruption=ladder.corruption if severity else None,
-                severity=severity,
-                features=features,
-            )
-        )
-    return SurrogateBank(sets)
-
-
-def rows_of(stored: Stored, target: Target, split: Split) -> Stored:
-    """The test rows of a target: all of them if it has its own images."""
-    if target.natural:
-        return stored
-    rows = split.test
-    assert stored.labels is not None
-    features = None if stored.features is None else stored.features[rows]
-    return Stored(stored.logits[rows], stored.labels[rows], features)
 
 
 def fitted(
@@ -181,21 +110,21 @@ def judged(made: Fitted, target: Stored, *, bins: int, seed: int | None = None) 
             flags = " ".join(flag.code for flag in selection.flags)
     confidence = probs.max(axis=1)
     correct = probs.argmax(axis=1) == labels
-    return Outcome(
-        n_sets=made.n_sets,
-        n_calibration=made.n_calibration,
-        n=len(labels),
-        ece=metrics.ece(confidence, correct, n_bins=bins),
-        debiased_ece=metrics.debiased_ece(confidence, correct, n_bins=bins),
-        nll=metrics.nll(probs, labels),
-        brier=metrics.brier(probs, labels),
-        accuracy=float(correct.mean()),
-        confidence=float(confidence.mean()),
-        raw_confidence=float(p_max(target.logits).mean()),
-        temperature=temperature,
-        chosen=chosen,
-        flags=flags,
-    )
+    return {
+        "n_sets": made.n_sets,
+        "n_calibration": made.n_calibration,
+        "n": len(labels),
+        "ece": metrics.ece(confidence, correct, n_bins=bins),
+        "debiased_ece": metrics.debiased_ece(confidence, correct, n_bins=bins),
+        "nll": metrics.nll(probs, labels),
+        "brier": metrics.brier(probs, labels),
+        "accuracy": float(correct.mean()),
+        "confidence": float(confidence.mean()),
+        "raw_confidence": float(p_max(target.logits).mean()),
+        "temperature": temperature,
+        "chosen": chosen,
+        "flags": flags,
+    }
 
 
 def seed_of(variant: Variant, draw: int, split: int, target: Target) -> int | None:
@@ -224,7 +153,6 @@ class Cell:
         target: On which target.
         split: Seed of the split.
         draw: Which draw of the method's own.
-        seed: Of that draw, if there are several.
         key: Digest of everything that decides the outcome.
         arrays: File of the target's logits, from the folder of the run.
     """
@@ -233,7 +161,6 @@ class Cell:
     target: Target
     split: int
     draw: int
-    seed: int | None
     key: str
     arrays: str
 
@@ -252,9 +179,9 @@ class Cell:
             target=target.name,
             corruption=target.corruption,
             severity=target.severity,
-            **vars(outcome),
             arrays=self.arrays,
             key=self.key,
+            **outcome,
         )
 
 
@@ -291,36 +218,7 @@ def cells_of(plan: Plan, variants: Sequence[Variant], archive: Archive) -> Itera
                 for draw in range(variant.draws):
                     seed = seed_of(variant, draw, split, target)
                     key = key_of(variant, *learned, scores(entry), target.natural, draw, seed)
-                    yield Cell(variant, target, split, draw, seed, key, entry.file)
-
-
-# --------------------------------------------------------------------------------------
-# Outcomes on disk: a file for each target of a split, found again by content
-# --------------------------------------------------------------------------------------
-
-
-def read_outcomes(folder: Path) -> dict[str, Outcome]:
-    """Every outcome of a run so far, by key; a damaged file counts as none."""
-    found: dict[str, Outcome] = {}
-    for file in sorted((folder / EVALUATED).glob("*/*.json")):
-        found |= _read(file)
-    return found
-
-
-def _read(file: Path) -> dict[str, Outcome]:
-    try:
-        return TypeAdapter(dict[str, Outcome]).validate_python(json.loads(file.read_text("utf-8")))
-    except (OSError, ValueError, RecursionError, ValidationError):
-        return {}  # evaluated again
-
-
-def _keep(folder: Path, name: str, outcomes: dict[str, Outcome]) -> None:
-    file = folder / EVALUATED / f"{name}.json"
-    make_folder(file.parent)
-    with atomic_write(file, durable=False) as temporary:
-        merged = {**_read(file), **outcomes}
-        document = {key: vars(merged[key]) for key in sorted(merged)}
-        temporary.write_text(json.dumps(document, indent=0) + "\n", "utf-8")
+                    yield Cell(variant, target, split, draw, key, entry.file)
 
 
 # --------------------------------------------------------------------------------------
@@ -328,64 +226,71 @@ def _keep(folder: Path, name: str, outcomes: dict[str, Outcome]) -> None:
 # --------------------------------------------------------------------------------------
 
 
-class Work(Protocol):
-    """Some evaluations, done by one worker; can be sent to another process."""
+class Data(Protocol):
+    """Scores that methods are fitted to and judged on; can be sent to another process."""
 
-    def outcomes(self) -> Iterator[tuple[str, dict[str, Outcome]]]:
-        """Names of files in ``evaluated/`` and the outcomes for them, by key."""
+    def bank(self, ladder: Ladder, seed: int) -> SurrogateBank:
+        """The surrogate sets of a ladder in a split."""
 
+    def train_features(self) -> Floats | None:
+        """Features of training images."""
 
-@dataclass(frozen=True)
-class TargetsWork:
-    """Evaluations of one split on some targets."""
-
-    archive: Archive
-    plan: Plan
-    cells: tuple[Cell, ...]
-
-    def outcomes(self) -> Iterator[tuple[str, dict[str, Outcome]]]:
-        """Target by target; every variant is fitted once, one bank at a time is in memory."""
-        seed, archive = self.cells[0].split, self.archive
-        split = archive.split(seed, self.plan.calibration.images)
-        by_ladder: dict[Ladder, dict[int, Variant]] = {}
-        by_target: dict[Target, list[Cell]] = {}
-        for cell in self.cells:
-            by_ladder.setdefault(cell.variant.ladder, {})[id(cell.variant)] = cell.variant
-            by_target.setdefault(cell.target, []).append(cell)
-        made: dict[int, Fitted] = {}
-        for ladder, variants in by_ladder.items():
-            bank = bank_of(archive, ladder, split, seed=seed)
-            for which, variant in variants.items():
-                made[which] = fitted(variant, bank, archive.train_features)
-        for target, cells in by_target.items():
-            rows = rows_of(archive.scores(target.name), target, split)
-            found = {
-                cell.key: judged(made[id(cell.variant)], rows, bins=self.plan.bins, seed=cell.seed)
-                for cell in cells
-            }
-            yield f"split-{seed}/{target.name}", found
+    def rows(self, target: Target, seed: int) -> Stored:
+        """The test rows of a target in a split."""
 
 
-def works_of(cells: Sequence[Cell], plan: Plan, archive: Archive, workers: int) -> list[Work]:
-    """Cells cut by split, and within a split by target so that workers have equal shares."""
-    works: list[Work] = []
-    for split in plan.seeds:
-        own = [cell for cell in cells if cell.split == split]
+def outcomes_of(data: Data, cells: Sequence[Cell], bins: int) -> Iterator[dict[str, Outcome]]:
+    """Outcomes by key, target by target, of cells of one split.
+
+    Every variant is fitted once, and one bank at a time is in memory.
+    """
+    seed = cells[0].split
+    by_ladder: dict[Ladder, dict[int, Variant]] = {}
+    by_target: dict[Target, list[Cell]] = {}
+    for cell in cells:
+        by_ladder.setdefault(cell.variant.ladder, {})[id(cell.variant)] = cell.variant
+        by_target.setdefault(cell.target, []).append(cell)
+    made: dict[int, Fitted] = {}
+    for ladder, variants in by_ladder.items():
+        bank = data.bank(ladder, seed)
+        for which, variant in variants.items():
+            made[which] = fitted(variant, bank, data.train_features)
+    for target, own in by_target.items():
+        rows = data.rows(target, seed)
+        yield {
+            cell.key: judged(
+                made[id(cell.variant)],
+                rows,
+                bins=bins,
+                seed=seed_of(cell.variant, cell.draw, seed, target),
+            )
+            for cell in own
+        }
+
+
+def _parts(
+    cells: Sequence[Cell], data_of: Callable[[Cell], Data], workers: int
+) -> list[tuple[Data, list[Cell]]]:
+    """Cells cut by data and split, and then by target so that workers have equal shares."""
+    groups: dict[tuple[Data, int], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault((data_of(cell), cell.split), []).append(cell)
+    parts = []
+    for (data, _), own in groups.items():
         names = list(dict.fromkeys(cell.target.name for cell in own))
-        parts = max(workers, -(-len(names) // _TARGETS))
-        for part in range(parts):
-            wanted = set(names[part::parts])
-            chosen = tuple(cell for cell in own if cell.target.name in wanted)
-            if chosen:
-                works.append(TargetsWork(archive, plan, chosen))
-    return works
+        n = min(len(names), max(workers, -(-len(names) // _TARGETS)))
+        for part in range(n):
+            wanted = set(names[part::n])
+            parts.append((data, [cell for cell in own if cell.target.name in wanted]))
+    return parts
 
 
 def evaluate(
     cells: Sequence[Cell],
-    works: Callable[[list[Cell]], list[Work]],
+    data_of: Callable[[Cell], Data],
     folder: Path,
     *,
+    bins: int,
     workers: int,
     reporting: Reporting,
 ) -> tuple[list[Record], int]:
@@ -396,17 +301,20 @@ def evaluate(
 
     Args:
         cells: What is wanted, in the order of the records.
-        works: Cuts the missing ones into tasks.
+        data_of: The scores that a cell is evaluated on.
         folder: Of the run.
+        bins: Of the ECE.
         workers: Processes.
         reporting: How progress is shown.
 
     Returns:
         The records, and how many evaluations were made by this call.
     """
-    known = read_outcomes(folder)
-    missing = [cell for cell in cells if cell.key not in known]
-    tasks = works(missing)
+    known: dict[str, Outcome] = {}
+    for file in (folder / EVALUATED).glob("*/*.json"):
+        known |= _read(file)
+    missing = {cell.key: cell for cell in cells if cell.key not in known}
+    parts = _parts(list(missing.values()), data_of, workers)
     bar = showing(
         "evaluating",
         len(missing),
@@ -414,48 +322,60 @@ def evaluate(
         line=reporting.line,
         unit="evaluations",
     )
-    with one_blas_thread(), bar as step, closing(_outcomes(tasks, workers)) as results:
-        for name, outcomes in results:
-            _keep(folder, name, outcomes)
+    tasks = [(data, own, bins) for data, own in parts]
+    with one_blas_thread(), bar as step, closing(in_processes(_outcomes, tasks, workers)) as done:
+        for outcomes in done:
+            cell = missing[next(iter(outcomes))]
+            file = folder / EVALUATED / f"split-{cell.split}" / f"{cell.target.name}.json"
+            make_folder(file.parent)
+            stored = {"outcomes": {**_read(file), **outcomes}}
+            write_document(file, stored, durable=False, **_FILE)
             known |= outcomes
             step(len(outcomes), kept=False)
     return [cell.record(known[cell.key]) for cell in cells], len(missing)
 
 
-def _outcomes(tasks: Sequence[Work], workers: int) -> Any:
-    if workers == 1 or len(tasks) < 2:
-        for task in tasks:
-            yield from task.outcomes()
-        return
-    for found in in_processes(_all_of, [(task,) for task in tasks], workers):
-        yield from found
+def _read(file: Path) -> dict[str, Outcome]:
+    """The outcomes of a file; a damaged one has none, and they are evaluated again."""
+    with suppress(FileError):
+        found: dict[str, Outcome] = read_document(file, "outcomes", **_FILE)["outcomes"]
+        return found
+    return {}
 
 
-def _all_of(task: Work) -> list[tuple[str, dict[str, Outcome]]]:
+def _outcomes(data: Data, cells: Sequence[Cell], bins: int) -> Iterator[dict[str, Outcome]]:
     with one_blas_thread():
-        return list(task.outcomes())
+        yield from outcomes_of(data, cells, bins)
+
+
+def _listed(work: Callable[..., Iterator[T]], task: tuple[Any, ...]) -> list[T]:
+    return list(work(*task))
 
 
 def in_processes(
-    work: Callable[..., T], tasks: Sequence[tuple[Any, ...]], workers: int
-) -> Iterator[T]:
-    """Results of tasks as they come; closed before the end, running tasks are given up.
+    work: Callable[..., Iterator[T]], tasks: Sequence[tuple[Any, ...]], workers: int
+) -> Generator[T, None, None]:
+    """What tasks give, as it comes; closed before the end, running tasks are given up.
 
     Args:
         work: Called with the parts of a task; both can be sent to another process.
         tasks: What is to be done.
-        workers: Processes.
+        workers: Processes; with one, the work is done here, step by step.
     """
+    if workers == 1 or len(tasks) < 2:
+        for task in tasks:
+            yield from work(*task)
+        return
     from joblib import Parallel, delayed  # type: ignore[import-untyped]
 
     from shiftcal.scoring.engines import safe_start
 
     parallel = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)
     with safe_start():  # workers start here; Ctrl-C ends them from this process
-        results = parallel(delayed(work)(*task) for task in tasks)
+        results = parallel(delayed(_listed)(work, task) for task in tasks)
     try:
-        for found in results:  # noqa: UP028
-            yield found
+        for found in results:
+            yield from found
     finally:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of tasks that are given up: the next run does them

@@ -12,12 +12,11 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date, time
-from functools import cache
 from itertools import permutations
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, cast, get_args, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -29,7 +28,7 @@ from pydantic import (
 )
 
 from shiftcal import corruptions
-from shiftcal.errors import FileError, InputError, ShiftcalError, UnknownName
+from shiftcal.errors import FileError, InputError, UnknownName
 from shiftcal.registry import is_own, suggest
 
 ORACLE = "oracle"
@@ -39,6 +38,7 @@ MARK = ".."
 BUILT_IN = Path(__file__).parent / "plans"
 # How a user names the model of a plan.
 NAME_IT = "--model {0}, in Python read_plan(..., model={0})"
+STRICT = ConfigDict(extra="forbid")
 
 
 # --------------------------------------------------------------------------------------
@@ -52,9 +52,9 @@ def _spelled(corruption: str) -> str:
     return usual if usual in corruptions.names() else corruption
 
 
-def _different(values: tuple[int, ...]) -> tuple[int, ...]:
+def _different(values: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(set(values)) < len(values):
-        raise ValueError("must be different numbers")
+        raise ValueError(f"must have different values; got {list(values)}")
     return values
 
 
@@ -66,15 +66,88 @@ def _as_lists(value: object) -> object:
     return [_as_list(each) for each in value] if isinstance(value, list) else value
 
 
+def _named(value: object) -> dict[str, Any]:
+    """A method or trainer as a table; it may be a name alone."""
+    table = {"name": value} if isinstance(value, str) else value
+    if not isinstance(table, dict) or not isinstance(table.get("name"), str):
+        raise ValueError(f"must be a name, or a table with name = ...; got {value!r}")
+    if not isinstance(table.get("label", ""), str):
+        raise ValueError(f"label must be a text; got {table['label']!r}")
+    return {**table, "name": table["name"].lower()}
+
+
+def _method(value: object) -> object:
+    from shiftcal import methods
+
+    if isinstance(value, MethodPlan):
+        return value
+    settings = _named(value)
+    name, label = settings.pop("name"), settings.pop("label", None)
+    if name == ORACLE:
+        if settings:
+            raise ValueError(f"the oracle has no settings; got {', '.join(settings)}.")
+        return MethodPlan(name, label or "Oracle")
+    method = methods.get(name)
+    if method.uses_mixed:
+        raise ValueError(
+            f"{method.__name__} needs scores of mixed target images, which a study does not make. "
+            "Leave it out."
+        )
+    known = sorted(method().get_params())
+    for each in settings:
+        if each not in known:
+            raise ValueError(f"{method.__name__} has no setting {each!r}. {suggest(each, known)}")
+    method(**settings)
+    return MethodPlan(name, label or method.__name__, settings)
+
+
+def _trainer(value: object) -> object:
+    from shiftcal import adaptation
+
+    if isinstance(value, TrainerPlan):
+        return value
+    settings = _named(value)
+    name, label = settings.pop("name"), settings.pop("label", None)
+    return TrainerPlan(name, label or adaptation.get(name).label, settings)
+
+
+def _titled(value: object) -> object:
+    """A natural set or a domain; its title is its name by default."""
+    return {"title": value.get("name"), **value} if isinstance(value, dict) else value
+
+
+def _shortened(value: object) -> object:
+    return {"short": value.get("name"), **value} if isinstance(value, dict) else value
+
+
+def _ladder(ladder: LadderPlan) -> LadderPlan:
+    from shiftcal.corruptions import Strengths
+
+    if ladder.name.replace("-", "_").lower() in corruptions.names() or MARK in ladder.name:
+        raise ValueError(f"the name must not be a published corruption's, nor contain {MARK!r}.")
+    Strengths(ladder.corruption, ladder.strengths, name=ladder.name)
+    return ladder
+
+
 _Text = Annotated[str, Field(strict=True)]
 _Word = Annotated[str, Field(strict=True, min_length=1)]
 _Name = Annotated[str, Field(strict=True, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 _Corruption = Annotated[_Word, AfterValidator(_spelled)]
-_Count = Annotated[int, Field(strict=True, ge=1)]
+Count = Annotated[int, Field(strict=True, ge=1)]
 _Seed = Annotated[int, Field(strict=True, ge=0)]
 _Places = Annotated[tuple[_Word, ...], BeforeValidator(_as_list), Field(min_length=1)]
+_Different = AfterValidator(_different)
 _Rising = AfterValidator(lambda values: tuple(sorted(values)))
-_Strict = ConfigDict(extra="forbid")
+Names = Annotated[tuple[_Word, ...], _Different, Field(min_length=1)]
+Counts = Annotated[tuple[Count, ...], _Different, _Rising]
+_Severities = Annotated[tuple[_Seed, ...], _Different, _Rising]
+_Seeds = Annotated[tuple[_Seed, ...], _Different, Field(min_length=1)]
+_Strengths = tuple[
+    Annotated[tuple[Annotated[float, Field(strict=True)], ...], Field(min_length=1)], ...
+]
+_Methods = tuple[Annotated["MethodPlan", BeforeValidator(_method)], ...]
+_Trainers = tuple[Annotated["TrainerPlan", BeforeValidator(_trainer)], ...]
+_Domain = Annotated["DomainPlan", BeforeValidator(_titled), BeforeValidator(_shortened)]
 
 
 # --------------------------------------------------------------------------------------
@@ -94,10 +167,10 @@ class ModelPlan:
         dtype: What logits and features are stored as.
     """
 
-    __pydantic_config__ = _Strict
+    __pydantic_config__ = STRICT
     spec: _Places
     groups: _Text | None = None
-    batch_size: _Count | None = None
+    batch_size: Count | None = None
     dtype: Literal["float32", "float16"] = "float32"
 
 
@@ -116,30 +189,39 @@ class DataPlan:
         fetch: How to get the images.
     """
 
-    __pydantic_config__ = _Strict
+    __pydantic_config__ = STRICT
     images: _Places
     labels: _Text | None = None
-    limit: _Count | None = None
+    limit: Count | None = None
     train: Annotated[tuple[_Word, ...], BeforeValidator(_as_list)] = ()
     train_labels: _Text | None = None
-    train_limit: _Count = 10_000
+    train_limit: Count = 10_000
     fetch: _Text = ""
 
 
 @dataclass(frozen=True)
-class CalibrationPlan:
-    """The surrogate sets.
+class SurrogatePlan:
+    """The surrogate sets; for domain adaptation of the part of the source that is not trained on.
 
     Attributes:
-        corruption: What makes them of the calibration images.
+        corruption: What makes them.
         severities: At which severities, in addition to the clean set.
+    """
+
+    __pydantic_config__ = STRICT
+    corruption: _Corruption = "pixelate"
+    severities: Counts = (1, 2, 3, 4, 5)
+
+
+@dataclass(frozen=True)
+class CalibrationPlan(SurrogatePlan):
+    """The surrogate sets, made of the calibration images.
+
+    Attributes:
         images: How many images are calibrated on; the others are tested on.
     """
 
-    __pydantic_config__ = _Strict
-    corruption: _Corruption = "pixelate"
-    severities: Annotated[tuple[_Count, ...], AfterValidator(_different), _Rising] = (1, 2, 3, 4, 5)
-    images: _Count = 5000
+    images: Count = 5000
 
 
 @dataclass(frozen=True)
@@ -154,7 +236,7 @@ class NaturalSet:
         fetch: As for :class:`DataPlan`.
     """
 
-    __pydantic_config__ = _Strict
+    __pydantic_config__ = STRICT
     name: _Name
     title: _Word
     images: _Places
@@ -176,15 +258,13 @@ class ShiftPlan:
         sets: Natural targets.
     """
 
-    __pydantic_config__ = _Strict
+    __pydantic_config__ = STRICT
     corruptions: Annotated[tuple[_Corruption, ...], BeforeValidator(_as_list)] = ()
-    severities: Annotated[tuple[_Seed, ...], AfterValidator(_different), _Rising] = (
-        0, 1, 2, 3, 4, 5,
-    )  # fmt: skip
+    severities: _Severities = (0, 1, 2, 3, 4, 5)
     made: _Text | None = None
     seed: _Seed = 0
     table: _Word = "auto"
-    sets: tuple[NaturalSet, ...] = ()
+    sets: tuple[Annotated[NaturalSet, BeforeValidator(_titled)], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -197,16 +277,10 @@ class LadderPlan:
         strengths: One setting for each severity from 1 on.
     """
 
-    __pydantic_config__ = _Strict
+    __pydantic_config__ = STRICT
     name: _Word
     corruption: _Corruption
-    strengths: Annotated[
-        tuple[
-            Annotated[tuple[Annotated[float, Field(strict=True)], ...], Field(min_length=1)], ...
-        ],
-        BeforeValidator(_as_lists),
-        Field(min_length=1),
-    ]
+    strengths: Annotated[_Strengths, BeforeValidator(_as_lists), Field(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -250,19 +324,17 @@ class Plan:
             by shiftcal: then it is loaded only if it is read as data.
     """
 
-    __pydantic_config__ = _Strict
+    __pydantic_config__ = STRICT
     study: _Word
     model: ModelPlan
     data: DataPlan
     about: _Text = ""
     calibration: CalibrationPlan = CalibrationPlan()
     shifts: ShiftPlan = ShiftPlan()
-    methods: tuple[MethodPlan, ...] = ()
-    seeds: Annotated[tuple[_Seed, ...], AfterValidator(_different), Field(min_length=1)] = (
-        0, 1, 2, 3, 4,
-    )  # fmt: skip
-    bins: _Count = 15
-    ladders: tuple[LadderPlan, ...] = ()
+    methods: _Methods = ()
+    seeds: _Seeds = (0, 1, 2, 3, 4)
+    bins: Count = 15
+    ladders: tuple[Annotated[LadderPlan, AfterValidator(_ladder)], ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     where: str = field(default="the plan", compare=False)
     stored: bool = field(default=False, compare=False)
@@ -290,7 +362,7 @@ class DomainPlan:
         fetch: How to get the images.
     """
 
-    __pydantic_config__ = _Strict
+    __pydantic_config__ = STRICT
     name: _Name
     short: _Word
     title: _Word
@@ -300,7 +372,7 @@ class DomainPlan:
         Field(min_length=1),
     ]
     labels: _Text | None = None
-    limit: _Count | None = None
+    limit: Count | None = None
     fetch: _Text = ""
 
 
@@ -334,7 +406,7 @@ class NetworkPlan:
         frozen: Whether its features are computed once, and only what comes after it is trained.
     """
 
-    __pydantic_config__ = _Strict
+    __pydantic_config__ = STRICT
     backbone: _Places
     frozen: Annotated[bool, Field(strict=True)] = False
 
@@ -354,28 +426,14 @@ class TrainingPlan:
         settings: Of the training, for all trainers; those of a trainer override them.
     """
 
-    __pydantic_config__ = _Strict
+    __pydantic_config__ = STRICT
     recipe: _Text | None = None
     transform: _Text | None = None
     select: Literal["last", "source-validation"] = "last"
     device: Annotated[_Word, Field(pattern=r"^[a-z]+(:[0-9]+)?$")] = "auto"
     precision: _Text | None = None
-    threads: _Count | None = None
+    threads: Count | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class SurrogatePlan:
-    """The surrogate sets, made of the part of the source that is not trained on.
-
-    Attributes:
-        corruption: What makes them.
-        severities: At which severities, in addition to the clean set.
-    """
-
-    __pydantic_config__ = _Strict
-    corruption: _Corruption = "pixelate"
-    severities: Annotated[tuple[_Count, ...], AfterValidator(_different), _Rising] = (1, 2, 3, 4, 5)
 
 
 @dataclass(frozen=True)
@@ -416,19 +474,17 @@ class AdaptationPlan:
         stored: As for :class:`Plan`.
     """
 
-    __pydantic_config__ = _Strict
-    domains: Annotated[tuple[DomainPlan, ...], Field(min_length=2)]
+    __pydantic_config__ = STRICT
+    domains: Annotated[tuple[_Domain, ...], Field(min_length=2)]
     tasks: Annotated[tuple[tuple[_Text, _Text], ...], Field(min_length=1)]
-    trainers: Annotated[tuple[TrainerPlan, ...], Field(min_length=1)]
+    trainers: Annotated[_Trainers, Field(min_length=1)]
     network: NetworkPlan
     training: TrainingPlan = TrainingPlan()
     calibration: SurrogatePlan = SurrogatePlan()
     about: _Text = ""
-    methods: Annotated[tuple[MethodPlan, ...], Field(min_length=1)] = ()
-    seeds: Annotated[tuple[_Seed, ...], AfterValidator(_different), Field(min_length=1)] = (
-        0, 1, 2, 3, 4,
-    )  # fmt: skip
-    bins: _Count = 15
+    methods: Annotated[_Methods, Field(min_length=1)] = ()
+    seeds: _Seeds = (0, 1, 2, 3, 4)
+    bins: Count = 15
     study: str = ADAPTATION
     where: str = field(default="the plan", compare=False)
     stored: bool = field(default=False, compare=False)
@@ -453,16 +509,6 @@ class AdaptationPlan:
 AnyPlan: TypeAlias = Plan | AdaptationPlan
 
 
-# --------------------------------------------------------------------------------------
-# What is evaluated: a method with its settings and its surrogate sets, on some targets
-# --------------------------------------------------------------------------------------
-
-
-def set_name(corruption: str, severity: int) -> str:
-    """Name of the images under a corruption in files and records."""
-    return f"{corruption}-{severity}" if severity else CLEAN
-
-
 def uses_bank(method: str) -> bool:
     """Whether a method learns from surrogate sets."""
     from shiftcal import methods
@@ -477,79 +523,6 @@ def uses_features(method: str) -> bool:
     return method != ORACLE and bool(methods.get(method).uses_features)
 
 
-@dataclass(frozen=True)
-class Ladder:
-    """The surrogate sets a method learns from.
-
-    Attributes:
-        corruption: What made them.
-        severities: In addition to the clean set, which always is the first.
-        images: How many calibration images; default: all of the split.
-    """
-
-    corruption: str
-    severities: tuple[int, ...]
-    images: int | None = None
-
-    @property
-    def sets(self) -> tuple[str, ...]:
-        """Names of the sets, the clean one first."""
-        return (CLEAN, *(set_name(self.corruption, s) for s in self.severities))
-
-
-@dataclass(frozen=True)
-class Target:
-    """Images to be calibrated for.
-
-    Attributes:
-        name: Of the scored set.
-        corruption: What shifted it; the name itself for a natural shift.
-        severity: 0 for the clean test images; ``None`` for a natural shift.
-    """
-
-    name: str
-    corruption: str
-    severity: int | None
-
-    @property
-    def natural(self) -> bool:
-        """Whether it has its own images, all of which are tested on."""
-        return self.severity is None
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One thing that is compared: a method, its settings and its surrogate sets.
-
-    Attributes:
-        key: Short name, unique within a panel and a setting; the same method has the same key, and
-            so the same colour, in every study.
-        label: In tables and legends.
-        method: Name of a method, or ``"oracle"``.
-        ladder: What it learns from.
-        targets: What it is evaluated on.
-        settings: Of the method.
-        panel: Which question of the study it belongs to; one question has none.
-        setting: What is varied within the panel, as text.
-        draws: How often it is evaluated with another ``seed``, for methods that draw.
-    """
-
-    key: str
-    label: str
-    method: str
-    ladder: Ladder
-    targets: tuple[Target, ...]
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    panel: str = ""
-    setting: str = ""
-    draws: int = 1
-
-    @property
-    def identity(self) -> tuple[str, ...]:
-        """What distinguishes its records from those of others."""
-        return self.panel, self.setting, self.key, self.ladder.corruption
-
-
 # --------------------------------------------------------------------------------------
 # From TOML to a plan
 # --------------------------------------------------------------------------------------
@@ -560,6 +533,20 @@ _NAMES = {"methods", "name", "map", "maps", "method", "estimator", "trainers"} |
     "corruptions",
     "choices",
 }
+# The dataclass of a table by its name, for what is suggested.
+_TABLES = {
+    "model": ModelPlan,
+    "data": DataPlan,
+    "calibration": CalibrationPlan,
+    "shifts": ShiftPlan,
+    "sets": NaturalSet,
+    "ladders": LadderPlan,
+    "domains": DomainPlan,
+    "network": NetworkPlan,
+    "training": TrainingPlan,
+}
+# Never from a text: where it was read, and whether it is trusted.
+_HIDDEN = ("where", "stored")
 
 
 def built_in() -> list[str]:
@@ -620,25 +607,20 @@ def read_plan(
     except tomllib.TOMLDecodeError as error:
         raise FileError(f"{where} is not TOML: {error}.") from error
     values = _filled(values, None if data is None else os.fspath(data), where)
-    for name in ("where", "stored"):
-        if name in values:
-            raise InputError(f"{where} has no entry {name!r}.")
+    for name in values.keys() & set(_HIDDEN):
+        raise InputError(f"{where} has no entry {name!r}.")
     own = any(text == file.read_text("utf-8") for file in BUILT_IN.glob("*.toml"))
     values |= {"where": where, "stored": model is None and not own}
-    if "methods" in values:
-        values["methods"] = [
-            _method(*_named(each, f"{where} methods {i}"))
-            for i, each in enumerate(_listed(values["methods"], f"{where} methods"), 1)
-        ]
     if values.get("study") == ADAPTATION:
-        plan = _adaptation(values, where)
+        if values.get("tasks", "all") == "all" and isinstance(values.get("domains"), list):
+            names = [each.get("name") for each in values["domains"] if isinstance(each, dict)]
+            values["tasks"] = list(permutations(names, 2))
+        plan: AdaptationPlan = validated(AdaptationPlan, values, where)
         if model is not None:
             plan = replace(plan, network=replace(plan.network, backbone=(model,)))
         _check_adaptation(plan)
         return plan
-    for each in _sets_of(values):
-        each.setdefault("title", each.get("name"))
-    found: Plan = _validated(Plan, values, where)
+    found: Plan = validated(Plan, values, where)
     if model is not None:
         found = replace(found, model=replace(found.model, spec=(model,)))
     _check(found)
@@ -664,111 +646,29 @@ def _filled(value: Any, data: str | None, where: str, key: str = "") -> Any:
     return value.replace("{data}", data)
 
 
-@cache
-def _adapter(kind: type) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+def validated(kind: type, values: dict[str, Any], where: str) -> Any:
+    """The dataclass that values make.
 
-
-def _validated(kind: type, values: dict[str, Any], where: str) -> Any:
+    Raises:
+        InputError: Naming the entry that is missing, unknown or has a wrong value.
+    """
     try:
-        return _adapter(kind).validate_python(values)
+        return TypeAdapter(kind).validate_python(values)
     except ValidationError as error:
         first = error.errors()[0]
-        *tables, entry = first["loc"]
-        place = " ".join([where, *(f"[{t}]" if isinstance(t, str) else str(t + 1) for t in tables)])
+        *tables, entry = (str(e + 1) if isinstance(e, int) else e for e in first["loc"])
+        place = " ".join([where, *(t if t.isdigit() else f"[{t}]" for t in tables)])
         if first["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
-            known = [each.name for each in fields(_dataclass_at(kind, tables))]
-            hidden = {"where", "stored"} & set(known)
-            hint = suggest(str(entry), [name for name in known if name not in hidden])
+            named = [_TABLES[t] for t in tables if t in _TABLES]
+            known = [f.name for f in fields([kind, *named][-1]) if f.name not in _HIDDEN]
+            hint = suggest(entry, known) if known else "There are none."
             raise InputError(f"{place} has no entry {entry!r}. {hint}") from error
-        name = str(entry + 1) if isinstance(entry, int) else entry
         if first["type"] in ("missing", "missing_argument"):
-            raise InputError(f"{place} needs {name} = ...; it is missing.") from error
-        reason = first["msg"].removeprefix("Value error, ")
-        raise InputError(f"{place} {name}: {reason}; got {first['input']!r}.") from error
-
-
-def _dataclass_at(kind: Any, tables: list[Any]) -> Any:
-    """The dataclass of a nested table of a plan."""
-    for name in tables:
-        if isinstance(name, str):
-            hint = get_type_hints(kind)[name]
-            while not is_dataclass(hint):
-                hint = get_args(hint)[0]
-            kind = hint
-    return kind
-
-
-def _listed(value: object, where: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise InputError(f"{where} must be a list of names or tables; got {value!r}.")
-    return value
-
-
-def _sets_of(values: dict[str, Any]) -> list[dict[str, Any]]:
-    shifts = values.get("shifts")
-    sets = shifts.get("sets") if isinstance(shifts, dict) else None
-    return [each for each in sets if isinstance(each, dict)] if isinstance(sets, list) else []
-
-
-def _named(value: object, where: str) -> tuple[str, str | None, dict[str, Any], str]:
-    """Name, label and settings of a method or trainer: a name, or a table."""
-    table = {"name": value} if isinstance(value, str) else value
-    if not isinstance(table, dict):
-        raise InputError(f"{where} must be a name or a table; got {value!r}.")
-    name, label = table.get("name"), table.get("label")
-    if not isinstance(name, str) or not name:
-        raise InputError(f"{where} needs name = ...; got {name!r}.")
-    if label is not None and not isinstance(label, str):
-        raise InputError(f"{where} label must be a text; got {label!r}.")
-    settings = {key: value for key, value in table.items() if key not in ("name", "label")}
-    return name.lower(), label, settings, where
-
-
-def _method(name: str, label: str | None, settings: dict[str, Any], where: str) -> MethodPlan:
-    from shiftcal import methods
-
-    if name == ORACLE:
-        if settings:
-            raise InputError(f"{where}: the oracle has no settings; got {', '.join(settings)}.")
-        return MethodPlan(name, label or "Oracle", {})
-    try:
-        method = methods.get(name)
-        if method.uses_mixed:
-            raise InputError(
-                f"{method.__name__} needs scores of mixed target images, which a study does not "
-                "make. Leave it out."
-            )
-        known = sorted(method().get_params())
-        for each in settings:
-            if each not in known:
-                raise InputError(
-                    f"{method.__name__} has no setting {each!r}. {suggest(each, known)}"
-                )
-        method(**settings)
-    except ShiftcalError as error:
-        raise type(error)(f"{where}: {error}") from error
-    return MethodPlan(name, label or method.__name__, settings)
-
-
-def _adaptation(values: dict[str, Any], where: str) -> AdaptationPlan:
-    from shiftcal import adaptation
-
-    trainers = []
-    for i, each in enumerate(_listed(values.get("trainers"), f"{where} trainers"), 1):
-        name, label, settings, place = _named(each, f"{where} trainers {i}")
-        try:
-            trainers.append(TrainerPlan(name, label or adaptation.get(name).label, settings))
-        except UnknownName as error:
-            raise UnknownName(f"{place}: {error}") from error
-    domains = [each for each in values.get("domains") or () if isinstance(each, dict)]
-    for domain in domains:
-        domain.setdefault("short", domain.get("name"))
-        domain.setdefault("title", domain.get("name"))
-    if values.get("tasks", "all") == "all":
-        values["tasks"] = list(permutations([domain.get("name") for domain in domains], 2))
-    values["trainers"] = trainers
-    return cast(AdaptationPlan, _validated(AdaptationPlan, values, where))
+            raise InputError(f"{place} needs {entry} = ...; it is missing.") from error
+        if first["type"] == "value_error":
+            reason = first["msg"].removeprefix("Value error, ").removesuffix(".")
+            raise InputError(f"{place} {entry}: {reason}.") from error
+        raise InputError(f"{place} {entry}: {first['msg']}; got {first['input']!r}.") from error
 
 
 # --------------------------------------------------------------------------------------
@@ -797,26 +697,11 @@ def _check_severities(
 
 
 def _check(plan: Plan) -> None:
-    from shiftcal.corruptions import Strengths
+    from shiftcal.checks import check_choice
     from shiftcal.corruptions.corruption import TABLES
 
-    where, shifts = plan.where, plan.shifts
-    if shifts.table not in ("auto", *TABLES):
-        raise InputError(
-            f"{where} [shifts] table must be one of {', '.join(('auto', *TABLES))}; got "
-            f"{shifts.table!r}."
-        )
-    for ladder in plan.ladders:
-        place = f"{where} [ladders] {ladder.name!r}"
-        if ladder.name.replace("-", "_").lower() in corruptions.names() or MARK in ladder.name:
-            raise InputError(
-                f"{place}: the name must not be a published corruption's, nor contain {MARK!r}."
-            )
-        try:
-            Strengths(ladder.corruption, ladder.strengths, name=ladder.name)
-        except InputError as error:
-            raise type(error)(f"{place}: {error}") from error
-    made_by = plan.calibration
+    where, shifts, made_by = plan.where, plan.shifts, plan.calibration
+    check_choice(shifts.table, ("auto", *TABLES), name=f"{where} [shifts] table")
     _check_severities(
         made_by.corruption, made_by.severities, plan.ladders, f"{where} [calibration]"
     )
@@ -841,50 +726,46 @@ def _check(plan: Plan) -> None:
 
 
 def _check_adaptation(plan: AdaptationPlan) -> None:
-    from shiftcal.adaptation.loop import PRECISIONS
-    from shiftcal.adaptation.trainers import TRANSFORMS
-    from shiftcal.checks import check_choice
-
-    where, training, made_by = plan.where, plan.training, plan.calibration
+    where, made_by = plan.where, plan.calibration
     names = [domain.name for domain in plan.domains]
-    for task in plan.tasks:
-        for name in task:
-            if name not in names:
-                raise InputError(f"{where} tasks: no domain {name!r}. {suggest(name, names)}")
-        if task[0] == task[1]:
-            raise InputError(f"{where} tasks must connect two domains; got {task[0]!r} twice.")
+    for source, target in plan.tasks:
+        unknown = [name for name in (source, target) if name not in names]
+        if unknown or source == target:
+            hint = suggest(unknown[0], names) if unknown else ""
+            raise InputError(
+                f"{where} tasks must connect two domains; got {source!r} and {target!r}. {hint}"
+            )
     for unique, what in (
         (names, "domains: the name"),
         ([domain.short for domain in plan.domains], "domains: the short name"),
         ([pair.name for pair in plan.pairs], "tasks:"),
-        ([pair.title for pair in plan.pairs], "tasks: the title"),
         ([trainer.key for trainer in plan.trainers], "trainers:"),
         ([trainer.label for trainer in plan.trainers], "trainers: the label"),
         ([method.label for method in plan.methods], "methods: the label"),
-        ([f"{m.name} {dict(m.settings)}" for m in plan.methods], "methods:"),
+        ([method.key for method in plan.methods], "methods:"),
     ):
         _check_unique(unique, f"{where} {what}")
     _check_severities(made_by.corruption, made_by.severities, (), f"{where} [calibration]")
-    learning = [method.label for method in plan.methods if uses_bank(method.name)]
-    if learning and not made_by.severities:
-        raise InputError(
-            f"{where} [calibration] severities must name at least one: {', '.join(learning)} learn "
-            "from surrogate sets. Add some, or leave the methods out."
-        )
-    if training.precision is not None:
-        check_choice(training.precision, PRECISIONS, name=f"{where} [training] precision")
-    if training.transform is not None:
-        if plan.network.frozen:
-            raise InputError(
-                f"{where} [training] transform must be left out with a frozen backbone: features "
-                "are computed once, of the images as they are."
-            )
-        check_choice(training.transform, TRANSFORMS, name=f"{where} [training] transform")
+    check_learning(plan, {m.label: made_by.severities for m in plan.methods if uses_bank(m.name)})
     for i, trainer in enumerate(plan.trainers, 1):
         try:
             chosen_by(plan, trainer)
-        except ShiftcalError as error:
+        except InputError as error:
             raise type(error)(f"{where} trainers {i}: {error}") from error
+
+
+def check_learning(plan: AnyPlan, learning: Mapping[str, tuple[int, ...]]) -> None:
+    """Reject methods that learn from surrogate sets in a plan that has none.
+
+    Args:
+        plan: The plan.
+        learning: Severities of the surrogate sets by label of the method.
+    """
+    if learning and not any(learning.values()):
+        raise InputError(
+            f"{plan.where} [calibration] severities must name at least one: {', '.join(learning)} "
+            "learn from surrogate sets. Add some, or leave the methods out."
+        )
 
 
 def chosen_by(plan: AdaptationPlan, trainer: TrainerPlan) -> Any:
@@ -910,47 +791,40 @@ def chosen_by(plan: AdaptationPlan, trainer: TrainerPlan) -> Any:
 # From a plan to TOML
 # --------------------------------------------------------------------------------------
 
-_ORDER = ("study", "about")
-_TABLES = ("model", "data", "network", "training", "calibration", "shifts", "options")
-
 
 def to_toml(plan: AnyPlan) -> str:
     """The plan as :func:`~shiftcal.studies.read_plan` reads it, with the defaults written out."""
     values = asdict(plan)
-    del values["where"], values["stored"]
     for name in ("methods", "trainers"):
-        if name in values:
-            values[name] = [
-                {"name": each.name, "label": each.label, **each.settings}
-                for each in getattr(plan, name)
-            ]
-    arrays: dict[str, Any] = {
-        name: values.pop(name) for name in ("domains", "ladders") if name in values
-    }
-    if "shifts" in values:
-        arrays = {"shifts.sets": values["shifts"].pop("sets"), **arrays}
-    tables = {name: values.pop(name) for name in _TABLES if name in values}
-    settings = tables.get("training", {}).pop("settings", None)
-    first = {name: values.pop(name) for name in _ORDER}
-    lines = _entries({**first, **values})
-    for name, table in tables.items():
-        if table:
-            lines += ["", f"[{name}]", *_entries(table)]
-        if name == "training" and settings:
-            lines += ["", "[training.settings]", *_entries(settings)]
-    for name, array in arrays.items():
-        for each in array:
-            lines += ["", f"[[{name}]]", *_entries(each)]
-    return "\n".join(lines) + "\n"
+        values[name] = [
+            {"name": each.name, "label": each.label, **each.settings}
+            for each in getattr(plan, name, ())
+        ] or None
+    first = {name: values.pop(name) for name in ("study", "about")}
+    return "\n".join(_table((), {**first, **values})) + "\n"
 
 
-def _entries(values: Mapping[str, Any]) -> list[str]:
-    """A line for each entry of a table; ``None`` has none."""
-    return [
-        f"{key if re.fullmatch('[A-Za-z0-9_-]+', key) else _value(key)} = {_value(value)}"
-        for key, value in values.items()
-        if value is not None
-    ]
+def _table(path: tuple[str, ...], values: Mapping[str, Any]) -> list[str]:
+    """Lines of a table: its own entries, then the tables in it, then arrays of tables."""
+    own, tables = [], []
+    for key, value in values.items():
+        place = (*path, _key(key))
+        several = isinstance(value, (list, tuple)) and key not in ("methods", "trainers")
+        if value is None or (key in _HIDDEN and not path):
+            continue
+        if isinstance(value, Mapping):
+            lines = _table(place, value)
+            tables += ["", f"[{'.'.join(place)}]", *lines] if value else []
+        elif several and any(isinstance(each, Mapping) for each in value):
+            for each in value:
+                tables += ["", f"[[{'.'.join(place)}]]", *_table(place, each)]
+        else:
+            own.append(f"{place[-1]} = {_value(value)}")
+    return own + tables
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch("[A-Za-z0-9_-]+", key) else _value(key)
 
 
 def _value(value: Any) -> str:
@@ -964,7 +838,7 @@ def _value(value: Any) -> str:
     if isinstance(value, (date, time)):
         return value.isoformat()
     if isinstance(value, Mapping):
-        return f"{{{', '.join(_entries(value))}}}"
-    if len(value) and any(isinstance(each, Mapping) for each in value):
+        return f"{{{', '.join(f'{_key(key)} = {_value(each)}' for key, each in value.items())}}}"
+    if any(isinstance(each, Mapping) for each in value):
         return "[\n" + "".join(f"  {_value(each)},\n" for each in value) + "]"
-    return f"[{', '.join(_value(each) for each in value)}]"
+    return f"[{', '.join(map(_value, value))}]"

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from shiftcal.errors import FileError
 from shiftcal.files import atomic_write
 from shiftcal.numerics.samples import mean_interval
-from shiftcal.studies.archive import Archive
-from shiftcal.studies.plan import Plan
 
-# --------------------------------------------------------------------------------------
-# One evaluation: a variant, a split, a target, and what came of it.
-# --------------------------------------------------------------------------------------
+if TYPE_CHECKING:
+    from shiftcal.studies.archive import Archive
+    from shiftcal.studies.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Record:
         label: Its label.
         method: Its method.
         calibration: Corruption of the surrogate sets.
-        n_sets: How many sets it learnt from.
+        n_sets: How many sets it learned from.
         n_calibration: Images in each.
         split: Seed of the split.
         draw: Which draw of the method's own, from 0.
@@ -89,107 +88,50 @@ class Record:
         return asdict(self)
 
 
-_NAMES = tuple(field.name for field in fields(Record))
-_WHOLE = {field.name for field in fields(Record) if field.type == "int"}
-_NUMBER = {field.name for field in fields(Record) if field.type == "float"}
-
-
-def records_to_csv(records: Iterable[Record]) -> str:
-    """A table with a row for each, all digits kept."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    quoting = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
-    writer.writerow(_NAMES)
-    for record in records:
-        row = ["" if value is None else value for value in record.to_dict().values()]
-        # A reader ends a row at a carriage return, which the module would not quote by itself.
-        odd = any(isinstance(value, str) and "\r" in value for value in row)
-        (quoting if odd else writer).writerow(row)
-    return text.getvalue()
+_FROM_TEXT: dict[Any, Callable[[str], Any]] = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "int | None": lambda text: int(text) if text else None,
+    "float | None": lambda text: float(text) if text else None,
+}
+_COLUMNS = {field.name: _FROM_TEXT[field.type] for field in fields(Record)}
 
 
 def write_records(records: Iterable[Record], file: Path) -> None:
-    """Write ``records.csv``, whole or not at all."""
+    """Write ``records.csv`` with all digits, whole or not at all."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(_COLUMNS), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(record.to_dict() for record in records)
     with atomic_write(file) as temporary:
-        temporary.write_text(records_to_csv(records), "utf-8")
+        temporary.write_text(text.getvalue(), "utf-8")
 
 
 def read_records(file: Path) -> list[Record]:
     """Read ``records.csv`` back, to the last digit.
 
     Raises:
-        FileError: If it is not there, or is damaged.
+        FileError: If it is missing or damaged.
     """
     try:
-        with file.open(encoding="utf-8", newline="") as opened:
-            text = opened.read()
+        text = file.read_bytes().decode()
         if not text.endswith("\n"):
             raise ValueError("its last row is cut off")
-        rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-        _check_columns(rows.fieldnames or ())
-        return [_record(row) for row in rows]
+        header, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+        if header != list(_COLUMNS):
+            raise ValueError(f"its columns are {', '.join(header)}")
+        return [
+            Record(*(read(cell) for read, cell in zip(_COLUMNS.values(), row, strict=True)))
+            for row in rows
+        ]
     except OSError as error:
         raise FileError(f"{file} could not be read: {error.strerror or error}.") from error
-    except (ValueError, KeyError, TypeError, csv.Error) as error:
+    except (ValueError, csv.Error) as error:
         raise FileError(
-            f"{file} is damaged: {error}. Remove it, and run the study again: it is made of what "
-            "is stored beside it."
+            f"{file} is damaged: {error}. Remove it and run the study again: it is made of what "
+            "is stored next to it."
         ) from error
-
-
-def record_of(values: dict[str, Any]) -> Record:
-    """A record from what :meth:`Record.to_dict` gave.
-
-    Raises:
-        TypeError: If a value is missing, or there are others.
-    """
-    return Record(**values)
-
-
-def _check_columns(names: Iterable[object]) -> None:
-    if set(names) != set(_NAMES):
-        raise ValueError(f"its columns are {', '.join(map(str, names))}")
-
-
-def _record(row: dict[str, str]) -> Record:
-    _check_columns(row)
-    if None in row.values():
-        raise ValueError("a row has fewer fields than there are columns")
-    return Record(**{name: _value(name, row[name]) for name in _NAMES})
-
-
-def _value(name: str, text: str) -> Any:
-    if name in _WHOLE:
-        return int(text)
-    if name in _NUMBER:
-        return float(text)
-    if name == "severity":
-        return int(text) if text else None
-    if name == "temperature":
-        return float(text) if text else None
-    return text
-
-
-# --------------------------------------------------------------------------------------
-# The records of a run, and means over them.
-# --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Mean:
-    """A mean over splits.
-
-    Attributes:
-        value: The mean of the splits' own means.
-        low: Lower end of its interval; ``None`` with one split.
-        high: Upper end.
-        splits: The mean of every split, in the order of the seeds.
-    """
-
-    value: float
-    low: float | None
-    high: float | None
-    splits: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -206,36 +148,16 @@ class Results:
     records: tuple[Record, ...]
     archive: Archive
 
-    def select(self, **wanted: object) -> list[Record]:
-        """Records whose fields have these values; a tuple or list stands for any of its items."""
-        return select(self.records, **wanted)
-
-    @cached_property
-    def variants(self) -> tuple[str, ...]:
-        """Keys of the variants, in the order they were planned."""
-        return tuple(dict.fromkeys(record.variant for record in self.records))
-
-    def label(self, variant: str) -> str:
-        """What a variant is called."""
-        return next(record.label for record in self.records if record.variant == variant)
-
     @cached_property
     def severities(self) -> tuple[int, ...]:
         """Every severity there is a record of, rising."""
-        found = {record.severity for record in self.records if record.severity is not None}
-        return tuple(sorted(found))
-
-    @cached_property
-    def corruptions(self) -> tuple[str, ...]:
-        """Every corruption of a target, in the order of the plan."""
-        there = {record.corruption for record in self.records if record.severity}
-        return tuple(name for name in self.plan.shifts.corruptions if name in there)
+        return tuple(sorted({r.severity for r in self.records if r.severity is not None}))
 
 
 def select(records: Iterable[Record], **wanted: object) -> list[Record]:
     """Records whose fields have these values; a tuple or list stands for any of its items."""
     allowed = {
-        name: tuple(value) if isinstance(value, (tuple, list, set, range)) else (value,)
+        name: value if isinstance(value, (tuple, list)) else (value,)
         for name, value in wanted.items()
     }
     return [
@@ -245,37 +167,62 @@ def select(records: Iterable[Record], **wanted: object) -> list[Record]:
     ]
 
 
+def labels_of(records: Iterable[Record]) -> dict[str, str]:
+    """Labels of the variants by key, in the order of the plan."""
+    return {record.variant: record.label for record in records}
+
+
+# --------------------------------------------------------------------------------------
+# Means over splits
+# --------------------------------------------------------------------------------------
+
+
+class Mean(NamedTuple):
+    """A mean over splits.
+
+    Attributes:
+        value: The mean of the means of the splits.
+        low: Lower end of its interval; ``None`` with one split.
+        high: Upper end.
+        splits: The mean of every split.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    splits: tuple[float, ...]
+
+
 def mean_over_splits(
-    records: Sequence[Record],
-    pick: Callable[[Record], float] = lambda record: record.ece,
-    *,
-    least: float | None = 0.0,
-) -> Mean:
-    """The mean of some records of one variant: in every split first, then over the splits.
+    numbers: Iterable[tuple[int, float]], *, least: float = -math.inf, most: float = math.inf
+) -> Mean | None:
+    """The mean of numbers that each have a split: within every split first, then over the splits.
 
     The interval is Student's at 95 %, over the splits. It tells how much the choice of calibration
     and test images matters, not how another network or another data set would do: all splits are
     of the same images.
 
     Args:
-        records: At least one.
-        pick: Which number.
-        least: What it cannot be below, and so no end of an interval; ``None`` if it can be
-            anything.
+        numbers: Split and number; none of them has no mean.
+        least: The least number possible, and so the lowest end of an interval.
+        most: The largest number possible.
     """
     by_split: dict[int, list[float]] = {}
-    for record in records:
-        by_split.setdefault(record.split, []).append(pick(record))
+    for split, number in numbers:
+        by_split.setdefault(split, []).append(number)
+    if not by_split:
+        return None
     splits = tuple(float(np.mean(values)) for values in by_split.values())
     value, low, high = mean_interval(splits)
-    if low is not None and least is not None:
-        low = max(least, low)
+    if low is not None and high is not None:
+        low, high = max(least, low), max(value, min(most, high))
     return Mean(value, low, high, splits)
 
 
-# --------------------------------------------------------------------------------------
-# Two variants on the same targets of the same splits.
-# --------------------------------------------------------------------------------------
+def mean_of(records: Iterable[Record], field: str = "ece") -> Mean | None:
+    """The mean of a field that is a fraction."""
+    return mean_over_splits(((r.split, getattr(r, field)) for r in records), least=0.0, most=1.0)
+
 
 # With fewer splits, all of them on one side is no rare event.
 _ENOUGH = 5
@@ -285,36 +232,23 @@ CLEARLY = (
 )
 
 
-def paired(
-    records: Iterable[Record],
-    others: Iterable[Record],
-    pick: Callable[[Record, Record], float] = lambda record, other: record.ece - other.ece,
-) -> Mean | None:
-    """The mean over splits of a number of two records on the same split and target.
-
-    Args:
-        records: Of one variant; with several draws, each has the same partner. Those without a
-            partner are left out.
-        others: Of another variant with one draw.
-        pick: The number of both; by default how much more ECE the record has. Its interval may
-            reach below 0.
-    """
+def _pairs(records: Iterable[Record], others: Iterable[Record]) -> list[tuple[Record, Record]]:
+    """Records with the one of ``others`` on the same split and target; without one, left out."""
     partners = {(other.split, other.target): other for other in others}
-    by_split: dict[int, list[float]] = {}
-    for record in records:
-        partner = partners.get((record.split, record.target))
-        if partner is not None:
-            by_split.setdefault(record.split, []).append(pick(record, partner))
-    splits = tuple(float(np.mean(values)) for values in by_split.values())
-    return Mean(*mean_interval(splits), splits) if splits else None
+    found = ((record, partners.get((record.split, record.target))) for record in records)
+    return [(record, other) for record, other in found if other is not None]
+
+
+def difference(records: Iterable[Record], others: Iterable[Record]) -> Mean | None:
+    """How much more ECE records have than others on the same split and target."""
+    return mean_over_splits((r.split, r.ece - other.ece) for r, other in _pairs(records, others))
 
 
 def same_set(records: Iterable[Record], others: Iterable[Record]) -> Mean | None:
-    """The share of records that chose the same surrogate set as their partner."""
-    share = paired(records, others, lambda one, other: float(one.chosen == other.chosen))
-    if share is None or share.low is None or share.high is None:
-        return share
-    return replace(share, low=max(0.0, share.low), high=min(1.0, share.high))
+    """The share of records that chose the same surrogate set as others did."""
+    pairs = _pairs(records, others)
+    shares = ((r.split, float(r.chosen == other.chosen)) for r, other in pairs)
+    return mean_over_splits(shares, least=0.0, most=1.0)
 
 
 def clearly_above(difference: Mean) -> bool:
@@ -325,5 +259,4 @@ def clearly_above(difference: Mean) -> bool:
     """
     if difference.low is None:
         return False
-    splits = difference.splits
-    return difference.low > 0 or (len(splits) >= _ENOUGH and min(splits) > 0)
+    return difference.low > 0 or (len(difference.splits) >= _ENOUGH and min(difference.splits) > 0)

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
+import re
 import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path, PurePosixPath
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shiftcal.checks import check_count
 from shiftcal.errors import FileError, InputError, UnknownName
-from shiftcal.files import atomic_write, make_folder
-from shiftcal.markup import code, heading, inline, paragraphs
+from shiftcal.files import atomic_write, lock, make_folder
 from shiftcal.registry import suggest
 from shiftcal.report.figures import write_figure
 from shiftcal.report.tables import to_markdown, write_table
 from shiftcal.scores import Scores
 from shiftcal.scoring.work import one_blas_thread
-from shiftcal.studies.archive import INDEX, PLAN, Archive, repair, write_json
-from shiftcal.studies.catalog.base import Findings, ladder_of, study_of, variants_of
-from shiftcal.studies.evaluation import Cell, Work, bank_of, cells_of, evaluate, rows_of, works_of
-from shiftcal.studies.plan import CLEAN, AdaptationPlan, AnyPlan, Plan, Target, read_plan, to_toml
+from shiftcal.studies.archive import INDEX, PLAN, Archive, repair
+from shiftcal.studies.evaluation import EVALUATED, Cell, Data, cells_of, evaluate, outcomes_of
+from shiftcal.studies.plan import AdaptationPlan, AnyPlan, Plan, read_plan, to_toml
 from shiftcal.studies.records import Record, Results, read_records, write_records
 from shiftcal.studies.sources import (
     Means,
@@ -42,16 +38,14 @@ from shiftcal.studies.sources import (
     score_sets,
     wanted_of,
 )
+from shiftcal.studies.study import Findings, Target, ladder_of, study_of, variants_of
 from shiftcal.studies.tables import of_one_split
 from shiftcal.surrogates import SurrogateBank
 from shiftcal.types import Floats
 
-RECORDS, ABOUT, PAGE, LIST, SPLITS = (
-    "records.csv", "run.json", "report.md", "report.json", "splits",
-)  # fmt: skip
-TABLES, FIGURES, DATA = "tables", "figures", "data"
-# What a run stores before its records; one of them exists as soon as it has begun.
-_BEGUN = ("scores", "features", "trainings")
+RECORDS, ABOUT, PAGE, LIST = "records.csv", "run.json", "report.md", "report.json"
+# A run has one of these folders as soon as it has begun.
+BEGUN = (EVALUATED, "scores", "trainings")
 _PACKAGES = ("shiftcal", "numpy", "scipy", "scikit-learn", "numba", "torch")
 
 
@@ -60,8 +54,8 @@ _PACKAGES = ("shiftcal", "numpy", "scipy", "scikit-learn", "numba", "torch")
 # --------------------------------------------------------------------------------------
 
 
-class Pipeline(Protocol):
-    """A plan from images to cells that can be evaluated.
+class ImagesPipeline:
+    """A study on images of one model: every set scored once, evaluated split by split.
 
     Attributes:
         plan: The plan with the alternatives that exist, and nothing that does not.
@@ -69,32 +63,6 @@ class Pipeline(Protocol):
         title: Of the report.
         how: Where the numbers come from, in Markdown.
     """
-
-    plan: Any
-    missing: tuple[str, ...]
-    title: str
-    how: str
-
-    def compute(
-        self, folder: Path, means: Means, workers: int, lap: Callable[[str], None]
-    ) -> dict[str, int]:
-        """Store all scores below the folder of a run; how many images and trainings that took."""
-
-    def cells(self) -> list[Cell]:
-        """What is evaluated, in the order of the records."""
-
-    def works(self, cells: Sequence[Cell], workers: int) -> list[Work]:
-        """Cells cut into tasks."""
-
-    def findings(self, records: Sequence[Record]) -> Findings:
-        """Tables and figures."""
-
-    def about(self) -> dict[str, Any]:
-        """What ``run.json`` holds in addition."""
-
-
-class ImagesPipeline:
-    """A study on images of one model: every set scored once, evaluated split by split."""
 
     how = (
         "The numbers come from rows of [`records.csv`](records.csv): means over targets and "
@@ -109,16 +77,14 @@ class ImagesPipeline:
     ) -> None:
         self.plan, self._sources, self._archive = plan, sources, archive
         self.missing = () if sources is None else sources.missing
-        n = len(sources.images if sources is not None else self.archive.scores(CLEAN).logits)
-        self.variants = variants_of(plan, n)
+        self.variants = variants_of(plan)
         self.wanted = wanted_of(plan, self.variants)
-        self.study = study_of(plan)
-        self.title = self.study.title
+        self.title = study_of(plan).title
 
     @classmethod
     def opened(cls, plan: Plan, *, skip_missing: bool) -> ImagesPipeline:
         """Of a plan whose model and images are opened, before anything is written."""
-        study_of(plan)
+        variants_of(plan)
         sources = open_sources(plan, skip_missing=skip_missing)
         pipeline = cls(sources.plan, sources=sources)
         check_made(pipeline.wanted.made)
@@ -131,17 +97,14 @@ class ImagesPipeline:
         Raises:
             FileError: If scores are missing, or of another model or other images.
         """
-        pipeline = cls(plan, archive=Archive.open(folder))
-        lacking = [n for n in pipeline.wanted.names if n not in pipeline.archive.entries]
-        if lacking:
+        archive = Archive.open(folder, plan.calibration.images)
+        pipeline = cls(plan, archive=archive)
+        wanted = pipeline.wanted
+        lacking = {*wanted.conditions, *wanted.made, *wanted.own} - archive.entries.keys()
+        if lacking or archive.made_of != made_of(plan):
             raise FileError(
-                f"{folder} has no scores of {lacking[0]}, which its plan asks for. Run the plan "
-                f"again: {repair(folder)}"
-            )
-        if pipeline.archive.made_of != made_of(plan):
-            raise FileError(
-                f"{folder / PLAN} names another model or other images than were scored. Run the "
-                f"plan: {repair(folder)}"
+                f"{folder / PLAN} asks for other sets, another model or other images than were "
+                f"scored. {repair(folder)}"
             )
         return pipeline
 
@@ -154,72 +117,45 @@ class ImagesPipeline:
     def compute(
         self, folder: Path, means: Means, workers: int, lap: Callable[[str], None]
     ) -> dict[str, int]:
-        """Score all sets."""
+        """Store all scores below the folder of a run; how many images and trainings that took."""
         assert self._sources is not None
         self._archive, scored = score_sets(self._sources, self.wanted, folder, means)
         lap("scoring")
         return {"scored": scored}
 
     def cells(self) -> list[Cell]:
-        """Every variant on every target in every split."""
+        """What is evaluated, in the order of the records."""
         return list(cells_of(self.plan, self.variants, self.archive))
 
-    def works(self, cells: Sequence[Cell], workers: int) -> list[Work]:
-        """Some targets of a split each."""
-        return works_of(cells, self.plan, self.archive, workers)
+    def data_of(self, cell: Cell) -> Data:
+        """The scores that a cell is evaluated on."""
+        return self.archive
 
     def findings(self, records: Sequence[Record]) -> Findings:
-        """What the study shows."""
-        found = self.study.findings(Results(self.plan, tuple(records), self.archive))
+        """Tables and figures."""
+        found = study_of(self.plan).findings(Results(self.plan, tuple(records), self.archive))
         if len(self.plan.seeds) > 1:
             return found
-        tables = {
-            name: replace(table, note=of_one_split(table.note))
-            for name, table in found.tables.items()
-        }
-        figures = {
-            name: replace(figure, note=of_one_split(figure.note))
-            for name, figure in found.figures.items()
-        }
-        return replace(found, tables=tables, figures=figures)
+        tables, figures = found.tables, found.figures
+        return replace(
+            found,
+            tables={name: replace(t, note=of_one_split(t.note)) for name, t in tables.items()},
+            figures={name: replace(f, note=of_one_split(f.note)) for name, f in figures.items()},
+        )
+
+    def write_more(self) -> list[str]:
+        """Write the rows of every split; the names of the files."""
+        make_folder(self.archive.folder / "splits")
+        files = {f"splits/seed-{seed}.npz": self.archive.split(seed) for seed in self.plan.seeds}
+        for name, split in files.items():
+            place = self.archive.folder / name
+            with atomic_write(place, durable=False) as temporary, temporary.open("wb") as file:
+                np.savez(file, calibration=split.calibration, test=split.test)
+        return list(files)
 
     def about(self) -> dict[str, Any]:
-        """The model, and digests of the splits, whose rows are written to ``splits/``."""
-        folder = self.archive.folder / SPLITS
-        make_folder(folder)
-        digests = {}
-        for seed in self.plan.seeds:
-            split = self.archive.split(seed, self.plan.calibration.images)
-            rows = {"calibration": split.calibration, "test": split.test}
-            digests[str(seed)] = {name: _sha256(each) for name, each in rows.items()}
-            file = folder / f"seed-{seed}.npz"
-            with atomic_write(file, durable=False) as temporary, temporary.open("wb") as opened:
-                np.savez(opened, calibration=split.calibration, test=split.test)
-        _drop_splits(self.archive.folder, but=self.plan.seeds)
-        return {"model": self.archive.model, "splits": digests}
-
-
-def _sha256(rows: NDArray[np.intp]) -> str:
-    """Of row numbers as little-endian 64-bit integers."""
-    return hashlib.sha256(np.ascontiguousarray(rows, dtype="<i8").tobytes()).hexdigest()
-
-
-def _drop_splits(folder: Path, *, but: Sequence[int] = ()) -> None:
-    kept = {f"seed-{seed}.npz" for seed in but}
-    for file in (folder / SPLITS).glob("seed-*.npz"):
-        if file.name not in kept and file.stem.removeprefix("seed-").isdecimal():
-            file.unlink(missing_ok=True)
-
-
-def _check_alone() -> None:
-    """Reject being one of several processes that torchrun has started."""
-    names = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-    if all(name in os.environ for name in names) and os.environ["WORLD_SIZE"] != "1":
-        raise InputError(
-            f"a study must be run by one process; torchrun has started {os.environ['WORLD_SIZE']}. "
-            "Start it without torchrun: --workers, with [training] threads in the plan, trains "
-            "several networks at once."
-        )
+        """What ``run.json`` holds in addition."""
+        return {"model": self.archive.model}
 
 
 def _pipeline_of(plan: AnyPlan) -> Any:
@@ -297,19 +233,19 @@ def reproduce(
     Raises:
         MissingData: If data is missing; the message says what to get and where to put it.
         InputError: If the plan cannot be run.
-        FileError: If something cannot be written; what is done is kept.
+        FileError: If something cannot be written, or another process uses the folder; what is done
+            is kept.
     """
-    _check_alone()
     check_count(workers, name="workers")
     means, clock, target = means or Means(), _Clock(), Path(folder)
     _check_free(target)
-    pipeline: Pipeline = _pipeline_of(plan).opened(plan, skip_missing=skip_missing)
-    make_folder(target)
-    earlier, text = _read_about(target), to_toml(pipeline.plan)
-    _begin(target, text)
-    clock.lap("opening")
-    counts = pipeline.compute(target, means, workers, clock.lap)
-    return _finished(pipeline, target, text, means, workers, clock, earlier, counts)
+    pipeline = _pipeline_of(plan).opened(plan, skip_missing=skip_missing)
+    make_folder(target / EVALUATED)
+    with lock(target / PLAN, by="run"):
+        earlier = _begin(target, to_toml(pipeline.plan))
+        clock.lap("opening")
+        counts = pipeline.compute(target, means, workers, clock.lap)
+        return _finished(pipeline, target, means, workers, clock, earlier, counts)
 
 
 def rebuild(
@@ -325,23 +261,20 @@ def rebuild(
     Raises:
         FileError: If scores are missing.
     """
-    _check_alone()
     check_count(workers, name="workers")
     clock, target = _Clock(), Path(folder)
-    plan, earlier = Run(target).plan, _read_about(target)
-    text = (target / PLAN).read_bytes().decode()
-    pipeline: Pipeline = _pipeline_of(plan).stored(plan, target)
-    left_out = earlier.get("left_out")
-    pipeline.missing = tuple(map(str, left_out)) if isinstance(left_out, list) else ()
+    plan, earlier = Run(target).plan, _read_json(target / ABOUT)
+    pipeline = _pipeline_of(plan).stored(plan, target)
+    pipeline.missing = tuple(map(str, earlier.get("left_out", ())))
     clock.lap("opening")
     counts = {"scored": 0, **({"trained": 0} if isinstance(plan, AdaptationPlan) else {})}
-    return _finished(pipeline, target, text, means or Means(), workers, clock, earlier, counts)
+    with lock(target / PLAN, by="run"):
+        return _finished(pipeline, target, means or Means(), workers, clock, earlier, counts)
 
 
 def _finished(
-    pipeline: Pipeline,
+    pipeline: Any,
     folder: Path,
-    text: str,
     means: Means,
     workers: int,
     clock: _Clock,
@@ -349,26 +282,26 @@ def _finished(
     counts: dict[str, int],
 ) -> Done:
     """Everything that needs stored scores only."""
-    check = partial(_check_still, folder, text)
-    check()
-    works = partial(pipeline.works, workers=workers)
+    plan, scored, trained = pipeline.plan, counts["scored"], counts.get("trained")
     records, evaluated = evaluate(
-        pipeline.cells(), works, folder, workers=workers, reporting=means.reporting
+        pipeline.cells(),
+        pipeline.data_of,
+        folder,
+        bins=plan.bins,
+        workers=workers,
+        reporting=means.reporting,
     )
-    check()
     write_records(records, folder / RECORDS)
     clock.lap("evaluation")
     findings = pipeline.findings(records)
     _write_report(findings, pipeline, folder)
-    check()
     clock.lap("report")
-    scored, trained = counts["scored"], counts.get("trained")
     versions = {"python": platform.python_version()}
     for package in _PACKAGES:
         with suppress(PackageNotFoundError):
             versions[package] = version(package)
     about = {
-        "study": pipeline.plan.study,
+        "study": plan.study,
         "versions": versions,
         "machine": {"processor": platform.machine(), "cores": os.cpu_count()},
         # Of the last run that scored or trained any.
@@ -380,17 +313,9 @@ def _finished(
         "left_out": list(pipeline.missing),
         **pipeline.about(),
     }
-    write_json(folder / ABOUT, about)
-    return Done(
-        folder,
-        findings,
-        scored,
-        evaluated,
-        len(records),
-        clock.seconds,
-        pipeline.missing,
-        trained,
-    )
+    _write_json(folder / ABOUT, about)
+    seconds, missing = clock.seconds, pipeline.missing
+    return Done(folder, findings, scored, evaluated, len(records), seconds, missing, trained)
 
 
 # --------------------------------------------------------------------------------------
@@ -398,10 +323,15 @@ def _finished(
 # --------------------------------------------------------------------------------------
 
 
-def _read_about(folder: Path) -> dict[str, Any]:
+def _write_json(file: Path, document: Any) -> None:
+    with atomic_write(file) as temporary:
+        temporary.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def _read_json(file: Path) -> dict[str, Any]:
     """What the last run wrote; nothing if there was none, or its file is damaged."""
     with suppress(OSError, ValueError, RecursionError):
-        document = json.loads((folder / ABOUT).read_text("utf-8"))
+        document = json.loads(file.read_text("utf-8"))
         if isinstance(document, dict):
             return document
     return {}
@@ -410,117 +340,70 @@ def _read_about(folder: Path) -> dict[str, Any]:
 def _check_free(folder: Path) -> None:
     """Reject a folder that holds something else than a run."""
     try:
-        names = sorted(entry.name for entry in folder.iterdir())
-    except FileNotFoundError:
-        return
+        names = sorted(entry.name for entry in folder.iterdir()) if folder.exists() else []
     except OSError as error:
         raise FileError(f"{folder} cannot be used: {error.strerror or error}.") from error
-    if not names:
-        return
-    begun = PLAN in names and any(name in names for name in _BEGUN)
-    if begun or (folder / INDEX).exists() or (PLAN in names and _is_ours(folder / PLAN)):
-        return
-    raise FileError(
-        f"{folder} holds {PLAN if PLAN in names else names[0]!r} and is not the folder of a study. "
-        "Name a new one."
-    )
+    if names and not any((folder / name).is_dir() for name in BEGUN):
+        raise FileError(
+            f"{folder} holds {names[0]!r} and is not the folder of a study. Name a new one."
+        )
 
 
-def _is_ours(file: Path) -> bool:
-    """Whether a plan was written by a run: as plans are written, with nothing added."""
-    try:
-        text = file.read_text("utf-8")
-        return to_toml(read_plan(text)) == text
-    except (OSError, ValueError):
-        return False
+def _begin(folder: Path, text: str) -> dict[str, Any]:
+    """Write the plan; what the last run with the same plan wrote about itself.
 
-
-def _begin(folder: Path, text: str) -> None:
-    """Write the plan; remove what an earlier plan led to, but for scores and outcomes."""
+    What an earlier plan led to is removed, but for scores and outcomes.
+    """
     file = folder / PLAN
     try:
         if file.exists() and file.read_bytes() == text.encode():
-            return
-        for name in (ABOUT, PAGE, RECORDS, *_listed(folder), LIST):
+            return _read_json(folder / ABOUT)
+        listed = _read_json(folder / LIST).get("files", ())
+        outputs = r"(tables|figures|data|splits)/[\w-][\w.-]*"
+        ours = [name for name in map(str, listed) if re.fullmatch(outputs, name)]
+        for name in (ABOUT, PAGE, RECORDS, *ours, LIST):
             (folder / name).unlink(missing_ok=True)
-        _drop_splits(folder)
     except OSError as error:
         raise FileError(
             f"{folder} could not be cleared of the last run: {error.strerror or error}."
         ) from error
     with atomic_write(file) as temporary:
         temporary.write_text(text, "utf-8")
+    return {}
 
 
-def _check_still(folder: Path, text: str) -> None:
-    """Reject a folder whose plan has changed since the run began."""
-    try:
-        same = (folder / PLAN).read_bytes() == text.encode()
-    except OSError:
-        same = False
-    if not same:
-        raise FileError(
-            f"another run with another plan is using this folder: {folder / PLAN} is no longer the "
-            "plan that this run began with. Scores and evaluations are kept. Name another folder "
-            "for one of them, or run them one after the other."
-        )
-
-
-# --------------------------------------------------------------------------------------
-# The report
-# --------------------------------------------------------------------------------------
-
-
-def _write_report(findings: Findings, pipeline: Pipeline, folder: Path) -> None:
+def _write_report(findings: Findings, pipeline: Any, folder: Path) -> None:
     """Write ``tables/``, ``figures/``, ``data/`` and ``report.md`` into the folder of a run.
 
     Each file is written whole or not at all, the page last. Files are listed in ``report.json``
-    before they are written, so that those of an earlier report, finished or not, can be removed;
-    nothing is removed that no report listed.
+    before they are written, so that a run with another plan can remove them; nothing is removed
+    that is not listed.
     """
-    files = [f"{TABLES}/{name}.{kind}" for name in findings.tables for kind in ("md", "csv", "tex")]
+    more = pipeline.write_more()
+    texts = {f"data/{name}": text for name, text in findings.data.items()}
+    files = [f"tables/{name}.{end}" for name in findings.tables for end in ("md", "csv", "tex")]
     files += [
-        f"{FIGURES}/{name}.{kind}" for name in findings.figures for kind in ("png", "svg", "json")
+        f"figures/{name}.{end}" for name in findings.figures for end in ("png", "svg", "json")
     ]
-    files += [f"{DATA}/{name}" for name in findings.data]
-    for name in (TABLES, FIGURES, *((DATA,) if findings.data else ())):
+    _write_json(folder / LIST, {"files": [*files, *texts, *more]})
+    for name in ("tables", "figures", *(("data",) if texts else ())):
         make_folder(folder / name)
-    stale = [name for name in _listed(folder) if name not in files]
-    write_json(folder / LIST, {"files": [*files, *stale]})
     for name, table in findings.tables.items():
-        write_table(table, folder / TABLES, name)
+        write_table(table, folder / "tables", name)
     for name, figure in findings.figures.items():
-        write_figure(figure, folder / FIGURES, name)
-    for name, text in findings.data.items():
-        with atomic_write(folder / DATA / name) as temporary:
+        write_figure(figure, folder / "figures", name)
+    for name, text in texts.items():
+        with atomic_write(folder / name) as temporary:
             temporary.write_text(text, "utf-8")
-    with atomic_write(folder / PAGE) as temporary:
-        temporary.write_bytes(_page(findings, pipeline).encode())
-    for name in stale:
-        with suppress(OSError):
-            (folder / name).unlink()
-    write_json(folder / LIST, {"files": files})
+    write_page(_page(findings, pipeline), folder / PAGE)
 
 
-def _listed(folder: Path) -> list[str]:
-    """Files that earlier reports wrote; a damaged list is empty, and other folders are ignored."""
-    with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
-        names = json.loads((folder / LIST).read_text("utf-8"))["files"]
-        return [name for name in names if _is_output(name)]
-    return []
-
-
-def _is_output(name: object) -> bool:
-    parts = PurePosixPath(name).parts if isinstance(name, str) else ()
-    return len(parts) == 2 and parts[0] in (TABLES, FIGURES, DATA) and parts[1] not in (".", "..")
-
-
-def _page(findings: Findings, pipeline: Pipeline) -> str:
-    """Figures, then tables, as Markdown; a table next to the figure of the same title."""
-    sections: dict[str, list[str]] = {}
+def _page(findings: Findings, pipeline: Any) -> Page:
+    """Figures, then tables; a table next to the figure of the same title."""
+    sections: dict[str, list[Figure | Table]] = {}
     for name, figure in findings.figures.items():
         title = figure.title or name
-        sections.setdefault(title, []).append(f"![{inline(title)}]({FIGURES}/{name}.png)")
+        sections.setdefault(title, []).append(Figure(f"figures/{name}.png", alt=title))
     for name, table in findings.tables.items():
         text = to_markdown(replace(table, title="")).strip()
         sections.setdefault(table.title or name, []).append(text)
@@ -563,7 +446,7 @@ class Run:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise FileError(
                 f"{self.folder} is not the folder of a study: {file} could not be read ({reason}). "
-                f"If it holds scores, run the plan again, which uses them: {repair(self.folder)}"
+                f"If it holds scores, they are used. {repair(self.folder)}"
             ) from error
 
     @property
@@ -574,10 +457,10 @@ class Run:
             FileError: If the table is missing, or not the one that the run wrote.
         """
         records = read_records(self.folder / RECORDS)
-        n = _read_about(self.folder).get("records")
-        if type(n) is int and n != len(records):
+        n = _read_json(self.folder / ABOUT).get("records", len(records))
+        if n != len(records):
             raise FileError(
-                f"{self.folder / RECORDS} has {len(records):,} rows, and {ABOUT} says {n:,}: rows "
+                f"{self.folder / RECORDS} has {len(records):,} rows, and {ABOUT} says {n}: rows "
                 "were lost or added, or a run was interrupted. Make it again: shiftcal reproduce "
                 f"{shlex.quote(str(self.folder))}"
             )
@@ -586,7 +469,8 @@ class Run:
     @property
     def archive(self) -> Archive:
         """The stored scores."""
-        return Archive.open(self.folder)
+        plan = self.plan
+        return Archive.open(self.folder, plan.calibration.images if isinstance(plan, Plan) else 0)
 
     def recompute(self, record: Record) -> Record:
         """A record computed again from the stored logits, by the plan and the seeds it names.
@@ -595,7 +479,7 @@ class Run:
             InputError: If no such evaluation is in the plan.
         """
         plan = self.plan
-        pipeline: Pipeline = _pipeline_of(plan).stored(plan, self.folder)
+        pipeline = _pipeline_of(plan).stored(plan, self.folder)
         for cell in pipeline.cells():
             place = (*cell.variant.identity, cell.target.name, cell.split, cell.draw)
             if place == (
@@ -608,8 +492,8 @@ class Run:
                 record.draw,
             ):
                 with one_blas_thread():
-                    ((_, outcomes),) = pipeline.works([cell], workers=1)[0].outcomes()
-                return replace(record, **vars(outcomes[cell.key]))
+                    (outcomes,) = outcomes_of(pipeline.data_of(cell), [cell], plan.bins)
+                return replace(record, **outcomes[cell.key])
         raise InputError(
             f"the plan of {self.folder} has no evaluation of {record.label} on {record.target} "
             f"with surrogate sets of {record.calibration} in split {record.split}, draw "
@@ -654,7 +538,7 @@ def task_of(folder: Path, name: str | None) -> Task:
         if trained:
             hint = f"shiftcal report {shlex.quote(str(trained[0].parent))} -o report.html"
         raise InputError(f"{folder} has a network for every target. Name one: {hint}")
-    archive = run.archive
+    archive, seed = run.archive, plan.seeds[0]
     if name is None:
         raise InputError(
             f"{folder} is a study with several targets. Name one of them after it: "
@@ -664,12 +548,9 @@ def task_of(folder: Path, name: str | None) -> Task:
         raise UnknownName(
             f"{folder} has no target {name!r}. {suggest(name, list(archive.entries))}"
         )
-    seed = plan.seeds[0]
-    split = archive.split(seed, plan.calibration.images)
-    target = Target(name, name, None if archive.entries[name].own else 0)
-    rows = rows_of(archive.scores(name), target, split)
+    rows = archive.rows(Target(name, name, None if archive.entries[name].own else 0), seed)
     return Task(
-        bank_of(archive, ladder_of(plan), split, seed=seed),
+        archive.bank(ladder_of(plan), seed),
         Scores(rows.logits, labels=rows.labels, features=rows.features, source=name),
         archive.train_features(),
         (folder / PLAN, folder / INDEX),

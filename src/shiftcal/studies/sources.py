@@ -8,11 +8,11 @@ import json
 import os
 import secrets
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,22 +20,21 @@ from shiftcal.corruptions import Corruption, Strengths, as_corruption
 from shiftcal.datasets import ImageSet, as_image_set, calibration_split, class_groups, grouped
 from shiftcal.errors import FileError, InputError, InputWarning, MissingData, MissingExtra
 from shiftcal.files import make_folder
-from shiftcal.models import GroupedModel, Model, Outputs, as_model
+from shiftcal.models import GroupedModel, Model, as_model
 from shiftcal.models.resolve import stored_spec
 from shiftcal.scoring.api import score_file
 from shiftcal.scoring.engines import Engine
-from shiftcal.scoring.run import Reporting, first_images
-from shiftcal.scoring.work import Condition, ForeignLabels, may_give_features, model_labels
+from shiftcal.scoring.run import Reporting
+from shiftcal.scoring.work import Condition, may_give_features
 from shiftcal.studies.archive import Archive, Entry
-from shiftcal.studies.plan import CLEAN, MARK, NAME_IT, Plan, Variant, set_name, uses_features
+from shiftcal.studies.plan import CLEAN, MARK, NAME_IT, Plan, uses_features
+from shiftcal.studies.study import Variant, set_name
 from shiftcal.surrogates.build import Options, build_bank
 from shiftcal.surrogates.folder import digest_of as sha256_of
 from shiftcal.surrogates.folder import read_document
 
 Place = TypeVar("Place")
 T = TypeVar("T")
-# Places and sets that are listed in a message; a study may want a hundred ready-made sets.
-_SHOWN = 3
 # Images in a bin of the ECE, below which noise is most of what it measures.
 _A_BIN = 10
 
@@ -55,43 +54,16 @@ class Means:
     reporting: Reporting = field(default_factory=Reporting)
 
 
-# --------------------------------------------------------------------------------------
-# Alternatives tried one after the other
-# --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Missing:
-    """Something that is in none of the places a plan names.
-
-    Attributes:
-        what: In words.
-        tried: Every place with the reason, a line each.
-        fetch: What to get, and where to put it; may be empty.
-        optional: Whether the study can be run without.
-    """
-
-    what: str
-    tried: tuple[str, ...]
-    fetch: str = ""
-    optional: bool = False
-
-    def __str__(self) -> str:
-        lines = [f"  {self.what}", *(f"    {line}" for line in self.tried[:_SHOWN])]
-        more = len(self.tried) - _SHOWN
-        return "\n".join([*lines, f"    and {more} more"] if more > 0 else lines)
+def digest(*entries: object) -> str:
+    """A short digest of entries of a plan."""
+    return hashlib.blake2b(json.dumps(entries).encode(), digest_size=4).hexdigest()
 
 
 class Search:
-    """Alternatives tried one after the other; what is missing is collected.
+    """Alternatives tried one after the other; what is missing is collected."""
 
-    Args:
-        skip: Whether optional things are left out if they are missing.
-    """
-
-    def __init__(self, *, skip: bool) -> None:
-        self.skip = skip
-        self.missing: list[Missing] = []
+    def __init__(self) -> None:
+        self._missing: list[tuple[str, str, str, bool]] = []
 
     def first(
         self,
@@ -107,40 +79,59 @@ class Search:
         Raises:
             InputError: If one exists and cannot be used.
         """
-        reasons = []
+        lines = [f"  {what}"]
         for place in places:
             try:
                 return place, open_one(place)
             except (MissingData, MissingExtra, FileError) as error:
-                absent = isinstance(error, (MissingData, MissingExtra)) or isinstance(
-                    error.__cause__, FileNotFoundError
-                )
-                if not absent:
+                missing = isinstance(error, (MissingData, MissingExtra))
+                if not missing and not isinstance(error.__cause__, FileNotFoundError):
                     raise
                 shown = " + ".join(place) if isinstance(place, tuple) else place
-                reasons.append(f"{shown}: {error}")
-        reasons = reasons or ["the plan names none"]
-        self.missing.append(Missing(what, tuple(reasons), fetch, optional))
+                lines.append(f"    {shown}: {error}")
+        text = "\n".join(lines if places else [*lines, "    the plan names none"])
+        self._missing.append((what, text, fetch, optional))
         return None, None
 
-    def left_out(self) -> tuple[str, ...]:
+    def left_out(self, *, skip: bool) -> tuple[str, ...]:
         """What is left out because it is missing.
+
+        Args:
+            skip: Whether optional things are left out if they are missing.
 
         Raises:
             MissingData: Naming everything that is missing and needed.
         """
-        needed = [each for each in self.missing if not (self.skip and each.optional)]
+        needed: dict[str, list[str]] = {}
+        for _, text, fetch, optional in self._missing:
+            if not (skip and optional):
+                needed.setdefault(fetch, []).append(text)
         if not needed:
-            return tuple(map(str, self.missing))
+            return tuple(text for _, text, _, _ in self._missing)
         blocks = ["the study needs data that is missing:"]
-        for fetch in dict.fromkeys(each.fetch for each in needed):
-            blocks += [str(each) for each in needed if each.fetch == fetch]
-            blocks += [f"  To get it: {fetch}"] if fetch else []
+        for fetch, texts in needed.items():
+            blocks += [*texts, f"  To get it: {fetch}"] if fetch else texts
         blocks.append("Then run the same command again; or name another folder with --data.")
-        names = "; ".join(each.what for each in needed if each.optional)
-        if names:
+        names = "; ".join(what for what, _, _, optional in self._missing if optional)
+        if names and not skip:
             blocks.append(f"--skip-missing runs without: {names}.")
         raise MissingData("\n".join(blocks))
+
+
+def check_bins(test: int, bins: int, what: str) -> None:
+    """Reject a test set with fewer images than bins of the ECE; warn of a few images a bin."""
+    if test < bins:
+        raise InputError(
+            f"{what} must have an image for each of the {bins:,} bins of the ECE, better ten; "
+            f"there are {max(test, 0):,}. Lower bins, or leave it out."
+        )
+    if test < _A_BIN * bins:
+        warnings.warn(
+            f"{what}: {test:,} images are tested on, in {bins:,} bins of the ECE. With fewer than "
+            f"{_A_BIN} in a bin it is mostly noise, and too large. Lower bins.",
+            InputWarning,
+            stacklevel=4,
+        )
 
 
 # --------------------------------------------------------------------------------------
@@ -179,71 +170,79 @@ def open_sources(plan: Plan, *, skip_missing: bool = False) -> Sources:
 
     Raises:
         MissingData: Naming everything that is missing, and where to get it.
-        InputError: If something exists and cannot be used: too few images, labels that are none of
-            the model's.
+        InputError: If something exists and cannot be used, such as too few images.
     """
-    search, data = Search(skip=skip_missing), plan.data
+    search, data = Search(), plan.data
 
     def load(spec: str) -> Model:
         safe = stored_spec(spec, where=plan.where, name_it=NAME_IT) if plan.stored else spec
         return as_model(safe)
 
+    def labelled(labels: str | None) -> Callable[[str], ImageSet]:
+        return lambda spec: as_image_set(spec, labels=labels)
+
     spec, model = search.first("the model", plan.model.spec, load, data.fetch)
-    where, images = search.first("the images", data.images, _opener(data.labels), data.fetch)
+    where, images = search.first("the images", data.images, labelled(data.labels), data.fetch)
     needing = [method.label for method in plan.methods if uses_features(method.name)]
     train = None
     if needing:
         what = f"training images ([data] train), for {', '.join(needing)}"
-        opener = _opener(data.train_labels)
+        opener = labelled(data.train_labels)
         place, train = search.first(what, data.train, opener, data.fetch, optional=True)
         data = data if place is None else replace(data, train=(place,))
     sets, kept = {}, []
     for each in plan.shifts.sets:
-        opener = _opener(each.labels)
+        opener = labelled(each.labels)
         place, found = search.first(each.title, each.images, opener, each.fetch, optional=True)
-        if found is None or place is None:
-            continue
-        if found.labels is None:
-            raise InputError(
-                f"{each.title} has no labels, which the evaluation needs. Name a file of them in "
-                "the plan: labels = ..."
-            )
-        sets[each.name] = found
-        kept.append(replace(each, images=(place,)))
-    missing = search.left_out()
-    assert spec is not None
-    assert model is not None
-    assert where is not None
-    assert images is not None
+        if found is not None and place is not None:
+            sets[each.name] = found
+            kept.append(replace(each, images=(place,)))
+            check_labels(found, each.title)
+    missing = search.left_out(skip=skip_missing)
+    assert spec and model is not None and where and images is not None  # noqa: PT018
+    methods = plan.methods
+    if needing and train is None:
+        methods = tuple(method for method in methods if not uses_features(method.name))
     plan = replace(
         plan,
         model=replace(plan.model, spec=(spec,)),
         data=replace(data, images=(where,)),
         shifts=replace(plan.shifts, sets=tuple(kept)),
+        methods=methods,
     )
-    if needing and train is None:
-        usable = tuple(method for method in plan.methods if not uses_features(method.name))
-        plan = replace(plan, methods=usable)
-    if plan.model.batch_size is not None:
-        model.batch_size = plan.model.batch_size
+    if train is not None and not may_give_features(model):
+        raise InputError(
+            f"{', '.join(needing)} need features, and the model {spec} gives none. Name a "
+            "layer in its text (features_from=...), or leave the methods out."
+        )
+    model.batch_size = plan.model.batch_size or model.batch_size
     if plan.model.groups is not None:
         model = GroupedModel(model, class_groups(plan.model.groups))
         sets = {name: _in_groups(plan, each) for name, each in sets.items()}
     if train is not None:
-        if one_output(model, images).features is None:
-            raise InputError(
-                f"{', '.join(needing)} need features, and the model {spec} gives none. Name a "
-                "layer in its text (features_from=...), or leave the methods out."
-            )
         train = limited(_in_groups(plan, train), data.train_limit, "the training images")
-    images = same_choice(plan, images)
-    sources = Sources(plan, model, images, train, sets, missing)
-    _check(sources)
-    return sources
+    images = _same_choice(plan, images)
+    check_labels(images, "the set of images")
+    classes = len(np.unique(images.labels))  # type: ignore[arg-type]
+    if plan.calibration.images < classes:
+        raise InputError(
+            f"{plan.where} [calibration] images must be at least the {classes:,} classes, or some "
+            f"have no image to calibrate on; got {plan.calibration.images:,}."
+        )
+    check_bins(len(images) - plan.calibration.images, plan.bins, "the test part of the images")
+    for name, natural in sets.items():
+        if len(natural) < plan.bins:
+            check_bins(len(natural), plan.bins, f"the set {name}")
+    return Sources(plan, model, images, train, sets, missing)
 
 
-def _opener(labels: str | None) -> Callable[[str], ImageSet]:
-    return lambda spec: as_image_set(spec, labels=labels)
+def check_labels(images: ImageSet, what: str) -> None:
+    """Reject images that cannot be judged."""
+    if images.labels is None:
+        raise InputError(
+            f"{what} has no labels, which the evaluation needs. Name a file of them in the plan: "
+            "labels = ..."
+        )
 
 
 def _in_groups(plan: Plan, images: ImageSet) -> ImageSet:
@@ -259,7 +258,7 @@ def _in_groups(plan: Plan, images: ImageSet) -> ImageSet:
     return images if there else grouped(images, groups)
 
 
-def same_choice(plan: Plan, images: ImageSet) -> ImageSet:
+def _same_choice(plan: Plan, images: ImageSet) -> ImageSet:
     """Of the source images, or of ready-made versions of them, those that a plan uses.
 
     Decided by the labels, which all versions have in common: by groups and by the limit.
@@ -284,57 +283,6 @@ def limited(images: ImageSet, limit: int | None, what: str, *, stratified: bool 
     return images.subset(chosen, name=f"{limit:,} of {what} ({images.name})")
 
 
-def one_output(model: Model, images: ImageSet) -> Outputs:
-    """The model's output for one image: how many classes and features it has."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputWarning)  # one image cannot tell probabilities
-        return model.outputs(first_images(images, model, 1))
-
-
-def check_bins(test: int, bins: int, what: str) -> None:
-    """Reject a test set with fewer images than bins of the ECE; warn of a few images a bin."""
-    if test < bins:
-        raise InputError(
-            f"{what} must have an image for each of the {bins:,} bins of the ECE; there are "
-            f"{test:,}. Lower bins, or leave it out."
-        )
-    if test < _A_BIN * bins:
-        warnings.warn(
-            f"{what}: {test:,} images are tested on, in {bins:,} bins of the ECE. With fewer than "
-            f"{_A_BIN} in a bin it is mostly noise, and too large. Lower bins.",
-            InputWarning,
-            stacklevel=4,
-        )
-
-
-def _check(sources: Sources) -> None:
-    """Reject images that are too few, or labels that the model does not know, before scoring."""
-    plan, images, model = sources.plan, sources.images, sources.model
-    known, calibration = images.labels, plan.calibration.images
-    k = 0 if known is None else len(np.unique(known))
-    if calibration < k:
-        raise InputError(
-            f"{plan.where} [calibration] images must be at least the {k:,} classes, or some have "
-            f"no image to calibrate on; got {calibration:,}."
-        )
-    if len(images) - calibration >= plan.bins:  # fewer are rejected with the variants
-        check_bins(len(images) - calibration, plan.bins, "the test part of the images")
-    for name, each in sources.sets.items():
-        if len(each) < plan.bins:
-            check_bins(len(each), plan.bins, f"the set {name}")
-    others = {f"the set {each.title}": sources.sets[each.name] for each in plan.shifts.sets}
-    if sources.train is not None:
-        others["the training images"] = sources.train
-    if not others:
-        return
-    k = len(model.classes) if model.classes else one_output(model, images).logits.shape[1]
-    for name, each in others.items():
-        try:
-            model_labels(each, model, k)
-        except ForeignLabels as error:
-            raise InputError(f"{name}: {error}") from error
-
-
 # --------------------------------------------------------------------------------------
 # Which sets are scored
 # --------------------------------------------------------------------------------------
@@ -345,48 +293,36 @@ class Wanted:
     """Which sets a study scores.
 
     Attributes:
-        conditions: Of the source images, made on the fly; the clean one first.
+        conditions: Of the source images, made on the fly, by name; the clean one first.
         made: Ready-made ones: where the images are, by name of the set.
         own: Natural targets.
     """
 
-    conditions: tuple[Condition, ...]
+    conditions: dict[str, Condition]
     made: dict[str, str]
     own: tuple[str, ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of all of them."""
-        return (*map(_set_of, self.conditions), *self.made, *self.own)
-
-
-def _set_of(condition: Condition) -> str:
-    """The name of the set that a condition makes."""
-    name = "" if condition.corruption is None else condition.corruption.name
-    return set_name(name.partition(MARK)[0], condition.severity)
 
 
 def wanted_of(plan: Plan, variants: Sequence[Variant]) -> Wanted:
     """What the variants of a plan learn from and are evaluated on."""
     pairs = dict.fromkeys((v.ladder.corruption, s) for v in variants for s in v.ladder.severities)
-    targets = [target for variant in variants for target in variant.targets]
+    targets = dict.fromkeys(target for variant in variants for target in variant.targets)
     pairs |= dict.fromkeys((t.corruption, t.severity) for t in targets if t.severity)
     own = {ladder.name for ladder in plan.ladders}
-    conditions, made = [Condition()], {}
+    conditions, made = {CLEAN: Condition()}, {}
     corruptions = {name: _corruption(plan, name) for name, _ in pairs}
     for name, severity in pairs:
         if plan.shifts.made is not None and name not in own:
             text = plan.shifts.made.replace("{corruption}", name)
             made[set_name(name, severity)] = text.replace("{severity}", str(severity))
-            continue
-        if severity > corruptions[name].severities:
+        elif severity > corruptions[name].severities:
             raise InputError(
                 f"{name} has the severities 1 to {corruptions[name].severities}; the plan asks for "
                 f"{severity}."
             )
-        conditions.append(Condition(corruptions[name], severity))
-    natural = dict.fromkeys(target.name for target in targets if target.natural)
-    return Wanted(tuple(conditions), made, tuple(natural))
+        else:
+            conditions[set_name(name, severity)] = Condition(corruptions[name], severity)
+    return Wanted(conditions, made, tuple(target.name for target in targets if target.natural))
 
 
 def _corruption(plan: Plan, name: str) -> Corruption:
@@ -398,21 +334,10 @@ def _corruption(plan: Plan, name: str) -> Corruption:
     return as_corruption(name)
 
 
-def digest(*entries: object) -> str:
-    """A short digest of entries of a plan."""
-    return hashlib.blake2b(json.dumps(entries).encode(), digest_size=4).hexdigest()
-
-
 def made_of(plan: Plan) -> str:
     """A digest of what a plan says about its model and images."""
-    model, data, shifts = plan.model, plan.data, plan.shifts
-    return digest(
-        (model.spec, model.groups, model.batch_size, model.dtype),
-        (data.images, data.labels, data.limit, data.train, data.train_labels, data.train_limit),
-        (shifts.seed, shifts.table, shifts.made),
-        [(each.name, each.images, each.labels) for each in shifts.sets],
-        [(each.name, each.corruption, each.strengths) for each in plan.ladders],
-    )
+    shifts = {**asdict(plan.shifts), "corruptions": None, "severities": None}
+    return digest(asdict(plan.model), asdict(plan.data), shifts, list(map(asdict, plan.ladders)))
 
 
 # --------------------------------------------------------------------------------------
@@ -440,7 +365,7 @@ def score_sets(sources: Sources, wanted: Wanted, folder: Path, means: Means) -> 
         FileError: If something cannot be written; what is done is kept.
     """
     plan, model = sources.plan, sources.model
-    made = _open_made(sources, wanted.made)
+    made = {name: _open_made(sources, name, spec) for name, spec in wanted.made.items()}
     decided = digest(
         model.fingerprint or secrets.token_hex(8),
         model.engine,
@@ -450,25 +375,24 @@ def score_sets(sources: Sources, wanted: Wanted, folder: Path, means: Means) -> 
         (plan.shifts.seed, plan.shifts.table),
     )
     bank, others = (folder / "scores" / f"{kind}-{decided}" for kind in ("source", "sets"))
-    make_folder(bank.parent)
+    make_folder(others)
+    common: dict[str, Any] = {"dtype": plan.model.dtype, **vars(means)}
     options = Options(
         seed=plan.shifts.seed,
         table=plan.shifts.table,
-        dtype=plan.model.dtype,
-        engine=means.engine,
-        cache=means.cache,
         features="all" if may_give_features(model) else "none",
-        reporting=means.reporting,
+        **common,
     )
-    built = build_bank(model, sources.images, bank, conditions=wanted.conditions, options=options)
+    conditions = tuple(wanted.conditions.values())
+    built = build_bank(model, sources.images, bank, conditions=conditions, options=options)
     document, computed = read_document(bank), built.computed
     there = {(entry["corruption"], entry["severity"]): entry for entry in document["sets"]}
     entries = {}
-    for condition in wanted.conditions:
+    for name, condition in wanted.conditions.items():
         corruption = condition.corruption
         entry = there[None if corruption is None else corruption.name, condition.severity]
         file = f"scores/{bank.name}/{entry['file']}"
-        entries[_set_of(condition)] = Entry(file, entry["key"], sha256=entry["sha256"])
+        entries[name] = Entry(file, entry["key"], False, entry["sha256"])
     known: dict[str, str] = {}
     with suppress(FileError):  # an earlier run knows the checksums of its files
         earlier = Archive.open(folder)
@@ -477,81 +401,64 @@ def score_sets(sources: Sources, wanted: Wanted, folder: Path, means: Means) -> 
 
     def score(name: str, images: ImageSet, *, own: bool = False) -> Entry:
         nonlocal computed
-        make_folder(others)
         file, where = others / f"{name}.npz", f"scores/{others.name}/{name}.npz"
         if where in known and file.exists() and sha256_of(file) != known[where]:
             file.unlink()  # damaged or replaced
-        scored = score_file(
-            _taking_as_stored(model, images),
-            images,
-            file,
-            dtype=plan.model.dtype,
-            engine=means.engine,
-            cache=means.cache,
-            reporting=means.reporting,
-        )
+        scored = score_file(_taking_as_stored(model, images), images, file, **common)
         computed += scored.computed
-        return Entry(where, scored.key, own, sha256=sha256_of(file))
+        return Entry(where, scored.key, own, sha256_of(file))
 
     entries |= {name: score(name, images) for name, images in made.items()}
     entries |= {name: score(name, sources.sets[name], own=True) for name in wanted.own}
     train = None if sources.train is None else score("train", sources.train, own=True)
-    about = {"spec": plan.model.spec[0], "images": sources.images.name}
+    known_of_model = {**document["origin"]["model"], "spec": plan.model.spec[0]}
+    known_of_model["images"] = sources.images.name
     archive = Archive(
-        folder, entries, train, {**document["origin"]["model"], **about}, made_of(plan)
+        folder, entries, train, known_of_model, made_of(plan), plan.calibration.images
     )
-    for name, spec in wanted.made.items():
+    for name in made:
         if not np.array_equal(archive.scores(name).labels, archive.scores(CLEAN).labels):  # type: ignore[arg-type]
             raise InputError(
-                f"images of {name} ({spec}) and of the clean set that could be read must be the "
-                "same ones. Get the damaged files again."
+                f"images of {name} ({wanted.made[name]}) and of the clean set that could be read "
+                "must be the same ones. Get the damaged files again."
             )
     archive.write()
     return archive, computed
 
 
-def check_made(made: Mapping[str, str]) -> None:
+def check_made(made: dict[str, str]) -> None:
     """Open ready-made images before hours of scoring.
 
     Raises:
         MissingData: Naming those that are missing.
     """
-    search = Search(skip=False)
+    missing = {}
     for name, spec in made.items():
-        search.first(name, (spec,), as_image_set)
-    if search.missing:
-        names = [each.what for each in search.missing]
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        what = (
-            f"{len(names)} of {len(made)} sets of ready-made corrupted images ([shifts] made): "
-            f"{', '.join(names[:_SHOWN])}{more}; the first:"
+        try:
+            as_image_set(spec)
+        except MissingData as error:
+            missing[name] = str(error)
+    if missing:
+        raise MissingData(
+            f"{len(missing)} of {len(made)} sets of ready-made corrupted images ([shifts] made) "
+            f"are missing: {', '.join(missing)}; the first: {next(iter(missing.values()))}"
         )
-        search.missing = [Missing(what, search.missing[0].tried)]
-        search.left_out()
 
 
-def _open_made(sources: Sources, specs: Mapping[str, str]) -> dict[str, ImageSet]:
+def _open_made(sources: Sources, name: str, spec: str) -> ImageSet:
     """Ready-made versions of the source images, row by row the same ones: the split is shared."""
-    made = {name: same_choice(sources.plan, as_image_set(spec)) for name, spec in specs.items()}
-    for name, images in made.items():
-        if not _same_labels(images, sources.images):
-            raise InputError(
-                f"the images of {name} ({specs[name]}) must be those of the clean set, in its "
-                f"order, with their labels; they are {len(images):,}, "
-                f"{'without labels' if images.labels is None else 'with other labels'}, and it has "
-                f"{len(sources.images):,}. Name the clean images they were made of."
-            )
-    return made
-
-
-def _same_labels(images: ImageSet, clean: ImageSet) -> bool:
-    if images.labels is None or clean.labels is None or len(images) != len(clean):
-        return False
-    if images.classes is None or clean.classes is None:
-        return np.array_equal(images.labels, clean.labels)
-    place = {name: index for index, name in enumerate(clean.classes)}
-    known = np.array([place.get(name, -1) for name in images.classes])
-    return np.array_equal(known[images.labels], clean.labels)
+    images, clean = _same_choice(sources.plan, as_image_set(spec)), sources.images
+    labels = images.labels
+    if labels is not None and images.classes is not None and clean.classes is not None:
+        place = {name: index for index, name in enumerate(clean.classes)}
+        labels = np.array([place.get(name, -1) for name in images.classes])[labels]
+    if labels is None or not np.array_equal(labels, clean.labels):  # type: ignore[arg-type]
+        raise InputError(
+            f"the images of {name} ({spec}) must be those of the clean set, in its order, with "
+            f"their labels; they are {len(images):,} with other labels or none, and it has "
+            f"{len(clean):,}. Name the clean images they were made of."
+        )
+    return images
 
 
 def _taking_as_stored(model: Model, images: ImageSet) -> Model:

@@ -1,11 +1,12 @@
-"""Tables, lines and boxes that studies share, made of records."""
+"""Tables, lines and boxes of records: rows and columns by key, a cell for each pair of keys."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from math import exp, log
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -16,10 +17,16 @@ from shiftcal.studies.records import (
     Mean,
     Record,
     clearly_above,
+    difference,
+    labels_of,
+    mean_of,
     mean_over_splits,
-    paired,
     select,
 )
+
+Span: TypeAlias = tuple[int, ...]
+R = TypeVar("R", bound=Hashable)
+C = TypeVar("C", bound=Hashable)
 
 SEVERITY = "Severity of the shift"
 ECE = "ECE (%)"
@@ -43,47 +50,69 @@ def of_one_split(note: str) -> str:
     return note.replace(OVER_SPLITS, ONE_SPLIT).replace(f" {RANGES}", "").replace(RANGES, "")
 
 
-def percent(mean: Mean | None) -> Cell:
-    """A mean over splits of a fraction, in percent; its interval ends at 100 %."""
-    if mean is None:
-        return Cell(None)
-    if mean.low is None or mean.high is None:
-        return Cell(100 * mean.value)
-    return Cell(100 * mean.value, 100 * mean.low, 100 * max(mean.value, min(mean.high, 1.0)))
+# --------------------------------------------------------------------------------------
+# Any table and any figure
+# --------------------------------------------------------------------------------------
 
 
-def mean_cell(
-    records: Sequence[Record], pick: Callable[[Record], float] = lambda record: record.ece
-) -> Cell:
-    """The mean of some records of one variant, in percent; by default of the ECE."""
-    return percent(mean_over_splits(records, pick) if records else None)
+def table(
+    title: str,
+    rows: Mapping[R, str],
+    columns: Mapping[C, Column],
+    cell: Callable[[R, C], Cell],
+    *,
+    corner: str = "Method",
+    note: str = OVER_SPLITS,
+    group: Callable[[R], object] = lambda _: None,
+) -> Table:
+    """A cell for every row and column.
 
+    The best of a column is marked where a column says what is better and two rows are ranked; the
+    oracle never is: it has seen the labels.
 
-def temperature_cell(records: Sequence[Record]) -> Cell:
-    """The geometric mean of temperatures: a temperature is a ratio, and one may be extreme."""
-    known = [record for record in records if record.temperature]
-    if not known:
-        return Cell(None)
-    mean = mean_over_splits(known, lambda record: log(record.temperature or 1.0), least=None)
-    ends = (None if end is None else exp(end) for end in (mean.low, mean.high))
-    return Cell(exp(mean.value), *ends)
-
-
-def target_cell(records: Sequence[Record]) -> Cell:
-    """ECE of one variant on one target, in percent.
-
-    Student's interval is for splits that scatter around their mean. A method that chose one
-    surrogate set in some splits and another in others has two clusters, and no error lies below 0:
-    both get the least and the most of the splits instead. The CSV says so under ``source``.
+    Args:
+        title: Above it.
+        rows: Labels by key.
+        columns: By key.
+        cell: From the keys of row and column.
+        corner: What the rows are.
+        note: Below it.
+        group: Of a row, by its key; a line separates groups.
     """
-    if not records:
-        return Cell(None)
-    mean = mean_over_splits(records)
-    one_choice = len({record.chosen for record in records}) == 1
-    if mean.low is None or (mean.low > 0 and one_choice):
-        return percent(mean)
-    ends = (100 * min(mean.splits), 100 * max(mean.splits))
-    return Cell(100 * mean.value, *ends, by_ends=True, source="least and most of the splits")
+    keys = list(rows)
+    made = Table(
+        title,
+        tuple(columns.values()),
+        tuple(
+            Row(
+                label,
+                tuple(cell(key, column) for column in columns),
+                rule_before=i > 0 and group(key) != group(keys[i - 1]),
+                ranked=key != "oracle",
+            )
+            for i, (key, label) in enumerate(rows.items())
+        ),
+        note=note,
+        corner=corner,
+    )
+    return made.marked() if sum(row.ranked for row in made.rows) > 1 else made
+
+
+def panel(
+    rows: Mapping[R, str],
+    x: Mapping[C, Any],
+    cell: Callable[[R, C], Cell],
+    **words: Any,
+) -> Panel:
+    """The rows of a table as lines over places on the x-axis; ``words`` as for ``Panel``."""
+    drawn = [series(str(key), label, [cell(key, c) for c in x]) for key, label in rows.items()]
+    return Panel(x=tuple(x.values()), series=tuple(drawn), **words)
+
+
+def lines(title: str, *panels: Panel, **words: Any) -> Lines:
+    """A figure of panels; ``words`` as for ``Lines``."""
+    words = {"y_label": f"mean {ECE}", "note": OVER_SPLITS, **words}
+    return Lines(panels=panels, title=title, **words)
 
 
 def series(key: str, label: str, cells: Sequence[Cell]) -> Series:
@@ -96,24 +125,56 @@ def series(key: str, label: str, cells: Sequence[Cell]) -> Series:
     return Series(key=key, label=label, y=y, low=low, high=high)
 
 
-def labels_of(records: Sequence[Record]) -> dict[str, str]:
-    """Labels of the variants by key, in the order of the plan."""
-    return {record.variant: record.label for record in records}
+def percents(names: Mapping[C, str], **words: Any) -> dict[C, Column]:
+    """Columns of percentages; ``words`` as for ``Column``."""
+    return {key: Column(name, **{"unit": "%", **words}) for key, name in names.items()}
 
 
-def marked(table: Table) -> Table:
-    """The table with the best of each column marked, if at least two rows are ranked."""
-    return table.marked() if sum(row.ranked for row in table.rows) > 1 else table
+# --------------------------------------------------------------------------------------
+# Cells
+# --------------------------------------------------------------------------------------
+
+
+def percent(mean: Mean | None) -> Cell:
+    """A mean over splits of a fraction, in percent."""
+    if mean is None:
+        return Cell(None)
+    if mean.low is None or mean.high is None:
+        return Cell(100 * mean.value)
+    return Cell(100 * mean.value, 100 * mean.low, 100 * mean.high)
+
+
+def mean_cell(records: Sequence[Record], field: str = "ece") -> Cell:
+    """The mean of some records of one variant, in percent."""
+    return percent(mean_of(records, field))
+
+
+def temperature_cell(records: Sequence[Record]) -> Cell:
+    """The geometric mean of temperatures: a temperature is a ratio, and one may be extreme."""
+    mean = mean_over_splits((r.split, log(r.temperature)) for r in records if r.temperature)
+    if mean is None:
+        return Cell(None)
+    return Cell(*(None if end is None else exp(end) for end in mean[:3]))
+
+
+def target_cell(records: Sequence[Record]) -> Cell:
+    """ECE of one variant on one target, in percent.
+
+    Student's interval is for splits that scatter around their mean. A method that chose one
+    surrogate set in some splits and another in others has two clusters, and no error lies below 0:
+    both get the least and the most of the splits instead. The CSV says so under ``source``.
+    """
+    mean = mean_of(records)
+    one_choice = len({record.chosen for record in records}) == 1
+    if mean is None or mean.low is None or (mean.low > 0 and one_choice):
+        return percent(mean)
+    ends = (100 * min(mean.splits), 100 * max(mean.splits))
+    return Cell(100 * mean.value, *ends, by_ends=True, source="least and most of the splits")
 
 
 # --------------------------------------------------------------------------------------
 # By severity
 # --------------------------------------------------------------------------------------
-
-
-def severities_in_words(severities: Sequence[int]) -> str:
-    """For a sentence: ``severity 3``, ``severities 1 to 5``."""
-    return f"{'severity' if len(severities) == 1 else 'severities'} {in_words(severities)}"
 
 
 def in_words(severities: Sequence[int]) -> str:
@@ -126,102 +187,72 @@ def in_words(severities: Sequence[int]) -> str:
     return f"{', '.join(map(str, severities[:-1]))} and {others[-1]}"
 
 
-def spans(severities: Sequence[int]) -> dict[str, list[int]]:
-    """Severities by column header: each by itself, then those from 1 on if there are several."""
-    found = {f"severity {s}": [s] for s in severities}
-    shifted = [s for s in severities if s]
-    if len(shifted) > 1:
-        found[f"mean of {in_words(shifted)}"] = shifted
-    return found
+def severities_in_words(severities: Sequence[int]) -> str:
+    """For a sentence: ``severity 3``, ``severities 1 to 5``."""
+    return f"{'severity' if len(severities) == 1 else 'severities'} {in_words(severities)}"
+
+
+def shifted(severities: Sequence[int]) -> Span:
+    """Those from 1 on."""
+    return tuple(s for s in severities if s)
+
+
+def spans(severities: Sequence[int]) -> dict[Span, str]:
+    """Headers of columns: each severity by itself, then those from 1 on if there are several."""
+    found: dict[Span, str] = {(s,): f"severity {s}" for s in severities}
+    strong = shifted(severities)
+    return {**found, strong: f"mean of {in_words(strong)}"} if len(strong) > 1 else found
+
+
+def axis(severities: Sequence[int]) -> dict[Span, float]:
+    """Places on an axis of severities."""
+    return {(s,): float(s) for s in severities}
+
+
+def ece_at(records: Sequence[Record]) -> Callable[[str, Span], Cell]:
+    """Mean ECE of a variant at some severities, if it has all of them."""
+
+    def cell(key: str, span: Span) -> Cell:
+        own = select(records, variant=key, severity=span)
+        return mean_cell(own if {record.severity for record in own} >= set(span) else [])
+
+    return cell
 
 
 def severity_table(
-    records: Sequence[Record],
-    variants: Mapping[str, str],
-    severities: Sequence[int],
-    *,
-    title: str,
-    corner: str = "Method",
+    records: Sequence[Record], severities: Sequence[int], *, title: str, **words: Any
 ) -> Table:
     """Mean ECE over corruptions, a row for each variant, a column for each severity.
 
     The last column is the mean over the severities from 1 on, of variants that have all of them.
-    The lowest of a column is marked, but never the oracle: it has seen the labels.
-
-    Args:
-        records: Of these variants.
-        variants: Labels by key, in order.
-        severities: Which ones, rising.
-        title: Of the table.
-        corner: What the rows are.
     """
-    columns = spans(severities)
-    rows = []
-    for key, label in variants.items():
-        own = select(records, variant=key)
-        known = {record.severity for record in own}
-        cells = (
-            mean_cell(select(own, severity=span) if known >= set(span) else [])
-            for span in columns.values()
-        )
-        rows.append(Row(label, tuple(cells), ranked=key != "oracle"))
-    return marked(
-        Table(
-            title,
-            tuple(Column(name, unit="%", lower_is_better=True) for name in columns),
-            tuple(rows),
-            note=OVER_SPLITS,
-            corner=corner,
-        )
-    )
+    columns = percents(spans(severities), lower_is_better=True)
+    return table(title, labels_of(records), columns, ece_at(records), **words)
 
 
-def severity_lines(
-    records: Sequence[Record],
-    variants: Mapping[str, str],
-    severities: Sequence[int],
-    *,
-    title: str,
-) -> Lines:
+def severity_lines(records: Sequence[Record], severities: Sequence[int], *, title: str) -> Lines:
     """Mean ECE over corruptions against severity, a line for each variant."""
-    drawn = [
-        series(
-            key, label, [mean_cell(select(records, variant=key, severity=s)) for s in severities]
-        )
-        for key, label in variants.items()
-    ]
-    panel = Panel(x=tuple(map(float, severities)), series=tuple(drawn), x_label=SEVERITY)
-    return Lines(panels=(panel,), y_label=f"mean {ECE}", title=title, note=OVER_SPLITS)
+    rows, cell = labels_of(records), ece_at(records)
+    return lines(title, panel(rows, axis(severities), cell, x_label=SEVERITY))
 
 
 def severity_boxes(
-    records: Sequence[Record],
-    variants: Mapping[str, str],
-    severities: Sequence[int],
-    *,
-    title: str,
-    note: str = BOXES,
+    records: Sequence[Record], severities: Sequence[int], *, title: str, note: str = BOXES
 ) -> Boxes:
     """ECE of every corruption against severity, a box for each variant.
 
     One value is that of one corruption: the mean over splits, and over draws if there are several.
     """
 
-    def by_corruption(own: Sequence[Record]) -> tuple[float, ...]:
+    def by_corruption(key: str, severity: int) -> tuple[float, ...]:
         values: dict[str, list[float]] = {}
-        for record in own:
+        for record in select(records, variant=key, severity=severity):
             values.setdefault(record.corruption, []).append(100 * record.ece)
         return tuple(float(np.mean(each)) for each in values.values())
 
     boxes = [
-        BoxSeries(
-            key=key,
-            label=label,
-            values=tuple(
-                by_corruption(select(records, variant=key, severity=s)) for s in severities
-            ),
-        )
-        for key, label in variants.items()
+        BoxSeries(key=key, label=label, values=tuple(by_corruption(key, s) for s in severities))
+        for key, label in labels_of(records).items()
     ]
     return Boxes(
         groups=tuple(map(str, severities)),
@@ -238,81 +269,66 @@ def severity_boxes(
 # --------------------------------------------------------------------------------------
 
 _MARKED = (
-    "Marked is the lowest ECE of a row and every other that is not clearly larger than any, the "
+    " Marked is the lowest ECE of a row and every other that is not clearly larger than any, the "
     f"oracle's aside. {CLEARLY}"
 )
 
 
-def full_table(records: Sequence[Record], variants: Mapping[str, str]) -> Table:
+def full_table(records: Sequence[Record]) -> Table:
     """ECE of every target and method, next to the model's own accuracy and confidence there.
 
     A row is a corruption at a severity. In each, the lowest ECE is marked and every other that is
     not clearly above any, the oracle aside; one method alone is the lowest of nothing.
     """
-    ranked = [key for key in variants if key != "oracle"]
-    columns = [
-        Column("accuracy", unit="%", group="Model"),
-        Column("confidence", unit="%", group="Model"),
-        *(Column(label, unit="%", group="ECE") for label in variants.values()),
-    ]
+    variants = labels_of(records)
+    several = len(variants.keys() - {"oracle"}) > 1
     order = {name: i for i, name in enumerate(dict.fromkeys(r.corruption for r in records))}
     places = {r.target: (order[r.corruption], r.severity or 0) for r in records}
-    rows: list[Row] = []
-    corruption = None
-    for target in sorted(places, key=places.__getitem__):
+    cells: dict[tuple[str, str], Cell] = {}
+    for target in places:
         here = select(records, target=target)
         first = select(here, variant=here[0].variant)
-        cells = (
-            mean_cell(first, lambda record: record.accuracy),
-            mean_cell(first, lambda record: record.raw_confidence),
-            *_marked_cells({key: select(here, variant=key) for key in variants}, ranked),
-        )
-        begins = bool(rows) and here[0].corruption != corruption
-        rows.append(Row(target, cells, rule_before=begins))
-        corruption = here[0].corruption
-    return Table(
+        for field in ("accuracy", "raw_confidence"):
+            cells[target, field] = mean_cell(first, field)
+        own = {key: select(here, variant=key) for key in variants}
+        best = _lowest(own) if several else set()
+        for key in variants:
+            cells[target, key] = replace(target_cell(own[key]), mark=key in best)
+    model = {"accuracy": "accuracy", "raw_confidence": "confidence"}
+    return table(
         "ECE of every target",
-        tuple(columns),
-        tuple(rows),
-        note=f"{OVER_SPLITS} {RANGES}{f' {_MARKED}' if len(ranked) > 1 else ''}",
+        {target: target for target in sorted(places, key=places.__getitem__)},
+        percents(model, group="Model") | percents(variants, group="ECE"),
+        lambda target, key: cells[target, key],
+        note=f"{OVER_SPLITS} {RANGES}{_MARKED if several else ''}",
         corner="Target",
+        group=lambda target: places[target][0],
     )
 
 
-def _marked_cells(own: Mapping[str, Sequence[Record]], ranked: Sequence[str]) -> list[Cell]:
-    """The cells of a row by variant, marked where no other is clearly below."""
-    cells = {key: target_cell(records) for key, records in own.items()}
-    numbers = {key: cells[key].number for key in ranked if cells[key].number is not None}
-    lowest = f"{min(numbers.values()):.2f}" if numbers else ""  # type: ignore[type-var]
+def _lowest(own: Mapping[str, Sequence[Record]]) -> set[str]:
+    """The variants than which no other is clearly lower on one target."""
+    means = {key: mean for key, each in own.items() if key != "oracle" and (mean := mean_of(each))}
+    lowest = f"{100 * min((mean.value for mean in means.values()), default=0.0):.2f}"
 
-    def is_marked(key: str) -> bool:
-        if key not in numbers or len(ranked) < 2:
-            return False
-        if f"{numbers[key]:.2f}" == lowest:
+    def is_lowest(key: str) -> bool:
+        if f"{100 * means[key].value:.2f}" == lowest:
             return True
-        found = [paired(own[key], own[other]) for other in numbers if other != key]
-        known = [each for each in found if each is not None and each.low is not None]
-        return len(known) == len(found) and not any(map(clearly_above, known))
+        found = [difference(own[key], own[other]) for other in means if other != key]
+        return not any(each is None or each.low is None or clearly_above(each) for each in found)
 
-    return [replace(cell, mark=is_marked(key)) for key, cell in cells.items()]
+    return {key for key in means if is_lowest(key)}
 
 
-def temperature_table(
-    records: Sequence[Record], variants: Mapping[str, str], severities: Sequence[int]
-) -> Table:
+def temperature_table(records: Sequence[Record], severities: Sequence[int]) -> Table:
     """The temperature every method divided by, severity by severity; Vanilla's is 1."""
-    rows = []
-    for key, label in variants.items():
-        own = [r for r in select(records, variant=key) if r.temperature and r.method != "vanilla"]
-        if own:
-            cells = tuple(temperature_cell(select(own, severity=s)) for s in severities)
-            rows.append(Row(label, cells, ranked=False))
-    return Table(
+    own = [record for record in records if record.temperature and record.method != "vanilla"]
+    return table(
         "Temperature",
-        tuple(Column(f"severity {s}") for s in severities),
-        tuple(rows),
+        labels_of(own),
+        {s: Column(f"severity {s}") for s in severities},
+        lambda key, s: temperature_cell(select(own, variant=key, severity=s)),
         note=f"Geometric means over corruptions and splits. {OVER_SPLITS}",
-        corner="Method",
     )
 
 
@@ -323,22 +339,27 @@ def chosen_table(records: Sequence[Record], ladder: Sequence[str]) -> Table:
         records: Of which those that chose are counted.
         ladder: Names of the surrogate sets, in order.
     """
-    choices = [record for record in records if record.chosen and record.severity is not None]
-    sets = list(dict.fromkeys([*ladder, *(record.chosen for record in choices)]))
-    labels = labels_of(choices)
-    rows: list[Row] = []
-    for key, label in labels.items():
-        own = select(choices, variant=key)
-        for index, severity in enumerate(sorted({r.severity or 0 for r in own})):
-            here = select(own, severity=severity)
-            counts = Counter(record.chosen for record in here)
-            name = f"{label}, severity {severity}" if len(labels) > 1 else f"severity {severity}"
-            cells = (Cell(len(here)), *(Cell(100 * counts[each] / len(here)) for each in sets))
-            rows.append(Row(name, cells, rule_before=bool(rows) and index == 0))
-    return Table(
+    choices: dict[tuple[str, int], Counter[str]] = {}
+    for record in records:
+        if record.chosen and record.severity is not None:
+            place = (record.variant, record.severity)
+            choices.setdefault(place, Counter())[record.chosen] += 1
+    sets = list(dict.fromkeys([*ladder, *(name for each in choices.values() for name in each)]))
+    labels = labels_of(record for record in records if record.chosen)
+    order = list(labels)
+    places = sorted(choices, key=lambda place: (order.index(place[0]), place[1]))
+    several = len(labels) > 1
+    return table(
         "Surrogate sets that were chosen",
-        (Column("choices", digits=0), *(Column(name, unit="%", digits=1) for name in sets)),
-        tuple(rows),
+        {
+            (key, s): f"{labels[key]}, severity {s}" if several else f"severity {s}"
+            for key, s in places
+        },
+        {"": Column("choices", digits=0), **percents({name: name for name in sets}, digits=1)},
+        lambda place, name: Cell(
+            100 * choices[place][name] / choices[place].total() if name else choices[place].total()
+        ),
         note="Shares of all choices at a severity: one for each corruption and split.",
         corner="Target",
+        group=lambda place: place[0],
     )

@@ -1,0 +1,452 @@
+"""Studies of methods under shift: synthetic and natural, by distance, and by rows looked at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import pi, sqrt
+from typing import ClassVar, final
+
+import numpy as np
+
+from shiftcal.errors import InputError
+from shiftcal.report.figures import FigureData, Lines, Series
+from shiftcal.report.tables import Cell, Column, Table
+from shiftcal.studies import tables as show
+from shiftcal.studies.plan import CLEAN, STRICT, Count, Counts, Plan
+from shiftcal.studies.records import (
+    Record,
+    Results,
+    difference,
+    labels_of,
+    mean_of,
+    mean_over_splits,
+    same_set,
+    select,
+)
+from shiftcal.studies.study import Findings, Study, Variant, compared, ladder_of
+from shiftcal.studies.tables import OVER_SPLITS, RANGES, Span
+
+
+@final
+class Synthetic(Study):
+    """Which method keeps confidences calibrated when images are corrupted in new ways?
+
+    The test images under every corruption of the plan but that of the surrogate sets, at every
+    severity. The paper shows the means over corruptions as lines and their quartiles as boxes.
+    """
+
+    name: ClassVar[str] = "synthetic"
+    title: ClassVar[str] = "Synthetic shift"
+
+    def findings(self, results: Results) -> Findings:
+        """Means, boxes, every target, temperatures and choices."""
+        severities, title = results.severities, "Mean ECE over corruptions"
+        records = [record for record in results.records if record.severity is not None]
+        tables = {
+            "mean-ece": show.severity_table(records, severities, title=title),
+            "full": show.full_table(records),
+        }
+        if any(record.temperature and record.method != "vanilla" for record in records):
+            tables["temperatures"] = show.temperature_table(records, severities)
+        if any(record.chosen for record in records):
+            tables["chosen"] = show.chosen_table(records, ladder_of(results.plan).sets)
+        boxes = show.severity_boxes(records, severities, title="ECE of every corruption")
+        means = show.severity_lines(records, severities, title=title)
+        return Findings(tables, {"ece-means": means, "ece-boxes": boxes})
+
+
+# --------------------------------------------------------------------------------------
+# Natural shift
+# --------------------------------------------------------------------------------------
+
+CLEAN_TITLE = "clean test images"
+_NATURAL = "ECE under natural shift"
+_TABLE_NOTE = (
+    f"{OVER_SPLITS} All images of a natural set are judged in every split: intervals do not cover "
+    "which images it has; the table of the sets says how much they matter. A natural set's ECE "
+    f"without interval is one value: the same images and no calibration set. {RANGES}"
+)
+_FIGURE_NOTE = (
+    f"{OVER_SPLITS} They do not cover which images a natural set has. The bar is the range over "
+    "the splits where a method chose different surrogate sets or an interval would reach below 0."
+)
+_SETS_NOTE = (
+    f"Accuracy and confidence are those of the model itself. {OVER_SPLITS} So many images make an "
+    "ECE uncertain: by chance even perfect calibration shows up to about the first number, and one "
+    "well above it has about the second as standard error."
+)
+
+
+@final
+class Natural(Study):
+    """Which method keeps confidences calibrated on images of the same classes from elsewhere?
+
+    Every natural set of the plan, whole, next to the clean test images if the plan asks for
+    severity 0.
+    """
+
+    name: ClassVar[str] = "natural"
+    title: ClassVar[str] = "Natural shift"
+    by_severity: ClassVar[bool] = False
+
+    def check(self, plan: Plan) -> None:
+        """Reject a plan without natural sets, or with two of the same title."""
+        super().check(plan)
+        titles = [CLEAN_TITLE, *(each.title for each in plan.shifts.sets)]
+        if len(titles) == 1 or len(set(titles)) < len(titles):
+            raise InputError(
+                "the study 'natural' needs natural sets, [[shifts.sets]] with name = ... and "
+                f"images = ..., each with its own title; got {titles[1:]}."
+            )
+
+    def findings(self, results: Results) -> Findings:
+        """ECE by method and set, the sets in numbers, and a figure."""
+        titles = {CLEAN: CLEAN_TITLE, **{s.name: s.title for s in results.plan.shifts.sets}}
+        records = select(results.records, target=tuple(titles))
+        known = {record.target for record in records}
+        titles = {name: title for name, title in titles.items() if name in known}
+
+        def ece(key: str, target: str) -> Cell:
+            own = select(records, variant=key, target=target)
+            one_value = target != CLEAN and len({record.ece for record in own}) == 1
+            cell = show.target_cell(own)
+            return Cell(cell.value) if one_value else cell
+
+        rows, columns = labels_of(records), show.percents(titles, lower_is_better=True)
+        axis = show.panel(rows, titles, ece, x_label="Target")
+        return Findings(
+            {
+                "natural": show.table(_NATURAL, rows, columns, ece, note=_TABLE_NOTE),
+                "sets": _sets_table(records, titles, results.plan.bins),
+            },
+            {"natural": show.lines(_NATURAL, axis, y_label=show.ECE, note=_FIGURE_NOTE)},
+        )
+
+
+def by_chance(accuracy: float, n: int, bins: int) -> float:
+    """About the most ECE that a perfectly calibrated predictor shows on so many images.
+
+    Such a predictor shows ``sqrt(2 / pi) mean(sqrt(c (1 - c))) sqrt(bins / n)``, as
+    :func:`shiftcal.metrics.ece` says. Its mean confidence is the accuracy a, and the mean root is
+    at most ``sqrt(a (1 - a))``, by Jensen.
+    """
+    return sqrt(2 / pi) * sqrt(accuracy * (1 - accuracy) * min(bins, n) / n)
+
+
+def _sets_table(records: Sequence[Record], titles: dict[str, str], bins: int) -> Table:
+    """Every set in numbers: its size, what that does to an ECE, the model itself, the choices."""
+    choosing = labels_of(record for record in records if record.chosen)
+    columns = {
+        "n": Column("images", digits=0),
+        "accuracy": Column("accuracy", unit="%"),
+        "raw_confidence": Column("confidence", unit="%"),
+        "by chance": Column("by chance", unit="%", group="ECE"),
+        "standard error": Column("standard error", unit="%", group="ECE"),
+    }
+    for key, label in choosing.items():
+        columns[f"chosen {key}"] = Column("chosen", group=label)
+        columns[f"T {key}"] = Column("T", group=label)
+
+    def cell(target: str, column: str) -> Cell:
+        here = select(records, target=target)
+        first = select(here, variant=here[0].variant)
+        what, _, key = column.partition(" ")
+        if what in ("chosen", "T"):
+            return _choice(select(here, variant=key), what)
+        if column in ("accuracy", "raw_confidence"):
+            found = show.mean_cell(first, column)
+            return found if target == CLEAN else Cell(found.value)  # the same in every split
+        n, mean = first[0].n, mean_of(first, "accuracy")
+        accuracy = mean.value if mean else 0.0
+        if column == "by chance":
+            return Cell(100 * by_chance(accuracy, n, bins))
+        # Where confidence is too high in every bin, ECE is confidence minus accuracy.
+        return Cell(n if column == "n" else 100 * sqrt(accuracy * (1 - accuracy) / n))
+
+    return show.table("The sets", titles, columns, cell, note=_SETS_NOTE, corner="Set")
+
+
+def _choice(records: Sequence[Record], what: str) -> Cell:
+    """The set that was chosen most often, or the mean of the temperatures."""
+    if not records:
+        return Cell(None)
+    if what == "chosen":
+        (name, times), *others = Counter(record.chosen for record in records).most_common()
+        return Cell(f"{name} ({times} of {len(records)})" if others else name)
+    known = ((r.split, r.temperature) for r in records if r.temperature is not None)
+    mean = mean_over_splits(known, least=0.0)
+    return Cell(None) if mean is None else Cell(*mean[:3])
+
+
+# --------------------------------------------------------------------------------------
+# Which distance chooses the surrogate set
+# --------------------------------------------------------------------------------------
+
+
+@final
+class Distances(Study):
+    """SAC with several distances between target and surrogate sets, as the plan lists them."""
+
+    name: ClassVar[str] = "distances"
+    title: ClassVar[str] = "The distance that chooses the surrogate set"
+
+    def check(self, plan: Plan) -> None:
+        """Reject a plan with nothing to compare."""
+        super().check(plan)
+        if sum(each.name == "sac" for each in plan.methods) < 2:
+            raise InputError(
+                "the study 'distances' compares SAC under several distances: methods must list it "
+                'at least twice, such as {name = "sac", label = "SAC, KS", distance = "ks"}.'
+            )
+
+    def findings(self, results: Results) -> Findings:
+        """Boxes and means by severity, and how often two distances choose the same set."""
+        records, severities = results.records, results.severities
+        labels = labels_of(select(records, method="sac"))
+
+        def agreement(pair: tuple[str, str], span: Span) -> Cell:
+            one, other = (select(records, variant=key, severity=span) for key in pair)
+            return show.percent(same_set(one, other))
+
+        tables = {
+            "mean-ece": show.severity_table(records, severities, title="Mean ECE by distance"),
+            "agreement": show.table(
+                "Targets for which the same surrogate set is chosen",
+                {(a, b): f"{labels[a]} and {labels[b]}" for a, b in combinations(labels, 2)},
+                show.percents(show.spans(severities), digits=1),
+                agreement,
+                corner="Pair",
+            ),
+        }
+        boxes = show.severity_boxes(records, severities, title="ECE by distance and severity")
+        return Findings(tables, {"distances": boxes})
+
+
+# --------------------------------------------------------------------------------------
+# How few target rows SAC has to look at
+# --------------------------------------------------------------------------------------
+
+_ROWS = "Rows looked at"
+_PEEK_BOXES = (
+    "A value is the ECE under one corruption, its mean over splits and draws; severity 0 has one, "
+    "the clean test images."
+)
+
+
+@final
+class Peek(Study):
+    """SAC that looks at all rows of a target, and at a few drawn at random, several times.
+
+    Every draw has its own rows: those of one target and split say nothing of those of another.
+    """
+
+    name: ClassVar[str] = "peek"
+    title: ClassVar[str] = "How many target rows have to be looked at"
+
+    @dataclass(frozen=True)
+    class Options:
+        """How many rows are looked at, and how often they are drawn."""
+
+        __pydantic_config__ = STRICT
+        sizes: Counts = (10, 30, 100, 300, 1000)
+        draws: Count = 10
+
+    def check(self, plan: Plan) -> None:
+        """Reject a plan without SAC."""
+        super().check(plan)
+        if not any(each.name == "sac" and "peek" not in each.settings for each in plan.methods):
+            raise InputError(
+                "the study 'peek' is about SAC, which the plan's methods do not have. "
+                'Add {name = "sac", label = "SAC"}.'
+            )
+
+    def variants(self, plan: Plan) -> list[Variant]:
+        """The methods of the plan, and before each SAC the same with fewer rows, rising."""
+        made: list[Variant] = []
+        options = self.options(plan)
+        for each in compared(plan):
+            if each.method != "sac" or "peek" in each.settings:
+                made.append(each)
+                continue
+            made += [
+                replace(
+                    each,
+                    key=f"{each.key}-peek-{size}",
+                    label=f"{each.label}, {size} rows",
+                    settings={**each.settings, "peek": size},
+                    setting=str(size),
+                    draws=options.draws,
+                )
+                for size in options.sizes
+            ]
+            made.append(replace(each, label=f"{each.label}, all rows"))
+        return made
+
+    def findings(self, results: Results) -> Findings:
+        """Boxes by severity, means against the number of rows, how often the choice holds."""
+        records, severities = results.records, results.severities
+        sac, title = select(records, method="sac"), "ECE by the number of target rows looked at"
+        peeks = {}
+        for key, label in labels_of(record for record in sac if record.setting).items():
+            base, own = key.rpartition("-peek-")[0], select(sac, variant=key)
+            size, whole = int(own[0].setting), select(sac, variant=base)
+            peeks[key] = _Peeked(base, label, size, own, whole)
+        tables = {
+            "mean-ece": show.severity_table(records, severities, title=f"Mean {title}"),
+            "same-set": show.table(
+                "Draws that choose the same surrogate set as all rows do",
+                {key: each.label for key, each in peeks.items()},
+                show.percents(show.spans(severities), digits=1),
+                lambda key, span: show.percent(same_set(peeks[key].at(span), peeks[key].whole)),
+                corner=_ROWS,
+            ),
+            "peek-size": _sizes_table(peeks, show.shifted(severities)),
+        }
+        figures: dict[str, FigureData] = {
+            "peek": show.severity_boxes(sac, severities, title=title, note=_PEEK_BOXES),
+            "peek-size": _sizes_figure(peeks, results, show.shifted(severities)),
+        }
+        return Findings(tables, figures)
+
+
+@dataclass(frozen=True)
+class _Peeked:
+    """SAC that looks at a few rows; ``whole`` are the records of the same with all rows."""
+
+    base: str
+    label: str
+    size: int
+    records: Sequence[Record]
+    whole: Sequence[Record]
+
+    def at(self, severities: Span) -> list[Record]:
+        """The records at some severities."""
+        return select(self.records, severity=severities)
+
+    def spread(self, severities: Span) -> float | None:
+        """Standard deviation of the ECE over the draws for one target of one split, in percent.
+
+        The variances of all targets and splits are averaged. ``None`` with one draw.
+        """
+        values: dict[tuple[int, str], list[float]] = {}
+        for record in self.at(severities):
+            values.setdefault((record.split, record.target), []).append(record.ece)
+        variances = [np.var(each, ddof=1) for each in values.values() if len(each) > 1]
+        return 100 * float(np.sqrt(np.mean(variances))) if variances else None
+
+
+def _sizes_table(peeks: dict[str, _Peeked], over: Span) -> Table:
+    """The shifted targets: a row for each number of rows, that with all of them last."""
+    rows: dict[tuple[str, str], str] = {}
+    for base in dict.fromkeys(each.base for each in peeks.values()):
+        own = {key: each for key, each in peeks.items() if each.base == base}
+        rows |= {(base, key): each.label for key, each in own.items()}
+        rows[base, ""] = next(iter(own.values())).whole[0].label
+
+    def cell(row: tuple[str, str], column: str) -> Cell:
+        base, key = row
+        if not key:
+            whole = next(each.whole for each in peeks.values() if each.base == base)
+            found = show.mean_cell(select(whole, severity=over))
+            return found if column == "mean ECE" else Cell(None)
+        each = peeks[key]
+        if column == "mean ECE":
+            return show.mean_cell(each.at(over))
+        if column == "spread over draws":
+            return Cell(each.spread(over))
+        compare = difference if column == "more than with all rows" else same_set
+        return show.percent(compare(each.at(over), each.whole))
+
+    points = ("more than with all rows", "spread over draws")
+    columns = {
+        "mean ECE": Column("mean ECE", unit="%"),
+        **{name: Column(name, unit="points") for name in points},
+        "same set as all rows": Column("same set as all rows", unit="%", digits=1),
+    }
+    return show.table(
+        f"Number of target rows looked at, {show.severities_in_words(over)}",
+        rows,
+        columns,
+        cell,
+        note=(
+            f"{OVER_SPLITS} Spread over draws: standard deviation of the ECE of one target when "
+            "other rows are drawn."
+        ),
+        corner=_ROWS,
+        group=lambda row: row[0],
+    )
+
+
+def _sizes_figure(peeks: dict[str, _Peeked], results: Results, over: Span) -> Lines:
+    """Mean ECE against the number of rows: over all severities next to others, and by severity."""
+    bases: dict[str, list[_Peeked]] = {}
+    for each in peeks.values():
+        bases.setdefault(each.base, []).append(each)
+    base = next(iter(bases.values()))
+    sizes = sorted(each.size for each in base)
+    most = max((r.n for r in base[0].whole if r.severity is not None), default=0)
+    x = {size: float(size) for size in (*sizes, *([most] if most > sizes[-1] else []))}
+
+    def ece(own: Sequence[_Peeked], size: int, severities: Span) -> Cell:
+        """With one standard deviation over the draws to either side."""
+        one = next((each for each in own if each.size == size), None)
+        records = select(own[0].whole, severity=severities) if one is None else one.at(severities)
+        value = show.mean_cell(records).number
+        half = None if one is None else one.spread(severities)
+        if half is None or value is None:
+            return Cell(value)
+        return Cell(value, value - half, value + half)
+
+    names = {key: own[0].label.rpartition(",")[0] for key, own in bases.items()}
+    last = ", all of them last" if len(x) > len(base) else ""
+    overall = show.panel(
+        names,
+        x,
+        lambda key, size: ece(bases[key], size, over),
+        x_label=f"target rows looked at{last}",
+        title=f"mean of {show.severities_in_words(over)}",
+        log_x=True,
+    )
+    # Methods that look at no rows or know the labels, as level lines; Vanilla is far above.
+    level = []
+    for key, label in labels_of(results.records).items():
+        records = select(results.records, variant=key, severity=over)
+        if key != "vanilla" and records and records[0].method != "sac":
+            level.append(Series(key=key, label=label, y=(show.mean_cell(records).number,) * len(x)))
+    by_severity = show.panel(
+        {f"severity-{s}": f"severity {s}" for s in results.severities},
+        x,
+        lambda key, size: Cell(ece(base, size, (int(key.rpartition("-")[2]),)).value),
+        x_label=overall.x_label,
+        title=f"{next(iter(names.values()))} by severity",
+        log_x=True,
+    )
+    return show.lines(
+        "How many target rows have to be looked at",
+        replace(overall, series=(*overall.series, *level)),
+        by_severity,
+        intervals="bands",
+        note=_band_note(base, over),
+    )
+
+
+def _band_note(base: Sequence[_Peeked], over: Span) -> str:
+    """What the band is, and how much better the mean within it is known."""
+    if all(each.spread(over) is None for each in base):
+        return "One draw has no band."
+    targets = {record.target for each in base for record in each.records if record.severity}
+    note = (
+        "Band on the left: how far the ECE of one target strays when other rows are drawn, one "
+        f"standard deviation to either side of the mean of all {len(targets)} targets."
+    )
+    means = [mean for each in base if (mean := mean_of(each.at(over)))]
+    halves = [100 * (mean.high - mean.value) for mean in means if mean.high is not None]
+    if not halves:
+        return note
+    return (
+        f"{note} The mean itself is known to ± {min(halves):.2f} to {max(halves):.2f} points "
+        "(95 %, over the splits)."
+    )

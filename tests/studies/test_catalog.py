@@ -1,0 +1,548 @@
+"""What each study evaluates, and the numbers it shows.
+
+Tables of records are also compared with the committed results; what is here is computed by hand.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import math
+from statistics import fmean, stdev
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, softmax
+from study_records import LABELS, plan, record, results
+
+from shiftcal.corruptions import Strengths, corrupt
+from shiftcal.datasets import calibration_split
+from shiftcal.errors import InputError
+from shiftcal.report.gallery import PAPER
+from shiftcal.scores import Scores, write_scores
+from shiftcal.scoring.run import Reporting
+from shiftcal.studies.ablation import spread
+from shiftcal.studies.archive import Archive, Entry
+from shiftcal.studies.evaluation import cells_of, evaluate
+from shiftcal.studies.plan import (
+    CalibrationPlan,
+    LadderPlan,
+    MethodPlan,
+    NaturalSet,
+    ShiftPlan,
+    plan_text,
+    read_plan,
+)
+from shiftcal.studies.records import Results
+from shiftcal.studies.shifts import by_chance
+from shiftcal.studies.study import study_of
+from shiftcal.surrogates.folder import digest_of
+
+SHIFTS = ShiftPlan(("fog", "frost", "pixelate"), (0, 1, 3))
+FINE = LadderPlan("fine", "pixelate", ((0.97,), (0.94,), (0.9,)))
+NATURAL = ShiftPlan((), (0,), sets=(NaturalSet("sketch", "Sketch", ("x",)),))
+
+
+def of(study, **changes):
+    return plan(**{"study": study, "shifts": SHIFTS, **changes})
+
+
+def variants(study, **changes):
+    made = of(study, **changes)
+    return study_of(made).variants(made)
+
+
+def findings(study, records, **changes):
+    made = results(records, **{"study": study, "shifts": SHIFTS, **changes})
+    return study_of(made.plan).findings(made)
+
+
+def rows_of(table):
+    """Cells by label of the row and key of the column."""
+    keys = [column.key for column in table.columns]
+    return {row.label: dict(zip(keys, row.cells, strict=True)) for row in table.rows}
+
+
+@pytest.mark.parametrize(
+    ("study", "changes", "words"),
+    [
+        ("ablation", {"options": {"panels": ["maps"]}}, "no panel 'maps'"),
+        ("ablation", {"options": {"maps": ["isotonics"]}}, "isotonic"),
+        ("ablation", {"options": {"sets": [0, 1]}}, r"\[options\] \[sets\] 1.*equal to 1; got 0"),
+        ("ablation", {"options": {"images": [9, 9]}}, r"images: must have different values"),
+        ("ablation", {"options": {"mapz": []}}, "no entry 'mapz'. Did you mean 'maps'"),
+        ("ablation", {"shifts": NATURAL}, "natural set 'sketch' has none"),
+        ("corruption-choice", {"options": {"choices": []}}, "choices.*at least 1"),
+        ("corruption-choice", {"options": {"choices": ["fog", "fog"]}}, "different values"),
+        ("corruption-choice", {"options": {"choices": ["foq"]}}, "Did you mean 'fog'"),
+        ("corruption-choice", {"methods": (MethodPlan("sac", "SAC"),)}, 'must name "ts"'),
+        ("distances", {}, "at least twice"),
+        ("natural", {}, "needs natural sets"),
+        ("natural", {"shifts": NATURAL, "options": {"sizes": [1]}}, "no entry 'sizes'"),
+        ("peek", {"options": {"sizes": 10}}, "sizes.*valid tuple"),
+        ("peek", {"options": {"draws": 0}}, "draws.*equal to 1"),
+        ("peek", {"methods": (MethodPlan("ts", "TS"),)}, "is about SAC"),
+        ("why-it-works", {"options": {"target": "fog-2"}}, "got 'fog-2'. Did you mean 'fog-"),
+        ("why-it-works", {"options": {"target": "fog-3", "split": 9}}, r"seeds .*; got 9"),
+        ("syntetic", {}, "Did you mean 'synthetic'"),
+    ],
+)
+def test_a_plan_that_a_study_cannot_run_is_rejected(study, changes, words):
+    with pytest.raises(InputError, match=words):
+        study_of(of(study, **changes))
+
+
+# --- what is evaluated ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n_sets", "severities"),
+    [(1, ()), (2, (5,)), (3, (3, 5)), (4, (2, 3, 5)), (5, (1, 3, 4, 5)), (6, (1, 2, 3, 4, 5))],
+)
+def test_sets_are_spread_evenly_between_the_clean_one_and_the_strongest(n_sets, severities):
+    assert spread((1, 2, 3, 4, 5), n_sets) == severities
+
+
+def test_every_panel_of_the_ablation_varies_what_it_says_and_nothing_else():
+    found = variants("ablation", ladders=(FINE,))
+    panels = {}
+    for v in found:
+        panels.setdefault(v.panel, {}).setdefault(v.setting, {})[v.method] = v
+    assert list(panels["what the parts give"][""]) == list(LABELS)
+    sets = {s: own["sac"].ladder.severities for s, own in panels["number of sets"].items()}
+    assert (sets["1"], sets["3"]) == ((), (3, 5))
+    assert list(panels["spacing"]) == ["1-2-3", "2-3-4", "3-4-5", "1-3-5"]
+    assert panels["calibration images"]["100"]["ts"].ladder.images == 100
+    assert panels["calibration images"]["5000"]["sac"].ladder.images is None  # all of the split
+    assert panels["map"]["spline"]["sts"].settings == {"map": "spline"}
+    assert panels["fine ladder"]["fine"]["sac"].ladder.sets == (
+        "clean",
+        "fine-1",
+        "fine-2",
+        "fine-3",
+    )
+    assert len({(v.panel, v.setting, v.key) for v in found}) == len(found)
+
+
+def test_what_a_plan_has_no_room_for_is_left_out_of_the_ablation():
+    small = CalibrationPlan("fog", (1, 3), 500)
+    found = variants("ablation", calibration=small, ladders=(FINE,))
+    settings = {p: {v.setting for v in found if v.panel == p} for p in {v.panel for v in found}}
+    assert settings["calibration images"] == {"100", "200", "500"}
+    assert settings["number of sets"] == {"1", "2", "3"}
+    assert "spacing" not in settings
+    # What another ladder is made of is no target where ladders are compared.
+    targets = {t.corruption for v in found if v.panel == "fine ladder" for t in v.targets}
+    assert targets == {"none", "frost"}
+
+
+@pytest.mark.parametrize(
+    ("name", "sides"),
+    [
+        ("pixelate_fine", list(range(31, 19, -1))),
+        ("pixelate_wide", [30, 28, 27, 24, 20, 18, 16, 14, 12, 10, 8]),
+    ],
+)
+def test_the_ladders_of_the_ablation_reduce_to_the_sides_its_comments_say(name, sides):
+    from PIL import Image
+
+    ladders = read_plan(plan_text("ablation")[0], data="DATA").ladders
+    ladder = next(each for each in ladders if each.name == name)
+    images = np.random.default_rng(4).integers(0, 256, (2, 32, 32, 3), dtype=np.uint8)
+    box, small = Image.Resampling.BOX, (sides[-1], sides[-1])
+    reference = Image.fromarray(images[0]).resize(small, box).resize((32, 32), box)
+    made = Strengths(ladder.corruption, ladder.strengths, name=name)
+    found = corrupt(images, made, severity=len(sides))
+    np.testing.assert_array_equal(found[0], np.asarray(reference))
+
+
+def test_each_choice_is_left_out_of_its_own_targets_and_others_are_evaluated_once():
+    mild = LadderPlan("mild", "frost", ((0.1,),) * 5)
+    options = {"choices": ["fog", "mild"]}
+    found = variants("corruption-choice", options=options, ladders=(mild,))
+    own = {(v.key, v.setting): v for v in found}
+    assert {setting for key, setting in own if key == "sac"} == {"fog", "mild"}
+    assert {setting for key, setting in own if key == "ts"} == {""}
+    assert own["sac", "fog"].ladder.sets == ("clean", *(f"fog-{s}" for s in (1, 2, 3, 4, 5)))
+    shifted = {key: {t.corruption for t in v.targets} for key, v in own.items()}
+    assert shifted["sac", "fog"] == {"none", "frost", "pixelate"}
+    assert shifted["sac", "mild"] == {"none", "fog", "pixelate"}  # not the one it is made of
+    assert shifted["ts", ""] == {"none", "fog", "frost", "pixelate"}
+    default = variants("corruption-choice")
+    assert tuple(v.setting for v in default if v.key == "sac") == PAPER
+
+
+def test_sac_looks_at_all_rows_and_at_each_number_of_rows_in_several_draws():
+    methods = (MethodPlan("ts", "TS"), MethodPlan("sac", "SAC"))
+    found = variants("peek", methods=methods, options={"sizes": [100, 10], "draws": 2})
+    assert [(v.key, v.draws) for v in found] == [
+        ("ts", 1), ("sac-peek-10", 2), ("sac-peek-100", 2), ("sac", 1)
+    ]  # fmt: skip
+    assert found[1].settings == {"peek": 10}
+
+
+# --- numbers that are shown -------------------------------------------------------------------
+
+
+def test_agreement_of_two_distances_is_the_share_of_targets_with_the_same_set():
+    methods = (MethodPlan("sac", "Mean"), MethodPlan("sac", "KS", {"distance": "ks"}))
+    made = [
+        record(
+            variant=key,
+            label=label,
+            method="sac",
+            corruption=corruption,
+            severity=severity,
+            split=split,
+            chosen="pixelate-2" if (key, corruption, severity) == ("ks", "fog", 3) else "clean",
+        )
+        for key, label in (("mean", "Mean"), ("ks", "KS"))
+        for corruption, severity in (("none", 0), *itertools.product(("fog", "frost"), (1, 3)))
+        for split in (0, 1)
+    ]
+    (cells,) = rows_of(findings("distances", made, methods=methods).tables["agreement"]).values()
+    assert [cell.value for cell in cells.values()] == [100, 100, 50, 75]
+
+
+def peeked(size, corruption, severity, split, draw):
+    """ECE of SAC: 10 rows choose another set in one of two draws at severity 1."""
+    other = size == 10 and severity == 1 and draw == 1
+    return 0.05 + 0.02 * severity + 0.001 * split + 0.2 * other, other
+
+
+def test_few_rows_have_cost_spread_and_agreement_next_to_all_rows():
+    made = []
+    targets = [("none", 0), *itertools.product(("fog", "frost"), (1, 3))]
+    for (corruption, severity), split in itertools.product(targets, (0, 1)):
+        shared = {"corruption": corruption, "severity": severity, "split": split}
+        made.append(record(variant="ts", ece=0.15, **shared))
+        for size, draw in itertools.product((10, 100), (0, 1)):
+            ece, other = peeked(size, corruption, severity, split, draw)
+            named = {"variant": f"sac-peek-{size}", "label": f"SAC, {size} rows", "draw": draw}
+            chosen = "pixelate-4" if other else "pixelate-1"
+            made.append(record(**named, setting=str(size), ece=ece, chosen=chosen, **shared))
+        ece, _ = peeked(0, corruption, severity, split, 0)
+        made.append(record(variant="sac", label="SAC, all rows", ece=ece, **shared))
+    found = findings("peek", made)
+    rows = [
+        [c.value for c in cells.values()] for cells in rows_of(found.tables["peek-size"]).values()
+    ]
+    mean = 100 * (0.05 + 0.04 + 0.0005)
+    # At severity 1 two draws are 20 points apart: variance 200, which half of the targets have.
+    assert rows[0] == pytest.approx([mean + 5, 5, 10, 75])
+    assert rows[1] == pytest.approx([mean, 0, 0, 100])
+    assert rows[2] == [pytest.approx(mean), None, None, None]
+    overall, by_severity = found.figures["peek-size"].panels
+    assert overall.x == by_severity.x == (10.0, 100.0, 5000.0)
+    sac, ts = overall.series
+    assert sac.y == pytest.approx([mean + 5, mean, mean])
+    assert (sac.low[0], sac.high[0]) == pytest.approx((mean - 5, mean + 15))
+    assert ts.y == pytest.approx([15, 15, 15])
+    assert [series.key for series in by_severity.series] == [
+        "severity-0",
+        "severity-1",
+        "severity-3",
+    ]
+    assert "of the mean of all 4 targets" in found.figures["peek-size"].note
+
+
+def test_a_natural_set_has_its_size_and_what_that_does_to_an_ece():
+    made = [
+        record(
+            variant=variant,
+            split=split,
+            corruption="sketch",
+            severity=None,
+            n=10_000,
+            accuracy=0.24,
+            ece=0.3 if variant == "vanilla" else 0.1 + 0.01 * split,
+            chosen=f"pixelate-{1 + (split == 2)}" if variant == "sac" else "",
+        )
+        for variant in ("vanilla", "sac")
+        for split in (0, 1, 2)
+    ]
+    found = findings("natural", made, shifts=NATURAL)
+    sketch = rows_of(found.tables["sets"])["Sketch"]
+    assert (sketch["accuracy"].value, sketch["accuracy"].low) == (pytest.approx(24), None)
+    root = math.sqrt(0.24 * 0.76)
+    chance = 100 * math.sqrt(2 / math.pi) * root * math.sqrt(15 / 10_000)
+    assert sketch["ECE by chance"].value == pytest.approx(chance)
+    assert sketch["ECE standard error"].value == pytest.approx(root)
+    assert sketch["SAC chosen"].value == "pixelate-1 (2 of 3)"
+    rows = rows_of(found.tables["natural"])
+    assert rows["Vanilla"]["Sketch"].low is None  # one value that every split repeats
+    assert (rows["SAC"]["Sketch"].low, rows["SAC"]["Sketch"].high) == pytest.approx((10, 12))
+    assert rows["SAC"]["Sketch"].by_ends  # another set in one of the splits
+    assert by_chance(0.5, 4, 15) == pytest.approx(by_chance(0.5, 4, 4))
+
+
+CHOICES = ("fog", "pixelate", "brightness")
+FAMILIES = {"fog": "weather", "frost": "weather", "brightness": "weather", "pixelate": "digital"}
+
+
+def choice_ece(variant, choice, corruption, severity, split):
+    """Brightness is a bad choice for SAC, fog a hard target for all."""
+    base = {"ts": 0.15, "sac": 0.05}[variant] + 0.01 * severity + 0.06 * (corruption == "fog")
+    worse = {"brightness": 0.2, "fog": 0.02}.get(choice, 0.0) if variant == "sac" else 0.0
+    return base + worse + (0.003 if variant == "sac" else 0.001) * split
+
+
+def choice_targets(choice):
+    names = [name for name in SHIFTS.corruptions if name != choice]
+    return [("none", 0), *itertools.product(names, (1, 3))]
+
+
+def choice_mean(variant, choice, severities, *, others=False):
+    """Percent; on the targets of a choice."""
+    return 100 * fmean(
+        choice_ece(variant, choice, *target, split)
+        for split in (0, 1)
+        for target in choice_targets(choice)
+        if target[1] in severities and not (others and FAMILIES.get(target[0]) == FAMILIES[choice])
+    )
+
+
+@pytest.fixture(scope="module")
+def choice_found():
+    made = [
+        record(
+            variant=variant,
+            setting=choice,
+            corruption=target[0],
+            severity=target[1],
+            split=split,
+            ece=choice_ece(variant, choice, *target, split),
+            flags="few-rows outside-range" if (choice, target[1]) == ("brightness", 3) else "",
+        )
+        for split in (0, 1)
+        for variant, choice in (("ts", ""), *(("sac", choice) for choice in CHOICES))
+        for target in choice_targets(choice)
+    ]
+    return findings("corruption-choice", made, options={"choices": list(CHOICES)})
+
+
+def test_means_over_choices_have_the_deviation_over_choices(choice_found):
+    for label, variant in (("TS", "ts"), ("SAC", "sac")):
+        cells = rows_of(choice_found.tables["choice"])[label].values()
+        for cell, span in zip(cells, ([0], [1], [3], [1, 3]), strict=True):
+            values = [choice_mean(variant, choice, span) for choice in CHOICES]
+            assert cell.value == pytest.approx(fmean(values))
+            assert cell.high - cell.value == pytest.approx(stdev(values))
+    (panel,) = choice_found.figures["choice"].panels
+    assert panel.x == (0.0, 1.0, 3.0)
+
+
+def test_choices_are_sorted_by_the_difference_to_ts_on_the_same_targets(choice_found):
+    rows = rows_of(choice_found.tables["choices"])
+    gains = {c: choice_mean("sac", c, [1, 3]) - choice_mean("ts", c, [1, 3]) for c in CHOICES}
+    assert list(rows) == sorted(CHOICES, key=gains.get)
+    for choice, cells in rows.items():
+        assert cells["SAC minus TS"].value == pytest.approx(gains[choice])
+        # Student's t of one degree of freedom; splits differ by 0.3 points for SAC, 0.1 for TS.
+        half = cells["SAC minus TS"].high - gains[choice]
+        assert half == pytest.approx(12.7062 * 0.2 / 2, rel=1e-4)
+        assert cells["same targets TS"].value == pytest.approx(choice_mean("ts", choice, [1, 3]))
+        others = choice_mean("sac", choice, [1, 3], others=True)
+        assert cells["other families SAC"].value == pytest.approx(others)
+        assert cells["targets outside"].value == (50.0 if choice == "brightness" else 0.0)
+        assert not any(cell.mark for cell in cells.values())  # rows have other targets
+    (panel,) = choice_found.figures["choices"].panels
+    assert panel.x == tuple(rows)
+    assert [series.key for series in panel.series] == ["sac", "sac-others"]
+    assert panel.series[0].y == pytest.approx([gains[choice] for choice in rows])
+
+
+def test_parts_of_the_ablation_are_differences_within_splits():
+    panel = "what the parts give"
+    made = [
+        record(panel=panel, variant=v, severity=s, split=i, ece=0.1 * k + 0.01 * s + 0.001 * k * i)
+        for k, v in enumerate(("sac", "sts", "ts"))
+        for s in (1, 3)
+        for i in (0, 1, 2)
+    ]
+    tables = findings("ablation", made).tables
+    cells = rows_of(tables["shares"])
+    assert list(cells) == [
+        "surrogate sets (TS to STS)", "adaptation (STS to SAC)", "both (TS to SAC)"
+    ]  # fmt: skip
+    cell = cells["both (TS to SAC)"]["mean of 1 and 3"]
+    differences = [-20.0, -20.2, -20.4]
+    assert cell.value == pytest.approx(fmean(differences))
+    half = 4.302653 * stdev(differences) / 3**0.5
+    assert (cell.high - cell.low) / 2 == pytest.approx(half, rel=1e-6)
+
+
+# --- why it works: from stored scores -----------------------------------------------------------
+
+N, K, BINS, IMAGES = 600, 4, 10, 300
+LADDER = ("clean", "pixelate-1", "pixelate-2")
+SETS = (*LADDER, "fog-1", "fog-2", "sketch")
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    """Logits by set, more and more overconfident; all have the labels of the clean set."""
+    labels = np.arange(N) % K
+    made = {}
+    for seed, (name, size) in enumerate(zip(SETS, (1.5, 2.0, 3.0, 1.8, 2.9, 2.2), strict=True)):
+        rng = np.random.default_rng(seed)
+        signal = rng.standard_normal((N, K)) + 1.5 * np.eye(K)[labels] * rng.random((N, 1))
+        made[name] = size * signal * (4 - size)
+    return made, labels
+
+
+def why(folder, arrays, **changes):
+    """Results and findings of a study on scores written to a folder."""
+    logits, labels = arrays
+    (folder / "scores").mkdir(exist_ok=True)
+    entries = {}
+    for name, own in logits.items():
+        file = f"scores/{name}.npz"
+        write_scores(folder / file, Scores(own, "logits", labels=labels))
+        entries[name] = Entry(file, name, name == "sketch", digest_of(folder / file))
+    archive = Archive(folder, entries, images=IMAGES)
+    made = of(
+        "why-it-works",
+        **{
+            "methods": tuple(MethodPlan(n, n.upper()) for n in ("vanilla", "ts", "sac", "oracle")),
+            "calibration": CalibrationPlan(severities=(1, 2), images=IMAGES),
+            "shifts": ShiftPlan(("fog",), (0, 1, 2)),
+            "seeds": (3, 4),
+            "bins": BINS,
+            "options": {"target": "fog-2"},
+            **changes,
+        },
+    )
+    study = study_of(made)
+    cells = list(cells_of(made, study.variants(made), archive))
+    records, _ = evaluate(
+        cells,
+        lambda _: archive,
+        folder,
+        bins=BINS,
+        workers=1,
+        reporting=Reporting(shown=False),
+    )
+    return records, study.findings(Results(made, tuple(records), archive))
+
+
+@pytest.fixture(scope="module")
+def explained(arrays, tmp_path_factory):
+    return why(tmp_path_factory.mktemp("why"), arrays)
+
+
+def ece_of(confidence, correct):
+    parts = np.array_split(np.argsort(confidence, kind="stable"), BINS)
+    gaps = [abs(confidence[p].mean() - correct[p].mean()) * len(p) for p in parts]
+    return sum(gaps) / len(confidence)
+
+
+def by_hand(arrays, target, seed):
+    """Mean p_max of the target; mean p_max, T, and ECE of the target under T, for each set."""
+    logits, labels = arrays
+    calibration, test = calibration_split(labels, n=IMAGES, seed=seed)
+    rows = slice(None) if target == "sketch" else test
+    own, correct = logits[target][rows], logits[target][rows].argmax(axis=1) == labels[rows]
+
+    def loss(log_t, z):
+        z = log_softmax(z / np.exp(log_t), axis=1)
+        return -z[np.arange(len(z)), labels[calibration]].mean()
+
+    found = []
+    for name in LADDER:
+        z = logits[name][calibration]
+        fitted = minimize_scalar(loss, bounds=(-3, 3), args=(z,), options={"xatol": 1e-10})
+        t = float(np.exp(fitted.x))
+        ece = ece_of(softmax(own / t, axis=1).max(axis=1), correct)
+        found.append((softmax(z, axis=1).max(axis=1).mean(), t, ece))
+    return softmax(own, axis=1).max(axis=1).mean(), found
+
+
+def test_the_target_is_shown_next_to_every_surrogate_set(arrays, explained):
+    mean, rungs = by_hand(arrays, "fog-2", 3)
+    table, figure = explained[1].tables["surrogates"], explained[1].figures["densities"]
+    nearest = int(np.argmin([abs(mean - own) for own, _, _ in rungs]))
+    best = int(np.argmin([ece for _, _, ece in rungs]))
+    for j, (row, drawn, (own, t, ece)) in enumerate(
+        zip(table.rows, figure.surrogates, rungs, strict=True)
+    ):
+        values = [cell.value for cell in row.cells]
+        assert values[:3] == pytest.approx([own, abs(mean - own), t], rel=1e-5)
+        assert values[5] == pytest.approx(100 * ece, rel=1e-4)
+        assert (values[6] == "yes", row.cells[5].mark) == (j == nearest, j == best)
+        assert (drawn.mean, drawn.ece) == pytest.approx((own, 100 * ece), rel=1e-4)
+        assert drawn.chosen == (j == nearest)
+        assert np.trapezoid(drawn.density, figure.grid) == pytest.approx(1, abs=1e-2)
+    assert figure.target_mean == pytest.approx(mean)
+
+
+def test_the_claim_is_judged_on_every_target_and_split(arrays, explained):
+    _, found = explained
+    rows = list(csv.DictReader(io.StringIO(found.data["surrogates.csv"])))
+    assert len(rows) == 3 * 2 * 3
+    cases = {}
+    for target, seed in itertools.product(("clean", "fog-1", "fog-2"), (3, 4)):
+        mean, rungs = by_hand(arrays, target, seed)
+        nearest = int(np.argmin([abs(mean - own) for own, _, _ in rungs]))
+        eces = [ece for _, _, ece in rungs]
+        best = int(np.argmin(eces))
+        hits = (nearest == best, abs(nearest - best) <= 1)
+        cases.setdefault(target, []).append((*hits, eces[nearest], eces[best], eces[0]))
+        own = [row for row in rows if (row["target"], int(row["split"])) == (target, seed)]
+        assert [float(row["ece"]) for row in own] == pytest.approx(eces, rel=1e-4)
+        assert [int(row["chosen"]) for row in own] == [j == nearest for j in range(3)]
+    table = rows_of(found.tables["claim"])
+    for label, targets in (("severity 0", ["clean"]), ("severities 1 to 2", ["fog-1", "fog-2"])):
+        numbers = np.array([case for target in targets for case in cases[target]], float)
+        values = [cell.value for cell in table[label].values()]
+        assert values[0] == len(numbers)
+        np.testing.assert_allclose(values[1:], 100 * numbers.mean(axis=0), rtol=1e-4)
+    by_key = {s.key: s.y for s in found.figures["closest-mean"].panels[0].series}
+    assert by_key["sac"][2] == table["severity 2"]["mean ECE of closest mean (SAC)"].value
+
+
+def test_calibration_plots_have_the_bins_behind_the_records(arrays, explained):
+    logits, labels = arrays
+    records, found = explained
+    _, test = calibration_split(labels, n=IMAGES, seed=3)
+    own, correct = logits["fog-2"][test], logits["fog-2"][test].argmax(axis=1) == labels[test]
+    panels = {panel.key: panel for panel in found.figures["calibration"].panels}
+    assert list(panels) == ["vanilla", "ts", "sac", "oracle"]
+    for key, panel in panels.items():
+        of = next(r for r in records if (r.variant, r.target, r.split) == (key, "fog-2", 3))
+        assert panel.ece == pytest.approx(100 * of.ece)
+        confidence = softmax(own / of.temperature, axis=1).max(axis=1)
+        for at, part in enumerate(np.array_split(np.argsort(confidence), BINS)):
+            assert panel.accuracy[at] == pytest.approx(100 * correct[part].mean())
+            assert panel.confidence[at] == pytest.approx(100 * confidence[part].mean())
+
+
+def test_a_natural_target_and_a_method_without_temperature_are_shown(arrays, tmp_path):
+    _, found = why(
+        tmp_path,
+        arrays,
+        shifts=NATURAL,
+        methods=(MethodPlan("sac", "Isotonic", {"map": "isotonic"}),),
+        options={"target": "sketch", "split": 4},
+    )
+    mean, rungs = by_hand(arrays, "sketch", 4)
+    figure = found.figures["densities"]
+    assert (figure.target_label, figure.target_mean) == ("Sketch", pytest.approx(mean))
+    assert "600 test images" in figure.note
+    assert figure.surrogates[2].ece == pytest.approx(100 * rungs[2][2], rel=1e-4)
+    assert list(rows_of(found.tables["claim"])) == ["severity 0", "Sketch"]
+    assert found.figures["calibration"].panels[0].temperature is None
+
+
+@pytest.mark.parametrize("value", [1.0, 0.25])
+def test_bins_without_a_width_are_drawn_as_one(arrays, tmp_path, value):
+    logits, labels = arrays
+    top = logits["fog-2"] == logits["fog-2"].max(axis=1, keepdims=True)
+    flat = {**logits, "fog-2": 1000.0 * top if value == 1.0 else 0.0 * logits["fog-2"]}
+    _, found = why(tmp_path, (flat, labels), methods=(MethodPlan("vanilla", "Vanilla"),))
+    panel = found.figures["calibration"].panels[0]
+    assert panel.count == (N - IMAGES,)
+    assert panel.edges[0] <= value <= panel.edges[1]
+    assert panel.edges[0] < panel.edges[1]
