@@ -101,7 +101,7 @@ def test_a_run_would_not_spoil_its_own_images_or_plan(there, refused):
 def test_a_mistake_in_the_plan_is_named(there, refused):
     (there / "wrong.toml").write_text(PLAN.replace('"dan",', '"dann",'), "utf-8")
     message = refused("reproduce wrong.toml --data .")
-    assert "wrong.toml trainers 2: no trainer is called 'dann'. Did you mean 'dan'?" in message
+    assert "wrong.toml [trainers] 2: no trainer is called 'dann'. Did you mean 'dan'?" in message
     (there / "wrong.toml").write_text(PLAN.replace(BINS, "bins = 3\nlr = 1"), "utf-8")
     assert "has no entry 'lr'" in refused("reproduce wrong.toml --data .")
 
@@ -135,7 +135,7 @@ def test_trainings_that_were_stopped_are_gone_on_with(tmp_path, finished, worker
     _, err = process.communicate(timeout=300)
     if how == signal.SIGINT:
         assert process.returncode == 130
-        assert "note: the same command goes on where this one stopped." in err
+        assert "note: the same command resumes where this one stopped." in err
         assert "Traceback" not in err
     done = trained()
     assert done < NETWORKS

@@ -20,6 +20,7 @@ import numpy as np
 from shiftcal.checks import check_count
 from shiftcal.errors import FileError, InputError, UnknownName
 from shiftcal.files import atomic_write, lock, make_folder
+from shiftcal.markup import code, heading, inline, paragraphs
 from shiftcal.registry import suggest
 from shiftcal.report.figures import write_figure
 from shiftcal.report.tables import to_markdown, write_table
@@ -395,15 +396,16 @@ def _write_report(findings: Findings, pipeline: Any, folder: Path) -> None:
     for name, text in texts.items():
         with atomic_write(folder / name) as temporary:
             temporary.write_text(text, "utf-8")
-    write_page(_page(findings, pipeline), folder / PAGE)
+    with atomic_write(folder / PAGE) as temporary:
+        temporary.write_bytes(_page(findings, pipeline).encode())
 
 
-def _page(findings: Findings, pipeline: Any) -> Page:
-    """Figures, then tables; a table next to the figure of the same title."""
-    sections: dict[str, list[Figure | Table]] = {}
+def _page(findings: Findings, pipeline: Any) -> str:
+    """Figures, then tables, as Markdown; a table next to the figure of the same title."""
+    sections: dict[str, list[str]] = {}
     for name, figure in findings.figures.items():
         title = figure.title or name
-        sections.setdefault(title, []).append(Figure(f"figures/{name}.png", alt=title))
+        sections.setdefault(title, []).append(f"![{inline(title)}](figures/{name}.png)")
     for name, table in findings.tables.items():
         text = to_markdown(replace(table, title="")).strip()
         sections.setdefault(table.title or name, []).append(text)
