@@ -45,7 +45,7 @@ def test_the_outputs_of_the_page_are_real(tmp_path, monkeypatch, shiftcal):
     making = [block for language, block in blocks if language == "python"][:2]
     exec("\n".join(making), {"__name__": "__docs__"})
     commands = [block for language, block in blocks if language == "console"]
-    assert len(commands) == 3
+    assert len(commands) == 2
     for block in commands:
         command, *shown = block.splitlines()
         done = shiftcal(*shlex.split(command)[2:])
