@@ -89,6 +89,7 @@ def test_a_new_process_imports_no_more_than_it_needs_and_does_without_a_window()
     assert done.stdout.split() == ["False", "False", "drawn"]
 
 
+@pytest.mark.slow
 def test_the_pictures_of_the_docs_are_what_the_code_above_them_draws(tmp_path):
     spec = importlib.util.spec_from_file_location("plots", FIGURES / "plots.py")
     script = importlib.util.module_from_spec(spec)
