@@ -35,8 +35,6 @@ from shiftcal.models.onnx import external_files, open_session
 TOLERANCE = 1e-6
 # Operators that every calibration needs came with this version.
 OLDEST_OPSET = 9
-# Largest size of a protobuf file.
-_LARGEST_FILE = 2**31 - 1
 _HALVES = ("FLOAT16", "BFLOAT16")
 _FLOATS = {"FLOAT", "DOUBLE", *_HALVES}
 # Domains of ONNX's own operators.
@@ -165,11 +163,6 @@ def to_onnx(
     }
     for name, text in facts.items():
         calibrated.metadata_props.add(key=f"shiftcal.{name}", value=text)
-    if calibrated.ByteSize() > _LARGEST_FILE:
-        raise FileError(
-            f"an ONNX file must not be larger than {_LARGEST_FILE:,} bytes; with its calibration "
-            f"this one has {calibrated.ByteSize():,}. Save the weights as external data first."
-        )
     with atomic_write(target) as temporary:
         temporary.write_bytes(calibrated.SerializeToString())
         if (objection := _objection(temporary)) and not _objection(file.path):
@@ -504,11 +497,13 @@ def _checked(
     if check is False:
         return None, None
     try:
-        require("onnxruntime", extra="onnx", needed_by="check= of an export to ONNX")
+        runtime = require("onnxruntime", extra="onnx", needed_by="check= of an export to ONNX")
     except MissingExtra:
         if check is True:
             return None, None
         raise
+    silent = runtime.RunOptions()
+    silent.log_severity_level = 4  # a failure is reported by what it raises
     alone = _compare_alone(calibrated, plan, applied)
     # The calibrated scores must be an output to be compared with.
     more = _onnx().ModelProto()
@@ -520,7 +515,7 @@ def _checked(
     if session is not None:
         try:
             feed = _drawn(session) if check is True else _passed(session, check)
-            (source,) = session.run([plan.source], feed, _silent())
+            (source,) = session.run([plan.source], feed, silent)
             return "network", max(alone, _difference(session, feed, source, plan, applied))
         except (InputError, FileError):
             raise
@@ -535,12 +530,6 @@ def _checked(
         stacklevel=3,
     )
     return "calibration", alone
-
-
-def _silent() -> Any:
-    options = require("onnxruntime", extra="onnx", needed_by="check=").RunOptions()
-    options.log_severity_level = 4  # a failure is reported by what it raises
-    return options
 
 
 def _session(file: Path | bytes, folder: Path | None = None) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from copy import deepcopy
-from dataclasses import replace
 from typing import Any, Self, TypeGuard
 
 import numpy as np
@@ -23,7 +22,7 @@ from shiftcal.methods.method import Selection
 from shiftcal.models.sklearn import which_scores
 from shiftcal.registry import imported, is_own, suggest
 from shiftcal.scores import Scores
-from shiftcal.types import InputKind, Labels, Probs
+from shiftcal.types import InputKind, Probs
 
 
 class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -83,10 +82,8 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         fresh = _unfitted(self.calibration)
         if isinstance(fresh, Method) and fresh.uses_bank:
             warnings.warn(
-                f"{fresh.name} learns from the sets of a bank, and fit has one set for it, the "
-                "rows as they are: it will know no shift. Make a bank of the classifier and these "
-                "rows with SurrogateBank.from_inputs, fit the method on that, and give it fitted, "
-                "without a call of fit here.",
+                f"{fresh.name} learns from the sets of a bank, and these rows are one set without "
+                "shift. Fit it on SurrogateBank.from_inputs(classifier, X, y) and pass it fitted.",
                 FitWarning,
                 stacklevel=2,
             )
@@ -101,9 +98,16 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             kept, held = _held_out_rows(y, self.holdout, self.seed)
             fitted = clone(self.estimator).fit(_safe_indexing(X, kept), y[kept])
             X, y = _safe_indexing(X, held), y[held]
-        scores = _scores(fitted, X, _which_scores(fitted, fresh, self.scores))
-        values = scores.as_kind(_kind(fresh)).values
-        self.calibration_ = fresh.fit(values, _indices(y, fitted.classes_))
+        scores = self._scores_for(fitted, fresh, X)
+        places = {label: place for place, label in enumerate(np.asarray(fitted.classes_).tolist())}
+        unknown = [label for label in y.tolist() if label not in places]
+        if unknown:
+            raise InputError(
+                f"y must hold classes the classifier knows, {', '.join(map(repr, places))}; got "
+                f"{unknown[0]!r}."
+            )
+        indices = np.array([places[label] for label in y.tolist()], dtype=np.intp)
+        self.calibration_ = fresh.fit(scores.as_kind(_kind(fresh)).values, indices)
         self.estimator_ = fitted
         return self
 
@@ -146,9 +150,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class ``(n,)`` by ``predict_proba``."""
-        probs = self.predict_proba(X)
-        found: NDArray[Any] = self.classes_[probs.argmax(axis=1)]
-        return found
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -176,12 +178,29 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return fitted, calibration
 
     def _scores_for(self, fitted: Any, calibration: Method | Map, X: Any) -> Scores:
-        scores = _scores(fitted, X, _which_scores(fitted, calibration, self.scores))
+        k = len(fitted.classes_)
+        if k < 2:
+            raise InputError(
+                "estimator must know two classes at least; it was fitted on one class, of which "
+                "every probability is 1. Fit it on rows of several classes."
+            )
+        name, own = self.scores, hasattr(fitted, "predict_proba")
+        if name is None and own and _kind(calibration) == "probabilities":
+            name = "predict_proba"
+        name = which_scores(fitted, name)
+        given = np.asarray(getattr(fitted, name)(X))
+        values = np.column_stack([np.zeros_like(given), given]) if given.ndim == 1 else given
+        if values.shape[1:] != (k,):
+            raise InputError(
+                f"{name} of the classifier must have a column for each of its {k} classes; it gave "
+                f"shape {given.shape}."
+            )
         names = tuple(str(label) for label in fitted.classes_)
         known = getattr(calibration, "class_names_", None)
         # Other names for the same classes are nothing to object to; another order of them is.
         same = known is not None and sorted(known) == sorted(names)
-        return replace(scores, classes=names) if same else scores
+        kind: InputKind = "probabilities" if name == "predict_proba" else "logits"
+        return Scores(values, kind, classes=names if same else None)
 
     def __sklearn_is_fitted__(self) -> bool:
         try:
@@ -239,16 +258,12 @@ def _is_fitted_calibration(calibration: object) -> TypeGuard[Method | Map]:
 def _unfitted(calibration: object) -> Method | Map:
     """A fresh calibration with the settings of the one given, or of the name given."""
     if isinstance(calibration, str):
-        known = {**dict.fromkeys(methods.names(), methods), **dict.fromkeys(maps.names(), maps)}
-        if is_own(calibration):
-            own = imported(calibration)
-            is_map = isinstance(own, type) and issubclass(own, Map)
-            known[calibration] = maps if is_map else methods
-        if calibration not in known:
-            raise UnknownName(
-                f"no method or map is called {calibration!r}. {suggest(calibration, list(known))}"
-            )
-        fresh: Method | Map = known[calibration].get(calibration)()
+        own = imported(calibration) if is_own(calibration) else None
+        is_map = calibration in maps.names() or (isinstance(own, type) and issubclass(own, Map))
+        if own is None and calibration not in [*methods.names(), *maps.names()]:
+            near = suggest(calibration, [*methods.names(), *maps.names()])
+            raise UnknownName(f"no method or map is called {calibration!r}. {near}")
+        fresh: Method | Map = (maps if is_map else methods).get(calibration)()
         return fresh
     if not isinstance(calibration, Method | Map):
         raise InputError(
@@ -260,37 +275,3 @@ def _unfitted(calibration: object) -> Method | Map:
 
 def _kind(calibration: Method | Map) -> InputKind:
     return check_choice(calibration.input, ("logits", "probabilities"), name="input")
-
-
-def _which_scores(estimator: Any, calibration: Method | Map, scores: str | None) -> str:
-    of_probabilities = _kind(calibration) == "probabilities"
-    if scores is None and of_probabilities and hasattr(estimator, "predict_proba"):
-        return "predict_proba"
-    return which_scores(estimator, scores)
-
-
-def _scores(estimator: Any, X: Any, name: str) -> Scores:
-    if len(estimator.classes_) < 2:
-        raise InputError(
-            "estimator must know two classes at least; it was fitted on one class, of which every "
-            "probability is 1. Fit it on rows of several classes."
-        )
-    given = np.asarray(getattr(estimator, name)(X))
-    values = np.column_stack([np.zeros_like(given), given]) if given.ndim == 1 else given
-    if values.shape[1:] != (len(estimator.classes_),):
-        raise InputError(
-            f"{name} of the classifier must have a column for each of its "
-            f"{len(estimator.classes_)} classes; it gave shape {given.shape}."
-        )
-    return Scores(values, input="probabilities" if name == "predict_proba" else "logits")
-
-
-def _indices(y: NDArray[Any], classes: Any) -> Labels:
-    places = {label: place for place, label in enumerate(np.asarray(classes).tolist())}
-    try:
-        return np.array([places[label] for label in y.tolist()], dtype=np.intp)
-    except KeyError as error:
-        raise InputError(
-            f"y must hold classes the classifier knows, {', '.join(map(repr, places))}; got "
-            f"{error.args[0]!r}."
-        ) from error
