@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from absent_package import hide
-from standin_hubs import Interpolation, sized, standin_timm, standin_torchvision, tiny
+from standin_hubs import Interpolation, sized, standin_torchvision, tiny
 from torch import nn
 
 from shiftcal.adaptation.network import Backbone, make_backbone
@@ -27,16 +27,6 @@ PRESET = {
     "std": [0.4, 0.5, 0.6],
     "interpolation": Interpolation.BILINEAR,
     "antialias": True,
-}
-
-
-SETTINGS = {
-    "input_size": (3, 224, 224),
-    "interpolation": "bicubic",
-    "mean": (0.1, 0.2, 0.3),
-    "std": (0.4, 0.5, 0.6),
-    "crop_pct": 0.95,
-    "crop_mode": "center",
 }
 
 
@@ -128,21 +118,9 @@ def test_a_resnet_is_torchvisions_with_its_first_weights_and_without_its_head(
     np.testing.assert_allclose(backbone.module.eval()(LARGE).detach(), wanted.detach(), atol=1e-6)
 
 
-def test_timm_has_the_same_weights_where_torchvision_is_not_installed(monkeypatch, published):
+def test_without_torchvision_it_is_named(monkeypatch):
     hide(monkeypatch, "torchvision")
-    modules = standin_timm(SETTINGS, published)
-    install(monkeypatch, modules)
-    backbone = make_backbone("resnet50")
-    assert modules["timm"].calls == [("resnet50.tv_in1k", True)]
-    assert backbone.preprocessing == REFERENCE
-    wanted = published[:-1](LARGE)
-    np.testing.assert_allclose(backbone.module.eval()(LARGE).detach(), wanted.detach(), atol=1e-6)
-
-
-def test_where_neither_is_installed_both_are_named(monkeypatch):
-    hide(monkeypatch, "torchvision")
-    hide(monkeypatch, "timm")
-    with pytest.raises(MissingExtra, match=r"resnet101 needs torchvision or timm.*pip install tor"):
+    with pytest.raises(MissingExtra, match=r"needs torchvision.*pip install torchvision"):
         make_backbone("resnet101")
 
 

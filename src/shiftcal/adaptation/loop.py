@@ -140,7 +140,7 @@ class _Training:
         self.objective, self.settings, self.folder = objective, settings, folder
         self.seed, self.precision = seed, precision
         self.device = next(objective.parameters()).device
-        self.identity = plain_json({**identity, "device": self.device.type})
+        self.identity = {**identity, "device": self.device.type}
         self.optimiser = make_optimiser(objective, settings)
         # Small gradients underflow in float16 unless the loss is scaled.
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=precision == "float16")
@@ -215,12 +215,8 @@ class _Training:
         unread.clear()
         for step, losses in enumerate(window, self.step - len(window) + 1):
             if not all(map(math.isfinite, losses)):
-                classification, transfer, total = losses
-                self._diverged(
-                    f"the loss is {total:.4g} (classification {classification:.4g}, transfer "
-                    f"{transfer:.4g})",
-                    step,
-                )
+                what = "the loss is {2:.4g} (classification {0:.4g}, transfer {1:.4g})"
+                self._diverged(what.format(*losses), step)
         self.recent += window
 
     def _diverged(self, what: str, step: int) -> None:
@@ -401,12 +397,6 @@ def _mixed(number: int) -> int:
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
     return z ^ (z >> 31)
-
-
-def plain_json(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """The same as JSON returns it, to compare with what was read."""
-    read: dict[str, Any] = json.loads(json.dumps(identity, allow_nan=False, sort_keys=True))
-    return read
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:

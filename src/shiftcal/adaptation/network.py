@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from shiftcal.adaptation.losses import functional, nn, torch
 from shiftcal.adaptation.trainers import Pass, Trainer
-from shiftcal.errors import InputError, MissingExtra, ShiftcalError, UnknownName, require_package
+from shiftcal.errors import InputError, ShiftcalError, UnknownName, require_package
 from shiftcal.models import TorchModel, as_model
 from shiftcal.models.model import digest
 from shiftcal.models.preprocessing import Preprocessing
@@ -268,7 +268,7 @@ def make_backbone(
     """A network from images to features, to be trained further.
 
     Args:
-        spec: ``"resnet50"`` or ``"resnet101"``, of torchvision or timm; ``"efficientnet-lite0"``;
+        spec: ``"resnet50"`` or ``"resnet101"``, of torchvision; ``"efficientnet-lite0"``;
             ``"digits-cnn"``. Or the text of a classifier, as for :func:`as_model`: features are
             what its layer ``features_from`` gives, averaged over positions, or else what goes into
             its last linear layer. Or a PyTorch module, whose output is the features; a copy of it
@@ -341,23 +341,13 @@ def _named(name: str, pretrained: bool) -> tuple[Any, Preprocessing]:
 
         own = preprocessing(224)
         return efficientnet_lite(0), replace(REFERENCE, mean=own.mean, std=own.std)
-    # The weights are those of torchvision's first version, which the reference library starts
-    # from, and not the newer ones that torchvision takes by default; timm has the same.
-    for package, make, weights in (
-        ("torchvision.models", "get_model", f"torchvision:{name}?weights=IMAGENET1K_V1"),
-        ("timm", "create_model", f"timm:{name}.tv_in1k"),
-    ):
-        try:
-            if pretrained:
-                return as_model(weights).module, REFERENCE  # type: ignore[attr-defined]
-            found = require_package(package, package=package.partition(".")[0], needed_by=name)
-            return getattr(found, make)(name), REFERENCE
-        except (MissingExtra, ModuleNotFoundError) as error:  # timm is nothing without torchvision
-            missing = error
-    raise MissingExtra(
-        f"{name} needs torchvision or timm, and neither can be imported. Run: pip install "
-        "torchvision"
-    ) from missing
+    if not pretrained:
+        models = require_package("torchvision.models", package="torchvision", needed_by=name)
+        return models.get_model(name, weights=None), REFERENCE
+    # Those of torchvision's first version, which the reference library starts from, and not the
+    # newer ones that torchvision takes by default.
+    model: Any = as_model(f"torchvision:{name}?weights=IMAGENET1K_V1")
+    return model.module, REFERENCE
 
 
 def digits_cnn() -> Any:

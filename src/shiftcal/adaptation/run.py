@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftcal import files
 from shiftcal.adaptation import features as frozen_backbone
 from shiftcal.adaptation import loop
 from shiftcal.adaptation.features import Frozen, as_feature_model, content_digest, run_heads
@@ -34,15 +35,6 @@ from shiftcal.checks import check_choice, check_count
 from shiftcal.corruptions import Corruption, as_corruption
 from shiftcal.datasets import ImageSet, as_image_set, source_split, target_split
 from shiftcal.errors import FileError, InputError, InputWarning, MissingData
-from shiftcal.files import (
-    NpzStream,
-    atomic_write,
-    make_folder,
-    parsing,
-    read_document,
-    read_npz,
-    write_document,
-)
 from shiftcal.models import Model, Preprocessing, TorchModel, load_weights
 from shiftcal.registry import TRAINERS
 from shiftcal.scores import Scores, read_features, read_scores
@@ -174,7 +166,8 @@ class Adapted:
         where, fix = Path(folder), "Remove the folder, and run again."
         try:
             return cls(
-                where, read_document(where / FILE, "a run", format=FORMAT, version=VERSION, fix=fix)
+                where,
+                files.read_document(where / FILE, "a run", format=FORMAT, version=VERSION, fix=fix),
             )
         except MissingData as error:
             if any((where / name).exists() for name in (TRAINING, FEATURES)):
@@ -206,8 +199,8 @@ class Adapted:
     @cached_property
     def split(self) -> TaskSplit:
         """Which images were used for what."""
-        with parsing(self.folder / SPLIT, "a split", fix="Remove the folder, and run again."):
-            return TaskSplit(**read_npz(self.folder / SPLIT))
+        with files.parsing(self.folder / SPLIT, "a split", fix="Remove the folder, and run again."):
+            return TaskSplit(**files.read_npz(self.folder / SPLIT))
 
     @cached_property
     def history(self) -> list[loop.Row]:
@@ -419,7 +412,7 @@ def adapt(
         reporting or Reporting(),
     )
     identity = run.identity(given, seed=seed, select=select, precision=precision)
-    make_folder(where)
+    files.make_folder(where)
     with alone_in(where):
         before = (where / FILE).exists()
         if before:
@@ -483,7 +476,8 @@ class _Run:
         }
         labels = digest_of_labels(task.target.labels)
         surrogates = {"corruption": self.corruption.name, "severities": self.severities}
-        return loop.plain_json({"training": training, **surrogates, "target_labels": labels})
+        document = json.dumps({"training": training, **surrogates, "target_labels": labels})
+        return dict(json.loads(document))  # as it is read again
 
     def train(
         self,
@@ -568,7 +562,7 @@ class _Run:
             self._score_features(classifier, source, target, harder)
         else:
             self._score_images(_network_model(classifier, preprocessing, task.classes))
-        with atomic_write(self.folder / WEIGHTS) as temporary:
+        with files.atomic_write(self.folder / WEIGHTS) as temporary:
             save_file(loop.plain_tensors(classifier.state_dict()), temporary)
         _write_arrays(self.folder / SPLIT, vars(split))
         loop.write_history(self.folder, history)
@@ -592,7 +586,7 @@ class _Run:
                 "target": _accuracy(held_out.values, held_out.labels) if known else None,
             },
         }
-        write_document(self.folder / FILE, document, format=FORMAT, version=VERSION)
+        files.write_document(self.folder / FILE, document, format=FORMAT, version=VERSION)
 
     def _score_images(self, model: TorchModel) -> None:
         """The bank, and scores of source-train and target, of a whole network."""
@@ -714,7 +708,7 @@ def _accuracy(logits: Any, labels: Any) -> float:
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    with atomic_write(path) as temporary, NpzStream(temporary) as archive:
+    with files.atomic_write(path) as temporary, files.NpzStream(temporary) as archive:
         for name, values in arrays.items():
             if values is not None:
                 archive.array(name, values)
