@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from photos import photos
 
+from shiftcal.cli.inputs import file_of
 from shiftcal.cli.main import run
-from shiftcal.cli.options import file_of
 from shiftcal.models.resolve import parse_spec as parse_model
 from shiftcal.registry import split_spec
 from shiftcal.scores_io import member_of

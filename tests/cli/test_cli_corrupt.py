@@ -11,7 +11,7 @@ from PIL import Image
 
 import shiftcal as sc
 from shiftcal import corruptions
-from shiftcal.cli.options import parse_severities
+from shiftcal.cli.inputs import parse_severities
 from shiftcal.errors import InputError
 from shiftcal.surrogates import image_sets as folder
 

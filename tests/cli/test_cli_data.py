@@ -17,7 +17,7 @@ from toy_server import Turn, serving
 from toy_sets import about_toys, source_of, toy_archive, use_toys, write_toys
 
 from shiftcal import datasets
-from shiftcal.cli.output import in_bytes, transfer
+from shiftcal.cli.output import transfer
 
 DOCS = Path(__file__).parents[2] / "docs" / "command-line.md"
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Any
 
-import typer
-
-from shiftcal.cli.options import Json
+from shiftcal.cli import inputs, options
 from shiftcal.cli.output import (
     Report,
+    between,
     complain,
     fraction,
     pasted,
@@ -23,35 +21,20 @@ from shiftcal.cli.output import (
     table,
     temperature,
 )
-from shiftcal.cli.scoring import reporting
-
-if TYPE_CHECKING:
-    from shiftcal.demo import DemoResult, TargetResult
 
 
-def demo(
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="DIR", help="Folder for the files: a new one, or its own."
-        ),
-    ] = Path("shiftcal-demo"),
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Use CIFAR-10 and a ResNet-20 in this folder instead of scikit-learn's digits; "
-            "needs torch.",
-        ),
-    ] = None,
-    as_json: Json = False,
-) -> Report:
-    """See it work in a minute: model, shift, methods, report."""
-    words = ["shiftcal", "demo", "-o", str(output)]
-    words += [] if data is None else ["--data", str(data)]
+def demo(output: options.OutputFolder = Path("shiftcal-demo")) -> Report:
+    """See it work in a minute: model, shift, methods, report.
+
+    Example:
+        shiftcal demo
+
+    Args:
+        output: Folder for the files: a new one, or that of an earlier demo.
+    """
     steps = count(1)
     with stdout_kept_for_results():
-        from shiftcal.demo import STEPS, cifar_subject, digits_subject, run_demo
+        from shiftcal.demo import STEPS, run_demo
 
         @contextmanager
         def step(description: str, *, own_bar: bool = False) -> Iterator[None]:
@@ -62,77 +45,58 @@ def demo(
                 with progress(f"{description} ..."):
                     yield
 
+        command = shlex.join(["shiftcal", "demo", "-o", str(output)])
         try:
-            result = run_demo(
-                digits_subject if data is None else partial(cifar_subject, data.expanduser()),
-                "digits" if data is None else "cifar10",
-                output,
-                step=step,
-                reporting=reporting(),
-                command=shlex.join(words),
-            )
+            result = run_demo(output, step=step, reporting=inputs.reporting(), command=command)
         except KeyboardInterrupt:
             complain("note", "the same command resumes where this one stopped.")
             raise
-    return Report("demo", result.to_dict(), "\n".join(_lines(result)), as_json)
+    return Report(result, "\n".join(_lines(result)))
 
 
-def _lines(result: DemoResult) -> Iterator[str]:
-    subject = result.subject
+def _lines(result: dict[str, Any]) -> Iterator[str]:
     yield (
-        f"The model: {subject.made}. On its {result.n_calibration:,} calibration {subject.things}: "
-        f"accuracy {result.clean_accuracy:.4f}, mean confidence {result.clean_confidence:.4f}."
+        f"The model: {result['model']}. On its {result['n_calibration']:,} calibration digits: "
+        f"accuracy {fraction(result['clean_accuracy'])}, "
+        f"mean confidence {fraction(result['clean_confidence'])}."
     )
     yield (
-        f"The bank: {result.n_sets} sets, which are those {subject.things} as they are, and with "
-        f"{', '.join(subject.corruptions)}, each at five severities."
+        f"The bank: {result['n_sets']} sets, which are those digits as they are, and with "
+        f"{', '.join(result['corruptions'])}, each at five severities."
     )
-    for one in result.targets:
-        yield ""
-        yield from _target_lines(one)
-    yield ""
-    yield (
-        "vanilla is the model as it is. A good row has its confidence near the true accuracy, and "
-        "a small ECE. All are fractions, not percent."
-    )
-    yield (
-        "Labels of the new data were used for the true accuracies, the verdicts and ECE; no method "
-        "and no estimate saw them."
-    )
-    yield (
-        f"{subject.remark} When to use which method, and when none: page 'Choose a method' of the "
-        "docs (docs/choose.md in a clone)."
-    )
-    yield ""
-    if result.report is None:
-        yield f"No report was written: {result.no_report}"
-    else:
-        yield f"The report: {result.report}"
-        yield f"  to open it: {result.report.resolve().as_uri()}"
-    yield "\nNext, with the files just made:"
-    for words in result.next:
-        yield f"  {pasted(words)}"
-    yield f"\n({result.seconds:.0f} s)"
-
-
-def _target_lines(one: TargetResult) -> Iterator[str]:
-    facts, title = one.facts, one.target.title
-    yield f"{title[:1].upper()}{title[1:]} ({one.scores}, {facts.target.n:,} rows)"
-    accuracy, estimate = facts.target.accuracy, facts.estimate
-    assert accuracy is not None  # all targets of the demo have labels
-    text = f"  true accuracy {accuracy.value:.4f}"
-    if estimate is not None:
-        ends = f"{estimate.low:.4f} to {estimate.high:.4f}"
-        text += f"; estimated without labels: {estimate.value:.4f} ({ends})"
-    yield text
-    yield f"  {facts.verdict.headline}"
-    rows = []
-    for method in facts.methods:
-        error = method.ece
-        assert error is not None
-        ends = "-" if error.low is None else f"{error.low:.4f} to {error.high:.4f}"
-        means = (temperature(method.temperature), fraction(method.mean_confidence))
-        rows.append([method.name, *means, fraction(error.value), ends])
     header = ("method", "T", "confidence", "ECE", "95% interval")
-    for line in table(header, rows, right=header[1:]).splitlines():
-        yield f"  {line}"
+    for target in result["targets"]:
+        title, estimate = target["title"], target["estimate"]
+        yield f"\n{title[:1].upper()}{title[1:]} ({target['scores']}, {target['n']:,} rows)"
+        text = f"  true accuracy {fraction(target['accuracy']['value'])}"
+        if estimate is not None:
+            ends = between(estimate["low"], estimate["high"])
+            text += f"; estimated without labels: {fraction(estimate['value'])} ({ends})"
+        yield text
+        yield f"  {target['headline']}"
+        rows = []
+        for one in target["methods"]:
+            ece = one["ece"]
+            means = (temperature(one["temperature"]), fraction(one["mean_confidence"]))
+            ends = between(ece["low"], ece["high"])
+            rows.append([one["name"], *means, fraction(ece["value"]), ends])
+        for line in table(header, rows, right=header[1:]).splitlines():
+            yield f"  {line}"
+    yield (
+        "\nvanilla is the model as it is. A good row has its confidence near the true accuracy, "
+        "and a small ECE. All are fractions, not percent.\n"
+        "Labels of the new data were used for the true accuracies, the verdicts and ECE; no method "
+        "and no estimate saw them.\n"
+        "An example, not a measurement: bank and targets were picked with labels in sight. When to "
+        "use which method, and when none: page 'Choose a method' of the docs (docs/choose.md in a "
+        "clone).\n"
+    )
+    if result["report"] is None:
+        yield f"No report was written: {result['no_report']}"
+    else:
+        yield f"The report: {result['report']}"
+        yield f"  to open it: {Path(result['report']).resolve().as_uri()}"
+    yield "\nNext, with the files just made:"
+    for words in result["next"]:
+        yield f"  {pasted(words)}"
+    yield f"\n({result['seconds']:.0f} s)"

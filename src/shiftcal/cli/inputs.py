@@ -1,84 +1,214 @@
-"""Reading and checking the files that options name."""
+"""What the user named: files, settings, corruptions and models, read and checked."""
 
 from __future__ import annotations
 
+import csv
 import inspect
-import math
+import json
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import combinations, count
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from shiftcal.cli.output import count_of
-from shiftcal.errors import FileError, InputError, InputWarning
-from shiftcal.files import naming
+from shiftcal.cli.output import complain
+from shiftcal.errors import FileError, InputError, InputWarning, ShiftcalError
+from shiftcal.files import find, naming, parsing
+from shiftcal.registry import METHODS, split_spec, suggest, told
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from shiftcal.maps import Map
     from shiftcal.methods import Method
-    from shiftcal.metrics import BinTable
+    from shiftcal.models import Model
     from shiftcal.scores import Scores
+    from shiftcal.scoring.run import Reporting
     from shiftcal.surrogates import SurrogateBank
-    from shiftcal.types import Floats, Labels, Probs
+    from shiftcal.types import Floats
 
-# --------------------------------------------------------------------------------------
-# Reading and checking the files that options name.
-# --------------------------------------------------------------------------------------
+# --- outputs ------------------------------------------------------------------------------------
 
-_WHOSE = {
-    "source": "the training samples (--source-train FILE)",
-    "clean": "the clean set (in its scores file)",
-    "target": "the target (in its scores file)",
-}
-
-# Such a method runs the model once more for every target, which files of scores cannot do.
-NEEDS_MIXED = (
-    "needs the model run over mixed target images, in Python: shiftcal.scoring.score_mixed."
-)
+# Parameters of commands that name what is written; all other paths are read.
+_WRITTEN = ("output", "save_adapted", "statistics", "confidences", "state", "save", "cache")
 
 
-def read_bank(
-    bank: Path | None, surrogates: Sequence[Path] | None, *, normalize: bool
-) -> SurrogateBank:
-    """The surrogate bank that either ``--bank`` or ``--surrogate`` names.
+def check_outputs(values: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
+    """Reject outputs of a command that are one file, replace an input or cannot be written.
 
     Args:
-        bank: The folder.
-        surrogates: The files.
-        normalize: ``--normalize``.
+        values: Its parameters.
+        hints: Their annotations for typer.
 
     Raises:
-        InputError: If both are given, or neither.
+        FileError: Naming the files.
     """
-    if bank is not None and surrogates:
+    outputs: dict[str, Path] = {}
+    inputs: list[Path] = []
+    for name, value in values.items():
+        given = value if isinstance(value, list) else [value]
+        paths = [path for path in given if isinstance(path, Path)]
+        if name == "confidences" and value not in (None, "-"):
+            paths = [Path(value)]
+        if name not in _WRITTEN:
+            inputs += paths
+            continue
+        for path in paths:
+            outputs[f"--{name.replace('_', '-')}"] = path
+            (info,) = hints[name].__metadata__
+            if info.metavar.startswith("FILE"):
+                check_output_file(path)
+    for (first, path), (second, other) in combinations(outputs.items(), 2):
+        if _same(path, other):
+            raise FileError(
+                f"{first} and {second} must be two files; {path} and {other} are one. Name "
+                "another for one of them."
+            )
+    # The key of FILE.npz:KEY is not part of the path; a bank is the files in its folder.
+    inputs = [Path(re.sub(r"(\.npz):.*", r"\1", str(path))) for path in inputs]
+    inputs += [file for path in inputs if (path / "bank.json").is_file() for file in path.iterdir()]
+    for output in outputs.values():
+        if output.exists() and any(file.exists() and _same(output, file) for file in inputs):
+            raise FileError(
+                f"{output} is read by this command and must not be replaced. Name another output."
+            )
+
+
+def check_output_file(output: Path) -> None:
+    """Reject a file that could not be written, before any work is done."""
+    if output.is_dir():
+        raise FileError(f"{output} is a folder. Name the file to be written.")
+    if not output.parent.is_dir():
+        raise FileError(
+            f"{output} cannot be written: there is no folder {output.parent}. Make it first."
+        )
+
+
+def check_suffix(output: Path, *suffixes: str) -> None:
+    """Reject an output whose format its name does not say."""
+    if output.suffix.lower() not in suffixes:
+        raise FileError(f"{output} must end in {' or '.join(suffixes)}; got {output.suffix!r}.")
+
+
+def refuse_inside(images: str, outputs: Sequence[Path | None]) -> None:
+    """Reject outputs in a folder of images, where the next run would read them.
+
+    Raises:
+        FileError: Naming both.
+    """
+    folder = Path(images).expanduser()
+    if not folder.exists():
+        kind, path, _ = split_spec(images)
+        folder = Path(path).expanduser() if kind.lower() in ("folder", "parquet", "tar") else folder
+    for output in outputs:
+        if output is not None and folder.is_dir() and folder.resolve() in output.resolve().parents:
+            raise FileError(
+                f"{output}: the output lies in the folder that is read, {folder}. Name one outside "
+                "of it."
+            )
+
+
+def _same(path: Path, other: Path) -> bool:
+    both = path.exists() and other.exists()
+    return path.resolve() == other.resolve() or (both and path.samefile(other))
+
+
+# --- bank and target ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Named:
+    """The files of a bank and a target; ``None`` or empty where nothing was named."""
+
+    bank: Path | None
+    surrogates: list[Path]
+    target: Path | None = None
+    source_train: Path | None = None
+
+    def must_have_target(self) -> Path:
+        """The target.
+
+        Raises:
+            InputError: If none was named.
+        """
+        if self.target is None:
+            raise InputError(
+                "the target is missing. Name its scores file as TARGET, or give --target FILE."
+            )
+        return self.target
+
+
+def named(
+    *places: Path | None,
+    bank: Path | None = None,
+    surrogates: Sequence[Path] | None = None,
+    target: Path | None = None,
+    source_train: Path | None = None,
+) -> Named:
+    """Which file is which.
+
+    Args:
+        *places: What stands on the line without an option: bank and target, or the target alone
+            if an option names the bank. The folder of a run of ``shiftcal train`` is bank, target
+            and training features at once.
+        bank: ``--bank``.
+        surrogates: ``--surrogate``.
+        target: ``--target``.
+        source_train: ``--source-train``.
+
+    Raises:
+        InputError: If something is named twice.
+    """
+    standing = [place for place in places if place is not None]
+    sets = list(surrogates or [])
+    if bank is not None and sets:
         raise InputError("--bank and --surrogate exclude one another. Leave one of them out.")
+    if bank is None and not sets and standing:
+        first = standing.pop(0)
+        if first.is_file() or (first.suffix and not first.exists()):
+            sets = [find(first)]
+        elif (first / "bank" / "bank.json").is_file() and not (first / "bank.json").is_file():
+            bank, train = first / "bank", first / "source-train.npz"
+            source_train = source_train or (train if train.is_file() else None)
+            if not standing and target is None:
+                target = first / "target.npz"
+        else:
+            bank = first
+    if standing and len(places) > 1:
+        target = one_target(standing.pop(0), target)
+    if standing:
+        raise InputError(f"the bank is given twice: {places[0]}, and by an option. Leave one out.")
+    return Named(bank, sets, target, source_train)
+
+
+def one_target(place: Path | None, option: Path | None) -> Path:
+    """The target, named in one of two ways.
+
+    Raises:
+        InputError: If it is named in both, or in neither.
+    """
+    if place is not None and option is not None:
+        raise InputError(f"the target is given twice: {place} and {option}. Leave one out.")
+    return Named(None, [], place or option).must_have_target()
+
+
+def read_bank(files: Named, *, normalize: bool) -> SurrogateBank:
+    """The surrogate bank.
+
+    Raises:
+        InputError: If none was named.
+    """
     from shiftcal.surrogates import SurrogateBank
 
-    if bank is not None:
-        return SurrogateBank.load(bank, normalize=normalize)
-    if not surrogates:
+    if files.bank is not None:
+        return SurrogateBank.load(files.bank, normalize=normalize)
+    if not files.surrogates:
         raise InputError(
             "surrogate sets are missing. Give --surrogate FILE for every set, the clean "
             "calibration set first, or --bank DIR."
         )
-    return SurrogateBank.from_files(surrogates, normalize=normalize)
-
-
-def lacking_features(**features: Floats | None) -> str:
-    """Whose features a method would need and does not have, in words; empty if none are lacking.
-
-    Args:
-        **features: Those there are, by the keys of ``_WHOSE``.
-    """
-    lacking = [_WHOSE[key] for key, given in features.items() if given is None]
-    *others, last = lacking or [""]
-    return f"features of {', '.join(others)}{' and ' * bool(others)}{last}" if lacking else ""
+    return SurrogateBank.from_files(files.surrogates, normalize=normalize)
 
 
 def read_target(
@@ -96,10 +226,10 @@ def read_target(
         n_classes: Number of classes there must be.
         classes: Their names in order, if known; not compared if the target has none.
         normalize: ``--normalize``.
-        labels: File of labels in the place of its own, ``--labels``.
+        labels: File of labels that replace its own, ``--labels``.
 
     Raises:
-        FileError: If the classes are others, or in another order.
+        FileError: If it has other classes or another order.
     """
     from shiftcal.scores import read_labels, read_scores
 
@@ -114,163 +244,113 @@ def read_target(
     return target if labels is None else replace(target, labels=read_labels(labels, target))
 
 
-def files_of(*paths: Path | None) -> Iterator[Path]:
-    """The files that paths name, ``FILE.npz:KEY`` without its key; those left out are ``None``."""
-    from shiftcal.scores_io import member_of
+def read_inputs(
+    files: Named, *, normalize: bool, labels: Path | None = None
+) -> tuple[SurrogateBank, Scores, Floats | None]:
+    """The bank, the target with its labels if it has any, and features of training samples."""
+    from shiftcal.scores import read_features
 
-    for path in paths:
-        if path is not None:
-            yield member_of(path)[0]
+    path = files.must_have_target()
+    bank = read_bank(files, normalize=normalize)
+    target = read_target(
+        path, n_classes=bank.n_classes, classes=bank.classes, normalize=normalize, labels=labels
+    )
+    target.logits()  # a target that cannot be used is an error, not a reason to skip a method
+    return bank, target, None if files.source_train is None else read_features(files.source_train)
 
 
 def check_order(path: Path, found: tuple[str, ...], expected: tuple[str, ...]) -> None:
-    """Refuse classes of a target that are not those expected, in their order."""
+    """Reject classes of a target that are not those expected, in their order."""
     if found == expected:
         return
-    column, is_here, was_there = next(
-        (i, a, b) for i, a, b in zip(count(), found, expected) if a != b
+    column, here, there = next(
+        (i, *pair)
+        for i, pair in enumerate(zip(found, expected, strict=False))
+        if pair[0] != pair[1]
     )
     reordered = set(found) == set(expected)
     raise FileError(
         f"{path} must have the classes of the surrogate sets in their order; it has "
         f"{'the same in another order' if reordered else 'others'}: column {column} is "
-        f"{is_here!r} here and {was_there!r} there. "
+        f"{here!r} here and {there!r} there. "
         f"{'Reorder its columns.' if reordered else 'Both must come from one model.'}"
     )
 
 
-def probabilities_of(scores: Scores) -> Probs:
-    """Checked probabilities, whichever kind the scores are.
+# --- methods ------------------------------------------------------------------------------------
+
+# Methods of the paper, from the least to the most informed; others follow by name.
+_FIRST = ("vanilla", "ts", "cpcs", "transcal", "sts", "sac")
+_WHOSE = {
+    "source": "the training samples (--source-train FILE)",
+    "clean": "the clean set (in its scores file)",
+    "target": "the target (in its scores file)",
+}
+
+
+def method_names() -> list[str]:
+    """Every method's name, in the order of a table."""
+    return [*_FIRST, *(name for name in METHODS.names() if name not in _FIRST)]
+
+
+def check_needs(method: Method | type[Method], **features: Floats | None) -> None:
+    """Reject a method that needs more than the files have.
+
+    Args:
+        method: The method.
+        **features: Features by the keys of ``_WHOSE``; ``None`` if there are none.
 
     Raises:
-        FileError: If the values are not what the file says they are.
+        InputError: Naming what is missing.
     """
-    from shiftcal.checks import check_probs
-
-    scores.logits()  # its errors name the file
-    return check_probs(scores.as_kind("probabilities").values)
-
-
-def adapt_to(method: Method, target: Scores) -> tuple[Floats, Floats]:
-    """Adapt a fitted method to a target.
-
-    Returns:
-        The target's logits, and its scores of the kind the method takes.
-
-    Raises:
-        InputError: If the target's values cannot be used, or features or mixed images are lacking.
-    """
-    logits = target.logits()
-    values = logits if method.input == "logits" else target.as_kind("probabilities").values
     if method.uses_mixed:
-        raise InputError(f"{method.name} {NEEDS_MIXED}")
-    if method.uses_features and (lacking := lacking_features(target=target.features)):
         raise InputError(
-            f"{method.name} needs {lacking}. They must come from the same layer as those it "
-            "was fitted with."
+            f"{method.name} needs the model run over mixed target images, in Python: "
+            "shiftcal.scoring.score_mixed."
         )
+    missing = [_WHOSE[key] for key, given in features.items() if given is None]
+    if method.uses_features and missing:
+        raise InputError(f"{method.name} needs features of {' and '.join(missing)}.")
+
+
+def load_method(path: Path) -> Method:
+    """A fitted method.
+
+    Raises:
+        FileError: If the file holds something else.
+    """
+    from shiftcal.methods import Method
+    from shiftcal.persistence import load
+
+    if path.is_dir():
+        raise FileError(
+            f"{path} is a folder, and METHOD must be a file with a fitted method. Fit one first: "
+            f"shiftcal fit --method sac --bank {path} -o sac.json"
+        )
+    fitted = load(path)
+    if not isinstance(fitted, Method):
+        raise FileError(
+            f"{path} holds the {fitted.kind} {fitted.name!r}, not a method. Write one with "
+            "`shiftcal fit`."
+        )
+    return fitted
+
+
+def adapt_to(method: Method, target: Scores) -> Floats:
+    """Adapt a fitted method to a target; returns its scores of the kind the method takes.
+
+    Raises:
+        InputError: If the target's values cannot be used, or features or mixed images are missing.
+    """
+    check_needs(method, target=target.features)
+    values = target.as_kind(method.input).values  # type: ignore[arg-type]
     with naming(target.source):
         method.adapt(values, target.features)
-    return logits, values
-
-
-def check_output(output: Path, *, inputs: Sequence[Path]) -> None:
-    """Refuse an output file that could not be written, before any work is done.
-
-    Args:
-        output: The file to be written.
-        inputs: Files that are read, which it must not replace.
-
-    Raises:
-        FileError: Saying what is in the way.
-    """
-    if output.is_dir():
-        raise FileError(f"{output} is a folder. Name the file to be written.")
-    if not output.parent.is_dir():
-        raise FileError(
-            f"{output} cannot be written: there is no folder {output.parent}. Make it first."
-        )
-    if output.exists() and any(file.exists() and output.samefile(file) for file in inputs):
-        raise FileError(
-            f"{output} is read by this command and must not be replaced by it. "
-            "Name another file to be written."
-        )
-
-
-def check_distinct(outputs: Mapping[str, Path]) -> None:
-    """Refuse two outputs that are one file, of which one would be lost.
-
-    Args:
-        outputs: What an output is called -> its path.
-
-    Raises:
-        FileError: Naming both.
-    """
-    for (first, path), (second, other) in combinations(outputs.items(), 2):
-        if path.resolve() == other.resolve() or (
-            path.exists() and other.exists() and path.samefile(other)
-        ):
-            raise FileError(
-                f"{first} and {second} must be two files; {path} and {other} are one. Name "
-                "another for one of them."
-            )
-
-
-def written(context: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
-    """The callback of every option that names an output: those of one command must differ."""
-    if value is not None and str(value) != "-":
-        outputs = context.meta.setdefault("shiftcal.outputs", {})
-        outputs[param.opts[0]] = Path(value)
-        check_distinct(outputs)
-    return value
-
-
-def check_replaced(output: Path | None, *, holds: str) -> None:
-    """Refuse to replace a file that is there and is something else than what is to be written.
-
-    Args:
-        output: The file, if one is to be written.
-        holds: ``"scores"`` or ``"statistics"``.
-
-    Raises:
-        FileError: Naming it.
-    """
-    if output is None or not output.is_file():
-        return
-    try:
-        ours = _holds_statistics(output) if holds == "statistics" else _holds_scores(output)
-    except InputError:
-        ours = False
-    if not ours:
-        raise FileError(
-            f"{output} is there already and holds no {holds}, so that it is not replaced. Name "
-            "another file, or remove this one."
-        )
-
-
-def _holds_scores(path: Path) -> bool:
-    if path.suffix.lower() == ".npz":  # may be large
-        from shiftcal.scoring.merge import heads
-
-        return not {"logits", "probabilities"}.isdisjoint(heads(path))
-    from shiftcal.scores import read_scores
-
-    return read_scores(path).n > 0
-
-
-def _holds_statistics(path: Path) -> bool:
-    from shiftcal.scoring.statistics import ScoreStatistics
-
-    return ScoreStatistics.read(path).n > 0
-
-
-# --------------------------------------------------------------------------------------
-# Whether a target was scored by the model that a method was fitted for.
-# --------------------------------------------------------------------------------------
+    return values
 
 
 def warn_of_another_model(fitted: Method, method: Path, target: Path) -> bool:
-    """Warn if both files say which model they are of, and it is not one; gives whether it did.
+    """Warn if both files say which model they are of and it is not the same; whether it did.
 
     One network in two files, say as ONNX and as TorchScript, counts as two: hence no error.
     """
@@ -281,259 +361,286 @@ def warn_of_another_model(fitted: Method, method: Path, target: Path) -> bool:
     if another:
         warnings.warn(
             f"{target} was scored by another model, or with another preprocessing, than the bank "
-            f"that {method} was fitted on. Its confidences mean something only if both give the "
-            "same logits. `shiftcal score --bank` sees to that.",
+            f"that {method} was fitted on. Its confidences are valid only if both give the same "
+            "logits; `shiftcal score --bank` ensures that.",
             InputWarning,
             stacklevel=2,
         )
     return another
 
 
-# --------------------------------------------------------------------------------------
-# Metrics with their intervals, for the commands that have labels.
-# --------------------------------------------------------------------------------------
-
-# Draws from a single row are all the same, and would give an interval of no width.
-_FEWEST = 2
+# --- settings -----------------------------------------------------------------------------------
 
 
-@dataclass
-class Judge:
-    """How predictions are judged: bins, and the bootstrap behind intervals.
+def settings_of(cls: type[Method] | type[Map]) -> dict[str, Any]:
+    """Name and default of every setting; the kind of input is none of them: the files say it."""
+    parameters = inspect.signature(cls).parameters
+    return {name: p.default for name, p in parameters.items() if name != "input"}
 
-    Attributes:
-        n_bins: Number of bins of binned metrics.
-        binning: ``"size"`` or ``"width"``, or ``"quantile"`` or ``"uniform"`` for the same.
-        level: Coverage of intervals.
-        n_resamples: Bootstrap draws; 0 for no intervals.
-        seed: Of the draws.
+
+def parse_assignments(assignments: Sequence[str] | None) -> dict[str, Any]:
+    """Names and values of ``--set NAME=VALUE``; values are JSON, or else text.
+
+    Raises:
+        InputError: If one has another form, or a name is given twice.
     """
+    chosen: dict[str, Any] = {}
+    for assignment in assignments or ():
+        name, equals, text = assignment.partition("=")
+        if not equals or not name:
+            raise InputError(f"--set must be of the form NAME=VALUE; got {assignment!r}.")
+        if name in chosen:
+            raise InputError(f"the setting {name!r} is given twice. Leave one of them out.")
+        try:
+            chosen[name] = json.loads(text)
+        except ValueError:
+            chosen[name] = text
+    return chosen
 
-    n_bins: int
-    binning: str
-    level: float
-    n_resamples: int
-    seed: int
 
-    def check(self) -> None:
-        """Refuse what cannot be meant, before files are read; ``binning`` gets its plain name.
+def choose_settings(
+    method: type[Method], options: Mapping[str, Any], assignments: Sequence[str] | None
+) -> dict[str, Any]:
+    """The settings of an unfitted method.
 
-        Raises:
-            InputError: Naming the option.
-        """
-        from shiftcal.checks import check_fraction
-        from shiftcal.metrics import check_binning
+    Args:
+        method: The method.
+        options: Values of options that are named as settings are; ``None`` if not given.
+        assignments: Texts ``NAME=VALUE`` of ``--set``; a name after ``map.`` is one of the map's.
 
-        self.binning = check_binning(self.binning, name="--binning")
-        check_fraction(self.level, name="--level")
-        if self.n_resamples == 1:
+    Raises:
+        InputError: If there is no such setting, or one is given twice.
+    """
+    from shiftcal import maps
+
+    chosen = {name: value for name, value in options.items() if value is not None}
+    of_map: dict[str, Any] = {}
+    for name, value in parse_assignments(assignments).items():
+        if name in chosen:
+            raise InputError(f"the setting {name!r} is given twice. Leave one of them out.")
+        (of_map if name.startswith("map.") else chosen)[name.removeprefix("map.")] = value
+    known = settings_of(method)
+    _check_settings(method, {**chosen, **({"map": of_map} if of_map else {})})
+    if "map" in chosen or of_map:
+        cls = maps.get(chosen.get("map", known["map"]))
+        _check_settings(cls, of_map)
+        if of_map:
+            chosen["map"] = cls(**of_map)
+    return chosen
+
+
+def _check_settings(cls: type[Method] | type[Map], chosen: Mapping[str, Any]) -> None:
+    known = settings_of(cls)
+    for name, value in chosen.items():
+        if name not in known:
+            hint = suggest(name, list(known)) if known else "It has no settings."
+            raise InputError(f"{cls.name} has no setting {name!r}. {hint}")
+        if isinstance(known[name], bool) and not isinstance(value, bool):
+            raise InputError(f"the setting {name!r} must be true or false; got {value!r}.")
+
+
+# --- corruptions --------------------------------------------------------------------------------
+
+
+def choose_corruptions(asked: Sequence[str], frost_photos: Path | None = None) -> list[Any]:
+    """The corruptions of ``--corruption``, each once.
+
+    Args:
+        asked: Names, ``all``, or ``module:function``; each may be several with commas between.
+        frost_photos: Folder of photographs for frost.
+
+    Raises:
+        InputError: If there is none of that name, or photographs are given and no frost.
+    """
+    from shiftcal import corruptions
+
+    words = [name.strip() for text in asked for name in text.split(",")]
+    names = [name for word in words for name in (corruptions.names() if word == "all" else [word])]
+    chosen = [corruptions.as_corruption(name) for name in dict.fromkeys(names)]
+    if frost_photos is None:
+        return chosen
+    if "frost" not in (corruption.name for corruption in chosen):
+        raise InputError("--frost-photos goes with --corruption frost.")
+    frost = corruptions.get("frost")(photos=frost_photos)
+    return [frost if corruption.name == "frost" else corruption for corruption in chosen]
+
+
+def parse_severities(text: str) -> list[int] | None:
+    """The severities of ``--severity``; ``None`` for all."""
+    if text == "all":
+        return None
+    chosen: set[int] = set()
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(\d{1,3})(?:-(\d{1,3}))?\s*", part, re.ASCII)
+        if found is None or int(found[2] or found[1]) < int(found[1]):
             raise InputError(
-                "--resamples must be 0 (no intervals) or at least 2; got 1. "
-                "1000 gives ends that hardly depend on the seed."
+                f"--severity must be a number, several as 1,3 or 2-4, or all; got {text!r}."
             )
-
-    def value(self, name: str, probs: Probs, labels: Labels) -> float:
-        """The metric called ``name``, without an interval."""
-        metric, arrays, options = self._call(name, probs, labels)
-        return float(metric(*arrays, **options))
-
-    def interval(self, name: str, probs: Probs, labels: Labels) -> dict[str, float | None]:
-        """The metric called ``name``: ``value``, ``low`` and ``high``, which may be ``None``."""
-        from shiftcal.metrics import bootstrap
-
-        if self.n_resamples == 0 or len(labels) < _FEWEST:
-            return {"value": self.value(name, probs, labels), "low": None, "high": None}
-        metric, arrays, options = self._call(name, probs, labels)
-        interval = bootstrap(
-            metric,
-            *arrays,
-            n_resamples=self.n_resamples,
-            level=self.level,
-            seed=self.seed,
-            **options,
-        )
-        return {"value": interval.value, "low": interval.low, "high": interval.high}
-
-    def bin_table(self, probs: Probs, labels: Labels) -> BinTable:
-        """The table behind ECE."""
-        from shiftcal.metrics import bin_table
-
-        return bin_table(*_top1(probs, labels), n_bins=self.n_bins, binning=self.binning)  # type: ignore[arg-type]
-
-    def describe(self, n: int) -> str:
-        """The definitions behind the numbers of ``n`` rows, in a sentence or two."""
-        text = (
-            "Accuracy, confidence and ECE are fractions, not percent; NLL is in nats. "
-            f"ECE: {self.n_bins} bins of equal {self.binning}."
-        )
-        if self.n_resamples and n < _FEWEST:
-            text += " No intervals: one row cannot tell how much rows differ."
-        elif self.n_resamples:
-            text += (
-                f" Intervals: {100 * self.level:g}% bootstrap, {self.n_resamples} draws, "
-                f"seed {self.seed}."
-            )
-        return text
-
-    def _call(
-        self, name: str, probs: Probs, labels: Labels
-    ) -> tuple[Any, tuple[Any, Any], dict[str, Any]]:
-        from shiftcal import metrics
-        from shiftcal.metrics import facts_of
-
-        metric = metrics.get(name)
-        arrays = _top1(probs, labels) if facts_of(metric).reads == "top1" else (probs, labels)
-        takes_bins = "n_bins" in inspect.signature(metric).parameters
-        return (
-            metric,
-            arrays,
-            {"n_bins": self.n_bins, "binning": self.binning} if takes_bins else {},
-        )
+        chosen.update(range(int(found[1]), int(found[2] or found[1]) + 1))
+    return sorted(chosen)
 
 
-def _top1(probs: Probs, labels: Labels) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    return probs.max(axis=1), probs.argmax(axis=1) == labels
+@contextmanager
+def blaming_functions() -> Iterator[None]:
+    """Report what a user's own function raised as an error of the input."""
+    try:
+        yield
+    except ShiftcalError:
+        raise
+    except Exception as error:
+        # How shiftcal.corruptions.Custom marks it.
+        marks = [n for n in getattr(error, "__notes__", ()) if n.startswith("raised by the corr")]
+        if not marks:
+            raise
+        raise InputError(f"{told(error)} ({marks[0]}).") from error
 
 
-# --------------------------------------------------------------------------------------
-# How right and how sure a model is on scores that are in a file, read in bounded memory.
-# --------------------------------------------------------------------------------------
-
-# Images below which next to nothing can be said of calibration.
-_FEW = 100
-# What accuracy must fall by, if a bank is to say anything of data on which it does.
-_HARM = 0.05
-# Standard deviations that an accuracy must be above that of guessing.
-_CLEARLY = 2
+# --- models and images --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Judged:
-    """A labelled set in numbers.
+def load_model(spec: str, batch_size: int | None, classes: str | None = None) -> Model:
+    """The model of ``--model``, with ``--batch-size`` and ``--classes``."""
+    names = None if classes is None else parse_classes(classes)
+    from shiftcal.models import as_model
 
-    Attributes:
-        name: What it is called.
-        rows: Images with scores.
-        mean_confidence: Mean of the raw p_max.
-        accuracy: Share of rows whose largest logit is the label's.
-        n_classes: Columns of the scores.
-        seen: Which classes have a row at least.
+    model = as_model(spec)
+    model.batch_size = batch_size or model.batch_size
+    model.classes = names or model.classes
+    return model
+
+
+def parse_classes(text: str) -> tuple[str, ...]:
+    """The names that ``--classes`` gives, or the file it names.
+
+    Raises:
+        InputError: If there are fewer than two, or one comes twice.
+        FileError: If it is neither names nor a file that can be read.
     """
+    file = Path(text)
+    try:
+        is_file = file.is_file()
+    except OSError:  # longer than a file name may be
+        is_file = False
+    if is_file:
+        with parsing(file, "a text file in UTF-8"):
+            names = file.read_text("utf-8-sig").rstrip().splitlines()
+    elif "," in text:
+        names = [name.strip() for name in text.split(",")]
+    else:
+        raise FileError(
+            "--classes must be a text file with one name per line, or names with commas between "
+            f"them; there is no file {text}."
+        )
+    if "" in names or len(set(names)) < len(names) or len(names) < 2:
+        raise InputError("--classes must give two names or more, all different and none empty.")
+    return tuple(names)
 
-    name: str
-    rows: int
-    mean_confidence: float
-    accuracy: float
-    n_classes: int
-    seen: tuple[int, ...]
+
+def reporting() -> Reporting:
+    """How progress is shown: a bar on a terminal, lines elsewhere."""
+    from shiftcal.scoring.run import Reporting
+
+    return Reporting(line=lambda text: complain("progress", text))
 
 
-def judged(path: Path, name: str) -> Judged:
-    """What a labelled ``.npz`` file of logits comes to, some megabytes at a time.
+# --- groups -------------------------------------------------------------------------------------
+
+
+def file_of(spec: str) -> tuple[Path, str | None]:
+    """The file and the column that ``FILE`` or ``FILE:COLUMN`` names."""
+    if Path(spec).exists() or ":" not in spec:
+        return Path(spec), None
+    file, _, column = spec.rpartition(":")
+    # One letter before the colon is a drive of Windows.
+    return (Path(file), column) if len(file) > 1 and column else (Path(spec), None)
+
+
+def read_groups(spec: str, target: Scores) -> Sequence[Any]:
+    """The group of every row of ``target``.
+
+    Rows are joined by ids where both files have them, and by their order otherwise.
 
     Args:
-        path: The file.
-        name: What the set is called.
+        spec: ``FILE`` or ``FILE:COLUMN``.
+        target: The rows.
+
+    Raises:
+        FileError: If the file cannot be read, has no such column, or lacks a row.
     """
-    import numpy as np
+    from shiftcal.checks import check_row_groups
 
-    from shiftcal.numerics.softmax import p_max
-    from shiftcal.scores_io import read_member
-    from shiftcal.scoring.merge import heads, stretches
-
-    labels = read_member(path, "labels")
-    assert labels is not None, "whoever asks knows that there are labels"
-    n, k = heads(path)["logits"].shape
-    sure, right, start = 0.0, 0, 0
-    for z in stretches(path, "logits"):
-        sure += float(p_max(z).sum())
-        right += int((z.argmax(axis=1) == labels[start : start + len(z)]).sum())
-        start += len(z)
-    rows = max(n, 1)
-    return Judged(name, n, sure / rows, right / rows, k, tuple(np.unique(labels).tolist()))
-
-
-def accuracy_of(output: Path | None, statistics: Path | None) -> float:
-    """Accuracy of labelled scores that were written to either file, or to both."""
-    if statistics is not None:
-        from shiftcal.scoring.statistics import ScoreStatistics
-
-        return ScoreStatistics.read(statistics).accuracy()
-    assert output is not None, "something was written"
-    if output.suffix.lower() == ".npz":
-        return judged(output, output.name).accuracy
-    from shiftcal.scores import read_scores
-
-    scores = read_scores(output)
-    return float((scores.values.argmax(axis=1) == scores.labels).mean())
+    file, column = file_of(spec)
+    path = find(file)
+    with naming(path):
+        groups, ids = _group_columns(path, column)
+        if ids is not None and target.ids is not None:
+            by_id = dict(zip(map(str, ids), groups, strict=True))
+            if len(by_id) < len(groups):
+                raise InputError("ids must all be different where groups are joined by them.")
+            missing = [name for name in target.ids.tolist() if name not in by_id]
+            if missing:
+                raise InputError(
+                    f"{len(missing)} of {target.n} rows have no group here, the first is "
+                    f"{missing[0]!r}. Add them."
+                )
+            groups = [by_id[name] for name in target.ids.tolist()]
+        elif ids is not None or target.ids is not None:
+            warnings.warn(
+                f"groups of {path} were joined by order: only one of the two files has ids. "
+                "Give both files ids, or neither, if the order may differ.",
+                InputWarning,
+                stacklevel=2,
+            )
+        check_row_groups(groups, n=target.n)
+    return groups
 
 
-def warn_of_odd(sets: Sequence[Judged], classes: Sequence[str] | None) -> None:
-    """Warn of what is wrong with most banks that are of no use.
+def _group_columns(path: Path, column: str | None) -> tuple[Sequence[Any], Sequence[Any] | None]:
+    """The groups in a file, and its ids if it has any."""
+    from shiftcal.scores_io import named_member, read_array, read_member
 
-    Args:
-        sets: All sets, the clean one first.
-        classes: Names of the classes, if they are known.
-    """
-    clean = sets[0]
-    odd = (_at_chance(clean), _one_class(clean, classes), _few(clean))
-    for text in odd if any(odd) else (_hardly_harder(sets),):
-        if text:
-            warnings.warn(text, InputWarning, stacklevel=2)
+    suffix = path.suffix.lower()
+    if suffix == ".npz":
+        return named_member(path, column, default="groups"), read_member(path, "ids")  # type: ignore[return-value]
+    if suffix in (".npy", ".txt") and column is not None:
+        raise InputError(f"it has no columns, so {column!r} names nothing. Leave it out.")
+    if suffix == ".npy":
+        return read_array(path), None  # type: ignore[return-value]
+    if suffix == ".txt":
+        with parsing(path, "text in UTF-8"):
+            return [line.strip() for line in path.read_text("utf-8-sig").splitlines()], None
+    if suffix == ".csv":
+        with (
+            parsing(path, "comma-separated text in UTF-8"),
+            path.open(encoding="utf-8-sig", newline="") as file,
+        ):
+            header, *rows = [*filter(None, csv.reader(file, strict=True, skipinitialspace=True))]
+        name = _group_column(header, column)
+        if any(len(row) != len(header) for row in rows):
+            raise FileError(f"{path}: every row must have {len(header)} cells, as the first line.")
+        cells = dict(zip(header, zip(*rows, strict=True), strict=bool(rows)))
+    elif suffix == ".parquet":
+        from shiftcal.files import open_parquet, parquet_table
 
-
-def _at_chance(clean: Judged) -> str:
-    chance = 1 / clean.n_classes
-    noise = math.sqrt(chance * (1 - chance) / max(clean.rows, 1))
-    if clean.accuracy > chance + _CLEARLY * noise:
-        return ""
-    return (
-        f"the accuracy of the clean set is {clean.accuracy:.4f}, no better than guessing among "
-        f"{clean.n_classes} classes ({chance:.4f}). Look at mean and std of the preprocessing, and "
-        "at the order of the classes (--classes)."
-    )
-
-
-def _one_class(clean: Judged, classes: Sequence[str] | None) -> str:
-    if len(clean.seen) != 1:
-        return ""
-    name = classes[clean.seen[0]] if classes else clean.seen[0]
-    return f"all images are of one class, {name}, which says nothing about the others."
-
-
-def _hardly_harder(sets: Sequence[Judged]) -> str:
-    clean, *others = sets
-    hardest = min(others, key=lambda one: one.accuracy, default=None)
-    if hardest is None or clean.accuracy - hardest.accuracy >= _HARM:
-        return ""
-    return (
-        f"the corruptions hardly harm this model: accuracy falls from {clean.accuracy:.4f} to "
-        f"{hardest.accuracy:.4f} at the most ({hardest.name}). Of data that harm it more the bank "
-        "can say nothing; add other corruptions, such as --corruption brightness,motion_blur."
-    )
+        with open_parquet(path) as table:
+            header = table.schema_arrow.names
+            name = _group_column(header, column)
+            wanted = [key for key in dict.fromkeys((name, "id")) if key in header]
+            cells = parquet_table(path, table, wanted).to_pydict()
+    else:
+        raise FileError(
+            f"{path} must hold the groups of rows and end in .npy, .npz, .csv, .parquet or .txt."
+        )
+    return cells[name], cells.get("id") if name != "id" else None
 
 
-def _few(clean: Judged) -> str:
-    if clean.rows >= _FEW:
-        return ""
-    return f"the clean set has {count_of(clean.rows)}; fewer than {_FEW} tell little. Give more."
-
-
-# --------------------------------------------------------------------------------------
-# The order in which methods are shown.
-# --------------------------------------------------------------------------------------
-
-# As in the paper, from the least to the most informed; methods added later follow by name.
-_FIRST = ("vanilla", "ts", "cpcs", "transcal", "sts", "sac")
-
-
-def method_names() -> list[str]:
-    """Every method's name, in the order of a table."""
-    from shiftcal import methods
-
-    names = methods.names()
-    return sorted(names, key=lambda name: (name not in _FIRST, _rank(name), name))
-
-
-def _rank(name: str) -> int:
-    return _FIRST.index(name) if name in _FIRST else 0
+def _group_column(header: Sequence[str], wanted: str | None) -> str:
+    """The column that holds the groups: the one asked for, ``group``, or the only one there is."""
+    others = [name for name in header if name != "id"]
+    name = wanted or (others[0] if len(others) == 1 else "group")
+    if header.count(name) != 1:
+        raise InputError(
+            f"there must be one column {name!r}. {suggest(name, list(header)[:20])} "
+            "Name the column: FILE:COLUMN."
+        )
+    return name

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import version as installed_version
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from shiftcal.cli.options import Json, with_help
 from shiftcal.cli.output import (
     BAD_INPUT,
     DONE,
@@ -19,6 +23,7 @@ from shiftcal.cli.output import (
     Report,
     complain,
     complain_at_length,
+    escaped,
     escaped_lines,
     interrupted,
     say,
@@ -29,76 +34,43 @@ from shiftcal.cli.output import (
 from shiftcal.errors import InputError
 from shiftcal.registry import imported
 
-# In the order of the work: name, module:function, example.
-_COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("demo:demo", "shiftcal demo"),
-    "corrupt": (
-        "corrupt:corrupt",
-        "shiftcal corrupt images/ corrupted/ --corruption pixelate --severity all",
-    ),
-    "gallery": ("gallery:gallery", "shiftcal gallery photo.jpg -o gallery.png --severity 3"),
-    "bank": (
-        "bank:bank",
-        "shiftcal bank --model model.onnx --images calibration/ --corruption pixelate -o bank/",
-    ),
-    "train": (
-        "train:train",
-        "shiftcal train --method cdan --source photos/ --target sketches/ \\\n"
-        "    --backbone resnet50 --recipe office-home -o run/",
-    ),
-    "score": ("score:score", "shiftcal score --bank bank/ --images new-images/ -o target.npz"),
-    "merge": ("merge:merge", "shiftcal merge part-1.npz part-2.npz part-3.npz -o target.npz"),
-    "fit": (
-        "fit:fit",
-        "shiftcal fit --method sac -o sac.json \\\n"
-        "    --surrogate clean.npz --surrogate s1.npz --surrogate s2.npz",
-    ),
-    "apply": ("apply:apply", "shiftcal apply sac.json target.npz -o out.npz"),
-    "evaluate": ("evaluate:evaluate", "shiftcal evaluate out.npz --max-ece 0.05"),
-    "compare": (
-        "compare:compare",
-        "shiftcal compare --target target.npz \\\n"
-        "    --surrogate clean.npz --surrogate s1.npz --surrogate s2.npz",
-    ),
-    "estimate": ("estimate:estimate", "shiftcal estimate bank/ target.npz"),
-    "monitor": (
-        "monitor:monitor",
-        "shiftcal monitor bank/ --follow scores/ --state monitor.state.json",
-    ),
-    "report": ("report:report", "shiftcal report bank/ target.npz -o report.html"),
-    "export": (
-        "export:export",
-        "shiftcal export sac.json --onnx model.onnx --target target.npz -o calibrated.onnx",
-    ),
-    "list": ("listing:list_names", "shiftcal list methods"),
-    "doctor": ("doctor:doctor", "shiftcal doctor"),
-    "reproduce": (
-        "reproduce:reproduce",
-        "shiftcal reproduce synthetic --data data -o runs/synthetic",
-    ),
+# Commands in the order of the work, and where their functions are.
+_COMMANDS = {
+    "demo": "demo:demo",
+    "corrupt": "images:corrupt",
+    "gallery": "images:gallery",
+    "bank": "scoring:bank",
+    "train": "train:train",
+    "score": "scoring:score",
+    "merge": "scoring:merge",
+    "fit": "calibrate:fit",
+    "apply": "calibrate:apply",
+    "evaluate": "evaluate:evaluate",
+    "compare": "evaluate:compare",
+    "estimate": "evaluate:estimate",
+    "monitor": "monitor:monitor",
+    "report": "report:report",
+    "export": "calibrate:export",
+    "list": "about:list_names",
+    "doctor": "about:doctor",
+    "reproduce": "reproduce:reproduce",
 }
-# The same of the commands below `shiftcal data`.
-_DATA_COMMANDS: dict[str, tuple[str, str]] = {
-    "list": ("data:list_sets", "shiftcal data list"),
-    "check": ("data:check", "shiftcal data check cifar10 data/cifar10"),
-    "get": ("data:get", "shiftcal data get cifar10 --to data/cifar10"),
-}
-# The mark that keeps the lines of a paragraph apart in a help text.
-_AS_IT_STANDS = "\b"
+_DATA_COMMANDS = {"list": "about:list_sets", "check": "about:check", "get": "about:get"}
+# Keeps the lines of a paragraph apart in a help text.
+_VERBATIM = "\b"
 
 app = typer.Typer(
     name="shiftcal",
-    # Plain help can be searched, piped and pasted.
-    rich_markup_mode=None,
+    rich_markup_mode=None,  # plain help can be searched, piped and pasted
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=f"""{_AS_IT_STANDS}
+    epilog=f"""{_VERBATIM}
 Exit status:
   0    done
   1    done, and a gate such as --max-ece failed
   2    the input, or a part of it, cannot be used
-  3    not done: a mistake in shiftcal
+  3    a bug in shiftcal
   130  interrupted
-  143  told to end, by SIGTERM (monitor)""",
+  143  terminated by SIGTERM (monitor)""",
 )
 data_app = typer.Typer(rich_markup_mode=None)
 app.add_typer(data_app, name="data")
@@ -142,46 +114,88 @@ def program(words: Sequence[str] = ()) -> Any:
     """The command line program.
 
     Args:
-        words: Only the commands among these are imported, if any is; all by default.
+        words: If any of these is a command, only those commands are imported.
     """
     asked = {word for word in words if word in _COMMANDS or word == "data"}
     for group, commands in ((app, _COMMANDS), (data_app, _DATA_COMMANDS)):
         known = {command.name for command in group.registered_commands}
-        for name, (place, example) in commands.items():
+        for name, place in commands.items():
             needed = not asked or (name in asked if group is app else "data" in asked)
             if needed and name not in known:
                 module, _, attribute = place.partition(":")
                 function = getattr(import_module(f"shiftcal.cli.{module}"), attribute)
-                group.command(name, epilog=f"{_AS_IT_STANDS}\nExample:\n{example}")(function)
+                summary, _, described = (inspect.getdoc(function) or "").partition("\n")
+                example = described.partition("Example:\n")[2].partition("\n\n")[0].strip()
+                epilog = f"{_VERBATIM}\nExample:\n{example}"
+                path = name if group is app else f"data {name}"
+                group.command(name, help=summary, epilog=epilog)(_checked(function, path))
     order = list(_COMMANDS)
     app.registered_commands.sort(key=lambda command: order.index(command.name or ""))
     return typer.main.get_command(app)
+
+
+def _checked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The command with ``--json``, help from its docstring, and a check of its outputs."""
+    hints = {"as_json": Json, **with_help(function)}
+    parameters = dict(inspect.signature(function).parameters)
+    own_json = "as_json" in parameters
+    if not own_json:
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        parameters["as_json"] = inspect.Parameter("as_json", keyword, default=False)
+
+    def call(**values: Any) -> tuple[str, bool, Report | Ended]:
+        from shiftcal.cli.inputs import check_outputs
+
+        check_outputs(values, hints)
+        as_json = values["as_json"] if own_json else values.pop("as_json")
+        report = function(**values)
+        return (
+            name,
+            as_json,
+            _escape_names(report, values) if isinstance(report, Report) else report,
+        )
+
+    annotated = [p.replace(annotation=hints[key]) for key, p in parameters.items()]
+    call.__signature__ = inspect.Signature(annotated)  # type: ignore[attr-defined]
+    call.__annotations__ = hints
+    call.__module__ = function.__module__
+    return call
+
+
+def _escape_names(report: Report, values: Mapping[str, Any]) -> Report:
+    """The report with line ends in file names escaped; tables escape their cells themselves."""
+    text = report.text
+    for value in values.values():
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, str | Path) and not str(one).isprintable():
+                text = text.replace(str(one), escaped(str(one)))
+    return replace(report, text=text)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status; nothing is raised.
 
     Args:
-        arguments: What stands after the program's name; ``None`` takes it from ``sys.argv``.
+        arguments: The words after the program's name; default: those of ``sys.argv``.
     """
     try:
         with warnings_as_lines() as warned:
             words = sys.argv[1:] if arguments is None else list(arguments)
             outcome = program(words).main(
-                words,
-                prog_name="shiftcal",
-                standalone_mode=False,
+                words, prog_name="shiftcal", standalone_mode=False, obj=words
             )
-        if isinstance(outcome, Ended):
-            return outcome.status
-        if not isinstance(outcome, Report):  # --help, --version, or Ctrl-C as typer tells it
+        if not isinstance(outcome, tuple):  # --help, --version, or Ctrl-C as typer reports it
             return interrupted() if outcome == INTERRUPTED else DONE
-        say(to_json(outcome, warnings=warned) if outcome.as_json else escaped_lines(outcome.text))
-        if outcome.bad_input:
-            complain("error", outcome.bad_input)
+        command, as_json, report = outcome
+        if isinstance(report, Ended):
+            return report.status
+        text = escaped_lines(report.text)
+        say(to_json(command, report.document, warnings=warned) if as_json else text)
+        if report.bad_input:
+            complain("error", report.bad_input)
             return BAD_INPUT
-        if outcome.failed_gate:
-            complain("gate failed", outcome.failed_gate)
+        if report.failed_gate:
+            complain("gate failed", report.failed_gate)
             return GATE_FAILED
         return DONE
     except BaseException as error:

@@ -31,7 +31,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 import typer
 
-from shiftcal.cli.inputs import check_order, check_output, warn_of_another_model, written
+from shiftcal.cli.inputs import check_order, warn_of_another_model
 from shiftcal.cli.options import Normalize
 from shiftcal.cli.output import (
     DONE,
@@ -716,7 +716,6 @@ def monitor(
     confidences: Annotated[
         str | None,
         typer.Option(
-            callback=written,
             metavar="FILE|-",
             help="Append every row's confidence and class here as JSON lines; - for stdout.",
         ),
@@ -724,7 +723,6 @@ def monitor(
     state: Annotated[
         Path | None,
         typer.Option(
-            callback=written,
             metavar="FILE",
             help="Keep the running state here; a restart with it resumes after the last batch.",
         ),
@@ -774,14 +772,18 @@ def monitor(
     ] = None,
     save: Annotated[
         Path | None,
-        typer.Option(callback=written, metavar="FILE", help="Save the fitted monitor as .json."),
+        typer.Option(metavar="FILE", help="Save the fitted monitor as .json."),
     ] = None,
     normalize: Normalize = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON lines, one object each with a 'type'.")
     ] = False,
 ) -> Ended:
-    """Calibrate a stream of logits, and report when it shifts."""
+    """Calibrate a stream of logits, and report when it shifts.
+
+    Example:
+        shiftcal monitor bank/ --follow scores/ --state monitor.state.json
+    """
     return _monitor(SimpleNamespace(**locals()))
 
 
@@ -836,9 +838,6 @@ def _check_options(options: SimpleNamespace) -> None:
             raise InputError(message)
     if follow is not None and not follow.is_dir():
         raise FileError(f"{follow} is not a folder. Name the folder that scores files come into.")
-    for path in (options.confidences, options.state):
-        if path is not None and path != "-":
-            check_output(Path(path), inputs=[options.spec])
 
 
 def _find_monitor(options: SimpleNamespace) -> Monitor:
@@ -864,7 +863,7 @@ def _find_monitor(options: SimpleNamespace) -> Monitor:
 
 def _fit_monitor(options: SimpleNamespace) -> Monitor:
     from shiftcal import methods
-    from shiftcal.cli.options import choose_settings
+    from shiftcal.cli.inputs import choose_settings
     from shiftcal.monitoring import Exponential, Monitor, Sliding, Window
     from shiftcal.registry import ESTIMATORS
     from shiftcal.surrogates import SurrogateBank
@@ -875,10 +874,8 @@ def _fit_monitor(options: SimpleNamespace) -> Monitor:
     window: Window = Sliding() if options.window is None else Sliding(rows=options.window)
     if options.half_life is not None:
         window = Exponential(half_life=options.half_life)
-    if (save := options.save) is not None:
-        check_output(save, inputs=[])
-        if save.suffix.lower() != ".json":
-            raise FileError(f"{save} must end in .json.")
+    if (save := options.save) is not None and save.suffix.lower() != ".json":
+        raise FileError(f"{save} must end in .json.")
     with progress(f"fitting a monitor on {options.spec} ..."):
         bank = SurrogateBank.load(options.spec, normalize=options.normalize)
         monitor = Monitor(

@@ -5,237 +5,155 @@ from __future__ import annotations
 import datetime
 import os
 import shlex
+import time
 import warnings
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from shiftcal.cli.inputs import NEEDS_MIXED, check_output, files_of, read_bank, read_target
-from shiftcal.cli.options import (
-    Bank,
-    BankPlace,
-    Bins,
-    BootstrapSeed,
-    Json,
-    Level,
-    Named,
-    Normalize,
-    Resamples,
-    SourceTrain,
-    Surrogates,
-    TargetFile,
-    TargetLabels,
-    TargetPlace,
-    choose_settings,
-    named,
-    settings_of,
-)
-from shiftcal.cli.output import Report, printable, progress
+from shiftcal.cli import inputs, options
+from shiftcal.cli.output import Report, progress
 from shiftcal.errors import FileError, InputError, InputWarning, require
-
-if TYPE_CHECKING:
-    from shiftcal.report.facts import ReportFacts
 
 
 def report(
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Report to write: .html, .md or .json."
-        ),
-    ],
-    bank_place: BankPlace = None,
-    target_place: TargetPlace = None,
-    target: TargetFile = None,
-    bank: Bank = None,
-    surrogate: Surrogates = None,
-    labels: TargetLabels = None,
-    images: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH",
-            help="The images that were scored, as for `shiftcal score`; the page shows those whose "
-            "confidence changed most.",
-        ),
-    ] = None,
-    method: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="Method the report is about; others are compared to it."),
-    ] = "rehearsal",
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="A setting of --method, as for `shiftcal fit`."
-        ),
-    ] = None,
-    source_train: SourceTrain = None,
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the report.")] = None,
-    bins: Bins = 15,
-    level: Level = 0.95,
-    resamples: Resamples = 400,
-    seed: BootstrapSeed = 0,
-    normalize: Normalize = False,
-    as_json: Json = False,
+    context: typer.Context,
+    output: options.OutputFile,
+    bank_place: options.BankPlace = None,
+    target_place: options.TargetPlace = None,
+    target: options.TargetFile = None,
+    bank: options.Bank = None,
+    surrogate: options.Surrogates = None,
+    labels: options.TargetLabels = None,
+    images: Annotated[str | None, typer.Option(metavar="PATH")] = None,
+    method: Annotated[str, typer.Option(metavar="NAME")] = "rehearsal",
+    set_: options.Settings = None,
+    source_train: options.SourceTrain = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT")] = None,
+    bins: options.Bins = 15,
+    level: options.Level = 0.95,
+    resamples: options.Resamples = 400,
+    seed: options.BootstrapSeed = 0,
+    normalize: options.Normalize = False,
 ) -> Report:
-    """Report whether confidences can be trusted, and what to do."""
-    if output.suffix.lower() not in (".html", ".htm", ".md", ".json"):
-        raise FileError(f"{output} must end in .html, .md or .json, which chooses the format.")
-    inputs = named(
-        (bank_place, target_place),
-        bank=bank, surrogates=surrogate, target=target, source_train=source_train,
-    )  # fmt: skip
-    only_files = {
-        "--labels": labels,
-        "--images": images,
-        "--source-train": inputs.source_train,
-        "--normalize": normalize or None,
-    }
-    usage, task = "", None
-    if inputs.bank is not None and (inputs.bank / "plan.toml").is_file():
-        from shiftcal.studies.run import task_of
+    """Report whether confidences can be trusted, and what to do.
 
-        for name, value in only_files.items():
-            if value is not None:
-                raise InputError(
-                    f"{name} is for scores in files, and {inputs.bank} is a study, which has its "
-                    f"own. Leave {name} out."
-                )
-        task = task_of(inputs.bank, None if inputs.target is None else str(inputs.target))
-        digested, words = list(task.files), [str(inputs.bank), str(inputs.target)]
-        check_output(output, inputs=digested)
-    else:
-        target = inputs.must_have_target()
-        sets: dict[str, Any] = {"--bank": inputs.bank, "--surrogate": inputs.surrogates}
-        words = _words({"--target": target, **sets, **only_files})
-        digested = [] if inputs.bank is None else [inputs.bank / "bank.json"]
-        digested += inputs.surrogates or []
-        digested += files_of(target, labels, inputs.source_train)
-        image_file = [] if images is None else [Path(images)]
-        check_output(output, inputs=[*inputs.all(), *digested, *image_file])
+    Example:
+        shiftcal report bank/ target.npz -o report.html
+
+    Args:
+        output: Report to write: .html, .md or .json.
+        images: The images that were scored, as for `shiftcal score`; the page shows those whose
+            confidence changed most.
+        method: Method the report is about; others are compared to it.
+        set_: A setting of --method, as for `shiftcal fit`.
+        title: Title of the report.
+    """
+    inputs.check_suffix(output, ".html", ".htm", ".md", ".json")
     if output.suffix.lower() in (".html", ".htm"):
         require("jinja2", extra="report", needed_by="shiftcal report")
     from shiftcal import methods
-    from shiftcal.checks import check_fraction
-    from shiftcal.report.facts import MOST_BINS, Judging, Provenance, make_facts
+    from shiftcal.report.facts import Judging, Provenance, make_facts
     from shiftcal.report.render import write_report
+    from shiftcal.scores import model_digest_of_file
+    from shiftcal.scores_io import member_of
     from shiftcal.surrogates.folder import digest_of
 
     cls = methods.get(method)
-    if cls.uses_mixed:
-        raise InputError(f"{cls.name} {NEEDS_MIXED}")
-    # The seed and level of the report are those of the method, where it has such settings.
-    assigned, known = list(set_ or []), settings_of(cls)
-    names = {text.partition("=")[0] for text in assigned}
-    assigned += [
-        f"{name}={shared}"
-        for name, shared in (("seed", seed), ("level", level))
-        if name in known and name not in names and shared != known[name]
-    ]
-    chosen = cls(**choose_settings(cls, {}, assigned))
-    check_fraction(level, name="--level")
-    if resamples == 1:
-        raise InputError("--resamples must be 0 (no intervals) or at least 2; got 1.")
-    if bins > MOST_BINS:
-        raise InputError(f"--bins must be at most {MOST_BINS}; got {bins}.")
-    options = {"-o": output, "--method": method, "--set": set_, "--title": title}
-    numbers = {"--bins": bins, "--level": level, "--resamples": resamples, "--seed": seed}
-    if task is None:
-        files = {**sets, "--source-train": inputs.source_train, "--normalize": normalize or None}
-        fit = _words({"--method": method, "--set": assigned, **files, "-o": "calibration.json"})
-        apply = ["calibration.json", str(target), "-o", "calibrated.npz"]
-        apply += ["--normalize"] * normalize
-        usage = f"{_command('fit', *fit)}\n{_command('apply', *apply)}"
-    with progress(f"making a report of {inputs.target}"):
+    inputs.check_needs(cls)
+    # The method has the report's seed and level, where it has such settings.
+    assigned, known = list(set_ or []), inputs.settings_of(cls)
+    for name, value in (("seed", seed), ("level", level)):
+        if value != known.get(name, value) and name not in inputs.parse_assignments(assigned):
+            assigned.append(f"{name}={value}")
+    settings = inputs.choose_settings(cls, {}, assigned)
+    files = inputs.named(
+        bank_place, target_place,
+        bank=bank, surrogates=surrogate, target=target, source_train=source_train,
+    )  # fmt: skip
+    usage, read = "", dict[str, Any]()
+    with progress(f"making a report of {files.target}"):
+        if files.bank is not None and (files.bank / "plan.toml").is_file():
+            from shiftcal.studies.run import task_of
+
+            if labels or images or source_train or normalize:
+                raise InputError(
+                    f"{files.bank} is a study, which has its own files. Leave --labels, --images, "
+                    "--source-train and --normalize out."
+                )
+            task = task_of(files.bank, None if files.target is None else str(files.target))
+            digested = list(task.files)
+            read = {
+                "bank": task.bank,
+                "target": task.target,
+                "source_features": task.source_features,
+            }
+        else:
+            path = files.must_have_target()
+            usage = _usage(files, path, method, assigned, normalize=normalize)
+            sets, scores, features = inputs.read_inputs(files, normalize=normalize, labels=labels)
+            digested = [] if files.bank is None else [files.bank / "bank.json"]
+            others = (path, labels, files.source_train)
+            digested += [*files.surrogates, *(member_of(one)[0] for one in others if one)]
+            read = {
+                "bank": sets,
+                "target": scores,
+                "source_features": features,
+                "images": images,
+                "target_model": model_digest_of_file(path),
+            }
         try:
             digests = {str(file): digest_of(file) for file in digested}
         except OSError as error:
             reason = error.strerror or error
             raise FileError(f"{error.filename} could not be read: {reason}.") from error
         facts = make_facts(
-            **_read_files(inputs, labels, images, normalize=normalize)
-            if task is None
-            else {
-                "bank": task.bank,
-                "target": task.target,
-                "source_features": task.source_features,
-            },
-            method=chosen,
+            **read,
+            method=cls(**settings),
             title=title or "",
             judging=Judging(bins, level, resamples, seed),
             provenance=Provenance(
                 date=_today(),
-                command=_command("report", *words, *_words({**options, **numbers})),
+                command=shlex.join(["shiftcal", *context.obj]),
                 usage=usage,
                 files=digests,
             ),
         )
         for note in facts.warnings:
             if note.code == "another-model":
-                text = f"{inputs.target}: {note.messages[0]}"
+                text = f"{files.target}: {note.messages[0]}"
                 warnings.warn(text, InputWarning, stacklevel=2)
         write_report(facts, output)
-    document = {"output": output, "report": facts.to_dict()}
-    return Report("report", document, _text(facts, output), as_json)
-
-
-def _read_files(
-    inputs: Named, labels: Path | None, images: str | None, *, normalize: bool
-) -> dict[str, Any]:
-    """Bank, target and what comes with them, as arguments of ``make_facts``."""
-    from shiftcal.scores import model_digest_of_file, read_features
-
-    target = inputs.must_have_target()
-    bank = read_bank(inputs.bank, inputs.surrogates, normalize=normalize)
-    source = inputs.source_train
-    features = None if source is None else read_features(source)
-    model = model_digest_of_file(target)
-    scores = read_target(
-        target, n_classes=bank.n_classes, classes=bank.classes, normalize=normalize, labels=labels
-    )
-    scores.logits()  # an unusable target is an error, not a reason to skip a method
-    return {
-        "bank": bank,
-        "target": scores,
-        "source_features": features,
-        "images": images,
-        "target_model": model,
-    }
-
-
-def _words(options: Mapping[str, Any]) -> list[str]:
-    """Options as words of a command: lists repeat, ``True`` is a flag, ``None`` is left out."""
-    words: list[str] = []
-    for name, value in options.items():
-        for one in value if isinstance(value, list) else [value]:
-            if one is not None:
-                words += [name] if one is True else [name, str(one)]
-    return words
-
-
-def _command(*words: str) -> str:
-    return shlex.join(["shiftcal", *words])
-
-
-def _text(facts: ReportFacts, output: Path) -> str:
     verdict = facts.verdict
-    sentences = [verdict.headline, verdict.reason, *verdict.advice]
+    lines = [verdict.headline, verdict.reason, *verdict.advice]
     if serious := [note.code for note in facts.warnings if note.serious]:
-        sentences.append(f"flagged: {', '.join(serious)}")
-    text = "\n".join(printable(one.replace("\u00a0", " ")) for one in sentences)
-    return f"{text}\n\nwritten to {printable(output)}"
+        lines.append(f"flagged: {', '.join(serious)}")
+    text = "\n".join(line.replace("\u00a0", " ") for line in lines)
+    document = {"output": output, "report": facts.to_dict()}
+    return Report(document, f"{text}\n\nwritten to {output}")
+
+
+def _usage(
+    files: inputs.Named, target: Path, method: str, settings: list[str], *, normalize: bool
+) -> str:
+    """The commands that calibrate the target with the method."""
+    fit = ["fit", "--method", method, *(word for one in settings for word in ("--set", one))]
+    fit += [] if files.bank is None else ["--bank", str(files.bank)]
+    fit += [word for one in files.surrogates for word in ("--surrogate", str(one))]
+    if files.source_train is not None:
+        fit += ["--source-train", str(files.source_train)]
+    apply = ["apply", "calibration.json", str(target), "-o", "calibrated.npz"]
+    both = ([*fit, "-o", "calibration.json"], apply)
+    more = ["--normalize"] if normalize else []
+    return "\n".join(shlex.join(["shiftcal", *words, *more]) for words in both)
 
 
 def _today() -> str:
     """Today's date in UTC, or that of SOURCE_DATE_EPOCH, for reproducible builds."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
-    if epoch is None:
-        return datetime.datetime.now(datetime.UTC).date().isoformat()
     try:
-        return datetime.datetime.fromtimestamp(int(epoch), datetime.UTC).date().isoformat()
+        seconds = time.time() if epoch is None else int(epoch)
+        return datetime.datetime.fromtimestamp(seconds, datetime.UTC).date().isoformat()
     except (ValueError, OverflowError, OSError) as error:
-        raise InputError(
-            f"SOURCE_DATE_EPOCH must be whole seconds since 1970; got {epoch!r}. Unset it for "
-            "today's date."
-        ) from error
+        raise InputError(f"SOURCE_DATE_EPOCH must be seconds since 1970; got {epoch!r}.") from error

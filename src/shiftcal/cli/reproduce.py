@@ -11,19 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shiftcal.cli import output as _tables
-from shiftcal.cli.inputs import written
-from shiftcal.cli.options import Json
-from shiftcal.cli.output import Report, complain, complain_at_length, stdout_kept_for_results
-from shiftcal.cli.scoring import (
+from shiftcal.cli.inputs import refuse_inside, reporting
+from shiftcal.cli.options import (
     Address,
     CacheFolder,
     CpusPerWorker,
     EngineName,
     GpusPerWorker,
     Workers,
-    refuse_inside,
-    reporting,
 )
+from shiftcal.cli.output import Report, complain, complain_at_length, stdout_kept_for_results
 from shiftcal.errors import FileError, InputError, MissingData
 
 if TYPE_CHECKING:
@@ -125,7 +122,6 @@ def reproduce(
         typer.Option(
             "--output",
             "-o",
-            callback=written,
             metavar="DIR",
             help="Folder of the run; default: runs/STUDY.",
         ),
@@ -159,18 +155,21 @@ def reproduce(
         bool,
         typer.Option("--show-plan", help="Print the plan, to copy and edit, and stop."),
     ] = False,
-    as_json: Json = False,
 ) -> Report:
-    """Run a study, from images to tables and figures. Run again, it resumes."""
+    """Run a study, from images to tables and figures. Run again, it resumes.
+
+    Example:
+        shiftcal reproduce synthetic --data data -o runs/synthetic
+    """
     if list_studies:
-        return _listed(as_json)
+        return _listed()
     if study is None:
         raise InputError(
             "STUDY must be the name of a study, a plan or the folder of a run. The names: "
             "shiftcal reproduce --list"
         )
     if show_plan:
-        return _shown(study, as_json)
+        return _shown(study)
     from shiftcal import studies
     from shiftcal.numerics.jit import thread_count
     from shiftcal.scoring.engines import engine_of
@@ -215,7 +214,7 @@ def reproduce(
             done = studies.reproduce(
                 plan, folder, means=means, workers=processes, skip_missing=skip_missing
             )
-    return Report("reproduce", {"study": name, **document_of(done)}, text_of(done), as_json)
+    return Report({"study": name, **document_of(done)}, text_of(done))
 
 
 def _is_folder(study: str) -> bool:
@@ -224,7 +223,7 @@ def _is_folder(study: str) -> bool:
     return study not in studies.names() and Path(study).is_dir()
 
 
-def _listed(as_json: bool) -> Report:
+def _listed() -> Report:
     from shiftcal import studies
 
     found = []
@@ -232,14 +231,14 @@ def _listed(as_json: bool) -> Report:
         plan = tomllib.loads(studies.plan_text(name)[0])
         found.append({"name": name, "study": plan["study"], "about": plan["about"]})
     text = _tables.table(["study", "what it does"], [[f["name"], f["about"]] for f in found])
-    return Report("reproduce", {"studies": found}, text, as_json)
+    return Report({"studies": found}, text)
 
 
-def _shown(study: str, as_json: bool) -> Report:
+def _shown(study: str) -> Report:
     from shiftcal import studies
 
     text, _ = studies.plan_text(Path(study, _PLAN) if _is_folder(study) else study)
-    return Report("reproduce", {"plan": text}, text.rstrip("\n"), as_json)
+    return Report({"plan": text}, text.rstrip("\n"))
 
 
 def _check_place(study: str, plan: AnyPlan, folder: Path) -> None:
