@@ -18,7 +18,7 @@ IMAGES[np.arange(18), ..., np.arange(18) // 6] += 100
 CLASSES = ("ant", "bee", "cat")
 NAMES = [f"{CLASSES[i // 6]}/{i:02d}.png" for i in range(18)]
 COMMAND = "bank --model net.onnx --images images --batch-size 6 --shard-size 6"
-FEW = "the clean set has 18 images; fewer than 100 tell little. Give more."
+FEW = "the clean set has 18 images; fewer than 100 tell little. Add more."
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_a_bank_is_made_and_says_what_is_next(folder, shiftcal):
         "model     net.onnx",
         "images    images",
         "input     pixels 0 to 1, nothing else",
-        "sets      6: 6 made",
+        "sets      6: 6 added",
         "scored    108 images in this run",
         "bank      bank",
         "",
@@ -175,58 +175,7 @@ def test_images_that_cannot_be_read_are_left_out_listed_and_status_2(folder, shi
     assert lines[0].endswith("; and 1 more.")
     assert ".;" not in lines[0]
     assert lines[-1].startswith("error: ")
-    assert "could not be read: 4 images. --skip-bad accepts that." in lines[-1]
+    assert "could not be read and left out: 4 images. --skip-bad accepts that." in lines[-1]
     bank = SurrogateBank.load("bank")
     assert [len(each) for each in bank] == [14, 14]
     assert [bad["id"] for bad in bank.origin["left_out"]] == damaged
-
-
-def test_images_left_out_can_be_accepted(folder, shiftcal_json, damaged):
-    told = shiftcal_json(COMMAND, "--severity 1 -o bank --skip-bad")
-    assert [bad["id"] for bad in told["left_out"]] == damaged
-    assert all(bad["reason"] for bad in told["left_out"])
-    assert len(told["warnings"]) == 2
-    again = shiftcal_json(COMMAND, "--severity 1 -o bank", status=2)
-    assert again["left_out"] == told["left_out"]
-    assert again["images_scored"] == 0
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("--model nothing.onnx --images images", "nothing.onnx"),
-        ("--model net.onxx --images images", "net.onxx"),
-        ("--model magic:wand --images images", "magic"),
-        ("--model net.onnx --images nowhere", "nowhere does not exist"),
-        ("--model net.onnx --images cifra10:images", "no data set is called 'cifra10'"),
-        ("--model net.onnx --images images.npy", "has no labels, and a surrogate bank needs them"),
-        ("--model net.onnx --images images.npy --labels gone.npy", "gone.npy does not exist"),
-        ("--model net.onnx --images images.npy --labels net.onnx", "file of labels"),
-        ("--model net.onnx --images images --corruption fgo", "fgo"),
-        ("--model net.onnx --images images --severity 6", "6"),
-        ("--model net.onnx --images images --dtype float8", "dtype"),
-        ("--model net.onnx --images images --engine lcoal", "lcoal"),
-        ("--model net.onnx --images images --address auto", "address"),
-        ("--model net.onnx --images images --table other", "table"),
-    ],
-)
-def test_what_cannot_be_used_is_refused_and_leaves_nothing(folder, refused, words, message):
-    assert message in refused(f"bank {words} -o bank")
-    assert not (folder / "bank").exists()
-
-
-def test_another_seed_is_refused_with_both_named(folder, shiftcal, refused):
-    shiftcal(COMMAND, "--severity 1 -o bank")
-    assert "seed 0, now it is 1" in refused(COMMAND, "--severity 1 -o bank --seed 1")
-
-
-def test_progress_is_told_in_lines_where_there_is_no_terminal(folder, shiftcal, monkeypatch):
-    monkeypatch.setattr("shiftcal.scoring.run._BETWEEN", 0.0)
-    done = shiftcal(COMMAND, "--severity 1 -o bank")
-    *lines, few = done.err.splitlines()
-    assert few == f"warning: {FEW}"
-    assert len(lines) == 6
-    assert all(line.startswith("progress: scoring images: ") for line in lines)
-    assert "6 of 36 images, " in lines[0]
-    assert "36 of 36 images, " in lines[-1]
-    assert lines[-1].endswith(" images/s, 0:00 left")

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from onnx_resnet import mean_colour_onnx
@@ -37,12 +33,6 @@ def test_commas_name_several_corruptions(folder, shiftcal_json):
     assert [each["name"] for each in told["sets"]] == names
 
 
-def test_what_is_done_to_images_is_said_in_short(folder, shiftcal):
-    words = "bank --model net.onnx?resize=20x18&crop=16&std=0.5,0.25,1 --images images -o bank"
-    done = shiftcal(words, "--severity 1")
-    assert "input     resize 20, 18; crop 16; std 0.5, 0.25, 1\n" in done.out
-
-
 def test_no_better_than_guessing_is_warned_of(folder, shiftcal_json):
     np.save("wrong.npy", (np.arange(18) // 6 + 1) % 3)
     told = shiftcal_json(
@@ -51,7 +41,7 @@ def test_no_better_than_guessing_is_warned_of(folder, shiftcal_json):
     assert told["sets"][0]["accuracy"] == 0
     assert told["warnings"][0] == (
         "the accuracy of the clean set is 0.0000, no better than guessing among 3 classes "
-        "(0.3333). Look at mean and std of the preprocessing, and at the order of the classes "
+        "(0.3333). Check mean and std of the preprocessing and the order of the classes "
         "(--classes)."
     )
 
@@ -81,68 +71,9 @@ def test_names_in_a_file_of_labels_go_by_the_classes(folder, shiftcal):
     assert SurrogateBank.load("bank").clean.labels.tolist() == [1] * 6 + [2] * 6 + [0] * 6
 
 
-@pytest.mark.parametrize(
-    ("classes", "message"),
-    [
-        ("names.txt", "there is no file names.txt"),
-        ("a,b,a", "two names or more, all different and none empty; got 3, of which 2"),
-        ("a,,b", "got 3, of which 2 are different and not empty"),
-        ("latin.txt", "latin.txt must be a text file in UTF-8"),
-        ("ant,bee", "a column for each of the 2 classes named; got 3 columns"),
-    ],
-)
-def test_classes_that_cannot_be_used_are_refused(folder, refused, classes, message):
-    (folder / "latin.txt").write_bytes(b"caf\xe9\nth\xe9\n")
-    assert message in refused(COMMAND, f"--classes {classes} -o bank")
-    assert not (folder / "bank").exists()
-
-
-@pytest.mark.parametrize("images", ["images", "folder:images"])
-def test_a_bank_among_the_images_is_refused(folder, refused, images):
-    reason = refused(f"bank --model net.onnx --images {images} -o images/bank")
-    assert "images/bank: the output lies in the folder that is read, images." in reason
-    assert not (folder / "images" / "bank").exists()
-
-
-@pytest.mark.parametrize("option", ["cpus", "gpus"])
-def test_shares_of_a_worker_are_for_ray(folder, refused, option):
-    reason = refused(COMMAND, f"--{option}-per-worker 1 -o bank")
-    assert f"{option}_per_worker must be left out for the local engine" in reason
-    assert "engine ray" in reason
-
-
-SPEAKING = """
-import ctypes, os, sys
-print("python on import")
-
-def dark(image, severity):
-    print("python at work")
-    sys.__stdout__.write("python past the rest\\n")
-    os.write(1, b"the system\\n")
-    if os.name == "posix":
-        ctypes.CDLL(None).puts(b"c")
-    return image // 2
-"""
-
-
 def test_what_others_print_does_not_break_the_document(folder, shiftcal_json):
     (folder / "chatty.py").write_text(
         'def dark(image):\n    print("hello")\n    return image // 2\n'
     )
     told = shiftcal_json(COMMAND, "--corruption chatty:dark --severity 1 -o bank")
     assert told["sets_added"] == 2
-
-
-def test_nor_does_what_is_printed_past_python(folder):
-    (folder / "speaking.py").write_text(SPEAKING)
-    words = [*COMMAND.split(), "--corruption", "speaking:dark", "--severity", "1", "-o", "bank"]
-    done = subprocess.run(
-        [sys.executable, "-m", "shiftcal", *words, "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["sets_added"] == 2
-    heard = {"python on import", "python at work", "python past the rest", "the system"}
-    assert heard <= set(done.stderr.splitlines())

@@ -10,9 +10,7 @@ from photos import photo, photos
 from PIL import Image
 
 import shiftcal as sc
-from shiftcal import corruptions
 from shiftcal.cli.inputs import parse_severities
-from shiftcal.errors import InputError
 from shiftcal.surrogates import image_sets as folder
 
 IMAGES = photos(16, 20)
@@ -66,11 +64,11 @@ def test_a_folder_becomes_folders_of_corruption_severity_and_class(images, shift
     made = np.array(Image.open("out/contrast/2/b/1.png"))
     assert np.array_equal(made, sc.corrupt(IMAGES[1], "contrast", severity=2))
     assert done.out.splitlines() == [
-        "images      4",
-        "corruptions contrast",
-        "severities  2 (table auto, seed 3)",
-        "files       4 written",
-        "in          out/<corruption>/<severity>/...",
+        "images       4",
+        "corruptions  contrast",
+        "severities   2 (table auto, seed 3)",
+        "files        4 written",
+        "in           out/<corruption>/<severity>/...",
     ]
 
 
@@ -99,28 +97,6 @@ def test_severities_can_be_one_several_or_all(text, severities):
     assert parse_severities(text) == severities
 
 
-@pytest.mark.parametrize("text", ["", "x", "1-", "-2", "1,,2", "2.5", "1-x", "٣", "1-99999"])
-def test_other_severities_are_refused(text):
-    with pytest.raises(InputError, match="--severity must be a number, several as 1,3 or 2-4"):
-        parse_severities(text)
-
-
-def test_several_corruptions_can_be_named_and_once_is_enough(images, shiftcal_json):
-    words = "corrupt in out --severity 1 --corruption contrast --corruption gaussian-noise"
-    document = shiftcal_json(words, "--corruption contrast")
-    assert list(document["corruptions"]) == ["contrast", "gaussian_noise"]
-    assert document["files_written"] == 8
-
-
-def test_all_stands_for_every_corruption(images, shiftcal_json):
-    document = shiftcal_json("corrupt in.npy out --severity 1 --corruption all --threads 1")
-    assert list(document["corruptions"]) == corruptions.names()
-    assert document["files_written"] == len(corruptions.names()) == 19
-    for name in corruptions.names():
-        made = np.load(f"out/{name}/1.npy")
-        assert np.array_equal(made, sc.corrupt(IMAGES, name, severity=1)), name
-
-
 def test_the_json_document(images, shiftcal_json):
     document = shiftcal_json("corrupt in out --corruption contrast --severity 1-2 --table cifar")
     assert set(document) == KEYS
@@ -130,16 +106,6 @@ def test_the_json_document(images, shiftcal_json):
     assert (document["severities"], document["table"], document["seed"]) == ([1, 2], "cifar", 0)
     assert (document["layout"], document["n_images"], document["bad"]) == ("folder", 4, [])
     assert (document["files_written"], document["files_kept"]) == (8, 0)
-
-
-def test_table_size_and_format_reach_the_pixels(images, shiftcal):
-    words = "--table imagenet --resize 24 --crop 12 --format jpeg"
-    assert shiftcal("corrupt in out --corruption contrast --severity 4", words).status == 0
-    with Image.open("out/contrast/4/a/0.JPEG") as opened:
-        assert (opened.format, opened.size) == ("JPEG", (12, 12))
-    shiftcal("corrupt in.npy strong --corruption contrast --severity 4 --table imagenet")
-    expected = sc.corrupt(IMAGES, "contrast", severity=4, table="imagenet")
-    assert np.array_equal(np.load("strong/contrast/4.npy"), expected)
 
 
 def test_a_function_of_the_users_own_stands_in_the_place_of_a_name(images, shiftcal_json):
@@ -172,13 +138,11 @@ def test_an_unreadable_image_is_named_and_left_out_with_status_2(images, shiftca
     words = "corrupt in out --corruption contrast --severity 1"
     done = shiftcal(words)
     assert done.status == 2
-    assert "left out    1 images" in done.out
-    assert "files       4 written" in done.out
+    assert "left out     1 images" in done.out
+    assert "files        4 written" in done.out
     warning, error = done.err.splitlines()
     assert warning.startswith("warning: left out: in/a/broken.png cannot be read as an image")
-    assert error == (
-        "error: 1 of 5 images could not be read and were left out. --skip-bad accepts that."
-    )
+    assert error == ("error: 1 of 5 images could not be read. --skip-bad accepts that.")
     document = shiftcal_json(words, status=2)
     assert (document["files_written"], document["files_kept"]) == (0, 4)
     assert [entry["file"] for entry in document["bad"]] == ["a/broken.png"]
@@ -203,42 +167,8 @@ def test_the_same_command_goes_on_where_it_was_broken_off(images, shiftcal, monk
     assert (stopped.status, stopped.out) == (130, "")
     done = shiftcal(words.format("out"))
     assert done.status == 0
-    assert "files       27 written, 13 were there already" in done.out
+    assert "files        27 written, 13 were there already" in done.out
     assert tree(images / "out") == tree(images / "whole")
-
-
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        ("in out", "missing option '--corruption'"),
-        ("in --corruption contrast", "OUT must name a folder"),
-        ("none out --corruption contrast", "none does not exist. Name a folder of images"),
-        ("in out --corruption contarst", "Did you mean 'contrast'?"),
-        ("in out --corruption contrast --severity 6", "severity must be"),
-        ("in out --corruption contrast --severity 0", "severity must be"),
-        ("in out --corruption contrast --severity x", "--severity must be a number"),
-        ("in out --corruption contrast --table big", "table must be one of"),
-        ("in out --corruption contrast --seed -1", "invalid value for '--seed'"),
-        ("in out --corruption contrast --threads 0", "invalid value for '--threads'"),
-        ("in out --corruption contrast --format gif", "format must be one of 'png', 'jpeg'"),
-        ("in out --corruption contrast --crop 3", "crop must be from 8 to 10,000 pixels"),
-        ("in in/out --corruption contrast", "must not be written into the folder that is read"),
-        ("in truth.npy --corruption contrast", "truth.npy is a file. Name a folder"),
-        ("in out --corruption contrast --labels truth.npy", "its sub-folders"),
-        ("in.npy out --corruption contrast --resize 32", "resize and crop are for folders"),
-        ("truth.npy out --corruption contrast", "images must be uint8"),
-        ("in out --corruption contrast --frost-photos in", "goes with --corruption frost"),
-        ("in out --corruption frost --frost-photos none", "none"),
-        ("in out --corruption nowhere:f", "cannot be imported: ModuleNotFoundError"),
-        ("in out --corruption corrupt_wrong:f", "in corrupt_wrong.py, line 1"),
-        ("in out --corruption corrupt_fails:number", "got 3"),
-    ],
-)
-def test_what_cannot_be_used_is_refused_and_nothing_is_written(images, refused, words, reason):
-    (images / "corrupt_wrong.py").write_text("f = 1 / 0\n")
-    (images / "corrupt_fails.py").write_text("number = 3\n")
-    assert reason in refused("corrupt", words)
-    assert not (images / "out").exists()
 
 
 def test_what_a_function_of_the_users_raises_is_told_in_one_line(images, refused):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
 import pytest
 
 import shiftcal as sc
@@ -82,20 +81,3 @@ def test_an_estimator_that_cannot_be_fitted_is_missing_with_its_reason(
     assert "the data cannot support it." in document["missing"]["doc"]
     assert "missing: doc (" in shiftcal("estimate ladder target.npz").out
     assert "the data cannot support it" in refused("estimate ladder target.npz --estimator doc")
-
-
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        ("ladder target.npz --estimator dock", "no accuracy estimator is called 'dock'"),
-        ("ladder target.npz --estimator mean-confidence:sax", "no method is called 'sax'"),
-        ("ladder target.npz --estimator atc:sac", "atc is made of no method"),
-        ("ladder target.npz --estimator mean-confidence:cpcs", "cpcs needs features"),
-        ("ladder target.npz --level 95", "--level must lie strictly between 0 and 1"),
-        ("nowhere target.npz", "nowhere"),
-        ("ladder wide.npz", "must have the classes of the surrogate sets"),
-    ],
-)
-def test_what_cannot_be_used_is_refused(ladder, refused, words, reason):
-    np.savez("wide.npz", logits=np.random.default_rng(0).standard_normal((20, 7)))
-    assert reason in refused("estimate", words)

@@ -130,18 +130,6 @@ def test_labels_can_come_from_another_file(files, shiftcal_json):
     assert b["labels"] == "truth.npy"
 
 
-def test_labels_joined_by_order_although_one_file_has_ids_are_a_warning(
-    files, shiftcal, shiftcal_json
-):
-    np.save("truth.npy", sc.read_scores("target.npz").labels)
-    words = "evaluate unlabelled.npz --labels truth.npy --resamples 0"
-    done = shiftcal(words)
-    assert done.status == 0
-    assert done.err.startswith("warning: labels of truth.npy were joined by order: ")
-    assert done.err.count("\n") == 1
-    assert shiftcal_json(words)["warnings"] == [done.err[len("warning: ") :].strip()]
-
-
 def in_part(path, rows):
     target = sc.read_scores("target.npz")
     lines = [f"{target.ids[row]},{target.labels[row]}\n" for row in rows]
@@ -160,26 +148,3 @@ def test_labels_that_arrived_in_part_judge_the_rows_that_have_one(files, shiftca
     assert document["metrics"]["nll"]["value"] == pytest.approx(expected, rel=1e-12)
     out = shiftcal(words).out
     assert out.startswith("unlabelled.npz: 200 of 500 rows (those with a label in part.csv), 6 cl")
-
-
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        ("target.npz --labelled-only", "--labelled-only goes with --labels."),
-        ("target.npz --bins 100000000000 --binning width", "bins"),
-        ("unlabelled.npz", "unlabelled.npz has no labels"),
-        ("none.npz", "none.npz does not exist"),
-        ("target.npz --bins 0", "--bins"),
-        ("target.npz --bins many", "--bins"),
-        ("target.npz --binning sise", "Did you mean 'size'?"),
-        ("target.npz --level 1", "--level must lie strictly between 0 and 1"),
-        ("target.npz --resamples 1", "--resamples must be 0 (no intervals) or at least 2"),
-        ("target.npz --metric ecce", "Did you mean 'ece'?"),
-        ("target.npz --max-ece 5", "For five percent say 0.05."),
-        ("target.npz --max-ece nan", "--max-ece must be a fraction from 0 to 1; got nan"),
-        ("target.npz --labels s1.npz", "s1.npz: labels must have one entry per row"),
-        ("target.npz --labels unlabelled.npz", "no array 'labels'"),
-    ],
-)
-def test_what_cannot_be_judged_is_refused(files, refused, words, reason):
-    assert reason in refused("evaluate", words)

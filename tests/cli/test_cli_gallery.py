@@ -87,29 +87,6 @@ def test_the_paper_leaves_three_out_and_severity_is_3_unless_told(photos, few, s
     assert document["severities"] == [3]
 
 
-def test_a_large_photo_is_reduced_first_and_the_size_can_be_chosen(photos, few, shiftcal_json):
-    sizes = {}
-    for options in ("", "--resize 64", "--crop 300", "--resize 40 --crop 32"):
-        document = shiftcal_json("gallery large.jpg -o g.png --corruption contrast", options)
-        sizes[options] = (document["width"], document["height"], document["table"])
-    assert sizes == {
-        "": (335, 224, "imagenet"),
-        "--resize 64": (95, 64, "tiny-imagenet"),
-        "--crop 300": (300, 300, "imagenet"),
-        "--resize 40 --crop 32": (32, 32, "cifar"),
-    }
-
-
-def test_frost_photographs_can_be_given(photos, few, shiftcal_json):
-    (photos / "frost").mkdir()
-    for index in range(5):
-        Image.fromarray(photo(200, 200)).save(photos / "frost" / f"frost{index}.png")
-    procedural = shiftcal_json("gallery small.png -o a.png")["corruptions"]["frost"]
-    photographed = shiftcal_json("gallery small.png -o b.png --frost-photos frost")
-    assert procedural != photographed["corruptions"]["frost"]
-    assert (photos / "a.png").read_bytes() != (photos / "b.png").read_bytes()
-
-
 def test_a_function_of_the_users_own_can_be_shown(photos, shiftcal_json):
     (photos / "gallery_own.py").write_text("def negative(image):\n    return 255 - image\n")
     document = shiftcal_json("gallery small.png -o g.png --corruption gallery_own:negative")
@@ -127,47 +104,3 @@ def test_the_suffix_says_the_format(photos, shiftcal, suffix, kind):
     assert shiftcal(f"gallery small.png -o g.{suffix} --corruption contrast").status == 0
     with Image.open(f"g.{suffix}") as opened:
         assert opened.format == kind
-
-
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        ("none.png -o g.png", "none.png cannot be read as an image: No such file"),
-        ("text.png -o g.png", "text.png cannot be read as an image: cannot identify"),
-        ("cut.png -o g.png", "cut.png cannot be read as an image: "),
-        ("tiny.png -o g.png", "tiny.png: images must be at least 8 pixels high and wide"),
-        ("small.png -o g.gif", "g.gif must end in .png, .jpg, .jpeg, .webp"),
-        ("small.png -o g", "g must end in .png"),
-        ("small.png -o small.png", "small.png is read by this command"),
-        ("small.png -o none/g.png", "there is no folder none"),
-        ("small.png", "missing option '--output'"),
-        ("small.png -o g.png --severity 6", "invalid value for '--severity': "),
-        ("small.png -o g.png --seed -1", "invalid value for '--seed': "),
-        ("small.png -o g.png --table cifar10", "table must be one of"),
-        ("small.png -o g.png --corruption contarst", "Did you mean 'contrast'?"),
-        ("small.png -o g.png --corruption all", "Leave it out"),
-        ("small.png -o g.png --corruption fog --severity 2", "Leave one or the other out"),
-        ("small.png -o g.png --corruption fog --paper", "Leave one or the other out"),
-        ("small.png -o g.png --corruption fog --frost-photos .", "goes with --corruption frost"),
-        ("small.png -o g.png --resize 7", "--resize must be from 8 to 10,000 pixels; got 7"),
-        ("small.png -o g.png --crop 33", "at least 33 pixels high and wide to be cropped"),
-        ("small.png -o g.png --corruption nowhere:f", "cannot be imported: "),
-        ("small.png -o g.png --corruption json:nothing", "cannot be imported: "),
-        ("small.png -o g.png --corruption :f", "cannot be imported: "),
-    ],
-)
-def test_what_cannot_be_used_is_refused_and_nothing_is_written(photos, refused, words, reason):
-    (photos / "text.png").write_text("no image")
-    (photos / "cut.png").write_bytes((photos / "small.png").read_bytes()[:600])
-    Image.fromarray(photo(8, 7)).save("tiny.png")
-    before = {file: file.read_bytes() for file in photos.iterdir()}
-    assert reason in refused("gallery", words)
-    assert {file: file.read_bytes() for file in photos.iterdir()} == before
-
-
-def test_a_side_the_format_cannot_have_is_told(photos, refused):
-    Image.fromarray(photo(8, 4000)).save("strip.png")
-    reason = refused("gallery strip.png -o g.webp --corruption contrast")
-    assert "g.webp could not be written: " in reason
-    assert "Write a .png file" in reason
-    assert not (photos / "g.webp").exists()

@@ -120,6 +120,7 @@ def in_form(text):
     return re.sub(r"[\d.,]+", "#", " ".join(text.split()))
 
 
+@pytest.mark.slow
 def test_the_outputs_in_the_docs_are_real(tmp_path, monkeypatch, capsys, shiftcal):
     monkeypatch.chdir(tmp_path)
     text = DOCS.read_text("utf-8")

@@ -44,25 +44,6 @@ def test_the_json_document(shiftcal_json):
         assert entry["summary"], entry["name"]
 
 
-def test_methods_that_need_features_say_so(shiftcal):
-    lines = shiftcal("list").out.splitlines()
-    cpcs = next(line for line in lines if line.startswith("cpcs"))
-    assert "features of training, clean set and target" in cpcs
-
-
-def test_methods_that_need_mixed_images_say_so(shiftcal):
-    lines = shiftcal("list").out.splitlines()
-    (line,) = (line for line in lines if line.startswith("pseudocal"))
-    assert "scores of its images, mixed (in Python)" in line
-
-
-def test_a_corruption_that_draws_at_random_says_so(shiftcal):
-    rows = [line.split() for line in shiftcal("list").out.splitlines() if line]
-    corruption = {row[0]: row[1:3] for row in rows if row[0] in corruptions.names()}
-    assert corruption["gaussian_noise"] == ["noise", "yes"]
-    assert corruption["contrast"] == ["digital", "no"]
-
-
 @pytest.mark.parametrize("kind", ["methods", "maps", "metrics", "corruptions", "estimators"])
 def test_one_kind_is_listed_alone(shiftcal, shiftcal_json, kind):
     document = shiftcal_json(f"list {kind}")

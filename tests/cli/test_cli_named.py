@@ -55,31 +55,6 @@ def test_fit_and_apply_take_both(ladder, shiftcal):
     assert Path("a.npz").read_bytes() == Path("b.npz").read_bytes()
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize(
-    ("way", "reason"),
-    [
-        ("ladder target.npz --bank ladder", "the bank is given twice: ladder, and by an option"),
-        ("ladder target.npz --target s1.npz", "the target is given twice: target.npz and s1.npz"),
-        ("laddr target.npz", "there is no folder laddr of a bank. Did you mean 'ladder'?"),
-    ],
-)
-def test_what_is_said_twice_or_mistyped_is_refused(ladder, refused, command, way, reason):
-    assert reason in refused(COMMANDS[command], way)
-
-
-@pytest.mark.parametrize("command", ["compare", "estimate", "report"])
-def test_a_missing_target_is_told(ladder, refused, command):
-    assert "the target is missing. Name its scores file as TARGET" in refused(
-        COMMANDS[command], "ladder"
-    )
-
-
-def test_fit_is_told_one_bank(ladder, refused):
-    reason = refused("fit ladder --bank ladder --method sac -o x.json")
-    assert "the bank is given twice: ladder, and by an option" in reason
-
-
 def test_the_folder_of_a_run_is_bank_target_and_features(ladder, shiftcal_json):
     Path("run").mkdir()
     shutil.move("ladder", "run/bank")
@@ -101,18 +76,6 @@ def test_labels_that_came_later_judge_a_comparison(ladder, shiftcal_json, shiftc
     assert document["methods"][0]["metrics"]["accuracy"]["value"] > 0.2
     with_own = shiftcal_json("compare ladder target.npz --resamples 0 --method ts")
     assert with_own["methods"][0]["metrics"] == document["methods"][0]["metrics"]
-
-
-def test_a_mistyped_method_to_compare_is_refused(ladder, refused):
-    reason = refused("compare ladder target.npz --method sca")
-    assert "no method is called 'sca'. Did you mean 'sac'?" in reason
-
-
-def test_corrupt_writes_where_either_says(files, refused):
-    assert "given twice: out and -o other" in refused(
-        "corrupt images.npz out -o other --corruption fog"
-    )
-    assert "OUT must name a folder" in refused("corrupt images.npz --corruption fog")
 
 
 def commands():

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from absent_package import hide
 
 import shiftcal as sc
 from shiftcal.cli.main import run
@@ -105,31 +104,6 @@ def test_features_allow_more_methods(ladder, shiftcal):
     assert {"cpcs", "transcal"} <= {one["name"] for one in facts_of()["methods"]}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ("--bank ladder --target target.npz -o report.pdf", "must end in .html, .md or .json"),
-        ("--bank ladder --target target.npz -o nowhere/report.html", "there is no folder nowhere"),
-        ("--target target.npz -o report.html", "surrogate sets are missing"),
-        ("--bank ladder --surrogate s1.npz --target target.npz -o report.html", "exclude one an"),
-        ("--bank ladder --target missing.npz -o report.html", "missing.npz"),
-        ("--bank missing --target target.npz -o report.html", "missing"),
-        ("--bank ladder --target target.npz -o report.html --method sacc", "sac"),
-        ("--bank ladder --target target.npz -o report.html --method pseudocal", "mixed"),
-        ("--bank ladder --target target.npz -o report.html --method cpcs", "needs features of"),
-        ("--bank ladder --target target.npz -o report.html --set peek=5", "rehearsal has no"),
-        ("--bank ladder --target target.npz -o report.html --level 1", "--level"),
-        ("--bank ladder --target target.npz -o report.html --resamples 1", "--resamples must be 0"),
-        ("--bank ladder --target target.npz -o report.html --bins 101", "--bins must be at most"),
-        ("--bank ladder --target target.npz -o report.html --images nothing", "nothing"),
-        ("--bank ladder --target train.npz -o report.html --labels clean.npz", "clean.npz"),
-    ],
-)
-def test_what_cannot_be_done_is_told_and_nothing_is_written(ladder, refused, arguments, words):
-    assert words in refused("report", arguments)
-    assert not Path("report.html").exists()
-
-
 def test_an_input_is_not_replaced(ladder, refused):
     Path("target.html").write_bytes(Path("target.npz").read_bytes())
     Path("bank.html").symlink_to("ladder/bank.json")
@@ -151,12 +125,6 @@ def test_hostile_and_damaged_targets_are_refused(ladder, refused):
     np.savez("probs.npz", logits=np.full((300, 6), 1 / 6))
     assert "probabilities" in refused("report --bank ladder --target probs.npz", QUICK)
     assert not Path("report.html").exists()
-
-
-def test_without_jinja2_it_is_told_before_anything_is_read(ladder, refused, monkeypatch):
-    hide(monkeypatch, "jinja2")
-    told = refused("report --bank ladder --target target.npz", QUICK)
-    assert "pip install 'shiftcal[report]'" in told
 
 
 def test_a_target_of_another_model_is_warned_of(ladder, shiftcal):

@@ -64,20 +64,6 @@ def test_the_command_on_its_page_makes_it_again(study, shiftcal):
     assert Path("report.html").read_bytes() == first
 
 
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        ("study", "several targets. Name one of them after it: clean, "),
-        ("study contrst-5", "no target 'contrst-5'. Did you mean 'contrast-5'?"),
-        ("study contrast-5 --images images.npy", "Leave --images out"),
-        ("study contrast-5 --labels clean.npz", "Leave --labels out"),
-    ],
-)
-def test_what_a_study_cannot_tell_is_refused(study, refused, words, reason):
-    assert reason in refused("report", words, QUICK)
-    assert not Path("report.html").exists()
-
-
 def test_damaged_scores_are_told(study, refused):
     index = json.loads(Path("study/scores/index.json").read_text("utf-8"))
     (Path("study") / index["sets"]["contrast-5"]["file"]).write_bytes(b"no scores")

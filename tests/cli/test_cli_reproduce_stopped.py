@@ -26,7 +26,7 @@ def logits(batch):
 MANY_SEEDS = PLAN.replace("seeds = [0, 1]", f"seeds = {list(range(40))}")
 LAST_LINES = [
     "note: the same command resumes where this one stopped.",
-    "error: interrupted. What is finished is kept; no file is left half-written under its name.",
+    "error: interrupted. Finished work is kept, and no file is left half-written.",
 ]
 
 

@@ -132,29 +132,7 @@ def test_images_that_cannot_be_read(folder, shiftcal, shiftcal_json):
     assert done.status == 2
     assert "scored    17 images in this run\nleft out  1 image\n" in done.out
     assert "warning: left out 1 of 18 images: " in done.err
-    assert "could not be read: 1 image. --skip-bad accepts that." in done.err
+    assert "could not be read and left out: 1 image. --skip-bad accepts that." in done.err
     told = shiftcal_json(words, "--skip-bad")
     assert [bad["id"] for bad in told["left_out"]] == ["04.png"]
     assert read_scores("a.npz").ids.tolist() == [f"{i:02d}.png" for i in range(18) if i != 4]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("--images images.npy -o a.npz", "--model must be given, or --bank"),
-        ("--model net.onnx --images images.npy", "-o must name a file for the scores"),
-        ("--model net.onnx --images images.npy -o a.npz --shard 2", "--shard must be i/n"),
-        ("--model net.onnx --images images.npy -o a.npz --shard 3/2", "at most 2"),
-        ("--model net.onnx --images images.npy -o a.npz --shard 0/2", "at least 1"),
-        ("--model net.onnx --images images.npy -o a.npz --shard 1/2", "too few for 2 parts"),
-        ("--model net.onnx --images images.npy -o a.txt", "a.txt"),
-        ("--model gone.onnx --images images.npy -o a.npz", "gone.onnx"),
-        ("--model net.onnx --images gone -o a.npz", "gone does not exist"),
-        ("--model net.onnx --images images.npy -o y.npy/a.npz", "y.npy/a.npz"),
-        ("--bank gone --images images.npy -o a.npz", "gone is not a bank folder"),
-    ],
-)
-def test_what_cannot_be_used_is_refused(folder, refused, words, message):
-    before = sorted(folder.rglob("*"))
-    assert message in refused("score", words)
-    assert sorted(folder.rglob("*")) == before

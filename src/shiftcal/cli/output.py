@@ -202,8 +202,8 @@ def table(
 
 def facts(pairs: Sequence[tuple[str, object]]) -> str:
     """Names and values, one pair per line; a pair whose value is None or empty is left out."""
-    width = max(len(name) for name, _ in pairs)
     shown = [(name, str(value)) for name, value in pairs if value not in (None, "")]
+    width = max(8, *(len(name) for name, _ in shown))
     return "\n".join(f"{name:<{width}}  {escaped(value)}" for name, value in shown)
 
 
@@ -296,7 +296,8 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return "there is not enough memory for this. Take fewer rows, or fewer bins, at a time."
     if isinstance(error, OSError):
-        return f"{error.filename or 'stdout'}: {error.strerror or error}."
+        what = error.filename or "stdout could not be written"
+        return f"{what}: {error.strerror or error}."
     message: Callable[[], str] | None = getattr(error, "format_message", None)
     if message is None:  # no usage error of typer's
         return ""

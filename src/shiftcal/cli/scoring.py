@@ -373,7 +373,7 @@ def merge(
         statistics: Write statistics only; FILE must end in .json.
     """
     only = statistics or output.suffix.lower() == ".json"
-    inputs.check_suffix(output, ".json" if statistics else ".npz", ".json")
+    inputs.check_suffix(output, *([] if statistics else [".npz"]), ".json")
     from shiftcal.scoring.merge import find_parts, merge_scores, merge_statistics
 
     with progress(f"merging {count_of(len(parts), 'part')}"):

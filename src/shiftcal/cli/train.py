@@ -17,6 +17,7 @@ from shiftcal.errors import InputError, InputWarning
 if TYPE_CHECKING:
     from shiftcal.adaptation import Adapted
 
+_LOSSES = ("classification", "transfer")
 Spec = Annotated[str | None, Option(metavar="PATH")]
 
 
@@ -154,7 +155,7 @@ def _text(document: dict[str, Any]) -> str:
             ("", f"{images['seen']:,} seen without labels, {images['held_out']:,} held out"),
             ("trained", f"{document['steps']:,} steps{resumed}"),
             ("kept", best if kept != document["steps"] else ""),
-            ("losses", ", ".join(f"{name} {v:.4f}" for name, v in losses.items() if v is not None)),
+            ("losses", ", ".join(f"{key} {losses[key]:.4f}" for key in _LOSSES)),
             ("accuracy", f"{accuracy['calibration']:.4f} on the calibration images of the source"),
             (
                 "",
