@@ -100,7 +100,8 @@ def test_a_copy_that_is_not_complete_has_status_2_and_says_what_to_do(
         "checksums: absent.",
     ]
     assert done.err == (
-        "error: the copy is not complete: train, test. To download it: shiftcal data get toys --to copy\n"
+        "error: the copy is not complete: train, test. "
+        "To download it: shiftcal data get toys --to copy\n"
     )
     document = shiftcal_json("data check toys copy", status=2)
     assert document["complete"] is False
