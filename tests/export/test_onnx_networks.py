@@ -431,17 +431,6 @@ def test_weights_outside_of_the_folder_are_not_read(temperature, tmp_path, locat
     assert contents(out) == {}
 
 
-def test_a_network_changed_meanwhile_is_not_written(temperature, net, tmp_path, monkeypatch):
-    def changes(*_, **__):
-        net.write_bytes(net.read_bytes() + b"\0")
-        return None, None
-
-    monkeypatch.setattr(export_onnx, "_checked", changes)
-    with pytest.raises(FileError, match="has been changed or removed"):
-        to_onnx(temperature, net, tmp_path / "out.onnx")
-    assert not (tmp_path / "out.onnx").exists()
-
-
 def test_a_calibration_that_is_off_is_not_written(temperature, net, tmp_path, monkeypatch):
     monkeypatch.setattr(
         export_onnx, "formula_of", lambda one: ("scaled", {"temperature": one.temperature_ * 1.001})

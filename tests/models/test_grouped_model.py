@@ -27,10 +27,6 @@ def seven_and_rows(batch):
     return seven(batch), batch.reshape(len(batch), -1)
 
 
-def probabilities(batch):
-    return softmax(seven(batch), axis=1)
-
-
 def model(function=seven, **options):
     return CallableModel(function, key="v1", **options)
 
@@ -92,21 +88,3 @@ def test_a_bank_of_groups_matches_images_by_the_names_of_the_groups():
 def test_groups_that_do_not_fit_are_refused(make, words):
     with pytest.raises(InputError, match=words):
         make()
-
-
-@pytest.mark.parametrize(
-    ("function", "options", "words"),
-    [
-        (lambda b: seven(b)[:, :6], {}, r"on images 0 to 19.*7 columns or more.*\(20, 6\)"),
-        (lambda b: seven(b)[:, :7], {"classes": list("tuvwxyzä")}, r"and 8 columns for these"),
-        (lambda b: seven(b)[:, 0], {}, r"a row per image and 7 columns.*got shape \(20,\)"),
-        (lambda b: seven(b)[:-1], {}, r"images 0 to 19 must have shape \(20, k\)"),
-        (probabilities, {}, "images 0 to 19.*these logits are probabilities"),
-        (seven, {"output": "probabilities"}, r"images 0 to 19.*probabilities must lie in \[0, 1\]"),
-        (lambda b: seven(b) * np.nan, {}, "images 0 to 19.*finite"),
-        (lambda b: (seven(b), b, b), {}, "logits and features; got a tuple of 3"),
-    ],
-)
-def test_what_the_model_gives_is_checked(function, options, words):
-    with pytest.raises(InputError, match=words):
-        GroupedModel(model(function, batch_size=20, **options), GROUPS).logits(IMAGES)

@@ -81,38 +81,6 @@ def test_what_is_not_finite_is_refused_and_the_image_named(value):
         CallableModel(function, batch_size=10).logits(IMAGES)
 
 
-@pytest.mark.parametrize(
-    ("function", "message"),
-    [
-        (
-            lambda b: b.mean(axis=(1, 2, 3)),
-            r"images 0 to 9 must have shape \(10, k\).*shape \(10,\)",
-        ),
-        (lambda b: b, r"must have shape \(10, k\).*\(10, 3, 16, 12\)"),
-        (lambda b: mean_colour(b)[:-1], r"images 0 to 9 must have shape \(10, k\).*\(9, 3\)"),
-        (lambda b: mean_colour(b)[:, :1], r"images 0 to 9 .* at least two; got shape \(10, 1\)"),
-        (lambda b: mean_colour(b).astype(str), "images 0 to 9 must be numbers; got dtype <U"),
-        (lambda _: None, "output for images 0 to 9 must be an array"),
-    ],
-)
-def test_an_output_of_another_shape_or_kind_is_refused(function, message):
-    with pytest.raises(InputError, match=message):
-        CallableModel(function, batch_size=10).logits(IMAGES)
-
-
-def test_the_number_of_columns_must_be_that_of_the_classes_and_stay():
-    model = CallableModel(mean_colour, classes=["a", "b"], batch_size=10)
-    with pytest.raises(InputError, match=r"images 0 to 9 .* each of the 2 classes named; got 3"):
-        model.logits(IMAGES)
-
-    def wider(batch):
-        z = mean_colour(batch)
-        return z if len(batch) == 10 else z[:, :2]
-
-    with pytest.raises(InputError, match=r"images 20 to 24 .* the 3 columns .* before; got 2"):
-        CallableModel(wider, batch_size=10).logits(IMAGES)
-
-
 def test_an_error_of_the_model_names_the_batch_and_keeps_its_cause():
     def function(batch):
         if len(batch) < 10:
@@ -174,19 +142,6 @@ def test_other_numbers_become_floats(dtype):
 def test_wrong_options_are_refused(options, error, message):
     with pytest.raises(error, match=message):
         CallableModel(mean_colour, **options)
-
-
-@pytest.mark.parametrize(
-    ("thing", "message"),
-    [
-        (3, "a model must be a function.*got int"),
-        (CallableModel, "must be an object; got the class CallableModel"),
-        ("weights.bin", r"must end in .onnx.*weights.bin"),
-    ],
-)
-def test_as_model_refuses_what_is_none(thing, message):
-    with pytest.raises(InputError, match=message):
-        as_model(thing)
 
 
 class Absent:

@@ -158,25 +158,3 @@ def test_a_function_may_return_features_too():
     made = model.outputs(IMAGES)
     np.testing.assert_allclose(made.features, IMAGES[:, 0, 0] / 255, rtol=1e-6)
     np.testing.assert_array_equal(made.logits, model.logits(IMAGES))
-
-
-@pytest.mark.parametrize(
-    ("features", "message"),
-    [
-        (lambda b: np.where(b[:, :, 0, 0] >= 0, np.nan, 0), "features for images 0 to 3 .* finite"),
-        (lambda b: b[:2, :, 0, 0], r"features for images 0 to 3 must have shape \(4, d\)"),
-        (lambda b: b, r"features for images 0 to 3 must have shape \(4, d\)"),
-        (lambda b: b[:, :0, 0, 0], r"features .* not be empty; got shape \(4, 0\)"),
-        (lambda b: b[:, :, 0, 0].astype(str), "features for images 0 to 3 must be numbers"),
-        (lambda b: b[:, : len(b), 0, 0], r"features for images 8 to 8 .* before, 3; got 1"),
-        (lambda b: b[:, :, 0, 0] if len(b) > 1 else None, r"images 8 to 8 .*before, 3; got none"),
-    ],
-)
-def test_features_that_cannot_be_used_are_refused_and_the_images_named(features, message):
-    model = CallableModel(lambda b: (b.mean(axis=(2, 3)), features(b)), batch_size=4)
-    with pytest.raises(InputError, match=message):
-        model.outputs(IMAGES)
-
-
-def grey_rows(batch):
-    return batch[..., 0].reshape(len(batch), -1)

@@ -7,7 +7,6 @@ import sys
 import numpy as np
 import pytest
 
-from shiftcal.errors import InputError
 from shiftcal.models import CallableModel, Preprocessing, SklearnModel, as_model
 
 IMAGES = np.random.default_rng(3).integers(0, 256, (6, 10, 8, 3), np.uint8)
@@ -89,25 +88,3 @@ def test_a_torch_module_is_taken_with_its_preprocessing(tmp_path, monkeypatch):
     sys.modules.pop("python_spec_net")
     assert type(model).__name__ == "TorchModel"
     assert (model.preprocessing.resize, model.preprocessing.mean[0]) == (32, 0.485)
-
-
-@pytest.mark.parametrize(
-    ("rest", "words"),
-    [
-        (":absent", r"python:python_spec_module:absent cannot be imported: AttributeError"),
-        ("", "python: must be followed by package.module:function; got 'python_spec_module'"),
-        (":number", "a model must be a function.*got int"),
-        (":text", "a model must be a function.*got str"),
-        (":Inside", "must be an object; got the class Inside"),
-        (":means?raw=1", "raw must be true or false; got '1'"),
-        (":means?weights=a", r"kind python has no option 'weights'.*Its options are batch_size"),
-        (":means?raw=true&mean=0.5", "mean and std must be left out with dtype 'uint8'"),
-        (":ready?key=a", "a Model has its options already; got key as well"),
-        (":fitted?raw=true", r"is a LogisticRegression, which has not all of the options raw"),
-        (":fitted?output=logits", r"which has not all of the options output"),
-    ],
-)
-def test_what_cannot_be_a_model_is_refused(module, tmp_path, rest, words):
-    with pytest.raises(InputError, match=words):
-        as_model(module + rest)
-    assert str(tmp_path) not in sys.path

@@ -25,11 +25,6 @@ def one_channel(batch):
     return batch[..., 0].reshape(len(batch), -1)
 
 
-@pytest.fixture(scope="module")
-def logistic():
-    return LogisticRegression(C=0.1, max_iter=500).fit(ROWS, LABELS)
-
-
 def test_logistic_regression_gives_its_decision_function_on_flattened_pixels():
     fitted = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)).fit(ROWS, LABELS)
     model = as_model(fitted, batch_size=128)

@@ -136,20 +136,6 @@ def test_a_pickle_is_never_unpickled(tmp_path):
     assert mark.exists()  # the trap works where something does unpickle it
 
 
-def test_files_that_are_no_torchscript_are_refused_with_what_they_are(small, tmp_path):
-    weights, text = tmp_path / "weights.pt", tmp_path / "text.pt"
-    torch.save(small.state_dict(), weights)
-    text.write_text("hello")
-    with pytest.raises(
-        FileError, match=r"must be a TorchScript file.*weights without code.*\?weights="
-    ):
-        as_model(weights)
-    with pytest.raises(FileError, match=r"text.pt must be a TorchScript file; it holds some"):
-        as_model(text)
-    with pytest.raises(FileError, match="there is no file of that name"):
-        as_model(tmp_path / "none.pt")
-
-
 @pytest.mark.parametrize(
     ("depth", "parameters"), [(20, 0.27), (32, 0.46), (44, 0.66), (56, 0.85), (110, 1.7)]
 )

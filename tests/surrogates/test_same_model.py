@@ -102,7 +102,6 @@ def with_spec(bank, spec):
         "hf:somebody/net",
         "timm:resnet50",
         "torchvision:resnet50",
-        "pytorchcv:resnet20_cifar10",
         "onnx://host/share/net.onnx",
         "onnx:\\\\host\\share\\net.onnx",
         "cifar-resnet:20?weights=//host/share/net.pth",
@@ -116,7 +115,7 @@ def test_a_bank_cannot_make_us_run_code_or_contact_a_host(bank, tmp_path, spec, 
     with pytest.raises(InputError, match=r"may run code or contact a host.*yourself: --model '"):
         model_of_bank(with_spec(bank, spec))
     assert not (tmp_path / "mark").exists()
-    hubs = {"timm", "transformers", "torchvision", "pytorchcv", "huggingface_hub"}
+    hubs = {"timm", "transformers", "torchvision", "huggingface_hub"}
     assert not (set(sys.modules) - before) & hubs
 
 

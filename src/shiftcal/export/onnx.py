@@ -168,7 +168,6 @@ def to_onnx(
         if (objection := _objection(temporary)) and not _objection(file.path):
             raise FileError(f"{target} was not written, as it would not be valid: {objection}")
         checked, difference = _checked(temporary, calibrated, plan, applied, check)
-        file.loaded()
     probabilities_name, confidence_name = (value.name for value in plan.values)
     return OnnxExport(
         path=target,

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from shiftcal.checks import check_count
-from shiftcal.errors import FileError, InputError, require, require_package
+from shiftcal.errors import InputError, require, require_package
 from shiftcal.models.preprocessing import Preprocessing
-from shiftcal.models.pytorch import fill, load_weights, read_weights
+from shiftcal.models.pytorch import load_weights
 
 nn = require("torch.nn", extra="torch", needed_by="a CIFAR ResNet")
 functional = require("torch.nn.functional", extra="torch", needed_by="a CIFAR ResNet")
@@ -92,25 +90,8 @@ def cifar_resnet(depth: int, *, weights: str | Path | None = None, n_classes: in
     network = CifarResNet((depth - 2) // 6, n_classes)
     network.preprocessing = PREPROCESSING
     if weights is not None:
-        state = read_weights(weights)
-        what = f"a CIFAR ResNet-{depth} of {n_classes} classes"
-        try:
-            fill(network, state, source=str(weights), what=what)
-        except FileError as error:
-            raise FileError(f"{error}{_hint(state)}") from error
+        load_weights(network, weights, what=f"a CIFAR ResNet-{depth} of {n_classes} classes")
     return network.eval()
-
-
-def _hint(state: Mapping[str, Any]) -> str:
-    """Which network of this kind the weights are of, if they are of one."""
-    blocks = sum(re.fullmatch(r"layer1\.\d+\.conv1\.weight", name) is not None for name in state)
-    stem, last = (state.get(f"{name}.weight") for name in ("conv1", "linear"))
-    depth = 6 * blocks + 2
-    # A ResNet for ImageNet has layers of the same names, with other shapes.
-    if depth not in DEPTHS or stem is None or last is None or stem.shape != (16, 3, 3, 3):
-        return ""
-    classes = "" if len(last) == 10 else f"?n_classes={len(last)}"
-    return f" These are the weights of a ResNet-{depth}: cifar-resnet:{depth}{classes}."
 
 
 # Variant -> side of the images it was trained with.

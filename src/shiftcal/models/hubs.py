@@ -1,19 +1,17 @@
-"""Networks by name from timm, torchvision, Hugging Face and pytorchcv, with their preprocessing."""
+"""Networks by name from timm, torchvision and Hugging Face, with their preprocessing."""
 
 from __future__ import annotations
 
 import difflib
-import importlib
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from shiftcal.errors import FileError, InputError, require, require_package
+from shiftcal.models.model import first_line
 from shiftcal.models.preprocessing import Preprocessing
 from shiftcal.models.pytorch import fill, load_weights
-
-_IMAGENET_MEAN, _IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 class Network(NamedTuple):
@@ -131,53 +129,6 @@ def torchvision_preprocessing(transforms: Any, *, name: str) -> Preprocessing:
     return _preprocessing(name, sides[0], sides[1], how, transforms.mean, transforms.std)
 
 
-def pytorchcv_model(name: str, *, weights: str | None = None) -> Network:
-    """A classifier of pytorchcv.
-
-    pytorchcv itself would unpickle the file it fetches; here it only fetches and verifies it, and
-    the weights are read with ``weights_only=True``. The preprocessing is known for the networks of
-    CIFAR and most of those that take 224 pixels.
-
-    Args:
-        name: As pytorchcv has it, such as ``"resnet20_cifar10"``.
-        weights: File of weights; default: those that pytorchcv publishes.
-    """
-    provider = require_package(
-        "pytorchcv.model_provider", package="pytorchcv", needed_by=f"pytorchcv:{name}"
-    )
-    try:
-        module = provider.get_model(name, pretrained=False)
-    except ValueError as error:
-        raise InputError(f"pytorchcv has no network {name!r}: {error}") from error
-    if weights is None:
-        try:
-            weights = str(_pytorchcv_store().get_model_file(model_name=name))
-        except (ValueError, KeyError) as error:
-            raise InputError(
-                f"pytorchcv has no published weights of {name!r}. Set weights=FILE."
-            ) from error
-    load_weights(module, weights, what=f"pytorchcv's {name}")
-    preprocessing = None
-    if name.endswith(("_cifar10", "_cifar100")):
-        preprocessing = Preprocessing(mean=(0.4914, 0.4822, 0.4465), std=(0.2023, 0.1994, 0.2010))
-    # The EfficientNets of adversarial training were trained with something else.
-    elif (
-        getattr(module, "in_size", None) == (224, 224)
-        and module.num_classes == 1000
-        and not (name.startswith("efficientnet_") and name.endswith("c"))
-    ):
-        preprocessing = Preprocessing(256, 224, mean=_IMAGENET_MEAN, std=_IMAGENET_STD)
-    return Network(module, preprocessing)
-
-
-def _pytorchcv_store() -> Any:
-    """The list of published files, which older versions keep in another place."""
-    try:
-        return importlib.import_module("pytorchcv.models.common.model_store")
-    except ModuleNotFoundError:
-        return importlib.import_module("pytorchcv.models.model_store")
-
-
 def huggingface_model(name: str, *, revision: str | None = None) -> Network:
     """A network of ``AutoModelForImageClassification``, with its preprocessing and classes.
 
@@ -216,9 +167,8 @@ def huggingface_model(name: str, *, revision: str | None = None) -> Network:
                 "inputs make the bank in Python: SurrogateBank.from_inputs(function, texts, "
                 "labels, corruption=...), where function returns the logits."
             ) from error
-        first = str(error).strip().partition("\n")[0]
         raise FileError(
-            f"hf:{name} could not be loaded: {type(error).__name__}: {first}"
+            f"hf:{name} could not be loaded: {type(error).__name__}: {first_line(error)}"
         ) from error
     names = getattr(module.config, "id2label", None) or {}
     classes: list[str] | None = [str(names[index]) for index in sorted(names, key=int)]
@@ -296,6 +246,5 @@ def huggingface_preprocessing(settings: Mapping[str, Any], *, name: str) -> Prep
 MAKERS: dict[str, Callable[..., Network]] = {
     "timm": timm_model,
     "torchvision": torchvision_model,
-    "pytorchcv": pytorchcv_model,
     "hf": huggingface_model,
 }

@@ -7,7 +7,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
@@ -102,16 +102,7 @@ class Model(ABC):
     def __repr__(self) -> str:
         name = type(self).__name__ + (f" {self.spec}" if self.spec else "")
         classes = "not named" if self.classes is None else f"{len(self.classes)} named"
-        settings = []
-        for field in fields(self.preprocessing):
-            value, default = getattr(self.preprocessing, field.name), field.default
-            if isinstance(value, tuple):
-                if not isinstance(default, tuple) or set(value) != set(default):
-                    settings.append(f"{field.name} {' '.join(f'{one:.4g}' for one in value)}")
-            elif value != default:
-                settings.append(f"{field.name} {value}")
-        chosen = ", ".join(settings) or "pixels from 0 to 1"
-        return f"<{name}, classes: {classes}, preprocessing: {chosen}>"
+        return f"<{name}, classes: {classes}, {self.preprocessing}>"
 
     @abstractmethod
     def _forward(self, batch: NDArray[Any]) -> Any:
@@ -231,21 +222,19 @@ class Model(ABC):
                 f"got a tuple of {len(output)}."
             )
         logits, features = output if isinstance(output, tuple) else (output, None)
-        z = _check_rows(logits, "output", n=len(batch), first=first)
-        if z.shape[1] < 2:
-            raise InputError(
-                f"the model's output for {where} must have a column per class and at least two; "
-                f"got shape {z.shape}. For a binary score s, return "
-                "np.column_stack([np.zeros_like(s), s])."
+        z = _check_rows(logits, "output", len(batch), first)
+        if z.shape[1] < 2 or k not in (None, z.shape[1]):
+            wanted = (
+                "two or more"
+                if k is None
+                else f"{k}, " + ("one per name of a class" if named else "as for the images before")
             )
-        if k is not None and z.shape[1] != k:
-            wanted = f"the {k} classes named" if named else f"the {k} columns of the images before"
             raise InputError(
-                f"the model's output for {where} must have a column for each of {wanted}; got "
-                f"{z.shape[1]} columns."
+                f"the model's output for {where} must have a column per class: {wanted}; got shape "
+                f"{z.shape}. For a binary score s, return np.column_stack([np.zeros_like(s), s])."
             )
         if features is not None:
-            features = _wide(_check_rows(features, "features", n=len(batch), first=first))
+            features = _wide(_check_rows(features, "features", len(batch), first))
         # Few rows can look like probabilities by chance: they are checked with all the others.
         if self.output == "logits" and len(z) < GUARD_FROM:
             return Outputs(z.astype(np.promote_types(z.dtype, np.float32)), features)
@@ -260,17 +249,12 @@ class Model(ABC):
             where: Which images these are, for messages.
             first: Index of the first of them, for messages.
         """
-        widths = [None if part.features is None else part.features.shape[1] for part in parts]
-        start = first
-        for part, width in zip(parts, widths, strict=True):
-            stop = start + len(part.logits)
-            if width != widths[0]:
-                raise InputError(
-                    f"the model's features for images {start} to {stop - 1} must have as many "
-                    f"columns as those of the images before, {widths[0] or 'none'}; got "
-                    f"{width or 'none'}."
-                )
-            start = stop
+        widths = {None if part.features is None else part.features.shape[1] for part in parts}
+        if len(widths) > 1:
+            raise InputError(
+                f"the model's features for {where} must have the same columns for all images from "
+                f"{first} on; got {sorted(width or 0 for width in widths)}."
+            )
         logits = np.concatenate([part.logits for part in parts])
         if self.output == "logits" and min(len(part.logits) for part in parts) < GUARD_FROM:
             logits = self._guarded(logits, where)
@@ -305,25 +289,27 @@ def _wide(values: NDArray[Any]) -> NDArray[Any]:
     return values.astype(np.promote_types(values.dtype, np.float32), copy=False)
 
 
-def _check_rows(output: Any, noun: str, *, n: int, first: int) -> NDArray[Any]:
+def _check_rows(output: Any, noun: str, n: int, first: int) -> NDArray[Any]:
     """Finite numbers with a row for each of ``n`` images, the first of them image ``first``."""
-    where = f"images {first} to {first + n - 1}"
-    z = to_array(output, name=f"the model's {noun} for {where}")
-    if z.ndim != 2 or len(z) != n or (noun == "features" and z.shape[1] == 0):
-        wanted = "k), one column per class" if noun == "output" else "d), and not be empty"
-        raise InputError(
-            f"the model's {noun} for {where} must have shape ({n}, {wanted}; got shape {z.shape}."
-        )
+    name = f"the model's {noun} for images {first} to {first + n - 1}"
+    z = to_array(output, name=name)
+    if z.ndim != 2 or len(z) != n or not z.shape[1]:
+        raise InputError(f"{name} must have shape ({n}, columns); got shape {z.shape}.")
     if z.dtype.kind not in "fiu":
-        raise InputError(f"the model's {noun} for {where} must be numbers; got dtype {z.dtype}.")
+        raise InputError(f"{name} must be numbers; got dtype {z.dtype}.")
     bad = ~np.isfinite(z).all(axis=1)
     if bad.any():
         raise InputError(
-            f"the model's {noun} for {where} must be finite; {int(bad.sum())} of {n} rows hold NaN "
-            f"or infinity, the first that of image {first + int(bad.argmax())}. Check the "
-            "weights, and mean and std of the preprocessing."
+            f"{name} must be finite; {int(bad.sum())} of {n} rows hold NaN or infinity, the first "
+            f"that of image {first + int(bad.argmax())}. Check the weights, and mean and std of "
+            "the preprocessing."
         )
     return z
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what a library says went wrong."""
+    return str(error).strip().partition("\n")[0]
 
 
 def digest(parts: Iterable[str | bytes | memoryview]) -> str:
@@ -334,11 +320,6 @@ def digest(parts: Iterable[str | bytes | memoryview]) -> str:
         state.update(data.nbytes.to_bytes(8, "little"))
         state.update(data)
     return state.hexdigest()
-
-
-# --------------------------------------------------------------------------------------
-# Features: the output of a layer, one row per image.
-# --------------------------------------------------------------------------------------
 
 
 def as_features(values: Any, *, name: str) -> NDArray[Any]:
@@ -430,11 +411,6 @@ def in_fixed_batches(run: Any, batch: NDArray[Any], size: int | None) -> tuple[N
             piece = np.concatenate([piece, np.repeat(piece[-1:], size - n, axis=0)])
         parts.append([output[:n] for output in run(piece)])
     return tuple(np.concatenate(pieces) for pieces in zip(*parts, strict=True))
-
-
-# --------------------------------------------------------------------------------------
-# Functions, and models around other models.
-# --------------------------------------------------------------------------------------
 
 
 class CallableModel(Model):
@@ -570,11 +546,6 @@ class GroupedModel(WrappedModel):
         return (grouped, *features) if features else grouped
 
 
-# --------------------------------------------------------------------------------------
-# The file of a model, and the digest of its contents when it was opened.
-# --------------------------------------------------------------------------------------
-
-
 def regular_file(path: str | Path, kind: str) -> Path:
     """The path, if a regular file that is not empty is there; it is not opened.
 
@@ -593,7 +564,7 @@ def regular_file(path: str | Path, kind: str) -> Path:
 
 
 class ModelFile:
-    """A file that a model is loaded from, and the files it refers to.
+    """A file that a model is loaded from, with the files it refers to.
 
     Args:
         path: Where it is; stored as an absolute path, so that another process can open it.
@@ -602,7 +573,7 @@ class ModelFile:
         expected: The digest it had when it was opened before.
 
     Attributes:
-        data: Its bytes, until :meth:`loaded`.
+        data: Its bytes.
         digest: SHA-256 of all files.
 
     Raises:
@@ -613,40 +584,18 @@ class ModelFile:
         self,
         path: str | Path,
         kind: str,
-        others: Callable[[bytes], Sequence[Path]] | None = None,
+        others: Callable[[bytes, Path], Sequence[Path]] | None = None,
         expected: str | None = None,
     ) -> None:
         self.path = regular_file(path, kind).absolute()
-        self._stamps = {self.path: _stamp(self.path)}
         self.data = self.path.read_bytes()
         state = hashlib.sha256(self.data)
-        for other in others(self.data) if others else ():
-            self._stamps[other] = _stamp(other)
+        for other in others(self.data, self.path) if others else ():
             with other.open("rb") as stream:
                 state.update(hashlib.file_digest(stream, "sha256").digest())
         self.digest = state.hexdigest()
         if expected not in (None, self.digest):
-            raise _changed(self.path)
-
-    def loaded(self) -> None:
-        """Release the bytes.
-
-        Raises:
-            FileError: If a file has changed since it was read.
-        """
-        self.data = b""
-        for path, stamp in self._stamps.items():
-            if not path.is_file() or _stamp(path) != stamp:
-                raise _changed(path)
-
-
-def _changed(path: Path) -> FileError:
-    return FileError(
-        f"{path} must stay as it was when the model was loaded from it; it has been changed or "
-        "removed. Load the model again."
-    )
-
-
-def _stamp(path: Path) -> tuple[int, int, int]:
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns, status.st_ino
+            raise FileError(
+                f"{self.path} must stay as it was when the model was loaded from it; it has "
+                "changed. Load the model again."
+            )

@@ -187,7 +187,7 @@ class OnnxModel(Model):
             )
 
     def _open(self) -> None:
-        file, folder = None, None
+        folder = None
         if isinstance(self.file, bytes):
             if places := _external_places(self.file):
                 raise InputError(
@@ -195,11 +195,8 @@ class OnnxModel(Model):
                     f"{places[0]!r}. Give the path of the model instead."
                 )
         else:
-            path = self.file
-            file = ModelFile(
-                path, "an ONNX file", lambda data: external_files(data, path), self._digest
-            )
-            self.file, folder = file.path, file.path.parent
+            file = ModelFile(self.file, "an ONNX file", external_files, self._digest)
+            self.file, self._digest, folder = file.path, file.digest, file.path.parent
         session = open_session(self.file, providers=self.providers, threads=self.threads)
         layer = self.features_from
         if layer is not None and layer not in [one.name for one in session.get_outputs()]:
@@ -209,9 +206,6 @@ class OnnxModel(Model):
                 threads=self.threads,
                 folder=folder,
             )
-        if file is not None:
-            file.loaded()
-            self._digest = file.digest
         self.session = session
 
     def _read_input(self) -> None:

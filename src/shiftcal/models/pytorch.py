@@ -10,17 +10,16 @@ import pickle
 import sys
 import warnings
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
-from textwrap import shorten
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.checks import check_choice, check_count, check_not_negative
+from shiftcal.checks import check_choice, check_count
 from shiftcal.errors import FileError, InputError, require
 from shiftcal.files import check_zip, parsing
 from shiftcal.models.model import (
@@ -28,6 +27,7 @@ from shiftcal.models.model import (
     ModelFile,
     as_features,
     check_input_shape,
+    first_line,
     in_fixed_batches,
     picked,
     regular_file,
@@ -36,45 +36,47 @@ from shiftcal.models.model import (
 from shiftcal.models.preprocessing import Preprocessing
 
 _REDUCED = ("float16", "bfloat16")
-# Of fewer images than these, as many may differ as of these.
-_ENOUGH = 100
 # With this many processors or more, one is left to the threads that prepare images.
 _ROOM = 4
 # Packages, besides torch, whose classes are identified by name and version, not by their source.
-_LIBRARIES = ("torchvision", "timm", "transformers", "pytorchcv", "efficientnet_lite_pytorch")
+_LIBRARIES = ("torchvision", "timm", "transformers", "efficientnet_lite_pytorch")
+# Where training scripts put the weights inside what they save.
+_NESTS = ("state_dict", "model", "net")
+# How files of torch.save before version 1.6 begin: with a pickled number.
+_OLDER = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 
 
 def _torch() -> Any:
     return require("torch", extra="torch", needed_by="a PyTorch model")
 
 
-def first_tensor(module: Any) -> Any:
+def _first_tensor(module: Any) -> Any:
     """The first parameter or buffer, whose device and precision are the module's, or ``None``."""
     return next(itertools.chain(module.parameters(), module.buffers()), None)
 
 
-def to_numpy(output: Any) -> NDArray[Any]:
-    """A tensor as an array of float32, or of float64 if it is that."""
+def _to_numpy(output: Any) -> NDArray[Any]:
+    """A tensor, or the ``logits`` of an object, as float32, or as float64 if it is that."""
     torch = _torch()
+    if not isinstance(output, torch.Tensor):
+        output = output.get("logits") if isinstance(output, dict) else output
+        output = getattr(output, "logits", output)
     if not isinstance(output, torch.Tensor):
         raise InputError(
             "the module must return a tensor of logits, or an object with the attribute or key "
             f"logits, and a layer a tensor of features; got {type(output).__name__}. Wrap it in a "
             "module that picks them out."
         )
-    wide = output.dtype == torch.float64
-    return np.asarray(output.to("cpu", torch.float64 if wide else torch.float32).numpy())
+    wide = torch.float64 if output.dtype == torch.float64 else torch.float32
+    return np.asarray(output.to("cpu", wide).numpy())
 
 
 @contextmanager
 def torch_threads(threads: int | None) -> Iterator[None]:
-    """Set the number of torch's threads meanwhile; ``None`` leaves it as it is.
-
-    The number holds for the whole process, and is restored afterwards.
-    """
+    """Set the number of torch's threads, of the whole process, meanwhile; ``None`` leaves it."""
     torch = _torch()
     before = torch.get_num_threads()
-    if threads is None or threads == before:
+    if threads in (None, before):
         yield
         return
     torch.set_num_threads(threads)
@@ -94,12 +96,15 @@ class TorchNetwork(Model):
     """
 
     module: Any
-    channels_last: bool
-    threads: int | None
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"batch_size": None, **options})
+        self.channels_last = False
+        self.threads: int | None = None
 
     @property
     def _device(self) -> str:
-        first = first_tensor(self.module)
+        first = _first_tensor(self.module)
         return "cpu" if first is None else str(first.device)
 
     @property
@@ -107,8 +112,7 @@ class TorchNetwork(Model):
         """``torch``, its version, the device if it is not the processor, and the layout."""
         kind = self._device.partition(":")[0]
         parts = [f"torch {_torch().__version__.partition('+')[0]}"]
-        parts += [kind] * (kind != "cpu") + ["channels_last"] * self.channels_last
-        return " ".join(parts)
+        return " ".join(parts + [kind] * (kind != "cpu") + ["channels_last"] * self.channels_last)
 
     def use_threads(self, threads: int) -> None:
         """Let torch use this many threads while the network runs."""
@@ -131,12 +135,9 @@ class TorchNetwork(Model):
             self.threads = before
 
     def _run(self, batch: NDArray[Any], precision: str | None = None) -> Any:
-        """What the module returns, in evaluation mode and without gradients.
-
-        Afterwards every part of the module is in the mode it was in before.
-        """
+        """What the module returns in evaluation mode, without gradients; its modes are kept."""
         torch = _torch()
-        first, tensor = first_tensor(self.module), torch.from_numpy(batch)
+        first, tensor = _first_tensor(self.module), torch.from_numpy(batch)
         if first is not None:
             tensor = tensor.to(first.device)
             if tensor.is_floating_point() and first.is_floating_point():
@@ -176,17 +177,10 @@ class TorchModel(TorchNetwork):
             output, if the layer runs more than once.
         precision: ``"float16"`` or ``"bfloat16"`` for the operations that torch's autocast
             considers safe; the module, which must be in float32, stays as it is. ``None`` uses
-            the parameters as they are.
-        min_agreement: The least fraction of images whose class must be that of float32. Batches
-            number 1, 2, 4, 8, ... run in both, and too many differences raise an error; of the
-            first 100 images as many may differ as of 100.
+            the parameters as they are. :func:`shiftcal.models.agreement` compares the two.
         preprocessing: As for every model; default: ``module.preprocessing``, if it has one.
         **options: ``classes``, ``output``, ``batch_size``, ``memory_budget`` and ``key``, as for
             every model; the default batch size depends on the size of the images.
-
-    Attributes:
-        agreement: The fraction of images that ran in both precisions whose class is the same;
-            ``None`` before the first, and without a reduced precision.
     """
 
     def __init__(
@@ -196,7 +190,6 @@ class TorchModel(TorchNetwork):
         channels_last: bool = False,
         features_from: str | None = None,
         precision: Literal["float32", "float16", "bfloat16"] | None = None,
-        min_agreement: float = 0.99,
         preprocessing: Preprocessing | None = None,
         **options: Any,
     ) -> None:
@@ -206,64 +199,43 @@ class TorchModel(TorchNetwork):
         carried = getattr(module, "preprocessing", None)
         if preprocessing is None and isinstance(carried, Preprocessing):
             preprocessing = carried
-        super().__init__(preprocessing=preprocessing, **{"batch_size": None, **options})
-        if features_from is not None:
-            known = [path for path, _ in module.named_modules() if path]
-            if features_from not in known:
-                raise unknown_layer(str(features_from), known, what="a layer of the module")
+        super().__init__(preprocessing=preprocessing, **options)
+        known = [path for path, _ in module.named_modules() if path]
+        if features_from is not None and features_from not in known:
+            raise unknown_layer(str(features_from), known, what="a layer of the module")
         if precision is not None:
             check_choice(precision, ("float32", *_REDUCED), name="precision")
-            first = first_tensor(module)
-            dtype = "float32" if first is None else str(first.dtype).removeprefix("torch.")
-            if dtype != "float32":
+            dtype = str(getattr(_first_tensor(module), "dtype", "torch.float32"))
+            if dtype != "torch.float32":
                 raise InputError(
                     "precision must be left out for a module whose parameters are not in float32; "
                     f"got {precision!r} for {dtype}. Or pass module.float()."
                 )
         self.module = module
-        self.channels_last, self.threads = channels_last, None
+        self.channels_last = channels_last
         self.features_from = features_from
         self.precision = precision
-        self.min_agreement = check_not_negative(min_agreement, name="min_agreement")
-        if self.min_agreement > 1:
-            raise InputError(f"min_agreement must be at most 1; got {min_agreement!r}.")
-        # Batches so far; of the images that ran in both precisions, those of one class, and all.
-        self._batches, self._same, self._compared = 0, 0, 0
-
-    @property
-    def agreement(self) -> float | None:
-        """See the attributes of the class."""
-        return self._same / self._compared if self._compared else None
 
     def _identity(self) -> Iterable[str | memoryview] | None:
-        return module_identity(self.module)
+        return _module_identity(self.module)
 
     def _choices(self) -> Mapping[str, str | None]:
         precision = self.precision if self.precision in _REDUCED else None
         return {"precision": precision, "features_from": self.features_from}
 
     def _forward(self, batch: NDArray[Any]) -> Any:
-        output = self._outputs(batch, self.precision)
-        if self.precision in _REDUCED:
-            self._batches += 1
-            if self._batches.bit_count() == 1 or self._too_few():
-                self._compare(output, self._outputs(batch, None))
-        return output
-
-    def _outputs(self, batch: NDArray[Any], precision: str | None) -> Any:
-        if self.features_from is None:
-            output = self._run(batch, precision)
-            return to_numpy(getattr(output, "logits", output))
         layer = self.features_from
+        if layer is None:
+            return _to_numpy(self._run(batch, self.precision))
         features: list[NDArray[Any]] = []
 
         def listen(_module: Any, _inputs: Any, output: Any) -> None:
             # A copy at once: the next layer may write into its input.
-            features[:] = [as_features(to_numpy(output), name=layer).copy()]
+            features[:] = [as_features(_to_numpy(output), name=layer).copy()]
 
         handle = self.module.get_submodule(layer).register_forward_hook(listen)
         try:
-            output = self._run(batch, precision)
+            logits = _to_numpy(self._run(batch, self.precision))
         finally:
             handle.remove()
         if not features:
@@ -272,25 +244,10 @@ class TorchModel(TorchNetwork):
                 "inside a TorchScript module: let it return features too, and load it from its "
                 "file."
             )
-        return to_numpy(getattr(output, "logits", output)), features[0]
-
-    def _compare(self, output: Any, wanted: Any) -> None:
-        ours, theirs = (z[0] if isinstance(z, tuple) else z for z in (output, wanted))
-        self._same += int(np.sum(ours.argmax(axis=1) == theirs.argmax(axis=1)))
-        self._compared += len(ours)
-        if self._too_few():
-            raise InputError(
-                f"the module in {self.precision} must predict the class of float32 for at least "
-                f"{self.min_agreement:g} of the images; it does for {self.agreement:.4g} of "
-                f"{self._compared}. Leave out precision, or set a smaller min_agreement."
-            )
-
-    def _too_few(self) -> bool:
-        allowed = (1 - self.min_agreement) * max(self._compared, _ENOUGH)
-        return self._compared - self._same > allowed + 1e-9
+        return logits, features[0]
 
 
-def module_identity(module: Any) -> list[str | memoryview] | None:
+def _module_identity(module: Any) -> list[str | memoryview] | None:
     """What decides the outputs of a module: classes and settings of its layers, and its tensors.
 
     ``None`` if it has hooks, or code without a source file.
@@ -331,16 +288,6 @@ def _code_identity(code: Any) -> str:
     return inspect.getsource(code)
 
 
-# --------------------------------------------------------------------------------------
-# Files of weights: read without running anything in them.
-# --------------------------------------------------------------------------------------
-
-# Where training scripts put the weights inside what they save.
-_NESTS = ("state_dict", "model", "net")
-# How files of torch.save before version 1.6 begin: with a pickled number.
-_OLDER = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
-
-
 def load_weights(network: Any, path: str | Path, *, what: str) -> Any:
     """Fill a network with the weights of a file, every one of them and no others.
 
@@ -364,31 +311,9 @@ def fill(network: Any, state: Mapping[str, Any], *, source: str, what: str) -> A
     try:
         network.load_state_dict(dict(state))
     except (RuntimeError, TypeError, AttributeError) as error:
-        reason = _difference(network, state) or shorten(str(error), 300, placeholder=" ...")
+        reason = " ".join(str(error).split())[:300]
         raise FileError(f"{source} does not hold the weights of {what}: {reason}") from error
     return network
-
-
-def _difference(network: Any, state: Mapping[str, Any]) -> str:
-    """How names and shapes differ from those of a network; empty if they do not."""
-    shapes = {name: tuple(value.shape) for name, value in network.state_dict().items()}
-    others = {name: tuple(getattr(value, "shape", ())) for name, value in state.items()}
-    # Older files lack these counters, and nothing needs them.
-    missing = [n for n in shapes if n not in others and not n.endswith("num_batches_tracked")]
-    strange = [name for name in others if name not in shapes]
-    reshaped = [name for name in shapes if others.get(name, shapes[name]) != shapes[name]]
-
-    def some(names: Sequence[str]) -> str:
-        return f"{names[0]} and {len(names) - 1} more are" if names[1:] else f"{names[0]} is"
-
-    reasons = [f"{some(missing)} missing"] if missing else []
-    if strange:
-        reasons.append(f"{some(strange)} not part of the network")
-    if reshaped:
-        name = reshaped[0]
-        sizes = f"{name} has {others[name]} in place of {shapes[name]}"
-        reasons.append(f"{some(reshaped)} of another shape ({sizes})")
-    return "; ".join(reasons) + "." if reasons else ""
 
 
 def read_weights(path: str | Path) -> dict[str, Any]:
@@ -424,7 +349,7 @@ def _saved(path: Path) -> Any:
         try:
             return torch.load(path, map_location="cpu", weights_only=True)
         except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError) as error:
-            pickled = saved_in(path.read_bytes()) == "module"
+            pickled = _content_of(path.read_bytes()) == "module"
             kind = "is a pickled module (torch.save(net)) that" if pickled else "is damaged, or"
             raise FileError(
                 f"{path} could not be read as weights: it {kind} holds more than tensors, "
@@ -432,7 +357,7 @@ def _saved(path: Path) -> Any:
             ) from error
 
 
-def saved_in(data: bytes) -> str:
+def _content_of(data: bytes) -> str:
     """What a file of torch holds: ``"script"``, ``"module"``, ``"weights"``, or ``""``, unknown.
 
     Nothing is unpickled: every module has names that no weights have.
@@ -452,11 +377,6 @@ def saved_in(data: bytes) -> str:
     return "module" if b"_parameters" in content and b"_modules" in content else "weights"
 
 
-# --------------------------------------------------------------------------------------
-# Networks in files that bring their own code.
-# --------------------------------------------------------------------------------------
-
-
 class _TorchFile(TorchNetwork):
     """A network that a file of torch holds; the file is read again in another process."""
 
@@ -465,10 +385,9 @@ class _TorchFile(TorchNetwork):
     def __init__(
         self, path: str | Path, *, device: str, features_from: str | None, **options: Any
     ) -> None:
-        super().__init__(**{"batch_size": None, **options})
+        super().__init__(**options)
         self.path = Path(path)
         self.device = device
-        self.channels_last, self.threads = False, None
         self.features_from = None if features_from is None else str(features_from)
         self._digest: str | None = None
         self._open()
@@ -500,9 +419,9 @@ class _TorchFile(TorchNetwork):
     def _picked(self, output: Any) -> list[NDArray[Any]]:
         """Logits, and features if they are wanted."""
         if self.features_from is None:
-            return [to_numpy(output.get("logits") if isinstance(output, dict) else output)]
+            return [_to_numpy(output)]
         logits, features = picked(output, self.features_from)
-        return [to_numpy(logits), as_features(to_numpy(features), name=self.features_from)]
+        return [_to_numpy(logits), as_features(_to_numpy(features), name=self.features_from)]
 
 
 class TorchScriptModel(_TorchFile):
@@ -537,20 +456,17 @@ class TorchScriptModel(_TorchFile):
         self.channels_last = channels_last
 
     def _load(self, data: bytes) -> None:
-        kind = saved_in(data)
+        kind = _content_of(data)
         if kind != "script":
-            content, use = {
-                "module": (
-                    "a pickled module (torch.save(net)), which is never unpickled",
-                    "Save it with torch.jit.save, or save net.state_dict() and use ",
-                ),
-                "weights": ("weights without code (torch.save(net.state_dict()))", "Use "),
-                "": ("something else", "torch.jit.save makes such a file"),
-            }[kind]
-            if kind:
-                use += f"--model 'torch:module:factory?weights={self.path.name}'"
-                use += ", where factory makes the network"
-            raise FileError(f"{self.path} must be a TorchScript file; it holds {content}. {use}.")
+            content = {
+                "module": "a pickled module (torch.save(net)), which is never unpickled",
+                "weights": "weights without code (torch.save(net.state_dict()))",
+            }.get(kind, "something else")
+            raise FileError(
+                f"{self.path} must be a TorchScript file, from torch.jit.save; it holds {content}. "
+                "For weights, save net.state_dict() and use --model "
+                f"'torch:module:factory?weights={self.path.name}', where factory makes the network."
+            )
         jit = require("torch.jit", extra="torch", needed_by="a TorchScript model")
         try:
             with warnings.catch_warnings():
@@ -558,9 +474,7 @@ class TorchScriptModel(_TorchFile):
                 self.module = jit.load(io.BytesIO(data), map_location=self.device)
         except Exception as error:  # torch may raise anything for files it does not understand
             raise FileError(
-                f"{self.path} must be a TorchScript file, from torch.jit.save; it could not be "
-                f"loaded: {_first_line(error)}. If it holds weights without code (torch.save), "
-                f"name the architecture: torch:package.module:factory?weights={self.path}"
+                f"{self.path} could not be loaded as TorchScript: {first_line(error)}"
             ) from error
 
     def _forward(self, batch: NDArray[Any]) -> Any:
@@ -614,7 +528,7 @@ class ExportedModel(_TorchFile):
         except Exception as error:  # torch may raise anything for graphs it does not understand
             raise FileError(
                 f"{self.path} could not be loaded by torch.export: {type(error).__name__}: "
-                f"{_first_line(error)}"
+                f"{first_line(error)}"
             ) from error
         finally:
             logger.setLevel(level)
@@ -642,7 +556,3 @@ class ExportedModel(_TorchFile):
 
         outputs = in_fixed_batches(run, batch, self._shape[0])
         return outputs if self.features_from is not None else outputs[0]
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]

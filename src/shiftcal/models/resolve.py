@@ -15,13 +15,9 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from shiftcal.errors import InputError, ShiftcalError, UnknownName, require
-from shiftcal.models.model import CallableModel, Model
+from shiftcal.models.model import CallableModel, Model, first_line
 from shiftcal.models.preprocessing import Preprocessing
 from shiftcal.registry import current_folder, imported, split_spec, suggest, told
-
-# --------------------------------------------------------------------------------------
-# Models as text: ``kind:what?option=value&option=value``.
-# --------------------------------------------------------------------------------------
 
 # Kind -> an example of what follows the colon.
 KINDS = {
@@ -34,7 +30,6 @@ KINDS = {
     "timm": "resnet50",
     "hf": "microsoft/resnet-50",
     "torchvision": "resnet50",
-    "pytorchcv": "resnet20_cifar10",
     "cifar-resnet": "20",
     "efficientnet-lite": "0",
 }
@@ -96,36 +91,25 @@ def parse_spec(text: str) -> Spec:
 
 
 def _kind_of_path(path: str, prefix: str) -> str:
-    examples = ", ".join(f"{kind}:{what}" for kind, what in KINDS.items())
-    # One letter before a colon is a drive of Windows.
-    if len(prefix) > 1 and re.fullmatch(r"[\w-]+", prefix):
+    if prefix:
         raise UnknownName(
             f"no kind of model is called {prefix!r}. {suggest(prefix.lower(), list(KINDS))}"
         )
     suffix = Path(path).suffix.lower()
+    if suffix in _SUFFIXES:
+        return _SUFFIXES[suffix]
     if suffix in (".pkl", ".pickle", ".joblib"):
         raise InputError(
             f"{path} is a pickle, which is never loaded because it can run code. Save the "
             "classifier with skops.io.dump and name sklearn:file.skops, or name an object of your "
             "module that loads it: python:package.module:model."
         )
-    if re.fullmatch(r"[\w-]+", path):
-        raise InputError(
-            f"{path!r} must include where the model is from: did you mean timm:{path} or "
-            f"torchvision:{path}? Models: {examples}."
-        )
-    if suffix not in _SUFFIXES:
-        raise InputError(
-            "the file of a model must end in .onnx, .pt (TorchScript), .pt2 (torch.export) or "
-            f".skops (scikit-learn); got {path}. Weights alone need an architecture. Other "
-            f"models: {examples}."
-        )
-    return _SUFFIXES[suffix]
-
-
-# --------------------------------------------------------------------------------------
-# Options in the text of a model.
-# --------------------------------------------------------------------------------------
+    hint = f"Did you mean timm:{path} or torchvision:{path}? " * ("." not in path)
+    raise InputError(
+        "a model must be a file ending in .onnx, .pt (TorchScript), .pt2 (torch.export) or .skops "
+        f"(scikit-learn), or kind:what; got {path!r}. {hint}Kinds: "
+        f"{', '.join(f'{kind}:{what}' for kind, what in KINDS.items())}."
+    )
 
 
 def plain_value(text: str) -> int | float | bool | str:
@@ -160,34 +144,18 @@ _CHANNELS: _Reader = (
 _PREPROCESSING: dict[str, _Reader] = {
     "resize": ("one length, or HEIGHTxWIDTH, or none", _resize),
     "crop": ("a whole number, or none", lambda text: None if text == "none" else _whole(text)),
-    "interpolation": _TEXT,
-    "mean": _CHANNELS,
-    "std": _CHANNELS,
-    "layout": _TEXT,
-    "dtype": _TEXT,
+    **dict.fromkeys(("interpolation", "layout", "dtype"), _TEXT),
+    **dict.fromkeys(("mean", "std"), _CHANNELS),
     "channels": _WHOLE,
 }
-_ADAPTER: dict[str, _Reader] = {
-    "batch_size": (
-        "a whole number, or auto",
-        lambda text: None if text == "auto" else _whole(text),
-    ),
-    "memory_budget": _WHOLE,
-    "key": _TEXT,
-    "output": _TEXT,
-    "output_name": _TEXT,
-    "features_from": _TEXT,
-    "precision": _TEXT,
-    "min_agreement": ("a number", float),
-    "device": _TEXT,
-    "threads": _WHOLE,
-    "channels_last": _FLAG,
-    "scores": _TEXT,
-    "raw": _FLAG,
+_OPTIONS: dict[str, _Reader] = {
+    "batch_size": ("a whole number, or auto", lambda x: None if x == "auto" else _whole(x)),
+    **dict.fromkeys(("memory_budget", "threads", "n_classes"), _WHOLE),
+    **dict.fromkeys(("channels_last", "raw"), _FLAG),
 }
 _COMMON = ("batch_size", "memory_budget", "key")
 _TORCH = (*_COMMON, "output", "features_from", "channels_last", "device", "threads")
-_MODULE = (*_TORCH, "precision", "min_agreement")
+_MODULE = (*_TORCH, "precision")
 # Kind -> options of its adapter, and those of the network itself.
 TAKEN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "onnx": ((*_COMMON, "output", "output_name", "features_from", "threads"), ()),
@@ -199,7 +167,6 @@ TAKEN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "timm": (_MODULE, ("weights",)),
     "hf": (_MODULE, ("revision",)),
     "torchvision": (_MODULE, ("weights",)),
-    "pytorchcv": (_MODULE, ("weights",)),
     "cifar-resnet": (_MODULE, ("weights", "n_classes")),
     "efficientnet-lite": (_MODULE, ("weights",)),
 }
@@ -208,38 +175,25 @@ TAKEN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 def _read_options(spec: Spec) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Options of the adapter, of the preprocessing, and of the network itself."""
     adapter, own = TAKEN[spec.kind]
-    known = [*own, *adapter, *_PREPROCESSING]
-    of_adapter: dict[str, Any] = {}
-    of_preprocessing: dict[str, Any] = {}
-    of_network: dict[str, Any] = {}
+    read: tuple[dict[str, Any], dict[str, Any], dict[str, Any]] = ({}, {}, {})
     for name, text in spec.options.items():
+        if name in _PREPROCESSING:
+            group, (rule, reader) = 1, _PREPROCESSING[name]
+        elif name in adapter or name in own:
+            group, (rule, reader) = 0 if name in adapter else 2, _OPTIONS.get(name, _TEXT)
+        elif spec.kind == "torch":
+            group, (rule, reader) = 2, ("a value", plain_value)
+        else:
+            known = [*own, *adapter, *_PREPROCESSING]
+            raise InputError(
+                f"a model of kind {spec.kind} has no option {name!r}. {suggest(name, known)} "
+                f"Its options are {', '.join(known)}."
+            )
         try:
-            if name in _PREPROCESSING:
-                rule, read = _PREPROCESSING[name]
-                of_preprocessing[name] = read(text)
-            elif name in adapter:
-                rule, read = _ADAPTER[name]
-                of_adapter[name] = read(text)
-            elif name in own:
-                rule, read = _WHOLE if name == "n_classes" else _TEXT
-                of_network[name] = read(text)
-            elif spec.kind == "torch":
-                of_network[name] = plain_value(text)
-            else:
-                raise InputError(
-                    f"a model of kind {spec.kind} has no option {name!r}. {suggest(name, known)} "
-                    f"Its options are {', '.join(known)}."
-                )
-        except InputError:
-            raise
+            read[group][name] = reader(text)
         except (ValueError, KeyError):
             raise InputError(f"{name} must be {rule}; got {text!r}.") from None
-    return of_adapter, of_preprocessing, of_network
-
-
-# --------------------------------------------------------------------------------------
-# From a text or an object to the model.
-# --------------------------------------------------------------------------------------
+    return read
 
 
 def as_model(thing: Any, **options: Any) -> Model:
@@ -355,12 +309,6 @@ def _from_spec(spec: Spec, options: Mapping[str, Any]) -> Model:
         model = adapter_class(spec.target, **merged)
     else:
         module, preprocessing, classes = _network(spec, own)
-        known = merged.get("preprocessing") is not None or {"mean", "std"} <= set(settings)
-        if preprocessing is None and spec.kind == "pytorchcv" and not known:
-            raise InputError(
-                f"the preprocessing of {spec} is not known; set at least mean and std, such as "
-                f"{spec.kind}:{spec.target}?resize=256&crop=224&mean=0.485,0.456,0.406&std=..."
-            )
         prepare(preprocessing or Preprocessing())
         if classes is not None:
             merged.setdefault("classes", list(classes))
@@ -374,10 +322,7 @@ def _moved(module: Any, device: str | None) -> Any:
     try:
         return module if device is None else module.to(device)
     except (RuntimeError, AssertionError) as error:  # the second without CUDA
-        first = str(error).strip().partition("\n")[0]
-        raise InputError(
-            f"device must be one that torch has here; got {device!r}: {first}"
-        ) from error
+        raise InputError(f"device {device!r} cannot be used here: {first_line(error)}") from error
 
 
 def _carried(thing: Any) -> Preprocessing | None:
@@ -406,17 +351,14 @@ def _from_name(
     name: str, options: dict[str, Any], prepare: Callable[[Preprocessing], None] | None
 ) -> Model:
     """The model of ``package.module:function``: a function, module, classifier or model."""
-    thing = imported(_with_attribute("python:", name, "function"), prefix="python:")
+    thing = _imported("python:", name)
     if prepare is not None:
         layout: Any = "nhwc" if hasattr(thing, "predict") else "nchw"
         prepare(_carried(thing) or Preprocessing(layout=layout))
     try:
         model = _from_object(thing, options)
     except TypeError as error:
-        raise InputError(
-            f"python:{name} is a {type(thing).__name__}, which has not all of the options "
-            f"{', '.join(options)}: {error}."
-        ) from error
+        raise InputError(f"python:{name} does not take these options: {error}.") from error
     # The user's own object must not get the text as its spec.
     return copy.copy(model) if model is thing else model
 
@@ -428,9 +370,7 @@ def _made_by_factory(name: str, options: Mapping[str, Any]) -> Any:
 
     arguments = {key: value for key, value in options.items() if key != "weights"}
     with current_folder():  # the factory may import too
-        factory = imported(_with_attribute("torch:", name, "factory"), prefix="torch:")
-        if not callable(factory):
-            raise InputError(f"torch:{name} must be a function; got {type(factory).__name__}.")
+        factory = _imported("torch:", name)
         try:
             network = factory(**arguments)
         except ShiftcalError:
@@ -449,10 +389,10 @@ def _made_by_factory(name: str, options: Mapping[str, Any]) -> Any:
     return network
 
 
-def _with_attribute(prefix: str, name: str, noun: str) -> str:
+def _imported(prefix: str, name: str) -> Any:
     if not all(name.partition(":")):
-        raise InputError(f"{prefix} must be followed by package.module:{noun}; got {name!r}.")
-    return name
+        raise InputError(f"{prefix} must be followed by package.module:name; got {name!r}.")
+    return imported(name, prefix=prefix)
 
 
 def _as_spec(thing: str | Path) -> Spec:
@@ -472,11 +412,6 @@ def _with_absolute_paths(spec: Spec) -> Spec:
     if Path(options.get("weights", "")).is_file():
         options["weights"] = str(Path(options["weights"]).absolute())
     return Spec(spec.kind, target, options)
-
-
-# --------------------------------------------------------------------------------------
-# Texts of models in files, which may come from anybody.
-# --------------------------------------------------------------------------------------
 
 
 def stored_spec(text: object, *, where: object, name_it: str) -> Spec:

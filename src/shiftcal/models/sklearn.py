@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from shiftcal.checks import check_choice
 from shiftcal.errors import FileError, InputError, require
 from shiftcal.files import check_zip
-from shiftcal.models.model import Model, regular_file
+from shiftcal.models.model import Model, first_line, regular_file
 from shiftcal.models.preprocessing import Preprocessing
 
 _SCORES = ("decision_function", "predict_proba")
@@ -151,9 +151,8 @@ def read_skops(path: str | Path, *, trusted: Sequence[str] = ()) -> tuple[Any, s
             estimator = skops.loads(data, trusted=list(trusted))
             return estimator, None if untrusted else hashlib.sha256(data).hexdigest()
     except Exception as error:  # skops may raise anything for schemas it does not understand
-        first = str(error).strip().partition("\n")[0]
         raise FileError(
-            f"{path} could not be loaded by skops: {type(error).__name__}: {first}"
+            f"{path} could not be loaded by skops: {type(error).__name__}: {first_line(error)}"
         ) from error
     raise FileError(
         f"{path} holds types that are not known to be harmless: {', '.join(unknown)}. It was not "

@@ -1,0 +1,129 @@
+"""What cannot be a model, and outputs that cannot be logits: an error that says why."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from shiftcal.errors import FileError, InputError, UnknownName
+from shiftcal.models import TorchModel, TorchScriptModel, as_model, load_weights, parse_spec
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (20, 16, 12, 3), dtype=np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        (lambda x: np.zeros(len(x)), r"images 0 to 9 must have shape \(10, columns\)"),
+        (lambda x: x, r"got shape \(10, 3, 16, 12\)"),
+        (lambda x: np.zeros((len(x) - 1, 3)), r"got shape \(9, 3\)"),
+        (lambda x: np.zeros((len(x), 1)), "a column per class"),
+        (lambda x: np.zeros((len(x), 4)), "3, one per name of a class"),
+        (lambda x: np.full((len(x), 3), "a"), "must be numbers|numeric"),
+        (lambda x: (np.zeros((len(x), 3)),) * 3, "a tuple of 3"),
+        (lambda x: (np.zeros((len(x), 3)), np.zeros((2, 3))), r"features .* \(10, columns\)"),
+        (lambda x: (np.zeros((len(x), 3)), np.zeros((len(x), 0))), "features"),
+        (lambda x: np.full((len(x), 3), np.nan), "image 0. Check the weights"),
+        (
+            lambda x: x / "a",
+            "the model failed on images 0 to 9",
+        ),
+    ],
+)
+def test_an_output_that_cannot_be_logits(output, words):
+    model = as_model(output, batch_size=10, classes=["a", "b", "c"])
+    with pytest.raises(InputError, match=words):
+        model.logits(IMAGES)
+
+
+def test_what_changes_between_batches_is_noticed():
+    widths = iter([3, 4])
+    with pytest.raises(InputError, match=r"images 10 to 19 .* 3, as for the images before"):
+        as_model(lambda x: np.zeros((len(x), next(widths))), batch_size=10).logits(IMAGES)
+    pairs = iter([(np.zeros((10, 3)), np.zeros((10, 2))), np.zeros((10, 3))])
+    with pytest.raises(InputError, match=r"features .* same columns .* \[0, 2\]"):
+        as_model(lambda _: next(pairs), batch_size=10).outputs(IMAGES)
+    finite = np.where(np.arange(20) == 13, np.inf, 0)[:, None] * np.ones(3)
+    parts = iter([finite[:10], finite[10:]])
+    with pytest.raises(InputError, match=r"images 10 to 19 .*that of image 13"):
+        as_model(lambda _: next(parts), batch_size=10).logits(IMAGES)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "kind:what"),
+        ("resnet50", "Did you mean timm:resnet50 or torchvision:resnet50"),
+        ("model.h5", "file ending in .onnx"),
+        ("model.pkl", "is a pickle, which is never loaded"),
+        ("onxx:model.onnx", "no kind of model is called 'onxx'. Did you mean 'onnx'"),
+        ("timm:", "must name something after the colon"),
+        ("timm:a?weights", "name=value"),
+        ("timm:a?crop=1&crop=2", "each once"),
+    ],
+)
+def test_texts_that_name_no_model(text, words):
+    with pytest.raises(InputError, match=words):
+        parse_spec(text)
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("resize=a", "resize must be one length"),
+        ("mean=a", "mean must be one number, or three"),
+        ("channels_last=maybe", "must be true or false"),
+        ("n_classes=ten", "must be a whole number"),
+        ("precison=float16", "Did you mean 'precision'"),
+        ("batch_size=-1", "whole number, or auto"),
+        ("device=mars", "device 'mars' cannot be used here"),
+    ],
+)
+def test_options_that_cannot_be(option, words):
+    with pytest.raises(InputError, match=words):
+        as_model(f"cifar-resnet:20?{option}")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("torch:math", "must be followed by package.module:name"),
+        ("torch:nowhere:net", "torch:nowhere:net cannot be imported"),
+        ("torch:math:nothing", "cannot be imported"),
+        ("torch:math:sqrt", r"called with \(\) raised TypeError"),
+        ("torch:builtins:dict", "must return a torch.nn.Module; got dict"),
+        ("python:math:pi", "a model must be a function"),
+        ("python:builtins:dict", "got the class dict"),
+    ],
+)
+def test_names_of_python_objects_that_are_no_models(text, words):
+    with pytest.raises(InputError, match=words):
+        as_model(text)
+
+
+def test_a_file_of_torch_that_is_no_torchscript_says_what_it_is(tmp_path):
+    net = torch.nn.Linear(3, 2)
+    for name, content, words in (
+        ("net.pt", net, "a pickled module"),
+        ("state.pt", net.state_dict(), r"weights without code.*factory\?weights=state.pt"),
+    ):
+        torch.save(content, tmp_path / name)
+        with pytest.raises(FileError, match=words):
+            TorchScriptModel(tmp_path / name)
+    (tmp_path / "text.pt").write_bytes(b"text")
+    with pytest.raises(FileError, match="it holds something else"):
+        TorchScriptModel(tmp_path / "text.pt")
+    with pytest.raises(FileError, match=r"weights of a small net: .*weight"):
+        load_weights(torch.nn.Linear(4, 2), tmp_path / "state.pt", what="a small net")
+
+
+def test_precisions(tmp_path):
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16 * 12 * 3, 3))
+    reduced, plain = TorchModel(net, precision="bfloat16"), TorchModel(net)
+    assert reduced.fingerprint != plain.fingerprint
+    np.testing.assert_allclose(reduced.logits(IMAGES), plain.logits(IMAGES), atol=0.02)
+    with pytest.raises(UnknownName, match="precision"):
+        TorchModel(net, precision="int8")
+    with pytest.raises(InputError, match="must be left out"):
+        TorchModel(net.double(), precision="float16")
