@@ -325,7 +325,7 @@ def check_images(images: object) -> tuple[NDArray[np.uint8], ImageLayout]:
             "images of a list must have one size; these differ. Corrupt them one by one, with "
             "first_index=0, 1, ... for what they would be in a batch."
         )
-    given = to_array(images, name="images")
+    given = images if isinstance(images, np.memmap) else to_array(images, name="images")
     if given.dtype != np.uint8:
         top = float(given.max()) if given.dtype.kind in "fb" and given.size else 255.0
         how = "(images * 255).round().astype(np.uint8)" if top <= 1 else "images.astype(np.uint8)"

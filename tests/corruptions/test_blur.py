@@ -242,16 +242,6 @@ def test_pixels_are_those_that_imagemagick_made(place, radius, sigma):
     np.testing.assert_array_equal(oracle[:, :, 1], MAGICK[place, radius, sigma])
 
 
-@pytest.mark.parametrize("start", [-45, -135])
-def test_no_step_of_the_line_is_decided_by_the_last_digits_of_a_sine(start):
-    degrees = np.deg2rad(start + 90 * (np.arange(4096) + 0.5) / 4096)
-    for wave in (np.cos(degrees), np.sin(degrees)):
-        places = np.outer(wave, np.arange(1, 48))
-        to_half = np.abs(places - np.floor(places) - 0.5)
-        # Mathematical libraries differ by some 1e-15.
-        assert to_half.min() > 1e-9
-
-
 # ---- zoom blur
 
 

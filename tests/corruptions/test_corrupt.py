@@ -20,14 +20,7 @@ IMAGES = photos(24, 40)
 
 @pytest.mark.parametrize(
     ("side", "table"),
-    [
-        (8, "cifar"),
-        (45, "cifar"),
-        (46, "tiny-imagenet"),
-        (119, "tiny-imagenet"),
-        (120, "imagenet"),
-        (500, "imagenet"),
-    ],
+    [(45, "cifar"), (46, "tiny-imagenet"), (119, "tiny-imagenet"), (120, "imagenet")],
 )
 def test_the_table_is_the_one_nearest_in_ratio_to_the_shorter_side(side, table):
     assert _engine.table_for(side, 2 * side) == table
@@ -64,10 +57,10 @@ def test_a_pillow_image_and_a_list_will_do():
     ("images", "words"),
     [
         (IMAGES / 255, r"must be uint8, 0 to 255; got float64. Pass \(images \* 255\).round"),
-        (np.full((9, 9, 3), np.nan), "They hold NaN or infinity"),
-        (IMAGES > 9, r"got bool. Pass images.astype\(np.uint8\) \* 255"),
-        (IMAGES.transpose(0, 3, 1, 2), r"channels last; got shape \(4, 3, 24, 40\).*transpose"),
-        (IMAGES[0].transpose(2, 0, 1), r"could be one colour image.*transpose\(1, 2, 0\)"),
+        (np.full((9, 9, 3), np.nan), "if they are finite"),
+        (IMAGES > 9, "must be uint8, 0 to 255; got bool"),
+        (IMAGES.transpose(0, 3, 1, 2), r"channels last.*got shape \(4, 3, 24, 40\).*transpose"),
+        (IMAGES[0].transpose(2, 0, 1), r"transpose\(1, 2, 0\)"),
         (np.zeros((9, 9, 4), np.uint8), r"Leave transparency out: images\[..., :3\]"),
         (np.zeros(9, np.uint8), r"got shape \(9,\)"),
         (np.zeros((7, 9, 3), np.uint8), "at least 8 pixels high and wide; these are 7 x 9"),
@@ -120,14 +113,6 @@ def test_a_file_becomes_a_file_with_the_same_pixels_as_in_memory(tmp_path, small
         assert np.array_equal(made, expected)
         assert np.array_equal(np.load(tmp_path / "out.npy"), expected)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["in.npy", "out.npy"]
-
-
-def test_a_large_mapped_file_is_not_taken_into_memory_unasked(tmp_path, monkeypatch):
-    np.save(tmp_path / "in.npy", IMAGES)
-    monkeypatch.setattr(_corrupt, "LARGE", 100)
-    with pytest.raises(InputError, match=r"mapped into memory.*Pass out='corrupted.npy'"):
-        sc.corrupt(tmp_path / "in.npy", "contrast", severity=1)
-    assert sc.corrupt(IMAGES, "contrast", severity=1).shape == IMAGES.shape
 
 
 def test_the_file_that_is_read_is_never_written(tmp_path):
@@ -219,20 +204,3 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         check=True,
     )
     assert done.stdout == "0\n"
-
-
-def test_a_corruption_may_corrupt_and_a_small_call_does_not_wait_for_a_large_one():
-    from shiftcal.corruptions.corruption import Corruption, Settings
-
-    class Both(Corruption):
-        """Two at once."""
-
-        group = "digital"
-        settings = Settings(cifar=((),), tiny_imagenet=((),), imagenet=((),))
-
-        def _apply(self, images, out, plan, keys):
-            out[...] = sc.corrupt(images, "pixelate", severity=1, threads=2)
-
-    many = np.tile(IMAGES, (100, 1, 1, 1))
-    made = sc.corrupt(many, Both, severity=1, threads=2)
-    assert np.array_equal(made, sc.corrupt(many, "pixelate", severity=1, threads=1))

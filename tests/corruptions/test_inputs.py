@@ -71,21 +71,6 @@ def test_with_each_an_input_has_a_stream_of_its_own():
     assert corrupt_inputs(ROWS, CustomInputs(shifted, each=True), severity=1).shape == ROWS.shape
 
 
-def test_a_list_has_a_function_for_each_severity():
-    ladder = CustomInputs([lambda r: r + 1, lambda r: r + 5], name="up")
-    assert repr(ladder) == "<corruption up (custom, 2 severities)>"
-    np.testing.assert_array_equal(corrupt_inputs(ROWS, ladder, severity=2), ROWS + 5)
-
-
-def test_errors_of_a_function_name_the_corruption():
-    def broken(rows):
-        raise KeyError("height")
-
-    with pytest.raises(KeyError, match="height") as caught:
-        corrupt_inputs(ROWS, broken, severity=1)
-    assert caught.value.__notes__ == ["raised by the corruption 'broken', severity 1"]
-
-
 @pytest.mark.parametrize(
     ("inputs", "corruption", "words"),
     [

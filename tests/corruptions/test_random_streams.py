@@ -140,17 +140,6 @@ def test_numbers_at_a_distance_have_nothing_to_do_with_one_another(lag):
         assert chi_square(pairs) > LEAST
 
 
-@pytest.mark.parametrize("index", [0, 999_999])
-def test_neighbouring_images_have_nothing_in_common(index):
-    keys = stream_keys(
-        seed=0, corruption="fog", severity=3, indices=np.array([index, index + 1], np.int64)
-    )
-    one, other = (words(1 << 17, *key) for key in keys)
-    assert correlations(one, other) < LARGEST
-    assert chi_square(pair_counts(one & 255, other & 255)) > LEAST
-    assert chi_square(pair_counts(one >> 24, other >> 24)) > LEAST
-
-
 @pytest.mark.parametrize(("half", "step"), [(0, 1), (1, 1), (0, 255), (1, 1 << 31)])
 def test_keys_that_differ_a_little_in_one_half_give_streams_that_have_nothing_in_common(half, step):
     n = 1 << 17
