@@ -326,15 +326,6 @@ def test_a_map_with_numbers_it_cannot_have_learned_is_rejected(tmp_path, kind, a
         shiftcal.load(path)
 
 
-def test_a_bank_made_by_hand_needs_no_checksum(tmp_path):
-    make_bank(60).save(tmp_path / "bank")
-    file = tmp_path / "bank" / "bank.json"
-    document = json.loads(file.read_text())
-    assert document.pop("checksum") == checksum_of(document)
-    file.write_text(json.dumps(document))
-    assert len(SurrogateBank.load(tmp_path / "bank")) == len(make_bank(60))
-
-
 @pytest.mark.parametrize("content", [b"\x80\x02.", b"\x80\x02K\x01.", pickle.dumps({"a": [1]})])
 def test_files_that_are_no_weights_are_rejected(tmp_path, content):
     path = tmp_path / "bad.pt"

@@ -32,7 +32,7 @@ from shiftcal.adaptation.run import Task
 from shiftcal.adaptation.trainers import choose
 from shiftcal.datasets import as_image_set
 from shiftcal.models.pytorch import torch_threads as cpu_threads
-from shiftcal.scoring.run import Reporting
+from shiftcal.scoring.progress import Reporting
 
 sys.path.insert(0, str(Path(__file__).parent))
 from domains import RUNS, frozen_lite0, plan_of

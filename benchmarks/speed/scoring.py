@@ -159,17 +159,14 @@ def forward(model: object, batches: list[np.ndarray]) -> float:
 
 def one_bank(model: object, images: np.ndarray, labels: np.ndarray, name: str, to: Path) -> float:
     """Five sets of a corruption, as files; the clean set is there already and is not timed."""
-    from shiftcal.surrogates.build import Options, build_bank, conditions_of
+    from shiftcal.surrogates.build import build_bank, conditions_of
 
     target = to / "bank"
     shutil.rmtree(target, ignore_errors=True)
     clean, *corrupted = conditions_of(name, SEVERITIES)
-    options = Options()
-    build_bank(model, images, target, labels=labels, conditions=[clean], options=options)
+    build_bank(model, images, target, labels=labels, conditions=[clean])
     start = time.perf_counter()
-    build_bank(
-        model, images, target, labels=labels, conditions=[clean, *corrupted], options=options
-    )
+    build_bank(model, images, target, labels=labels, conditions=[clean, *corrupted])
     return time.perf_counter() - start
 
 

@@ -21,7 +21,7 @@ from shiftcal.corruptions import corrupt
 from shiftcal.datasets import ImageSet, as_image_set
 from shiftcal.datasets.splits import calibration_split
 from shiftcal.errors import FileError, MissingExtra
-from shiftcal.files import atomic_write, make_folder, write_document
+from shiftcal.files import atomic_write, make_folder, sha256_of, write_document
 from shiftcal.methods.rehearsal import Rehearsal
 from shiftcal.models import Model, as_model
 from shiftcal.models.model import digest
@@ -29,11 +29,10 @@ from shiftcal.report import facts as report_facts
 from shiftcal.report.render import write_report
 from shiftcal.scores import read_scores
 from shiftcal.scoring import score_file
-from shiftcal.scoring.run import Reporting
-from shiftcal.scoring.work import one_blas_thread
+from shiftcal.scoring.progress import Reporting
+from shiftcal.scoring.shards import one_blas_thread
 from shiftcal.surrogates import SurrogateBank
-from shiftcal.surrogates.build import Options, build_bank, conditions_of
-from shiftcal.surrogates.folder import digest_of
+from shiftcal.surrogates.build import build_bank, conditions_of
 from shiftcal.types import Floats, Images, Labels
 
 STEPS = 5
@@ -187,7 +186,8 @@ def run_demo(
             subject.calibration,
             folder / "bank",
             conditions=conditions_of(list(subject.corruptions), None),
-            options=Options(table=_TABLE, reporting=reporting),
+            table=_TABLE,
+            reporting=reporting,
         )
         bank = SurrogateBank.load(folder / "bank")
     silent = Reporting(shown=False)
@@ -217,7 +217,7 @@ def run_demo(
                 title=f"shiftcal demo: {target.title}",
                 judging=report_facts.Judging(n_resamples=subject.n_resamples),
                 provenance=report_facts.Provenance(
-                    command=command, files={str(file): digest_of(file) for file in files}
+                    command=command, files={str(file): sha256_of(file) for file in files}
                 ),
             )
             facts.append(made)

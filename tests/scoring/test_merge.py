@@ -106,11 +106,8 @@ def test_memory_does_not_grow_with_the_parts(tmp_path):
 
 def test_missing_parts_are_listed(tmp_path, arrays):
     paths = write_parts(tmp_path, range(10, 100, 10), **arrays)
-    with pytest.raises(InputError, match=r"all 10 parts must be there; 1 is missing: 4\."):
-        find_parts([path for path in paths if path.stem != "part-4"])
-    kept = [paths[i - 1] for i in (2, 6, 10)]
-    with pytest.raises(InputError, match=r"7 are missing: 1, 3 to 5, 7 to 9\. .*--shard 1/10"):
-        find_parts(kept)
+    with pytest.raises(InputError, match=r"all 10 parts must be there; missing: 4, 7\. .*4/10"):
+        find_parts([path for path in paths if path.stem not in ("part-4", "part-7")])
 
 
 def test_a_part_that_is_there_twice_is_named(tmp_path, arrays):
@@ -129,31 +126,29 @@ def test_parts_of_different_jobs_are_named(tmp_path, arrays):
     c = write_parts(tmp_path / "c", (50, 80), **arrays)
     with pytest.raises(InputError, match=r"a/part-1.npz and .*b/part-2.npz differ in the model"):
         find_parts([a[0], b[1]])
-    with pytest.raises(InputError, match=r"a/part-1.npz is one of 2 parts, .* one of 3"):
+    with pytest.raises(InputError, match=r"number of parts \(2 and 3\)"):
         find_parts([a[0], *c[1:]])
 
 
-def test_rows_that_do_not_follow_one_another_are_refused(tmp_path, arrays):
+def test_rows_that_do_not_follow_one_another_raise(tmp_path, arrays):
     z = arrays["logits"]
     one, two = tmp_path / "1.npz", tmp_path / "2.npz"
     np.savez(one, logits=z[:50], part=part_note(1, 2, 0, 50, 103))
     np.savez(two, logits=z[60:], part=part_note(2, 2, 60, 103, 103))
-    with pytest.raises(InputError, match=r"2.npz must begin with image 50, .* it begins with 60"):
+    with pytest.raises(InputError, match="must follow one another"):
         find_parts([one, two])
     np.savez(two, logits=z[50:90], part=part_note(2, 2, 50, 90, 103))
-    with pytest.raises(InputError, match="must cover all 103 images; the last ends at 90"):
+    with pytest.raises(InputError, match="cover all 103 images"):
         find_parts([one, two])
 
 
-def test_files_that_are_no_parts_are_refused(tmp_path, arrays, whole):
+def test_files_that_are_no_parts_raise(tmp_path, arrays, whole):
     write_scores(tmp_path / "plain.npz", whole)
     ScoreStatistics.of(whole).write(tmp_path / "plain.json")
     write_scores(tmp_path / "plain.safetensors", whole)
-    for name in ("plain.npz", "plain.json"):
+    for name in ("plain.npz", "plain.json", "plain.safetensors"):
         with pytest.raises(FileError, match=rf"{name} does not say which part .* --shard i/n"):
             find_parts([tmp_path / name])
-    with pytest.raises(FileError, match=r"must be a part of a job, which is an .npz"):
-        find_parts([tmp_path / "plain.safetensors"])
     with pytest.raises(FileError, match=r"does not exist. Did you mean 'plain"):
         find_parts([tmp_path / "plainn.npz"])
     with pytest.raises(InputError, match="no parts to merge"):
@@ -174,8 +169,8 @@ def of_two(tmp_path, first, second):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda a: a.pop("labels"), r"2.npz does not hold 'labels', and .*1.npz does"),
-        (lambda a: a.update(more=a.pop("ids")), r"2.npz does not hold 'ids'"),
+        (lambda a: a.pop("labels"), r"2.npz holds labels of none a row, and .*1.npz of one int64"),
+        (lambda a: a.update(more=a.pop("ids")), r"2.npz holds ids of none a row"),
         (lambda a: a.update(logits=a["logits"][:, :5]), r"of 5 float32 a row, and .* of 6 float32"),
         (lambda a: a.update(logits=a["logits"].astype(float)), r"of 6 float64 a row"),
         (lambda a: a.update(labels=a["labels"][:3]), r"2.npz is damaged: labels of shape \(3,\)"),
@@ -186,7 +181,7 @@ def of_two(tmp_path, first, second):
         (lambda a: a.update(logits=a["logits"].astype(object)), "pickled Python objects"),
     ],
 )
-def test_parts_that_do_not_fit_are_refused_and_nothing_is_written(tmp_path, arrays, change, words):
+def test_parts_that_do_not_fit_raise_and_nothing_is_written(tmp_path, arrays, change, words):
     second = dict(arrays)
     change(second)
     with pytest.raises(FileError, match=words):

@@ -1,6 +1,10 @@
-"""Mergeable statistics: what they tell, against the rows themselves and against scipy."""
+"""Mergeable statistics, against the rows themselves and against scipy, and their files."""
 
 from __future__ import annotations
+
+import base64
+import json
+import zlib
 
 import numpy as np
 import pytest
@@ -10,11 +14,12 @@ from scipy.optimize import brentq
 from scipy.special import log_softmax, softmax
 
 from shiftcal import SAC, SurrogateBank, metrics
-from shiftcal.errors import FitWarning, InputError
+from shiftcal.errors import FileError, FitWarning, InputError
+from shiftcal.files import checksum_of
 from shiftcal.maps import Temperature
 from shiftcal.scores import Scores
 from shiftcal.scoring import statistics as statistics_rows
-from shiftcal.scoring.statistics import ScoreStatistics
+from shiftcal.scoring.statistics import Part, ScoreStatistics, read_statistics
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +63,6 @@ def test_every_number_is_that_of_the_rows(rows, statistics):
     # over-confident in every bin, where the cells lose nothing
     assert statistics.ece() == pytest.approx(metrics.ece(confidence, correct), abs=1e-8)
     fine = ScoreStatistics.of_rows(z, y, precision=11, classwise=True)
-    assert fine.nbytes < 9e6
     for name in ("ece", "debiased_ece", "ks_error", "smooth_ece", "aurc", "top1_brier", "mce"):
         exact = getattr(metrics, name)(confidence, correct)
         assert getattr(fine, name)() == pytest.approx(exact, abs=2e-6), name
@@ -88,18 +92,6 @@ def test_the_temperature_holds_from_sharp_to_flat(k, factor):
     assert found == pytest.approx(scipy_temperature(z, y), rel=1e-6)  # the tolerance we state
 
 
-def test_refining_gives_all_digits(rows, statistics):
-    z, y = rows
-    parts = [Scores(z[i::3], labels=y[i::3]) for i in range(3)]
-    refined = statistics.refined(parts)
-    assert refined.temperature == pytest.approx(scipy_temperature(z, y), rel=1e-12)
-    assert refined.nll <= statistics.nll(refined.temperature) + 1e-9
-    with pytest.raises(InputError, match=r"3,000 labelled rows .* the parts have 2,000"):
-        statistics.refined(parts[:2])
-    with pytest.raises(InputError, match="not all with labels"):
-        statistics.refined([Scores(z)])
-
-
 def test_an_end_of_the_range_says_why():
     z, y = draw(300, 1.0, seed=3)
     right = ScoreStatistics.of_rows(z, z.argmax(axis=1)).temperature_fit()
@@ -117,10 +109,9 @@ def test_an_end_of_the_range_says_why():
             exact = Temperature(t_range=t_range).fit(z, y)
         assert why in end.status.message == exact.status_.message
         assert end.temperature == exact.temperature_
-        assert statistics.refined([Scores(z, labels=y)], t_range=t_range) == end
 
 
-def test_temperatures_beyond_the_ladder_are_refused(statistics):
+def test_temperatures_beyond_the_ladder_raise(statistics):
     with pytest.raises(InputError, match=r"from 0.0085 to 128; asked for was 0.001 to 5"):
         statistics.temperature_fit(t_range=(0.001, 5))
     with pytest.raises(InputError, match="asked for was 500"):
@@ -159,13 +150,13 @@ def test_parts_add_up_and_stay_as_they_are(rows, statistics):
     assert statistics != "statistics"
 
 
-def test_what_does_not_belong_together_is_refused(rows, statistics):
+def test_what_does_not_belong_together_raises(rows, statistics):
     z, y = rows
     with pytest.raises(InputError, match="no statistics to merge"):
         ScoreStatistics.merged([])
-    with pytest.raises(InputError, match="these have 7 and 6"):
+    with pytest.raises(InputError, match="number of classes; these have 7 and 6"):
         statistics + ScoreStatistics.of_rows(z[:, :6])
-    with pytest.raises(InputError, match="all rows have labels or none has"):
+    with pytest.raises(InputError, match="labels for all rows or for none"):
         statistics + ScoreStatistics.of_rows(z)
     named = [
         ScoreStatistics.of(Scores(z, labels=y, classes=tuple(names)))
@@ -207,7 +198,7 @@ def test_sac_chooses_from_statistics_as_from_rows(strength):
     assert got.mean_confidence == pytest.approx(wanted.mean_confidence, abs=1e-12)
 
 
-def test_sac_refuses_statistics_it_cannot_use():
+def test_sac_rejects_statistics_it_cannot_use():
     bank = make_bank(200)
     z, _ = draw(50, 1.0, seed=2)
     with pytest.raises(InputError, match='fitted with distance="ks"'):
@@ -225,3 +216,123 @@ def test_a_ladder_of_statistics_has_the_temperatures_of_sac_and_sts():
     assert sum(each).temperature == pytest.approx(
         Temperature().fit(*bank.union()).temperature_, rel=1e-7
     )
+
+
+# Statistics in a file.
+
+PART = Part(shard=2, of=3, first=200, stop=400, n_images=600, key="abc")
+
+
+@pytest.fixture(scope="module")
+def stored():
+    z, y = draw(200, 1.0, seed=6)
+    return ScoreStatistics.of(Scores(z, labels=y, classes=tuple("abcdef")))
+
+
+@pytest.fixture
+def file(stored, tmp_path):
+    path = tmp_path / "part-2.json"
+    stored.write(path, part=PART)
+    return path
+
+
+def altered(file, change, *, sign=True):
+    document = json.loads(file.read_text())
+    change(document)
+    if sign:
+        document.pop("checksum", None)
+        document["checksum"] = checksum_of(document)
+    file.write_text(json.dumps(document))
+
+
+def test_what_is_written_is_read(stored, file, tmp_path):
+    assert ScoreStatistics.read(file) == stored
+    assert read_statistics(file) == (stored, PART)
+    unlabelled = ScoreStatistics.of_rows(draw(30, 1.0, seed=1)[0])
+    unlabelled.write(tmp_path / "target.json")
+    assert read_statistics(tmp_path / "target.json") == (unlabelled, None)
+
+
+def test_the_same_statistics_are_the_same_bytes(file, tmp_path):
+    ScoreStatistics.read(file).write(tmp_path / "again.json", part=PART)
+    assert (tmp_path / "again.json").read_bytes() == file.read_bytes()
+
+
+def test_a_file_stays_small_whatever_it_counts(tmp_path):
+    rng = np.random.default_rng(3)
+    rows = [rng.standard_normal((20_000, 2)) * 4, rng.integers(0, 2, 20_000)]
+    one = ScoreStatistics.of_rows(*rows)
+    total = one
+    for _ in range(18):
+        total = total + total
+    assert total.n == 20_000 << 18
+    assert total.accuracy() == one.accuracy()
+    assert total.temperature == one.temperature
+    assert total.ece() == pytest.approx(one.ece(), abs=1e-12)
+    total.write(tmp_path / "much.json")
+    assert (tmp_path / "much.json").stat().st_size < 500_000
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"{", "odd.json is not statistics of scores, or it is damaged: not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b"\xed\xb3\xbf", "not JSON"),
+        (b'{"format": "shiftcal-estimator"}', "has no format 'shiftcal-statistics'"),
+    ],
+)
+def test_another_file_raises(tmp_path, content, words):
+    (tmp_path / "odd.json").write_bytes(content)
+    with pytest.raises(FileError, match=words):
+        ScoreStatistics.read(tmp_path / "odd.json")
+    with pytest.raises(FileError, match=r"nowhere.json could not be read"):
+        ScoreStatistics.read(tmp_path / "nowhere.json")
+
+
+def test_a_flipped_digit_is_noticed(file):
+    altered(file, lambda d: d["sums"].update(correct=d["sums"]["correct"] - 1), sign=False)
+    with pytest.raises(FileError, match="its checksum does not match"):
+        ScoreStatistics.read(file)
+
+
+def bomb(document):
+    packed = base64.b64encode(zlib.compress(bytes(50_000_000), 9)).decode()
+    document["cells"]["count"] = packed
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (bomb, "is damaged"),
+        (lambda d: d.update(version=9), r"format version 9, written by shiftcal .* Upgrade"),
+        (lambda d: d["cells"].update(count="AAAA"), "is damaged"),
+        (lambda d: d["cells"].update(count="?"), "is damaged"),
+        (lambda d: d["cells"].update(count=7), "is damaged"),
+        (lambda d: d["cells"].pop("most"), "it is damaged.*KeyError"),
+        (lambda d: d.pop("ladder"), "it is damaged.*KeyError"),
+        (lambda d: d.update(ladder=d["ladder"][:-1]), "the sums are not those of"),
+        (lambda d: d["sums"].update(extra=1), "the sums are not those of"),
+        (lambda d: d["sums"].update(regret=0.5), "the sums are not those of"),
+        (lambda d: d["sums"].update(confidence=True), "the sums are not those of"),
+        (lambda d: d["sums"].update(rows=0), "contradict one another"),
+        (lambda d: d["sums"].update(correct=0), "contradict one another"),
+        (lambda d: d["sums"].update(regret=-1), "contradict one another"),
+        (lambda d: d.update(n_classes=1), "n_classes must be a whole number of at least 2"),
+        (lambda d: d.update(classes=["a"]), "classes must name the 6 columns"),
+        (lambda d: d.update(sums=None), "is damaged"),
+        (lambda d: d["part"].update(shard="2"), "does not describe a part"),
+        (lambda d: d["part"].update(shard=4), "does not describe a part"),
+        (lambda d: d["part"].update(first=500), "does not describe a part"),
+        (lambda d: d.update(part=[1]), "does not describe a part"),
+    ],
+)
+def test_a_hostile_file_raises(file, change, words):
+    altered(file, change)
+    with pytest.raises(FileError, match=words):
+        read_statistics(file)
+
+
+def test_later_keys_of_a_part_are_passed_over(file):
+    altered(file, lambda d: d["part"].update(host="node7"))
+    assert read_statistics(file)[1] == PART

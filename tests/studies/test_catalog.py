@@ -20,9 +20,10 @@ from study_records import LABELS, plan, record, results
 from shiftcal.corruptions import Strengths, corrupt
 from shiftcal.datasets import calibration_split
 from shiftcal.errors import InputError
+from shiftcal.files import sha256_of
 from shiftcal.report.gallery import PAPER
 from shiftcal.scores import Scores, write_scores
-from shiftcal.scoring.run import Reporting
+from shiftcal.scoring.progress import Reporting
 from shiftcal.studies.ablation import spread
 from shiftcal.studies.archive import Archive, Entry
 from shiftcal.studies.evaluation import cells_of, evaluate
@@ -38,7 +39,6 @@ from shiftcal.studies.plan import (
 from shiftcal.studies.records import Results
 from shiftcal.studies.shifts import by_chance
 from shiftcal.studies.study import study_of
-from shiftcal.surrogates.folder import digest_of
 
 SHIFTS = ShiftPlan(("fog", "frost", "pixelate"), (0, 1, 3))
 FINE = LadderPlan("fine", "pixelate", ((0.97,), (0.94,), (0.9,)))
@@ -401,7 +401,7 @@ def why(folder, arrays, **changes):
     for name, own in logits.items():
         file = f"scores/{name}.npz"
         write_scores(folder / file, Scores(own, "logits", labels=labels))
-        entries[name] = Entry(file, name, name == "sketch", digest_of(folder / file))
+        entries[name] = Entry(file, name, name == "sketch", sha256_of(folder / file))
     archive = Archive(folder, entries, images=IMAGES)
     made = of(
         "why-it-works",

@@ -31,7 +31,7 @@ speckled.key = "speckled-v1"
 
 def build(folder, function=None, **options):
     """The bank that all such processes build."""
-    from shiftcal.surrogates.build import Options, build_bank, conditions_of
+    from shiftcal.surrogates.build import build_bank, conditions_of
 
     images, labels = labelled(N, seed=21)
     return build_bank(
@@ -40,7 +40,8 @@ def build(folder, function=None, **options):
         folder,
         labels=labels,
         conditions=conditions_of(speckled, (1, 5)),
-        options=Options(shard_size=SHARD, **options),
+        shard_size=SHARD,
+        **options,
     )
 
 

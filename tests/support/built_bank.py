@@ -6,7 +6,7 @@ from pathlib import Path
 
 from exact_model import Exact, exact, labelled
 
-from shiftcal.surrogates.build import Options, build_bank, conditions_of
+from shiftcal.surrogates.build import build_bank, conditions_of
 
 IMAGES, LABELS = labelled(20, seed=9, size=(16, 16))
 
@@ -31,7 +31,7 @@ def built(folder, model=None, *, images=IMAGES, labels=LABELS, corruption="pixel
         folder,
         labels=labels,
         conditions=conditions_of(corruption, severities),
-        options=Options(**{"shard_size": 8, **options}),
+        **{"shard_size": 8, **options},
     )
     return done, model.function.seen
 

@@ -18,7 +18,7 @@ from shiftcal import errors
 from shiftcal.corruptions import as_corruption
 from shiftcal.datasets.arrays import ArrayImages
 from shiftcal.models import CallableModel
-from shiftcal.scoring.work import Condition, Shard, Work
+from shiftcal.scoring.shards import Condition, Job, Shard
 
 N, SIZE, BATCH = 180, 30, 16
 # Whole numbers, so that sums are exact: those of BLAS differ in the last bits with its threads.
@@ -135,7 +135,8 @@ class Who(Linear):
 
 def work_of(function, **options):
     model = function if not callable(function) else CallableModel(function, batch_size=BATCH)
-    return Work(model, ArrayImages(pixels()), batch_size=BATCH, seed=4, **options)
+    images = ArrayImages(pixels())
+    return Job(model, images, (), batch_size=BATCH, seed=4, lasting=False, **options)
 
 
 def onnx_work():

@@ -167,7 +167,7 @@ def test_labels_of_a_classifier_are_what_it_was_fitted_with():
         ([None] * 178, "that of row 0 is None"),
     ],
 )
-def test_labels_that_are_none_of_its_classes_are_refused(labels, said):
+def test_labels_that_are_none_of_its_classes_raise(labels, said):
     with pytest.raises(InputError, match=said):
         bank_of(labels=labels)
 
@@ -216,7 +216,7 @@ def test_whatever_the_model_takes_can_be_corrupted():
         ({"corruption": ["noise", 3]}, InputError, "got both"),
         ({"corruption": "category_swaps"}, InputError, "needs columns of kind category"),
         ({"severities": 6}, InputError, "at most 5; got 6"),
-        ({"severities": []}, InputError, "one at least"),
+        ({"severities": []}, InputError, "at least one"),
         ({"severities": 0}, InputError, "at least 1"),
         ({"seed": "x"}, InputError, "seed must be"),
         ({"input": "logit"}, UnknownName, "Did you mean 'logits'"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,16 +16,16 @@ from shiftcal.adaptation.network import NAMES, Classifier, Features, make_backbo
 from shiftcal.adaptation.trainers import Pass
 from shiftcal.datasets import ImageSet, as_image_set
 from shiftcal.errors import FileError, InputError
-from shiftcal.files import read_npz
+from shiftcal.files import checksum_of, read_npz
 from shiftcal.models import Model, TorchModel, as_model
 from shiftcal.models.model import WrappedModel, as_features, digest
 from shiftcal.models.resolve import Spec
 from shiftcal.numerics.jit import thread_count
 from shiftcal.scoring.engines import Engine
-from shiftcal.scoring.run import Reporting, showing
-from shiftcal.scoring.work import SHARD_SIZE, Condition, may_give_features
-from shiftcal.surrogates.build import Options, build_bank, conditions_of
-from shiftcal.surrogates.folder import read_document
+from shiftcal.scoring.progress import Reporting, showing
+from shiftcal.scoring.shards import SHARD_SIZE, Condition, may_give_features
+from shiftcal.surrogates.bank import read_description
+from shiftcal.surrogates.build import build_bank, conditions_of
 
 # Rows that go through the heads at once.
 _ROWS = 4096
@@ -42,14 +41,14 @@ def content_digest(images: ImageSet, reporting: Reporting) -> str:
         reporting: How progress is shown.
     """
     if _DIGEST not in vars(images):
-        whole = hashlib.blake2b(digest_size=16)
+        digests = []
         doing, n = f"reading {images.name}", len(images)
         with showing(doing, n, shown=reporting.shown, line=reporting.line) as advance:
             for start in range(0, n, SHARD_SIZE):
                 rows = np.arange(start, min(start + SHARD_SIZE, n))
-                whole.update(images.digest(rows, threads=thread_count()).encode())
+                digests.append(images.digest(rows, threads=thread_count()))
                 advance(len(rows), kept=False)
-        vars(images)[_DIGEST] = whole.hexdigest()
+        vars(images)[_DIGEST] = checksum_of({"images": digests})
     return str(vars(images)[_DIGEST])
 
 
@@ -152,7 +151,7 @@ class Frozen:
         Raises:
             FileError: If there are none.
         """
-        return cls(Path(folder), read_document(Path(folder)), corruption)
+        return cls(Path(folder), read_description(Path(folder)), corruption)
 
     @property
     def n_features(self) -> int:
@@ -232,9 +231,10 @@ def frozen_features(
         opened.relabelled(np.zeros(len(opened), np.intp)),
         folder,
         conditions=conditions,
-        options=Options(
-            features="all", engine=engine, cache=cache, reporting=reporting or Reporting()
-        ),
+        features="all",
+        engine=engine,
+        cache=cache,
+        reporting=reporting,
     )
     if built.left_out:
         first = built.left_out[0]

@@ -22,7 +22,7 @@ from shiftcal.adaptation.network import weights_digest
 from shiftcal.adaptation.trainers import Settings
 from shiftcal.errors import FileError, FitError, InputError
 from shiftcal.files import atomic_write, make_folder, parsing
-from shiftcal.scoring.run import Reporting, showing
+from shiftcal.scoring.progress import Reporting, showing
 
 CHECKPOINT, HISTORY = "checkpoint.safetensors", "history.csv"
 PRECISIONS = ("bfloat16", "float16")

@@ -35,16 +35,17 @@ from shiftcal.checks import check_choice, check_count
 from shiftcal.corruptions import Corruption, as_corruption
 from shiftcal.datasets import ImageSet, as_image_set, source_split, target_split
 from shiftcal.errors import FileError, InputError, InputWarning, MissingData
+from shiftcal.files import lock
 from shiftcal.models import Model, Preprocessing, TorchModel, load_weights
 from shiftcal.registry import TRAINERS
 from shiftcal.scores import Scores, read_features, read_scores
 from shiftcal.scoring import score, score_file
 from shiftcal.scoring.engines import LocalEngine
-from shiftcal.scoring.run import Reporting, text_of
-from shiftcal.scoring.store import alone_in
-from shiftcal.scoring.work import digest_of_labels, names_of
+from shiftcal.scoring.labels import digest_of_labels
+from shiftcal.scoring.progress import Reporting
+from shiftcal.scoring.shards import names_of, text_of
 from shiftcal.surrogates import SurrogateBank
-from shiftcal.surrogates.build import Options, build_bank, conditions_of
+from shiftcal.surrogates.build import build_bank, conditions_of
 from shiftcal.types import Floats
 
 FILE, FORMAT, VERSION = "adapt.json", "shiftcal-adapted", 2
@@ -413,7 +414,7 @@ def adapt(
     )
     identity = run.identity(given, seed=seed, select=select, precision=precision)
     files.make_folder(where)
-    with alone_in(where):
+    with lock(where):
         before = (where / FILE).exists()
         if before:
             _check_same(where, Adapted.open(where).document["identity"], identity)
@@ -596,7 +597,7 @@ class _Run:
             task.source.subset(split.calibration),
             self.folder / BANK,
             conditions=conditions_of(self.corruption, list(self.severities)),
-            options=Options(reporting=self.reporting),
+            reporting=self.reporting,
         )
         for name, images in (
             (SOURCE_TRAIN, task.source.subset(split.train)),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from shiftcal.methods import Method
     from shiftcal.models import Model
     from shiftcal.scores import Scores
-    from shiftcal.scoring.run import Reporting
+    from shiftcal.scoring.progress import Reporting
     from shiftcal.surrogates import SurrogateBank
     from shiftcal.types import Floats
 
@@ -538,7 +538,7 @@ def parse_classes(text: str) -> tuple[str, ...]:
 
 def reporting() -> Reporting:
     """How progress is shown: a bar on a terminal, lines elsewhere."""
-    from shiftcal.scoring.run import Reporting
+    from shiftcal.scoring.progress import Reporting
 
     return Reporting(line=lambda text: complain("progress", text))
 

@@ -54,11 +54,11 @@ def report(
     if output.suffix.lower() in (".html", ".htm"):
         require("jinja2", extra="report", needed_by="shiftcal report")
     from shiftcal import methods
+    from shiftcal.files import sha256_of
     from shiftcal.report.facts import Judging, Provenance, make_facts
     from shiftcal.report.render import write_report
     from shiftcal.scores import model_digest_of_file
     from shiftcal.scores_io import member_of
-    from shiftcal.surrogates.folder import digest_of
 
     cls = methods.get(method)
     inputs.check_needs(cls)
@@ -104,7 +104,7 @@ def report(
                 "target_model": model_digest_of_file(path),
             }
         try:
-            digests = {str(file): digest_of(file) for file in digested}
+            digests = {str(file): sha256_of(file) for file in digested}
         except OSError as error:
             reason = error.strerror or error
             raise FileError(f"{error.filename} could not be read: {reason}.") from error

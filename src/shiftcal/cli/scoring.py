@@ -71,24 +71,14 @@ def bank(
     inputs.refuse_inside(images, [output])
     from shiftcal.scoring.engines import engine_of
     from shiftcal.surrogates import SurrogateBank
-    from shiftcal.surrogates.build import Options, build_bank, conditions_of
+    from shiftcal.surrogates.build import build_bank, conditions_of
 
-    how = Options(
-        seed=seed,
-        table=table,
-        dtype=dtype,
-        features=features,
-        relabel=relabel,
-        engine=engine_of(
-            engine,
-            workers=workers,
-            address=address,
-            cpus_per_worker=cpus_per_worker,
-            gpus_per_worker=gpus_per_worker,
-        ),
-        shard_size=shard_size,
-        cache=cache,
-        reporting=inputs.reporting(),
+    where = engine_of(
+        engine,
+        workers=workers,
+        address=address,
+        cpus_per_worker=cpus_per_worker,
+        gpus_per_worker=gpus_per_worker,
     )
     with stdout_kept_for_results(), inputs.blaming_functions():
         corruptions = inputs.choose_corruptions(corruption or ["pixelate"], frost_photos)
@@ -98,7 +88,15 @@ def bank(
             output,
             labels=labels,
             conditions=conditions_of(corruptions, severities),
-            options=how,
+            seed=seed,
+            table=table,
+            dtype=dtype,
+            features=features,
+            relabel=relabel,
+            engine=where,
+            shard_size=shard_size,
+            cache=cache,
+            reporting=inputs.reporting(),
         )
     made = SurrogateBank.load(output)
     _warn_of_useless(made)
@@ -239,7 +237,7 @@ def score(
     from shiftcal.datasets import as_image_set
     from shiftcal.scoring import score_file
     from shiftcal.scoring.engines import engine_of
-    from shiftcal.scoring.work import ForeignLabels
+    from shiftcal.scoring.labels import ForeignLabels
 
     work = partial(
         score_file,
@@ -332,14 +330,14 @@ def _model(
         if spec is None:
             raise InputError("--model must be given, or --bank with the bank of a model.")
         return inputs.load_model(spec, batch_size, classes)
+    from shiftcal.surrogates.bank import read_description
     from shiftcal.surrogates.build import model_of_bank
-    from shiftcal.surrogates.folder import read_document
 
     names = None if classes is None else inputs.parse_classes(classes)
     made = model_of_bank(
         bank, None if spec is None else inputs.load_model(spec, batch_size), batch_size
     )
-    stored = read_document(bank)["classes"]
+    stored = read_description(bank)["classes"]
     # The bank may have names that the model does not bring.
     made.classes = names or (tuple(stored) if stored else made.classes)
     return made

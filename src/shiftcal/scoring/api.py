@@ -12,43 +12,53 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.checks import GUARD_FROM, check_choice, check_count, check_logits, check_probs
+from shiftcal.checks import GUARD_FROM, check_choice, check_logits, check_probs
 from shiftcal.corruptions.inputs import count_inputs
 from shiftcal.datasets import ImageSet, as_image_set, mix_images
 from shiftcal.errors import FileError, InputError
-from shiftcal.files import file_to_write
+from shiftcal.files import (
+    NpzStream,
+    checksum_of,
+    file_to_write,
+    flush_file,
+    flush_folder,
+    put_in_place,
+    read_npz,
+)
 from shiftcal.models import Model, as_model
 from shiftcal.models.sklearn import refuse_pairs
 from shiftcal.scores import Scores, write_scores
-from shiftcal.scores_io import WRITABLE, read_member, suffix_of
+from shiftcal.scores_io import WRITABLE, suffix_of
+from shiftcal.scoring.engines import Engine
+from shiftcal.scoring.labels import digest_of_labels, model_labels
 from shiftcal.scoring.merge import statistics_of_npz
-from shiftcal.scoring.run import (
+from shiftcal.scoring.progress import Reporting
+from shiftcal.scoring.shards import (
+    BLOCK,
+    CLEAN,
+    SHARD_SIZE,
     Finished,
-    Reporting,
-    around,
-    as_engine,
+    Job,
+    ShardStore,
+    are_named,
     cache_folder,
     gathered,
-    known_labels,
     left_out,
-    make_work,
+    make_job,
+    names_of,
     none_readable,
-    part_of,
     results_of,
     run_job,
+    text_of,
+    unfinished_work,
     warn_of_bad,
-    write_npz,
+    write_set,
 )
-from shiftcal.scoring.statistics import ScoreStatistics, write_statistics
-from shiftcal.scoring.store import FolderStore, Notes, workshop
-from shiftcal.scoring.work import SHARD_SIZE, Condition, Job, are_named
-from shiftcal.types import Floats, InputKind
+from shiftcal.scoring.statistics import Part, ScoreStatistics, write_statistics
+from shiftcal.types import Floats, InputKind, Labels
 
-# --------------------------------------------------------------------------------------
-# Scores of images in memory.
-# --------------------------------------------------------------------------------------
-
-CLEAN = Condition()
+# Images whose content is compared between parts of a job.
+_SAMPLE = 64
 
 
 def score(
@@ -57,7 +67,7 @@ def score(
     labels: object = None,
     *,
     dtype: str = "float32",
-    engine: object = None,
+    engine: Engine | None = None,
     shard_size: int = SHARD_SIZE,
     cache: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
@@ -70,50 +80,43 @@ def score(
         model: A model, or what :func:`shiftcal.models.as_model` makes one of.
         images: A set of images, or what :func:`shiftcal.datasets.as_image_set` makes one of:
             an array, a folder, a file, ``"cifar10:folder"``.
-        labels: Their labels, if the images do not bring any.
+        labels: Their labels, if the images have none.
         dtype: ``"float32"``, or ``"float16"`` to halve the size.
-        engine: Where the work is done; one worker in this process by default.
+        engine: Where the work is done; default: one worker in this process.
         shard_size: Images that are scored, and kept in the cache, together.
-        cache: Folder of finished shards, which are not done again; by default that of the
+        cache: Folder of finished shards, which are not scored again; default: that of the
             environment variable ``SHIFTCAL_CACHE``, or none.
-        progress: Whether to show a bar; by default on a terminal.
+        progress: Whether to show a bar; default: on a terminal.
 
     Raises:
         InputError: If the images, labels or the model cannot be used; the message says what to do.
     """
     folder = cache_folder(cache)
-    work = make_work(model, images, labels, dtype=dtype, notes=Notes(cache=folder))
-    size = check_count(shard_size, name="shard_size")
-    job = Job(work, (CLEAN,), shard_size=size, lasting=folder is not None)
-    store = FolderStore(cache=folder)
-    done = run_job(job, store, as_engine(engine), Reporting(progress))
+    lasting = folder is not None
+    job = make_job(model, images, labels, dtype=dtype, shard_size=shard_size, lasting=lasting)
+    store = ShardStore(cache=folder)
+    done = run_job(job, store, engine, Reporting(progress))
     warn_of_bad(job, done.outlines[CLEAN].bad)
     return _scores(job, store, done)
 
 
-def _scores(job: Job, store: FolderStore, done: Finished) -> Scores:
-    rows = done.outlines[CLEAN].rows
+def _scores(job: Job, store: ShardStore, done: Finished) -> Scores:
+    rows = done.outlines[CLEAN].rows()
     logits, features = gathered(job, CLEAN, store)
     labels = None if done.labels is None else done.labels[rows]
-    ids = job.work.images.ids(rows) if are_named(job.work.images) else None
-    names = None if ids is None else np.array(ids, np.str_)
-    return Scores(logits, "logits", labels, features, names, job.work.model.classes)
-
-
-# --------------------------------------------------------------------------------------
-# Scores of images, or of one part of n of them, in a file.
-# --------------------------------------------------------------------------------------
+    names = names_of(job.images, rows)
+    return Scores(logits, "logits", labels, features, names, job.model.classes)
 
 
 @dataclass(frozen=True)
 class Scored:
-    """What came of scoring images.
+    """What :func:`score_file` did.
 
     Attributes:
         n: Rows of the file.
         k: Number of classes.
         labels: Whether there are labels.
-        computed: Images that were scored by this run; the others were there.
+        computed: Images that this run scored.
         left_out: Images that could not be read: index, id and reason of each.
         key: Digest of everything that decides the scores.
     """
@@ -134,16 +137,17 @@ def score_file(
     labels: object = None,
     part: tuple[int, int] | None = None,
     dtype: str = "float32",
-    engine: object = None,
+    engine: Engine | None = None,
     shard_size: int = SHARD_SIZE,
     cache: str | os.PathLike[str] | None = None,
     statistics: str | os.PathLike[str] | None = None,
     reporting: Reporting | None = None,
 ) -> Scored:
-    """Write the scores of images to a file; called again, it goes on where it stopped.
+    """Write the scores of images to a file; called again, it resumes.
 
-    What is finished is kept in ``<out>.parts`` until all is. An ``.npz`` file is written a piece at
-    a time, in bounded memory, and says how it was made: if it is there already, nothing is done.
+    Finished shards are kept in ``<out>.parts`` until the file is written. An ``.npz`` file is
+    written a piece at a time, in bounded memory, and says how it was made: a finished one is not
+    made again.
 
     Args:
         model: As for :func:`score`.
@@ -157,119 +161,163 @@ def score_file(
         shard_size: As for :func:`score`.
         cache: As for :func:`score`.
         statistics: File for the statistics of the rows, which can be merged with others.
-        reporting: How progress is told.
+        reporting: How progress is reported.
 
     Raises:
         InputError: As for :func:`score`.
-        FileError: If a file cannot be written; what is done is kept.
+        FileError: If a file cannot be written; finished shards are kept.
     """
     target = None if out is None else file_to_write(out)
     if target is not None:
         suffix_of(target, WRITABLE)
     main = target or file_to_write(statistics or "")
-    shared = cache_folder(cache)
-    with workshop(main.with_name(f"{main.name}.parts")) as folder:
-        model = as_model(model)
-        origin = {} if target is None else _origin(target)
-        before = _batch_size(origin, model)
-        notes = Notes(folder, shared)
-        work = make_work(model, images, labels, dtype=dtype, notes=notes, before=before)
-        size = check_count(shard_size, name="shard_size")
-        job = Job(work, (CLEAN,), shard_size=size, span=_span(len(work.images), part, size))
-        scored = _already(origin, job, part)
-        if scored is not None:
-            if statistics is not None:
-                assert target is not None
-                rows = statistics_of_npz(target) if scored.n else None
-                write_statistics(statistics, rows, part_of(job, part))
-            return scored
-        store = FolderStore(folder / "shards", cache=shared)
-        try:
-            done = run_job(job, store, as_engine(engine), reporting or Reporting())
-            about = done.outlines[CLEAN]
-            if statistics is not None:
-                write_statistics(statistics, _statistics(job, store, done), part_of(job, part))
-            if target is not None and target.suffix.lower() == ".npz":
-                write_npz(target, folder, job, store, done=done, part=part)
-            elif target is not None:
-                if not about.k:
-                    raise none_readable(job, about.bad)
-                write_scores(target, _scores(job, store, done))
-        finally:
-            store.close()
-        warn_of_bad(job, about.bad)
-        bad, labelled = left_out(job, about.bad), done.labels is not None
-        return Scored(about.n, about.k, labelled, done.computed, bad, job.set_key(CLEAN))
+    job = make_job(model, images, labels, dtype=dtype, shard_size=shard_size, part=part)
+    scored = None if target is None else _already(target, job, part)
+    if scored is not None and target is not None:
+        if statistics is not None:
+            rows = statistics_of_npz(target) if scored.n else None
+            write_statistics(statistics, rows, _part_of(job, part))
+        return scored
+    with unfinished_work(main.with_name(f"{main.name}.parts")) as folder:
+        store = ShardStore(folder, cache=cache_folder(cache))
+        done = run_job(job, store, engine, reporting or Reporting())
+        about = done.outlines[CLEAN]
+        if statistics is not None:
+            write_statistics(statistics, _statistics(job, store, done), _part_of(job, part))
+        if target is not None and target.suffix.lower() == ".npz":
+            _write_npz(target, folder, job, store, done=done, part=part)
+        elif target is not None:
+            if not about.k:
+                raise none_readable(job, about)
+            write_scores(target, _scores(job, store, done))
+    warn_of_bad(job, about.bad)
+    bad, labelled = left_out(job, about.bad), done.labels is not None
+    return Scored(about.n, about.k, labelled, done.computed, bad, job.set_key(CLEAN))
 
 
-def _span(n: int, part: tuple[int, int] | None, shard_size: int) -> tuple[int, int]:
-    """First and last image of a part: whole shards, so that batches are the same in every cut."""
-    if part is None:
-        return 0, n
-    of = check_count(part[1], name="the number of parts")
-    which = check_count(part[0], name="the part", most=of)
-    shards = -(-n // shard_size)
-    if of > shards:
-        raise InputError(
-            f"{n:,} images make {shards} shards of {shard_size:,}, too few for {of} parts. Name "
-            f"fewer parts, or a shard size of at most {max(1, n // of)}."
-        )
-    ends = [min(n, shards * i // of * shard_size) for i in (which - 1, which)]
-    return ends[0], ends[1]
-
-
-def _origin(target: Path) -> dict[str, Any]:
-    """How an existing file was made; empty if there is none, or it does not say."""
-    if target.suffix.lower() != ".npz" or not target.exists():
-        return {}
-    try:
-        origin = json.loads(str(read_member(target, "origin")))
-        return origin if type(origin["model"]["batch_size"]) is int else {}
-    except (FileError, ValueError, KeyError, TypeError):
-        return {}  # whatever it is, it is replaced
-
-
-def _batch_size(origin: dict[str, Any], model: Model) -> int | None:
-    """That of the file, if it was made with this model."""
-    same = origin and origin["model"].get("fingerprint") == model.fingerprint
-    return origin["model"]["batch_size"] if same else None
-
-
-def _already(origin: dict[str, Any], job: Job, part: tuple[int, int] | None) -> Scored | None:
+def _already(target: Path, job: Job, part: tuple[int, int] | None) -> Scored | None:
     """What is in the file, if it was made by this very job."""
+    if target.suffix.lower() != ".npz" or not target.exists():
+        return None
     try:
+        origin = json.loads(str(read_npz(target, ["origin"])["origin"]))
         key, k = origin["key"], origin["k"]
         if key != job.set_key(CLEAN):
             return None
-        labels = known_labels(job, k)
-        if origin["around"] != around(job, labels, part):
+        labels = model_labels(job.images, job.model, k)
+        if origin["around"] != _around(job, labels, part):
             return None
         return Scored(origin["n"], k, labels is not None, 0, origin["left_out"], key)
-    except (KeyError, TypeError):
-        return None
+    except (FileError, ValueError, KeyError, TypeError):
+        return None  # whatever it is, it is replaced
 
 
-def _statistics(job: Job, store: FolderStore, done: Finished) -> ScoreStatistics | None:
-    """Of all rows, one shard at a time; ``None`` if there is no row."""
+def _statistics(job: Job, store: ShardStore, done: Finished) -> ScoreStatistics | None:
+    """Of all rows, one shard at a time; ``None`` without rows."""
     if not done.outlines[CLEAN].n:
         return None
-    labels = done.labels
+    labels, classes = done.labels, job.model.classes
     return ScoreStatistics.merged(
         ScoreStatistics.of(
-            Scores(
-                result.logits,
-                labels=None if labels is None else labels[result.rows],
-                classes=job.work.model.classes,
-            )
+            Scores(r.logits, labels=None if labels is None else labels[r.rows], classes=classes)
         )
-        for result in results_of(job, CLEAN, store)
-        if len(result.rows)
+        for r in results_of(job, CLEAN, store)
     )
 
 
-# --------------------------------------------------------------------------------------
-# A model run over inputs of any kind, all at once.
-# --------------------------------------------------------------------------------------
+def _digest_of_names(images: ImageSet) -> str | None:
+    """A digest of the names of images; ``None`` if they have numbers only."""
+    if not are_named(images):
+        return None
+    blocks = np.array_split(np.arange(len(images)), len(images) // BLOCK + 1)
+    return checksum_of({"names": [checksum_of({"ids": images.ids(block)}) for block in blocks]})
+
+
+def _around(job: Job, labels: Labels | None, part: tuple[int, int] | None) -> str:
+    """A digest of what a scores file holds in addition to the outputs of the model."""
+    return checksum_of(
+        {
+            "labels": digest_of_labels(labels),
+            "names": _digest_of_names(job.images),
+            "classes": job.model.classes,
+            "part": part,
+        }
+    )
+
+
+def _part_of(job: Job, part: tuple[int, int] | None) -> Part | None:
+    """The description of a part; ``None`` if the job is not one.
+
+    Parts may be scored on different machines. They must agree in model, preprocessing and options,
+    in number, names and labels of all images, and in the content of a sample of them.
+    """
+    if part is None:
+        return None
+    images = job.images
+    sample = np.unique(np.linspace(0, len(images) - 1, _SAMPLE).astype(np.intp))
+    key = checksum_of(
+        {
+            "model": job.model_id["fingerprint"],
+            "preprocessing": job.model_id["preprocessing"],
+            "dtype": job.dtype,
+            "shard_size": job.shard_size,
+            "names": _digest_of_names(images),
+            "labels": digest_of_labels(images.labels),
+            "classes": images.classes,
+            "sample": images.digest(sample),
+        }
+    )
+    return Part(*part, *job.span, n_images=len(images), key=key)
+
+
+def _write_npz(
+    target: Path,
+    folder: Path,
+    job: Job,
+    store: ShardStore,
+    *,
+    done: Finished,
+    part: tuple[int, int] | None,
+) -> None:
+    """Write the scores file of a finished job in pieces, first to the folder of the shards."""
+    about, images, classes = done.outlines[CLEAN], job.images, job.model.classes
+    origin = {
+        "key": job.set_key(CLEAN),
+        "around": _around(job, done.labels, part),
+        "n": about.n,
+        "k": about.k,
+        "left_out": left_out(job, about.bad),
+        **job.origin(),
+    }
+    unfinished = folder / "scores.npz"
+    try:
+        with NpzStream(unfinished) as archive:
+            write_set(archive, job, CLEAN, store, done)
+            archive.array("origin", text_of(origin))
+            if are_named(images) and about.n:
+                blocks = np.array_split(about.rows(), about.n // BLOCK + 1)
+                width = max(len(name) for block in blocks for name in images.ids(block))
+                names = (np.array(images.ids(block), np.str_) for block in blocks)
+                archive.pieces("ids", (about.n,), f"U{width}", names)
+            if classes is not None:
+                archive.array("classes", np.array(classes, np.str_))
+            if (described := _part_of(job, part)) is not None:
+                # From these `merge` makes the origin of the whole.
+                whole = {
+                    "around": _around(job, done.labels, None) if about.k else None,
+                    "shard_keys": [shard.key for shard in job.shards(CLEAN)],
+                    "image_digests": job.image_digests(),
+                }
+                archive.array("part", text_of(described.to_dict() | whole))
+        flush_file(unfinished)
+        put_in_place(unfinished, target)
+    except OSError as error:
+        raise FileError(
+            f"{target} could not be written: {error.strerror or error}. Finished shards are kept; "
+            "the same command resumes from there."
+        ) from error
+    flush_folder(target.parent)
+
 
 # What a classifier gives as which kind; what its users look at comes first.
 _GIVES = {"probabilities": "predict_proba", "logits": "decision_function"}
@@ -305,16 +353,11 @@ def score_inputs(
 
 
 class ModelOfInputs:
-    """Whatever turns inputs into scores.
-
-    Args:
-        model: As for :func:`score_inputs`.
-        input: As for :func:`score_inputs`.
-        classes: As for :func:`score_inputs`.
+    """Whatever turns inputs into scores; arguments as for :func:`score_inputs`.
 
     Attributes:
         input: What it gives.
-        classes: Names of the classes, if they are known.
+        classes: Names of the classes, if known.
         labels: What the classifier calls its classes; ``None`` for a function.
     """
 
@@ -328,20 +371,14 @@ class ModelOfInputs:
             self._call, kind = _method_of(model, input)
             classes = [str(each) for each in self.labels] if classes is None else classes
         self.input: InputKind = "logits" if kind == "logits" else "probabilities"
-        self.classes = classes
+        self.classes = None if classes is None else tuple(classes)
 
     def scores(self, inputs: Any, *, where: str, hint: str = "") -> Scores:
-        """Checked scores.
-
-        Args:
-            inputs: As for :func:`score_inputs`.
-            where: What the inputs are, for messages.
-            hint: What to do if the model fails on them.
-        """
+        """Checked scores of inputs, which messages call ``where``; ``hint`` if the model fails."""
         n = count_inputs(inputs)
         try:
             given = self._call(inputs)
-        except Exception as error:  # a model of the user's own raises what it likes
+        except Exception as error:  # a user's model raises anything
             raise InputError(
                 f"the model failed on {where}: {type(error).__name__}: {error}{hint}"
             ) from error
@@ -354,35 +391,31 @@ class ModelOfInputs:
                 f"the model's output for {where} must have a row for each of {n} inputs; got "
                 f"{len(values)} rows."
             )
-        names = None if self.classes is None else tuple(self.classes)
-        return Scores(values, self.input, classes=names)
+        return Scores(values, self.input, classes=self.classes)
 
     def _checked(self, given: Any) -> Floats:
         if self.input == "probabilities":
             return check_probs(given)
         if self.labels is not None and np.ndim(given) == 1:
             given = np.column_stack([np.zeros_like(given), given])
-        return np.array(check_logits(given, guard_from=GUARD_FROM))  # a buffer may be used again
+        return np.array(check_logits(given, guard_from=GUARD_FROM))  # the model may reuse a buffer
 
 
 def _labels_of(model: Any) -> Any:
     """The classes of a fitted classifier; ``None`` of a function."""
+    kind = type(model).__name__
     if isinstance(model, Model):
         raise InputError(
-            f"model must be a classifier or a function of inputs; {type(model).__name__} is a model"
-            " of images. SurrogateBank.synthesize and shiftcal.score take it."
+            f"model must be a classifier or a function of inputs; {kind} is a model of images, for "
+            "SurrogateBank.synthesize and shiftcal.score."
         )
     if any(hasattr(model, name) for name in ("fit", "predict")):
         found = getattr(model, "classes_", None)
-        if found is None:
+        if found is None or isinstance(found, list):
+            wrong = "has no classes_" if found is None else f"has {len(found)} outputs"
             raise InputError(
-                f"model must be a fitted classifier; {type(model).__name__} has no classes_. Fit "
-                "it first, or pass a function."
-            )
-        if isinstance(found, list):
-            raise InputError(
-                f"model must have one output; {type(model).__name__} has {len(found)}. Pass a "
-                "function that gives the probabilities of one of them."
+                f"model must be a fitted classifier with one output; {kind} {wrong}. Fit it first, "
+                "or pass a function that gives the probabilities of one output."
             )
         return np.asarray(found)
     if isinstance(model, type) or not callable(model):
@@ -406,11 +439,6 @@ def _method_of(model: Any, input: str | None) -> tuple[Any, str]:
     )
 
 
-# --------------------------------------------------------------------------------------
-# Scores of mixed images, for PseudoCal.
-# --------------------------------------------------------------------------------------
-
-
 def score_mixed(
     model: object,
     images: object,
@@ -425,7 +453,7 @@ def score_mixed(
     What :class:`~shiftcal.methods.pseudocal.PseudoCal` adapts to:
     ``method.adapt(scores, mixed=score_mixed(model, images, scores))``. The model runs over the
     images as they are, unless their scores are given, and then over those mixtures of two of them
-    that :func:`shiftcal.datasets.mix_images` makes. Labels of the images are not looked at.
+    that :func:`shiftcal.datasets.mix_images` makes. Labels of the images are not used.
 
     Args:
         model: A model, or what :func:`shiftcal.models.as_model` makes one of.
@@ -433,8 +461,8 @@ def score_mixed(
             one of.
         scores: What the model gave for them, to save that pass. If some could not be read and are
             not in it, the others are known by their ids.
-        ratio: How much of the first image there is in a mixture, above 0.5 and below 1.
-        seed: Of the permutation that says who is mixed with whom.
+        ratio: Share of the first image in a mixture, above 0.5 and below 1.
+        seed: Of the permutation that decides which images are mixed.
         **options: ``dtype``, ``engine``, ``shard_size``, ``cache`` and ``progress``, as for
             :func:`score`.
 
@@ -448,24 +476,17 @@ def score_mixed(
     """
     made = as_model(model)
     target = as_image_set(images).relabelled(None)
-    known = score(made, target, **options) if scores is None else _checked(scores)
+    known = score(made, target, **options) if scores is None else scores
+    if not isinstance(known, Scores):
+        raise InputError(f"scores must be Scores, as shiftcal.score gives them; got {type(known)}.")
     if known.n != len(target):
         target = target.subset(_rows(known, target), name=target.name)
     mixtures = mix_images(target, known.values, ratio=ratio, seed=seed)
     return score(made, mixtures, **options)
 
 
-def _checked(scores: object) -> Scores:
-    if isinstance(scores, Scores):
-        return scores
-    raise InputError(
-        f"scores must be Scores of the images, as shiftcal.score gives them; got "
-        f"{type(scores).__name__}. Leave them out to have the images scored."
-    )
-
-
 def _rows(scores: Scores, images: ImageSet) -> NDArray[np.intp]:
-    """Which images scores are of that are not of all of them."""
+    """Which images scores are of, if they are not of all."""
     if scores.ids is not None:
         where = {name: row for row, name in enumerate(images.ids(np.arange(len(images))))}
         rows = [where.get(str(name), -1) for name in scores.ids]

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import base64
 import copy
-import json
 import math
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +24,7 @@ from shiftcal.checks import (
     check_scores,
 )
 from shiftcal.errors import FileError, InputError
-from shiftcal.files import atomic_write, checksum_of, parsing, read_json
+from shiftcal.files import parsing, read_document, write_document
 from shiftcal.metrics import Binning, BinTable, check_binning, check_bins
 from shiftcal.numerics import temperature as range_status
 from shiftcal.numerics.binning import (
@@ -53,17 +51,32 @@ from shiftcal.numerics.temperature import (
     BETAS,
     FRACTION_BITS,
     Likelihood,
-    Moments,
     TemperatureSolution,
-    find_zero,
     ladder_sums,
-    softmax_moments,
 )
 from shiftcal.scores import Scores
 from shiftcal.types import FitStatus, Labels, Logits
 
-# Longer than any description of a part; nothing larger is parsed.
-_LONGEST = 1 << 20
+# Elements in a block: 16 MB of double precision, enough for all threads to have their part.
+_BLOCK = 1 << 21
+# Confidences are summed as whole multiples of 2**-40, so their squares as those of 2**-80.
+CONFIDENCE_BITS = 40
+OF_CONFIDENCE = ("rows", "confidence", "confidence_squared")
+OF_LABELS = ("correct", "constant", "log_sum", "brier", "top1_brier", "regret", "gain")
+_BITS = {"correct": 0, "top1_brier": 30, "regret": EXACT_BITS, "gain": EXACT_BITS}
+# Moments at the ladder of temperatures, and the temperatures between which it gives the likelihood.
+LADDER = 3 * len(BETAS)
+REACH = (1 / float(BETAS[-1]), 1 / float(BETAS[0]))
+# A cell of confidence is 1.2e-4 wide in the middle, 6e-5 at 0.99; all of them take 0.5 MB.
+PRECISION, FINEST = 7, 14
+# Fineness of the cells of a class: k classes are k tables.
+_CLASS_PRECISION = 3
+_WIDTH_BINS = 15
+_MOST_ROWS = (1 << 33) - 1
+
+FORMAT, VERSION = "shiftcal-statistics", 3
+_KIND = "statistics of scores"
+_FIX = "Write it again with `shiftcal score --statistics` or `shiftcal merge`."
 
 
 @dataclass(frozen=True)
@@ -91,16 +104,7 @@ class Part:
         return asdict(self)
 
     @classmethod
-    def from_text(cls, path: Path, text: str) -> Self:
-        """The part that a JSON text describes; raises FileError, naming the file."""
-        try:
-            node = json.loads(text) if len(text) <= _LONGEST else None
-        except (ValueError, RecursionError):
-            node = None
-        return cls.from_node(path, node)
-
-    @classmethod
-    def from_node(cls, path: Path, node: object) -> Self:
+    def from_node(cls, path: Path, node: object) -> Part:
         """The part that a JSON object describes; raises FileError, naming the file."""
         given = node if isinstance(node, dict) else {}
         values = {field.name: given.get(field.name) for field in fields(cls)}
@@ -112,105 +116,26 @@ class Part:
         raise FileError(f"{path} is damaged: {values} does not describe a part. Score it again.")
 
 
-# Elements a block: 16 MB of double precision, enough for all threads to have their part.
-_BLOCK = 1 << 21
-
-
 def checked_blocks(scores: Scores) -> Iterator[tuple[Logits, Labels | None]]:
-    """Finite logits of some rows at a time, with their labels; the scores may stay on disk.
-
-    Raises:
-        InputError: If values are not what they are said to be, naming the file and the row.
-    """
+    """Finite logits of some rows at a time, with their labels; the scores may stay on disk."""
     rows = max(1, _BLOCK // scores.k)
     for start in range(0, scores.n, rows):
         part = slice(start, min(start + rows, scores.n))
-        labels = None if scores.labels is None else scores.labels[part]
-        yield _logits(scores, part), labels
+        values = np.asarray(scores.values[part])
+        try:
+            # A few rows may look like probabilities by chance, and must not fail where many pass.
+            logits = check_scores(values, input=scores.input, guard_from=GUARD_FROM)
+        except InputError as error:
+            kind = FileError if scores.source else InputError
+            counted = f" Rows are counted from row {start}." if start else ""
+            raise kind(f"{scores.source or 'scores'}: {error}{counted}") from error
+        yield logits, None if scores.labels is None else scores.labels[part]
 
 
-def _logits(scores: Scores, part: slice) -> Logits:
-    values = np.asarray(scores.values[part])
-    try:
-        # A few rows may look like probabilities by chance, and must not fail where many pass.
-        return check_scores(values, input=scores.input, guard_from=GUARD_FROM)
-    except InputError as error:
-        kind = FileError if scores.source else InputError
-        counted = f" Rows are counted from row {part.start}." if part.start else ""
-        raise kind(f"{scores.source or 'scores'}: {error}{counted}") from error
-
-
-# --------------------------------------------------------------------------------------
-# Totals over rows, as whole numbers: what rows add, and what follows from the totals.
-# --------------------------------------------------------------------------------------
-
-# Confidences are summed as whole multiples of 2**-40, so their squares as those of 2**-80.
-CONFIDENCE_BITS = 40
-OF_CONFIDENCE = ("rows", "confidence", "confidence_squared")
-OF_LABELS = ("correct", "constant", "log_sum", "brier", "top1_brier", "regret", "gain")
-LADDER = 3 * len(BETAS)
-_BITS = {"correct": 0, "top1_brier": 30, "regret": EXACT_BITS, "gain": EXACT_BITS}
-
-
-@dataclass(frozen=True)
-class Totals:
-    """Totals that add up without rounding, in any order.
-
-    Attributes:
-        sums: ``rows``; ``confidence`` and ``confidence_squared`` in their units; and with labels
-            ``correct`` rows, ``constant`` rows (all logits equal), and the sums of ``log sum
-            exp(z - max z)``, of both Brier scores, of ``max z - z[label]`` (``regret``) and of
-            ``z[label] - mean z`` (``gain``).
-        ladder: Sums of moments at the ladder of temperatures; empty without labels.
-    """
-
-    sums: Mapping[str, int]
-    ladder: tuple[int, ...] = ()
-
-    @property
-    def labelled(self) -> bool:
-        """Whether labels were counted."""
-        return bool(self.ladder)
-
-    def __add__(self, other: Totals) -> Totals:
-        sums = {name: self.sums[name] + other.sums[name] for name in self.sums}
-        ladder = (a + b for a, b in zip(self.ladder, other.ladder, strict=True))
-        return Totals(sums, tuple(ladder))
-
-    @property
-    def mean_confidence(self) -> float:
-        """Mean of p_max; every row is rounded to 5e-13."""
-        return self.sums["confidence"] / (self.sums["rows"] << CONFIDENCE_BITS)
-
-    @property
-    def sd_confidence(self) -> float:
-        """Standard deviation of p_max, from whole numbers: nothing cancels."""
-        n, total = self.sums["rows"], self.sums["confidence"]
-        variance = n * self.sums["confidence_squared"] - total**2
-        return float((variance / (n * n << 2 * CONFIDENCE_BITS)) ** 0.5)
-
-    def mean(self, name: str) -> float:
-        """Mean over rows of a sum that needs labels."""
-        bits = _BITS.get(name, FRACTION_BITS)
-        return self.sums[name] / (self.sums["rows"] << bits)
-
-    def likelihood(self) -> Likelihood:
-        """The likelihood at every temperature."""
-        unit = self.sums["rows"] << FRACTION_BITS
-        moments = np.array([total / unit for total in self.ladder]).reshape(3, -1)
-        regret = self.mean("regret")
-        return Likelihood(moments, regret=regret, at_one=self.mean("log_sum") + regret)
-
-
-def totals_of(
+def _sums_of(
     logits: Logits, labels: Labels | None
-) -> tuple[Totals, NDArray[np.float64], NDArray[np.bool_]]:
-    """What a block of rows adds, whatever stands around it.
-
-    Returns:
-        The totals, and for each row its confidence and whether it is correct; without labels
-        none is.
-    """
+) -> tuple[dict[str, int], tuple[int, ...], NDArray[np.float64], NDArray[np.bool_]]:
+    """Sums and ladder of a block of rows, and for each row its confidence and correctness."""
     confidence = p_max(logits)
     sums = {
         "rows": len(logits),
@@ -218,7 +143,7 @@ def totals_of(
         "confidence_squared": fixed_square_sum(confidence, CONFIDENCE_BITS),
     }
     if labels is None:
-        return Totals(sums), confidence, np.zeros(len(logits), np.bool_)
+        return sums, (), confidence, np.zeros(len(logits), np.bool_)
     correct = logits.argmax(axis=1) == labels
     ladder, log_sums, squares = ladder_sums(logits)
     z = logits.astype(np.float64)
@@ -234,19 +159,7 @@ def totals_of(
         "regret": exact_sum(regret),
         "gain": exact_sum(of_label - z.mean(axis=1)),
     }
-    return Totals(sums, tuple(ladder)), confidence, correct
-
-
-# --------------------------------------------------------------------------------------
-# Statistics of scores that add up: accuracy, ECE, NLL and temperature of any number of rows.
-# --------------------------------------------------------------------------------------
-
-# A cell of confidence is 1.2e-4 wide in the middle, 6e-5 at 0.99; all of them take 0.5 MB.
-PRECISION, FINEST = 7, 14
-# Fineness of the cells of a class: k classes are k tables.
-_CLASS_PRECISION = 3
-_WIDTH_BINS = 15
-_MOST_ROWS = (1 << 33) - 1
+    return sums, tuple(ladder), confidence, correct
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,7 +177,7 @@ class ScoreStatistics:
     mean and sd of confidence             up to rounding each p_max to 5e-13
     nll, brier, top1_brier                up to 1e-9 a row; nll 1e-8 at other temperatures
     temperature                           within 1e-6, relative; 3e-9 was the worst seen on sets
-                                          of usual size; :meth:`refined` gives all digits
+                                          of usual size
     ece, mce with 15 bins of equal width  exact, up to rounding each confidence to 5e-10
     ece with equal size                   :meth:`ece_range` encloses the exact value; within 1e-8
                                           where all bins err to one side, else 3e-5 was the worst
@@ -281,7 +194,11 @@ class ScoreStatistics:
     Attributes:
         k: Number of classes.
         classes: Their names in the order of the columns, if known.
-        totals: Whole numbers that were summed.
+        sums: Whole numbers: ``rows``; ``confidence`` and ``confidence_squared``; with labels
+            ``correct`` and ``constant`` rows (all logits equal), and the sums of ``log sum
+            exp(z - max z)``, of both Brier scores, of ``max z - z[label]`` (``regret``) and of
+            ``z[label] - mean z`` (``gain``), each in its unit.
+        ladder: Sums of moments at a ladder of temperatures; empty without labels.
         cells: Rows counted in cells of confidence.
         class_cells: The same for the column of each class, if ``classwise_ece`` is wanted.
 
@@ -297,7 +214,8 @@ class ScoreStatistics:
 
     k: int
     classes: tuple[str, ...] | None
-    totals: Totals
+    sums: Mapping[str, int]
+    ladder: tuple[int, ...]
     cells: CellSums
     class_cells: CellSums | None = None
 
@@ -317,19 +235,20 @@ class ScoreStatistics:
         """
         finest = check_count(precision, name="precision", most=FINEST)
         cells = CellSums.empty(precision=finest, width_bins=_WIDTH_BINS)
-        class_cells, totals = None, None
+        class_cells = None
         if classwise and scores.labels is not None:
             class_cells = CellSums.empty(
                 precision=_CLASS_PRECISION, width_bins=_WIDTH_BINS, series=scores.k
             )
+        sums: dict[str, int] = {}
+        ladder: tuple[int, ...] = ()
         for logits, labels in checked_blocks(scores):
-            block, confidence, correct = totals_of(logits, labels)
+            block, steps, confidence, correct = _sums_of(logits, labels)
             cells.add(confidence[:, None], correct[:, None])
             if class_cells is not None and labels is not None:
                 class_cells.add(softmax(logits), labels[:, None] == np.arange(scores.k))
-            totals = block if totals is None else totals + block
-        assert totals is not None, "scores have at least one row"
-        return cls(scores.k, scores.classes, totals, cells, class_cells)
+            sums, ladder = _added((sums, ladder), (block, steps)) if sums else (block, steps)
+        return cls(scores.k, scores.classes, sums, ladder, cells, class_cells)
 
     @classmethod
     def of_rows(
@@ -350,39 +269,40 @@ class ScoreStatistics:
     @classmethod
     def merged(cls, parts: Iterable[ScoreStatistics]) -> ScoreStatistics:
         """The statistics of all rows of all parts, which are iterated over once."""
-        total: ScoreStatistics | None = None
-        for part in parts:
-            total = part if total is None else total + part
-        if total is None:
+        total = sum(parts)
+        if not isinstance(total, ScoreStatistics):
             raise InputError("there are no statistics to merge; give at least one part.")
         return total
 
     def __add__(self, other: object) -> ScoreStatistics:
         if not isinstance(other, ScoreStatistics):
             return NotImplemented
-        if self.k != other.k:
-            raise InputError(
-                "statistics can be added if they have the same classes; these have "
-                f"{self.k} and {other.k}. All must come from one model."
-            )
-        if self.labelled != other.labelled:
-            raise InputError(
-                "statistics can be added if all rows have labels or none has; only one part has. "
-                "Score all parts with their labels, or all without."
-            )
-        if self._settings != other._settings:
-            raise InputError(
-                "statistics can be added if they have the same precision and classwise; these have "
-                f"{self._settings} and {other._settings}."
-            )
+        for what, mine, theirs in (
+            ("number of classes", self.k, other.k),
+            ("labels for all rows or for none", self.labelled, other.labelled),
+            ("precision and classwise", self._settings, other._settings),
+        ):
+            if mine != theirs:
+                raise InputError(
+                    f"statistics that are added must have the same {what}; these have {mine} and "
+                    f"{theirs}. All parts must be scored alike, by one model."
+                )
         if self.n + other.n > _MOST_ROWS:
             raise InputError(f"statistics count at most {_MOST_ROWS:,} rows.")
-        classes = _common(self.classes, other.classes)
+        classes = self.classes or other.classes
+        if None not in (self.classes, other.classes) and self.classes != other.classes:
+            pairs = enumerate(zip(self.classes or (), other.classes or (), strict=True))
+            column, (left, right) = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
+            raise InputError(
+                "statistics that are added must have the same classes in the same order; column "
+                f"{column} is {left!r} in one and {right!r} in another."
+            )
         cells, class_cells = copy.deepcopy((self.cells, self.class_cells))
         cells.merge(other.cells)
         if class_cells is not None and other.class_cells is not None:
             class_cells.merge(other.class_cells)
-        return ScoreStatistics(self.k, classes, self.totals + other.totals, cells, class_cells)
+        sums, ladder = _added((self.sums, self.ladder), (other.sums, other.ladder))
+        return ScoreStatistics(self.k, classes, sums, ladder, cells, class_cells)
 
     def __radd__(self, other: object) -> ScoreStatistics:
         return self if other == 0 else NotImplemented  # sum() starts from 0
@@ -390,10 +310,10 @@ class ScoreStatistics:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ScoreStatistics):
             return NotImplemented
-        mine, theirs = ((s.k, s.classes, s.totals, s._settings) for s in (self, other))
-        return mine == theirs and all(
-            np.array_equal(mine, theirs)
-            for mine, theirs in zip(self._tables(), other._tables(), strict=True)
+        ours, theirs = ((s.k, s.classes, s.sums, s.ladder, s._settings) for s in (self, other))
+        return ours == theirs and all(
+            np.array_equal(ours, theirs)
+            for ours, theirs in zip(self._tables(), other._tables(), strict=True)
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -411,33 +331,30 @@ class ScoreStatistics:
         return [table for cells in both if cells is not None for table in cells.arrays().values()]
 
     @property
-    def nbytes(self) -> int:
-        """Size of the tables in memory, which does not depend on the number of rows."""
-        return sum(table.nbytes for table in self._tables())
-
-    @property
     def n(self) -> int:
         """Rows counted."""
-        return self.totals.sums["rows"]
+        return self.sums["rows"]
 
     @property
     def labelled(self) -> bool:
         """Whether the rows had labels; without them only the confidence is known."""
-        return self.totals.labelled
+        return bool(self.ladder)
 
     @property
     def mean_confidence(self) -> float:
-        """Mean of the raw p_max."""
-        return self.totals.mean_confidence
+        """Mean of the raw p_max; every row is rounded to 5e-13."""
+        return self.sums["confidence"] / (self.n << CONFIDENCE_BITS)
 
     @property
     def sd_confidence(self) -> float:
-        """Standard deviation of the raw p_max."""
-        return self.totals.sd_confidence
+        """Standard deviation of the raw p_max, from whole numbers: nothing cancels."""
+        n, total = self.n, self.sums["confidence"]
+        variance = n * self.sums["confidence_squared"] - total**2
+        return float((variance / (n * n << 2 * CONFIDENCE_BITS)) ** 0.5)
 
     def accuracy(self) -> float:
         """Share of rows whose first largest logit is the label's."""
-        return self._with_labels("accuracy").mean("correct")
+        return self._mean("correct", "accuracy")
 
     def bin_table(self, *, n_bins: int = 15, binning: Binning = "size") -> BinTable:
         """:func:`shiftcal.bin_table` of the rows."""
@@ -468,36 +385,33 @@ class ScoreStatistics:
 
     def classwise_ece(self, *, n_bins: int = 15, binning: Binning = "size") -> float:
         """:func:`shiftcal.classwise_ece` of the rows, from coarser cells."""
-        self._with_labels("classwise_ece")
+        self._needs_labels("classwise_ece")
         cells = self.class_cells
         if cells is None:
             raise InputError("classwise_ece needs ScoreStatistics.of(..., classwise=True).")
-        errors = [
-            expected_error(_bins_of(cells, n_bins, binning, series=column))
-            for column in range(self.k)
-        ]
-        return float(np.mean(errors))
+        bins = (_bins_of(cells, n_bins, binning, series=column) for column in range(self.k))
+        return float(np.mean([expected_error(each) for each in bins]))
 
     def ks_error(self) -> float:
         """:func:`shiftcal.ks_error` of the rows, evaluated between cells."""
-        self._with_labels("ks_error")
+        self._needs_labels("ks_error")
         return largest_residual(self.cells.groups())
 
     def smooth_ece(self) -> float:
         """:func:`shiftcal.smooth_ece` of the rows."""
-        self._with_labels("smooth_ece")
+        self._needs_labels("smooth_ece")
         groups = self.cells.groups()
         residual = (groups.confidence - groups.correct) / groups.n
         return smooth_error(groups.confidence / groups.count, residual)
 
     def aurc(self) -> float:
         """:func:`shiftcal.aurc` of the rows."""
-        self._with_labels("aurc")
+        self._needs_labels("aurc")
         return area_under_risk(self.cells.groups())
 
     def top1_brier(self) -> float:
         """:func:`shiftcal.top1_brier` of the rows."""
-        return self._with_labels("top1_brier").mean("top1_brier")
+        return self._mean("top1_brier")
 
     def nll(self, temperature: float = 1.0) -> float:
         """Mean of ``-log softmax(z / T)[label]``, no row's loss being cut off.
@@ -505,18 +419,16 @@ class ScoreStatistics:
         Args:
             temperature: T, from 0.0086 to 128.
         """
-        totals = self._with_labels("nll")
         t = check_not_negative(temperature, name="temperature")
-        _refuse_unreachable((t, t))
-        return totals.likelihood().nll(1 / t)
+        return self._likelihood("nll", (t, t)).nll(1 / t)
 
     def brier(self) -> float:
         """:func:`shiftcal.brier` of the raw softmax."""
-        return self._with_labels("brier").mean("brier")
+        return self._mean("brier")
 
     @property
     def temperature(self) -> float:
-        """The temperature of least NLL between 0.01 and 100, from the totals alone."""
+        """The temperature of least NLL between 0.01 and 100, from the sums alone."""
         return self.temperature_fit().temperature
 
     def temperature_fit(
@@ -527,33 +439,24 @@ class ScoreStatistics:
         Args:
             t_range: Smallest and largest temperature allowed, within 0.0086 and 128.
         """
-        totals = self._with_labels("temperature")
-        ends = check_range(t_range, name="t_range")
-        _refuse_unreachable(ends)
-        return from_totals(totals, ends)
-
-    def refined(
-        self, parts: Sequence[Scores], *, t_range: tuple[float, float] = (0.01, 100.0)
-    ) -> TemperatureSolution:
-        """The same to all digits, for when the rows can be read again: one more pass, mostly.
-
-        A pass needs of every part three sums only.
-
-        Args:
-            parts: The labelled scores these statistics were made of, in any split and order.
-            t_range: Smallest and largest temperature allowed.
-
-        Raises:
-            InputError: If the parts have other rows than were counted, by their number.
-        """
-        start = self.temperature_fit(t_range=t_range)
-        n = sum(part.n for part in parts)
-        if n != self.n or any(part.labels is None for part in parts):
-            raise InputError(
-                f"refined needs the {self.n:,} labelled rows that were counted; the parts have "
-                f"{n:,}{'' if n != self.n else ', not all with labels'}. Give all of them, once."
-            )
-        return refined(start, parts, t_range)
+        t_range = check_range(t_range, name="t_range")
+        likelihood = self._likelihood("temperature", t_range)
+        ends = (1 / t_range[1], 1 / t_range[0])
+        beta = likelihood.minimum(ends) if self.sums["regret"] else None
+        if beta is not None:
+            return TemperatureSolution(1 / beta, FitStatus("converged"), likelihood.nll(beta))
+        if self.sums["regret"] == 0:
+            flat = self.sums["constant"] == self.n
+            lower, why = not flat, range_status.FLAT if flat else range_status.ERROR_FREE
+        elif likelihood.slope(ends[1]) <= 0:
+            lower, why = True, range_status.BELOW
+        else:
+            lower = False
+            why = range_status.ABOVE if self.sums["gain"] > 0 else range_status.CHANCE
+        at_bound = range_status.at_lower_bound if lower else range_status.at_upper_bound
+        temperature = t_range[0] if lower else t_range[1]
+        nll = likelihood.nll(1 / temperature)
+        return TemperatureSolution(temperature, at_bound(t_range, why), nll)
 
     def write(self, path: str | os.PathLike[str], *, part: Part | None = None) -> None:
         """Write everything to versioned JSON, whole or not at all.
@@ -569,7 +472,7 @@ class ScoreStatistics:
         """The statistics that :meth:`write` wrote.
 
         Raises:
-            FileError: If the file is missing, damaged, of another kind, or from a newer version.
+            FileError: If the file is missing, damaged, of another kind, or from another version.
         """
         statistics, _ = read_statistics(path)
         if statistics is None:
@@ -579,19 +482,42 @@ class ScoreStatistics:
             )
         return statistics
 
-    def _bins(
-        self, name: str, n_bins: int, binning: Binning, *, whole_ties: bool = False
-    ) -> BinSums:
-        self._with_labels(name)
-        return _bins_of(self.cells, n_bins, binning, whole_ties=whole_ties)
-
-    def _with_labels(self, name: str) -> Totals:
+    def _needs_labels(self, name: str) -> None:
         if not self.labelled:
             raise InputError(
                 f"{name} needs labels, and these {self.n:,} rows were counted without. Only their "
                 "number and their confidence are known."
             )
-        return self.totals
+
+    def _mean(self, name: str, asked: str | None = None) -> float:
+        """Mean over rows of a sum that needs labels."""
+        self._needs_labels(asked or name)
+        return self.sums[name] / (self.n << _BITS.get(name, FRACTION_BITS))
+
+    def _bins(
+        self, name: str, n_bins: int, binning: Binning, *, whole_ties: bool = False
+    ) -> BinSums:
+        self._needs_labels(name)
+        return _bins_of(self.cells, n_bins, binning, whole_ties=whole_ties)
+
+    def _likelihood(self, name: str, ends: tuple[float, float]) -> Likelihood:
+        """The likelihood at every temperature of the ladder, which has to reach both ends."""
+        regret = self._mean("regret", name)
+        if not REACH[0] <= ends[0] <= ends[1] <= REACH[1]:
+            raise InputError(
+                f"statistics know temperatures from {REACH[0]:.2g} to {REACH[1]:g}; asked for was "
+                f"{ends[0]:g}{'' if ends[0] == ends[1] else f' to {ends[1]:g}'}."
+            )
+        unit = self.n << FRACTION_BITS
+        moments = np.array([total / unit for total in self.ladder]).reshape(3, -1)
+        return Likelihood(moments, regret=regret, at_one=self._mean("log_sum") + regret)
+
+
+def _added(
+    one: tuple[Mapping[str, int], tuple[int, ...]], other: tuple[Mapping[str, int], tuple[int, ...]]
+) -> tuple[dict[str, int], tuple[int, ...]]:
+    sums = {name: one[0][name] + other[0][name] for name in one[0]}
+    return sums, tuple(a + b for a, b in zip(one[1], other[1], strict=True))
 
 
 def _bins_of(
@@ -605,43 +531,6 @@ def _bins_of(
     return cells.width_bins(series)
 
 
-def _common(left: tuple[str, ...] | None, right: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """The names of the classes, which at least one of two parts may not know."""
-    if left is None or right is None or left == right:
-        return left or right
-    column = next(i for i, (a, b) in enumerate(zip(left, right, strict=True)) if a != b)
-    raise InputError(
-        "statistics can be added if they are of the same classes in the same order; column "
-        f"{column} is {left[column]!r} in one and {right[column]!r} in another. All must come "
-        "from one model."
-    )
-
-
-def _refuse_unreachable(ends: tuple[float, float]) -> None:
-    low, high = REACH
-    if not low <= ends[0] <= ends[1] <= high:
-        raise InputError(
-            f"statistics know temperatures from {low:.2g} to {high:g}; asked for was "
-            f"{ends[0]:g}{'' if ends[0] == ends[1] else f' to {ends[1]:g}'}."
-        )
-
-
-# --------------------------------------------------------------------------------------
-# Statistics in a file: JSON with a version and a checksum, tables packed inside it.
-# --------------------------------------------------------------------------------------
-
-FORMAT = "shiftcal-statistics"
-VERSION = 2
-# Higher levels take ten times as long to save a tenth of the size.
-_LEVEL = 4
-_KIND = "statistics of scores"
-_FIX = "Write it again with `shiftcal score --statistics` or `shiftcal merge`."
-# Larger than statistics of a hundred thousand classes with long names.
-_LARGEST = 1 << 25
-# A part without any readable image; the number of classes is not known either.
-_EMPTY: dict[str, Any] = {"n_classes": 0, "classes": None, "sums": {}, "ladder": [], "cells": {}}
-
-
 def write_statistics(
     path: str | os.PathLike[str], statistics: ScoreStatistics | None, part: Part | None
 ) -> None:
@@ -652,74 +541,44 @@ def write_statistics(
         statistics: Of the usual precision, and not classwise; ``None`` for a part without rows.
         part: Which part of a job they are, if one.
     """
-    content = _EMPTY
+    content: dict[str, Any] = {"part": None if part is None else part.to_dict()}
     if statistics is not None:
         if statistics._settings != (PRECISION, False):
             raise InputError(f"statistics are written with precision={PRECISION}, not classwise.")
-        content = {
+        content |= {
             "n_classes": statistics.k,
-            "classes": None if statistics.classes is None else list(statistics.classes),
-            "sums": dict(statistics.totals.sums),
-            "ladder": list(statistics.totals.ladder),
+            "classes": statistics.classes,
+            "sums": statistics.sums,
+            "ladder": statistics.ladder,
             "cells": {name: _packed(t) for name, t in statistics.cells.arrays().items()},
         }
-    document: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
-        "written_by": f"shiftcal {version('shiftcal')}",
-        "part": None if part is None else part.to_dict(),
-        **content,
-    }
-    document["checksum"] = checksum_of(document)
-    with atomic_write(path) as temporary:
-        temporary.write_text(json.dumps(document, indent=0, allow_nan=False) + "\n", "utf-8")
+    write_document(Path(path), content, format=FORMAT, version=VERSION, indent=0)
 
 
-def read_statistics(
-    path: str | os.PathLike[str],
-) -> tuple[ScoreStatistics | None, Part | None]:
+def read_statistics(path: str | os.PathLike[str]) -> tuple[ScoreStatistics | None, Part | None]:
     """The statistics in a file, ``None`` if it has no rows, and which part of a job they are.
 
     Raises:
-        FileError: If the file is missing, damaged, of another kind, or from a newer version.
+        FileError: If the file is missing, damaged, of another kind, or from another version.
     """
     source = Path(path)
+    document = read_document(source, _KIND, format=FORMAT, version=VERSION, fix=_FIX)
     with parsing(source, _KIND, fix=_FIX):
-        if source.stat().st_size > _LARGEST:
-            raise FileError(f"{source} is too large for statistics, which are below a megabyte.")
-        document = read_json(source, _KIND, fix=_FIX)
-        if not isinstance(document, dict) or document.get("format") != FORMAT:
-            raise FileError(
-                f"{source} does not hold statistics: it has no format {FORMAT!r}. "
-                "They are what `shiftcal score --statistics` or `shiftcal merge` writes."
-            )
-        written = document.get("version")
-        if written != VERSION:
-            raise FileError(
-                f"{source} has format version {written!r}, written by "
-                f"{document.get('written_by')}; shiftcal {version('shiftcal')} reads version "
-                f"{VERSION}. Upgrade shiftcal, or write it again."
-            )
-        if document.pop("checksum", None) != checksum_of(document):
-            raise FileError(f"{source} is damaged: its checksum does not fit its content. {_FIX}")
-        node = document.get("part")
+        node = document["part"]
         part = None if node is None else Part.from_node(source, node)
-        if {name: document.get(name) for name in _EMPTY} == _EMPTY:
+        if "sums" not in document:
             return None, part
         k = check_count(document["n_classes"], name="n_classes", least=2)
-        names, sums, ladder = document["classes"], document["sums"], document["ladder"]
+        names, sums, ladder = document["classes"], document["sums"], tuple(document["ladder"])
         wanted = (*OF_CONFIDENCE, *OF_LABELS) if ladder else OF_CONFIDENCE
-        numbers = [*sums.values(), *ladder]
-        if set(sums) != set(wanted) or len(ladder) not in (0, LADDER):
+        whole = all(type(number) is int for number in (*sums.values(), *ladder))
+        if set(sums) != set(wanted) or len(ladder) not in (0, LADDER) or not whole:
             raise InputError(f"the sums are not those of {FORMAT} version {VERSION}")
-        if not all(type(number) is int for number in numbers):
-            raise InputError("it holds something else where a whole number belongs")
         cells = CellSums.empty(precision=PRECISION, width_bins=_WIDTH_BINS)
         for name, table in cells.arrays().items():
             setattr(cells, name, _unpacked(document["cells"][name], like=table))
-        totals = Totals({name: sums[name] for name in wanted}, tuple(ladder))
         classes = None if names is None else check_classes(names, k=k)
-        statistics = ScoreStatistics(k, classes, totals, cells)
+        statistics = ScoreStatistics(k, classes, {n: sums[n] for n in wanted}, ladder, cells)
         if not (_is_sound(statistics) and (not ladder or _labels_are_sound(statistics))):
             raise InputError("its numbers contradict one another")
         return statistics, part
@@ -727,44 +586,34 @@ def read_statistics(
 
 def _is_sound(statistics: ScoreStatistics) -> bool:
     """Whether there are rows that have these cells and confidences."""
-    cells, n, sums = statistics.cells, statistics.n, statistics.totals.sums
-    count, correct, confidence, width = cells.count, cells.correct, cells.confidence, cells.width
-    held = count > 0
+    cells, n, sums = statistics.cells, statistics.n, statistics.sums
+    held = cells.count > 0
     where = np.nonzero(held)[1]
-    ends = (cells.least[held], cells.most[held])
-    in_place = [
-        ((end >= 0) & (end <= 1)).all() and (cell_of(end, PRECISION) == where).all() for end in ends
-    ]
-    rows = count * 1.0  # whole numbers of 2**-30 are exact in double precision up to 2**23 rows
-    low, high = (
-        rows * np.where(held, end, 0) / CONFIDENCE_UNIT for end in (cells.least, cells.most)
-    )
     total, squares = sums["confidence"], sums["confidence_squared"]
-    in_cells = int(confidence.sum()) << 10
     return bool(
-        n == count.sum() > 0
-        and (correct >= 0).all()
-        and (count >= correct).all()
-        and all(in_place)
-        and (confidence >= low * (1 - 1e-12) - rows).all()
-        and (confidence <= high * (1 + 1e-12) + rows).all()
-        and (width >= 0).all()
-        and (width[1] <= width[0]).all()
-        and width.sum(axis=(1, 2)).tolist() == [count.sum(), correct.sum(), confidence.sum()]
+        n == cells.count.sum() > 0
+        and ((cells.correct >= 0) & (cells.correct <= cells.count)).all()
+        and all(
+            ((end >= 0) & (end <= 1)).all() and (cell_of(end, PRECISION) == where).all()
+            for end in (cells.least[held], cells.most[held])
+        )
+        and (cells.width >= 0).all()
+        and cells.width.sum(axis=(1, 2)).tolist()
+        == [cells.count.sum(), cells.correct.sum(), cells.confidence.sum()]
         and n << CONFIDENCE_BITS >= total >= (n << CONFIDENCE_BITS) // statistics.k - n
         and total**2 <= n * squares
         and squares <= total << CONFIDENCE_BITS
-        and abs(in_cells - total) <= n * ((1 << 9) + 1)
+        and abs((int(cells.confidence.sum()) << 10) - total) <= n * ((1 << 9) + 1)
     )
 
 
 def _labels_are_sound(statistics: ScoreStatistics) -> bool:
     """Whether the sums that need labels are possible."""
-    n, sums, ladder = statistics.n, statistics.totals.sums, statistics.totals.ladder
+    n, sums, ladder = statistics.n, statistics.sums, statistics.ladder
     unit = n << FRACTION_BITS
     # Of a row: the log of a sum of k exponentials, none above 1, the greatest 1.
     most = math.ceil(unit * math.log(statistics.k)) + n
-    means, variances, thirds = (ladder[i : i + LADDER // 3] for i in range(0, LADDER, LADDER // 3))
+    means, others = ladder[: LADDER // 3], ladder[LADDER // 3 :]
     correct = int(statistics.cells.correct.sum())
     return (
         sums["correct"] == correct
@@ -774,14 +623,13 @@ def _labels_are_sound(statistics: ScoreStatistics) -> bool:
         and 0 <= sums["top1_brier"] <= n << _BITS["top1_brier"]
         and (sums["regret"] == 0 or (sums["regret"] > 0 and correct < n))
         and all(-most <= mean <= n for mean in means)
-        and all(-n <= variance <= unit << 12 for variance in variances)
-        and all(abs(third) <= unit << 12 for third in thirds)
+        and all(abs(moment) <= unit << 12 for moment in others)
     )
 
 
 def _packed(table: NDArray[Any]) -> str:
     raw = np.ascontiguousarray(table, dtype=table.dtype.newbyteorder("<")).tobytes()
-    return base64.b64encode(zlib.compress(raw, _LEVEL)).decode("ascii")
+    return base64.b64encode(zlib.compress(raw, 4)).decode("ascii")
 
 
 def _unpacked(text: str, *, like: NDArray[Any]) -> NDArray[Any]:
@@ -790,66 +638,3 @@ def _unpacked(text: str, *, like: NDArray[Any]) -> NDArray[Any]:
     raw = unpack.decompress(base64.b64decode(text, validate=True), like.nbytes + 1)
     table = np.frombuffer(raw, dtype=like.dtype.newbyteorder("<"))
     return table.astype(like.dtype).reshape(like.shape)
-
-
-# --------------------------------------------------------------------------------------
-# The temperature of least negative log-likelihood, from totals alone or with another look.
-# --------------------------------------------------------------------------------------
-
-# The temperatures between which the ladder tells the likelihood.
-REACH = (1 / float(BETAS[-1]), 1 / float(BETAS[0]))
-
-
-def from_totals(totals: Totals, t_range: tuple[float, float]) -> TemperatureSolution:
-    """The best temperature, or the end of the range that the likelihood points to and why."""
-    likelihood = totals.likelihood()
-    ends = (1 / t_range[1], 1 / t_range[0])
-    beta = likelihood.minimum(ends) if totals.sums["regret"] else None
-    if beta is not None:
-        return TemperatureSolution(1 / beta, FitStatus("converged"), likelihood.nll(beta))
-    if totals.sums["regret"] == 0:
-        flat = totals.sums["constant"] == totals.sums["rows"]
-        lower, why = not flat, range_status.FLAT if flat else range_status.ERROR_FREE
-    elif likelihood.slope(ends[1]) <= 0:
-        lower, why = True, range_status.BELOW
-    else:
-        lower = False
-        why = range_status.ABOVE if totals.sums["gain"] > 0 else range_status.CHANCE
-    status = (range_status.at_lower_bound if lower else range_status.at_upper_bound)(t_range, why)
-    temperature = t_range[0] if lower else t_range[1]
-    return TemperatureSolution(temperature, status, likelihood.nll(1 / temperature))
-
-
-def refined(
-    start: TemperatureSolution, parts: Iterable[Scores], t_range: tuple[float, float]
-) -> TemperatureSolution:
-    """The temperature to the last digits, by looking at all rows again, mostly once.
-
-    Args:
-        start: What the totals said; returned if it is an end of the range.
-        parts: Labelled scores, gone through once for every look.
-        t_range: Smallest and largest temperature allowed.
-    """
-    if not start.status.converged:
-        return start
-    ends = (1 / t_range[1], 1 / t_range[0])
-    found = find_zero(lambda beta: _look(parts, beta), ends, 1 / start.temperature)
-    if not found.converged or found.here is None:
-        return start
-    here, r = found.here, found.beta / found.here.beta - 1
-    nll = here.nll + r * (here.slope + r * (here.curvature / 2 + r * here.third / 6))
-    return TemperatureSolution(1 / found.beta, FitStatus("converged"), nll)
-
-
-def _look(parts: Iterable[Scores], beta: float) -> Moments | None:
-    """The moments of all rows, from the sums of every block."""
-    sums, rows, at = np.zeros(len(Moments._fields) - 1), 0, beta
-    for part in parts:
-        for logits, labels in checked_blocks(part):
-            assert labels is not None
-            block = softmax_moments((logits.astype(np.float64), labels, None), beta)
-            assert block is not None
-            at = block.beta
-            sums += len(logits) * np.array(block[1:])
-            rows += len(logits)
-    return Moments(at, *(sums / rows).tolist()) if rows else None

@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from shiftcal.datasets import calibration_split
 from shiftcal.errors import FileError
-from shiftcal.files import parsing, read_document, write_document
+from shiftcal.files import parsing, read_document, sha256_of, write_document
 from shiftcal.scores import read_scores
 from shiftcal.studies.plan import CLEAN
 from shiftcal.studies.study import Ladder, Target
 from shiftcal.surrogates import SurrogateBank, SurrogateSet
-from shiftcal.surrogates.folder import digest_of
 from shiftcal.types import Floats, Labels, Logits
 
 PLAN, INDEX = "plan.toml", "scores/index.json"
@@ -177,7 +176,7 @@ class Archive:
     def _read(self, entry: Entry) -> Stored:
         file, fix = self.folder / entry.file, repair(self.folder)
         with parsing(file, "scores", fix=fix):
-            if not file.exists() or digest_of(file) != entry.sha256:
+            if not file.exists() or sha256_of(file) != entry.sha256:
                 raise FileError(f"{file} is missing, damaged or was replaced. {fix}")
             found = read_scores(file)
             return Stored(found.logits(), found.labels, found.features)

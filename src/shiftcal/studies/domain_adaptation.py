@@ -22,12 +22,12 @@ from shiftcal.adaptation.features import Frozen, content_digest, frozen_features
 from shiftcal.adaptation.run import BANK, SOURCE_TRAIN, TARGET, Task
 from shiftcal.datasets import ChainImages, ImageSet, as_image_set
 from shiftcal.errors import FileError, FitError, InputError
-from shiftcal.files import make_folder, parsing, read_document, write_document
+from shiftcal.files import make_folder, parsing, read_document, sha256_of, write_document
 from shiftcal.numerics.softmax import p_max
 from shiftcal.report.tables import Cell as TableCell
 from shiftcal.report.tables import Column, Table
-from shiftcal.scoring.run import Reporting, showing
-from shiftcal.scoring.work import digest_of_labels
+from shiftcal.scoring.labels import digest_of_labels
+from shiftcal.scoring.progress import Reporting, showing
 from shiftcal.studies import tables as show
 from shiftcal.studies.archive import Stored, repair
 from shiftcal.studies.evaluation import Cell, Data, in_processes, key_of
@@ -45,7 +45,6 @@ from shiftcal.studies.records import Record, mean_over_splits, select
 from shiftcal.studies.sources import Means, Search, check_bins, check_labels, digest, limited
 from shiftcal.studies.study import Findings, Ladder, Target, Variant, set_name
 from shiftcal.surrogates import SurrogateBank, SurrogateSet
-from shiftcal.surrogates.folder import digest_of as sha256_of
 from shiftcal.types import Floats
 
 # Raise it with every change of what a trainer or its training computes from the same numbers.

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -18,8 +19,9 @@ from shiftcal.files import make_folder, read_document, write_document
 from shiftcal.maps import Temperature
 from shiftcal.methods import Method
 from shiftcal.numerics.softmax import p_max
-from shiftcal.scoring.run import Reporting, showing
-from shiftcal.scoring.work import one_blas_thread
+from shiftcal.scoring import engines
+from shiftcal.scoring.progress import Reporting, showing
+from shiftcal.scoring.shards import one_blas_thread
 from shiftcal.studies.archive import Archive, Entry, Stored
 from shiftcal.studies.plan import CLEAN, ORACLE, Plan, uses_bank, uses_features
 from shiftcal.studies.records import Record
@@ -366,17 +368,5 @@ def in_processes(
         for task in tasks:
             yield from work(*task)
         return
-    from joblib import Parallel, delayed  # type: ignore[import-untyped]
-
-    from shiftcal.scoring.engines import safe_start
-
-    parallel = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)
-    with safe_start():  # workers start here; Ctrl-C ends them from this process
-        results = parallel(delayed(_listed)(work, task) for task in tasks)
-    try:
-        for found in results:
-            yield from found
-    finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of tasks that are given up: the next run does them
-            results.close()
+    for found in engines.in_processes(partial(_listed, work), tasks, workers):
+        yield from found

@@ -25,7 +25,7 @@ from shiftcal.registry import suggest
 from shiftcal.report.figures import write_figure
 from shiftcal.report.tables import to_markdown, write_table
 from shiftcal.scores import Scores
-from shiftcal.scoring.work import one_blas_thread
+from shiftcal.scoring.shards import one_blas_thread
 from shiftcal.studies.archive import INDEX, PLAN, Archive, repair
 from shiftcal.studies.evaluation import EVALUATED, Cell, Data, cells_of, evaluate, outcomes_of
 from shiftcal.studies.plan import AdaptationPlan, AnyPlan, Plan, read_plan, to_toml

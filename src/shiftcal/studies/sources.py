@@ -19,19 +19,18 @@ import numpy as np
 from shiftcal.corruptions import Corruption, Strengths, as_corruption
 from shiftcal.datasets import ImageSet, as_image_set, calibration_split, class_groups, grouped
 from shiftcal.errors import FileError, InputError, InputWarning, MissingData, MissingExtra
-from shiftcal.files import make_folder
+from shiftcal.files import make_folder, sha256_of
 from shiftcal.models import GroupedModel, Model, as_model
 from shiftcal.models.resolve import stored_spec
 from shiftcal.scoring.api import score_file
 from shiftcal.scoring.engines import Engine
-from shiftcal.scoring.run import Reporting
-from shiftcal.scoring.work import Condition, may_give_features
+from shiftcal.scoring.progress import Reporting
+from shiftcal.scoring.shards import Condition, may_give_features
 from shiftcal.studies.archive import Archive, Entry
 from shiftcal.studies.plan import CLEAN, MARK, NAME_IT, Plan, uses_features
 from shiftcal.studies.study import Variant, set_name
-from shiftcal.surrogates.build import Options, build_bank
-from shiftcal.surrogates.folder import digest_of as sha256_of
-from shiftcal.surrogates.folder import read_document
+from shiftcal.surrogates.bank import read_description
+from shiftcal.surrogates.build import build_bank
 
 Place = TypeVar("Place")
 T = TypeVar("T")
@@ -377,15 +376,18 @@ def score_sets(sources: Sources, wanted: Wanted, folder: Path, means: Means) -> 
     bank, others = (folder / "scores" / f"{kind}-{decided}" for kind in ("source", "sets"))
     make_folder(others)
     common: dict[str, Any] = {"dtype": plan.model.dtype, **vars(means)}
-    options = Options(
+    conditions = tuple(wanted.conditions.values())
+    built = build_bank(
+        model,
+        sources.images,
+        bank,
+        conditions=conditions,
         seed=plan.shifts.seed,
         table=plan.shifts.table,
         features="all" if may_give_features(model) else "none",
         **common,
     )
-    conditions = tuple(wanted.conditions.values())
-    built = build_bank(model, sources.images, bank, conditions=conditions, options=options)
-    document, computed = read_document(bank), built.computed
+    document, computed = read_description(bank), built.computed
     there = {(entry["corruption"], entry["severity"]): entry for entry in document["sets"]}
     entries = {}
     for name, condition in wanted.conditions.items():

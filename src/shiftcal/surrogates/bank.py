@@ -1,11 +1,13 @@
-"""The surrogate bank: labelled sets of logits in order, the first the clean one."""
+"""The surrogate bank: labelled sets of logits in order, the first the clean one; and its folder."""
 
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -21,9 +23,18 @@ from shiftcal.checks import (
     label_indices,
     to_array,
 )
-from shiftcal.errors import InputError
+from shiftcal.errors import FileError, InputError, MissingData
+from shiftcal.files import (
+    flush_folder,
+    naming,
+    parsing,
+    read_document,
+    sha256_of,
+    write_document,
+)
 from shiftcal.markup import piece, table
 from shiftcal.numerics.softmax import p_max
+from shiftcal.scores import Scores, read_scores, write_scores
 from shiftcal.types import Floats, InputKind, Labels, Logits
 
 if TYPE_CHECKING:
@@ -31,73 +42,13 @@ if TYPE_CHECKING:
 
     from shiftcal.scoring.engines import Engine
 
-# --------------------------------------------------------------------------------------
-# Scores and labels of every set of a bank, as they were given: checked and copied.
-# --------------------------------------------------------------------------------------
-
-EMPTY = "a surrogate bank needs at least one set: the clean calibration set."
-
-
-def logits_per_set(scores: Iterable[object], input: str) -> list[Logits]:
-    """Logits of every set, copied, all with one number of classes."""
-    if isinstance(scores, np.ndarray) and scores.ndim == 2:
-        raise InputError(
-            "scores must be a sequence of arrays, one per set; got one array of shape "
-            f"{scores.shape}. For the clean set alone pass [scores]."
-        )
-    if isinstance(scores, (str, bytes, dict)) or not isinstance(scores, Iterable):
-        raise InputError(
-            f"scores must be a sequence of arrays, one per set; got {type(scores).__name__}. "
-            "Files make a bank with SurrogateBank.from_files."
-        )
-    # A bank outlives its making: a buffer that is used again must not change it.
-    logits = [np.array(check_scores(array, input=input)) for array in scores]
-    if not logits:
-        raise InputError(EMPTY)
-    one_width(logits)
-    return logits
-
-
-def one_width(logits: Sequence[Logits]) -> int:
-    """The number of classes that all sets have."""
-    columns = sorted({z.shape[1] for z in logits})
-    if len(columns) > 1:
-        raise InputError(
-            f"all sets of a bank must have the same number of classes; these have {columns}. "
-            "They must come from one model."
-        )
-    return int(columns[0])
-
-
-def labels_per_set(
-    labels: object, shapes: list[tuple[int, ...]], classes: tuple[str, ...] | None
-) -> list[Labels]:
-    """Labels of every set: one array that serves all, or one for each.
-
-    Args:
-        labels: Class indices, or names if ``classes`` are given.
-        shapes: Of the logits of every set.
-        classes: Names of the classes in the order of the columns.
-    """
-    given = list(labels) if isinstance(labels, (list, tuple)) else [labels]
-    if given and np.isscalar(given[0]):  # a plain list of class indices
-        given = [labels]
-    if len(given) == 1:
-        given *= len(shapes)
-    if len(given) != len(shapes):
-        raise InputError(
-            f"labels must be one array for all sets or one per set: {len(shapes)} sets, "
-            f"{len(given)} arrays of labels."
-        )
-    if classes is not None:
-        given = [label_indices(to_array(y, name="labels"), classes) for y in given]
-    checked = [check_labels(y, n=n, k=k) for y, (n, k) in zip(given, shapes, strict=True)]
-    return [np.array(y) for y in checked]
-
-
-# --------------------------------------------------------------------------------------
-# What a method keeps of a surrogate set once it is fitted: a few numbers, no rows.
-# --------------------------------------------------------------------------------------
+FORMAT, VERSION = "shiftcal-bank", 2
+# In the folder of a bank: finished shards of sets that are not.
+WORK = ".work"
+_KIND, _FIX = "the description of a bank", "Make the bank again, in a new folder."
+# Sets shown by default.
+_SHOWN = 24
+_HEAD = ("set", "name", "rows", "mean confidence", "accuracy", "gap")
 
 
 @dataclass(frozen=True)
@@ -132,11 +83,6 @@ class SetSummary:
     def standard_error(self) -> float:
         """Standard error of ``mean_confidence``."""
         return self.sd_confidence / float(self.n) ** 0.5
-
-
-# --------------------------------------------------------------------------------------
-# One set of a bank: labelled logits of the calibration samples under one corruption.
-# --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,109 +138,43 @@ class SurrogateSet:
         )
 
 
-# --------------------------------------------------------------------------------------
-# How a bank shows itself: lines of text, or a table in a notebook.
-# --------------------------------------------------------------------------------------
-
-# Sets that are shown where nobody asked for all of them.
-MOST = 24
-_HEAD = ("set", "name", "rows", "mean confidence", "accuracy", "gap")
-
-
-def bank_text(title: str, sets: Sequence[SurrogateSet], *, most: int | None = None) -> str:
-    """A line for every set, or for the first ``most`` of them.
-
-    Only the sets that are shown are computed.
-    """
-    shown = list(islice(_summaries(sets), most))
-    digits = len(str(len(shown)))
-    lines = [
-        f"  {j:>{digits}}  {s.name:<28} n = {s.n:<7} mean p_max {s.mean_confidence:.3f}  "
-        f"accuracy {s.accuracy:.3f}"
-        for j, s in enumerate(shown, start=1)
-    ]
-    if len(shown) < len(sets):
-        lines.append(f"  ... {len(sets) - len(shown)} more; print shows all of them")
-    return "\n".join([title, *lines])
-
-
-def bank_html(title: str, sets: Sequence[SurrogateSet]) -> str:
-    """A table of the first sets, with how sure and how right the model is on each."""
-    rows = (
-        (
-            j,
-            s.name,
-            f"{s.n:,}",
-            f"{s.mean_confidence:.3f}",
-            f"{s.accuracy:.3f}",
-            f"{s.mean_confidence - s.accuracy:+.3f}",
+def _one_width(logits: Sequence[Logits]) -> int:
+    """The number of classes that all sets have."""
+    if not logits:
+        raise InputError("a surrogate bank needs at least one set: the clean calibration set.")
+    columns = sorted({z.shape[1] for z in logits})
+    if len(columns) > 1:
+        raise InputError(
+            f"all sets of a bank must have the same number of classes; these have {columns}. "
+            "They must come from one model."
         )
-        for j, s in enumerate(_summaries(sets), start=1)
-    )
-    return piece(title, table(_HEAD, rows, total=len(sets), most=MOST, words=2))
+    return int(columns[0])
 
 
-def _summaries(sets: Sequence[SurrogateSet]) -> Iterator[SetSummary]:
-    return (one.summary() for one in sets)
-
-
-# --------------------------------------------------------------------------------------
-# How strong the corruption of each set is: 0 for the clean one, which is first, then 1 and up.
-# --------------------------------------------------------------------------------------
-
-
-def severities_of(
-    n_sets: int, corruption: str | None, severities: Sequence[int] | None
-) -> list[int | None]:
-    """One severity per set, from what was said of all but the clean one.
+def labels_per_set(
+    labels: object, shapes: list[tuple[int, ...]], classes: tuple[str, ...] | None
+) -> list[Labels]:
+    """Labels of every set: one array that serves all, or one for each.
 
     Args:
-        n_sets: Number of sets, with the clean one.
-        corruption: The name of the corruption, if there is one: its steps are then 1, 2, ...
-        severities: Those of the other sets, if they were given.
-
-    Raises:
-        InputError: If there are more or fewer severities than sets.
+        labels: Class indices, or names if ``classes`` are given.
+        shapes: Of the logits of every set.
+        classes: Names of the classes in the order of the columns.
     """
-    if severities is None:
-        if corruption is None:
-            return [0, *[None] * (n_sets - 1)]
-        return list(range(n_sets))
-    if len(severities) != n_sets - 1:
+    given = list(labels) if isinstance(labels, (list, tuple)) else [labels]
+    if given and np.isscalar(given[0]):  # a plain list of class indices
+        given = [labels]
+    if len(given) == 1:
+        given *= len(shapes)
+    if len(given) != len(shapes):
         raise InputError(
-            f"severities must name every set but the clean one: {n_sets - 1} sets, "
-            f"{len(severities)} severities."
+            f"labels must be one array for all sets or one per set: {len(shapes)} sets, "
+            f"{len(given)} arrays of labels."
         )
-    return [0, *severities]
-
-
-def refuse_misplaced(names: Sequence[str], severities: Sequence[int | None]) -> None:
-    """Raise unless severity 0 is that of the first set and of no other, as far as they are known.
-
-    Args:
-        names: What the sets are called.
-        severities: Theirs, in the same order.
-
-    Raises:
-        InputError: Naming the set that is out of place.
-    """
-    if severities[0]:
-        raise InputError(
-            f"severity of the first set must be 0, since it is the clean one; {names[0]!r} has "
-            f"{severities[0]}. Put the calibration samples as they are first."
-        )
-    if 0 in severities[1:]:
-        position = severities.index(0, 1)
-        raise InputError(
-            "severity must be 1 or more for every set after the first, which is the clean one; "
-            f"set {position + 1} ({names[position]!r}) has 0. Leave a second clean set out, or "
-            "say None if the severity is not known."
-        )
-
-
-# --------------------------------------------------------------------------------------
-# The surrogate bank: J labelled sets of logits in order, the first the clean calibration set.
-# --------------------------------------------------------------------------------------
+    if classes is not None:
+        given = [label_indices(to_array(y, name="labels"), classes) for y in given]
+    checked = [check_labels(y, n=n, k=k) for y, (n, k) in zip(given, shapes, strict=True)]
+    return [np.array(y) for y in checked]
 
 
 class SurrogateBank:
@@ -322,10 +202,15 @@ class SurrogateBank:
         input: str = "logits",
         origin: Mapping[str, Any] | None = None,
     ) -> None:
-        if not sets:
-            raise InputError(EMPTY)
-        k = one_width([s.logits for s in sets])
-        refuse_misplaced([s.name for s in sets], [s.severity for s in sets])
+        k = _one_width([s.logits for s in sets])
+        for j, one in enumerate(sets):
+            if one.severity is not None and (one.severity == 0) != (j == 0):
+                raise InputError(
+                    "severity must be 0 for the first set, which is the clean one, and 1 or more "
+                    f"for the others; set {j + 1} ({one.name!r}) has {one.severity}. Put the "
+                    "calibration samples as they are first and once, or say None if a severity is "
+                    "not known."
+                )
         self.sets = tuple(sets)
         self.classes = None if classes is None else check_classes(classes, k=k)
         self.input = cast(InputKind, check_choice(input, ("logits", "probabilities"), name="input"))
@@ -383,29 +268,24 @@ class SurrogateBank:
                 message names; what was done until then is kept.
             FileError: If the folder cannot be written, or holds something else.
         """
-        from shiftcal.scoring.run import Reporting
-        from shiftcal.surrogates.build import (
-            Options,
-            build_bank,
-            conditions_of,
-            synthesize_in_memory,
-        )
+        from shiftcal.scoring.progress import Reporting
+        from shiftcal.surrogates.build import build_bank, conditions_of, synthesize_in_memory
 
         conditions = conditions_of(corruption, severities)
-        told = Reporting(progress)
-        options = Options(
-            seed,
-            table,
-            dtype,
-            engine,
-            cache=cache,
-            features=features,
-            relabel=relabel,
-            reporting=told,
-        )
+        options: dict[str, Any] = {
+            "seed": seed,
+            "table": table,
+            "dtype": dtype,
+            "features": features,
+            "engine": engine,
+            "cache": cache,
+            "reporting": Reporting(progress),
+        }
         if out is None:
-            return synthesize_in_memory(model, images, labels, conditions, options=options)
-        build_bank(model, images, out, labels=labels, conditions=conditions, options=options)
+            return synthesize_in_memory(model, images, labels, conditions, **options)
+        build_bank(
+            model, images, out, labels=labels, conditions=conditions, relabel=relabel, **options
+        )
         return cls.load(out)
 
     @classmethod
@@ -445,10 +325,19 @@ class SurrogateBank:
             InputError: If something given cannot be used, a corruption does not return as many
                 inputs, or the model fails; the message says on which set.
         """
-        from shiftcal.surrogates.build import OfInputs, bank_of_inputs
+        from shiftcal.surrogates.build import bank_of_inputs
 
-        given = OfInputs(model, inputs, labels, features=features, classes=classes, input=input)
-        return bank_of_inputs(given, corruption, severities, seed=seed)
+        return bank_of_inputs(
+            model,
+            inputs,
+            labels,
+            corruption=corruption,
+            severities=severities,
+            seed=seed,
+            features=features,
+            classes=classes,
+            input=input,
+        )
 
     @classmethod
     def from_arrays(
@@ -474,11 +363,26 @@ class SurrogateBank:
             classes: Names of the classes in the order of the columns.
             input: What ``scores`` are: ``"logits"`` or ``"probabilities"``.
         """
-        logits = logits_per_set(scores, input)
+        if isinstance(scores, (str, bytes, dict)) or getattr(scores, "ndim", None) == 2:
+            raise InputError(
+                f"scores must be a sequence of arrays, one per set; got {type(scores).__name__}. "
+                "For the clean set alone pass [scores]; files make a bank with from_files."
+            )
+        # A buffer that is used again must not change the bank: arrays are copied.
+        logits = [np.array(check_scores(array, input=input)) for array in scores]
+        _one_width(logits)
         names = None if classes is None else check_classes(classes, k=logits[0].shape[1])
         per_set = labels_per_set(labels, [z.shape for z in logits], names)
         copied = None if features is None else np.array(check_features(features, name="features"))
-        levels = severities_of(len(logits), corruption, severities)
+        levels: list[int | None] = [0, *(severities or ())]
+        if severities is None:
+            unknown = [0, *[None] * (len(logits) - 1)]
+            levels = unknown if corruption is None else list(range(len(logits)))
+        if len(levels) != len(logits):
+            raise InputError(
+                f"severities must name every set but the clean one: {len(logits) - 1} sets, "
+                f"{len(levels) - 1} severities."
+            )
         sets = [
             SurrogateSet(
                 z,
@@ -502,27 +406,103 @@ class SurrogateBank:
             paths: The files.
             normalize: As for :func:`shiftcal.read_scores`.
         """
-        from shiftcal.surrogates.folder import bank_from_files
-
-        return bank_from_files(paths, normalize=normalize)
+        if isinstance(paths, (str, os.PathLike)):
+            raise InputError(
+                f"paths must be a list of scores files, the clean set first; got {str(paths)!r}. "
+                "For one file pass [path]; a bank folder is read by SurrogateBank.load."
+            )
+        files = [Path(path) for path in paths]
+        scores = [read_scores(file, normalize=normalize) for file in files]
+        if not scores:
+            raise InputError("a surrogate bank needs at least one scores file: the clean set.")
+        for file, other in zip(files[1:], scores[1:], strict=True):
+            named = None not in (scores[0].classes, other.classes)
+            if other.input != scores[0].input or (named and other.classes != scores[0].classes):
+                raise InputError(
+                    "the sets of a bank must be of one kind, with the same classes in the same "
+                    f"order; {file} ({other.input}) differs from {files[0]} ({scores[0].input})."
+                )
+        sets = [
+            _stored_set(file, one, name=file.stem, severity=None if j else 0)
+            for j, (file, one) in enumerate(zip(files, scores, strict=True))
+        ]
+        return cls(sets, classes=scores[0].classes, input=scores[0].input)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, normalize: bool = False) -> SurrogateBank:
-        """A bank from a folder that :meth:`save` wrote, or one made by hand in its form.
+        """A bank from a folder that :meth:`save` or ``shiftcal bank`` wrote.
 
         Args:
             folder: The folder.
             normalize: As for :func:`shiftcal.read_scores`.
-        """
-        from shiftcal.surrogates.folder import load_bank
 
-        return load_bank(folder, normalize=normalize)
+        Raises:
+            FileError: If a file is missing, damaged or from another version.
+        """
+        source = Path(folder)
+        description = read_description(source)
+        with parsing(source / "bank.json", _KIND, fix=_FIX):
+            sets = []
+            for entry in description["sets"]:
+                file = source / entry["file"]
+                if file.name != entry["file"]:
+                    raise FileError(f"{source / 'bank.json'} names {entry['file']!r}, no file.")
+                scores = read_scores(file, normalize=normalize)
+                if entry["sha256"] != sha256_of(file):
+                    raise FileError(f"{file} is damaged or was replaced: its checksum differs.")
+                name, corruption = str(entry["name"]), entry["corruption"]
+                sets.append(
+                    _stored_set(
+                        file,
+                        scores,
+                        name=name,
+                        corruption=None if corruption is None else str(corruption),
+                        severity=entry["severity"],
+                    )
+                )
+            return cls(
+                sets,
+                classes=description["classes"],
+                input=description["input"],
+                origin=description["origin"],
+            )
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write ``bank.json`` and one scores file per set to a new folder, whole or not at all."""
-        from shiftcal.surrogates.folder import save_bank
+        """Write ``bank.json`` and one scores file per set to a new folder, whole or not at all.
 
-        save_bank(self, folder)
+        Raises:
+            FileError: If the folder exists and holds something, or cannot be written.
+        """
+        target = Path(folder)
+        if not target.name or (target.exists() and (target.is_file() or any(target.iterdir()))):
+            raise FileError(f"{target} exists already. Name a new folder for the bank.")
+        temporary = target.with_name(f".shiftcal-{secrets.token_hex(6)}.tmp")
+        try:
+            temporary.mkdir()
+            entries = []
+            for j, one in enumerate(self.sets):
+                file = temporary / f"set-{j:02d}.npz"
+                scores = Scores(one.logits, labels=one.labels, features=one.features)
+                write_scores(file, scores)
+                entries.append(
+                    {
+                        "file": file.name,
+                        "name": one.name,
+                        "corruption": one.corruption,
+                        "severity": one.severity,
+                        "sha256": sha256_of(file),
+                    }
+                )
+            described = {"input": self.input, "classes": self.classes, "origin": self.origin}
+            write_description(temporary, {**described, "sets": entries})
+            if target.exists():
+                target.rmdir()
+            temporary.replace(target)
+        except OSError as error:
+            raise FileError(f"{target} could not be written: {error.strerror or error}.") from error
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        flush_folder(target.parent)
 
     @property
     def clean(self) -> SurrogateSet:
@@ -555,13 +535,36 @@ class SurrogateBank:
         return iter(self.sets)
 
     def __str__(self) -> str:
-        return bank_text(self._title(), self.sets)
+        return self._text(len(self))
 
     def __repr__(self) -> str:
-        return bank_text(self._title(), self.sets, most=MOST)
+        return self._text(_SHOWN)
 
     def _repr_html_(self) -> str:
-        return bank_html(self._title(), self.sets)
+        rows = (
+            (
+                j,
+                s.name,
+                f"{s.n:,}",
+                f"{s.mean_confidence:.3f}",
+                f"{s.accuracy:.3f}",
+                f"{s.mean_confidence - s.accuracy:+.3f}",
+            )
+            for j, s in enumerate((one.summary() for one in self.sets), start=1)
+        )
+        return piece(self._title(), table(_HEAD, rows, total=len(self), most=_SHOWN, words=2))
+
+    def _text(self, most: int) -> str:
+        shown = [one.summary() for one in self.sets[:most]]
+        digits = len(str(len(shown)))
+        lines = [
+            f"  {j:>{digits}}  {s.name:<28} n = {s.n:<7} mean p_max {s.mean_confidence:.3f}  "
+            f"accuracy {s.accuracy:.3f}"
+            for j, s in enumerate(shown, start=1)
+        ]
+        if len(shown) < len(self):
+            lines.append(f"  ... {len(self) - len(shown)} more; print shows all of them")
+        return "\n".join([self._title(), *lines])
 
     def _title(self) -> str:
         return f"SurrogateBank of {len(self)} sets, {self.n_classes} classes ({self.input})"
@@ -574,3 +577,47 @@ def set_name(position: int, corruption: str | None, severity: int | None) -> str
     if corruption is None:
         return f"set {position + 1}" if severity is None else f"severity {severity}"
     return corruption if severity is None else f"{corruption}, severity {severity}"
+
+
+def read_description(folder: Path) -> dict[str, Any]:
+    """The content of ``bank.json`` in a folder.
+
+    Raises:
+        FileError: If it cannot be read, or is of another kind or version.
+    """
+    file = folder / "bank.json"
+    try:
+        return read_document(file, _KIND, format=FORMAT, version=VERSION, fix=_FIX)
+    except MissingData as error:
+        if (folder / WORK).is_dir():
+            raise FileError(
+                f"{folder} holds a bank that is not finished. The command that began it resumes it."
+            ) from error
+        raise FileError(
+            f"{folder} is not a bank folder: there is no {file}. A bank is a folder with bank.json "
+            "and its scores files."
+        ) from error
+
+
+def write_description(folder: Path, content: Mapping[str, Any]) -> None:
+    """Write ``bank.json``, with a checksum of its content."""
+    kept = {name: content[name] for name in ("input", "classes", "origin", "sets")}
+    write_document(folder / "bank.json", kept, format=FORMAT, version=VERSION, indent=1)
+
+
+def _stored_set(
+    file: Path,
+    scores: Scores,
+    *,
+    name: str,
+    corruption: str | None = None,
+    severity: int | None = None,
+) -> SurrogateSet:
+    if scores.labels is None:
+        raise InputError(
+            f"{file} has no labels, and a surrogate set needs them: they are the calibration "
+            "samples' own, which corruption does not change."
+        )
+    logits = scores.logits()  # its errors name the file
+    with naming(file):
+        return SurrogateSet(logits, scores.labels, name, corruption, severity, scores.features)

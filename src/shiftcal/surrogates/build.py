@@ -1,17 +1,15 @@
-"""From a model and labelled inputs to a bank, in memory or on disk."""
+"""From a model and labelled inputs to a bank, in memory or in a folder that is resumed."""
 
 from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from importlib.metadata import version
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shiftcal.checks import check_count, to_array
 from shiftcal.corruptions import (
@@ -23,70 +21,38 @@ from shiftcal.corruptions import (
 )
 from shiftcal.corruptions.inputs import count_inputs
 from shiftcal.errors import FileError, InputError
-from shiftcal.files import NpzStream, atomic_write
+from shiftcal.files import NpzStream, atomic_write, sha256_of
 from shiftcal.models import Model, Preprocessing, as_model
 from shiftcal.models.resolve import stored_spec
 from shiftcal.scoring.api import ModelOfInputs
 from shiftcal.scoring.engines import Engine
-from shiftcal.scoring.run import (
+from shiftcal.scoring.labels import digest_of_labels, model_labels
+from shiftcal.scoring.progress import Reporting
+from shiftcal.scoring.shards import (
+    CLEAN,
+    Condition,
     Finished,
-    Reporting,
-    as_engine,
+    Job,
+    ShardStore,
     cache_folder,
     gathered,
     left_out,
-    make_work,
+    make_job,
     run_job,
+    unfinished_work,
     warn_of_bad,
     write_set,
 )
-from shiftcal.scoring.store import FolderStore, Notes, alone_in, workshop
-from shiftcal.scoring.work import (
-    SHARD_SIZE,
-    Condition,
-    Job,
-    Work,
-    check_which,
-    digest_of_labels,
-    keeps_features,
-    model_labels,
+from shiftcal.surrogates.bank import (
+    WORK,
+    SurrogateBank,
+    SurrogateSet,
+    labels_per_set,
+    read_description,
+    set_name,
+    write_description,
 )
-from shiftcal.surrogates.bank import SurrogateBank, SurrogateSet, labels_per_set, set_name
-from shiftcal.surrogates.folder import FORMAT, VERSION, digest_of, document_text, read_document
 from shiftcal.types import Labels
-
-# --------------------------------------------------------------------------------------
-# From a model and labelled images to a bank in memory.
-# --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Options:
-    """What may be said about the making of a bank, and does not decide which sets it has.
-
-    Attributes:
-        seed: Fixes the random numbers of the corruptions.
-        table: Whose strengths; ``"auto"`` goes by the size of the images.
-        dtype: What logits are stored as, ``"float32"`` or ``"float16"``.
-        engine: Where the work is done; ``None`` is one worker in this process.
-        shard_size: Images that are scored and kept together.
-        cache: Folder of finished shards, to be shared between banks; ``None`` is that of the
-            environment variable ``SHIFTCAL_CACHE``, if there is one.
-        features: Which sets keep the features of a model that gives them: ``"clean"``, ``"all"``
-            or ``"none"``.
-        relabel: Whether labels and classes of a bank that is there are replaced if they are others.
-        reporting: How progress is told.
-    """
-
-    seed: int = 0
-    table: str = "auto"
-    dtype: str = "float32"
-    engine: Engine | None = None
-    shard_size: int = SHARD_SIZE
-    cache: str | os.PathLike[str] | None = None
-    features: str = "clean"
-    relabel: bool = False
-    reporting: Reporting = field(default_factory=Reporting)
 
 
 def synthesize_in_memory(
@@ -95,113 +61,67 @@ def synthesize_in_memory(
     labels: object,
     conditions: Sequence[Condition],
     *,
-    options: Options,
+    engine: Engine | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    reporting: Reporting | None = None,
+    **options: Any,
 ) -> SurrogateBank:
     """A bank of these sets; see :meth:`SurrogateBank.synthesize`."""
-    folder = cache_folder(options.cache)
-    work = labelled_work(model, images, labels, options, notes=Notes(cache=folder))
-    size = check_count(options.shard_size, name="shard_size")
-    job = Job(work, tuple(conditions), shard_size=size, lasting=folder is not None)
-    store = FolderStore(cache=folder)
-    done = run_job(job, store, as_engine(options.engine), options.reporting)
+    folder = cache_folder(cache)
+    job = labelled_job(model, images, labels, conditions, lasting=folder is not None, **options)
+    store = ShardStore(cache=folder)
+    done = run_job(job, store, engine, reporting or Reporting())
     warn_of_bad(job, done.outlines[conditions[0]].bad)
-    sets = [_set(job, store, c, done=done, position=j) for j, c in enumerate(conditions)]
-    return SurrogateBank(sets, classes=work.model.classes, origin=origin_of(job, done))
+    sets = []
+    for position, condition in enumerate(conditions):
+        logits, features = gathered(job, condition, store)
+        corruption = None if condition.corruption is None else condition.corruption.name
+        name = set_name(position, corruption, condition.severity)
+        truth = _labels(done)[done.outlines[condition].rows()]
+        sets.append(SurrogateSet(logits, truth, name, corruption, condition.severity, features))
+    return SurrogateBank(sets, classes=job.model.classes, origin=_origin(job, done))
 
 
-def labelled_work(
-    model: object,
-    images: object,
-    labels: object,
-    options: Options,
-    *,
-    notes: Notes | None = None,
-    before: int | None = None,
-) -> Work:
-    """Work whose images have labels.
-
-    Args:
-        model: As for :meth:`SurrogateBank.synthesize`.
-        images: As for :meth:`SurrogateBank.synthesize`.
-        labels: As for :meth:`SurrogateBank.synthesize`.
-        options: How the bank is made.
-        notes: Where a batch size that was found is kept.
-        before: The batch size of a bank that is to be added to.
-
-    Raises:
-        InputError: If they have none.
-    """
-    features = check_which(options.features)
-    work = make_work(
-        model,
-        images,
-        labels,
-        seed=options.seed,
-        table=options.table,
-        dtype=options.dtype,
-        notes=notes,
-        before=before,
-    )
-    if work.images.labels is None:
+def labelled_job(
+    model: object, images: object, labels: object, conditions: Sequence[Condition], **options: Any
+) -> Job:
+    """A job whose images have labels; options as for :func:`shiftcal.scoring.shards.make_job`."""
+    job = make_job(model, images, labels, conditions=tuple(conditions), **options)
+    if job.images.labels is None:
         raise InputError(
-            f"{work.images.name} has no labels, and a surrogate bank needs them. Pass labels, on "
-            "the command line --labels FILE, or put the images into one folder a class."
+            f"{job.images.name} has no labels, and a surrogate bank needs them. Pass labels, on "
+            "the command line --labels FILE, or put the images into one folder per class."
         )
-    return replace(work, features=features)
+    return job
 
 
-def labels_of(done: Finished) -> Labels:
-    """The labels of a finished job of labelled work."""
+def _labels(done: Finished) -> Labels:
     assert done.labels is not None
     return done.labels
 
 
-def origin_of(job: Job, done: Finished) -> dict[str, Any]:
-    """How a bank was made, as JSON can hold it."""
+def _origin(job: Job, done: Finished) -> dict[str, Any]:
+    """How a bank was made, for JSON."""
     clean = done.outlines[job.conditions[0]]
     return {
         **job.origin(),
-        "seed": job.work.seed,
-        "table": job.work.table,
+        "seed": job.seed,
+        "table": job.table,
         "n_classes": clean.k,
-        "labels": digest_of_labels(labels_of(done)),
+        "labels": digest_of_labels(done.labels),
         "left_out": left_out(job, clean.bad),
     }
 
 
-def _set(
-    job: Job, store: FolderStore, condition: Condition, *, done: Finished, position: int
-) -> SurrogateSet:
-    logits, features = gathered(job, condition, store)
-    corruption = None if condition.corruption is None else condition.corruption.name
-    return SurrogateSet(
-        logits,
-        labels_of(done)[done.outlines[condition].rows],
-        set_name(position, corruption, condition.severity),
-        corruption=corruption,
-        severity=condition.severity,
-        features=features,
-    )
-
-
-# --------------------------------------------------------------------------------------
-# From a model and labelled images to a bank on disk, resumed and extended by the same call.
-# --------------------------------------------------------------------------------------
-
-# Below the bank's folder: what is finished of sets that are not.
-WORKSHOP = ".work"
-_SIZE = "shard_size"
-
-
 @dataclass(frozen=True)
 class Built:
-    """What came of building a bank.
+    """What :func:`build_bank` did.
 
     Attributes:
-        folder: Where it is.
+        folder: Where the bank is.
         sets: Names of the sets it has now.
         added: Sets that this run added.
-        computed: Images that were scored by this run.
+        computed: Images that this run scored.
         left_out: Images that could not be read: index, id and reason of each.
     """
 
@@ -219,58 +139,58 @@ def build_bank(
     *,
     labels: object = None,
     conditions: Sequence[Condition],
-    options: Options,
+    relabel: bool = False,
+    engine: Engine | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    reporting: Reporting | None = None,
+    **options: Any,
 ) -> Built:
-    """Have a bank with these sets in a folder.
+    """Make a bank with these sets in a folder, or add those it lacks.
 
-    What is finished is kept below the folder until the bank is, so that the same call goes on where
-    it was broken off, and the files are the same to the byte as if it had not been. Sets that the
-    bank has are not made again; others are added to it. Other labels or classes for the same images
-    are refused, or with ``options.relabel`` put into the sets there are, unscored. Processes that
-    build one bank at the same time share the work.
+    Finished shards are kept in the folder until the bank is complete, so the same call resumes,
+    and the files are the same to the byte as if it had not been interrupted.
 
     Args:
         model: As for :meth:`SurrogateBank.synthesize`.
         images: As for :meth:`SurrogateBank.synthesize`.
-        folder: The folder; made if it is not there.
+        folder: The folder; made if it does not exist.
         labels: As for :meth:`SurrogateBank.synthesize`.
         conditions: The sets, the clean one first.
-        options: How it is made.
+        relabel: Replace other labels or classes in the bank; nothing is scored again.
+        engine: As for :meth:`SurrogateBank.synthesize`.
+        cache: As for :meth:`SurrogateBank.synthesize`.
+        reporting: How progress is reported.
+        **options: ``seed``, ``table``, ``dtype``, ``features`` and ``shard_size``, as for
+            :func:`shiftcal.scoring.shards.make_job`.
 
     Raises:
         InputError: If something given cannot be used, or the model fails.
-        FileError: If the folder holds something else, or a bank made otherwise.
+        FileError: If the folder holds something else, or a bank made in another way.
     """
     target = Path(folder)
     _check_free(target)
-    cache = cache_folder(options.cache)
-    with workshop(target / WORKSHOP, host=target) as unfinished:
-        bank = _read(target)
-        work = labelled_work(
-            model,
-            images,
-            labels,
-            options,
-            notes=Notes(unfinished, cache),
-            before=None if bank is None else bank["origin"]["model"]["batch_size"],
-        )
-        job = Job(work, tuple(conditions), shard_size=check_count(options.shard_size, name=_SIZE))
-        if bank is not None and options.relabel:
-            with alone_in(unfinished):
-                bank = _relabelled(target, job)
-        missing = job.conditions if bank is None else _lacking(target, bank, job)
-        if not missing:
-            return _built(target, added=0, computed=0)
-        job.conditions = missing
-        store = FolderStore(unfinished / "shards", cache=cache)
-        try:
-            done = run_job(job, store, as_engine(options.engine), options.reporting)
-            with alone_in(unfinished):
-                added = _add(target, job, store, done)
-        finally:
-            store.close()
-        warn_of_bad(job, done.outlines[missing[0]].bad)
-    return _built(target, added=added, computed=done.computed)
+    job = labelled_job(model, images, labels, conditions, **options)
+    try:
+        with unfinished_work(target / WORK) as work:
+            for orphan in target.glob(".shiftcal-*.tmp"):  # of a process that was killed
+                orphan.unlink(missing_ok=True)
+            bank = _stored(target)
+            if bank is not None:
+                _check_same(target, bank, job, relabel=relabel)
+                job.conditions = tuple(c for c in conditions if not _is_sound(target, bank, c))
+            added, computed = len(job.conditions), 0
+            if added:
+                store = ShardStore(work, cache=cache_folder(cache))
+                done = run_job(job, store, engine, reporting or Reporting())
+                computed = done.computed
+                bank = _add(target, bank, job, store, done)
+                warn_of_bad(job, done.outlines[job.conditions[0]].bad)
+    finally:
+        if target.is_dir() and not any(target.iterdir()):
+            target.rmdir()
+    assert bank is not None
+    names = tuple(entry["name"] for entry in bank["sets"])
+    return Built(target, names, added, computed, bank["origin"]["left_out"])
 
 
 def _file(condition: Condition) -> str:
@@ -280,129 +200,98 @@ def _file(condition: Condition) -> str:
 
 
 def _check_free(target: Path) -> None:
-    """Refuse a folder that holds something else than a bank, finished or begun."""
-    try:
-        # One look at all of it: another process may be finishing the bank.
-        names = sorted(entry.name for entry in target.iterdir())
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        what = "is a file" if target.is_file() else f"cannot be read ({error.strerror or error})"
-        raise FileError(f"{target} {what}. Name a folder for the bank.") from error
-    if names and not {"bank.json", WORKSHOP} & set(names):
+    """Reject a folder that holds something else than a bank, finished or begun."""
+    if target.is_file():
+        raise FileError(f"{target} is a file. Name a folder for the bank.")
+    names = sorted(entry.name for entry in target.iterdir()) if target.exists() else []
+    if names and not {"bank.json", WORK} & set(names):
         raise FileError(
             f"{target} holds {names[0]!r} and is no bank. Name a new folder for the bank."
         )
 
 
-def _read(target: Path) -> dict[str, Any] | None:
-    """The bank that is there, if there is one, and if it can be added to.
-
-    Raises:
-        FileError: If it does not say how it was made.
-    """
+def _stored(target: Path) -> dict[str, Any] | None:
+    """The description of the bank in a folder, if there is one and it says how it was made."""
     if not (target / "bank.json").exists():
         return None
-    bank = read_document(target)
-    try:
-        for get in _DECIDING.values():
-            get(bank["origin"])
-        bank["origin"]["labels"], bank["origin"]["n_classes"], bank["classes"]
-        known = all({"file", "name", "key"} <= set(entry) for entry in bank["sets"])
-    except (KeyError, TypeError):
-        known = False
-    if not known:
+    bank = read_description(target)
+    if not (bank.get("origin") or {}).get("model") or any("key" not in e for e in bank["sets"]):
         raise FileError(
-            f"{target} holds a bank that does not say how it was made, as those of "
-            "SurrogateBank.save, so that nothing can be added to it. Name a new folder."
+            f"{target} holds a bank that does not say how it was made, such as one of "
+            "SurrogateBank.save, so nothing can be added to it. Name a new folder."
         )
     return bank
 
 
-def _lacking(target: Path, bank: dict[str, Any], job: Job) -> tuple[Condition, ...]:
-    """Which sets of a job a bank has not, or has no more: a file that was damaged is made again.
+def _check_same(target: Path, bank: dict[str, Any], job: Job, *, relabel: bool) -> None:
+    """Reject a bank made in another way; with ``relabel`` put labels and classes of a job into it.
 
     Raises:
-        FileError: If the bank is of another model, of other images or made with other settings.
+        FileError: If it is of another model, of other images or made with other settings.
     """
-    _check_same_origin(target, bank, job)
-    labels, classes = _labels_now(target, bank, job), job.work.model.classes
-    if classes is not None and list(classes) != bank["classes"]:
-        raise FileError(
-            f"{target} holds a bank with classes {_few(bank['classes'])}, now they are "
-            f"{_few(classes)}. Give the same --classes to add to it; --relabel (relabel=True) puts "
-            "these into the bank, and no image is scored again."
-        )
-    before, after = bank["origin"]["labels"], digest_of_labels(labels)
-    if before != after:
-        raise FileError(
-            f"{target} holds a bank with labels {_short(before)}, now they are {_short(after)}. "
-            "Give the same --labels and --classes to add to it; --relabel (relabel=True) puts "
-            "these into the bank, and no image is scored again."
-        )
-    keys = {entry["file"]: entry["key"] for entry in bank["sets"]}
-    for condition in job.conditions:
-        found = keys.get(_file(condition), key := job.set_key(condition))
-        if found != key:
-            raise FileError(
-                f"{target} has a set {_file(condition)} that was made "
-                f"{_otherwise(job, condition, found, bank.get('written_by'))}"
-            )
-    sound = {entry["file"] for entry in bank["sets"] if _is_sound(target, entry)}
-    return tuple(c for c in job.conditions if _file(c) not in sound)
-
-
-def _check_same_origin(target: Path, bank: dict[str, Any], job: Job) -> None:
-    """Refuse a bank whose logits are of another model, of other images or made otherwise."""
-    now = {**job.origin(), "seed": job.work.seed, "table": job.work.table}
-    for what, get in _DECIDING.items():
-        before, after = get(bank["origin"]), get(now)
+    origin = bank["origin"]
+    now = {**job.origin(), "seed": job.seed, "table": job.table}
+    for what, *keys in _DECIDING:
+        before: Any = origin
+        after: Any = now
+        for key in keys:
+            before, after = before[key], after[key]
         if before != after:
-            before, after = _apart(before, after)
+            if isinstance(before, dict) and isinstance(after, dict):
+                before, after = (
+                    ", ".join(f"{k} {v}" for k, v in one.items() if other.get(k) != v)
+                    for one, other in ((before, after), (after, before))
+                )
             raise FileError(
                 f"{target} holds a bank with {what} {_short(before)}, now it is {_short(after)}. "
                 "Give the same to add to it, or name a new folder."
             )
-
-
-def _labels_now(target: Path, bank: dict[str, Any], job: Job) -> Labels:
-    """The labels of all images as columns of the bank's logits.
-
-    Raises:
-        InputError: If the model's classes are too many or too few for them, or not the images'.
-    """
-    k, classes = bank["origin"]["n_classes"], job.work.model.classes
+    k, classes = origin["n_classes"], job.model.classes
     if classes is not None and len(classes) != k:
         raise InputError(
             f"{target} holds a bank of {k} classes, so --classes (classes=...) must name {k}; got "
             f"{_few(classes)}."
         )
-    labels = model_labels(job.work.images, job.work.model, k)
+    labels = model_labels(job.images, job.model, k)
     assert labels is not None
-    return labels
-
-
-def _relabelled(target: Path, job: Job) -> dict[str, Any]:
-    """Put the labels and classes of a job into the bank that is there, whose logits stay."""
-    bank = _read(target)
-    assert bank is not None
-    _check_same_origin(target, bank, job)
-    labels = _labels_now(target, bank, job)
-    digest, classes = digest_of_labels(labels), job.work.model.classes
     names = None if classes is None else list(classes)
-    if (digest, names) == (bank["origin"]["labels"], bank["classes"]):
-        return bank
-    kept = np.delete(labels, [one["index"] for one in bank["origin"]["left_out"]])
-    # A set whose file is not sound is scored again later, with the new labels.
-    for entry in (one for one in bank["sets"] if _is_sound(target, one)):
-        file = target / entry["file"]
-        with atomic_write(file) as temporary, np.load(file) as stored, NpzStream(temporary) as new:
-            for name in stored.files:
-                new.array(name, kept.astype(np.int64) if name == "labels" else stored[name])
-        entry["sha256"] = digest_of(file)
-    bank["classes"], bank["origin"]["labels"] = names, digest
-    _write(target, bank)
-    return bank
+    if relabel and (names, digest_of_labels(labels)) != (bank["classes"], origin["labels"]):
+        _relabel(target, bank, labels, names)
+    if names is not None and names != bank["classes"]:
+        wrong = f"classes {_few(bank['classes'])}, now they are {_few(classes)}"
+    elif origin["labels"] != (digest := digest_of_labels(labels)):
+        wrong = f"labels {_short(origin['labels'])}, now they are {_short(digest)}"
+    else:
+        wrong = ""
+    if wrong:
+        raise FileError(
+            f"{target} holds a bank with {wrong}. Give the same --labels and --classes to add to "
+            "it; --relabel (relabel=True) puts these into the bank, and no image is scored again."
+        )
+    stored = {entry["file"]: entry["key"] for entry in bank["sets"]}
+    for condition in job.conditions:
+        key = job.set_key(condition)
+        if stored.get(_file(condition), key) != key:
+            raise FileError(
+                f"{target} has a set {_file(condition)} that was made in another way: with other "
+                f"features (--features), by another corruption of that name, or by "
+                f"{bank['written_by']}. Give the same options, or name a new folder."
+            )
+
+
+# What must be the same to add to a bank, with its place in the origin. What changes the digests
+# of others comes first.
+_DECIDING = (
+    ("the model", "model", "fingerprint"),
+    ("the engine", "model", "engine"),
+    ("the preprocessing", "model", "preprocessing"),
+    ("batch size", "model", "batch_size"),
+    ("shard size", "shard_size"),
+    ("images", "images", "digest"),
+    ("dtype", "dtype"),
+    ("seed", "seed"),
+    ("table", "table"),
+)
 
 
 def _few(classes: Sequence[str] | None) -> str:
@@ -410,116 +299,58 @@ def _few(classes: Sequence[str] | None) -> str:
     return f"{len(names)} ({', '.join(names[:3])}{', ...' * (len(names) > 3)})" if names else "none"
 
 
-def _otherwise(job: Job, condition: Condition, found: str, written_by: object) -> str:
-    """How a set of another key was made, and what to do."""
-    wanted = keeps_features(job.work.features, condition)
-    if found == job.set_key(condition, features=not wanted):
-        before, now = ("without", "with") if wanted else ("with", "without")
-        return (
-            f"otherwise: {before} features, now it is to be {now} them. Give the same features=, "
-            "on the command line --features, or name a new folder."
-        )
-    return f"otherwise: by {written_by}, or by another corruption of that name. Name a new folder."
-
-
-def _is_sound(target: Path, entry: dict[str, Any]) -> bool:
-    """Whether the file of a set is there and is what was written."""
-    try:
-        return digest_of(target / entry["file"]) == entry.get("sha256")
-    except OSError:
-        return False
-
-
-# Those that change the digests of others stand first.
-_DECIDING: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "the model": lambda origin: origin["model"]["fingerprint"],
-    "the engine": lambda origin: origin["model"]["engine"],
-    "the preprocessing": lambda origin: origin["model"]["preprocessing"],
-    "batch size": lambda origin: origin["model"]["batch_size"],
-    "shard size": lambda origin: origin["shard_size"],
-    "images": lambda origin: origin["images"]["digest"],
-    "dtype": lambda origin: origin["dtype"],
-    "seed": lambda origin: origin["seed"],
-    "table": lambda origin: origin["table"],
-}
-
-
-def _apart(before: object, after: object) -> tuple[object, object]:
-    """Of settings with names, those that differ."""
-    if not (isinstance(before, dict) and isinstance(after, dict)):
-        return before, after
-    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-    told = [
-        ", ".join(f"{name} {settings.get(name)}" for name in names) for settings in (before, after)
-    ]
-    return told[0], told[1]
-
-
 def _short(value: object) -> object:
     digest = isinstance(value, str) and len(value) >= 32 and " " not in value
     return f"{str(value)[:12]}..." if digest else value
 
 
-def _add(target: Path, job: Job, store: FolderStore, done: Finished) -> int:
-    """Write the sets of a job that the bank has not, then the document that names them."""
-    bank = _read(target)
-    # Another process may have finished one in the meantime.
-    wanted = job.conditions if bank is None else _lacking(target, bank, job)
-    document = _new(job, done) if bank is None else bank
-    labels = labels_of(done)
-    for condition in wanted:
-        file = target / _file(condition)
+def _relabel(target: Path, bank: dict[str, Any], labels: Labels, classes: list[str] | None) -> None:
+    """Put labels and classes into the bank in a folder, whose logits stay."""
+    kept = np.delete(labels, [one["index"] for one in bank["origin"]["left_out"]]).astype(np.int64)
+    for entry in bank["sets"]:
+        file = target / entry["file"]
+        # A set whose file is damaged is scored again later, with the new labels.
+        if file.exists() and sha256_of(file) == entry["sha256"]:
+            with atomic_write(file) as new, np.load(file) as old, NpzStream(new) as archive:
+                for name in old.files:
+                    archive.array(name, kept if name == "labels" else old[name])
+            entry["sha256"] = sha256_of(file)
+    bank["classes"] = classes
+    bank["origin"]["labels"] = digest_of_labels(labels)
+    write_description(target, bank)
+
+
+def _is_sound(target: Path, bank: dict[str, Any], condition: Condition) -> bool:
+    """Whether the bank has the set of a condition and its file is what was written."""
+    file = target / _file(condition)
+    digests = {entry["file"]: entry["sha256"] for entry in bank["sets"]}
+    return file.exists() and digests.get(file.name) == sha256_of(file)
+
+
+def _add(
+    target: Path, bank: dict[str, Any] | None, job: Job, store: ShardStore, done: Finished
+) -> dict[str, Any]:
+    """Write the sets of a job, then the description that names them."""
+    if bank is None:
+        classes, origin = job.model.classes, _origin(job, done)
+        bank = {"input": "logits", "classes": classes, "origin": origin, "sets": []}
+    entries = {entry["file"]: entry for entry in bank["sets"]}
+    for condition in job.conditions:
+        file, (corruption, severity) = target / _file(condition), condition
         with atomic_write(file) as temporary, NpzStream(temporary) as archive:
-            about = done.outlines[condition]
-            write_set(archive, job, condition, store, about=about, labels=labels)
-        entry = _entry(file, condition, job.set_key(condition))
-        names = [known["file"] for known in document["sets"]]
-        if entry["file"] in names:
-            document["sets"][names.index(entry["file"])] = entry
-        else:
-            document["sets"].append(entry)
-    _write(target, document)
-    return len(wanted)
-
-
-def _write(target: Path, document: dict[str, Any]) -> None:
-    with atomic_write(target / "bank.json") as temporary:
-        temporary.write_text(document_text(document), "utf-8")
-
-
-def _new(job: Job, done: Finished) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "written_by": f"shiftcal {version('shiftcal')}",
-        "input": "logits",
-        "classes": job.work.model.classes,
-        "origin": origin_of(job, done),
-        "sets": [],
-    }
-
-
-def _entry(file: Path, condition: Condition, key: str) -> dict[str, Any]:
-    corruption = None if condition.corruption is None else condition.corruption.name
-    return {
-        "file": file.name,
-        "name": set_name(condition.severity, corruption, condition.severity),
-        "corruption": corruption,
-        "severity": condition.severity,
-        "sha256": digest_of(file),
-        "key": key,
-    }
-
-
-def _built(target: Path, *, added: int, computed: int) -> Built:
-    bank = read_document(target)
-    names = tuple(entry["name"] for entry in bank["sets"])
-    return Built(target, names, added, computed, bank["origin"]["left_out"])
-
-
-# --------------------------------------------------------------------------------------
-# Which sets a bank shall have: the clean one, then each corruption at each severity.
-# --------------------------------------------------------------------------------------
+            write_set(archive, job, condition, store, done)
+        name = None if corruption is None else corruption.name
+        entries[file.name] = {
+            "file": file.name,
+            "name": set_name(severity, name, severity),
+            "corruption": name,
+            "severity": severity,
+            "sha256": sha256_of(file),
+            "key": job.set_key(condition),
+        }
+    bank["sets"] = list(entries.values())
+    write_description(target, bank)
+    return read_description(target)
 
 
 def conditions_of(corruption: object, severities: Sequence[int] | int | None) -> list[Condition]:
@@ -528,7 +359,7 @@ def conditions_of(corruption: object, severities: Sequence[int] | int | None) ->
     Args:
         corruption: A name, a corruption or a function; or a list of names and corruptions. A list
             of functions is one corruption, a function for each severity.
-        severities: Which ones, in rising order; ``None`` is all that a corruption has.
+        severities: Which ones; ``None`` is all that a corruption has.
 
     Raises:
         InputError: If a corruption is named twice, or has no such severity.
@@ -537,41 +368,26 @@ def conditions_of(corruption: object, severities: Sequence[int] | int | None) ->
         isinstance(each, (str, Corruption)) for each in corruption
     )
     made = [as_corruption(each) for each in (corruption if several else [corruption])]  # type: ignore[attr-defined]
+    return [CLEAN, *(Condition(*step) for step in _steps(made, severities))]
+
+
+def _steps(made: Sequence[Any], severities: object) -> list[tuple[Any, int]]:
+    """Each corruption at each severity, in rising order; ``None`` is all that it has."""
     names = [each.name for each in made]
     if not names or len(set(names)) < len(names):
         raise InputError(f"corruption must be given, each once; got {names}.")
-    found = [Condition()]
-    for each in made:
-        found += [Condition(each, level) for level in levels_of(each, severities)]
-    return found
-
-
-def levels_of(corruption: Corruption | InputCorruption, severities: object) -> list[int]:
-    """Which severities of a corruption are wanted, in rising order.
-
-    Args:
-        corruption: The corruption.
-        severities: One or several; ``None`` is all that it has.
-
-    Raises:
-        InputError: If it has no such severity.
-    """
-    most = corruption.severities
     if severities is None:
-        return list(range(1, most + 1))
-    return [check_count(level, name="severity", most=most) for level in _levels(severities)]
+        return [(each, level) for each in made for level in range(1, each.severities + 1)]
+    given = severities if isinstance(severities, Iterable) else [severities]
+    levels = sorted({check_count(level, name="severity") for level in given})
+    if not levels:
+        raise InputError("severities must name at least one, or be left out for all of them.")
+    return [
+        (each, check_count(level, name="severity", most=each.severities))
+        for each in made
+        for level in levels
+    ]
 
-
-def _levels(severities: object) -> list[int]:
-    given = list(severities) if isinstance(severities, Iterable) else [severities]
-    if not given:
-        raise InputError("severities must name one at least, or be left out for all of them.")
-    return sorted({check_count(level, name="severity") for level in given})
-
-
-# --------------------------------------------------------------------------------------
-# From a model and labelled inputs of any kind to a bank in memory.
-# --------------------------------------------------------------------------------------
 
 _NO_MISSING = (
     " The corruption leaves missing values, and the model may be unable to take them: put an "
@@ -579,97 +395,68 @@ _NO_MISSING = (
 )
 
 
-@dataclass(frozen=True)
-class OfInputs:
-    """What a bank is made of; see :meth:`SurrogateBank.from_inputs`.
-
-    Attributes:
-        model: The classifier or function.
-        inputs: The inputs as they are.
-        labels: Theirs.
-        features: Theirs, for methods that need them.
-        classes: Names of the classes.
-        input: What the model gives.
-    """
-
-    model: object
-    inputs: Any
-    labels: object
-    features: object
-    classes: Sequence[str] | None
-    input: str | None
-
-
 def bank_of_inputs(
-    given: OfInputs, corruption: object, severities: object, *, seed: int
+    model: object,
+    inputs: Any,
+    labels: object,
+    *,
+    corruption: object,
+    severities: object,
+    seed: int,
+    features: object,
+    classes: Sequence[str] | None,
+    input: str | None,
 ) -> SurrogateBank:
-    """A bank of the inputs as they are, then of each corruption at each severity.
-
-    Args:
-        given: The model, the inputs and what is known of them.
-        corruption: One or several; see :meth:`SurrogateBank.from_inputs`.
-        severities: Which ones; ``None`` is all that a corruption has.
-        seed: Fixes the random numbers.
-    """
-    count_inputs(given.inputs)
+    """A bank of inputs as they are and corrupted; see :meth:`SurrogateBank.from_inputs`."""
+    count_inputs(inputs)
     key = check_count(seed, name="seed", least=0, most=2**128)
-    ladders = [each.fitted_to(given.inputs) for each in _several(corruption)]
-    steps = [(each, level) for each in ladders for level in levels_of(each, severities)]
-    model = ModelOfInputs(given.model, input=given.input, classes=given.classes)
+    ladders = [each.fitted_to(inputs) for each in _input_corruptions(corruption)]
+    steps = _steps(ladders, severities)
+    scorer = ModelOfInputs(model, input=input, classes=classes)
     # A function may change what it is given, and all other sets are made of these inputs.
-    unchanged = corrupt_inputs(given.inputs, ladders[0], severity=0)
-    clean = model.scores(unchanged, where="the inputs as they are")
-    labels = _class_indices(given.labels, model)
-    (checked,) = labels_per_set(labels, [clean.values.shape], clean.classes)
-    sets = [
-        SurrogateSet(
-            clean.logits(), checked, "clean", severity=0, features=_copy_of(given.features)
-        )
-    ]
+    unchanged = corrupt_inputs(inputs, ladders[0], severity=0)
+    clean = scorer.scores(unchanged, where="the inputs as they are")
+    indices = labels if scorer.labels is None else _class_indices(labels, scorer.labels)
+    (checked,) = labels_per_set(indices, [clean.values.shape], clean.classes)
+    copied = None if features is None else np.array(to_array(features, name="features"))
+    sets = [SurrogateSet(clean.logits(), checked, "clean", severity=0, features=copied)]
     for each, level in steps:
         name = set_name(len(sets), each.name, level)
-        made = corrupt_inputs(given.inputs, each, severity=level, seed=key)
+        made = corrupt_inputs(inputs, each, severity=level, seed=key)
         hint = _NO_MISSING if each.may_lose_values else ""
-        logits = model.scores(made, where=f"the set {name!r}", hint=hint).logits()
+        logits = scorer.scores(made, where=f"the set {name!r}", hint=hint).logits()
         sets.append(SurrogateSet(logits, checked, name, corruption=each.name, severity=level))
     origin = {"corruptions": [each.description for each in ladders], "seed": key}
-    return SurrogateBank(sets, classes=clean.classes, input=model.input, origin=origin)
+    return SurrogateBank(sets, classes=clean.classes, input=scorer.input, origin=origin)
 
 
-def _several(corruption: object) -> list[InputCorruption]:
+def _input_corruptions(corruption: object) -> list[InputCorruption]:
     """One corruption, or those of a list; a list of functions is one, a function a severity."""
-    known = [_is_known(x) for x in corruption] if isinstance(corruption, (list, tuple)) else []
+    if not isinstance(corruption, (list, tuple)):
+        return [as_input_corruption(corruption)]
+    known = [
+        isinstance(each, (str, InputCorruption))
+        or (isinstance(each, type) and issubclass(each, InputCorruption))
+        for each in corruption
+    ]
     if any(known) and not all(known):
         raise InputError(
             "corruption must be a list of names and corruptions, or one of functions, which are "
             "the severities of one ladder; got both. Wrap a function that is a ladder of its own: "
             "corruptions.CustomInputs(function)."
         )
-    several = isinstance(corruption, (list, tuple)) and all(known)
-    made = [as_input_corruption(x) for x in (corruption if several else [corruption])]  # type: ignore[attr-defined]
-    names = [each.name for each in made]
-    if not names or len(set(names)) < len(names):
-        raise InputError(f"corruption must be given, each once; got {names}.")
-    return made
+    return [as_input_corruption(each) for each in (corruption if all(known) else [corruption])]
 
 
-def _is_known(each: object) -> bool:
-    """Whether it is a name, a corruption or the class of one, and no function."""
-    is_class = isinstance(each, type) and issubclass(each, InputCorruption)
-    return is_class or isinstance(each, (str, InputCorruption))
-
-
-def _class_indices(labels: object, model: ModelOfInputs) -> NDArray[Any] | object:
-    """Labels of a classifier as positions among its classes; those of a function as they are."""
-    if model.labels is None:
-        return labels
+def _class_indices(labels: object, classes: Any) -> Labels:
+    """Labels of a classifier as positions among its classes."""
     given = to_array(labels, name="labels")
     if given.ndim != 1:
         raise InputError(
             f"labels must have shape (n,); got shape {given.shape}. Pass labels.ravel() if it is a "
             "column."
         )
-    position = {name: i for i, name in enumerate(model.labels.tolist())}
+    position = {name: i for i, name in enumerate(classes.tolist())}
     for row, label in enumerate(given.tolist()):
         if label not in position:
             shown = ", ".join(map(repr, list(position)[:10]))
@@ -678,71 +465,6 @@ def _class_indices(labels: object, model: ModelOfInputs) -> NDArray[Any] | objec
                 f" is {label!r}. Pass them as they were passed to fit."
             )
     return np.array([position[label] for label in given.tolist()], dtype=np.intp)
-
-
-def _copy_of(features: object) -> Any:
-    return None if features is None else np.array(to_array(features, name="features"))
-
-
-# --------------------------------------------------------------------------------------
-# The accuracy of a model on labelled images, as they are and corrupted.
-# --------------------------------------------------------------------------------------
-
-
-class MeasuredAccuracy:
-    """Runs a model over the same images again and again, and counts what is right.
-
-    Args:
-        model: As for :meth:`SurrogateBank.synthesize`.
-        images: As for :meth:`SurrogateBank.synthesize`.
-        labels: As for :meth:`SurrogateBank.synthesize`.
-        options: How they are scored.
-
-    Attributes:
-        n_classes: Columns of the model's logits, once it has run.
-    """
-
-    n_classes: int
-
-    def __init__(self, model: object, images: object, labels: object, options: Options) -> None:
-        self._folder = cache_folder(options.cache)
-        self._options = options
-        work = labelled_work(model, images, labels, options, notes=Notes(cache=self._folder))
-        size = check_count(options.shard_size, name="shard_size")
-        # One job for all, since it knows the digests of the images.
-        self._job = Job(work, (Condition(),), shard_size=size, lasting=self._folder is not None)
-        self._engine = as_engine(options.engine)
-        self._told_of_bad = False
-
-    def clean(self) -> float:
-        """On the images as they are."""
-        return self._measured((Condition(),))[0]
-
-    def of(self, corruption: Corruption) -> list[float]:
-        """At every severity of a corruption, from 1 on."""
-        severities = range(1, corruption.severities + 1)
-        return self._measured(tuple(Condition(corruption, severity) for severity in severities))
-
-    def _measured(self, conditions: tuple[Condition, ...]) -> list[float]:
-        job = self._job
-        job.conditions = conditions
-        store = FolderStore(cache=self._folder)
-        done = run_job(job, store, self._engine, self._options.reporting)
-        if not self._told_of_bad:
-            warn_of_bad(job, done.outlines[conditions[0]].bad)
-            self._told_of_bad = True
-        return [self._accuracy(condition, store, done) for condition in conditions]
-
-    def _accuracy(self, condition: Condition, store: FolderStore, done: Finished) -> float:
-        logits, _ = gathered(self._job, condition, store)
-        labels = labels_of(done)[done.outlines[condition].rows]
-        self.n_classes = int(logits.shape[1])
-        return float(np.mean(logits.argmax(axis=1) == labels))
-
-
-# --------------------------------------------------------------------------------------
-# The model a bank was made with, so that new images are treated as its own were.
-# --------------------------------------------------------------------------------------
 
 
 def model_of_bank(
@@ -754,18 +476,18 @@ def model_of_bank(
         folder: The bank's folder.
         model: The model, if it is at hand, which is not changed; otherwise it is made of the text
             the bank holds, if that is read as data.
-        batch_size: Images given to the model at once; as in the bank if left out.
+        batch_size: Images per call of the model; default: as in the bank.
 
     Raises:
         FileError: If the bank does not say how it was made.
         InputError: If the model is another than that of the bank, or must be named by the user.
     """
     source = Path(folder)
-    origin = read_document(source).get("origin")
+    bank = read_description(source)
     try:
-        told = origin["model"]  # type: ignore[index]
-        preprocessing = Preprocessing.from_dict(told["preprocessing"])
-        fingerprint, spec, size = told["fingerprint"], told["spec"], int(told["batch_size"])
+        made = bank["origin"]["model"]
+        preprocessing = Preprocessing.from_dict(made["preprocessing"])
+        fingerprint, spec, size = made["fingerprint"], made["spec"], int(made["batch_size"])
     except (TypeError, KeyError, ValueError) as error:
         raise FileError(
             f"{source} does not say which model it was made with: only banks of `shiftcal bank` "

@@ -8,18 +8,25 @@ import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+
 from shiftcal.checks import check_count, check_fraction
 from shiftcal.corruptions import Corruption, Strengths, as_corruption
 from shiftcal.corruptions.images import LIMITS, Limits
 from shiftcal.errors import FitWarning, InputError
 from shiftcal.registry import CORRUPTIONS
 from shiftcal.scoring.engines import Engine
-from shiftcal.scoring.run import Reporting
-from shiftcal.surrogates.build import MeasuredAccuracy, Options
-
-# --------------------------------------------------------------------------------------
-# Which strength of a corruption leaves a model a given accuracy, by bisection.
-# --------------------------------------------------------------------------------------
+from shiftcal.scoring.progress import Reporting
+from shiftcal.scoring.shards import (
+    CLEAN,
+    Condition,
+    ShardStore,
+    cache_folder,
+    gathered,
+    run_job,
+    warn_of_bad,
+)
+from shiftcal.surrogates.build import labelled_job
 
 # Strengths nearer to one another than this part of the range are not told apart.
 _FINEST = 1e-3
@@ -110,11 +117,6 @@ class StrengthSearch:
         return float(round(strength)) if self._whole else strength
 
 
-# --------------------------------------------------------------------------------------
-# A ladder whose steps are even in accuracy, found by trying strengths of a corruption.
-# --------------------------------------------------------------------------------------
-
-
 class Rung(NamedTuple):
     """A step of a ladder.
 
@@ -199,24 +201,33 @@ def even_ladder(
     near = check_fraction(tolerance, name="tolerance")
     title = f"{base.name}_even" if name is None else name
     ends = (limits.low, limits.high) if rises else (limits.high, limits.low)
-    Strengths(base, ends, name=title)  # a name that cannot be used is refused before any work
-    told = Reporting(progress)
-    options = Options(seed, engine=engine, cache=cache, reporting=told)
-    measure = MeasuredAccuracy(model, images, labels, options)
-    clean = measure.clean()
-    bottom = _floor(floor, measure.n_classes, clean, near)
-    search = StrengthSearch(
-        lambda strength: measure.of(Strengths(base, [strength], name=title))[0],
-        ends=ends,
-        whole=limits.whole,
-        clean=clean,
-    )
+    Strengths(base, ends, name=title)  # raises before any work if the name cannot be used
+    folder = cache_folder(cache)
+    # One job for all strengths: it knows the digests of the images.
+    job = labelled_job(model, images, labels, (CLEAN,), seed=seed, lasting=folder is not None)
+
+    def accuracies(conditions: list[Condition]) -> tuple[list[float], int]:
+        job.conditions, store = tuple(conditions), ShardStore(cache=folder)
+        done = run_job(job, store, engine, Reporting(progress))
+        outline = done.outlines[conditions[0]]
+        if conditions == [CLEAN]:
+            warn_of_bad(job, outline.bad)
+        assert done.labels is not None
+        truth, found = done.labels[outline.rows()], (gathered(job, c, store) for c in conditions)
+        return [float(np.mean(z.argmax(axis=1) == truth)) for z, _ in found], outline.k
+
+    def measure(strength: float) -> float:
+        return accuracies([Condition(Strengths(base, [strength], name=title), 1)])[0][0]
+
+    (clean,), k = accuracies([CLEAN])
+    bottom = _floor(floor, k, clean, near)
+    search = StrengthSearch(measure, ends=ends, whole=limits.whole, clean=clean)
     bottom = _reachable(search, bottom, near, base)
     step = (clean - bottom) / count
     wanted = [clean - i * step for i in range(1, count + 1)]
     chosen = _chosen(search, wanted, min(near, step / 2))
     made = Strengths(base, list(chosen), name=title)
-    found = measure.of(made)
+    found, _ = accuracies([Condition(made, i) for i in range(1, made.severities + 1)])
     rungs = [
         Rung(i, strength, want, accuracy)
         for i, ((strength, want), accuracy) in enumerate(zip(chosen.items(), found, strict=True), 1)

@@ -3,7 +3,6 @@
 import numpy as np
 
 import shiftcal as sc
-from shiftcal.scoring import engines
 
 
 def brightness(images):
@@ -12,7 +11,7 @@ def brightness(images):
 
 
 if __name__ == "__main__":
-    engine = engines.get("ray")(workers=1)
+    engine = sc.scoring.RayEngine(workers=1)
     images = np.random.default_rng(0).integers(0, 256, (8, 8, 8, 3), dtype=np.uint8)
     model = sc.models.as_model(brightness)
     there = sc.score(model, images, engine=engine, shard_size=4)

@@ -1,0 +1,748 @@
+"""Jobs in shards: a model over images, cut into pieces known by content, each scored once.
+
+A :class:`Job` is a model, images and what is done to them; its shards have keys that are digests
+of all that decides their result. :func:`run_job` has an engine score the shards that a
+:class:`ShardStore` lacks: this is where a scores file and a bank are resumed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import warnings
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load, save
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from shiftcal.checks import check_choice, check_count
+from shiftcal.corruptions import Corruption
+from shiftcal.corruptions.corruption import GENERATOR, TABLES, run
+from shiftcal.corruptions.images import check_table, lasting_identity
+from shiftcal.datasets import Batch, ImageSet, as_image_set
+from shiftcal.errors import FileError, InputError, InputWarning
+from shiftcal.files import NpzStream, atomic_write, checksum_of, lock, make_folder
+from shiftcal.models import Model, as_model
+from shiftcal.models.model import Outputs
+from shiftcal.numerics.jit import thread_count
+from shiftcal.scoring.engines import Engine, LocalEngine
+from shiftcal.scoring.labels import model_labels, with_labels
+from shiftcal.scoring.progress import Reporting, showing
+from shiftcal.types import Floats, Images, Labels, Logits
+
+T = TypeVar("T")
+
+SHARD_SIZE = 1024
+# Images whose names are in memory at once: a million names take more room than the scores.
+BLOCK = 4096
+# Bytes of images kept, since the next shard is often the same images under another corruption.
+_KEPT_BYTES = 1 << 28
+# Changes with what is in the file of a shard.
+_FORMAT = 2
+# Images tried to find one that can be read.
+_FIRST = 64
+# Images named in a warning.
+_NAMED = 3
+FEATURES = ("clean", "all", "none")
+
+# Products of numpy with one thread: split between threads their bits depend on the number.
+one_blas_thread = partial(threadpool_limits, 1, user_api="blas")
+
+
+class Condition(NamedTuple):
+    """What is done to images before the model sees them.
+
+    Attributes:
+        corruption: The corruption; ``None`` leaves them as they are.
+        severity: Its severity; 0 without corruption.
+    """
+
+    corruption: Corruption | None = None
+    severity: int = 0
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        if self.corruption is None:
+            return "clean"
+        return f"{self.corruption.name}, severity {self.severity}"
+
+
+CLEAN = Condition()
+
+
+class Shard(NamedTuple):
+    """Images ``start`` to ``stop - 1`` under one condition; ``key`` decides the result."""
+
+    key: str
+    condition: Condition
+    start: int
+    stop: int
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return f"images {self.start} to {self.stop - 1} ({self.condition.name})"
+
+
+@dataclass(frozen=True, eq=False)
+class ShardResult:
+    """What the model returned for a shard.
+
+    Attributes:
+        key: Of the shard.
+        rows: Indices of the images that could be read, ``(m,)``.
+        logits: ``(m, k)``.
+        features: ``(m, d)``, if the shard keeps them.
+        bad: Why other images could not be read, by index.
+    """
+
+    key: str
+    rows: NDArray[np.int64]
+    logits: Logits
+    features: Floats | None = None
+    bad: Mapping[int, str] = field(default_factory=dict)
+
+
+def ahead(items: Iterable[T], *, depth: int = 2) -> Iterator[T]:
+    """The same items, made by another thread up to ``depth`` in advance."""
+    source, end = iter(items), object()
+    pool = ThreadPoolExecutor(1, thread_name_prefix="shiftcal-ahead")
+    try:
+        waiting = deque(pool.submit(next, source, end) for _ in range(depth))
+        while (item := waiting.popleft().result()) is not end:
+            waiting.append(pool.submit(next, source, end))
+            yield item  # type: ignore[misc]
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def may_give_features(model: Model) -> bool:
+    """Whether a model gives features, as far as its options say; a function may."""
+    chosen = model._choices()
+    said = [chosen[name] for name in ("features_from", "return_features") if name in chosen]
+    return not said or any(said)
+
+
+@dataclass(eq=False)
+class Job:
+    """A model, images and what is done to them; called with shards, it gives their results.
+
+    The key of a shard is a digest of the model, its engine and preprocessing, the batch size, the
+    content of the images, the condition, seed and table, the type of the result, whether features
+    are kept, and the versions of shiftcal and, where it makes the pixels, Pillow.
+
+    Attributes:
+        model: The model.
+        images: The images.
+        conditions: What is done to them, a set each.
+        batch_size: Images per call of the model.
+        seed: Fixes the random numbers of the corruptions.
+        table: Whose strengths; ``"auto"``: by the size of the images.
+        dtype: What logits and features are rounded to.
+        features: Which sets keep features: ``"clean"``, ``"all"`` or ``"none"``.
+        shard_size: Images per shard.
+        span: First image and the one after the last.
+        lasting: Whether a later run may use results; warns if it cannot.
+        threads: Threads that read and corrupt images; ``None``: one per processor.
+    """
+
+    model: Model
+    images: ImageSet
+    conditions: tuple[Condition, ...]
+    batch_size: int
+    seed: int = 0
+    table: str = "auto"
+    dtype: str = "float32"
+    features: str = "clean"
+    shard_size: int = SHARD_SIZE
+    span: tuple[int, int] = (0, 0)
+    lasting: bool = True
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        self.model_id = _model_identity(self.model, lasting=self.lasting)
+        self._known = {
+            corruption: lasting_identity(corruption, lasting=self.lasting)
+            for corruption in dict.fromkeys(c.corruption for c in self.conditions)
+            if corruption is not None
+        }
+        self._versions = {"shiftcal": version("shiftcal")}
+        pixels = self.images._images(np.zeros(1, np.intp)) is not None
+        if not pixels or self.model.preprocessing.resize is not None:
+            with suppress(PackageNotFoundError):  # something else decodes images then
+                self._versions["pillow"] = version("pillow")
+        self._digests: dict[int, str] = {}
+        self._kept: OrderedDict[tuple[int, int], Batch] = OrderedDict()
+        self._kept_bytes = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_kept": OrderedDict(), "_kept_bytes": 0}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self.threads is not None:  # in a worker
+            self.model.use_threads(self.threads)
+
+    def shards(self, *conditions: Condition) -> Iterator[Shard]:
+        """Shards under some conditions, by default all; the same images come one after another."""
+        for start in range(*self.span, self.shard_size):
+            stop = min(start + self.shard_size, self.span[1])
+            for condition in conditions or self.conditions:
+                yield Shard(self._key(condition, start), condition, start, stop)
+
+    def set_key(self, condition: Condition) -> str:
+        """A digest of everything that decides the result of a set."""
+        return checksum_of({"shards": [shard.key for shard in self.shards(condition)]})
+
+    def image_digests(self) -> list[str]:
+        """Digests of the content of the images, shard by shard."""
+        return [self._digest(start) for start in range(*self.span, self.shard_size)]
+
+    def origin(self) -> dict[str, Any]:
+        """How results were made, for JSON."""
+        return {
+            "model": {
+                "spec": self.model.spec,
+                "adapter": type(self.model).__name__,
+                **self.model_id,
+                "batch_size": self.batch_size,
+            },
+            "images": {
+                "name": self.images.name,
+                "digest": checksum_of({"images": self.image_digests()}),
+            },
+            "dtype": self.dtype,
+            "shard_size": self.shard_size,
+        }
+
+    def keeps_features(self, condition: Condition) -> bool:
+        """Whether the set of a condition keeps features of a model that gives them."""
+        return self.features == "all" or (self.features == "clean" and condition == CLEAN)
+
+    def _key(self, condition: Condition, start: int) -> str:
+        decides: dict[str, Any] = {
+            "format": _FORMAT,
+            "versions": self._versions,
+            "model": self.model_id,
+            "batch_size": self.batch_size,
+            "dtype": self.dtype,
+            "images": self._digest(start),
+            "first": start,
+        }
+        corruption = condition.corruption
+        if corruption is not None:
+            decides |= {
+                "corruption": self._known.get(corruption) or lasting_identity(corruption),
+                "severity": condition.severity,
+                "table": self.table,
+                "generator": GENERATOR,
+            }
+            if corruption.random:
+                decides["seed"] = self.seed
+        if may_give_features(self.model):
+            decides["features"] = self.keeps_features(condition)
+        return checksum_of(decides)
+
+    def _digest(self, start: int) -> str:
+        if start not in self._digests:
+            rows = np.arange(start, min(start + self.shard_size, self.span[1]))
+            self._digests[start] = self.images.digest(rows, threads=thread_count())
+        return self._digests[start]
+
+    def __call__(self, shards: Iterable[Shard]) -> Iterator[ShardResult]:
+        """Results in order; the next batch is prepared while the model runs.
+
+        Raises:
+            InputError: If the model fails on a batch; the message names it.
+        """
+        k = len(self.model.classes) if self.model.classes else None
+        named, outputs, batches = k is not None, list[Outputs](), list[Batch]()
+        with one_blas_thread(), self.model.sharing(self._threads):
+            for shard, batch, numbers in ahead(self._prepared(shards)):
+                batches.append(batch)
+                if numbers is not None:
+                    first = int(batch.indices[0])
+                    try:
+                        made = self.model.run(numbers, first=first, k=k, named=named)
+                    except InputError as error:
+                        where = f"{self.images.name}, {shard.condition.name}"
+                        raise InputError(f"{where}: {error}") from error
+                    k, named = made.logits.shape[1], False
+                    outputs.append(made)
+                if sum(len(b.indices) + len(b.bad) for b in batches) == shard.stop - shard.start:
+                    yield self._result(shard, batches, outputs)
+                    outputs, batches = [], []
+
+    def _result(self, shard: Shard, batches: list[Batch], outputs: list[Outputs]) -> ShardResult:
+        rows = np.concatenate([batch.indices for batch in batches]).astype(np.int64)
+        bad = {index: why for batch in batches for index, why in batch.bad.items()}
+        if not outputs:
+            return ShardResult(shard.key, rows, np.empty((0, 0), self.dtype), None, bad)
+        logits, features = self.model.joined(outputs, where=shard.name, first=shard.start)
+        kept = features if self.keeps_features(shard.condition) else None
+        rounded = [None if a is None else self._rounded(a, shard) for a in (logits, kept)]
+        return ShardResult(shard.key, rows, rounded[0], rounded[1], bad)  # type: ignore[arg-type]
+
+    def _rounded(self, values: NDArray[Any], shard: Shard) -> NDArray[Any]:
+        with np.errstate(over="ignore"):
+            rounded = values.astype(self.dtype, copy=False)
+        if not np.isfinite(rounded).all():
+            raise InputError(
+                f"outputs for {shard.name} reach {np.abs(values).max():.3g}, more than "
+                f"{self.dtype} can hold. Store them as float32."
+            )
+        return rounded
+
+    @property
+    def _threads(self) -> int:
+        return self.threads or thread_count()
+
+    def _prepared(
+        self, shards: Iterable[Shard]
+    ) -> Iterator[tuple[Shard, Batch, NDArray[Any] | None]]:
+        """Batches as the model takes them, ``None`` if no image of one can be read."""
+        for shard in shards:
+            for start in range(shard.start, shard.stop, self.batch_size):
+                batch = self._read(start, min(start + self.batch_size, shard.stop))
+                numbers = None
+                if len(batch.indices):
+                    pixels = self._corrupted(batch, shard.condition)
+                    numbers = self.model.preprocessing.numbers(pixels)
+                yield shard, batch, numbers
+
+    def _read(self, start: int, stop: int) -> Batch:
+        found = self._kept.get((start, stop))
+        if found is None:
+            framing = self.model.preprocessing.framing
+            rows = np.arange(start, stop)
+            found = self.images.read(rows, framing=framing, threads=self._threads)
+            self._kept[start, stop] = found
+            self._kept_bytes += found.images.nbytes
+            while self._kept_bytes > _KEPT_BYTES:
+                self._kept_bytes -= self._kept.popitem(last=False)[1].images.nbytes
+        return found
+
+    def _corrupted(self, batch: Batch, condition: Condition) -> Images:
+        if condition.corruption is None:
+            return batch.images
+        images = np.ascontiguousarray(batch.images)
+        made = np.empty_like(images)
+        # Indices are consecutive except where an image could not be read.
+        breaks = np.flatnonzero(np.diff(batch.indices) != 1) + 1
+        for start, stop in zip([0, *breaks], [*breaks, len(images)], strict=True):
+            run(
+                condition.corruption,
+                images[start:stop],
+                made[start:stop],
+                severity=condition.severity,
+                table=check_table(self.table, *images.shape[1:3]),
+                seed=self.seed,
+                first_index=int(batch.indices[start]),
+                threads=self._threads,
+            )
+        return made
+
+
+def _model_identity(model: Model, *, lasting: bool) -> dict[str, Any]:
+    """What decides the outputs of a model; without a fingerprint, nothing of it is used again."""
+    fingerprint = model.fingerprint
+    if fingerprint is None:
+        if lasting:
+            warnings.warn(
+                "it is unknown whether this model is the same as in an earlier run, so a later run "
+                "cannot use the results of this one. Give the model a name that changes with it: "
+                "as_model(..., key='my-model-v1').",
+                InputWarning,
+                stacklevel=3,
+            )
+        fingerprint = f"unknown {secrets.token_hex(16)}"
+    return {
+        "fingerprint": fingerprint,
+        "engine": model.engine,
+        "output": model.output,
+        "preprocessing": model.preprocessing.to_dict(),
+    }
+
+
+def make_job(
+    model: object,
+    images: object,
+    labels: object = None,
+    *,
+    conditions: tuple[Condition, ...] = (CLEAN,),
+    seed: int = 0,
+    table: str = "auto",
+    dtype: str = "float32",
+    features: str = "clean",
+    shard_size: int = SHARD_SIZE,
+    part: tuple[int, int] | None = None,
+    lasting: bool = True,
+) -> Job:
+    """A job from the arguments of a public function, checked here.
+
+    Args:
+        model: A model, or what :func:`shiftcal.models.as_model` makes one of.
+        images: Images, or what :func:`shiftcal.datasets.as_image_set` makes a set of.
+        labels: Their labels, if the set has none.
+        conditions: As for :class:`Job`, like all that follow.
+        seed: See there.
+        table: See there.
+        dtype: See there.
+        features: See there.
+        shard_size: See there.
+        part: Which part of how many, from 1: whole shards, so that batches are the same.
+        lasting: See there.
+    """
+    model = as_model(model)
+    images = with_labels(as_image_set(images), labels, model)
+    _warn_of_second_resize(model, images)
+    n, size = len(images), check_count(shard_size, name="shard_size")
+    span = (0, n)
+    if part is not None:
+        of = check_count(part[1], name="the number of parts")
+        which, shards = check_count(part[0], name="the part", most=of), -(-n // size)
+        if of > shards:
+            raise InputError(
+                f"{n:,} images make {shards} shards of {size:,}, too few for {of} parts. Name "
+                f"fewer parts, or a shard size of at most {max(1, n // of)}."
+            )
+        span = (shards * (which - 1) // of * size, min(n, shards * which // of * size))
+    batch_size = model.batch_size
+    return Job(
+        model,
+        images,
+        conditions,
+        batch_size or model.size_of_batches(first_images(images, model)),
+        seed=check_count(seed, name="seed", least=0, most=2**128),
+        table=check_choice(table, ("auto", *TABLES), name="table"),
+        dtype=check_choice(dtype, ("float32", "float16"), name="dtype"),
+        features=check_choice(features, FEATURES, name="features"),
+        shard_size=size,
+        span=span,
+        lasting=lasting,
+    )
+
+
+def _warn_of_second_resize(model: Model, images: ImageSet) -> None:
+    """Warn if a model resizes images that already have the size of a network."""
+    side, resize = images.ready_made, model.preprocessing.framing.resize
+    if side is None or resize in (None, side, (side, side)):
+        return
+    to = f"{resize[0]} x {resize[1]}" if isinstance(resize, tuple) else str(resize)
+    warnings.warn(
+        f"the images of {images.name} were resized and cut to {side} x {side} when they were made, "
+        f"and the model's preprocessing resizes them to {to} once more, so it sees them larger "
+        "than it was trained to, and less of them. To avoid that: ?resize=none in the spec of the "
+        "model, or Preprocessing(resize=None, ...).",
+        InputWarning,
+        stacklevel=4,
+    )
+
+
+def first_images(images: ImageSet, model: Model) -> Images:
+    """The first image as the model takes it, or some others if that one cannot be read.
+
+    Raises:
+        InputError: If none of those can be read either.
+    """
+    n = len(images)
+    spread = np.unique(np.linspace(0, n - 1, _FIRST).astype(np.intp))
+    for indices in (np.arange(1), np.arange(min(n, _FIRST)), spread):
+        some = images.read(indices, framing=model.preprocessing.framing)
+        if len(some.indices):
+            return some.images
+    reason = next(iter(some.bad.values()))
+    raise InputError(f"none of the images of {images.name} that were tried can be read: {reason}")
+
+
+class ShardStore:
+    """One file per finished shard, written atomically, with a checksum.
+
+    Args:
+        folder: Where shards are written; ``None`` keeps them in memory.
+        cache: A second folder, which several results share: it is read first, and written to
+            instead if possible.
+    """
+
+    def __init__(self, folder: Path | None = None, *, cache: Path | None = None) -> None:
+        self._folder = folder
+        self._cache = cache
+        self._writable = cache is not None
+        self._memory: dict[str, ShardResult] = {}
+
+    def get(self, key: str) -> ShardResult | None:
+        """The shard; ``None`` if it is missing or damaged."""
+        for folder in filter(None, (self._cache, self._folder)):
+            with suppress(OSError):
+                content = _shard_file(folder, key).read_bytes()
+                if content[:16] == _checksum(key, content[16:]):
+                    arrays = load(content[16:])
+                    bad = json.loads(arrays["bad"].tobytes())
+                    rows, logits = arrays["rows"], arrays["logits"]
+                    reasons = {int(index): why for index, why in bad.items()}
+                    return ShardResult(key, rows, logits, arrays.get("features"), reasons)
+        return self._memory.get(key)
+
+    def put(self, result: ShardResult) -> None:
+        """Store a shard in the cache, else in the folder, else in memory."""
+        if self._cache is not None and self._writable:
+            try:
+                return self._write(self._cache, result)
+            except (FileError, OSError) as error:
+                self._writable = False
+                warnings.warn(
+                    f"the cache {self._cache} cannot be written ({_reason(error)}); it is only "
+                    "read from now on.",
+                    InputWarning,
+                    stacklevel=2,
+                )
+        if self._folder is None:
+            self._memory[result.key] = result
+            return None
+        try:
+            return self._write(self._folder, result)
+        except (FileError, OSError) as error:
+            raise FileError(
+                f"{self._folder} could not be written: {_reason(error)}. Finished shards are kept; "
+                "the same command resumes from there."
+            ) from error
+
+    def _write(self, folder: Path, result: ShardResult) -> None:
+        bad = json.dumps({str(index): result.bad[index] for index in sorted(result.bad)})
+        arrays = {
+            "rows": result.rows,
+            "logits": result.logits,
+            "bad": np.frombuffer(bad.encode(), np.uint8),
+        }
+        if result.features is not None:
+            arrays["features"] = result.features
+        content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+        file = _shard_file(folder, result.key)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        # Not flushed, or the model would wait for the disk: a damaged file is computed again.
+        with atomic_write(file, durable=False) as temporary:
+            temporary.write_bytes(_checksum(result.key, content) + content)
+
+
+def _shard_file(folder: Path, key: str) -> Path:
+    return folder / key[:2] / f"{key}.shard"
+
+
+def _checksum(key: str, content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=16, key=key.encode()).digest()
+
+
+def _reason(error: Exception) -> str:
+    cause = error.__cause__ if isinstance(error, FileError) else error
+    return getattr(cause, "strerror", None) or str(error).rstrip(".")
+
+
+def cache_folder(cache: str | os.PathLike[str] | None) -> Path | None:
+    """The folder of the cache; default: that of the variable ``SHIFTCAL_CACHE``, if set."""
+    path = cache if cache is not None else os.environ.get("SHIFTCAL_CACHE")
+    return Path(path) if path else None
+
+
+@contextmanager
+def unfinished_work(folder: Path) -> Iterator[Path]:
+    """A folder for finished shards of unfinished work, for this process alone.
+
+    It is removed when the block is left, unless an error left finished shards in it.
+
+    Raises:
+        FileError: If another process is at the same work.
+    """
+    make_folder(folder)
+    with lock(folder):
+        try:
+            yield folder
+        except BaseException:
+            if not any(folder.rglob("*.shard")):
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(eq=False)
+class Outline:
+    """A finished set without its rows.
+
+    Attributes:
+        span: First image and the one after the last.
+        k: Number of classes; 0 if no image could be read.
+        d: Number of features; 0 if there are none.
+        bad: Why images could not be read, by index.
+    """
+
+    span: tuple[int, int]
+    k: int = 0
+    d: int = 0
+    bad: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.span[1] - self.span[0] - len(self.bad)
+
+    def rows(self) -> NDArray[np.int64]:
+        """Indices of the images that could be read, ``(n,)``."""
+        return np.setdiff1d(np.arange(*self.span, dtype=np.int64), list(self.bad))
+
+
+class Finished(NamedTuple):
+    """A job whose shards are all stored.
+
+    Attributes:
+        outlines: Each set without its rows.
+        labels: Of all images as columns of the logits, if known.
+        computed: Images that this run scored.
+    """
+
+    outlines: dict[Condition, Outline]
+    labels: Labels | None
+    computed: int
+
+
+def run_job(job: Job, store: ShardStore, engine: Engine | None, reporting: Reporting) -> Finished:
+    """Score the shards of a job that the store lacks.
+
+    Raises:
+        InputError: If the model fails, labels are not among its classes, or no image can be read;
+            finished shards are kept.
+        FileError: If results cannot be stored.
+    """
+    engine = LocalEngine() if engine is None else engine
+    if not isinstance(engine, Engine):
+        raise InputError(f"engine must be an engine, such as LocalEngine(workers=2); got {engine}.")
+    outlines = {condition: Outline(job.span) for condition in job.conditions}
+    pending: dict[str, Shard] = {}
+    total = (job.span[1] - job.span[0]) * len(job.conditions)
+    computed = 0
+
+    def note(shard: Shard, result: ShardResult, *, kept: bool) -> None:
+        outline, (m, k) = outlines[shard.condition], result.logits.shape
+        d = 0 if result.features is None else result.features.shape[1]
+        if m and outline.k and (outline.k, outline.d) != (k, d):
+            raise InputError(
+                f"shards of {job.images.name}, {shard.condition.name}, must all come from one "
+                f"model; they have {outline.k} classes with {outline.d} features, and {k} with "
+                f"{d}. The model has changed and its key has not: give it another key."
+            )
+        if m and not outline.k:
+            outline.k, outline.d = k, d
+            model_labels(job.images, job.model, k)  # raises early if labels are not among them
+        outline.bad |= result.bad
+        step(shard.stop - shard.start, kept=kept)
+
+    def missing() -> Iterator[Shard]:
+        for shard in job.shards():
+            stored = store.get(shard.key)
+            if stored is None:
+                pending[shard.key] = shard
+                yield shard
+            else:
+                note(shard, stored, kept=True)
+
+    doing = f"scoring {job.images.name}"
+    with showing(doing, total, shown=reporting.shown, line=reporting.line) as step:
+        for result in engine.map_shards(job, missing()):
+            store.put(result)
+            note(pending.pop(result.key), result, kept=False)
+            computed += len(result.rows)
+    first = outlines[job.conditions[0]]
+    if not first.n and job.span == (0, len(job.images)):
+        raise none_readable(job, first)
+    return Finished(outlines, model_labels(job.images, job.model, first.k), computed)
+
+
+def none_readable(job: Job, outline: Outline) -> InputError:
+    """The error of a job without any row."""
+    return InputError(
+        f"none of the {len(outline.bad):,} images of {job.images.name} could be read. "
+        f"The first: {outline.bad[min(outline.bad)]}"
+    )
+
+
+def results_of(job: Job, condition: Condition, store: ShardStore) -> Iterator[ShardResult]:
+    """The shards of a finished set that have rows, in the order of the images."""
+    for shard in job.shards(condition):
+        result = store.get(shard.key)
+        if result is None:
+            raise FileError(
+                "a finished shard was damaged or removed while results were put together. "
+                "The same command computes it again."
+            )
+        if len(result.rows):
+            yield result
+
+
+def gathered(job: Job, condition: Condition, store: ShardStore) -> tuple[Logits, Floats | None]:
+    """Logits and features of a set, in memory."""
+    results = list(results_of(job, condition, store))
+    features = [r.features for r in results if r.features is not None]
+    logits = np.concatenate([r.logits for r in results])
+    return logits, np.concatenate(features) if features else None
+
+
+def write_set(
+    archive: NpzStream, job: Job, condition: Condition, store: ShardStore, done: Finished
+) -> None:
+    """Write logits, labels and features of a set to an archive, one shard at a time."""
+    outline = done.outlines[condition]
+    results = (r.logits for r in results_of(job, condition, store))
+    archive.pieces("logits", (outline.n, outline.k), job.dtype, results)
+    if done.labels is not None:
+        archive.array("labels", done.labels[outline.rows()].astype(np.int64))
+    if outline.d:
+        features = (r.features for r in results_of(job, condition, store) if r.features is not None)
+        archive.pieces("features", (outline.n, outline.d), job.dtype, features)
+
+
+def are_named(images: ImageSet) -> bool:
+    """Whether images have names that are more than numbers."""
+    return type(images).ids is not ImageSet.ids or "id" in images.fields
+
+
+def names_of(images: ImageSet, rows: NDArray[np.int64]) -> NDArray[np.str_] | None:
+    """Names of images, if they are more than numbers."""
+    return np.array(images.ids(rows), np.str_) if are_named(images) else None
+
+
+def text_of(document: Mapping[str, Any]) -> NDArray[np.str_]:
+    """A JSON document as an array of an archive."""
+    return np.array(json.dumps(document, sort_keys=True), np.str_)
+
+
+def left_out(job: Job, bad: Mapping[int, str]) -> list[dict[str, Any]]:
+    """Images that could not be read, for JSON."""
+    names = job.images.ids(sorted(bad)) if bad else []
+    return [
+        {"index": index, "id": name, "reason": bad[index]}
+        for index, name in zip(sorted(bad), names, strict=True)
+    ]
+
+
+def warn_of_bad(job: Job, bad: Mapping[int, str]) -> None:
+    """Warn of images that could not be read."""
+    if bad:
+        some = "; ".join(bad[index].rstrip(".") for index in sorted(bad)[:_NAMED])
+        more = f"; and {len(bad) - _NAMED:,} more" if len(bad) > _NAMED else ""
+        warnings.warn(
+            f"left out {len(bad):,} of {len(job.images):,} images: {some}{more}.",
+            InputWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,274 @@
+"""Shards: keys by content, finished ones on disk, progress."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import numpy as np
+import pytest
+from exact_model import exact, labelled
+from sklearn.linear_model import LogisticRegression
+from stored_images import write_images
+
+from shiftcal.corruptions import as_corruption
+from shiftcal.datasets import as_image_set
+from shiftcal.errors import FileError, InputError, InputWarning
+from shiftcal.models import Preprocessing, as_model
+from shiftcal.scoring import progress, shards
+from shiftcal.scoring.shards import CLEAN, Condition, ShardResult, ShardStore, ahead, make_job
+
+IMAGES, LABELS = labelled(20, seed=3)
+NOISE = Condition(as_corruption("gaussian_noise"), 2)
+BLOCKS = Condition(as_corruption("pixelate"), 2)
+
+
+def keys(*conditions, model=None, images=IMAGES, labels=LABELS, **settings):
+    settings = {"conditions": conditions or (CLEAN, BLOCKS, NOISE), "shard_size": 8, **settings}
+    return [shard.key for shard in make_job(model or exact(), images, labels, **settings).shards()]
+
+
+def brighter():
+    other = IMAGES.copy()
+    other[[0, 8, 16], 5, 5, 1] ^= 1
+    return other
+
+
+DECIDES = {
+    "model": {"model": exact(key="exact-v2")},
+    "output": {"model": exact(output="probabilities")},
+    "preprocessing": {"model": exact(preprocessing=Preprocessing(crop=8))},
+    "batch size": {"model": exact(batch_size=4)},
+    "one bit of a pixel": {"images": brighter()},
+    "order of the images": {"images": IMAGES[::-1].copy()},
+    "dtype": {"dtype": "float16"},
+    "shard size": {"shard_size": 7},
+}
+
+
+@pytest.mark.parametrize("name", DECIDES)
+@pytest.mark.parametrize("condition", [CLEAN, BLOCKS, NOISE], ids=lambda c: c.name)
+def test_what_decides_the_result_changes_the_key(name, condition):
+    assert not set(keys(condition)) & set(keys(condition, **DECIDES[name]))
+
+
+@pytest.mark.parametrize(
+    ("condition", "setting", "counts"),
+    [
+        (CLEAN, {"seed": 1}, False),
+        (BLOCKS, {"seed": 1}, False),
+        (NOISE, {"seed": 1}, True),
+        (CLEAN, {"table": "cifar"}, False),
+        (BLOCKS, {"table": "cifar"}, True),
+        (CLEAN, {"features": "all"}, False),
+        (CLEAN, {"features": "none"}, True),
+        (NOISE, {"features": "all"}, True),
+        (NOISE, {"labels": None}, False),
+        (NOISE, {"labels": LABELS[::-1].copy()}, False),
+        (NOISE, {"model": exact(classes=["a", "b", "c", "d"])}, False),
+    ],
+)
+def test_settings_count_where_they_matter(condition, setting, counts):
+    assert (keys(condition) != keys(condition, **setting)) is counts
+
+
+def test_versions_and_engines_change_the_key(monkeypatch, tmp_path):
+    write_images(tmp_path, IMAGES, [f"{i:02}.png" for i in range(20)])
+    before, files = keys(), keys(images=str(tmp_path))
+    real = shards.version
+    with monkeypatch.context() as patch:
+        patch.setattr(shards, "version", lambda p: "99.0" if p == "pillow" else real(p))
+        assert keys() == before
+        assert not set(keys(images=str(tmp_path))) & set(files)
+    with monkeypatch.context() as patch:
+        patch.setattr(shards, "version", lambda _: "99.0")
+        assert not set(keys()) & set(before)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(exact()), "engine", "another 2.0")
+        assert not set(keys()) & set(before)
+    monkeypatch.setattr(shards, "GENERATOR", "another")
+    assert keys(CLEAN) == before[::3]
+    assert keys(NOISE) != before[2::3]
+
+
+def test_features_do_not_count_for_a_model_that_gives_none():
+    classifier = LogisticRegression().fit(IMAGES.reshape(20, -1), LABELS)
+    model = as_model(classifier, key="lr", batch_size=8)
+    assert keys(model=model) == keys(model=model, features="all")
+
+
+def test_names_times_and_other_parts_do_not_count(tmp_path):
+    write_images(tmp_path / "one", IMAGES, [f"{i:02d}.png" for i in range(20)])
+    write_images(tmp_path / "two", IMAGES, [f"other{i:02d}.png" for i in range(20)])
+    for file in (tmp_path / "two").iterdir():
+        os.utime(file, (1, 1))
+    one, two = (keys(images=str(tmp_path / name), labels=None) for name in ("one", "two"))
+    assert one == two
+    named = as_image_set(IMAGES, labels=LABELS)
+    named.name = "something else"
+    assert keys(images=named) == keys()
+    assert keys(NOISE, part=(2, 2)) == keys(NOISE)[1:]
+
+
+def test_place_and_content_decide_for_each_shard_alone():
+    other = IMAGES.copy()
+    other[9, 0, 0, 0] ^= 128
+    same = [a == b for a, b in zip(keys(CLEAN), keys(CLEAN, images=other), strict=True)]
+    assert same == [True, False, True]
+    # The random numbers of an image are those of its place.
+    first, second = keys(NOISE, images=np.concatenate([IMAGES[:8]] * 2), labels=None)
+    assert first != second
+    assert len(set(keys())) == 9
+
+
+def test_a_model_without_a_key_is_never_found_again():
+    nameless = as_model(lambda batch: np.zeros((len(batch), 2)))
+    with pytest.warns(InputWarning, match="key='my-model-v1'"):
+        one, two = (keys(model=nameless) for _ in range(2))
+    assert not set(one) & set(two)
+
+
+def test_two_models_under_one_key_are_not_mixed(tmp_path):
+    def run(model, images):
+        job = make_job(model, images, shard_size=8)
+        return shards.run_job(job, ShardStore(tmp_path), None, progress.Reporting(False))
+
+    assert run(exact(), IMAGES[:8]).computed == 8
+    wider = exact(lambda batch: np.ones((len(batch), 8)))
+    with pytest.raises(InputError, match=r"4 classes .* 8 with 0.*give it another key"):
+        run(wider, IMAGES)
+
+
+# The store.
+
+KEY = "ab" * 20
+
+
+def result(key=KEY, *, dtype="float32", features=True, n=4):
+    rng = np.random.default_rng(5)
+    return ShardResult(
+        key,
+        np.arange(10, 10 + n, dtype=np.int64),
+        rng.standard_normal((n, 3)).astype(dtype),
+        rng.standard_normal((n, 2)).astype(dtype) if features else None,
+        {14: "cut short: ümläut", 17: "gone"},
+    )
+
+
+def assert_same(found, given):
+    for name in ("rows", "logits", "features"):
+        a, b = getattr(found, name), getattr(given, name)
+        assert (a is None) == (b is None)
+        if b is not None:
+            np.testing.assert_array_equal(a, b, strict=True)
+    assert (found.key, found.bad) == (given.key, given.bad)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("features", [True, False])
+def test_what_is_put_is_got(tmp_path, dtype, features):
+    given = result(dtype=dtype, features=features)
+    for store in (ShardStore(tmp_path), ShardStore()):
+        assert store.get(KEY) is None
+        store.put(given)
+        assert_same(store.get(KEY), given)
+    assert_same(ShardStore(tmp_path).get(KEY), given)
+
+
+def test_a_damaged_file_is_never_believed(tmp_path):
+    store, given = ShardStore(tmp_path), result()
+    store.put(given)
+    (file,) = tmp_path.rglob("*.shard")
+    whole = file.read_bytes()
+    for place in range(0, len(whole), 5):
+        file.write_bytes(whole[:place])
+        assert store.get(KEY) is None
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        assert store.get(KEY) is None
+    store.put(given)
+    assert file.read_bytes() == whole
+    other = "cd" * 20
+    (tmp_path / "cd").mkdir()
+    file.rename(tmp_path / "cd" / f"{other}.shard")
+    assert store.get(other) is None
+
+
+def test_with_a_cache_shards_are_written_there_and_read_from_both(tmp_path):
+    cache, one, two = (tmp_path / name for name in ("cache", "one", "two"))
+    ShardStore(one, cache=cache).put(result())
+    assert not one.exists()
+    assert_same(ShardStore(two, cache=cache).get(KEY), result())
+    other = result("cd" * 20)
+    ShardStore(two).put(other)
+    assert_same(ShardStore(two, cache=cache).get(other.key), other)
+
+
+def test_a_cache_that_cannot_be_written_is_read_and_warned_of_once(tmp_path):
+    cache = tmp_path / "cache"
+    ShardStore(cache).put(result())
+    (cache / "cd").write_text("in the way")  # root too cannot make a folder here
+    store = ShardStore(tmp_path / "work", cache=cache)
+    others = [result("cd" * 20), result("01" * 20)]
+    with pytest.warns(InputWarning, match=r"cache .* cannot be written .*only read"):
+        store.put(others[0])
+    store.put(others[1])  # a second warning would be an error
+    for one in (result(), *others):
+        assert_same(store.get(one.key), one)
+
+
+def test_a_full_disk_is_named(tmp_path, monkeypatch):
+    def full(self, content):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_bytes", full)
+    with pytest.raises(FileError, match=r"No space left on device\. Finished"):
+        ShardStore(tmp_path).put(result())
+    assert not any(f.is_file() for f in tmp_path.rglob("*"))
+
+
+# Reading ahead, and progress.
+
+
+def test_items_are_made_ahead_in_order_and_no_further():
+    made = []
+
+    def items():
+        for i in range(9):
+            made.append(i)
+            yield i
+            if i == 6:
+                raise RuntimeError("seven")
+
+    found = ahead(items())
+    assert [next(found), next(found)] == [0, 1]
+    assert len(made) <= 4
+    with pytest.raises(RuntimeError, match="seven"):
+        assert list(found) == [2, 3, 4, 5, 6]
+    stopped = ahead(iter(range(100)))
+    next(stopped)
+    stopped.close()
+
+
+def test_lines_come_every_15_seconds_with_the_rate_of_what_was_computed(monkeypatch):
+    now, lines = [100.0], []
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress.showing("scoring", 1000, shown=False, line=lines.append) as step:
+        step(400, kept=True)
+        for _ in range(60):
+            now[0] += 1
+            step(10, kept=False)
+    assert len(lines) == 4
+    assert lines[0] == "scoring: 550 of 1,000 images, 10 images/s, 00:45 left"
+
+
+def test_a_bar_that_is_asked_for_shows_rate_and_total(capsys, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "ipykernel", None)  # as in a notebook
+    with progress.showing("scoring [bold]cats[/bold]", 30, shown=True) as step:
+        step(30, kept=False)
+    out, text = capsys.readouterr()
+    assert out == ""
+    assert "scoring [bold]cats[/bold]" in re.sub(r"\x1b\[[\d;?]*\w", "", text)
+    assert "30/30" in re.sub(r"\x1b\[[\d;?]*\w", "", text)
+    with progress.showing("scoring", 30) as step:  # no terminal: nothing
+        step(30, kept=False)
+    assert capsys.readouterr() == ("", "")
