@@ -82,9 +82,6 @@ def classifier():
     return Net()
 
 
-ONE = Net()
-
-
 @pytest.fixture
 def here(monkeypatch, request):
     monkeypatch.syspath_prepend(request.path.parent)
@@ -171,23 +168,6 @@ def test_a_module_gives_its_output_as_features_and_is_copied():
     assert all(map(torch.equal, before, net.parameters()))
 
 
-def test_maps_of_a_module_are_averaged_over_positions():
-    net = Net().maps
-    backbone = make_backbone(net, preprocessing=SMALL)
-    assert backbone.n_features == 6
-    close(backbone.module.eval()(IMAGES), net.eval()(IMAGES).mean(dim=(2, 3)))
-
-
-def test_a_trial_changes_neither_mode_nor_statistics():
-    net = Net().train()
-    backbone = make_backbone(net, preprocessing=SMALL)
-    for module in (net, backbone.module):
-        assert all(part.training for part in module.modules())
-        norm = next(part for part in module.modules() if isinstance(part, nn.BatchNorm2d))
-        assert norm.num_batches_tracked == 0
-        assert not norm.running_mean.any()
-
-
 def test_a_text_gives_what_goes_into_the_last_linear_layer(here):
     backbone = make_backbone(here)
     assert (backbone.n_features, backbone.side) == (5, 20)
@@ -213,12 +193,6 @@ def test_a_named_layer_is_listened_to_and_gradients_flow_through_it(here):
     ours = dict(backbone.module.network.named_parameters())
     for name, parameter in net.maps.named_parameters():
         close(ours[f"maps.{name}"].grad, parameter.grad)
-
-
-def test_what_a_text_names_in_a_module_of_the_users_is_not_changed(here):
-    backbone = make_backbone("python:test_backbones:ONE", preprocessing=SMALL)
-    assert backbone.n_features == 5
-    assert isinstance(ONE.head[2], nn.Linear)
 
 
 def test_images_of_any_size_are_tried_where_none_is_said():

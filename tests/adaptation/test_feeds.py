@@ -22,7 +22,6 @@ from shiftcal.adaptation.feeds import (
     generator,
     indices,
     random_box,
-    random_crop,
     training_transform,
 )
 from shiftcal.datasets import as_image_set
@@ -36,21 +35,11 @@ NUMBERS = Preprocessing(mean=(0.4, 0.5, 0.6), std=(0.2, 0.25, 0.3))
 PHOTOS, SKETCHES = draw_images(10, 30, 41, seed=1), draw_images(7, 25, 20, seed=2)
 LABELS = np.arange(10) % 3
 PHOTO = photo(150, 200)
-# Every pixel holds its position.
-PLACES = np.stack(np.broadcast_arrays(*np.ogrid[:12, :15], 0), axis=2).astype(np.uint8)
 
 
 def one_pass(n, number, *, batch_size, key=(0, SOURCE)):
     steps = n // batch_size
     return [indices(n, number * steps + i, batch_size=batch_size, key=key) for i in range(steps)]
-
-
-def test_the_order_is_that_of_the_philox_words():
-    words = np.random.Philox(
-        key=np.array([7, TARGET], np.uint64), counter=np.array([0, 3, 0, 1], np.uint64)
-    ).random_raw(10)
-    third = np.concatenate(one_pass(10, 3, batch_size=5, key=(7, TARGET)))
-    np.testing.assert_array_equal(third, np.argsort(words))
 
 
 def test_the_order_is_the_same_on_every_machine():
@@ -64,14 +53,6 @@ def test_a_pass_has_every_image_once_but_for_what_is_left_over():
     batches = one_pass(23, 0, batch_size=5)
     assert len(batches) == 4
     assert len(set(np.concatenate(batches).tolist())) == 20
-
-
-def test_every_image_comes_to_every_place():
-    drawn = np.array([indices(6, k, batch_size=6, key=(1, SOURCE)) for k in range(1200)])
-    for place in range(6):
-        counts = np.bincount(drawn[:, place], minlength=6)
-        # 200 are expected, with a standard deviation of 13.
-        assert np.abs(counts - 200).max() < 60
 
 
 def test_too_few_images_for_a_batch_come_as_often_as_one_another():
@@ -154,25 +135,6 @@ def test_images_are_those_of_the_sampling_and_normalised_as_for_evaluation(side)
             np.testing.assert_allclose(got.permute(0, 2, 3, 1), numbers, atol=1e-6)
         wanted = indices(len(PHOTOS), step, batch_size=4, key=(3, 0))
         assert batch.labels.tolist() == LABELS[wanted].tolist()
-
-
-def test_the_same_image_is_changed_otherwise_each_time():
-    one = labelled(PHOTOS[:1], [0])
-    feed = feed_of(source=one, target=one)
-    made = [image for batch in feed.batches(0, 3) for part in (0, 2) for image in batch[part]]
-    assert len({image.numpy().tobytes() for image in made}) == 24
-
-
-def test_a_trainer_that_looks_at_no_target_gets_none():
-    with_target, without = feed_of(), feed_of(target=None)
-    for one, other in zip(with_target.batches(0, 3), without.batches(0, 3), strict=True):
-        assert torch.equal(one.source, other.source)
-        assert other.target is None
-
-
-def test_grey_images_are_made_for_a_grey_network():
-    grey = Preprocessing(channels=1, mean=(0.5,), std=(0.5,))
-    assert next(feed_of(preprocessing=grey).batches(0, 1)).source.shape == (4, 1, 16, 16)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -286,17 +248,6 @@ def test_unknown_names_and_sides_raise():
         training_transform("centre", 224)
     with pytest.raises(InputError, match="side must be a whole number of at least 8"):
         training_transform("default", 0)
-
-
-def test_all_places_of_a_crop_are_equally_likely():
-    rng = np.random.default_rng(1)
-    cut = [random_crop(PLACES, rng, side=10) for _ in range(3600)]
-    assert {part.shape for part in cut} == {(10, 10, 3)}
-    corners, counts = np.unique([tuple(part[0, 0]) for part in cut], axis=0, return_counts=True)
-    assert corners[:, :2].tolist() == [[top, left] for top in range(3) for left in range(6)]
-    # Chi-squared of 17 degrees of freedom: above 40.8 with a probability of 0.001.
-    assert np.sum((counts - 200) ** 2 / 200) < 40.8
-    np.testing.assert_array_equal(cut[0], PLACES[cut[0][0, 0, 0] :, cut[0][0, 0, 1] :][:10, :10])
 
 
 def boxes(height, width, **options):

@@ -172,22 +172,6 @@ def test_the_gradient_is_that_of_central_differences(case):
 
 
 @EVERY
-def test_float32_is_good_to_its_digits(case):
-    loss, _, x = CASES[case]
-    if case.startswith(("jmmd", "margin")):
-        pytest.skip("the other tensor is float64")
-    wide = torch.tensor(x, requires_grad=True)
-    narrow = torch.tensor(x, dtype=torch.float32, requires_grad=True)
-    found, expected = loss(narrow), loss(wide)
-    assert found.dtype == torch.float32
-    assert found.item() == pytest.approx(expected.item(), abs=5e-6)
-    found.backward()
-    expected.backward()
-    largest = wide.grad.abs().max()
-    np.testing.assert_allclose(narrow.grad, wide.grad, atol=float(3e-5 * largest))
-
-
-@EVERY
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_as_good_as_its_inputs(case, dtype):
     loss, _, x = CASES[case]
@@ -199,17 +183,6 @@ def test_half_precision_is_as_good_as_its_inputs(case, dtype):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         inside = loss(torch.from_numpy(x)).item()
     assert inside == pytest.approx(loss(torch.from_numpy(x)).item(), rel=1e-6)
-
-
-@EVERY
-def test_nan_comes_out_as_nan_and_inputs_are_unchanged(case):
-    loss, _, x = CASES[case]
-    inputs = torch.tensor(x, requires_grad=True)
-    loss(inputs).backward()
-    np.testing.assert_array_equal(inputs.detach(), x)
-    broken = x.copy()
-    broken[1, 0] = np.nan
-    assert not torch.isfinite(loss(torch.from_numpy(broken)))
 
 
 def test_kernels_are_those_of_scikit_learn():
@@ -239,17 +212,6 @@ def test_equal_rows_give_the_offset_and_no_gradient(linear, value):
     assert loss.item() == pytest.approx(2 / 3, rel=1e-6)
     assert not s.grad.any()
     assert not t.grad.any()
-
-
-@BOTH
-def test_of_one_distribution_the_mean_is_the_offset(linear):
-    rng = np.random.default_rng(11)
-    values = [
-        mk_mmd(*torch.from_numpy(rng.standard_normal((2, 6, 4))), linear=linear).item()
-        for _ in range(400)
-    ]
-    # Rows are exchangeable, so the estimates less the offset have mean 0; four standard errors.
-    assert np.mean(values) == pytest.approx(2 / 5, abs=4 * np.std(values) / 20)
 
 
 def test_jmmd_sees_a_shift_of_the_joint_distribution_that_no_layer_alone_shows():

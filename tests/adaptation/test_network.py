@@ -112,15 +112,6 @@ def test_batch_statistics_are_common_only_if_the_trainer_says_so(trainer):
     torch.testing.assert_close(theirs.features, b.relu(), atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize(("trainer", "sizes"), [(Spy(), [16]), (Apart(), [8, 8])])
-def test_the_backbone_sees_the_domains_together_or_one_after_the_other(trainer, sizes):
-    seen = []
-    backbone = nn.Identity()
-    backbone.register_forward_hook(lambda *given: seen.append(len(given[2])))
-    objective(trainer, backbone=backbone)(*batch(), 0)
-    assert seen == sizes
-
-
 def test_a_trainer_that_does_not_adapt_never_touches_the_target():
     source, labels, _ = batch()
     made = objective(Blind())

@@ -13,7 +13,6 @@ import torch
 from adapt_process import adapted, killed
 from one_layer import OneLayer, one_layer
 from onnx_resnet import mean_colour_onnx
-from stored_images import draw_images, write_images
 from two_domains import (
     CLASSES,
     Counting,
@@ -26,7 +25,7 @@ from two_domains import (
 )
 
 import shiftcal as sc
-from shiftcal import corrupt, datasets, methods
+from shiftcal import corrupt, methods
 from shiftcal.adaptation import Adapted, Settings, adapt, frozen_features
 from shiftcal.adaptation import run as run_module
 from shiftcal.adaptation.network import make_backbone
@@ -358,12 +357,6 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path):
         Adapted.open(tmp_path)
 
 
-def test_the_same_images_as_source_and_target_are_warned_of(tmp_path):
-    source = domains(N)[0]
-    with pytest.warns(match="source and target are the same images"):
-        run(tmp_path / "run", "frozen", source=source, target=source)
-
-
 def test_images_are_the_same_from_memory_and_from_files(tmp_path, monkeypatch):
     for name, (images, labels) in {"a": drawn(N, seed=1), "b": drawn(N, seed=2)}.items():
         write_domain(tmp_path / name, images, labels)
@@ -381,15 +374,6 @@ def test_images_are_the_same_from_memory_and_from_files(tmp_path, monkeypatch):
         file.write_bytes(b"nothing")
     with pytest.raises(FileError, match=r"b/ant/\d+\.png .* No image is left out of a training"):
         weights("broken")
-
-
-def test_images_of_any_size_need_a_preprocessing_that_names_theirs(tmp_path):
-    free = torch.nn.Conv2d(3, 4, 3)
-    free.preprocessing = sc.models.Preprocessing()
-    with pytest.raises(InputError, match="'default' needs the size of images"):
-        run(tmp_path / "run", "network", backbone=free)
-    made = run(tmp_path / "run", "network", backbone=free, transform="none")
-    assert made.target.values.shape[1] == 3
 
 
 def test_a_named_backbone_is_rebuilt_from_its_name_and_a_module_must_be_passed(tmp_path, finished):
@@ -526,39 +510,6 @@ def named(classes):
 def test_tasks_that_cannot_be_raise(call, message):
     with pytest.raises(InputError, match=message):
         call()
-
-
-def class_folders(root, name):
-    """A small copy of a data set; its source and target."""
-    sets = {"office-home": ("Art", "Real World"), "visda2017": ("train", "validation")}
-    write_images(root / "names" / "Art" / "Mug", draw_images(1), ["a.png"])
-    write_images(root / "names" / "train" / "bus", draw_images(1), ["a.png"])
-    classes = datasets.load(name, root / "names", domain=sets[name][0]).classes
-    each = 3 if name == "office-home" else 8
-    for number, domain in enumerate(sets[name]):
-        files = [f"{label}/{i:05d}.png" for label in classes for i in range(each)]
-        images = draw_images(len(files), 20, 24, seed=number)
-        write_images(root / domain, images, files)
-        if name == "visda2017":
-            lines = [f"{file} {i // each}" for i, file in enumerate(files)]
-            (root / domain / "image_list.txt").write_text("\n".join(lines))
-    return [f"{name}:{root}?domain={domain}" for domain in sets[name]], each * len(classes)
-
-
-@pytest.mark.slow
-@BOTH
-@pytest.mark.parametrize(
-    ("name", "recipe"), [("office-home", "office-home"), ("visda2017", "visda")]
-)
-def test_published_layouts_run_end_to_end(tmp_path, name, recipe, mode):
-    (source, target), n = class_folders(tmp_path, name)
-    made = run(tmp_path / "run", mode, source=source, target=target, recipe=recipe, trainer="cdan")
-    assert made.bank.n_classes == (65 if name == "office-home" else 12)
-    assert len(made.source_features) == round(0.8 * n)
-    assert made.target.n == n // 2
-    if mode == "network":
-        transform = made.document["identity"]["training"]["inputs"]["transform"]
-        assert transform == ("default" if name == "office-home" else "center-crop")
 
 
 @pytest.mark.slow

@@ -92,28 +92,9 @@ def test_versions_and_everything_else_are_kept(temperature, tmp_path, opset):
     assert kept == model
 
 
-def test_initializers_of_the_first_files_are_inputs_too(temperature, tmp_path):
-    given = tensor("w", [6, 5])
-    made = calibrate(tmp_path, temperature, network(opset=9, ir_version=3, more=[given]))
-    assert made.checked == "network"
-    assert_calibrated(temperature, made, raw(tmp_path))
-
-
 def test_older_operators_are_refused(temperature, tmp_path):
     with pytest.raises(FileError, match=r"operators of version 9 or later; it has 8.*converter"):
         calibrate(tmp_path, temperature, network(opset=8))
-
-
-def test_a_network_without_operators_of_onnx_is_refused(temperature, tmp_path):
-    graph = helper.make_graph(
-        [helper.make_node("Net", ["x"], ["logits"], domain="my.domain")],
-        "net",
-        [tensor("x", ["n", 6])],
-        [tensor("logits", ["n", 5])],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("my.domain", 1)])
-    with pytest.raises(FileError, match=r"must import ONNX's own operators.*it has none"):
-        calibrate(tmp_path, temperature, model)
 
 
 def test_which_of_several_outputs_has_to_be_said(temperature, tmp_path):
@@ -264,12 +245,6 @@ def test_logits_for_a_calibration_of_probabilities_are_found_out_by_running(
     assert_calibrated(on_probabilities, made, raw(tmp_path))
 
 
-def test_a_softmax_over_the_rows_is_none(on_probabilities, tmp_path):
-    model = network([node("Softmax", "logits", "p", axis=0)], ["p"])
-    with pytest.raises(InputError, match="every row of probabilities must sum to 1"):
-        calibrate(tmp_path, on_probabilities, model)
-
-
 def test_names_that_are_taken_are_left_alone(fit_map, tmp_path):
     fitted = fit_map("histogram")
     nodes = [
@@ -285,38 +260,6 @@ def test_names_that_are_taken_are_left_alone(fit_map, tmp_path):
         np.testing.assert_array_equal(found[name], raw(tmp_path))
     names = [one.name for one in onnx.load(made.path).graph.node if one.name]
     assert len(set(names)) == len(names)
-
-
-def branches():
-    """A network with a branch, whose names are ``probabilities`` and one of ours."""
-    inner = {}
-    for name, kind in (("then_branch", "Identity"), ("else_branch", "Neg")):
-        last = f"shiftcal/sub{'' if kind == 'Neg' else '_1'}"
-        inner[name] = helper.make_graph(
-            [
-                node(kind, "logits", "probabilities" + name),
-                node("Identity", "probabilities" + name, last),
-            ],
-            name,
-            [],
-            [tensor(last, ["n", 5])],
-        )
-    yes = tensor("yes", [], TensorProto.BOOL)
-    return network([helper.make_node("If", ["yes"], ["z"], **inner)], ["z"], more=[yes])
-
-
-def test_networks_with_branches_are_calibrated(fit_map, tmp_path):
-    fitted = fit_map("vector")
-    made = calibrate(tmp_path, fitted, branches())
-    ours = {name for one in onnx.load(made.path).graph.node[2:] for name in one.output}
-    assert ours
-    assert ours.isdisjoint({"shiftcal/sub", "shiftcal/sub_1"})  # those of the branches
-    for yes, sign in ((True, 1), (False, -1)):
-        z = sign * (
-            INPUTS.astype(np.float32) @ numpy_helper.to_array(branches().graph.initializer[0])
-        )
-        found = run(made.path, yes=np.array(yes))["probabilities"]
-        np.testing.assert_allclose(found, fitted.predict_proba(z), rtol=0, atol=1e-5)
 
 
 def test_networks_with_functions_are_calibrated(temperature, tmp_path):

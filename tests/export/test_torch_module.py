@@ -9,13 +9,12 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from absent_package import hide
 from hard_logits import at_an_edge, beside_many, difficult
 from map_data import draw, quiet_fit
 from torch import nn
 
 from shiftcal import maps, methods
-from shiftcal.errors import InputError, MissingExtra, NotFittedError
+from shiftcal.errors import InputError, NotFittedError
 from shiftcal.export import CalibratedModule
 
 # A map for every module there is; others differ in their numbers.
@@ -244,19 +243,6 @@ def test_settings_that_mean_nothing_are_refused(fit_map, net):
         CalibratedModule(net, net)
     with pytest.raises(NotFittedError, match="not fitted yet"):
         CalibratedModule(net, methods.get("ts")())
-
-
-def test_without_torch_the_extra_is_named(monkeypatch):
-    import sys
-
-    from shiftcal import export
-
-    hide(monkeypatch, "torch")
-    for name in [name for name in sys.modules if name.startswith("shiftcal.export.")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delitem(vars(export), "CalibratedModule", raising=False)
-    with pytest.raises(MissingExtra, match=r"CalibratedModule needs torch.*shiftcal\[torch\]"):
-        _ = export.CalibratedModule
 
 
 def test_confidences_are_rounded_before_they_meet_an_edge(fit_map):
