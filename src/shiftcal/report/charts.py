@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from shiftcal.charts import (
 from shiftcal.errors import require
 from shiftcal.numerics.samples import DIGITS, stretch
 from shiftcal.report.facts import MethodFacts, Ranged, ReportFacts, Shown
-from shiftcal.report.verdict import percent
+from shiftcal.report.verdict import percent, ranged
 
 # The colours of the light page; in the SVG they become the variables of the page, so that they
 # change with it.
@@ -85,14 +85,6 @@ def _svg(
     return (round(72 * size[0], 1), round(72 * size[1], 1)), re.sub(r"\n\s*", " ", text)
 
 
-def _points(found: Ranged, digits: int) -> str:
-    """A fraction and its interval in percent, without the sign."""
-    value = f"{100 * found.value:.{digits}f}"
-    if found.low is None or found.high is None:
-        return value
-    return f"{value} ({100 * found.low:.{digits}f} to {100 * found.high:.{digits}f})"
-
-
 def _draw_range(axes: Any, found: Ranged, y: float, colour: str, tip: str) -> None:
     """A value and its interval, in percent, on a horizontal line."""
     if found.low is not None and found.high is not None:
@@ -111,7 +103,7 @@ def overview(facts: ReportFacts) -> Chart:
         rows.append(("truth", "accuracy, estimated", estimate))
     after = Ranged(facts.of(facts.method).mean_confidence)
     rows.append(("after", f"mean confidence after {facts.method}", after))
-    words = [f"{label}: {_points(found, 1)}\u00a0%" for _, label, found in rows]
+    words = [f"{label}: {ranged(found, 1)}\u00a0%" for _, label, found in rows]
 
     def draw(axes: Any) -> None:
         for y, ((colour, _, found), text) in enumerate(zip(rows, words, strict=True)):
@@ -126,8 +118,6 @@ def overview(facts: ReportFacts) -> Chart:
         "Mean confidence and accuracy",
         "; ".join(words) + ".",
         *_svg("overview", (4.3, 0.7 + 0.45 * len(rows)), draw),
-        ("what", "percent"),
-        tuple((label, _points(found, 1)) for _, label, found in rows),
     )
 
 
@@ -150,12 +140,11 @@ def reliability(method: MethodFacts, shown: Shown, *, colour: str) -> Chart:
     name = f"reliability-{colour}-{method.name}"
     rows = []
     for one in method.bins:
-        cells = ["-", "-", "-"]
+        cells = ("-", "-")
         if one.confidence is not None and one.accuracy is not None:
             found = Ranged(one.accuracy, one.low, one.high)
-            cells = [f"{100 * one.confidence:.1f}", _points(found, 1)]
-        span = f"{100 * one.lower:.1f} to {100 * one.upper:.1f}"
-        rows.append((span, *cells[:2], f"{one.count:,}"))
+            cells = f"{100 * one.confidence:.1f}", ranged(found, 1)
+        rows.append((f"{100 * one.lower:.1f} to {100 * one.upper:.1f}", *cells, f"{one.count:,}"))
     return Chart(
         name,
         f"Reliability of {method.name}",
@@ -179,7 +168,7 @@ def errors(facts: ReportFacts) -> Chart | None:
         axes.axvline(0, color=_COLOURS["ink"], linewidth=0.8)
         for y, (name, found) in enumerate(known):
             colour = {"vanilla": "before", facts.method: "after"}.get(name, "rest")
-            _draw_range(axes, found, y, colour, f"{name}: {_points(found, 2)} points")
+            _draw_range(axes, found, y, colour, f"{name}: {ranged(found, 2)} points")
         axes.set(ylim=(len(known) - 0.4, -0.6), xlabel=what)
         axes.set_yticks(range(len(known)), [name for name, _ in known])
         axes.tick_params(axis="y", length=0)
@@ -194,8 +183,6 @@ def errors(facts: ReportFacts) -> Chart | None:
         f"{what} of every method",
         f"{len(known)} methods; nearest to zero is {best}.",
         *_svg("errors", (4.9, 0.8 + 0.34 * len(known)), draw),
-        ("method", what),
-        tuple((name, _points(found, 2)) for name, found in known),
     )
 
 
@@ -270,7 +257,7 @@ def densities(facts: ReportFacts) -> Chart:
                 color=_COLOURS["near" if near else "rest"],
                 linewidth=2 if near else 0.9,
                 gid=f"{_TIP}{one.name}: mean {percent(one.mean_confidence)}",
-                label=_cut(one.name) if near else "other sets near it",
+                label=("chosen set" if one.chosen else "nearest set") if near else "other sets",
             )
         style: dict[str, Any] = {"gid": f"{_TIP}the target: mean {percent(mean)}", "linewidth": 2}
         colour, target = _COLOURS["target"], "target"
@@ -284,20 +271,9 @@ def densities(facts: ReportFacts) -> Chart:
             mark_stretched(axes, [0, 0.9, 0.99, 0.999, 0.9999, 0.99999], percent=True)
         _legend(axes)
 
-    curves: Sequence[Sequence[float]] = [shown.target, *(values for _, values in shown.sets)]
     return Chart(
         "densities",
         "Raw confidence of the target and of surrogate sets",
         f"Densities of raw confidence of the target and of {len(sets)} sets of the bank.",
         *_svg("densities", (4.9, 3.9), draw),
-        ("confidence (%)", "target", *(one.name for one in sets)),
-        tuple(
-            (f"{100 * x:.6g}", *(f"{values[i]:.2f}" for values in curves))
-            for i, x in enumerate(shown.grid)
-            if i % 10 == 0
-        ),
     )
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= 24 else f"{name[:23]}…"

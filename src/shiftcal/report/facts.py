@@ -10,7 +10,7 @@ import platform
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import PurePath
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
@@ -62,8 +62,8 @@ _CURVES, _POINTS, _CELLS = 7, 101, 2000
 # With a median above it, a plain axis would show one spike.
 _NEAR_ONE = 0.9
 _MOST_EXAMPLES = 12
-# Pixels of the longer side of a picture; smaller images are kept as they are; bytes of a picture.
-_SIDE, _SMALL, _MOST_BYTES = 144, 64, 60_000
+# Pixels of the longer side of a picture; smaller images are kept as they are.
+_SIDE, _SMALL = 144, 64
 
 
 @dataclass(frozen=True)
@@ -435,7 +435,9 @@ def make_facts(
         for name, one in fitted.items()
     }
     serious = frozenset(note.code for note in notes if note.serious)
-    names = bank.classes or scores.classes
+    names = [
+        printable_name(one) for one in bank.classes or scores.classes or map(str, range(scores.k))
+    ]
     provenance = provenance or Provenance()
     others = sorted((one for one in sets if not one.chosen), key=lambda one: one.distance)
     return ReportFacts(
@@ -669,7 +671,7 @@ def _densities(
 def _classes(
     raw: _Outputs,
     calibrated: _Outputs,
-    names: Sequence[str] | None,
+    names: Sequence[str],
     scores: Scores,
     level: float,
 ) -> tuple[ClassFacts, ...]:
@@ -687,7 +689,7 @@ def _classes(
         classes.append(
             ClassFacts(
                 j,
-                _class_name(j, names),
+                names[j],
                 n,
                 n / scores.n,
                 float(before[j] / n) if n else None,
@@ -696,10 +698,6 @@ def _classes(
             )
         )
     return tuple(classes)
-
-
-def _class_name(index: int, names: Sequence[str] | None) -> str:
-    return printable_name(str(index) if names is None else names[index])
 
 
 def _match_images(images: object, target: Scores) -> tuple[Any, NDArray[np.intp]]:
@@ -729,7 +727,7 @@ def _examples(
     target: Scores,
     raw: _Outputs,
     calibrated: _Outputs,
-    names: Sequence[str] | None,
+    names: Sequence[str],
 ) -> tuple[Example, ...]:
     """The rows whose confidence changed most, with their images; ties in the order of rows."""
     change = np.abs(calibrated.confidence - raw.confidence)
@@ -739,14 +737,14 @@ def _examples(
         batch = images.read([place])
         if not change[row] or not len(batch.images):  # unchanged, or unreadable today
             continue
-        label = None if target.labels is None else _class_name(int(target.labels[row]), names)
+        label = None if target.labels is None else names[int(target.labels[row])]
         examples.append(
             Example(
                 row,
                 printable_name(
                     images.ids([place])[0] if target.ids is None else str(target.ids[row])
                 ),
-                _class_name(int(raw.predicted[row]), names),
+                names[int(raw.predicted[row])],
                 label,
                 float(raw.confidence[row]),
                 float(calibrated.confidence[row]),
@@ -769,8 +767,7 @@ def picture(image: Images) -> str:
     if max(opened.size) <= _SMALL:
         return uri("png", optimize=True)
     opened.thumbnail((_SIDE, _SIDE), pillow.Resampling.LANCZOS)
-    smaller = (uri("jpeg", quality=quality) for quality in (85, 60))
-    return next((one for one in smaller if len(one) <= _MOST_BYTES), uri("jpeg", quality=30))
+    return uri("jpeg", quality=85)
 
 
 def _copyable(text: str) -> str:
@@ -780,10 +777,5 @@ def _copyable(text: str) -> str:
 
 def _versions() -> dict[str, str]:
     """Versions of Python and of the packages that decide numbers."""
-    versions = {"python": platform.python_version()}
-    for package in ("shiftcal", "numpy", "scipy", "scikit-learn", "numba"):
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return versions
+    packages = ("shiftcal", "numpy", "scipy", "scikit-learn", "numba")
+    return {"python": platform.python_version(), **{name: version(name) for name in packages}}

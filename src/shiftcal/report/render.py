@@ -22,7 +22,7 @@ from shiftcal.report.charts import densities, errors, ladder, overview, reliabil
 from shiftcal.report.facts import Ranged, ReportFacts, make_facts
 from shiftcal.report.tables import Cell, Column, Row, Table
 from shiftcal.report.tables import to_markdown as table_to_markdown
-from shiftcal.report.verdict import percent
+from shiftcal.report.verdict import percent, ranged
 
 __all__ = ["make_facts", "render", "to_markdown", "write_report"]
 
@@ -73,7 +73,7 @@ def to_markdown(facts: ReportFacts) -> str:
     blocks.append(heading("Facts", level=2))
     blocks.append(
         "\n".join(
-            f"- {name}: {inline(value if isinstance(value, str) else _ranged_percent(value))}"
+            f"- {name}: {inline(value if isinstance(value, str) else ranged(value) + ' %')}"
             for name, value in about
             if value is not None
         )
@@ -112,12 +112,6 @@ def to_markdown(facts: ReportFacts) -> str:
         "\n".join(f"- {inline(name)}: `{d}` (SHA-256)" for name, d in provenance.files.items())
     )
     return "\n\n".join(block for block in blocks if block) + "\n"
-
-
-def _ranged_percent(found: Any) -> str:
-    if found.low is None:
-        return percent(found.value)
-    return f"{percent(found.value)} ({100 * found.low:.1f} to {100 * found.high:.1f})"
 
 
 def _points(found: Ranged | None) -> Cell:

@@ -14,7 +14,7 @@ from shiftcal.methods.method import FEW_ROWS, Selection
 from shiftcal.types import Flag
 
 if TYPE_CHECKING:
-    from shiftcal.report.facts import EstimateFacts, MethodFacts, TargetFacts
+    from shiftcal.report.facts import EstimateFacts, MethodFacts, Ranged, TargetFacts
 
 VerdictKind = Literal["over", "under", "uneven", "fine", "worse", "outside", "unclear", "few"]
 
@@ -211,6 +211,14 @@ def printable_name(text: str, most: int | None = 120) -> str:
 def percent(fraction: float) -> str:
     """``91.2 %``, with a space that does not break."""
     return f"{100 * fraction:.1f}\u00a0%"
+
+
+def ranged(found: Ranged | EstimateFacts, digits: int = 1) -> str:
+    """``91.2 (88.0 to 93.1)``: a fraction and its interval in percent, without the sign."""
+    value = f"{100 * found.value:.{digits}f}"
+    if found.low is None or found.high is None:
+        return value
+    return f"{value} ({100 * found.low:.{digits}f} to {100 * found.high:.{digits}f})"
 
 
 def _rough(fraction: float) -> str:
