@@ -127,7 +127,7 @@ def test_shapes_that_are_not_said_are_inferred(temperature, tmp_path):
 @pytest.mark.parametrize(
     ("model", "came"),
     [
-        (network(k=7), r"logits float \['n', 7\]"),
+        (network(k=7), r"%logits\[FLOAT, nx7\]"),
         (
             network(
                 [node("Unsqueeze", "logits", "y", axes=[2])],
@@ -135,7 +135,7 @@ def test_shapes_that_are_not_said_are_inferred(temperature, tmp_path):
                 opset=11,
                 shapes={"y": ["n", 5, 1]},
             ),
-            r"y float \['n', 5, 1\]",
+            r"%y\[FLOAT, nx5x1\]",
         ),
         (
             network(
@@ -143,7 +143,7 @@ def test_shapes_that_are_not_said_are_inferred(temperature, tmp_path):
                 ["y"],
                 shapes={"y": tensor("y", ["n", 5], TensorProto.INT32)},
             ),
-            r"y int32 \['n', 5\]",
+            r"%y\[INT32, nx5\]",
         ),
         (
             network(
@@ -153,7 +153,7 @@ def test_shapes_that_are_not_said_are_inferred(temperature, tmp_path):
                     "y": helper.make_tensor_sequence_value_info("y", TensorProto.FLOAT, ["n", 5])
                 },
             ),
-            "y sequence",
+            "%y.*sequence",
         ),
     ],
     ids=["classes", "rank", "integers", "sequence"],
@@ -172,7 +172,7 @@ def test_a_dictionary_for_every_row_is_refused_with_what_leaves_it_out(temperatu
     row = helper.make_map_type_proto(TensorProto.INT64, rows)
     value = helper.make_value_info("y", helper.make_sequence_type_proto(row))
     model = network([zipped], ["y"], shapes={"y": value}, domains=("", "ai.onnx.ml"))
-    with pytest.raises(InputError, match=r'has none: y sequence.*options={"zipmap": False}'):
+    with pytest.raises(InputError, match=r'has none: %y.*sequence.*options={"zipmap": False}'):
         calibrate(tmp_path, temperature, model)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial, partialmethod
 from importlib.metadata import version
@@ -241,18 +242,15 @@ class _Output(NamedTuple):
 def _choose_output(network: Any, *, k: int, name: str | None, path: object) -> _Output:
     """The output that holds scores of ``k`` classes; ``None`` takes the only one it may be."""
     onnx = _onnx()
-    try:  # fill in what can be known of the shapes
-        inferred = onnx.shape_inference.infer_shapes(network).graph.output
-    except Exception:  # operators it does not know
-        inferred = []
-    known = {one.name: one for one in (*network.graph.output, *inferred)}
-    outputs: dict[str, str] = {}
+    with suppress(Exception):  # fill in what can be known of the shapes, if all operators are known
+        network = onnx.shape_inference.infer_shapes(network)
+    outputs = {value.name: value for value in network.graph.output}
+    if name is not None and name not in outputs:
+        raise UnknownName(f"{path} has no output {name!r}. Its outputs: {', '.join(outputs)}.")
+    if name is not None:
+        outputs = {name: outputs[name]}
     candidates: list[_Output] = []
-    for value in (known[one.name] for one in network.graph.output):
-        kind = value.type.WhichOneof("value") or "tensor_type"
-        outputs[value.name] = f"{value.name} {kind.removesuffix('_type')}"
-        if kind != "tensor_type":
-            continue
+    for value in outputs.values():
         tensor = value.type.tensor_type
         dtype = onnx.TensorProto.DataType.Name(tensor.elem_type)
         shape: list[Any] = [
@@ -260,7 +258,6 @@ def _choose_output(network: Any, *, k: int, name: str | None, path: object) -> _
             for dim in tensor.shape.dim
         ]
         shape = shape if tensor.HasField("shape") else [None, None]
-        outputs[value.name] = f"{value.name} {dtype.lower()} {shape}"
         # A column dimension without a number may be the classes.
         if (
             dtype in _FLOATS
@@ -268,12 +265,6 @@ def _choose_output(network: Any, *, k: int, name: str | None, path: object) -> _
             and (shape[1] == k or not isinstance(shape[1], int))
         ):
             candidates.append(_Output(value.name, dtype, *shape))
-    if name is not None:
-        if name not in outputs:
-            every = ", ".join(outputs.values())
-            raise UnknownName(f"{path} has no output {name!r}. Its outputs: {every or 'none'}.")
-        outputs = {name: outputs[name]}
-        candidates = [one for one in candidates if one.name == name]
     candidates = [one for one in candidates if one.columns == k] or candidates
     if len(candidates) == 1:
         return candidates[0]
@@ -285,9 +276,10 @@ def _choose_output(network: Any, *, k: int, name: str | None, path: object) -> _
         )
     zipped = any(node.op_type == "ZipMap" for node in network.graph.node)
     hint = 'skl2onnx leaves ZipMap out with options={"zipmap": False}.'
+    found = ", ".join(map(onnx.helper.printable_value_info, outputs.values()))
     raise InputError(
         f"the output that is calibrated must be floats of shape (n, {k}), a column for each "
-        f"class of the calibration; {path} has none: {', '.join(outputs.values()) or 'none'}. "
+        f"class of the calibration; {path} has none: {found or 'no output'}. "
         f"{hint if zipped else 'Both must be of one model.'}"
     )
 
