@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import csv
+import os
 import shutil
+import signal
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
+from bank_process import wait_for
 from hostile_files import trap
-from tiny_study import EVALUATIONS, METHODS, PLAN, SEEDS, SETS, TARGETS, N, write_study
+from tiny_study import EVALUATIONS, METHODS, PLAN, SEEDS, SETS, TARGETS, N, colours, write_study
 
 from shiftcal import studies
 from shiftcal.cli.main import run as program
 from shiftcal.studies import run as reporting
+from shiftcal.studies.plan import BUILT_IN
 
 # Named in full: the tests differ in what they are run from.
 COMMAND = "reproduce mine.toml --data . --workers 1"
+NATURAL = """
+[[shifts.sets]]
+name = "painted"
+title = "Painted by hand"
+images = ["{data}/painted.npz", "{data}/other.npz"]
+fetch = "Painted: buy a brush, keep it in {data}"
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -58,17 +71,280 @@ def done(finished, monkeypatch, tmp_path):
     shutil.copytree(kept, finished)
 
 
-def contents(folder, pattern="**/*"):
+def contents(folder):
     return {
         file.relative_to(folder).as_posix(): file.read_bytes()
-        for file in sorted(folder.glob(pattern))
+        for file in sorted(folder.rglob("*"))
         if file.is_file()
     }
 
 
-def rows(run):
+# --- running ------------------------------------------------------------------------------------
+
+
+def test_a_plan_of_ones_own_is_run(folder, shiftcal):
+    done = shiftcal(COMMAND)
+    assert done.status == 0, done.err
+    run, lines = folder / "runs" / "mine", done.out.splitlines()
+    assert lines[0] == "Mean ECE over corruptions"
+    assert f"scored     {N * SETS} images in this run" in lines
+    assert f"evaluated  {EVALUATIONS} of {EVALUATIONS} in this run" in lines
+    assert lines[-1] == "report     runs/mine/report.md"
+    assert (run / "report.md").read_text("utf-8").startswith("# ")
     with (run / "records.csv").open(encoding="utf-8", newline="") as opened:
-        return list(csv.DictReader(opened))
+        records = list(csv.DictReader(opened))
+    for label in ("Vanilla", "TS", "STS", "SAC", "Oracle"):
+        (line,) = (x for x in lines if x.startswith(f"{label} "))
+        clean = [float(r["ece"]) for r in records if (r["label"], r["target"]) == (label, "clean")]
+        assert len(clean) == SEEDS
+        assert line.split()[1] == f"{100 * np.mean(clean):.2f}"
+
+
+def test_json_says_the_same(folder, shiftcal_json):
+    found = shiftcal_json(COMMAND, "-o there")
+    assert (found["command"], found["study"], found["folder"]) == (
+        "reproduce",
+        "synthetic",
+        "there",
+    )
+    assert Path(found["report"]) == Path("there/report.md")
+    assert Path(found["tables"][0]).name == "mean-ece.csv"
+    assert [Path(file).name for file in found["figures"]] == ["ece-means.png", "ece-boxes.png"]
+    assert all(Path(file).is_file() for file in found["tables"])
+    assert found["images_scored"] == N * SETS
+    assert found["evaluated"] == found["records"] == EVALUATIONS
+    assert (found["left_out"], found["warnings"]) == ([], [])
+    assert set(found["seconds"]) == {"opening", "scoring", "evaluation", "report"}
+
+
+def test_pictures_and_tables_are_there_in_every_format(finished):
+    run = finished / "runs" / "mine"
+    for name in ("mean-ece", "full", "temperatures", "chosen"):
+        assert all(
+            (run / "tables" / f"{name}.{kind}").stat().st_size for kind in ("md", "csv", "tex")
+        )
+    for name in ("ece-means", "ece-boxes"):
+        assert all(
+            (run / "figures" / f"{name}.{kind}").stat().st_size for kind in ("png", "svg", "json")
+        )
+    text = (run / "plan.toml").read_text("utf-8")
+    (images,) = tomllib.loads(text)["data"]["images"]
+    assert Path(images).is_absolute()
+
+
+def test_the_same_command_again_has_nothing_to_do(done, shiftcal_json):
+    before = contents(done / "runs" / "mine")
+    found = shiftcal_json(COMMAND)
+    assert (found["images_scored"], found["evaluated"], found["records"]) == (0, 0, EVALUATIONS)
+    after = contents(done / "runs" / "mine")
+    assert {name for name in before if before[name] != after[name]} == {"run.json"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "scored", "evaluated", "records"),
+    [
+        ('"sac",', '"sac", { name = "sac", label = "KS", distance = "ks" },', 0, 10, 60),
+        ("images = 45", "images = 60", 0, EVALUATIONS, EVALUATIONS),
+        ('label = "Oracle"', 'label = "Labels"', 0, 0, EVALUATIONS),
+        ('"brightness"]', '"brightness", "saturate"]', 2 * N, 2 * SEEDS * METHODS, 70),
+        # The corruptions here draw nothing: scored once more, they have the digests they had.
+        ("severities = [0, 2, 5]", "severities = [0, 2, 5]\nseed = 1", SETS * N, 0, EVALUATIONS),
+        ("fetch", "limit = 60\nfetch", SETS * 60, EVALUATIONS, EVALUATIONS),
+    ],
+)
+def test_a_changed_plan_redoes_only_what_it_must(
+    done, shiftcal_json, old, new, scored, evaluated, records
+):
+    assert PLAN.count(old) == 1
+    (done / "mine.toml").write_text(PLAN.replace(old, new), "utf-8")
+    found = shiftcal_json(COMMAND)
+    assert (found["images_scored"], found["evaluated"], found["records"]) == (
+        scored, evaluated, records
+    )  # fmt: skip
+
+
+def test_a_model_can_stand_for_that_of_the_plan(done, shiftcal_json):
+    (done / "net.onnx").rename(done / "other.onnx")
+    found = shiftcal_json(COMMAND, "--model other.onnx")
+    # The file is the same: scores are known by what is in it, not by its name.
+    assert (found["images_scored"], found["evaluated"]) == (0, 0)
+    assert studies.Run(done / "runs" / "mine").plan.model.spec == ("other.onnx",)
+    found = shiftcal_json(COMMAND, "--model other.onnx?std=0.25")
+    assert (found["images_scored"], found["evaluated"]) == (N * SETS, EVALUATIONS)
+
+
+def test_a_run_is_rebuilt_without_model_and_images(done, shiftcal_json):
+    for file in ("net.onnx", "images.npz", "mine.toml"):
+        (done / file).unlink()
+    run = done / "runs" / "mine"
+    before = contents(run)
+    for name in ("tables", "figures", "splits", "evaluated"):
+        shutil.rmtree(run / name)
+    for name in ("records.csv", "report.md"):
+        (run / name).unlink()
+    found = shiftcal_json("reproduce runs/mine --workers 1")
+    assert (found["study"], found["folder"]) == ("synthetic", "runs/mine")
+    assert (found["images_scored"], found["evaluated"]) == (0, EVALUATIONS)
+    after = contents(run)
+    for name, content in before.items():
+        if not name.startswith("figures/") and name != "run.json":
+            assert after[name] == content, name
+
+
+def test_the_plan_of_a_run_resumes_in_its_folder(done, shiftcal_json):
+    run = done / "runs" / "mine"
+    text = (run / "plan.toml").read_text("utf-8")
+    (run / "plan.toml").write_text(text.replace("[0, 1]", "[0, 1, 2]"), "utf-8")
+    found = shiftcal_json("reproduce runs/mine/plan.toml -o runs/mine --workers 1")
+    assert (found["images_scored"], found["evaluated"]) == (0, TARGETS * METHODS)
+
+
+def test_a_cache_is_shared_between_studies(folder, shiftcal_json):
+    shiftcal_json(COMMAND, "--cache cache -o one")
+    found = shiftcal_json(COMMAND, "--cache cache -o two")
+    assert (found["images_scored"], found["evaluated"]) == (0, EVALUATIONS)
+    one, two = (contents(folder / name / "scores") for name in ("one", "two"))
+    assert one == two
+
+
+@pytest.mark.slow
+def test_two_workers_find_the_same(done, shiftcal):
+    assert shiftcal("reproduce mine.toml --data . --workers 2 -o two").status == 0
+    one, two = done / "runs" / "mine", done / "two"
+    assert contents(two / "scores") == contents(one / "scores")
+    assert (two / "records.csv").read_bytes() == (one / "records.csv").read_bytes()
+
+
+def test_a_natural_set_that_is_there_is_evaluated_on(folder, shiftcal_json):
+    (folder / "mine.toml").write_text(PLAN + NATURAL, "utf-8")
+    images, labels = colours(30, seed=5)
+    np.savez(folder / "other.npz", images=images, labels=labels)
+    found = shiftcal_json(COMMAND)
+    assert found["images_scored"] == N * SETS + 30
+    assert {r.n for r in studies.Run(found["folder"]).records if r.target == "painted"} == {30}
+
+
+# --- stopped and resumed --------------------------------------------------------------------------
+
+# A function whose every batch takes a while if the file `slow` is there.
+NET = """\
+import pathlib, time
+import numpy as np
+
+def logits(batch):
+    if pathlib.Path("slow").exists():
+        time.sleep(0.05)
+    return batch.astype(np.float32).mean(axis=(1, 2)) / 64
+"""
+
+
+def begin(folder, *words):
+    """The command, as a process of its own in a group of its own, as a terminal has it."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "shiftcal", "reproduce", "mine.toml", "--data", ".", "-o", "run",
+         "--model", "python:net:logits?key=net-1&raw=true", *words],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "SHIFTCAL_CACHE": ""},
+        start_new_session=True,
+    )  # fmt: skip
+
+
+def shown(run):
+    """Everything that people look at, and the scores."""
+    kinds = ("tables", "figures", "splits")
+    names = ("records.csv", "report.md", "report.json", "index.json")
+    return {
+        str(file.relative_to(run)): file.read_bytes()
+        for file in run.rglob("*")
+        if file.parent.name in kinds or file.name in names
+    }
+
+
+def stopped_and_resumed(folder, pattern, how, workers="1"):
+    """Stop the command when a file is there, run it again, and compare with a run undisturbed."""
+    (folder / "net.py").write_text(NET)
+    (folder / "slow").touch()
+    process = begin(folder, "--workers", workers)
+    wait_for(lambda: list((folder / "run").glob(pattern)), process)
+    os.killpg(process.pid, how)
+    out, err = process.communicate(timeout=300)
+    assert out == ""
+    assert not (folder / "run" / "run.json").exists()
+    if how == signal.SIGINT:
+        assert process.returncode == 130
+        assert "note: the same command resumes where this one stopped." in err
+        assert "Traceback" not in err
+        assert not list((folder / "run").rglob("*.tmp"))
+    (folder / "slow").unlink()
+    out, err = begin(folder, "--workers", workers).communicate(timeout=300)
+    assert "report     run" in out, err
+    resumed = shown(folder / "run")
+    (folder / "run").rename(folder / "first")
+    out, err = begin(folder, "--workers", "1").communicate(timeout=300)
+    assert "report     run" in out, err
+    assert shown(folder / "run") == resumed
+    assert len(resumed) > 20
+
+
+def test_a_killed_run_resumes_to_the_same_bytes(folder):
+    stopped_and_resumed(folder, "evaluated/*/*.json", signal.SIGKILL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    ("pattern", "workers"),
+    [
+        ("scores/*/*.npz", "1"),
+        ("evaluated/*/*.json", "2"),
+        ("tables/*.csv", "1"),
+        ("figures/*.png", "1"),
+    ],
+)
+def test_a_run_that_was_stopped_resumes_to_the_same_bytes(folder, pattern, workers, how):
+    stopped_and_resumed(folder, pattern, how, workers)
+
+
+# --- plans ----------------------------------------------------------------------------------------
+
+
+def test_the_list_has_every_study_with_a_line(shiftcal, shiftcal_json):
+    lines = shiftcal("reproduce --list").out.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == studies.names()
+    found = shiftcal_json("reproduce --list")["studies"]
+    assert [each["name"] for each in found] == studies.names()
+    assert all(each["about"].endswith(".") for each in found)
+
+
+def test_plans_are_shown_to_the_letter(folder, shiftcal, shiftcal_json):
+    for name in studies.names():
+        text = (BUILT_IN / f"{name}.toml").read_text("utf-8")
+        assert shiftcal(f"reproduce {name} --show-plan").out == text
+        assert not studies.read_plan(text, data="x").stored
+        assert studies.read_plan(text.replace('study = "', 'study= "'), data="x").stored
+    assert shiftcal_json("reproduce mine.toml --show-plan")["plan"] == PLAN
+    (folder / "run").mkdir()
+    (folder / "run" / "plan.toml").write_text("a = 1\n")
+    assert shiftcal("reproduce run --show-plan").out == "a = 1\n"
+
+
+def test_lists_and_plans_come_without_anything_heavy():
+    heavy = ("sklearn", "numba", "torch", "matplotlib", "PIL", "cv2", "onnxruntime")
+    code = (
+        "import sys\n"
+        "from shiftcal.cli.main import run\n"
+        "for words in (['--list'], ['peek', '--show-plan']):\n"
+        "    assert run(['reproduce', *words]) == 0\n"
+        f"print([name for name in {heavy} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "[]\n")
+
+
+# --- what is rejected -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -97,211 +373,47 @@ def test_a_plan_never_loads_a_model_that_runs_code_or_is_downloaded(folder, spec
     assert not (folder / "runs").exists()
 
 
-def test_the_model_of_a_plan_is_loaded_if_it_is_named_again(folder, shiftcal):
-    spec = "python:good:net?key=a&raw=true"
-    (folder / "good.py").write_text("def net(x): return x.mean((1, 2)) / 255\n")
-    (folder / "mine.toml").write_text(PLAN.replace("net.onnx", spec), "utf-8")
-    done = shiftcal(COMMAND, "--model", spec)
-    assert done.status == 0, done.err
-    # Tables are made again from scores, without the model.
-    (folder / "good.py").unlink()
-    assert shiftcal("reproduce runs/mine --workers 1").status == 0
-
-
-def test_the_plans_of_this_package_are_trusted():
-    for name in studies.names():
-        text, _ = studies.plan_text(name)
-        assert not studies.read_plan(text, data="x").stored
-        assert studies.read_plan(text.replace('study = "', 'study= "'), data="x").stored
-
-
-def test_a_plan_of_ones_own_is_run(folder, shiftcal):
-    done = shiftcal(COMMAND)
-    assert done.status == 0, done.err
-    run = folder / "runs" / "mine"
-    assert done.out.startswith("Mean ECE over corruptions\n")
-    lines = done.out.splitlines()
-    assert f"scored     {N * SETS} images in this run" in lines
-    assert f"evaluated  {EVALUATIONS} of {EVALUATIONS} in this run" in lines
-    assert lines[-1] == "report     runs/mine/report.md"
-    stages = [word.split()[0] for word in lines[-2].removeprefix("seconds").split(",")]
-    assert stages == ["opening", "scoring", "evaluation", "report"]
-    assert (run / "report.md").read_text("utf-8").startswith("# ")
-
-
-def test_the_table_that_is_printed_has_the_means_of_the_records(done, shiftcal):
-    printed = shiftcal(COMMAND).out.splitlines()
-    start = printed.index("Mean ECE over corruptions") + 1
-    header = printed[start].split("  ")
-    assert header[0] == "Method"
-    records = rows(done / "runs" / "mine")
-    for label in ("Vanilla", "TS", "STS", "SAC", "Oracle"):
-        (line,) = (x for x in printed[start:] if x.startswith(f"{label} "))
-        clean = [float(r["ece"]) for r in records if (r["label"], r["target"]) == (label, "clean")]
-        assert len(clean) == SEEDS
-        assert line.split()[1] == f"{100 * np.mean(clean):.2f}"
-
-
-def test_pictures_and_tables_are_there_in_every_format(finished):
-    run = finished / "runs" / "mine"
-    for name in ("mean-ece", "full", "temperatures", "chosen"):
-        for kind in ("md", "csv", "tex"):
-            assert (run / "tables" / f"{name}.{kind}").stat().st_size
-    for name in ("ece-means", "ece-boxes"):
-        for kind in ("png", "svg", "json"):
-            assert (run / "figures" / f"{name}.{kind}").stat().st_size
-
-
-def test_json_says_the_same(folder, shiftcal_json):
-    told = shiftcal_json(COMMAND, "-o there")
-    assert told["command"] == "reproduce"
-    assert (told["study"], told["folder"]) == ("synthetic", "there")
-    assert told["report"] == str(Path("there/report.md"))
-    assert Path(told["tables"][0]).name == "mean-ece.csv"
-    assert [Path(file).name for file in told["figures"]] == ["ece-means.png", "ece-boxes.png"]
-    assert all(Path(file).is_file() for file in told["tables"])
-    assert told["images_scored"] == N * SETS
-    assert told["evaluated"] == told["records"] == EVALUATIONS
-    assert (told["left_out"], told["warnings"]) == ([], [])
-    assert set(told["seconds"]) == {"opening", "scoring", "evaluation", "report"}
-
-
-def test_the_same_command_again_has_nothing_to_do(done, shiftcal_json):
-    before = contents(done / "runs" / "mine")
-    told = shiftcal_json(COMMAND)
-    assert (told["images_scored"], told["evaluated"], told["records"]) == (0, 0, EVALUATIONS)
-    after = contents(done / "runs" / "mine")
-    assert {name for name in before if before[name] != after[name]} == {"run.json"}
-
-
 @pytest.mark.parametrize(
-    ("old", "new", "scored", "evaluated", "records"),
+    ("words", "message"),
     [
-        ('"sac",', '"sac", { name = "sac", label = "KS", distance = "ks" },', 0, 10, 60),
-        ("seeds = [0, 1]", "seeds = [0, 1, 2]", 0, EVALUATIONS // 2, 75),
-        ("seeds = [0, 1]", "seeds = [1]", 0, 0, 25),
-        ("bins = 4", "bins = 3", 0, EVALUATIONS, EVALUATIONS),
-        ("images = 45", "images = 60", 0, EVALUATIONS, EVALUATIONS),
-        ('label = "Oracle"', 'label = "Labels"', 0, 0, EVALUATIONS),
-        ("about = ", "about = 'Else.' # ", 0, 0, EVALUATIONS),
-        # Of the methods only those that learn from surrogate sets ask for the new one.
-        ("severities = [1, 3]", "severities = [1, 3, 5]", N, 2 * SEEDS * TARGETS, EVALUATIONS),
-        ('"brightness"]', '"brightness", "saturate"]', 2 * N, 2 * SEEDS * METHODS, 70),
-        ("[0, 2, 5]", "[0, 2]", 0, 0, 30),
-        # The corruptions here draw nothing: scored once more, they have the digests they had.
-        ("severities = [0, 2, 5]", "severities = [0, 2, 5]\nseed = 1", SETS * N, 0, EVALUATIONS),
-        ("fetch", "limit = 60\nfetch", SETS * 60, EVALUATIONS, EVALUATIONS),
+        ("reproduce", "STUDY must be the name of a study, a plan or the folder of a run."),
+        ("reproduce syntetic", "no study is called 'syntetic', and no file. Did you mean 'syn"),
+        ("reproduce gone.toml", "gone.toml could not be read: No such file or directory."),
+        ("reproduce images.npz", "images.npz could not be read: it is not UTF-8 text."),
+        ("reproduce synthetic", "the plan 'synthetic' needs {data}"),
+        (f"{COMMAND} --engine lcoal", "lcoal"),
+        (f"{COMMAND} --address auto", "address must be left out for the local engine"),
+        (f"{COMMAND} --workers 0", "workers"),
+        (f"{COMMAND} --model magic:wand", "magic"),
+        (f"{COMMAND} -o taken", "taken holds 'something' and is not the folder of a study."),
+        (f"{COMMAND} -o net.onnx", "net.onnx cannot be used: Not a directory."),
+        ("reproduce plan.toml --data . -o .", "holds the plan itself, plan.toml, which the run"),
+        ("reproduce classes.toml --data . -o classes/run", "lies in the folder that is read"),
+        (f"reproduce {COMMAND.split()[1]}", "mine.toml needs {data}"),
     ],
 )
-def test_a_changed_plan_redoes_only_what_it_must(
-    done, shiftcal_json, old, new, scored, evaluated, records
-):
-    assert PLAN.count(old) == 1
-    (done / "mine.toml").write_text(PLAN.replace(old, new), "utf-8")
-    told = shiftcal_json(COMMAND)
-    found = (told["images_scored"], told["evaluated"], told["records"])
-    assert found == (scored, evaluated, records)
+def test_what_cannot_be_used_is_rejected_and_leaves_nothing(folder, refused, words, message):
+    (folder / "taken").mkdir()
+    (folder / "taken" / "something").touch()
+    (folder / "plan.toml").write_text(PLAN, "utf-8")
+    (folder / "classes" / "red").mkdir(parents=True)
+    text = PLAN.replace("{data}/images.npz", "folder:{data}/classes")
+    (folder / "classes.toml").write_text(text, "utf-8")
+    assert message in refused(words)
+    assert not (folder / "runs").exists()
+    assert (folder / "plan.toml").read_text("utf-8") == PLAN
 
 
-def test_a_model_can_stand_for_that_of_the_plan(done, shiftcal_json):
-    (done / "net.onnx").rename(done / "other.onnx")
-    told = shiftcal_json(COMMAND, "--model other.onnx")
-    # The file is the same: scores are known by what is in it, not by its name.
-    assert (told["images_scored"], told["evaluated"]) == (0, 0)
-    assert studies.Run(done / "runs" / "mine").plan.model.spec == ("other.onnx",)
-    told = shiftcal_json(COMMAND, "--model other.onnx?std=0.25")
-    assert (told["images_scored"], told["evaluated"]) == (N * SETS, EVALUATIONS)
-
-
-def test_what_data_stands_for_is_kept_from_the_root(finished):
-    text = (finished / "runs" / "mine" / "plan.toml").read_text("utf-8")
-    (images,) = tomllib.loads(text)["data"]["images"]
-    assert Path(images).is_absolute()
-    assert Path(images).samefile(finished / "images.npz")
-
-
-def test_any_number_can_be_computed_again_from_the_folder_alone(done):
-    for file in ("net.onnx", "images.npz", "mine.toml"):
-        (done / file).unlink()
-    run = studies.Run(done / "runs" / "mine")
-    for record in run.records[::7]:
-        assert run.recompute(record) == record
-
-
-def test_a_run_is_rebuilt_without_model_and_images(done, shiftcal_json):
-    for file in ("net.onnx", "images.npz", "mine.toml"):
-        (done / file).unlink()
-    run = done / "runs" / "mine"
-    before = contents(run)
-    for name in ("tables", "figures", "splits"):
-        shutil.rmtree(run / name)
-    for name in ("records.csv", "report.md"):
-        (run / name).unlink()
-    told = shiftcal_json("reproduce runs/mine --workers 1")
-    assert (told["study"], told["folder"]) == ("synthetic", "runs/mine")
-    assert (told["images_scored"], told["evaluated"]) == (0, 0)
-    after = contents(run)
-    for name, content in before.items():
-        if not name.startswith("figures/") and name != "run.json":
-            assert after[name] == content, name
-
-
-def test_a_run_is_rebuilt_from_its_scores_alone(done, shiftcal):
-    run = done / "runs" / "mine"
-    before = (run / "records.csv").read_bytes()
-    shutil.rmtree(run / "evaluated")
-    told = shiftcal("reproduce runs/mine --workers 1")
-    assert told.status == 0, told.err
-    assert f"evaluated  {EVALUATIONS} of {EVALUATIONS} in this run" in told.out
-    assert "note: " not in told.err
-    assert (run / "records.csv").read_bytes() == before
-
-
-@pytest.mark.slow
-def test_figures_are_rebuilt_with_the_same_data(done, shiftcal, monkeypatch):
-    monkeypatch.undo()
-    monkeypatch.chdir(done)
-    figures = done / "runs" / "mine" / "figures"
-    before = contents(figures, "*.json")
-    shutil.rmtree(figures)
-    assert shiftcal("reproduce runs/mine --workers 1").status == 0
-    assert contents(figures, "*.json") == before
-    assert len(before) == 2
-
-
-@pytest.mark.parametrize(
-    ("option", "named"),
-    [
-        ("--data .", "--data"),
-        ("-o other", "-o"),
-        ("--model net.onnx", "--model"),
-        ("--cache c --skip-missing", "--cache, --skip-missing"),
-    ],
-)
-def test_what_has_no_say_when_a_run_is_rebuilt_is_refused(done, refused, option, named):
-    message = refused("reproduce runs/mine", option)
-    assert f"{named} must be left out: runs/mine is the folder of a run" in message
+def test_what_has_no_say_when_a_run_is_rebuilt_is_rejected(done, refused):
+    message = refused("reproduce runs/mine --data . -o other --model net.onnx --skip-missing")
+    assert (
+        "--data, -o, --model, --skip-missing must be left out: runs/mine is the folder" in message
+    )
     assert "shiftcal reproduce runs/mine/plan.toml -o runs/mine" in message
 
 
-def test_the_plan_of_a_run_goes_on_in_its_folder(done, shiftcal_json):
-    run = done / "runs" / "mine"
-    text = (run / "plan.toml").read_text("utf-8")
-    (run / "plan.toml").write_text(text.replace("[0, 1]", "[0, 1, 2]"), "utf-8")
-    told = shiftcal_json("reproduce runs/mine/plan.toml -o runs/mine --workers 1")
-    assert (told["images_scored"], told["evaluated"]) == (0, TARGETS * METHODS)
-
-
-def test_a_cache_is_shared_between_studies(folder, shiftcal_json):
-    shiftcal_json(COMMAND, "--cache cache -o one")
-    told = shiftcal_json(COMMAND, "--cache cache -o two")
-    assert (told["images_scored"], told["evaluated"]) == (0, EVALUATIONS)
-    assert contents(folder / "one" / "scores") == contents(folder / "two" / "scores")
-
-
-@pytest.mark.slow
-def test_two_workers_find_the_same(finished, done, shiftcal):
-    before = contents(done / "runs" / "mine" / "scores"), rows(done / "runs" / "mine")
-    told = shiftcal("reproduce mine.toml --data . --workers 2 -o two")
-    assert told.status == 0, told.err
-    assert (contents(done / "two" / "scores"), rows(done / "two")) == before
+def test_without_the_model_nothing_is_skipped(folder, shiftcal):
+    (folder / "net.onnx").unlink()
+    done = shiftcal(COMMAND, "--skip-missing")
+    assert done.status == 2
+    assert "--skip-missing" not in done.err

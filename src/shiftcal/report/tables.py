@@ -279,13 +279,13 @@ def _latex_cell(cell: Cell, column: Column) -> str:
     if isinstance(cell.value, str):
         text = escaped(cell.value)
         return f"\\textbf{{{text}}}" if cell.mark else text
-    value, interval = _number_and_interval(cell, column.digits)
+    value, interval = number_and_interval(cell, column.digits)
     main = f"\\mathbf{{{value}}}" if cell.mark else value
     interval = interval.replace(" [", r"\ [").replace("±", r"\pm")
     return f"${main}{interval}$".replace("∞", r"\infty")
 
 
-def _number_and_interval(cell: Cell, digits: int) -> tuple[str, str]:
+def number_and_interval(cell: Cell, digits: int) -> tuple[str, str]:
     """``4.44`` and `` ± 0.12``, or `` [4.20, 4.70]`` if the sides print differently."""
     assert cell.number is not None
     value = printed(cell.number, digits)
@@ -336,7 +336,7 @@ def _markdown_cell(cell: Cell, column: Column) -> str:
     if isinstance(cell.value, str):
         text = table_cell(cell.value)
     else:
-        text = "".join(_number_and_interval(cell, column.digits))
+        text = "".join(number_and_interval(cell, column.digits))
     return f"**{text}**" if cell.mark and text else text
 
 

@@ -509,6 +509,14 @@ class AdaptationPlan:
 AnyPlan: TypeAlias = Plan | AdaptationPlan
 
 
+def image_specs(plan: AnyPlan) -> list[str]:
+    """Every text of images in a plan."""
+    if isinstance(plan, AdaptationPlan):
+        return [text for domain in plan.domains for texts in domain.images for text in texts]
+    sets = [text for each in plan.shifts.sets for text in each.images]
+    return [*plan.data.images, *plan.data.train, *sets]
+
+
 def uses_bank(method: str) -> bool:
     """Whether a method learns from surrogate sets."""
     from shiftcal import methods
