@@ -387,7 +387,7 @@ def test_a_plan_never_loads_a_model_that_runs_code_or_is_downloaded(folder, spec
         (f"{COMMAND} --model magic:wand", "magic"),
         (f"{COMMAND} -o taken", "taken holds 'something' and is not the folder of a study."),
         (f"{COMMAND} -o net.onnx", "net.onnx cannot be used: Not a directory."),
-        ("reproduce plan.toml --data . -o .", "holds the plan itself, plan.toml, which the run"),
+        ("reproduce plan.toml --data else -o .", "holds the plan itself, plan.toml, which the run"),
         ("reproduce classes.toml --data . -o classes/run", "lies in the folder that is read"),
         (f"reproduce {COMMAND.split()[1]}", "mine.toml needs {data}"),
     ],

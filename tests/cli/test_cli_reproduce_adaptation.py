@@ -94,7 +94,7 @@ def test_a_run_would_not_spoil_its_own_images_or_plan(there, refused):
     (there / "other.toml").write_text(text, "utf-8")
     assert "pictures" in refused("reproduce other.toml --data . -o pictures")
     (there / "plan.toml").write_text(PLAN, "utf-8")
-    assert "holds the plan itself" in refused("reproduce plan.toml --data . -o .")
+    assert "holds the plan itself" in refused("reproduce plan.toml --data else -o .")
     (there / "plan.toml").unlink()
 
 
