@@ -28,22 +28,24 @@ from shiftcal.checks import (
     check_weights,
 )
 from shiftcal.errors import FitWarning, InputError
-from shiftcal.numerics.binning import distinct, equal_weight_bins
-from shiftcal.numerics.linear import linear_softmax, solve_linear
-from shiftcal.numerics.samples import solve_mixture
+from shiftcal.numerics.fits import (
+    beta_log_odds,
+    distinct,
+    equal_weight_bins,
+    linear_softmax,
+    rows_with_top1,
+    smoothed_means,
+    solve_beta,
+    solve_linear,
+    solve_mixture,
+    top1_log_odds,
+)
 from shiftcal.numerics.softmax import keep_top, log_softmax, softmax
 from shiftcal.numerics.temperature import (
     log_relative_entropy,
     solve_brier_temperature,
     solve_power,
     solve_temperature,
-)
-from shiftcal.numerics.top1 import (
-    beta_log_odds,
-    rows_with_top1,
-    smoothed_means,
-    solve_beta,
-    top1_log_odds,
 )
 from shiftcal.persistence import NOT_NEGATIVE, POSITIVE, SHARE, Estimator
 from shiftcal.registry import MAPS

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from shiftcal.errors import FitWarning, InputError
 from shiftcal.maps import Beta
-from shiftcal.numerics.top1 import beta_log_odds, solve_beta
+from shiftcal.numerics.fits import beta_log_odds, solve_beta
 
 
 def two_columns(confidence):

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from shiftcal.errors import FitWarning
 from shiftcal.maps import EnsembleTemperature, Temperature
-from shiftcal.numerics.samples import solve_mixture
+from shiftcal.numerics.fits import solve_mixture
 
 
 def noisy(n, k, *, share, temperature, seed):

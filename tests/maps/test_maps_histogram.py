@@ -8,7 +8,7 @@ from map_data import draw, quiet_fit, top1
 
 from shiftcal.errors import InputError
 from shiftcal.maps import Histogram
-from shiftcal.numerics.top1 import lowest_top1
+from shiftcal.numerics.fits import lowest_top1
 
 
 @pytest.mark.parametrize("n_bins", [1, 4, 15])

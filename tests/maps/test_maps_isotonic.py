@@ -8,7 +8,7 @@ from map_data import draw, quiet_fit, top1
 from sklearn.isotonic import IsotonicRegression
 
 from shiftcal.maps import Isotonic
-from shiftcal.numerics.top1 import lowest_top1
+from shiftcal.numerics.fits import lowest_top1
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

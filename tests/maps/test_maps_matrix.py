@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from shiftcal.errors import FitWarning, InputError
 from shiftcal.maps import Dirichlet, Matrix, Temperature
-from shiftcal.numerics.linear import linear_softmax
+from shiftcal.numerics.fits import linear_softmax
 
 
 def centred(logits):

@@ -8,7 +8,7 @@ from map_data import draw, quiet_fit, top1
 
 from shiftcal.errors import InputError
 from shiftcal.maps import Spline
-from shiftcal.numerics.top1 import lowest_top1, smoothed_means
+from shiftcal.numerics.fits import lowest_top1, smoothed_means
 
 
 def natural_basis(t, knots):

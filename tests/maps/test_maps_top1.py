@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 from shiftcal import maps
 from shiftcal.errors import FitWarning
-from shiftcal.numerics.top1 import lowest_top1, rows_with_top1, top1_log_odds
+from shiftcal.numerics.fits import lowest_top1, rows_with_top1, top1_log_odds
 
 TOP1 = ("beta", "histogram", "isotonic", "spline")
 

@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 
 from shiftcal.errors import FitWarning, InputError
 from shiftcal.maps import Temperature, Vector
-from shiftcal.numerics.linear import nll_slopes
+from shiftcal.numerics.fits import nll_slopes
 
 
 def drawn_with(weight, intercept, *, n, seed):

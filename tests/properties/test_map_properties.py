@@ -12,16 +12,17 @@ from hypothesis.extra.numpy import arrays
 from map_data import quiet_fit
 
 from shiftcal import maps
-from shiftcal.numerics.binning import distinct, equal_weight_bins
-from shiftcal.numerics.jit import row_blocks
-from shiftcal.numerics.samples import solve_mixture
-from shiftcal.numerics.top1 import (
+from shiftcal.numerics.fits import (
+    distinct,
+    equal_weight_bins,
     lowest_top1,
     rows_with_top1,
     smoothed_means,
     solve_beta,
+    solve_mixture,
     top1_log_odds,
 )
+from shiftcal.numerics.jit import row_blocks
 
 
 def logits_of(shape, largest=40.0):

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from shiftcal.errors import InputError, NotFittedError
 from shiftcal.maps import FARTHEST, Map, Temperature
 from shiftcal.methods import Method
+from shiftcal.numerics.fits import LEAST_SHARE, MARGIN, lowest_top1
 from shiftcal.numerics.temperature import LEAST_ENTROPY
-from shiftcal.numerics.top1 import LEAST_SHARE, MARGIN, lowest_top1
 from shiftcal.persistence import encode
 from shiftcal.types import FitStatus
 
@@ -127,7 +127,7 @@ def scores(g: Any, formula: str, p: Mapping[str, Any], z: Any, k: int) -> Any:
 
 
 def _top1(g: Any, formula: str, p: Mapping[str, Any], d: Any, k: int) -> Any:
-    """As :func:`shiftcal.numerics.top1.rows_with_top1`, searching the scale in every row."""
+    """As :func:`shiftcal.numerics.fits.rows_with_top1`, searching the scale in every row."""
     predicted = g.first_largest(d, k)
     others = g.where(predicted, -math.inf, d)
     second = g.max(others)
