@@ -57,27 +57,12 @@ def test_saving_again_replaces_both_files_and_leaves_no_others(saved):
     assert len(list(saved.parent.iterdir())) == 2
 
 
-def test_a_fitted_map_is_saved_and_loaded_too(tmp_path):
-    fitted = maps.Histogram(n_bins=4).fit(BANK.clean.logits, BANK.clean.labels)
-    fitted.save(tmp_path / "map.json")
-    again = load(tmp_path / "map.json")
-    assert again.n_bins == 4
-    logits = BANK[2].logits
-    np.testing.assert_array_equal(again.predict_proba(logits), fitted.predict_proba(logits))
-
-
 def test_a_setting_that_json_does_not_know_is_refused(tmp_path):
     method = SAC(seed=0).fit(BANK)
     method.seed = complex(1)
     with pytest.raises(InputError, match="a value of type complex cannot be saved"):
         method.save(tmp_path / "sac.json")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_scores_file_is_not_called_a_damaged_method(tmp_path):
-    np.savez(tmp_path / "target.npz", logits=BANK.clean.logits)
-    with pytest.raises(FileError, match="is not a saved shiftcal method"):
-        load(tmp_path / "target.npz")
 
 
 def test_every_truncation_is_a_clear_error(saved):
@@ -98,13 +83,6 @@ def test_a_file_from_the_future_asks_for_an_upgrade(saved):
     rewrite(saved, lambda d: d.update(version=2, written_by="shiftcal 9.0"))
     with pytest.raises(FileError, match=r"version 2, written by shiftcal 9\.0.*Upgrade"):
         load(saved)
-
-
-def test_deep_nesting_does_not_crash_the_reader(tmp_path):
-    path = tmp_path / "deep.json"
-    path.write_text("[" * 100_000)
-    with pytest.raises(FileError, match="is damaged"):
-        load(path)
 
 
 def test_damaged_or_missing_arrays_are_noticed(saved):

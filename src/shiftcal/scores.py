@@ -14,6 +14,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -138,10 +139,16 @@ class Scores:
     def logits(self) -> Logits:
         """Finite logits ``(n, k)`` in float32 or float64, whichever kind the scores are.
 
+        The values are checked at the first call.
+
         Raises:
             InputError: If the values are not what they are said to be, or not finite. It is a
                 FileError that names the file if they came from one.
         """
+        return self._checked
+
+    @cached_property
+    def _checked(self) -> Logits:
         try:
             return check_scores(self.values, input=self.input)
         except InputError as error:

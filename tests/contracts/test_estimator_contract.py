@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import json
-import pickle
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +14,6 @@ from shiftcal import SurrogateBank, estimates, load
 from shiftcal.errors import FitError, InputError, NotFittedError
 from shiftcal.scores import Scores
 
-PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"
 BANK = make_bank(600)
 TARGET, TRUTH = draw(500, STEPS[3], seed=77)
 
@@ -98,17 +93,6 @@ def test_saved_and_loaded_it_gives_the_same_estimate(estimator, tmp_path):
     assert again.get_params(deep=False) == estimator.get_params(deep=False)
     assert again.left_out_ == estimator.left_out_
     assert again.estimate(TARGET) == estimator.estimate(TARGET)
-
-
-def test_a_pickle_gives_the_same_estimate(estimator):
-    again = pickle.loads(pickle.dumps(estimator.fit(BANK)))
-    assert again.estimate(TARGET) == estimator.estimate(TARGET)
-
-
-def test_fitted_attributes_are_those_declared(estimator):
-    estimator.fit(BANK)
-    found = {name for name in vars(estimator) if name.endswith("_")}
-    assert found == set(estimator.fitted_attributes())
 
 
 def test_clone_and_parameters_follow_scikit_learn(estimator):
@@ -191,14 +175,3 @@ def test_it_says_what_it_is_in_one_line_and_gives_plain_values(estimator):
     assert 20 < len(estimator.summary()) < 100
     found = estimator.fit(BANK).estimate(TARGET)
     assert json.loads(json.dumps(found.to_dict()))["value"] == found.value
-
-
-def test_its_section_of_the_docs_has_its_settings_and_their_defaults(estimator):
-    text = PAGE.read_text("utf-8")
-    section = text.partition(f"\n### {estimator.name}\n")[2].partition("\n#")[0]
-    assert "```text" in section
-    rows = re.findall(r"^\| `(\w+)` \| `(.+?)` \| \S.* \|$", section, re.MULTILINE)
-    parameters = estimator.get_params(deep=False)
-    assert parameters.pop("input") == "logits"  # said once for all, on top of the page
-    assert {name: ast.literal_eval(default) for name, default in rows} == parameters
-    assert f"| [`{estimator.name}`](#{estimator.name}) |" in text

@@ -106,12 +106,6 @@ def test_fit_returns_the_method_and_adapt_the_selection(method):
     assert str(selection)
 
 
-def test_a_new_fit_forgets_the_old_target(method):
-    adapted(method)
-    fitted(method)
-    assert method.selection_ is None
-
-
 def test_input_that_is_refused_leaves_the_old_fit_whole(method):
     before = adapted(method).predict_proba(TARGET)
     with pytest.raises(InputError):
@@ -235,16 +229,6 @@ def test_a_target_that_cannot_be_used_is_refused(method, target, words):
     with pytest.raises(InputError, match=words):
         method.adapt(target, TARGET_FEATURES[: len(target)], mixed=MIXED)
     assert method.selection_ is before
-
-
-def test_logits_without_labels_are_refused(method):
-    with pytest.raises(InputError, match=r"got ndarray and no labels\. See SurrogateBank"):
-        method.fit(BANK.clean.logits)
-
-
-def test_labels_with_a_bank_are_refused(method):
-    with pytest.raises(InputError, match="a SurrogateBank has its own"):
-        method.fit(BANK, BANK.clean.labels)
 
 
 @pytest.mark.filterwarnings("ignore:.* was fitted on one set")

@@ -155,30 +155,11 @@ def test_percent_are_refused(metric, rows):
         metric(100 * rows[0], rows[1])
 
 
-def test_negative_numbers_are_refused(metric, rows):
-    with pytest.raises(InputError, match=r"must lie in \[0, 1\]"):
-        metric(-rows[0], rows[1])
-
-
-def test_the_wrong_number_of_axes_is_refused(metric, rows):
-    with pytest.raises(InputError, match="must have shape"):
-        metric(rows[0][..., None], rows[1])
-
-
 @pytest.mark.parametrize("name", reads("top1"))
 def test_labels_in_place_of_correctness_are_refused(name):
     c, _ = rows_for(name)
     with pytest.raises(InputError, match=r"correct = probs.argmax\(axis=1\) == labels"):
         metrics.get(name)(c, np.arange(len(c)) % 4)
-
-
-@pytest.mark.parametrize("name", reads("full"))
-def test_labels_out_of_range_are_refused(name):
-    probs, labels = rows_for(name)
-    with pytest.raises(InputError, match=r"labels must lie in 0\.\.3"):
-        metrics.get(name)(probs, labels + 1)
-    with pytest.raises(InputError, match="sum to 1"):
-        metrics.get(name)(probs / 2, labels)
 
 
 def test_options_are_keywords_and_wrong_ones_are_refused(metric, rows):
@@ -200,43 +181,11 @@ def test_it_has_an_interval(metric, rows):
     assert facts.lower <= interval.low <= interval.value <= interval.high <= facts.upper
 
 
-def test_its_docstring_begins_with_one_sentence_and_names_both_arrays(metric):
-    doc = inspect.getdoc(metric)
-    first = doc.partition("\n")[0]
-    assert first.endswith(".")
-    assert 20 < len(first) < 100
-    for parameter in list(inspect.signature(metric).parameters):
-        assert f"    {parameter}: " in doc
-
-
 def test_it_is_exported_as_a_function_and_statistics_have_it(name, metric):
     word = name.replace("-", "_")
     assert getattr(metrics_package, word) is metric
     assert word in metrics_package.__all__
     assert callable(getattr(ScoreStatistics, word))
-
-
-def test_names_are_the_files():
-    assert metrics.names() == [
-        "accuracy",
-        "aurc",
-        "brier",
-        "classwise-ece",
-        "debiased-ece",
-        "ece",
-        "ks-error",
-        "mce",
-        "nll",
-        "smooth-ece",
-        "top1-brier",
-    ]
-
-
-def test_a_mistyped_name_is_answered_with_the_nearest():
-    with pytest.raises(
-        UnknownName, match=r"no metric is called 'smoth-ece'\. Did you mean 'smooth"
-    ):
-        metrics.get("smoth-ece")
 
 
 def test_probs_and_labels_do_as_well_as_confidence_and_correct(name, metric):

@@ -10,7 +10,6 @@ from ladder_data import draw
 from scipy.stats import norm, t
 
 from shiftcal import SurrogateBank, SurrogateSet, estimates
-from shiftcal.errors import InputError
 
 # SAC on one set equals TS and warns of it.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fitted on one set")
@@ -108,37 +107,6 @@ def test_of_one_corruption_one_set_is_left_out():
         second.estimate
         == curve().fit(SurrogateBank([one[0], one[1]])).estimate(one[2].logits).value
     )
-
-
-def test_a_part_of_the_bank_that_cannot_be_fitted_tells_nothing(monkeypatch):
-    bank, target, _ = shifted_world(3)
-    curve = estimates.get("surrogate-curve")
-    fit = curve._fit
-
-    def only_whole(self, sets):
-        if len(sets) < len(bank):
-            raise InputError("too few sets.")
-        fit(self, sets)
-
-    monkeypatch.setattr(curve, "_fit", only_whole)
-    found = curve().fit(bank).estimate(target)
-    assert found.has("no-shift-error")
-    assert "the interval covers sampling only" in str(found.flags[-1])
-
-
-def test_estimators_are_found_by_the_names_of_their_classes():
-    for name in estimates.names():
-        cls = estimates.get(name)
-        assert getattr(estimates, cls.__name__) is cls
-        assert cls.__name__ in dir(estimates)
-    with pytest.raises(AttributeError, match="no attribute 'Atc'"):
-        _ = estimates.Atc
-
-
-def test_an_estimate_is_told_in_a_line():
-    found = estimates.AccuracyEstimate(0.5812, 0.5521, 0.6104, 0.95, 100, "atc")
-    assert str(found) == "estimated accuracy 58.1 % (55.2 to 61.0)"
-    assert repr(found) == "<atc: estimated accuracy 58.1 % (55.2 to 61.0)>"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from ladder_data import STEPS, draw, make_bank
 
-from shiftcal import SAC, STS, TS, SurrogateBank, estimates, load, methods
+from shiftcal import SAC, TS, SurrogateBank, estimates, load, methods
 from shiftcal.errors import FitWarning, InputError
 
 # SAC on one set equals TS and warns of it.
@@ -52,12 +52,6 @@ def test_a_method_with_settings_is_used_and_left_as_it_was(tmp_path):
     assert fitted.selection_ is before
     estimator.save(tmp_path / "x.json")
     assert load(tmp_path / "x.json").estimate(TARGET) == estimator.estimate(TARGET)
-
-
-def test_a_fitted_method_is_fitted_again_on_the_bank_given():
-    other = STS().fit(BANK[5].logits, BANK[5].labels)
-    expected = STS().fit(BANK).confidence(TARGET).mean()
-    assert MeanConfidence(method=other).fit(BANK).estimate(TARGET).value == expected
 
 
 def test_warnings_of_the_method_are_said_once_and_point_at_the_caller():

@@ -8,12 +8,10 @@ import math
 import numpy as np
 import pytest
 from gaussian_world import CORRUPTIONS, SEVERITIES, K, outputs, world
-from ladder_data import draw
 from scipy.special import softmax
 from scipy.stats import entropy
 
 from shiftcal import SurrogateBank, estimates, methods
-from shiftcal.errors import InputError
 from shiftcal.estimates import share_variance
 
 Rehearsed = estimates.get("rehearsed")
@@ -122,25 +120,6 @@ def test_sets_are_left_out_by_corruption_with_what_the_others_say(bank, fitted):
             )
 
 
-def test_the_chance_in_fewer_rows_is_larger(fitted):
-    target = outputs(5000, "noise", 3, seed=6)[0]
-    one, few, many = (fitted.estimate(target[:n]) for n in (1, 50, 5000))
-    deviations = [found.details["sampling_sd"] for found in (one, few, many)]
-    assert deviations[0] > deviations[1] > deviations[2]
-    # of one row nothing is known but that it is right or not
-    assert (one.low, one.high) == pytest.approx((0, 1), abs=0.01)
-    assert many.high - many.low < 0.5
-
-
-def test_the_interval_may_lean_to_one_side(fitted):
-    leans = []
-    for severity in (1, 3, 5):
-        found = fitted.estimate(outputs(2000, "drift", severity, seed=6)[0])
-        leans.append((found.high - found.value) / (found.value - found.low))
-    # That of deviations would be 1 in each.
-    assert max(abs(np.log(leans))) > 0.05
-
-
 @pytest.mark.slow
 def test_intervals_cover_accuracies_of_corruptions_that_the_bank_lacks():
     hits = []
@@ -153,32 +132,6 @@ def test_intervals_cover_accuracies_of_corruptions_that_the_bank_lacks():
             hits.append(found.low <= accuracy_of(logits, labels) <= found.high)
     # three standard errors of 36; targets of one world have errors alike, and count for fewer
     assert np.mean(hits) >= 0.9 - 3 * math.sqrt(0.09 / 36)
-
-
-def test_without_shift_a_set_alone_covers_as_often_as_it_says():
-    population = accuracy_of(*draw(200_000, 1.0, seed=0))
-    hits = []
-    for seed in range(40):
-        alone = Rehearsed().fit(*draw(200, 1.0, seed=1000 + seed))
-        found = alone.estimate(draw(300, 1.0, seed=5000 + seed)[0], level=0.9)
-        hits.append(found.low <= population <= found.high)
-    assert np.mean(hits) >= 0.9 - 3 * math.sqrt(0.09 / 40)
-
-
-def test_the_seed_decides(bank, fitted):
-    target = outputs(700, "drift", 3, seed=8)[0]
-    assert Rehearsed().fit(bank).estimate(target) == fitted.estimate(target)
-    other = Rehearsed(seed=1).fit(bank).estimate(target)
-    assert other != fitted.estimate(target)
-    assert other.value == pytest.approx(fitted.estimate(target).value, abs=0.03)
-    with pytest.raises(InputError, match="seed must"):
-        Rehearsed(seed=-1).fit(bank)
-
-
-@pytest.mark.parametrize("scale", [0.0, 1e-6, 1e4])
-def test_any_target_has_an_estimate(fitted, scale):
-    found = fitted.estimate(scale * outputs(200, "noise", 3, seed=8)[0])
-    assert 0 <= found.low <= found.value <= found.high <= 1
 
 
 def test_label_shift_is_told_with_both_answers(fitted):

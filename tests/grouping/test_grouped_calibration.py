@@ -64,14 +64,6 @@ def test_a_target_of_one_group_is_calibrated_as_the_method_does_it(method):
     )
 
 
-def test_the_own_choice_of_a_group_is_that_of_the_method_on_its_rows(method):
-    z, _, groups = mixture(*UNEVEN)
-    chosen = GroupedCalibration(method).adapt(z, groups)
-    for name, choice in chosen.groups.items():
-        assert choice.own == method.adapt(z[groups == name])
-        assert choice.rows == (groups == name).sum()
-
-
 def test_unshrunk_every_group_is_calibrated_as_the_method_does_it_alone(method):
     z, _, groups = mixture(*UNEVEN)
     grouped = GroupedCalibration(method, shrink=False)
@@ -187,17 +179,6 @@ def test_it_beats_one_choice_on_mixtures_of_two_corruptions(name, world):
     assert np.mean(ratios) < 0.7
 
 
-def test_shrunk_choices_of_small_groups_are_nearer_to_the_truth_than_their_own(sac):
-    # The true temperature of a draw is 3 / (2.5 * strength); all groups are of nearly one strength.
-    strengths = np.random.default_rng(1).uniform(0.75, 0.85, 40)
-    z, _, groups = mixture(*((f"g{i}", 12, s) for i, s in enumerate(strengths)))
-    chosen = GroupedCalibration(sac).adapt(z, groups)
-    truth = np.array([np.log(3 / (2.5 * strengths[int(name[1:])])) for name in chosen.groups])
-    own = np.log([choice.own.temperature for choice in chosen.groups.values()])
-    used = np.log([choice.temperature for choice in chosen.groups.values()])
-    assert np.square(used - truth).mean() < 0.5 * np.square(own - truth).mean()
-
-
 def test_rows_are_predicted_one_by_one_as_together(method):
     z, _, groups = mixture(*UNEVEN)
     grouped = GroupedCalibration(method)
@@ -211,15 +192,6 @@ def test_rows_are_predicted_one_by_one_as_together(method):
     np.testing.assert_array_equal(grouped.confidence(z, groups), probs.max(axis=1))
 
 
-def test_confidence_in_blocks_is_the_same(sac, monkeypatch):
-    z, _, groups = mixture(*UNEVEN)
-    grouped = GroupedCalibration(sac)
-    grouped.adapt(z, groups)
-    whole = grouped.confidence(z, groups)
-    monkeypatch.setattr("shiftcal.grouping._BLOCK", 60)
-    np.testing.assert_array_equal(grouped.confidence(z, groups), whole)
-
-
 def test_a_group_that_was_not_there_gets_the_choice_for_all_rows_and_a_warning(method):
     z, _, groups = mixture(*UNEVEN)
     grouped = GroupedCalibration(method)
@@ -230,23 +202,6 @@ def test_a_group_that_was_not_there_gets_the_choice_for_all_rows_and_a_warning(m
     method.adapt(z)
     np.testing.assert_array_equal(probs[:2], method.predict_proba(z[:2]))
     np.testing.assert_array_equal(probs[2:], grouped.predict_proba(z[2:3], groups[2:3]))
-
-
-def test_many_unknown_groups_are_not_all_named(sac):
-    z, _, groups = mixture(*UNEVEN)
-    grouped = GroupedCalibration(sac)
-    grouped.adapt(z, groups)
-    with pytest.warns(InputWarning, match=r"'0', '1', '2', '3', '4', \.\.\."):
-        grouped.confidence(z[:9], range(9))
-
-
-def test_numbers_and_their_texts_are_one_group(sac):
-    z, _, groups = mixture(("1", 200, 1.2), ("2", 200, 0.6))
-    grouped = GroupedCalibration(sac)
-    grouped.adapt(z, groups.astype(int))
-    np.testing.assert_array_equal(
-        grouped.confidence(z, groups), grouped.confidence(z, groups.astype(float))
-    )
 
 
 def test_groups_of_one_row_each_get_the_choice_for_all_rows(method):
@@ -264,22 +219,6 @@ def test_groups_of_one_row_each_get_the_choice_for_all_rows(method):
     )
 
 
-def test_a_group_of_one_row_among_others_leans_on_them(sac):
-    z, _, groups = mixture(("a", 300, 1.0), ("b", 300, 0.9), ("c", 1, 0.3))
-    choice = GroupedCalibration(sac).adapt(z, groups).groups["c"]
-    assert choice.rows == 1
-    assert choice.weight < 0.2
-
-
-def test_rows_all_alike_do_not_divide_by_zero(sac):
-    sure, unsure = np.array([9.0, 0, 0, 0, 0, 0]), np.array([1.0, 0, 0, 0, 0, 0])
-    z = np.concatenate([np.tile(sure, (5, 1)), np.tile(unsure, (5, 1))])
-    chosen = GroupedCalibration(sac).adapt(z, [0] * 5 + [1] * 5)
-    assert [choice.weight for choice in chosen.groups.values()] == pytest.approx([1, 1], rel=1e-9)
-    chosen = GroupedCalibration(sac).adapt(np.tile(sure, (6, 1)), [0, 0, 0, 1, 1, 1])
-    assert all(np.isfinite(choice.temperature) for choice in chosen.groups.values())
-
-
 def test_neither_the_method_nor_the_arrays_are_changed(sac):
     z, _, groups = mixture(*UNEVEN)
     before = sac.adapt(z[:50])
@@ -290,15 +229,6 @@ def test_neither_the_method_nor_the_arrays_are_changed(sac):
     assert sac.selection_ is before
     np.testing.assert_array_equal(z, copies[0])
     np.testing.assert_array_equal(groups, copies[1])
-
-
-def test_adapting_again_gives_the_same_and_forgets_other_groups(sac):
-    z, _, groups = mixture(*UNEVEN)
-    grouped = GroupedCalibration(sac)
-    first = grouped.adapt(z, groups)
-    assert grouped.adapt(z, groups) == first
-    grouped.adapt(z, np.where(groups == "tiny", "small", groups))
-    assert set(grouped.selections_.groups) == {"north", "south", "small"}
 
 
 def test_scores_and_probabilities_are_taken_as_the_method_takes_them():
@@ -342,14 +272,3 @@ def test_it_has_to_be_adapted_first(sac, tmp_path):
     ):
         with pytest.raises(NotFittedError, match="has not seen a target yet; call adapt"):
             use()
-
-
-def test_thousands_of_groups_are_calibrated(sac):
-    z, _ = draw(9000, 0.8, seed=6)
-    groups = np.arange(9000) % 3000
-    grouped = GroupedCalibration(sac)
-    chosen = grouped.adapt(z, groups)
-    assert len(chosen.groups) == 3000
-    assert "and 2,950 groups more" in str(chosen)
-    assert str(chosen).count("\n") < 60
-    assert grouped.confidence(z[:100], groups[:100]).shape == (100,)

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from shiftcal.errors import FitWarning, InputError
+from shiftcal.errors import FitWarning
 from shiftcal.maps import Beta
 from shiftcal.numerics.fits import beta_log_odds, solve_beta
 
@@ -53,13 +53,6 @@ def test_the_confidence_is_netcals():
     )
 
 
-def test_known_coefficients_are_found_again():
-    log_odds, correct = drawn_from(0.5, 0.7, 0.3, n=200_000, seed=6)
-    found = solve_beta(log_odds, correct, np.ones(len(correct)), ridge=1e-6)
-    # three standard errors of a logistic regression of this size
-    np.testing.assert_allclose([found.a, found.b, found.m], [0.5, 0.7, 0.3], atol=0.06)
-
-
 @pytest.mark.parametrize("truth", [(-1.0, 0.8, 0.0), (1.5, -0.6, 0.4), (-0.7, -0.7, 0.5)])
 @pytest.mark.parametrize("seed", [7, 8])
 def test_coefficients_are_the_best_of_those_not_negative(truth, seed):
@@ -80,24 +73,9 @@ def test_coefficients_are_the_best_of_those_not_negative(truth, seed):
     assert loss(np.array([found.a, found.b, found.m])) <= best + 1e-9
 
 
-def test_the_confidence_never_falls_as_the_models_rises():
-    logits, labels = draw(300, 4, temperature=2.0, seed=9)
-    order = np.argsort(top1(logits, labels)[0])
-    for wrong in (labels, (labels + 1) % 4, np.zeros(300, dtype=int)):
-        got = quiet_fit(Beta(), logits, wrong).predict_proba(logits).max(axis=1)
-        assert (np.diff(got[order]) >= -1e-12).all()
-
-
 def test_a_set_without_an_optimum_says_so_when_there_is_no_ridge():
     logits = np.array([[1.0, 0.0], [1.5, 0.0], [4.0, 0.0], [5.0, 0.0]])
     labels = np.array([1, 1, 0, 0])
     with pytest.warns(FitWarning, match="do not overlap; use a larger set, or a ridge"):
         Beta(ridge=0.0).fit(logits, labels)
     assert quiet_fit(Beta(), logits, labels).status_.converged
-
-
-@pytest.mark.parametrize("ridge", [-1e-9, float("nan"), float("inf"), "small", True])
-def test_a_ridge_that_is_none_is_refused(ridge):
-    logits, labels = draw(50, 3, temperature=1.0, seed=11)
-    with pytest.raises(InputError, match="ridge must be a number of at least 0; got"):
-        Beta(ridge=ridge).fit(logits, labels)

@@ -8,7 +8,7 @@ from map_data import draw, nll, softmax
 from scipy.optimize import minimize
 
 from shiftcal.errors import FitWarning
-from shiftcal.maps import EnsembleTemperature, Temperature
+from shiftcal.maps import EnsembleTemperature
 from shiftcal.numerics.fits import solve_mixture
 
 
@@ -61,21 +61,6 @@ def test_the_fit_is_as_good_as_a_search_over_all_weights(temperature):
 
     found = minimize(loss, np.zeros(3), method="Nelder-Mead", options={"maxiter": 4000})
     assert nll(fitted.predict_proba(logits), labels) <= found.fun + 1e-8
-
-
-def test_the_temperature_is_temperature_scalings():
-    logits, labels = noisy(2000, 4, share=0.1, temperature=2.0, seed=6)
-    assert (
-        EnsembleTemperature().fit(logits, labels).temperature_
-        == Temperature().fit(logits, labels).temperature_
-    )
-
-
-def test_it_is_no_worse_than_temperature_scaling_on_its_own_set():
-    logits, labels = noisy(2000, 6, share=0.15, temperature=2.5, seed=8)
-    ours = EnsembleTemperature().fit(logits, labels).predict_proba(logits)
-    theirs = Temperature().fit(logits, labels).predict_proba(logits)
-    assert nll(ours, labels) < nll(theirs, labels)
 
 
 def test_a_model_worse_than_chance_keeps_its_predicted_class():

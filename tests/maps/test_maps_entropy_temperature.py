@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from map_data import draw, nll, quiet_fit, softmax
-from numeric_gradient import numeric_gradient
+from map_data import nll, softmax
 from scipy.stats import entropy as scipy_entropy
 
 from shiftcal.errors import FitWarning
-from shiftcal.maps import EntropyTemperature, Temperature
-from shiftcal.numerics.temperature import _Problem, log_relative_entropy
+from shiftcal.maps import EntropyTemperature
+from shiftcal.numerics.temperature import log_relative_entropy
 
 
 def by_hand(logits, a, b):
@@ -75,35 +74,6 @@ def test_a_known_power_is_found(a, b):
     assert fitted.status_.converged
 
 
-def test_the_slopes_are_those_of_differences():
-    logits, labels = SETS["rising"]
-    log_h = log_relative_entropy(logits)
-    place = (log_h - log_h.min()) / np.ptp(log_h)
-    weights = np.random.default_rng(7).random(len(labels))
-    problem = _Problem(logits, labels, weights / weights.sum(), place)
-    for ends in ([0.0, 0.0], [-1.0, 1.5], [2.0, -0.5]):
-        expected = numeric_gradient(lambda x: problem.loss(x)[0], np.array(ends))
-        np.testing.assert_allclose(problem.loss(np.array(ends))[1], expected, atol=1e-8)
-
-
-def test_data_of_one_temperature_are_scaled_as_by_one_temperature():
-    logits, labels = draw(20_000, 5, temperature=2.0, seed=8)
-    ours = EntropyTemperature().fit(logits, labels)
-    plain = Temperature().fit(logits, labels)
-    assert ours.power_ == pytest.approx(0, abs=0.03)
-    np.testing.assert_allclose(
-        ours.predict_proba(logits), plain.predict_proba(logits), rtol=0, atol=0.03
-    )
-    assert nll(ours.predict_proba(logits), labels) <= nll(plain.predict_proba(logits), labels)
-
-
-def test_the_order_of_the_classes_of_a_row_is_kept():
-    logits, labels = SETS["rising"]
-    probs = EntropyTemperature().fit(logits, labels).predict_proba(logits)
-    order = np.argsort(logits, axis=1)
-    assert (np.diff(np.take_along_axis(probs, order, axis=1), axis=1) >= 0).all()
-
-
 def test_rows_surer_than_any_of_the_fit_are_not_scaled_beyond_the_range():
     logits, labels = SETS["rising"]
     unsure = log_relative_entropy(logits) > np.log(0.05)
@@ -130,12 +100,3 @@ def test_an_end_of_the_range_is_reported(t_range, b, words):
     log_t = estimator.log_scale_ + estimator.power_ * log_relative_entropy(logits)
     assert t_range[0] * (1 - 1e-9) <= np.exp(log_t).min()
     assert np.exp(log_t).max() <= t_range[1] * (1 + 1e-9)
-
-
-def test_a_set_without_an_optimum_gets_what_temperature_scaling_gets():
-    logits, _ = draw(300, 4, temperature=2.0, seed=10)
-    ours = quiet_fit(EntropyTemperature(), logits, logits.argmin(axis=1))
-    plain = quiet_fit(Temperature(), logits, logits.argmin(axis=1))
-    assert ours.power_ == 0
-    assert ours.status_ == plain.status_
-    assert np.exp(ours.log_scale_) == pytest.approx(plain.temperature_, rel=1e-14)

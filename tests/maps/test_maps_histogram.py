@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from map_data import draw, quiet_fit, top1
 
-from shiftcal.errors import InputError
 from shiftcal.maps import Histogram
 from shiftcal.numerics.fits import lowest_top1
 
@@ -21,15 +20,6 @@ def test_bins_are_equal_slices_of_the_sorted_rows(n_bins):
     got = fitted.predict_proba(logits).max(axis=1)
     for rows in slices:
         np.testing.assert_allclose(got[rows], max(correct[rows].mean(), lowest_top1(4)))
-
-
-def test_sizes_differ_by_one_at_the_most_when_rows_do_not_divide():
-    logits, labels = draw(1003, 4, temperature=1.5, seed=20)
-    confidence, _ = top1(logits, labels)
-    fitted = Histogram().fit(logits, labels)
-    sizes = np.bincount(np.searchsorted(fitted.edges_, confidence), minlength=15)
-    assert sizes.sum() == 1003
-    assert sizes.max() - sizes.min() <= 1
 
 
 def test_edges_lie_midway_between_their_neighbours():
@@ -56,10 +46,3 @@ def test_weights_set_the_sizes_and_the_accuracies():
     fitted = quiet_fit(Histogram(n_bins=2), logits, labels, sample_weight=[1, 1, 1, 3])
     # half of the weight lies on the last row
     np.testing.assert_allclose(fitted.accuracy_, [2 / 3, 0.0])
-
-
-@pytest.mark.parametrize("n_bins", [0, -3, 2.5, "many", True])
-def test_a_number_of_bins_that_is_none_is_refused(n_bins):
-    logits, labels = draw(50, 3, temperature=1.0, seed=22)
-    with pytest.raises(InputError, match="n_bins must be a whole number of at least 1"):
-        Histogram(n_bins=n_bins).fit(logits, labels)

@@ -26,15 +26,6 @@ def test_the_confidence_is_scikit_learns(seed, weighted):
     np.testing.assert_allclose(fitted.predict_proba(fresh).max(axis=1), wanted, rtol=0, atol=1e-6)
 
 
-def test_the_curve_rises_and_stays_in_the_unit_interval():
-    logits, labels = draw(800, 3, temperature=3.0, seed=4)
-    fitted = Isotonic().fit(logits, labels)
-    assert (np.diff(fitted.confidence_) > 0).all()
-    assert (np.diff(fitted.accuracy_) >= 0).all()
-    assert fitted.accuracy_.min() >= 0
-    assert fitted.accuracy_.max() <= 1
-
-
 def test_confidences_that_order_wrong_are_pooled():
     logits = np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [4.0, 0.0]])
     labels = np.array([0, 1, 0, 0])  # right, wrong, right, right

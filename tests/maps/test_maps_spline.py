@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from map_data import draw, quiet_fit, top1
+from map_data import draw, top1
 
-from shiftcal.errors import InputError
 from shiftcal.maps import Spline
 from shiftcal.numerics.fits import lowest_top1, smoothed_means
 
@@ -45,11 +44,6 @@ def test_differences_are_the_slope_of_the_spline():
     np.testing.assert_allclose(got[inner], (t - t**2 / 2)[inner], atol=2e-3)
 
 
-def test_a_constant_gap_is_removed_exactly():
-    weight = np.random.default_rng(2).dirichlet(np.ones(50))
-    np.testing.assert_allclose(smoothed_means(weight, -0.2 * weight, 6), -0.2, atol=1e-10)
-
-
 def test_two_knots_add_the_mean_gap_to_every_confidence():
     logits, labels = draw(1000, 3, temperature=1.2, seed=3)
     confidence, correct = top1(logits, labels)
@@ -59,24 +53,3 @@ def test_two_knots_add_the_mean_gap_to_every_confidence():
     assert np.ptp(added[free]) < 1e-9
     # a line through the origin by least squares: near the mean gap, which is its right end
     np.testing.assert_allclose(added[free].mean(), (correct - confidence).mean(), atol=0.03)
-
-
-def test_groups_of_ties_get_their_mean_slope():
-    # t jumps over two knots between the two groups: only the values at the ends are known
-    got = smoothed_means(np.array([0.3, 0.7]), np.array([0.03, -0.35]), 6)
-    np.testing.assert_allclose(got, [0.1, -0.5], atol=1e-9)
-
-
-def test_results_stay_in_the_unit_interval():
-    rng = np.random.default_rng(4)
-    logits, _ = draw(60, 4, temperature=3.0, seed=5)
-    fitted = quiet_fit(Spline(n_knots=15), logits, rng.integers(0, 4, 60))
-    assert fitted.accuracy_.min() >= 0
-    assert fitted.accuracy_.max() <= 1
-
-
-@pytest.mark.parametrize("n_knots", [1, 0, 3.5])
-def test_too_few_knots_are_refused(n_knots):
-    logits, labels = draw(50, 3, temperature=1.0, seed=6)
-    with pytest.raises(InputError, match="n_knots must be a whole number of at least 2"):
-        Spline(n_knots=n_knots).fit(logits, labels)

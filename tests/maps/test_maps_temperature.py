@@ -26,22 +26,6 @@ def test_probabilities_are_the_softmax_of_logits_over_temperature(overconfident)
     assert np.allclose(fitted.predict_proba(logits), wanted, rtol=1e-12)
 
 
-def test_log_probabilities_are_as_good_as_logits(overconfident):
-    logits, labels = overconfident
-    by_logits = Temperature().fit(logits, labels)
-    by_probs = Temperature(input="probabilities").fit(softmax(logits, axis=1), labels)
-    assert by_probs.temperature_ == pytest.approx(by_logits.temperature_, rel=1e-9)
-
-
-def test_half_single_and_double_precision_agree(overconfident):
-    logits, labels = overconfident
-    fits = [
-        Temperature().fit(logits.astype(dtype), labels).temperature_
-        for dtype in (np.float16, np.float32, np.float64)
-    ]
-    assert fits == pytest.approx([fits[2]] * 3, rel=1e-3)
-
-
 def test_a_bound_is_a_warning_that_says_why(overconfident):
     logits, _ = overconfident
     with pytest.warns(FitWarning, match="error-free"):
@@ -53,12 +37,6 @@ def test_a_bound_is_a_warning_that_says_why(overconfident):
     assert fitted.status_.code == "at-upper-bound"
     with pytest.warns(FitWarning, match="constant"):
         Temperature().fit(np.ones((4, 3)) * 7, [0, 1, 2, 0])
-
-
-def test_the_range_is_kept(overconfident):
-    logits, labels = overconfident
-    with pytest.warns(FitWarning, match="upper end of t_range"):
-        assert Temperature(t_range=(0.5, 1.5)).fit(logits, labels).temperature_ == 1.5
 
 
 @pytest.mark.parametrize(

@@ -52,25 +52,11 @@ def test_the_temperature_is_that_of_least_nll_on_the_mixed_rows():
     assert chosen.n_target == 300
 
 
-def test_neither_the_bank_nor_the_targets_own_rows_decide():
-    first = PseudoCal().fit(BANK).adapt(TARGET, mixed=mixed()).temperature
-    other = PseudoCal().fit(make_bank(300, seed=4)).adapt(TARGET[:9] * 2, mixed=mixed())
-    assert other.temperature == first
-
-
 def test_mixed_rows_may_be_of_either_kind():
     given = mixed()
     by_probs = PseudoCal().fit(BANK).adapt(TARGET, mixed=given.as_kind("probabilities"))
     by_logits = PseudoCal().fit(BANK).adapt(TARGET, mixed=given)
     assert by_probs.temperature == pytest.approx(by_logits.temperature, rel=1e-6)
-
-
-def test_classes_in_another_order_are_refused():
-    bank = make_bank(600, classes=list("abcdef"))
-    given = mixed()
-    turned = sc.Scores(given.values, labels=given.labels, classes=tuple("bacdef"))
-    with pytest.raises(sc.errors.InputError, match="classes of the bank in their order"):
-        PseudoCal().fit(bank).adapt(TARGET, mixed=turned)
 
 
 @pytest.mark.parametrize(("n", "flagged"), [(99, True), (100, False)])

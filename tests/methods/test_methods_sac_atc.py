@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ladder_data import STEPS, draw, make_bank
+from ladder_data import draw, make_bank
 from scipy.special import softmax
 from scipy.stats import entropy as scipy_entropy
 
@@ -57,22 +57,6 @@ def test_the_clean_set_has_its_own_accuracy_exactly_and_gets_ts(distance):
     )
 
 
-@pytest.mark.parametrize("distance", ATC)
-def test_two_classes_rank_alike_by_confidence_and_by_entropy(distance):
-    z, y = draw(900, 0.7, seed=3, k=2)
-    bank = SurrogateBank.from_arrays([z, 0.5 * z], y)
-    by_confidence = SAC(distance="atc").fit(bank).adapt(z[:400])
-    again = SAC(distance=distance).fit(bank).adapt(z[:400])
-    assert again.details == by_confidence.details
-    assert again.index == by_confidence.index
-
-
-def test_the_mean_has_no_estimate_and_no_threshold():
-    sac = SAC().fit(BANK)
-    assert sac.threshold_ is None
-    assert sac.adapt(BANK[2].logits).details == {}
-
-
 @pytest.mark.filterwarnings("ignore:.* was fitted on one set")
 @pytest.mark.parametrize("distance", ATC)
 def test_a_clean_set_without_mistakes_finds_everything_right(distance, tmp_path):
@@ -86,58 +70,12 @@ def test_a_clean_set_without_mistakes_finds_everything_right(distance, tmp_path)
     assert load(tmp_path / "sac.json").adapt(0.1 * z) == selection
 
 
-@pytest.mark.filterwarnings("ignore:.* was fitted on one set")
-@pytest.mark.parametrize("distance", ATC)
-def test_a_clean_set_without_a_right_row_finds_nothing_right(distance):
-    z, _ = draw(300, 1.0, seed=4)
-    with pytest.warns(FitWarning, match="no better than chance"):
-        sac = SAC(distance=distance).fit(z, z.argmin(axis=1))
-    assert sac.adapt(z).details["estimated_accuracy"] == 0.0
-
-
-@pytest.mark.parametrize("distance", ATC)
-@pytest.mark.parametrize("also_adapt", [False, True])
-def test_saved_and_loaded_it_chooses_the_same(distance, also_adapt, tmp_path):
-    target, _ = draw(700, 0.5, seed=6)
-    sac = SAC(distance=distance).fit(BANK)
-    if also_adapt:
-        sac.adapt(target)
-    sac.save(tmp_path / "sac.json")
-    again = load(tmp_path / "sac.json")
-    assert again.threshold_ == sac.threshold_
-    assert again.samples_ is None
-    assert again.adapt(target) == sac.adapt(target)
-    np.testing.assert_array_equal(again.predict_proba(target), sac.predict_proba(target))
-
-
 @pytest.mark.parametrize("distance", ATC)
 def test_statistics_are_refused(distance):
     sac = SAC(distance=distance).fit(BANK)
     statistics = ScoreStatistics.of_rows(BANK[1].logits)
     with pytest.raises(InputError, match=f'fitted with distance="{distance}".*adapt to the rows'):
         sac.adapt_statistics(statistics)
-
-
-def test_peek_estimates_from_the_rows_drawn():
-    target, _ = draw(4000, 0.5, seed=21)
-    selection = SAC(distance="atc", peek=160, seed=3).fit(BANK).adapt(target)
-    assert selection.n_target == 160
-    share = 160 * selection.details["estimated_accuracy"]
-    assert share == pytest.approx(round(share), abs=1e-9)
-    rows = np.random.default_rng(3).choice(4000, 160, replace=False)
-    assert selection.details["estimated_accuracy"] == pytest.approx(
-        estimate_by_counting(BANK.clean, target[rows], "atc"), abs=1e-12
-    )
-
-
-@pytest.mark.parametrize("distance", ATC)
-def test_two_sets_of_about_one_accuracy_are_flagged(distance):
-    z, y = draw(500, 0.6, seed=51)
-    again, labels_again = draw(500, 0.6, seed=52)
-    clean, _ = draw(500, 1.3, seed=51)
-    bank = SurrogateBank.from_arrays([clean, z, again], [y, y, labels_again])
-    target, _ = draw(500, 0.6, seed=53)
-    assert SAC(distance=distance).fit(bank).adapt(target).has("indistinguishable")
 
 
 def two_classes(confidences):
@@ -173,27 +111,3 @@ def test_doubt_ends_two_standard_errors_from_the_middle(errors, doubt):
     selection = SAC(distance="atc").fit(bank).adapt(target_of(rows / n_target, bank, n_target))
     assert selection.index == 0
     assert selection.has("indistinguishable") is doubt
-
-
-def test_a_few_rows_that_are_all_above_the_threshold_are_no_certainty():
-    bank = ladder_of_accuracies((0.8, 0.6))
-    # 0.3 from the middle; two standard errors of a certain estimate would be 0, these are 0.31
-    assert SAC(distance="atc").fit(bank).adapt(target_of(1.0, bank, 10)).has("indistinguishable")
-    enough = SAC(distance="atc").fit(bank).adapt(target_of(1.0, bank, 12))
-    assert not enough.has("indistinguishable")
-
-
-@pytest.mark.parametrize("distance", ATC)
-def test_well_separated_sets_are_not_flagged(distance):
-    bank = SurrogateBank([BANK[0], BANK[5]])
-    target, _ = draw(1500, STEPS[0], seed=61)
-    selection = SAC(distance=distance).fit(bank).adapt(target)
-    assert selection.index == 0
-    assert selection.flags == ()
-
-
-@pytest.mark.parametrize("distance", ATC)
-def test_a_target_outside_in_mean_confidence_is_still_flagged(distance):
-    sac = SAC(distance=distance).fit(BANK)
-    assert sac.adapt(BANK.clean.logits * 3.0).has("outside-range")
-    assert sac.adapt(BANK.clean.logits[:50]).has("few-rows")

@@ -27,21 +27,6 @@ def test_it_sums_up_to_the_errors(rows, binning, n_bins):
     assert len(table) == n_bins
 
 
-def test_sizes_differ_by_one_at_the_most(rows):
-    count = bin_table(*rows).count
-    assert count.sum() == 1003
-    assert set(count.tolist()) == {66, 67}
-
-
-def test_means_over_bins_are_means_over_rows(rows):
-    table = bin_table(*rows)
-    assert np.average(table.confidence, weights=table.count) == pytest.approx(rows[0].mean())
-    assert np.average(table.accuracy, weights=table.count) == pytest.approx(rows[1].mean())
-    np.testing.assert_allclose(table.gap, table.confidence - table.accuracy)
-    assert (table.lower <= table.confidence).all()
-    assert (table.confidence <= table.upper).all()
-
-
 def test_an_empty_bin_has_no_means():
     table = bin_table([0.9, 0.95], [True, False], n_bins=2, binning="width")
     assert table.count.tolist() == [0, 2]

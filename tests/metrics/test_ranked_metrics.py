@@ -37,10 +37,6 @@ def test_aurc_with_ties_is_the_mean_over_all_their_orders():
     assert aurc(c, r) == pytest.approx(mean, abs=1e-12)
 
 
-def test_aurc_of_rows_that_all_tie_is_the_error_rate():
-    assert aurc(np.full(50, 0.8), np.arange(50) < 35) == pytest.approx(0.3)
-
-
 def test_aurc_by_hand():
     # Surest first: right, wrong, right -> risks 0, 1/2, 1/3.
     assert aurc([0.5, 0.9, 0.7], [True, True, False]) == pytest.approx((0 + 1 / 2 + 1 / 3) / 3)
@@ -49,11 +45,6 @@ def test_aurc_by_hand():
 def test_aurc_ignores_increasing_changes_of_confidence():
     c, r = draw(400, ties=2)
     assert aurc(c**3, r) == pytest.approx(aurc(c, r), abs=1e-12)
-
-
-def test_aurc_rewards_a_better_order():
-    r = np.arange(100) >= 30
-    assert aurc(np.linspace(0, 1, 100), r) < 0.3 < aurc(np.linspace(1, 0, 100), r)
 
 
 def test_ks_error_agrees_with_the_definition_without_ties():
@@ -69,20 +60,6 @@ def test_ks_error_looks_only_at_ends_of_ties():
     assert ks_error(c, r) == pytest.approx(0.1)
     for order in itertools.permutations(range(4)):
         assert ks_error(c[list(order)], r[list(order)]) == pytest.approx(0.1)
-
-
-def test_ks_error_is_not_below_the_difference_of_the_means():
-    for seed in range(5):
-        c, r = draw(300, ties=2, seed=seed)
-        assert ks_error(c, r) >= abs(c.mean() - r.mean()) - 1e-12
-
-
-def test_ks_error_sees_errors_that_cancel():
-    # Too low by 0.1 on the lower half, too high by 0.1 on the upper: the means agree.
-    c = np.repeat([0.4, 0.8], 1000)
-    r = np.concatenate([np.arange(1000) < 500, np.arange(1000) < 700])
-    assert ks_error(c, r) == pytest.approx(0.05)
-    assert abs(c.mean() - r.mean()) < 1e-12
 
 
 def test_half_zero_and_minus_zero_tie():

@@ -1,6 +1,6 @@
 """The distributions, and environments they are installed into, made once in ``.venv-packages``.
 
-``make packages`` begins with an empty folder. Tests that are run by hand go on with what is there.
+``make packages`` begins with an empty folder. Tests that are run by hand use what is there.
 """
 
 from __future__ import annotations
@@ -20,19 +20,18 @@ CONSTRAINTS = {"core": "constraints.txt", "minimum": "constraints-minimum.txt"}
 
 @pytest.fixture(scope="session")
 def built():
-    """The sdist, as file and unpacked; the wheel made of it; the wheel made of the tree itself."""
+    """The sdist, as file and unpacked; and the wheel made of it."""
     folder = FOLDER / "built"
     with made_once(folder) as wanted:
         if wanted:
             # From the tree to the sdist and from that to the wheel, as a release is built.
             run(sys.executable, "-m", "build", "-o", folder, ROOT, cwd=ROOT)
-            run(sys.executable, "-m", "build", "-w", "-o", folder / "direct", ROOT, cwd=ROOT)
             (sdist,) = folder.glob("*.tar.gz")
             with tarfile.open(sdist) as archive:
                 archive.extractall(folder / "unpacked", filter="data")
     (sdist,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
-    (direct,), (unpacked,) = folder.glob("direct/*.whl"), folder.glob("unpacked/*")
-    return SimpleNamespace(sdist=sdist, wheel=wheel, direct=direct, unpacked=unpacked)
+    (unpacked,) = folder.glob("unpacked/*")
+    return SimpleNamespace(sdist=sdist, wheel=wheel, unpacked=unpacked)
 
 
 @pytest.fixture(scope="session")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -17,7 +15,6 @@ from shiftcal.numerics.fits import (
     equal_weight_bins,
     lowest_top1,
     rows_with_top1,
-    smoothed_means,
     solve_beta,
     solve_mixture,
     top1_log_odds,
@@ -98,16 +95,6 @@ def test_log_odds_give_the_largest_probability(logits):
     )
 
 
-@given(st.integers(1, 400_000), st.integers(2, 200_000))
-def test_blocks_cover_every_row_once(n, k):
-    assume(n * k < 1 << 26)
-    blocks = list(row_blocks(n, k))
-    assert blocks[0].start == 0
-    assert blocks[-1].stop == n
-    assert all(a.stop == b.start for a, b in itertools.pairwise(blocks))
-    assert all(b.stop > b.start for b in blocks)
-
-
 @st.composite
 def groups(draw):
     n = draw(st.integers(1, 60))
@@ -131,21 +118,6 @@ def test_bins_are_no_heavier_than_their_share_and_a_tie(data, n_bins):
     assert heavy.max() <= 1 / n_bins + found.weight.max() + 1e-12
     wanted = np.bincount(bins, shares * correct, minlength=len(accuracy)) / heavy
     np.testing.assert_allclose(accuracy, wanted, rtol=0, atol=1e-12)
-
-
-@given(groups(), st.integers(2, 9), st.floats(-1, 1))
-def test_a_constant_added_to_every_row_is_added_by_the_spline(data, n_knots, constant):
-    found = distinct(*data)
-    sums = found.correct
-    first = smoothed_means(found.weight, sums, n_knots)
-    second = smoothed_means(found.weight, sums + constant * found.weight, n_knots)
-    np.testing.assert_allclose(second, first + constant, rtol=0, atol=1e-7)
-
-
-@given(st.floats(0, 1), st.integers(2, 9))
-def test_a_single_group_keeps_its_mean(mean, n_knots):
-    found = smoothed_means(np.ones(1), np.array([mean]), n_knots)
-    np.testing.assert_allclose(found, mean, rtol=0, atol=1e-12)
 
 
 @given(

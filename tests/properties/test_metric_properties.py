@@ -17,8 +17,7 @@ from shiftcal.metrics import (
     smooth_ece,
 )
 from shiftcal.numerics.binning import expected_error
-from shiftcal.numerics.sketch import CellSums, cell_of, ece_range, n_cells
-from shiftcal.scoring import ScoreStatistics
+from shiftcal.numerics.sketch import CellSums, ece_range
 
 # Ties, the ends, neighbours of the ends, and anything between.
 CONFIDENCE = st.one_of(
@@ -109,14 +108,6 @@ def test_a_table_counts_every_row_once(rows, n_bins, binning):
     assert np.dot(table.count[held], table.accuracy[held]) == pytest.approx(r.sum(), abs=1e-9)
 
 
-@given(st.lists(CONFIDENCE, min_size=2, max_size=50), st.integers(1, 13))
-def test_cells_follow_the_order_of_confidences(values, precision):
-    cell = cell_of(np.sort(np.array(values)), precision)
-    assert (np.diff(cell) >= 0).all()
-    assert cell.min() >= 0
-    assert cell.max() < n_cells(precision)
-
-
 def cells_of(rows, precision, width_bins=15):
     cells = CellSums.empty(precision=precision, width_bins=width_bins)
     c, r = arrays(rows)
@@ -132,28 +123,3 @@ def test_the_range_of_cells_always_holds_the_exact_ece(rows, precision, n_bins):
     assert low - ROUNDING <= ece(c, r, n_bins=n_bins) <= high + ROUNDING
     value = expected_error(cells.width_bins())
     assert value == pytest.approx(ece(c, r, n_bins=n_bins, binning="width"), abs=1e-9)
-
-
-@given(ROWS, st.lists(st.integers(0, 4), min_size=60, max_size=60))
-def test_cells_of_any_sharding_in_any_order_are_the_same_bits(rows, shard_of):
-    whole = cells_of(rows, 3).arrays()
-    total = CellSums.empty(precision=3, width_bins=15)
-    for shard in (3, 1, 4, 0, 2):
-        mine = [row for row, s in zip(rows, shard_of, strict=False) if s == shard]
-        for row in reversed(mine):
-            total.merge(cells_of([row], 3))
-    assert all(np.array_equal(total.arrays()[name], whole[name]) for name in whole)
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(2, 12), st.integers(2, 40), st.integers(1, 40))
-def test_whole_rows_can_be_sharded_too(seed, k, n, cut):
-    rng = np.random.default_rng(seed)
-    logits, labels = rng.normal(0, 3, (n, k)), rng.integers(0, k, n)
-    options = {"precision": 3, "classwise": True}
-    order = rng.permutation(n)
-    parts = [
-        ScoreStatistics.of_rows(logits[rows], labels[rows], **options)
-        for rows in (order[:cut], order[cut:])
-        if len(rows)
-    ]
-    assert sum(parts) == ScoreStatistics.of_rows(logits, labels, **options)

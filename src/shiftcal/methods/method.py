@@ -97,7 +97,10 @@ def given_logits(logits: object, *, input: str, k: int, classes: tuple[str, ...]
                 "model."
             )
         kind: InputKind = check_choice(input, _KINDS, name="input")
-        logits = logits.as_kind(kind).values
+        scores = logits.as_kind(kind)
+        if scores.n >= GUARD_FROM and scores.k == k:
+            return scores.logits()  # which checks once
+        logits = scores.values
     return check_scores(logits, input=input, k=k, guard_from=GUARD_FROM)
 
 
