@@ -37,10 +37,6 @@ from shiftcal.registry import (
     is_own,
 )
 
-# --------------------------------------------------------------------------------------
-# What maps and methods share: scikit-learn's contract, declared fitted attributes, saving.
-# --------------------------------------------------------------------------------------
-
 _NUMBERS = (float, np.ndarray)
 # Ranges that learned numbers have.
 FINITE = (-sys.float_info.max, sys.float_info.max)
@@ -107,10 +103,6 @@ class Estimator(BaseEstimator):
             )
 
 
-# --------------------------------------------------------------------------------------
-# Estimators and their values as JSON nodes, and back by the types their classes declare.
-# --------------------------------------------------------------------------------------
-
 Arrays: TypeAlias = dict[str, np.ndarray[Any, Any]]
 
 _REGISTRIES: dict[str, Registry] = {
@@ -133,16 +125,18 @@ def encode(value: Any, arrays: Arrays) -> Any:
         return _encode_estimator(value, arrays)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: encode(getattr(value, f.name), arrays) for f in dataclasses.fields(value)}
+    if isinstance(value, np.ndarray) and value.size > _INLINE:
+        key = str(len(arrays))
+        arrays[key] = value
+        return {"array": key}
     if isinstance(value, np.ndarray):
-        return _encode_array(value, arrays)
+        values = [encode(item, arrays) for item in value.ravel().tolist()]
+        return {"dtype": value.dtype.str, "shape": list(value.shape), "values": values}
     if isinstance(value, (list, tuple)):
         return [encode(item, arrays) for item in value]
     if isinstance(value, dict):
         return {str(key): encode(item, arrays) for key, item in value.items()}
-    return _encode_scalar(value.item() if isinstance(value, np.generic) else value)
-
-
-def _encode_scalar(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": str(value)}  # JSON has no word for it
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -176,15 +170,6 @@ def _encode_estimator(estimator: Estimator, arrays: Arrays) -> dict[str, Any]:
     }
 
 
-def _encode_array(array: np.ndarray[Any, Any], arrays: Arrays) -> dict[str, Any]:
-    if array.size > _INLINE:
-        key = str(len(arrays))
-        arrays[key] = array
-        return {"array": key}
-    values = [_encode_scalar(item) for item in array.ravel().tolist()]
-    return {"dtype": array.dtype.str, "shape": list(array.shape), "values": values}
-
-
 def decode_estimator(node: dict[str, Any], arrays: Arrays) -> Estimator:
     """The estimator that ``node`` stands for."""
     if node["kind"] not in _REGISTRIES:
@@ -201,7 +186,7 @@ def decode_estimator(node: dict[str, Any], arrays: Arrays) -> Estimator:
     if node["fitted"] and (missing := set(declared) - set(node["fitted"])):
         raise InputError(f"{node['name']} lacks its attribute {sorted(missing)[0]!r}")
     for name, item in node["fitted"].items():
-        setattr(estimator, name, _decode(item, declared[name], arrays))
+        setattr(estimator, name, decode(item, declared[name], arrays))
     estimator.after_load()
     return estimator
 
@@ -214,50 +199,38 @@ def _decode_setting(node: Any, arrays: Arrays) -> Any:
     return node
 
 
-def decode(node: Any, hint: Any) -> Any:
-    """The value of type ``hint`` that ``node`` stands for, if it has no arrays beside the JSON.
+def decode(node: Any, hint: Any, arrays: Arrays | None = None) -> Any:
+    """The value of type ``hint`` that ``node`` stands for.
 
     Args:
         node: What :func:`encode` gave, or JSON by anybody.
         hint: A type as estimators declare them, ``Any`` for plain JSON values.
+        arrays: Large arrays by the names that nodes refer to; default: there are none.
 
     Raises:
         InputError: If it is of another type. Nodes of another shape raise ``KeyError``,
             ``TypeError``, ``ValueError`` or ``AttributeError``.
     """
-    return _decode(node, hint, {})
-
-
-def _decode(node: Any, hint: Any, arrays: Arrays) -> Any:
-    """The value of type ``hint`` that ``node`` stands for; anything else is refused."""
+    arrays = {} if arrays is None else arrays
     if hint is Any:
         return node
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         (inner,) = (a for a in args if a is not type(None))
-        return None if node is None else _decode(node, inner, arrays)
+        return None if node is None else decode(node, inner, arrays)
     if origin is typing.Literal:
         return _expect(node, node in args, hint)
     if origin is tuple:
         items = _expect(node, isinstance(node, list), hint)
-        return tuple(_decode(item, args[0], arrays) for item in items)
+        return tuple(decode(item, args[0], arrays) for item in items)
     if origin is dict:
         items = _expect(node, isinstance(node, dict), hint).items()
-        return {key: _decode(item, args[1], arrays) for key, item in items}
+        return {key: decode(item, args[1], arrays) for key, item in items}
     if origin is np.ndarray:
         return _decode_array(node, arrays)
-    return _decode_plain(node, hint, arrays)
-
-
-@functools.cache
-def _hints(cls: Any) -> dict[str, Any]:
-    return typing.get_type_hints(cls)
-
-
-def _decode_plain(node: Any, hint: Any, arrays: Arrays) -> Any:
     if dataclasses.is_dataclass(hint):
         hints = _hints(hint)  # type: ignore[arg-type]
-        fields = {name: _decode(item, hints[name], arrays) for name, item in node.items()}
+        fields = {name: decode(item, hints[name], arrays) for name, item in node.items()}
         return hint(**fields)  # type: ignore[operator]
     if issubclass(hint, Estimator):
         estimator = decode_estimator(node, arrays)
@@ -266,6 +239,11 @@ def _decode_plain(node: Any, hint: Any, arrays: Arrays) -> Any:
         value = float(node["float"]) if isinstance(node, dict) else node
         return float(_expect(value, type(value) in (int, float), hint))
     return _expect(node, type(node) is hint, hint)
+
+
+@functools.cache
+def _hints(cls: Any) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
 
 
 def _decode_array(node: dict[str, Any], arrays: Arrays) -> np.ndarray[Any, Any]:
@@ -283,13 +261,8 @@ def _expect(value: Any, good: bool, hint: Any) -> Any:
     return value
 
 
-# --------------------------------------------------------------------------------------
-# The saved document: JSON with a version and a checksum, arrays in a file beside it.
-# --------------------------------------------------------------------------------------
-
 FORMAT = "shiftcal-estimator"
 VERSION = 1
-_TRIES = 20
 _KIND = "a saved shiftcal method"
 _FIX = "Take it from a backup, or write it again with method.save(path) or `shiftcal fit`."
 
@@ -324,9 +297,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     source = Path(path)
     with parsing(source, _KIND, fix=_FIX):
-        document, content = _read_both(source)
-        arrays = _parse_arrays(document["arrays"], content, source)
-        return decode_estimator(document["object"], arrays)
+        document = _read(source)
+        return decode_estimator(document["object"], _read_arrays(document["arrays"], source))
 
 
 def _read(source: Path) -> dict[str, Any]:
@@ -365,42 +337,25 @@ def _save_arrays(arrays: Arrays, target: Path) -> dict[str, str] | None:
     return {"file": name, "sha256": digest}
 
 
-def _read_both(source: Path) -> tuple[dict[str, Any], bytes]:
-    """The document and the bytes of its arrays file, which belong together.
-
-    Somebody may replace the method between the two looks; then the arrays file is gone and the
-    document names another, so both are read again.
-    """
-    for last in [False] * _TRIES + [True]:
-        document = _read(source)
-        entry = document["arrays"]
-        if entry is None:
-            return document, b""
-        # A link to the document need not have one to the arrays next to it.
-        places = [each for each in (source, source.resolve()) if _is_sidecar(entry["file"], each)]
-        if not places:
-            raise InputError(
-                f"its arrays file {entry['file']!r} must lie beside it under its own name"
-            )
-        files = [each.with_name(entry["file"]) for each in places]
-        file = next((each for each in files if each.exists()), files[0])
-        try:
-            return document, file.read_bytes()
-        except OSError as error:
-            if last or not isinstance(error, FileNotFoundError):
-                raise InputError(
-                    f"its arrays file {file} could not be read ({error.strerror or error}); "
-                    "the two files belong together"
-                ) from error
-    raise AssertionError
-
-
-def _parse_arrays(entry: Any, content: bytes, source: Path) -> Arrays:
+def _read_arrays(entry: Any, source: Path) -> Arrays:
+    """The arrays of a document, from the file that it names."""
     if entry is None:
         return {}
     from safetensors.numpy import load as from_bytes
 
+    # A link to the document need not have one to the arrays next to it.
+    places = [place for place in (source, source.resolve()) if _is_sidecar(entry["file"], place)]
+    if not places:
+        raise InputError(f"its arrays file {entry['file']!r} must lie next to it under its name")
+    files = [place.with_name(entry["file"]) for place in places]
+    file = next((file for file in files if file.exists()), files[0])
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"its arrays file {file} could not be read ({error.strerror or error}); the two files "
+            "belong together"
+        ) from error
     if hashlib.sha256(content).hexdigest() != entry["sha256"]:
-        file = source.with_name(entry["file"])
         raise InputError(f"its arrays file {file} is damaged or belongs to another method")
     return from_bytes(content)
