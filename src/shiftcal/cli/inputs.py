@@ -336,17 +336,17 @@ def load_method(path: Path) -> Method:
     return fitted
 
 
-def adapt_to(method: Method, target: Scores) -> Floats:
+def adapt_to(method: Method, target: Scores) -> Scores:
     """Adapt a fitted method to a target; returns its scores of the kind the method takes.
 
     Raises:
         InputError: If the target's values cannot be used, or features or mixed images are missing.
     """
     check_needs(method, target=target.features)
-    values = target.as_kind(method.input).values  # type: ignore[arg-type]
+    taken = target.as_kind(method.input)  # type: ignore[arg-type]
     with naming(target.source):
-        method.adapt(values, target.features)
-    return values
+        method.adapt(taken, target.features)
+    return taken
 
 
 def warn_of_another_model(fitted: Method, method: Path, target: Path) -> bool:
