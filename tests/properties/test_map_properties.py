@@ -19,7 +19,6 @@ from shiftcal.numerics.fits import (
     solve_mixture,
     top1_log_odds,
 )
-from shiftcal.numerics.jit import row_blocks
 
 
 def logits_of(shape, largest=40.0):
