@@ -53,6 +53,7 @@ def report(
     inputs.check_suffix(output, ".html", ".htm", ".md", ".json")
     if output.suffix.lower() in (".html", ".htm"):
         require("jinja2", extra="report", needed_by="shiftcal report")
+        require("matplotlib", extra="report", needed_by="shiftcal report")
     from shiftcal import methods
     from shiftcal.files import sha256_of
     from shiftcal.report.facts import Judging, Provenance, make_facts
