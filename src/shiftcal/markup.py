@@ -7,15 +7,12 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import islice
 
-# --------------------------------------------------------------------------------------
-# Small pieces of HTML that notebooks show: everything escaped, readable on light and on dark.
-#
-# No colour is set, so that words have that of the notebook; nothing is fetched, and nothing runs.
-# --------------------------------------------------------------------------------------
+# Small pieces of HTML for notebooks. No colour is set, so that text has that of the notebook;
+# nothing is fetched, and nothing runs.
 
 _LINE = "1px solid rgba(128,128,128,.4)"
 _TABLE = "border-collapse:collapse;background:transparent;color:inherit;margin:.3em 0"
-# A name in another script must not turn the numbers beside it around.
+# A name in another script must not turn the numbers next to it around.
 _CELL = "padding:.15em .8em .15em 0;vertical-align:top;unicode-bidi:isolate;overflow-wrap:anywhere"
 _HEAD = f"border-bottom:{_LINE};font-weight:600"
 _LEFT, _RIGHT = "text-align:left", "text-align:right;font-variant-numeric:tabular-nums"
@@ -35,7 +32,7 @@ def table(
     words: int = 1,
     marked: int | None = None,
 ) -> str:
-    """A table of the first rows, with a last line that tells how many more there are.
+    """A table of the first rows, with a last line for how many more there are.
 
     Args:
         head: What is in each column.
@@ -70,16 +67,16 @@ def facts(pairs: Iterable[tuple[str, object]]) -> str:
     return f'<table style="{_TABLE}"><tbody>{body}</tbody></table>' if body else ""
 
 
-def lines(told: Iterable[object]) -> str:
+def lines(sentences: Iterable[object]) -> str:
     """Sentences below one another."""
-    return "".join(f'<div style="unicode-bidi:isolate">{_text(one)}</div>' for one in told)
+    return "".join(f'<div style="unicode-bidi:isolate">{_text(one)}</div>' for one in sentences)
 
 
-def remarks(told: Iterable[tuple[str, str]]) -> str:
+def remarks(pairs: Iterable[tuple[str, str]]) -> str:
     """What should be known, each with a short name before it."""
     lines = "".join(
         f'<li style="unicode-bidi:isolate"><b>{_text(code)}</b>: {_text(message)}</li>'
-        for code, message in told
+        for code, message in pairs
     )
     return f'<ul style="margin:.3em 0;padding-left:1.4em">{lines}</ul>' if lines else ""
 
@@ -97,12 +94,9 @@ def _text(value: object) -> str:
     return escape(str(value), quote=True)
 
 
-# --------------------------------------------------------------------------------------
-# Plain text as markdown that shows just that text, on code hosts and in Python-Markdown.
-#
-# The two read backslashes differently (Python-Markdown knows few of them), so what is written here
-# is the part of the language that both understand, with character references for the rest.
-# --------------------------------------------------------------------------------------
+# Plain text as Markdown that shows just that text, on code hosts and in Python-Markdown. The two
+# read backslashes differently, so this is what both understand, with character references for the
+# rest.
 
 _REFERENCES = {"<": "&lt;", "~": "&#126;", "$": "&#36;"}
 _SPECIAL = re.compile(
@@ -126,7 +120,7 @@ def bold(text: str) -> str:
 
 
 def paragraphs(text: str) -> str:
-    """Paragraphs, each in one line, parted where blank lines part them in the text."""
+    """Paragraphs, each in one line, separated where blank lines separate them in the text."""
     parts = re.split(r"\n\s*\n", text)
     return "\n\n".join(_start(inline(part)) for part in parts if part.strip())
 

@@ -65,7 +65,7 @@ __all__ = [
 
 # Beyond this many rows a bootstrap takes seconds, and its interval is as wide as the line.
 _MOST_ROWS, _RESAMPLES = 50_000, 200
-# More sets and corruptions than these cannot be told apart by their colours.
+# More sets and corruptions than these cannot be distinguished by their colours.
 _MOST_SETS, _MOST_CORRUPTIONS = 8, 5
 # Sets drawn by their distance.
 _MOST_DISTANCES = 30

@@ -156,9 +156,9 @@ def test_target_and_sets_are_there_with_their_means():
     bank, target = digits_bank(), digits_target()
     axes = density(target, bank)
     means = [float(s.confidence().mean()) for s in bank]
-    told = [f"{s.name}: mean {mean:.3f}" for s, mean in zip(bank, means, strict=True)]
+    listed = [f"{s.name}: mean {mean:.3f}" for s, mean in zip(bank, means, strict=True)]
     ours = sc.Vanilla().fit(bank).confidence(target).mean()
-    assert words(axes) == [f"target: mean {ours:.3f}", *told]
+    assert words(axes) == [f"target: mean {ours:.3f}", *listed]
     lines = curves(axes)
     for line in lines.values():
         assert line.get_xdata()[0] == pytest.approx(1 / 10)
@@ -203,12 +203,12 @@ def test_stretched_equal_distances_are_equal_factors_of_what_is_missing_to_one()
     assert line.get_xdata()[-1] == 6
     assert area(line) == pytest.approx(0.75, abs=0.02)  # what is 1 lies further right
     assert words(axes) == [f"target: mean {confidence.mean():.3f}, 25% beyond"]
-    told = {
+    listed = {
         text.get_text(): x
         for text, x in zip(axes.get_xticklabels(), axes.get_xticks(), strict=True)
     }
-    assert told["0.9"] == pytest.approx(1)
-    assert told["0.999"] == pytest.approx(3)
+    assert listed["0.9"] == pytest.approx(1)
+    assert listed["0.999"] == pytest.approx(3)
     assert axes.get_ylabel() == "density per factor of 10"
 
 

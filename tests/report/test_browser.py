@@ -83,6 +83,6 @@ def test_dark_and_printed_pages_have_their_colours(browser, pages):
 def test_all_that_is_drawn_stands_out(browser, pages, name, dark, media):
     browser.open(pages[name], dark=dark, media=media)
     browser.evaluate(OPENED)
-    told = json.loads(browser.evaluate(FAINT))
-    assert told["looked"] > 300
-    assert told["found"] == []
+    listed = json.loads(browser.evaluate(FAINT))
+    assert listed["looked"] > 300
+    assert listed["found"] == []

@@ -26,10 +26,10 @@ def small(n=300, **options):
 
 def test_intervals_are_those_of_scipy():
     facts, target = labelled(), digits_target()
-    told = facts.target.accuracy
+    found = facts.target.accuracy
     correct = target.logits().argmax(axis=1) == target.labels
     exact = stats.binomtest(int(correct.sum()), target.n).proportion_ci(0.95, method="exact")
-    assert (told.low, told.high) == pytest.approx((exact.low, exact.high), abs=1e-9)
+    assert (found.low, found.high) == pytest.approx((exact.low, exact.high), abs=1e-9)
     gap = facts.of("vanilla").gap
     c = sc.methods.get("vanilla")().fit(digits_bank()).confidence(target)
     low, high = stats.norm.interval(0.95, (c - correct).mean(), stats.sem(c - correct))
@@ -43,12 +43,12 @@ def test_methods_are_as_they_are_used_by_hand():
         selection = method.adapt(target)
         probs = method.predict_proba(target)
         correct = probs.argmax(axis=1) == target.labels
-        told = facts.of(name)
-        assert told.temperature == pytest.approx(selection.temperature)
-        assert told.mean_confidence == pytest.approx(probs.max(axis=1).mean())
-        assert told.ece.value == pytest.approx(sc.ece(probs.max(axis=1), correct))
-        assert told.gap.value == pytest.approx(probs.max(axis=1).mean() - correct.mean())
-        assert told.ece.low <= told.ece.value <= told.ece.high
+        found = facts.of(name)
+        assert found.temperature == pytest.approx(selection.temperature)
+        assert found.mean_confidence == pytest.approx(probs.max(axis=1).mean())
+        assert found.ece.value == pytest.approx(sc.ece(probs.max(axis=1), correct))
+        assert found.gap.value == pytest.approx(probs.max(axis=1).mean() - correct.mean())
+        assert found.ece.low <= found.ece.value <= found.ece.high
     assert set(facts.missing) == {"cpcs", "transcal", "pseudocal"}
 
 
@@ -67,10 +67,10 @@ def test_bins_are_those_of_the_table_behind_ece():
     confidence = sc.methods.get("vanilla")().fit(digits_bank()).confidence(target)
     correct = target.logits().argmax(axis=1) == target.labels
     table = sc.metrics.bin_table(confidence, correct)
-    told = facts.of("vanilla").bins
-    assert [one.count for one in told] == table.count.tolist()
-    np.testing.assert_allclose([one.accuracy for one in told], table.accuracy)
-    np.testing.assert_allclose([one.confidence for one in told], table.confidence)
+    found = facts.of("vanilla").bins
+    assert [one.count for one in found] == table.count.tolist()
+    np.testing.assert_allclose([one.accuracy for one in found], table.accuracy)
+    np.testing.assert_allclose([one.confidence for one in found], table.confidence)
     assert sum(facts.of("vanilla").shares) == pytest.approx(1)
     assert facts.shown.kind == "target"
 
@@ -130,8 +130,8 @@ def test_the_same_input_gives_the_same_facts_and_json_holds_them():
 
 def test_numbers_that_json_has_no_word_for_become_null():
     choice = dataclasses.replace(labelled().choice, details={"reach": math.inf, "x": math.nan})
-    told = dataclasses.replace(labelled(), choice=choice).to_dict()
-    assert told["choice"]["details"] == {"reach": None, "x": None}
+    found = dataclasses.replace(labelled(), choice=choice).to_dict()
+    assert found["choice"]["details"] == {"reach": None, "x": None}
 
 
 def test_a_bank_of_probabilities_gives_the_same_temperatures():
@@ -142,9 +142,9 @@ def test_a_bank_of_probabilities_gives_the_same_temperatures():
     other = sc.SurrogateBank.from_arrays(probs, bank.clean.labels, input="probabilities")
     logits, labels = draw(300, 0.8, seed=5)
     scores = sc.Scores(softmax(logits), input="probabilities", labels=labels)
-    told = make_facts(other, scores, method="sac", judging=Judging(n_resamples=0))
-    assert told.of("sac").temperature == pytest.approx(small().of("sac").temperature, rel=1e-6)
-    assert told.of("sac").ece.value == pytest.approx(small().of("sac").ece.value, abs=1e-6)
+    found = make_facts(other, scores, method="sac", judging=Judging(n_resamples=0))
+    assert found.of("sac").temperature == pytest.approx(small().of("sac").temperature, rel=1e-6)
+    assert found.of("sac").ece.value == pytest.approx(small().of("sac").ece.value, abs=1e-6)
 
 
 def test_a_method_with_settings_is_taken_with_them():
@@ -171,18 +171,18 @@ def test_what_a_fit_says_is_on_the_report_and_is_said_again():
     bank = sc.SurrogateBank.from_arrays([perfect, logits], labels)
     with pytest.warns(FitWarning):
         facts = make_facts(bank, logits, method="sac", judging=Judging(n_resamples=0))
-    told = {note.code: note for note in facts.warnings}
-    assert any("set 1 of 2 (clean)" in text for text in told["fit"].messages)
-    assert told["fit"].by == ("sac",)
-    assert told["fit"].serious
+    found = {note.code: note for note in facts.warnings}
+    assert any("set 1 of 2 (clean)" in text for text in found["fit"].messages)
+    assert found["fit"].by == ("sac",)
+    assert found["fit"].serious
     # Those of other methods are on the page, and not said.
     facts = make_facts(bank, logits, method="vanilla", judging=Judging(n_resamples=0))
-    told = {note.code: note for note in facts.warnings}
-    assert {"ts", "sac"} <= set(told["fit"].by)
-    assert not told["fit"].serious
+    found = {note.code: note for note in facts.warnings}
+    assert {"ts", "sac"} <= set(found["fit"].by)
+    assert not found["fit"].serious
 
 
-def test_a_method_that_needs_more_is_refused_if_it_is_asked_for():
+def test_a_method_that_needs_more_is_rejected_if_it_is_asked_for():
     with pytest.raises(InputError, match="cpcs needs features of three sets"):
         small(method="cpcs")
     with pytest.raises(InputError, match="pseudocal needs labelled Scores of mixed"):
@@ -201,12 +201,12 @@ def test_a_method_that_needs_more_is_refused_if_it_is_asked_for():
         ({"images": np.zeros((299, 8, 8, 3), np.uint8)}, "300 rows, and .* 299 images"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(options, words):
+def test_what_cannot_be_meant_is_rejected(options, words):
     with pytest.raises(InputError, match=words):
         small(**options)
 
 
-def test_targets_that_cannot_be_used_are_refused():
+def test_targets_that_cannot_be_used_are_rejected():
     bank = make_bank(200)
     logits, _ = draw(300, 0.8, seed=5)
     with pytest.raises(InputError, match="it has 6, and the target has 5"):

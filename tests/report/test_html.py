@@ -63,8 +63,8 @@ class Parsed(HTMLParser):
 
 
 def facts_in(text):
-    (told,) = [t for at, t in Parsed(text).all("script") if at.get("id") == "facts"]
-    return json.loads(told)
+    (listed,) = [t for at, t in Parsed(text).all("script") if at.get("id") == "facts"]
+    return json.loads(listed)
 
 
 @pytest.mark.parametrize("made", [labelled, unlabelled, hostile])
@@ -147,7 +147,7 @@ def test_the_policy_allows_its_own_style_and_script_and_no_other():
         assert f"{kind} 'sha256-{digest}'" in policy
 
 
-def test_names_that_mean_harm_are_words():
+def test_names_that_are_hostile_are_words():
     text = page(hostile)
     parsed = Parsed(text)
     assert len(parsed.all("script")) == 2

@@ -21,15 +21,26 @@ def method(name, confidence, ece=None, gap=None):
 
 
 def case(
-    *, sure=0.91, right=None, estimate=(0.58, 0.55, 0.61), n=1000, flags=(), before=None, after=None
+    *,
+    confidence=0.91,
+    accuracy=None,
+    estimate=(0.58, 0.55, 0.61),
+    n=1000,
+    flags=(),
+    before=None,
+    after=None,
 ):
-    """A target of mean confidence ``sure``; with ``right``, one that has labels."""
-    gap = None if right is None else Ranged(sure - right, sure - right, sure - right)
-    labelled = None if right is None else Ranged(right, right - 0.01, right + 0.01)
+    """A target of mean confidence ``confidence``; with ``accuracy``, one that has labels."""
+    gap = (
+        None
+        if accuracy is None
+        else Ranged(confidence - accuracy, confidence - accuracy, confidence - accuracy)
+    )
+    labelled = None if accuracy is None else Ranged(accuracy, accuracy - 0.01, accuracy + 0.01)
     return {
-        "target": TargetFacts("t", n, 10, sure, labelled),
+        "target": TargetFacts("t", n, 10, confidence, labelled),
         "estimate": None if estimate is None else EstimateFacts(*estimate, 0.95, "rehearsed"),
-        "raw": method("vanilla", sure, before, gap),
+        "raw": method("vanilla", confidence, before, gap),
         "method": method("rehearsal", 0.6, after, gap),
         "selection": Selection(
             "rehearsal", temperature=4.5, temperature_interval=Interval(4.5, 4.1, 4.9, level=0.95)
@@ -45,31 +56,31 @@ GOOD, BAD = Ranged(0.01, 0.0, 0.02), Ranged(0.2, 0.18, 0.22)
     ("kind", "given"),
     [
         ("over", case()),
-        ("under", case(sure=0.4)),
-        ("fine", case(sure=0.59)),
+        ("under", case(confidence=0.4)),
+        ("fine", case(confidence=0.59)),
         (
             "fine",
-            case(sure=0.62, estimate=(0.605, 0.6, 0.61)),
+            case(confidence=0.62, estimate=(0.605, 0.6, 0.61)),
         ),  # outside the interval, by less than matters
-        ("unclear", case(sure=0.6, estimate=(0.58, 0.4, 0.8))),
-        ("unclear", case(sure=0.7, estimate=(0.66, 0.59, 0.76))),  # 11 points may be missing
-        ("fine", case(sure=0.7, estimate=(0.66, 0.61, 0.76))),
+        ("unclear", case(confidence=0.6, estimate=(0.58, 0.4, 0.8))),
+        ("unclear", case(confidence=0.7, estimate=(0.66, 0.59, 0.76))),  # 11 points may be missing
+        ("fine", case(confidence=0.7, estimate=(0.66, 0.61, 0.76))),
         ("unclear", case(estimate=None)),
         ("outside", case(flags=["outside-bank"])),
         ("outside", case(flags=["outside-range"])),
         ("few", case(n=99)),
         ("few", case(n=99, flags=["outside-bank"])),
-        ("over", case(right=0.7, before=BAD, after=GOOD)),
-        ("over", case(right=0.7, before=BAD, after=GOOD, flags=["outside-bank"])),
-        ("under", case(sure=0.5, right=0.7, before=BAD, after=GOOD)),
-        ("fine", case(right=0.9, before=GOOD, after=GOOD)),
-        ("fine", case(right=0.9, before=Ranged(0.05, 0.0, 0.1), after=GOOD)),
-        ("unclear", case(right=0.9, before=Ranged(0.06, 0.0, 0.13), after=GOOD)),
-        ("uneven", case(right=0.9, before=BAD, after=GOOD)),
-        ("worse", case(right=0.7, before=GOOD, after=BAD)),
-        ("worse", case(right=0.7, before=Ranged(0.01), after=Ranged(0.2))),
-        ("over", case(right=0.7, before=Ranged(0.2), after=Ranged(0.01))),
-        ("few", case(n=50, right=0.7, before=BAD, after=GOOD)),
+        ("over", case(accuracy=0.7, before=BAD, after=GOOD)),
+        ("over", case(accuracy=0.7, before=BAD, after=GOOD, flags=["outside-bank"])),
+        ("under", case(confidence=0.5, accuracy=0.7, before=BAD, after=GOOD)),
+        ("fine", case(accuracy=0.9, before=GOOD, after=GOOD)),
+        ("fine", case(accuracy=0.9, before=Ranged(0.05, 0.0, 0.1), after=GOOD)),
+        ("unclear", case(accuracy=0.9, before=Ranged(0.06, 0.0, 0.13), after=GOOD)),
+        ("uneven", case(accuracy=0.9, before=BAD, after=GOOD)),
+        ("worse", case(accuracy=0.7, before=GOOD, after=BAD)),
+        ("worse", case(accuracy=0.7, before=Ranged(0.01), after=Ranged(0.2))),
+        ("over", case(accuracy=0.7, before=Ranged(0.2), after=Ranged(0.01))),
+        ("few", case(n=50, accuracy=0.7, before=BAD, after=GOOD)),
     ],
 )
 def test_each_case_has_its_verdict(kind, given):
@@ -89,24 +100,24 @@ def test_without_labels_the_estimate_is_given():
         "Mean confidence is 91 %, estimated accuracy 58 % (55 to 61).",
         "Use rehearsal, T = 4.5 (4.1 to 4.9): mean confidence becomes 60 %.",
     ]
-    assert judge(**case(sure=0.59)).headline.endswith("judged without labels.")
-    assert "off by 4 points at most. Rehearsal, " in sentences(**case(sure=0.59))[1]
+    assert judge(**case(confidence=0.59)).headline.endswith("judged without labels.")
+    assert "off by 4 points at most. Rehearsal, " in sentences(**case(confidence=0.59))[1]
 
 
 def test_with_labels_both_accuracies_and_the_effect_are_given():
-    reason, use, effect = sentences(**case(right=0.7, before=BAD, after=GOOD))
+    reason, use, effect = sentences(**case(accuracy=0.7, before=BAD, after=GOOD))
     assert reason == (
         "Mean confidence is 91 %, accuracy 70 % (69 to 71) by the labels. "
         "Estimated without labels: 58 % (55 to 61)."
     )
     assert use.startswith("Use rehearsal")
     assert "falls from 20.0 to 1.0 points" in effect
-    assert "rises from 1.0 to 20.0" in sentences(**case(right=0.7, before=GOOD, after=BAD))[1]
+    assert "rises from 1.0 to 20.0" in sentences(**case(accuracy=0.7, before=GOOD, after=BAD))[1]
 
 
 def test_a_calibration_that_does_not_help_is_not_recommended():
     _, first, effect, last = sentences(
-        **case(right=0.7, before=BAD, after=Ranged(0.21, 0.19, 0.23))
+        **case(accuracy=0.7, before=BAD, after=Ranged(0.21, 0.19, 0.23))
     )
     assert first.startswith("Rehearsal, T = 4.5 (4.1 to 4.9), does not fix it")
     assert "rises from 20.0 to 21.0 points" in effect

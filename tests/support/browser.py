@@ -67,10 +67,10 @@ class Browser:
             message["sessionId"] = self._session
         os.write(self._write, json.dumps(message).encode() + b"\0")
         while True:
-            told = self._next()
-            if told.get("id") == self._number:
-                assert "error" not in told, told
-                return told["result"]
+            answer = self._next()
+            if answer.get("id") == self._number:
+                assert "error" not in answer, answer
+                return answer["result"]
 
     def open(self, path, *, width=1200, height=900, dark=False, script=True, media=""):
         """Load a file and wait until it is there."""
@@ -90,23 +90,23 @@ class Browser:
 
     def evaluate(self, expression):
         """The value of a JavaScript expression on the page."""
-        told = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
-        assert "exceptionDetails" not in told, told
-        return told["result"].get("value")
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
 
     def complaints(self):
         """Console errors, exceptions, refused resources and requests that are no files."""
         found = []
         for one in self.events:
-            told = one["params"]
+            answer = one["params"]
             if one["method"] == "Runtime.exceptionThrown":
-                found.append(told["exceptionDetails"]["text"])
+                found.append(answer["exceptionDetails"]["text"])
             elif one["method"] == "Log.entryAdded":
-                found.append(told["entry"]["text"])
+                found.append(answer["entry"]["text"])
             elif one["method"] == "Runtime.consoleAPICalled":
-                found.append(f"console.{told['type']}")
+                found.append(f"console.{answer['type']}")
             elif one["method"] == "Network.requestWillBeSent":
-                url = told["request"]["url"]
+                url = answer["request"]["url"]
                 if not url.startswith(("file:", "data:")):
                     found.append(url)
         return found
@@ -115,8 +115,8 @@ class Browser:
         """The whole page as a picture."""
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
-        told = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
-        path.write_bytes(base64.b64decode(told["data"]))
+        answer = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
+        path.write_bytes(base64.b64decode(answer["data"]))
 
     def close(self):
         """End the process."""
@@ -137,7 +137,7 @@ class Browser:
             assert some, "the browser is gone"
             self._rest += some
         text, _, self._rest = self._rest.partition(b"\0")
-        told = json.loads(text)
-        if "method" in told:
-            self.events.append(told)
-        return told
+        answer = json.loads(text)
+        if "method" in answer:
+            self.events.append(answer)
+        return answer

@@ -1,4 +1,4 @@
-"""Facts of reports, made once: labelled, unlabelled, and with names that mean harm."""
+"""Facts of reports, made once: labelled, unlabelled, and with hostile names."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def unlabelled():
 
 @functools.cache
 def hostile():
-    """A small ladder whose names, of all kinds, mean harm; with images."""
+    """A small ladder whose names, of all kinds, are hostile; with images."""
     sets = []
     for j, strength in enumerate((STEPS[0], STEPS[2], STEPS[4])):
         logits, labels = draw(300, strength, seed=11)

@@ -46,7 +46,7 @@ from shiftcal.surrogates import SurrogateBank
 from shiftcal.types import Flag, Floats, Images, Labels
 
 FORMAT, VERSION = "shiftcal-report", 1
-# More bins than these cannot be told apart in a diagram.
+# More bins than these cannot be distinguished in a diagram.
 MOST_BINS = 100
 # From the least to the most informed; other methods follow by name.
 _ORDER = ("vanilla", "ts", "cpcs", "transcal", "sts", "sac", "rehearsal")

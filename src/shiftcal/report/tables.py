@@ -142,7 +142,7 @@ class Table:
         runs = groupby(self.columns, key=lambda column: column.group)
         return tuple((name, len(list(run))) for name, run in runs)
 
-    def beside(self, index: int) -> tuple[str, ...]:
+    def parts_of(self, index: int) -> tuple[str, ...]:
         """Which of low, high and source any cell of a column has."""
         cells = list(self.cells_of(index))
         ends = ("low", "high") if any(cell.low is not None for cell in cells) else ()
@@ -191,16 +191,16 @@ def to_csv(table: Table) -> str:
     source. Numbers are the shortest that read back as the same float; missing values are empty.
     Title, units and note are not in it.
     """
-    beside = [table.beside(index) for index in range(len(table.columns))]
+    parts_of = [table.parts_of(index) for index in range(len(table.columns))]
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     names = [table.corner or "label"]
-    for column, parts in zip(table.columns, beside, strict=True):
+    for column, parts in zip(table.columns, parts_of, strict=True):
         names += [column.key, *(f"{column.key} {part}" for part in parts)]
     writer.writerow(names)
     for row in table.rows:
         line: list[Any] = [row.label]
-        for cell, parts in zip(row.cells, beside, strict=True):
+        for cell, parts in zip(row.cells, parts_of, strict=True):
             values = (getattr(cell, part) for part in ("value", *parts))
             # As Python's numbers: the repr of numpy's has the name of its type.
             line += [value.item() if isinstance(value, np.generic) else value for value in values]
