@@ -250,7 +250,7 @@ def test_what_gives_no_features_raises(spec, options, message):
         make_backbone(spec, **options)
 
 
-def test_an_unknown_name_is_told_with_those_there_are():
+def test_an_unknown_name_raises_with_the_nearest():
     with pytest.raises(UnknownName, match=r"no backbone is called 'resnet5'\. Did you mean"):
         make_backbone("resnet5")
     with pytest.raises(UnknownName, match="such as timm:resnet50 or torch:package"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from hard_logits import at_an_edge, beside_many, difficult
+from hard_logits import at_an_edge, difficult, next_to_many
 from map_data import draw, quiet_fit
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
@@ -66,7 +66,7 @@ def test_every_map_with_other_numbers_of_classes(name, k, fit_map, tmp_path):
 @pytest.mark.parametrize("name", ["temperature", "ensemble-temperature"])
 def test_sums_over_many_classes_are_good_to_the_last_digit_asked_for(name, k, fit_map, tmp_path):
     fitted = fit_map(name, k)
-    z = beside_many(k, fitted.temperature_)
+    z = next_to_many(k, fitted.temperature_)
     found = run(exported(fitted, tmp_path), inputs=z)["probabilities"]
     np.testing.assert_allclose(found, fitted.predict_proba(z), rtol=0, atol=5e-7)
 
@@ -125,7 +125,7 @@ def test_a_histogram_of_one_bin_has_no_edges(tmp_path):
     np.testing.assert_allclose(found, fitted.accuracy_[0], atol=CLOSE)
 
 
-def test_a_map_without_a_form_is_refused(fit_map, tmp_path):
+def test_a_map_without_a_form_raises(fit_map, tmp_path):
     fitted = fit_map("vector")
 
     class Odd(type(fitted)):
@@ -280,15 +280,15 @@ def test_the_file_says_what_it_is_calibrated_by(sac, tmp_path):
     model.metadata_props.add(key="author", value="somebody")
     path = saved(tmp_path / "net.onnx", model)
     made = to_onnx(sac, path, tmp_path / "out.onnx")
-    told = {entry.key: entry.value for entry in onnx.load(made.path).metadata_props}
-    assert told["author"] == "somebody"
-    assert told["shiftcal.method"] == "sac"
-    assert told["shiftcal.map"] == "temperature"
-    assert float(told["shiftcal.temperature"]) == sac.selection_.temperature
-    assert told["shiftcal.source"] == "logits"
-    assert told["shiftcal.input"] == "logits"
-    assert told["shiftcal.digest"] == made.digest == digest_of(applied_map(sac))
-    assert told["shiftcal.version"]
+    notes = {entry.key: entry.value for entry in onnx.load(made.path).metadata_props}
+    assert notes["author"] == "somebody"
+    assert notes["shiftcal.method"] == "sac"
+    assert notes["shiftcal.map"] == "temperature"
+    assert float(notes["shiftcal.temperature"]) == sac.selection_.temperature
+    assert notes["shiftcal.source"] == "logits"
+    assert notes["shiftcal.input"] == "logits"
+    assert notes["shiftcal.digest"] == made.digest == digest_of(applied_map(sac))
+    assert notes["shiftcal.version"]
 
 
 @pytest.mark.parametrize("name", maps.names())

@@ -92,7 +92,7 @@ def test_versions_and_everything_else_are_kept(temperature, tmp_path, opset):
     assert kept == model
 
 
-def test_older_operators_are_refused(temperature, tmp_path):
+def test_older_operators_raise(temperature, tmp_path):
     with pytest.raises(FileError, match=r"operators of version 9 or later; it has 8.*converter"):
         calibrate(tmp_path, temperature, network(opset=8))
 
@@ -158,13 +158,13 @@ def test_shapes_that_are_not_said_are_inferred(temperature, tmp_path):
     ],
     ids=["classes", "rank", "integers", "sequence"],
 )
-def test_a_network_without_such_an_output_is_refused(temperature, tmp_path, model, came):
+def test_a_network_without_such_an_output_raises(temperature, tmp_path, model, came):
     with pytest.raises(InputError, match=rf"floats of shape \(n, 5\).*{came}.*of one model"):
         calibrate(tmp_path, temperature, model)
 
 
-def test_a_dictionary_for_every_row_is_refused_with_what_leaves_it_out(temperature, tmp_path):
-    """As skl2onnx writes classifiers, unless told."""
+def test_a_dictionary_for_every_row_raises_with_the_fix(temperature, tmp_path):
+    """As skl2onnx writes classifiers by default."""
     zipped = helper.make_node(
         "ZipMap", ["logits"], ["y"], domain="ai.onnx.ml", classlabels_int64s=list(range(5))
     )
@@ -287,7 +287,7 @@ def contents(folder):
 
 
 def external(path, location="net.weights"):
-    """A network whose weights are in a file beside it."""
+    """A network whose weights are in a file next to it."""
     model = network()
     values = numpy_helper.to_array(model.graph.initializer[0])
     path.parent.joinpath(location).parent.mkdir(parents=True, exist_ok=True)
@@ -321,7 +321,7 @@ def test_the_network_itself_is_not_replaced(temperature, net, tmp_path, name):
     ],
     ids=["empty", "pickle", "text", "cut at the end", "cut in the middle"],
 )
-def test_files_that_are_no_networks_are_refused(temperature, tmp_path, content, said):
+def test_files_that_are_no_networks_raise(temperature, tmp_path, content, said):
     bad = tmp_path / "bad.onnx"
     bad.write_bytes(content)
     with pytest.raises(FileError, match=rf"bad\.onnx must be an ONNX file; it is {said}\b"):

@@ -145,9 +145,9 @@ def test_it_adapts_to_a_target_and_leaves_the_method_as_it_was(trained, digits):
 @pytest.mark.parametrize("name", [n for n in methods.names() if methods.get(n).uses_bank])
 def test_a_method_of_a_bank_that_is_fitted_on_rows_alone_warns(name, trained, digits):
     fitted = CalibratedClassifier(trained, name)
-    with pytest.warns(FitWarning, match=rf"{name} learns from .* a bank.*from_inputs") as told:
+    with pytest.warns(FitWarning, match=rf"{name} learns from .* a bank.*from_inputs") as notes:
         fitted.fit(*digits[1])
-    assert told[0].filename == __file__
+    assert notes[0].filename == __file__
 
 
 def test_a_classifier_of_probabilities_is_calibrated_by_their_logarithms(forest, digits):
@@ -228,7 +228,7 @@ def test_data_frames_keep_their_names(digits):
     assert made.predict(frame).shape == y.shape
 
 
-def test_classes_of_the_method_in_another_order_are_refused(trained, digits):
+def test_classes_of_the_method_in_another_order_raise(trained, digits):
     z, y = trained.decision_function(digits[1][0]), labels_of(trained, digits[1][1])
     names = tuple(trained.classes_)
     turned = SurrogateBank.from_arrays([z], y, classes=names[::-1])
@@ -252,7 +252,7 @@ def test_classes_of_the_method_in_another_order_are_refused(trained, digits):
         ({"seed": -1}, InputError, "seed must"),
     ],
 )
-def test_settings_that_mean_nothing_are_refused(settings, error, message, digits):
+def test_settings_that_mean_nothing_raise(settings, error, message, digits):
     made = CalibratedClassifier(LogisticRegression(max_iter=10), **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ten steps are few
@@ -262,7 +262,7 @@ def test_settings_that_mean_nothing_are_refused(settings, error, message, digits
 
 
 @pytest.mark.parametrize("wrapped", [lambda x: x, lambda x: make_pipeline(PCA(20), x)])
-def test_scores_of_pairs_of_classes_are_refused(wrapped, digits):
+def test_scores_of_pairs_of_classes_raise(wrapped, digits):
     x, y = digits[0]
     three = np.isin(y, NAMES[:3])  # three pairs, as many columns as classes
     for rows in (three, slice(200)):

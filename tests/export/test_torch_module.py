@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from hard_logits import at_an_edge, beside_many, difficult
+from hard_logits import at_an_edge, difficult, next_to_many
 from map_data import draw, quiet_fit
 from torch import nn
 
@@ -66,7 +66,7 @@ def test_every_map_gives_its_probabilities(name, k, fit_map):
 @pytest.mark.parametrize("name", ["temperature", "ensemble-temperature"])
 def test_sums_over_many_classes_are_good_to_the_last_digit_asked_for(name, k, fit_map):
     fitted = fit_map(name, k)
-    z = beside_many(k, fitted.temperature_)
+    z = next_to_many(k, fitted.temperature_)
     found = CalibratedModule(nn.Identity(), fitted)(torch.from_numpy(z))
     assert_calibrated(fitted, found, z, atol=5e-7)
 
@@ -225,13 +225,13 @@ class Pair(nn.Module):
         (Pair(), r"must return one tensor \(n, 5\).*it returned tuple.*logits alone"),
     ],
 )
-def test_networks_that_give_something_else_are_refused(network, message, fit_map):
+def test_networks_that_give_something_else_raise(network, message, fit_map):
     module = CalibratedModule(network, fit_map("temperature"))
     with pytest.raises(InputError, match=message):
         module(X)
 
 
-def test_settings_that_mean_nothing_are_refused(fit_map, net):
+def test_settings_that_mean_nothing_raise(fit_map, net):
     fitted = fit_map("temperature")
     with pytest.raises(InputError, match=r"module must be a torch.nn.Module; got str"):
         CalibratedModule("net.onnx", fitted)

@@ -18,8 +18,8 @@ def difficult(k, dtype=np.float32):
     return np.concatenate([*rows, tied]).astype(dtype)
 
 
-def beside_many(k, temperature):
-    """Many small numbers beside a large one, of whose sum float32 loses the last digits."""
+def next_to_many(k, temperature):
+    """Many small numbers next to a large one, of whose sum float32 loses the last digits."""
     z = 0.3 * np.random.default_rng(0).standard_normal((200, k))
     z[:, 5] = 2 + np.log(k)
     return (z * temperature).astype(np.float32)

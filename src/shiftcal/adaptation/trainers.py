@@ -339,7 +339,6 @@ class DAN(Trainer):
     name: ClassVar[str] = "dan"
     label: ClassVar[str] = "DAN"
     joint: ClassVar[bool] = False
-    settings: ClassVar[Settings] = Settings()
     recipes: ClassVar[Recipes] = {
         "office-home": {"iterations": 10_000},
         "visda": {"iterations": 10_000},
@@ -377,13 +376,7 @@ class JAN(Trainer):
 
     name: ClassVar[str] = "jan"
     label: ClassVar[str] = "JAN"
-    settings: ClassVar[Settings] = Settings()
-    recipes: ClassVar[Recipes] = {
-        "office-home": {"iterations": 10_000},
-        "visda": {"iterations": 10_000},
-        "frozen": {"iterations": 1_000},
-        "digits": _DIGITS,
-    }
+    recipes: ClassVar[Recipes] = DAN.recipes
 
     linear: bool = False
     sigma: float = 0.92
