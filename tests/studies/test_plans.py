@@ -137,7 +137,7 @@ def test_a_plan_is_the_same_after_writing_and_reading(plan):
         ('spec = "net.onnx"', "", r"\[model\] needs spec"),
         ('"net.onnx"', '["net.onnx", ""]', r"\[model\] \[spec\] 2"),
         ('"net.onnx"', '"net.onnx"\ndtype = "float64"', "dtype.*float16"),
-        ('"net.onnx"', '"net.onnx"\nspecs = 1', r"\[model\] has no entry 'specs'.*'spec'"),
+        ('"net.onnx"', '"net.onnx"\nspecs = 1', r"\[model\] has no entry 'specs'"),
         ('"vanilla"', '"vanila"', r"\[methods\] 1: .*Did you mean 'vanilla'"),
         ('"vanilla"', "3", r"\[methods\] 1: must be a name"),
         ('distance = "ks"', "distanc = 1", r"\[methods\] 2: SAC has no setting 'distanc'"),

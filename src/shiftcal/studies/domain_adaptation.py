@@ -6,11 +6,9 @@ records and report as every other study.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,17 +39,16 @@ from shiftcal.studies.plan import (
     chosen_by,
     uses_features,
 )
-from shiftcal.studies.records import Record, mean_over_splits, select
+from shiftcal.studies.records import Record, mean_over_splits, select, to_csv
 from shiftcal.studies.sources import Means, Search, check_bins, check_labels, digest, limited
 from shiftcal.studies.study import Findings, Ladder, Target, Variant, set_name
-from shiftcal.surrogates import SurrogateBank, SurrogateSet
+from shiftcal.surrogates import SurrogateBank
 from shiftcal.types import Floats
 
 # Raise it with every change of what a trainer or its training computes from the same numbers.
 _TRAINING_FORMAT = 1
 _INDEX = "trainings/index.json"
 _INDEX_FORMAT: dict[str, Any] = {"format": "shiftcal-study-trainings", "version": 2}
-_NOTE_FORMAT: dict[str, Any] = {"format": "shiftcal-study-diverged", "version": 1}
 _TRAININGS = "trainings.csv"
 
 
@@ -89,18 +86,28 @@ class Training:
         """Whether its outputs are stored."""
         return (self.folder / "adapt.json").is_file()
 
-    @property
-    def note(self) -> Path:
-        """The file that says why it diverged."""
-        return self.folder.with_suffix(".diverged.json")
+    def bank(self, ladder: Ladder | None = None, seed: int = 0) -> SurrogateBank:
+        """The surrogate sets of the source, named as in records."""
+        sets = Adapted.open(self.folder).bank
+        names = [set_name(each.corruption or "", each.severity or 0) for each in sets]
+        return SurrogateBank([replace(s, name=name) for s, name in zip(sets, names, strict=True)])
 
-    def with_note(self) -> Training:
-        """The same; if it diverged before, with the reason: the same seed would again."""
-        with suppress(FileError):
-            return replace(
-                self, failed=read_document(self.note, "a note", **_NOTE_FORMAT)["reason"]
-            )
-        return self
+    def train_features(self) -> Floats | None:
+        """Of the source images that were trained on."""
+        return Adapted.open(self.folder).source_features
+
+    def rows(self, target: Target | None = None, seed: int = 0) -> Stored:
+        """The held-out target."""
+        scores = Adapted.open(self.folder).target
+        return Stored(scores.logits(), scores.labels, scores.features)
+
+    def facts(self) -> Facts:
+        """The network in numbers."""
+        sides = []
+        for each in (self.bank().clean, self.rows()):
+            accuracy = float((each.logits.argmax(axis=1) == each.labels).mean())
+            sides.append((len(each.logits), accuracy, float(p_max(each.logits).mean())))
+        return Facts(*self.identity, *sides[0], *sides[1])
 
 
 def _all_trainings(plan: AdaptationPlan) -> Iterator[Training]:
@@ -111,64 +118,9 @@ def _all_trainings(plan: AdaptationPlan) -> Iterator[Training]:
                 yield Training(pair, trainer, seed)
 
 
-def _read_index(plan: AdaptationPlan, run: Path) -> tuple[list[Training], dict[str, int]]:
-    """The trainings of a finished run, and how many images each domain has.
-
-    Raises:
-        FileError: If a network that the plan asks for is missing, or the index is damaged.
-    """
+def _read_index(run: Path) -> dict[str, Any]:
     kind = "an index of trainings"
-    document = read_document(run / _INDEX, kind, fix=repair(run), **_INDEX_FORMAT)
-    known = {tuple(identity): (place, failed) for *identity, place, failed in document["networks"]}
-    trainings = []
-    for training in _all_trainings(plan):
-        place, failed = known.get(training.identity, ("", ""))
-        found = replace(training, folder=run / "trainings" / place, failed=failed)
-        if not failed and not found.finished:
-            raise FileError(
-                f"{run} has no network of {training.trainer.label} on {training.pair.title}, seed "
-                f"{training.seed}, which its plan asks for. {repair(run)}"
-            )
-        trainings.append(found)
-    return trainings, document["images"]
-
-
-@dataclass(frozen=True, eq=False)
-class Network:
-    """Outputs of a trained network: surrogate sets, held-out target, features of the source."""
-
-    run: Path
-    training: Training
-
-    def _opened(self) -> Adapted:
-        with parsing(self.training.folder, "a trained network", fix=repair(self.run)):
-            return Adapted.open(self.training.folder)
-
-    def bank(self, ladder: Ladder | None = None, seed: int = 0) -> SurrogateBank:
-        """The surrogate sets, named as in records."""
-        with parsing(self.training.folder, "a trained network", fix=repair(self.run)):
-            return SurrogateBank(
-                [
-                    SurrogateSet(
-                        each.logits,
-                        each.labels,
-                        set_name(each.corruption or "", each.severity or 0),
-                        each.corruption,
-                        each.severity,
-                        each.features,
-                    )
-                    for each in self._opened().bank
-                ]
-            )
-
-    def train_features(self) -> Floats | None:
-        """Of the source images that were trained on."""
-        return self._opened().source_features
-
-    def rows(self, target: Target | None = None, seed: int = 0) -> Stored:
-        """The held-out target."""
-        scores = self._opened().target
-        return Stored(scores.logits(), scores.labels, scores.features)
+    return read_document(run / _INDEX, kind, fix=repair(run), **_INDEX_FORMAT)
 
 
 @dataclass(frozen=True)
@@ -198,15 +150,6 @@ class Facts:
     target_confidence: float
 
 
-def _facts(network: Network) -> Facts:
-    clean, target = network.bank().clean, network.rows()
-    sides = []
-    for each in (clean, target):
-        accuracy = float((each.logits.argmax(axis=1) == each.labels).mean())
-        sides.append((len(each.logits), accuracy, float(p_max(each.logits).mean())))
-    return Facts(*network.training.identity, *sides[0], *sides[1])
-
-
 # --------------------------------------------------------------------------------------
 # The pipeline
 # --------------------------------------------------------------------------------------
@@ -233,6 +176,7 @@ class NetworksPipeline:
         self.plan, self.missing = plan, missing
         self.images: dict[str, ImageSet] = {}
         self.counts: dict[str, int] = {}
+        self.trainings: dict[tuple[str, str, int], Training] = {}
         self.backbone: Any = None
         self.run = Path()
 
@@ -299,13 +243,19 @@ class NetworksPipeline:
             FileError: If a network is missing.
         """
         pipeline = cls(plan)
-        pipeline.run = folder
-        pipeline._use(*_read_index(plan, folder))
+        pipeline.run, document = folder, _read_index(folder)
+        known = {tuple(who): (place, failed) for *who, place, failed in document["networks"]}
+        for training in _all_trainings(plan):
+            place, failed = known.get(training.identity, ("", ""))
+            found = replace(training, folder=folder / "trainings" / place, failed=failed)
+            if not failed and not found.finished:
+                raise FileError(
+                    f"{folder} has no network of {training.trainer.label} on "
+                    f"{training.pair.title}, seed {training.seed}. {repair(folder)}"
+                )
+            pipeline.trainings[training.identity] = found
+        pipeline.counts = document["images"]
         return pipeline
-
-    def _use(self, trainings: list[Training], counts: dict[str, int]) -> None:
-        self.trainings, self.counts = trainings, counts
-        self.networks = {t.identity: Network(self.run, t) for t in trainings if not t.failed}
 
     def compute(
         self, folder: Path, means: Means, workers: int, lap: Callable[[str], None]
@@ -336,16 +286,16 @@ class NetworksPipeline:
             )
             for training in left
         ]
+        self.trainings = {training.identity: training for training in trainings}
         bar = showing("training", len(left), shown=shown, line=reporting.line, unit="trainings")
         with bar as step, closing(in_processes(_trained, tasks, at_once)) as results:
-            for training, reason in results:
-                if reason:
-                    write_document(training.note, {"reason": reason}, **_NOTE_FORMAT)
+            for training in results:
+                self.trainings[training.identity] = training
                 step(1, kept=False)
-        self._use([t if t.finished else t.with_note() for t in trainings], self.counts)
         root = self.run / "trainings"
         networks = [
-            [*t.identity, str(t.folder.relative_to(root)), t.failed] for t in self.trainings
+            [*t.identity, str(t.folder.relative_to(root)), t.failed]
+            for t in self.trainings.values()
         ]
         content = {"images": self.counts, "networks": networks}
         write_document(self.run / _INDEX, content, indent=1, **_INDEX_FORMAT)
@@ -388,6 +338,9 @@ class NetworksPipeline:
             ]
             for name, images in self.images.items()
         }
+        failures = {}  # the same seed would diverge again
+        with suppress(FileError):
+            failures = {place: failed for *_, place, failed in _read_index(self.run)["networks"]}
         for training in _all_trainings(plan):
             pair, chosen = training.pair, chosen_by(plan, training.trainer)
             decided = digest(
@@ -404,7 +357,8 @@ class NetworksPipeline:
             )
             named = f"{training.trainer.key}-{decided}"
             folder = self.run / "trainings" / pair.name / named / f"seed-{training.seed}"
-            yield replace(training, folder=folder).with_note()
+            failed = failures.get(folder.relative_to(self.run / "trainings").as_posix(), "")
+            yield replace(training, folder=folder, failed=failed)
 
     def _options(self, training: Training, features: Mapping[str, Frozen]) -> dict[str, Any]:
         plan, pair = self.plan, training.pair
@@ -428,8 +382,10 @@ class NetworksPipeline:
         """Every method on every network, known by its bank, its source and its target."""
         plan, made = self.plan, []
         ladder = Ladder(plan.calibration.corruption, plan.calibration.severities)
-        for (task, trainer, seed), network in self.networks.items():
-            folder = network.training.folder
+        for (task, trainer, seed), training in self.trainings.items():
+            if training.failed:
+                continue
+            folder = training.folder
             with parsing(folder, "a trained network", fix=repair(self.run)):
                 bank, train, target = (
                     sha256_of(folder / name) for name in (f"{BANK}/bank.json", SOURCE_TRAIN, TARGET)
@@ -447,12 +403,13 @@ class NetworksPipeline:
 
     def data_of(self, cell: Cell) -> Data:
         """The network of a cell."""
-        return self.networks[cell.target.name, cell.variant.panel, cell.split]
+        return self.trainings[cell.target.name, cell.variant.panel, cell.split]
 
     def findings(self, records: Sequence[Record]) -> Findings:
         """Tables and figures."""
-        facts = [_facts(network) for network in self.networks.values()]
-        failures = [(*t.identity, t.failed) for t in self.trainings if t.failed]
+        trainings = self.trainings.values()
+        facts = [training.facts() for training in trainings if not training.failed]
+        failures = [(*t.identity, t.failed) for t in trainings if t.failed]
         return findings_of(self.plan, records, facts, failures)
 
     def write_more(self) -> list[str]:
@@ -461,7 +418,8 @@ class NetworksPipeline:
 
     def about(self) -> dict[str, Any]:
         """How many images each domain has, and how many trainings diverged."""
-        return {"diverged": sum(bool(t.failed) for t in self.trainings), "domains": self.counts}
+        diverged = sum(bool(training.failed) for training in self.trainings.values())
+        return {"diverged": diverged, "domains": self.counts}
 
 
 def _backbone(plan: AdaptationPlan) -> Callable[[str], Any]:
@@ -484,19 +442,18 @@ def _open_images(domain: DomainPlan, texts: tuple[str, ...]) -> ImageSet:
 
 def _trained(
     training: Training, source: ImageSet, target: ImageSet, options: Any, threads: int | None
-) -> Iterator[tuple[Training, str]]:
+) -> Iterator[Training]:
     """Train, and store the outputs; with the reason if it diverged."""
     from shiftcal.models.pytorch import torch_threads
 
     make_folder(training.folder.parent)
-    reason = ""
     with torch_threads(threads):
         try:
             adapt(source, target, training.folder, **options)
         except FitError as error:
             # Its advice is for somebody who trains one network.
-            reason = f"{str(error).partition('. ')[0].removesuffix('.')}."
-    yield training, reason
+            training = replace(training, failed=f"{str(error).partition('. ')[0].rstrip('.')}.")
+    yield training
 
 
 # --------------------------------------------------------------------------------------
@@ -518,7 +475,8 @@ def findings_of(
         facts: Of every network.
         failures: Task, trainer, seed and reason of every training that diverged.
     """
-    data = {_TRAININGS: trainings_to_csv(facts, failures)}
+    failed = [dict(zip(("task", "trainer", "seed", "failed"), f, strict=True)) for f in failures]
+    data = {_TRAININGS: to_csv(Facts, [*facts, *failed], "failed")}
     if not records:
         return Findings({}, {}, data)
     index: dict[tuple[str, str, str], list[Record]] = {}
@@ -657,15 +615,3 @@ def _confidence_table(
     )
     title = "Confidence of the networks"
     return show.table(title, trainers, columns, cell, note=note, corner="Trainer")
-
-
-def trainings_to_csv(facts: Sequence[Facts], failures: Sequence[tuple[str, str, int, str]]) -> str:
-    """Networks in numbers with all digits, then those that diverged with their reason."""
-    text = io.StringIO(newline="")
-    names = [field.name for field in fields(Facts)]
-    writer = csv.DictWriter(text, [*names, "failed"], lineterminator="\n", restval="")
-    writer.writeheader()
-    writer.writerows(asdict(each) for each in facts)
-    for task, trainer, seed, reason in failures:
-        writer.writerow({"task": task, "trainer": trainer, "seed": seed, "failed": reason})
-    return text.getvalue()

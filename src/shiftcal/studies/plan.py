@@ -541,18 +541,6 @@ _NAMES = {"methods", "name", "map", "maps", "method", "estimator", "trainers"} |
     "corruptions",
     "choices",
 }
-# The dataclass of a table by its name, for what is suggested.
-_TABLES = {
-    "model": ModelPlan,
-    "data": DataPlan,
-    "calibration": CalibrationPlan,
-    "shifts": ShiftPlan,
-    "sets": NaturalSet,
-    "ladders": LadderPlan,
-    "domains": DomainPlan,
-    "network": NetworkPlan,
-    "training": TrainingPlan,
-}
 # Never from a text: where it was read, and whether it is trusted.
 _HIDDEN = ("where", "stored")
 
@@ -667,10 +655,9 @@ def validated(kind: type, values: dict[str, Any], where: str) -> Any:
         *tables, entry = (str(e + 1) if isinstance(e, int) else e for e in first["loc"])
         place = " ".join([where, *(t if t.isdigit() else f"[{t}]" for t in tables)])
         if first["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
-            named = [_TABLES[t] for t in tables if t in _TABLES]
-            known = [f.name for f in fields([kind, *named][-1]) if f.name not in _HIDDEN]
-            hint = suggest(entry, known) if known else "There are none."
-            raise InputError(f"{place} has no entry {entry!r}. {hint}") from error
+            known = [] if tables else [f.name for f in fields(kind) if f.name not in _HIDDEN]
+            hint = f" {suggest(entry, known)}" if known else ""
+            raise InputError(f"{place} has no entry {entry!r}.{hint}") from error
         if first["type"] in ("missing", "missing_argument"):
             raise InputError(f"{place} needs {entry} = ...; it is missing.") from error
         if first["type"] == "value_error":

@@ -98,14 +98,26 @@ _FROM_TEXT: dict[Any, Callable[[str], Any]] = {
 _COLUMNS = {field.name: _FROM_TEXT[field.type] for field in fields(Record)}
 
 
-def write_records(records: Iterable[Record], file: Path) -> None:
-    """Write ``records.csv`` with all digits, whole or not at all."""
+def to_csv(kind: Any, rows: Iterable[Any], *more: str) -> str:
+    """A table of dataclasses with all digits.
+
+    Args:
+        kind: The dataclass, whose fields are the columns.
+        rows: Its instances, or dictionaries of columns; others are empty.
+        more: Further columns.
+    """
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(_COLUMNS), lineterminator="\n")
+    columns = [*(field.name for field in fields(kind)), *more]
+    writer = csv.DictWriter(text, columns, lineterminator="\n", restval="")
     writer.writeheader()
-    writer.writerows(record.to_dict() for record in records)
+    writer.writerows(row if isinstance(row, dict) else asdict(row) for row in rows)
+    return text.getvalue()
+
+
+def write_records(records: Iterable[Record], file: Path) -> None:
+    """Write ``records.csv``, whole or not at all."""
     with atomic_write(file) as temporary:
-        temporary.write_text(text.getvalue(), "utf-8")
+        temporary.write_text(to_csv(Record, records), "utf-8")
 
 
 def read_records(file: Path) -> list[Record]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,7 +31,7 @@ from shiftcal.studies import tables as show
 from shiftcal.studies.archive import Stored
 from shiftcal.studies.evaluation import fitted
 from shiftcal.studies.plan import STRICT, Plan
-from shiftcal.studies.records import Record, Results, mean_over_splits, select
+from shiftcal.studies.records import Record, Results, mean_over_splits, select, to_csv
 from shiftcal.studies.study import Findings, Study, Target, Variant, compared, ladder_of, targets_of
 from shiftcal.surrogates import SurrogateBank
 from shiftcal.types import Confidence
@@ -113,7 +112,7 @@ class WhyItWorks(Study):
                 x_label=show.SEVERITY,
             )
             figures["closest-mean"] = show.lines("The temperature of which surrogate set?", drawn)
-        return Findings(tables, figures, {CASES: cases_to_csv(cases)})
+        return Findings(tables, figures, {CASES: to_csv(Fit, chain.from_iterable(cases))})
 
     def _target(self, plan: Plan) -> Target:
         name = self.options(plan).target
@@ -206,16 +205,6 @@ def correctness(target: Stored) -> NDArray[np.bool_]:
     assert target.labels is not None
     correct: NDArray[np.bool_] = target.logits.argmax(axis=1) == target.labels
     return correct
-
-
-def cases_to_csv(cases: Sequence[Case]) -> str:
-    """A row for each split, target and surrogate set, all digits kept."""
-    text = io.StringIO(newline="")
-    names = [field.name for field in fields(Fit)]
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(asdict(fit) for case in cases for fit in case)
-    return text.getvalue()
 
 
 # --------------------------------------------------------------------------------------
