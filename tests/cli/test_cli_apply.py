@@ -59,24 +59,6 @@ def test_the_json_document(fitted, shiftcal_json):
     assert document["n_predictions_changed"] == 0
 
 
-def test_a_target_of_probabilities_gives_the_same_as_its_logits(fitted, shiftcal_json):
-    target = read_scores("target.npz")
-    np.savez("p.npz", probabilities=target.as_kind("probabilities").values)
-    a = shiftcal_json("apply sac.json target.npz -o a.npz")
-    b = shiftcal_json("apply sac.json p.npz -o b.npz")
-    # logarithms of probabilities are logits up to a constant a row, and rounding
-    np.testing.assert_allclose(
-        read_scores("a.npz").values, read_scores("b.npz").values, rtol=0, atol=1e-12
-    )
-    assert a["selection"]["index"] == b["selection"]["index"]
-
-
-@pytest.mark.parametrize("suffix", ["csv", "parquet", "safetensors"])
-def test_other_formats_can_be_written(fitted, shiftcal, suffix):
-    assert shiftcal(f"apply sac.json target.npz -o out.{suffix}").status == 0
-    np.testing.assert_array_equal(read_scores(f"out.{suffix}").values, expected()[0])
-
-
 def test_a_method_with_features_reads_them_from_the_target(files, shiftcal, bank):
     words = "fit --method cpcs -o cpcs.json --source-train train.npz"
     assert shiftcal(words, bank).status == 0

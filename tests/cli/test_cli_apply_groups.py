@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -91,7 +89,7 @@ def test_the_text_shows_every_group(mixed, shiftcal):
             f"{choice.temperature:.3f}",
         ]
     assert f"all rows         {chosen.everything}" in out
-    assert f"mean confidence  {probs.max(axis=1).mean():.4f} (0.9009 before" in out
+    assert f"mean confidence  {probs.max(axis=1).mean():.4f} (before: " in out
     assert out.endswith("460 rows written to out.npz\n")
 
 
@@ -125,23 +123,3 @@ def test_rows_are_joined_by_ids_where_both_files_have_them(mixed, shiftcal):
         done = shiftcal(f"apply sac.json named.npz --groups {name} -o out.npz")
         assert (done.status, done.err) == (0, "")
         np.testing.assert_array_equal(read_scores("out.npz").values, expected()[1])
-
-
-def test_groups_outside_the_bank_are_told_of(mixed, shiftcal):
-    logits = read_scores("mixed.npz").values.copy()
-    logits[300:450] /= 100
-    np.savez("flat.npz", logits=logits)
-    out = shiftcal("apply sac.json flat.npz --groups sites.txt -o out.npz").out
-    assert "outside the bank  south\n" in out
-
-
-def test_the_interval_of_the_temperature_is_printed(files, shiftcal, shiftcal_json, bank):
-    assert shiftcal("fit --method rehearsal -o r.json", bank).status == 0
-    out = shiftcal("apply r.json target.npz -o out.npz").out
-    selection = load("r.json").adapt(read_scores("target.npz").values)
-    interval = selection.temperature_interval
-    line = f"{selection.temperature:.3f} ({interval.low:.3f} to {interval.high:.3f}, 95% interval)"
-    assert line in out
-    document = shiftcal_json("apply r.json target.npz -o out.npz")
-    assert document["selection"]["temperature_interval"]["low"] == interval.low
-    assert json.dumps(document["groups"]) == "null"

@@ -82,18 +82,6 @@ def test_a_bank_is_added_to(folder, shiftcal):
     assert "scored    54 images in this run" in done.out
 
 
-@pytest.mark.parametrize(("told", "kept"), [("", [1, 0]), ("all", [1, 1]), ("none", [0, 0])])
-def test_features_are_kept_of_the_sets_that_are_told(folder, shiftcal, told, kept):
-    command = COMMAND.replace("net.onnx", "net.onnx?features_from=x")
-    assert shiftcal(command, f"-o b --severity 1 {told and f'--features {told}'}").status == 0
-    bank = SurrogateBank.load("b")
-    assert [int(each.features is not None) for each in bank] == kept
-    if told == "all":
-        means = corrupt(IMAGES, "pixelate", severity=1).mean(axis=(1, 2)) / 255
-        # Means of 256 numbers in single precision.
-        np.testing.assert_allclose(bank[1].features, means, atol=1e-5)
-
-
 def test_json_says_the_same(folder, shiftcal_json):
     told = shiftcal_json(COMMAND, "-o bank --severity 2,4 --seed 3 --dtype float16")
     assert told["command"] == "bank"
@@ -112,19 +100,6 @@ def test_json_says_the_same(folder, shiftcal_json):
     assert (told["left_out"], told["warnings"]) == ([], [FEW])
     origin = json.loads((folder / "bank" / "bank.json").read_text())["origin"]
     assert (origin["seed"], origin["dtype"]) == (3, "float16")
-
-
-@pytest.mark.parametrize("kind", ["npy", "txt", "csv"])
-def test_labels_can_be_in_a_file(folder, shiftcal, kind):
-    labels = np.arange(18) % 3
-    np.save(folder / "y.npy", labels)
-    (folder / "y.txt").write_text("\n".join(map(str, labels)))
-    (folder / "y.csv").write_text("label\n" + "\n".join(map(str, labels)))
-    done = shiftcal(
-        f"bank --model net.onnx --images images.npy --labels y.{kind} --severity 1 -o b"
-    )
-    assert done.status == 0, done.err
-    assert SurrogateBank.load("b").clean.labels.tolist() == labels.tolist()
 
 
 def test_two_workers_make_the_same_bank(folder, shiftcal):

@@ -9,7 +9,6 @@ import pytest
 
 import shiftcal as sc
 from shiftcal import methods
-from shiftcal.errors import FitError
 
 KEYS = {
     "shiftcal",
@@ -41,12 +40,6 @@ def test_all_methods_are_compared_where_files_allow_it(files, shiftcal_json, ban
     names = [m["method"] for m in document["methods"]]
     assert set(names) == set(methods.names()) - needs_model
     assert names[:6] == PAPER_ORDER
-
-
-def test_a_method_that_needs_mixed_images_is_left_out_with_the_reason(files, shiftcal_json, bank):
-    document = shiftcal_json("compare --target target.npz", bank, QUICK)
-    assert "pseudocal" not in [m["method"] for m in document["methods"]]
-    assert "mixed target images, in Python: shiftcal.scoring" in document["missing"]["pseudocal"]
 
 
 def test_the_numbers_are_those_of_the_python_interface(files, shiftcal_json, bank):
@@ -87,18 +80,6 @@ def test_without_labels_only_what_needs_none_is_shown(files, shiftcal, shiftcal_
     document = shiftcal_json("compare --target unlabelled.npz", bank)
     assert document["labelled"] is False
     assert all(m["metrics"] is None for m in document["methods"])
-
-
-def test_a_method_that_cannot_be_fitted_is_missing_with_its_reason(
-    files, shiftcal_json, bank, monkeypatch
-):
-    def fail(*_):
-        raise FitError("the data cannot support it.")
-
-    monkeypatch.setattr(methods.get("sts"), "_fit", fail)
-    document = shiftcal_json("compare --target target.npz", bank, QUICK)
-    assert document["missing"]["sts"] == "the data cannot support it."
-    assert "sac" in [m["method"] for m in document["methods"]]
 
 
 def test_a_target_of_one_row_has_no_interval(files, shiftcal, shiftcal_json, bank):

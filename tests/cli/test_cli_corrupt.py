@@ -6,7 +6,7 @@ import hashlib
 
 import numpy as np
 import pytest
-from photos import photo, photos
+from photos import photos
 from PIL import Image
 
 import shiftcal as sc
@@ -116,21 +116,6 @@ def test_a_function_of_the_users_own_stands_in_the_place_of_a_name(images, shift
     document = shiftcal_json(words)
     assert list(document["corruptions"]) == ["darker", "contrast"]
     assert np.array_equal(np.load("out/darker.npy")[8:12], IMAGES // 4)
-
-
-def test_frost_of_photographs_says_so_and_is_not_mixed_with_the_other(
-    images, shiftcal_json, refused
-):
-    (images / "frost").mkdir()
-    for index in range(5):
-        Image.fromarray(photo(200, 200)).save(images / "frost" / f"{index}.png")
-    words = "corrupt in.npy out --corruption frost --severity 1"
-    photographed = shiftcal_json(words, "--frost-photos frost")["corruptions"]["frost"]
-    procedural = shiftcal_json("corrupt in.npy other --corruption frost --severity 1")
-    assert photographed != procedural["corruptions"]["frost"]
-    assert "procedural" in procedural["corruptions"]["frost"]
-    assert not np.array_equal(np.load("out/frost/1.npy"), np.load("other/frost/1.npy"))
-    assert "Name another folder" in refused(words)
 
 
 def test_an_unreadable_image_is_named_and_left_out_with_status_2(images, shiftcal, shiftcal_json):

@@ -61,7 +61,7 @@ WRONG = {
     "apply sac.json target.npz -o target.npz": "must not be replaced",
     "apply sac.json target.npz -o x.txt": "x.txt must end in",
     "apply sac.json other.npz -o x.npz": "they have 6, and this one has 3",
-    "apply sac.json reordered.npz -o x.npz": "the same in another order: column 0 is 'fox' here",
+    "apply sac.json reordered.npz -o x.npz": "in their order: column 0 is 'fox' here",
     "apply cpcs.json unlabelled.npz -o x.npz": "cpcs needs features of the target",
     "apply sac.json statistics.json -o x.npz": "holds statistics, and calibrated scores need rows",
     "apply ts.json statistics.json": "enough for sac alone; ts.json holds 'ts'",

@@ -8,7 +8,6 @@ import pytest
 
 import shiftcal as sc
 from shiftcal import estimates, methods
-from shiftcal.errors import FitError
 
 KEYS = {
     "shiftcal",
@@ -68,16 +67,3 @@ def test_the_table_has_intervals_and_with_labels_the_error(ladder, shiftcal):
     assert re.search(r"^doc +0\.\d{4} +0\.\d{4} to [01]\.\d{4} +[+-]0\.\d{4}$", done.out, re.M)
     assert "95% interval" in done.out
     assert re.search(r"^true accuracy, by the labels of target.npz: 0\.\d{4}$", done.out, re.M)
-
-
-def test_an_estimator_that_cannot_be_fitted_is_missing_with_its_reason(
-    ladder, shiftcal, shiftcal_json, refused, monkeypatch
-):
-    def fail(*_):
-        raise FitError("the data cannot support it.")
-
-    monkeypatch.setattr(estimates.get("doc"), "_fit", fail)
-    document = shiftcal_json("estimate ladder target.npz")
-    assert "the data cannot support it." in document["missing"]["doc"]
-    assert "missing: doc (" in shiftcal("estimate ladder target.npz").out
-    assert "the data cannot support it" in refused("estimate ladder target.npz --estimator doc")

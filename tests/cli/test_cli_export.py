@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from small_networks import network, run, saved
 
 from shiftcal import load, read_scores
-from shiftcal.scores import model_digest_of_file
 
 KEYS = {
     "shiftcal",
@@ -94,21 +92,6 @@ def test_the_json_document(net, shiftcal_json):
     assert (document["model"], document["target"]) == ("net.onnx", "target.npz")
 
 
-def test_a_method_saved_after_it_saw_a_target_needs_none(net, shiftcal):
-    method = adapted()
-    method.save("adapted.json")
-    done = shiftcal("export adapted.json --onnx net.onnx -o out.onnx")
-    assert done.status == 0
-    assert f"temperature  {method.selection_.temperature:.3f}\n" in done.out
-
-
-def test_a_method_that_looks_at_no_target_needs_none(ts, shiftcal, shiftcal_json):
-    document = shiftcal_json("export ts.json --onnx net.onnx -o out.onnx")
-    assert document["selection"] is None
-    assert document["temperature"] == load("ts.json").map_.temperature_
-    assert "flags        none" in shiftcal("export ts.json --onnx net.onnx -o out.onnx").out
-
-
 def test_the_uncalibrated_output_can_be_left_out(ts, shiftcal_json):
     document = shiftcal_json("export ts.json --onnx net.onnx -o out.onnx --replace")
     assert document["outputs"] == ["probabilities", "confidence"]
@@ -143,32 +126,6 @@ def test_a_network_that_cannot_be_run_is_written_with_a_warning(ts, shiftcal_jso
     assert done.status == 0
     assert "warning: the calibrated network was not run: it does not run on its inputs" in done.err
     assert "checked      the calibration alone, run by onnxruntime; largest diff" in done.out
-
-
-def test_a_target_scored_by_another_model_is_warned_of(net, shiftcal):
-    for name in ("same", "other"):
-        origin = json.dumps({"model": {"fingerprint": name, "preprocessing": {"crop": 224}}})
-        np.savez(f"{name}.npz", origin=np.array(origin), **np.load("target.npz"))
-    method = load("sac.json")
-    method.model_ = model_digest_of_file(Path("same.npz"))
-    method.save("sac.json")
-    assert shiftcal(SAC.replace("target.npz", "same.npz")).err == ""
-    done = shiftcal(SAC.replace("target.npz", "other.npz"))
-    assert done.status == 0
-    assert "other.npz was scored by another model" in done.err
-
-
-def test_ctrl_c_leaves_nothing_behind(ts, files, shiftcal, monkeypatch):
-    from shiftcal.export import onnx as export_onnx
-
-    def interrupts(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(export_onnx, "_checked", interrupts)
-    before = sorted(file.name for file in files.iterdir())
-    done = shiftcal("export ts.json --onnx net.onnx -o out.onnx")
-    assert done.status == 130
-    assert sorted(file.name for file in files.iterdir()) == before
 
 
 def test_a_method_that_apply_kept_needs_no_target(net, shiftcal):

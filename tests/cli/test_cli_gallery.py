@@ -10,21 +10,6 @@ from PIL import Image
 from shiftcal import corruptions
 from shiftcal.report import gallery as figures
 
-KEYS = {
-    "shiftcal",
-    "command",
-    "image",
-    "output",
-    "width",
-    "height",
-    "corruptions",
-    "severities",
-    "table",
-    "seed",
-    "warnings",
-}
-
-
 @pytest.fixture
 def photos(tmp_path, monkeypatch):
     """``small.png`` (32 x 32) and ``large.jpg`` (640 x 427) in the current folder."""
@@ -51,19 +36,6 @@ def shown(file, tiles, *, one_row):
         left, top = grid.corner(index)
         rows = slice(top, top + grid.times * height, grid.times)
         yield figure[rows, left : left + grid.times * width : grid.times]
-
-
-def test_every_corruption_there_is_has_its_picture(photos, shiftcal_json):
-    document = shiftcal_json("gallery small.png -o gallery.png --severity 2 --seed 7")
-    assert set(document) == KEYS
-    assert set(document["corruptions"]) == set(corruptions.names())
-    assert len(document["corruptions"]) == 19
-    assert (document["severities"], document["table"], document["seed"]) == ([2], "cifar", 7)
-    image = photo(32, 32)
-    made = [corruptions.get(name)() for name in corruptions.names()]
-    tiles = figures.tiles_of_all(image, made, severity=2, seed=7, table="cifar")
-    for tile, cut in zip(tiles, shown("gallery.png", tiles, one_row=False), strict=True):
-        assert np.array_equal(tile.image, cut), tile.label
 
 
 def test_one_corruption_is_shown_at_five_severities(photos, shiftcal, shiftcal_json):
@@ -95,12 +67,3 @@ def test_a_function_of_the_users_own_can_be_shown(photos, shiftcal_json):
     tiles = figures.tiles_of_one(photo(32, 32), own, seed=0, table="cifar")
     cut = list(shown("g.png", tiles, one_row=True))
     assert np.array_equal(cut[1], 255 - photo(32, 32))
-
-
-@pytest.mark.parametrize(
-    ("suffix", "kind"), [("jpg", "JPEG"), ("JPEG", "JPEG"), ("webp", "WEBP"), ("png", "PNG")]
-)
-def test_the_suffix_says_the_format(photos, shiftcal, suffix, kind):
-    assert shiftcal(f"gallery small.png -o g.{suffix} --corruption contrast").status == 0
-    with Image.open(f"g.{suffix}") as opened:
-        assert opened.format == kind

@@ -15,7 +15,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-import typer
 
 from shiftcal.cli import output as _tables
 from shiftcal.cli.main import app, program
@@ -68,17 +67,6 @@ def test_the_script_is_that_module_too_and_its_import_is_light():
     assert not imported & {"typer", "numpy", "typing"}
 
 
-def test_a_reader_that_has_seen_enough_is_no_error():
-    for words in (["--help"], ["list"]):
-        reader, writer = os.pipe()
-        os.close(reader)
-        done = subprocess.run(
-            [*PROGRAM, *words], stdout=writer, stderr=subprocess.PIPE, text=True, check=False
-        )
-        os.close(writer)
-        assert (done.returncode, done.stderr) == (0, ""), words
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("words", [["--version"], ["--help"], ["fit", "--help"]])
 def test_a_full_disk_behind_stdout_is_told(words):
@@ -118,15 +106,6 @@ def test_an_interrupt_ends_with_130_and_leaves_no_file(files):
     assert program.returncode == 130
     assert err == INTERRUPTED
     assert sorted(files.iterdir()) == before
-
-
-@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, typer.Abort])
-def test_an_interrupt_in_any_form_is_130(shiftcal, monkeypatch, interrupt):
-    def stop():
-        raise interrupt
-
-    replaced(monkeypatch, stop)
-    assert shiftcal("list").status == 130
 
 
 @pytest.mark.parametrize(
@@ -171,17 +150,6 @@ class Terminal(io.StringIO):
 LONG = [["name", "x" * 300], ["[bold]kept[/bold]", "y"]]
 
 
-def test_a_table_that_is_piped_is_plain_and_nothing_is_cut(monkeypatch):
-    monkeypatch.setattr(sys, "stdout", io.StringIO())
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "40")
-    text = _tables.table(["a", "b"], LONG)
-    assert "\x1b" not in text
-    assert len(text.splitlines()) == 3
-    assert "x" * 300 in text
-    assert "[bold]kept[/bold]" in text
-
-
 def test_a_table_on_a_terminal_folds_and_has_a_bold_header(monkeypatch):
     monkeypatch.setattr(sys, "stdout", Terminal())
     monkeypatch.setenv("COLUMNS", "60")
@@ -191,13 +159,6 @@ def test_a_table_on_a_terminal_folds_and_has_a_bold_header(monkeypatch):
     assert "\x1b[1m" in text
     assert text.count("x") == 300
     assert max(len(re.sub(r"\x1b\[\d*m", "", line)) for line in text.splitlines()) <= 60
-
-
-def test_no_color_is_honoured(monkeypatch):
-    monkeypatch.setattr(sys, "stdout", Terminal())
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b" not in _tables.table(["a", "b"], LONG)
 
 
 def test_nothing_of_python_is_changed_by_a_run(shiftcal):

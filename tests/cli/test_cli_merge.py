@@ -57,15 +57,3 @@ def test_without_labels_nothing_is_judged(parts, tmp_path, shiftcal, shiftcal_js
         sc.Vanilla().fit(*parts).confidence(parts[0]).mean(), abs=1e-12
     )
     assert "accuracy" not in shiftcal("merge part-1.npz part-2.npz -o all.json").out
-
-
-def test_an_end_of_the_range_and_lost_images_are_said(tmp_path, monkeypatch, shiftcal):
-    monkeypatch.chdir(tmp_path)
-    z, _ = draw(90, 0.9, seed=8)
-    (path,) = write_parts(tmp_path, (), logits=z, labels=z.argmax(axis=1))
-    from score_parts import part_note
-
-    np.savez(path, logits=z, labels=z.argmax(axis=1), part=part_note(1, 1, 0, 92, 92))
-    text = shiftcal("merge part-1.npz -o all.npz").out
-    assert "temperature      0.010 (an end of its range)" in text
-    assert "rows             90 of 92 images (the others gave none)" in text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import shlex
@@ -78,17 +77,6 @@ def test_the_commands_it_recommends_run_and_give_its_numbers(ladder, shiftcal, w
     assert told["mean_confidence"] == pytest.approx(mean)
 
 
-def test_files_are_known_by_their_digests(ladder, shiftcal):
-    words = "--bank ladder --target unlabelled.npz --labels target.npz"
-    assert shiftcal("report", words, QUICK).status == 0
-    facts = facts_of()
-    assert facts["provenance"]["files"] == {
-        name: hashlib.sha256(Path(name).read_bytes()).hexdigest()
-        for name in ("ladder/bank.json", "unlabelled.npz", "target.npz")
-    }
-    assert facts["target"]["accuracy"] is not None
-
-
 def test_images_are_shown_where_confidence_changed_most(ladder, shiftcal):
     rng = np.random.default_rng(0)
     np.save("images.npy", rng.integers(0, 256, (500, 16, 16, 3), dtype=np.uint8))
@@ -137,15 +125,3 @@ def test_a_target_of_another_model_is_warned_of(ladder, shiftcal):
     assert done.status == 0
     assert "warning: other.npz: the target was scored by another model" in done.err
     assert "flagged: another-model" in done.out
-
-
-def test_an_interrupted_report_leaves_nothing(ladder, shiftcal, monkeypatch):
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("shiftcal.report.facts.make_facts", interrupted)
-    before = sorted(Path().iterdir())
-    done = shiftcal("report --bank ladder --target target.npz", QUICK)
-    assert (done.status, done.out) == (130, "")
-    assert "interrupted" in done.err
-    assert sorted(Path().iterdir()) == before

@@ -8,14 +8,12 @@ import shlex
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 from tiny_study import write_study
 
 import shiftcal as sc
 from shiftcal import studies
 from shiftcal.cli.main import run
-from shiftcal.studies.run import task_of
 
 QUICK = "--resamples 0 -o report.html"
 
@@ -105,12 +103,3 @@ def test_a_run_of_adapt_is_one_word(files, shiftcal):
     assert set(facts["provenance"]["files"]) == {
         "run/bank/bank.json", "run/target.npz", "run/source-train.npz"
     }  # fmt: skip
-
-
-def test_test_rows_and_surrogate_rows_have_nothing_in_common(study):
-    task = task_of(Path("study"), "clean")
-    rows = {row.tobytes() for row in task.bank.clean.logits}
-    assert rows.isdisjoint(row.tobytes() for row in task.target.values)
-    assert (
-        len(task.bank.clean) + task.target.n == len(np.load("study/splits/seed-0.npz")["test"]) + 45
-    )

@@ -89,16 +89,6 @@ def test_parts_merge_to_the_whole(folder, shiftcal):
     np.testing.assert_array_equal(one.labels, other.labels)
 
 
-def test_statistics_of_parts_merge_too(folder, shiftcal):
-    for i in (1, 2, 3):
-        done = shiftcal(COMMAND, f"--labels y.npy --shard {i}/3 --statistics part-{i}.json")
-        assert done.status == 0, done.err
-        assert f"written   part-{i}.json" in done.out
-    done = shiftcal("merge part-1.json part-2.json part-3.json -o all.json")
-    assert done.status == 0, done.err
-    assert "18" in done.out
-
-
 def test_a_bank_brings_its_model_and_preprocessing(folder, shiftcal):
     bank = "bank --images images.npy --labels y.npy --severity 1 --batch-size 6 -o bank"
     assert shiftcal(bank, "--model net.onnx?std=0.5,0.5,0.5").status == 0

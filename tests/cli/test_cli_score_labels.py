@@ -37,13 +37,6 @@ def test_labels_that_are_not_the_models_are_left_aside_with_a_warning(folder, sh
     assert read_scores("a.npz").labels is None
 
 
-def test_what_was_scored_before_that_was_noticed_is_kept(folder, shiftcal_json):
-    told = shiftcal_json(COMMAND, "-o a.npz")
-    assert told["n"] == 18
-    assert told["images_scored"] == 12  # by the second go; six were there
-    assert (told["labels"], told["accuracy"]) == (False, None)
-
-
 def test_labels_left_aside_beforehand_are_not_warned_of(folder, shiftcal):
     done = shiftcal(COMMAND, "-o a.npz --no-labels")
     assert (done.status, done.err) == (0, "")

@@ -16,10 +16,7 @@ pty = pytest.importorskip("pty")
 
 COMMANDS = {
     "list": "list",
-    "doctor": "doctor",
-    "fit": "fit --method rehearsal --surrogate clean.npz --surrogate s1.npz -o fitted.json",
     "corrupt": "corrupt images.npz out --corruption fog,snow",
-    "data list": "data list",
 }
 # Colours and weights of letters; movements of the cursor end in other letters.
 _STYLES = re.compile(r"\x1b\[[\d;]*m")
@@ -80,7 +77,7 @@ def test_a_pipe_gets_text_alone_and_stderr_nothing(here, command):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a shell and head")
-@pytest.mark.parametrize("words", ["list", "--help", "fit --help", "data list", "list --json"])
+@pytest.mark.parametrize("words", ["list", "--help"])
 def test_head_ends_a_command_quietly(words):
     done = subprocess.run(
         ["sh", "-c", f'"$0" -m shiftcal {words} | head -1', sys.executable],

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from shiftcal.grouping import GroupedSelection
     from shiftcal.methods import Method
 
+_OF_SETS = ("name", "corruption", "severity", "n", "mean_confidence", "accuracy")
 # Groups printed; --json has all.
 _SHOWN = 50
 
@@ -91,15 +92,7 @@ def fit(
         "first_set_only": not fitted.uses_bank,
         "temperature": None if own is None else temperature_of(own),
         "sets": [
-            {
-                "name": one.name,
-                "corruption": one.corruption,
-                "severity": one.severity,
-                "n": one.n,
-                "mean_confidence": one.mean_confidence,
-                "accuracy": one.accuracy,
-                "temperature": t,
-            }
+            {**{key: getattr(one, key) for key in _OF_SETS}, "temperature": t}
             for one, t in zip(sets.summaries(), temperatures, strict=True)
         ],
     }
@@ -287,8 +280,8 @@ def _apply_text(document: dict[str, Any], chosen: GroupedSelection | None) -> st
         pairs.append(("outside the bank", ", ".join(chosen.outside[:_SHOWN])))
         flags = [{"code": flag.code, "message": flag.message} for flag in chosen.flags]
     before, after = document["raw_mean_confidence"], document["mean_confidence"]
-    raw = f"{before:.4f} before"
-    pairs.append(("mean confidence", raw if after is None else f"{after:.4f} ({raw})"))
+    raw = f"{before:.4f} before" if after is None else f"{after:.4f} (before: {before:.4f})"
+    pairs.append(("mean confidence", raw))
     if document["n_predictions_changed"]:
         changed = f"{document['n_predictions_changed']:,} of {document['n']:,}"
         pairs.append(("predicted class changed", changed))

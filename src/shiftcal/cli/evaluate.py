@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -80,16 +80,6 @@ class Judge:
             text += f" Intervals: {100 * self.level:g}% bootstrap, {how}."
         return text
 
-    def document(self) -> dict[str, Any]:
-        """The settings, for ``--json``."""
-        return {
-            "n_bins": self.n_bins,
-            "binning": self.binning,
-            "level": self.level,
-            "n_resamples": self.n_resamples,
-            "seed": self.seed,
-        }
-
 
 def evaluate(
     scores: Annotated[Path, Argument(metavar="SCORES")],
@@ -153,7 +143,7 @@ def evaluate(
         "n_unlabelled": everything.n - given.n,
         "n_classes": given.k,
         "input": given.input,
-        **judge.document(),
+        **asdict(judge),
         "mean_confidence": probs.max(axis=1).mean(),
         "metrics": values,
         "bins": None if bins_of_ece is None else bins_of_ece.to_dict(),
@@ -238,7 +228,7 @@ def compare(
         "labelled": scores.labels is not None,
         "labels": labels,
         "n_sets": len(sets),
-        **judge.document(),
+        **asdict(judge),
         "methods": results,
         "missing": missing,
     }

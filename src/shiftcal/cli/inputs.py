@@ -261,20 +261,14 @@ def read_inputs(
 
 def check_order(path: Path, found: tuple[str, ...], expected: tuple[str, ...]) -> None:
     """Reject classes of a target that are not those expected, in their order."""
-    if found == expected:
-        return
-    column, here, there = next(
-        (i, *pair)
-        for i, pair in enumerate(zip(found, expected, strict=False))
-        if pair[0] != pair[1]
-    )
-    reordered = set(found) == set(expected)
-    raise FileError(
-        f"{path} must have the classes of the surrogate sets in their order; it has "
-        f"{'the same in another order' if reordered else 'others'}: column {column} is "
-        f"{here!r} here and {there!r} there. "
-        f"{'Reorder its columns.' if reordered else 'Both must come from one model.'}"
-    )
+    for column, (here, there) in enumerate(zip(found, expected, strict=True)):
+        if here != there:
+            reordered = set(found) == set(expected)
+            raise FileError(
+                f"{path} must have the classes of the surrogate sets in their order: column "
+                f"{column} is {here!r} here and {there!r} there. "
+                f"{'Reorder its columns.' if reordered else 'Both must come from one model.'}"
+            )
 
 
 # --- methods ------------------------------------------------------------------------------------

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import version as installed_version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
-from shiftcal.cli.options import Json, with_help
+from shiftcal.cli.options import Json
 from shiftcal.cli.output import (
     BAD_INPUT,
     DONE,
@@ -56,6 +58,8 @@ _COMMANDS = {
     "reproduce": "reproduce:reproduce",
 }
 _DATA_COMMANDS = {"list": "about:list_sets", "check": "about:check", "get": "about:get"}
+# A parameter in the ``Args`` of a docstring.
+_ARGUMENT = re.compile(r"^    (\w+): (.*?)(?=^    \w|\Z)", re.MULTILINE | re.DOTALL)
 # Keeps the lines of a paragraph apart in a help text.
 _VERBATIM = "\b"
 
@@ -136,7 +140,7 @@ def program(words: Sequence[str] = ()) -> Any:
 
 def _checked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """The command with ``--json``, help from its docstring, and a check of its outputs."""
-    hints = {"as_json": Json, **with_help(function)}
+    hints = {"as_json": Json, **_with_help(function)}
     parameters = dict(inspect.signature(function).parameters)
     own_json = "as_json" in parameters
     if not own_json:
@@ -170,6 +174,24 @@ def _escape_names(report: Report, values: Mapping[str, Any]) -> Report:
             if isinstance(one, str | Path) and not str(one).isprintable():
                 text = text.replace(str(one), escaped(str(one)))
     return replace(report, text=text)
+
+
+def _with_help(function: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations of a command, as typer needs them: ``Args`` of its docstring are the help."""
+    hints = get_type_hints(function, include_extras=True)
+    described = (inspect.getdoc(function) or "").partition("\nArgs:\n")[2]
+    for name, text in _ARGUMENT.findall(described):
+        kind, info = hints[name], typer.Option()
+        if get_origin(kind) is Annotated:
+            kind, info = get_args(kind)
+            info = copy(info)
+        info.help = " ".join(text.split())
+        if (
+            isinstance(info, typer.models.OptionInfo) and info.default is ...
+        ):  # it has no name of its own
+            info.param_decls = (f"--{name.strip('_').replace('_', '-')}",)
+        hints[name] = Annotated[kind, info]
+    return hints
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -1,20 +1,15 @@
 """Options that several commands share, so that each is described once.
 
 A command's other options are plain parameters: their help is what the ``Args`` of its docstring
-say, and :func:`with_help` hands it to typer.
+say (:mod:`shiftcal.cli.main`).
 """
 
 from __future__ import annotations
 
-import inspect
-import re
-from collections.abc import Callable
-from copy import copy
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated
 
 from typer import Argument, Option
-from typer.models import OptionInfo
 
 # Kinds of options, without help.
 Count = Annotated[int, Option(metavar="N", min=1)]
@@ -191,23 +186,3 @@ CpusPerWorker = Annotated[
 GpusPerWorker = Annotated[
     float | None, Option(metavar="X", help="GPUs per worker of Ray; 0.5 lets two share one.")
 ]
-
-# --- help ---------------------------------------------------------------------------------------
-
-_ARGUMENT = re.compile(r"^    (\w+): (.*?)(?=^    \w|\Z)", re.MULTILINE | re.DOTALL)
-
-
-def with_help(function: Callable[..., Any]) -> dict[str, Any]:
-    """The annotations of a command, as typer needs them: ``Args`` of its docstring are the help."""
-    hints = get_type_hints(function, include_extras=True)
-    described = (inspect.getdoc(function) or "").partition("\nArgs:\n")[2]
-    for name, text in _ARGUMENT.findall(described):
-        kind, info = hints[name], Option()
-        if get_origin(kind) is Annotated:
-            kind, info = get_args(kind)
-            info = copy(info)
-        info.help = " ".join(text.split())
-        if isinstance(info, OptionInfo) and info.default is ...:  # it has no name of its own
-            info.param_decls = (f"--{name.strip('_').replace('_', '-')}",)
-        hints[name] = Annotated[kind, info]
-    return hints

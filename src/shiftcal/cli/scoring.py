@@ -101,13 +101,11 @@ def bank(
     made = SurrogateBank.load(output)
     _warn_of_useless(made)
     assert made.origin is not None
-    preprocessing = made.origin["model"]["preprocessing"]
-    summaries = made.summaries()
     document = {
         "model": model,
         "images": images,
         "bank": output,
-        "preprocessing": preprocessing,
+        "preprocessing": made.origin["model"]["preprocessing"],
         "sets": [
             {
                 "name": one.name,
@@ -115,7 +113,7 @@ def bank(
                 "mean_confidence": one.mean_confidence,
                 "accuracy": one.accuracy,
             }
-            for one in summaries
+            for one in made.summaries()
         ],
         "sets_added": built.added,
         "images_scored": built.computed,
@@ -127,7 +125,7 @@ def bank(
         [
             ("model", model),
             ("images", images),
-            ("input", _in_short(preprocessing)),
+            ("input", _in_short(made.origin["model"]["preprocessing"])),
             ("sets", f"{len(made)}: {built.added} added{kept}"),
             ("scored", f"{count_of(built.computed)} in this run"),
             ("left out", count_of(len(built.left_out)) if built.left_out else ""),
@@ -175,8 +173,7 @@ def _in_short(preprocessing: dict[str, Any]) -> str:
     """The preprocessing, without what is default."""
     from shiftcal.models import Preprocessing
 
-    channels = preprocessing.get("channels", 3)
-    usual = Preprocessing(channels=channels).to_dict() | {"channels": 3}
+    usual = Preprocessing(channels=preprocessing.get("channels", 3)).to_dict() | {"channels": 3}
     parts = [
         f"{name} {', '.join(map(str, value)) if isinstance(value, list) else value}"
         for name, value in preprocessing.items()
