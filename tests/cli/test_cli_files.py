@@ -100,10 +100,10 @@ def rounded(decimals, *, scale=1):
 @pytest.mark.parametrize(
     ("name", "values", "words"),
     [
-        ("probabilities", rounded(4, scale=100), "in percent.*Divide them by 100"),
-        ("probabilities", rounded(2, scale=100), "in percent.*Divide them by 100"),
-        ("probabilities", rounded(2, scale=100)[:2], "in percent.*Divide them by 100"),
-        ("logits", rounded(2, scale=100), "in percent.*Divide them by 100"),
+        ("probabilities", rounded(4, scale=100), "in percent.*ivide them by 100"),
+        ("probabilities", rounded(2, scale=100), "in percent.*ivide them by 100"),
+        ("probabilities", rounded(2, scale=100)[:2], "in percent.*ivide them by 100"),
+        ("logits", rounded(2, scale=100), "in percent.*ivide them by 100"),
         ("logits", rounded(1), "these logits are probabilities.*name the array"),
         ("logits", rounded(2), "these logits are probabilities.*name the array"),
         ("logits", rounded(2).astype(np.float16), "these logits are probabilities"),

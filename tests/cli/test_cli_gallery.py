@@ -10,6 +10,7 @@ from PIL import Image
 from shiftcal import corruptions
 from shiftcal.report import gallery as figures
 
+
 @pytest.fixture
 def photos(tmp_path, monkeypatch):
     """``small.png`` (32 x 32) and ``large.jpg`` (640 x 427) in the current folder."""

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from onnx_resnet import mean_colour_onnx
 from tiny_study import write_study
-from toy_adaptation import PLAN, write_domains
+from toy_adaptation import PLAN, SPEC, write_domains
 from two_domains import drawn, write_domain
 
 MODULES = ["-m", "shiftcal"]
@@ -75,7 +75,9 @@ def called(folder, words, *, start=MODULES, before=""):
             id="train-net",
         ),
         pytest.param("reproduce mine.toml --data . --workers 2", marks=pytest.mark.slow),
-        pytest.param("reproduce adaptation.toml --data . --workers 2", marks=pytest.mark.slow),
+        pytest.param(
+            f"reproduce adaptation.toml --data . --model {SPEC} --workers 2", marks=pytest.mark.slow
+        ),
         pytest.param(
             "score --model net.onnx --images images.npz --engine ray --workers 1 -o out.npz",
             marks=pytest.mark.slow,
