@@ -12,7 +12,6 @@ from torch import nn
 
 from shiftcal.errors import InputError, MissingExtra
 from shiftcal.models import (
-    CallableModel,
     OnnxModel,
     TorchModel,
     TorchScriptModel,
@@ -151,10 +150,3 @@ def test_a_second_output_of_an_onnx_file_needs_no_other_package(file, monkeypatc
     assert OnnxModel(two, features_from=flat).outputs(IMAGES).features.shape == (9, 64)
     with pytest.raises(MissingExtra, match=r"inside the network, needs onnx.*shiftcal\[onnx\]"):
         OnnxModel(two, features_from=inside)
-
-
-def test_a_function_may_return_features_too():
-    model = CallableModel(lambda b: (b.mean(axis=(2, 3)), b[:, :, 0, 0]), batch_size=4)
-    made = model.outputs(IMAGES)
-    np.testing.assert_allclose(made.features, IMAGES[:, 0, 0] / 255, rtol=1e-6)
-    np.testing.assert_array_equal(made.logits, model.logits(IMAGES))

@@ -13,7 +13,6 @@ from onnx_resnet import resnet20_onnx
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 
-from shiftcal.errors import InputError
 from shiftcal.models import (
     CallableModel,
     OnnxModel,
@@ -133,22 +132,3 @@ def test_torch_leaves_a_processor_to_those_who_prepare_images(make):
             assert torch.get_num_threads() == 4
     finally:
         torch.set_num_threads(before)
-
-
-def test_threads_are_set_where_the_adapter_decides_them(make):
-    before = torch.get_num_threads()
-    try:
-        for kind in KINDS:
-            model = make[kind]()
-            wanted = model.logits(IMAGES)
-            model.use_threads(1)
-            np.testing.assert_allclose(model.logits(IMAGES), wanted, atol=1e-4)
-            if kind.startswith("onnx"):
-                assert model.session.get_session_options().intra_op_num_threads == 1
-            if kind.startswith("torch"):
-                assert model.threads == 1
-                assert torch.get_num_threads() == before  # the user's
-    finally:
-        torch.set_num_threads(before)
-    with pytest.raises(InputError, match="threads must be a whole number"):
-        make["onnx path"]().use_threads(-1)

@@ -114,12 +114,6 @@ def test_hooks_and_code_without_a_source_have_one_only_by_a_key(network, change)
     assert TorchModel(network, key="a").fingerprint != TorchModel(network, key="b").fingerprint
 
 
-def test_traced_graphs_differ_by_their_code(network):
-    doubled = torch.fx.symbolic_trace(network)
-    other = torch.fx.symbolic_trace(nn.Sequential(network, nn.ReLU()))
-    assert None is not TorchModel(doubled).fingerprint != TorchModel(other).fingerprint
-
-
 @pytest.mark.parametrize("key", [None, "v1"])
 def test_options_that_decide_the_outputs_are_part_of_it(network, key):
     options = [

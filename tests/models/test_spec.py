@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx_resnet import mean_colour_onnx
 from safetensors.torch import save_file
 from torch import nn
 
@@ -27,7 +28,7 @@ from shiftcal.models import (
     parse_spec,
 )
 from shiftcal.models.model import Model
-from shiftcal.models.resolve import KINDS, TAKEN, plain_value
+from shiftcal.models.resolve import KINDS, TAKEN, _with_absolute_paths, plain_value
 
 IMAGES = np.random.default_rng(2).integers(0, 256, (5, 32, 32, 3), np.uint8)
 
@@ -112,15 +113,6 @@ def test_the_text_of_a_spec_gives_the_spec_again(kind, target, options):
     assert (again.kind, again.target, dict(again.options)) == (kind, target, options)
 
 
-@given(st.text())
-def test_any_other_text_is_an_error_of_the_input(text):
-    try:
-        spec = parse_spec(text)
-    except InputError:
-        return
-    assert spec.kind in KINDS
-
-
 ADAPTERS = {
     "onnx": OnnxModel,
     "torchscript": TorchScriptModel,
@@ -188,14 +180,6 @@ def test_weights_go_into_what_the_factory_makes(factories):
         as_model("torch:spec_factories:tiny?weights=none.pt")
 
 
-def test_options_reach_the_adapter():
-    model = as_model("cifar-resnet:20?batch_size=auto&output=probabilities&memory_budget=1000000")
-    assert (model.batch_size, model.output, model.memory_budget) == (None, "probabilities", 10**6)
-    model = as_model("cifar-resnet:20?features_from=layer3&precision=bfloat16&n_classes=7")
-    assert (model.features_from, model.precision) == ("layer3", "bfloat16")
-    assert as_model("cifar-resnet:20?device=cpu").preprocessing.mean == (0.485, 0.456, 0.406)
-
-
 def test_options_beside_the_text_are_taken_and_none_may_be_said_twice():
     mine = Preprocessing(mean=(0.1, 0.2, 0.3))
     model = as_model("cifar-resnet:20", preprocessing=mine, classes=list("abcdefghij"))
@@ -226,3 +210,116 @@ def test_plain_paths_and_texts_of_files_give_the_same_model(tmp_path, monkeypatc
         )
     assert as_model(tmp_path / "net.pt").spec == f"torchscript:{tmp_path}/net.pt"
     assert as_model(network).spec is None
+
+
+SMALL = np.random.default_rng(1).integers(0, 256, (3, 16, 16, 3), np.uint8)
+
+
+def test_a_model_is_made_again_from_another_folder(tmp_path, monkeypatch):
+    (tmp_path / "odd 100%?").mkdir()
+    (tmp_path / "odd 100%?" / "net.onnx").write_bytes(mean_colour_onnx(["n", 3, 16, 16]))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "odd 100%?")
+    made = [as_model(text) for text in ("net.onnx", "onnx:net.onnx?batch_size=2")]
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for model in made:
+        again = as_model(model.spec)
+        assert (again.spec, again.batch_size) == (model.spec, model.batch_size)
+        np.testing.assert_array_equal(again.logits(SMALL), model.logits(SMALL))
+
+
+def test_weights_are_said_from_the_root_if_they_are_a_file(tmp_path, monkeypatch):
+    (tmp_path / "a.th").touch()
+    (tmp_path / "saved").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for text, wanted in (
+        ("cifar-resnet:20?weights=a.th&crop=8", f"cifar-resnet:20?weights={tmp_path}/a.th&crop=8"),
+        ("torchvision:resnet50?weights=IMAGENET1K_V1", None),
+        ("torch:nets:make?weights=a.th", f"torch:nets:make?weights={tmp_path}/a.th"),
+        ("hf:saved", f"hf:{tmp_path}/saved"),
+        ("hf:microsoft/resnet-50", None),
+    ):
+        assert str(_with_absolute_paths(parse_spec(text))) == (wanted or text)
+
+
+FEW = np.random.default_rng(3).integers(0, 256, (6, 10, 8, 3), np.uint8)
+
+MODULE = """
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from shiftcal.models import as_model
+
+seen = []
+
+
+def means(batch):
+    seen.append((batch.dtype.name, batch.shape))
+    axes = (2, 3) if batch.shape[1] == 3 else (1, 2)
+    return batch.astype(float).mean(axis=axes) * 3 + 0.125
+
+
+class Inside:
+    means = staticmethod(means)
+
+
+ready = as_model(means, key="ready-v1", batch_size=5)
+X = np.random.default_rng(0).random((30, 240))
+fitted = LogisticRegression().fit(X, np.arange(30) % 3)
+number = 3
+text = "cifar-resnet:20"
+"""
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    (tmp_path / "python_spec_module.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    yield "python:python_spec_module"
+    sys.modules.pop("python_spec_module", None)
+
+
+def test_a_function_takes_preprocessed_batches(module):
+    model = as_model(f"{module}:means?key=means-v1&batch_size=4&crop=8&mean=0.5&std=0.25")
+    assert isinstance(model, CallableModel)
+    assert model.preprocessing == Preprocessing(crop=8, mean=(0.5,) * 3, std=(0.25,) * 3)
+    wanted = ((FEW[:, 1:9] / 255 - 0.5) / 0.25).mean(axis=(1, 2)) * 3 + 0.125
+    np.testing.assert_allclose(model.logits(FEW), wanted, atol=1e-5)  # float32 pixels
+    import python_spec_module
+
+    assert python_spec_module.seen == [("float32", (4, 3, 8, 8)), ("float32", (2, 3, 8, 8))]
+    assert model.fingerprint == as_model(f"{module}:Inside.means?key=means-v1").fingerprint
+    assert model.fingerprint != as_model(f"{module}:means?key=means-v2").fingerprint
+    assert as_model(f"{module}:means").fingerprint is None
+    assert model.spec == f"{module}:means?key=means-v1&batch_size=4&crop=8&mean=0.5&std=0.25"
+
+
+def test_models_and_fitted_classifiers_are_taken_too(module):
+    model = as_model(f"{module}:ready")
+    import python_spec_module
+
+    assert (model.key, model.batch_size, model.spec) == ("ready-v1", 5, f"{module}:ready")
+    assert python_spec_module.ready.spec is None
+    fitted = as_model(f"{module}:fitted?batch_size=2")
+    assert isinstance(fitted, SklearnModel)
+    assert fitted.preprocessing.layout == "nhwc"
+    rows = (FEW / np.float32(255)).reshape(6, -1)
+    np.testing.assert_allclose(
+        fitted.logits(FEW),
+        python_spec_module.fitted.decision_function(rows),
+        rtol=1e-6,
+    )
+    changed = as_model(f"{module}:fitted?std=0.5").preprocessing
+    assert changed == Preprocessing(std=(0.5,) * 3, layout="nhwc")
+
+
+def test_a_torch_module_is_taken_with_its_preprocessing(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    (tmp_path / "python_spec_net.py").write_text(
+        "from shiftcal.models import cifar_resnet\n\nnet = cifar_resnet(20)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    model = as_model("python:python_spec_net:net?resize=32&key=net-v1")
+    sys.modules.pop("python_spec_net")
+    assert type(model).__name__ == "TorchModel"
+    assert (model.preprocessing.resize, model.preprocessing.mean[0]) == (32, 0.485)

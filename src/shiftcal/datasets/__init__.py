@@ -12,10 +12,9 @@ from shiftcal.lazy import lazy
 from shiftcal.registry import DATA_SETS
 
 if TYPE_CHECKING:
-    from shiftcal.datasets.image_set import Batch, ChainImages, ImageSet
+    from shiftcal.datasets.image_set import Batch, ChainImages, ImageSet, MixedImages
     from shiftcal.datasets.labels import class_groups, grouped
-    from shiftcal.datasets.mixing import MixedImages, mix_images
-    from shiftcal.datasets.open import as_image_set, load
+    from shiftcal.datasets.open import as_image_set, load, mix_images
     from shiftcal.datasets.splits import calibration_split, source_split, target_split
 
 names = DATA_SETS.names
@@ -39,10 +38,9 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "image_set": "Batch ChainImages ImageSet",
+        "image_set": "Batch ChainImages ImageSet MixedImages",
         "labels": "class_groups grouped",
-        "mixing": "MixedImages mix_images",
-        "open": "as_image_set load",
+        "open": "as_image_set load mix_images",
         "splits": "calibration_split source_split target_split",
     },
 )

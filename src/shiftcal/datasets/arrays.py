@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from shiftcal.checks import as_text, check_images
 from shiftcal.datasets.image_set import ImageSet
 from shiftcal.errors import FileError, InputError
-from shiftcal.files import npz_array, open_npz, read_npy
+from shiftcal.files import read_npy, read_npz
 from shiftcal.types import Images
 
 # File, offset, shape and strides of a mapped array, and the size of the file.
@@ -121,14 +121,9 @@ def array_file(path: str | os.PathLike[str]) -> ArrayImages:
 
                 labels = read_labels(file.with_name(name))
         return ArrayImages(images, name=str(path), labels=labels)
-    with open_npz(file) as archive:
-        if "images" not in archive.files:
-            raise FileError(f"{file} must have an array 'images'; it has {archive.files}.")
-        parts = {
-            name: npz_array(archive, name, path=file if name == "images" else None)
-            for name in ("images", "labels", "classes", "ids")
-            if name in archive.files
-        }
+    parts = read_npz(file, ("images", "labels", "classes", "ids"), mapped=True)
+    if "images" not in parts:
+        raise FileError(f"{file} must have an array 'images'; it has {', '.join(parts) or 'none'}.")
     return ArrayImages(
         parts["images"],
         name=str(path),

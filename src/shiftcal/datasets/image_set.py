@@ -415,6 +415,73 @@ class ChainImages(ImageSet):
         return self.parts[owner], index - int(self._starts[owner])
 
 
+class MixedImages(ImageSet):
+    """Mixtures ``round(ratio a + (1 - ratio) b)`` of two images of another set, in uint8.
+
+    Images are mixed when they are read, after they were brought to the size of the model. The name
+    of a mixture is made of both names: ``"cat.png+dog.png"``.
+
+    Args:
+        whole: The set they are from.
+        first: ``(m,)``, which images are ``a``.
+        second: ``(m,)``, which are ``b``.
+        ratio: Share of ``a``, between 0 and 1.
+        labels: ``(m,)``, columns of a model.
+        name: As for every set.
+    """
+
+    def __init__(
+        self,
+        whole: ImageSet,
+        first: NDArray[np.intp],
+        second: NDArray[np.intp],
+        *,
+        ratio: float,
+        labels: Labels,
+        name: str,
+    ) -> None:
+        self.whole = whole
+        self.first = first
+        self.second = second
+        self.ratio = ratio
+        super().__init__(len(first), name=name, labels=labels)
+        self.ready_made = whole.ready_made
+
+    def _image(self, index: int) -> Images:
+        return self._mix(self.whole[self.first[index]], self.whole[self.second[index]])
+
+    def _images(self, indices: NDArray[np.intp]) -> NDArray[np.uint8] | None:
+        a, b = (self.whole._images(part[indices]) for part in (self.first, self.second))
+        return None if a is None or b is None else self._mix(a, b)
+
+    def _framed(self, index: int, framing: Framing) -> Images:
+        return self._mix(
+            self.whole._framed(int(self.first[index]), framing),
+            self.whole._framed(int(self.second[index]), framing),
+        )
+
+    def _stored(self, index: int) -> bytes | memoryview:
+        a, b = (self.whole._stored(int(part[index])) for part in (self.first, self.second))
+        return b"".join([repr((self.ratio, len(a))).encode(), a, b])
+
+    def ids(self, indices: Sequence[int] | NDArray[np.intp]) -> list[str]:
+        """Names of these mixtures: those of both images with a ``+`` between."""
+        wanted = np.asarray(indices, np.intp)
+        both = (self.whole.ids(part[wanted]) for part in (self.first, self.second))
+        return [f"{a}+{b}" for a, b in zip(*both, strict=True)]
+
+    def _mix(self, a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        if a.shape != b.shape:
+            raise InputError(
+                f"images must have one size to be mixed; got {a.shape[0]} x {a.shape[1]} and "
+                f"{b.shape[0]} x {b.shape[1]}. Set resize and crop in the preprocessing of the "
+                "model."
+            )
+        mixed = np.multiply(a, np.float32(self.ratio), dtype=np.float32)
+        mixed += np.multiply(b, np.float32(1 - self.ratio), dtype=np.float32)
+        return np.rint(mixed, out=mixed).astype(np.uint8)
+
+
 def side_of_corrupted(folder: Path, *, above: int = 0, published: int | None = None) -> int | None:
     """The side that ``shiftcal corrupt`` cropped the images of a folder to; ``None`` if it did not.
 

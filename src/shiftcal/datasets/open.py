@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from shiftcal.datasets.image_set import ImageSet
+from shiftcal.checks import check_count, plain, to_array
+from shiftcal.datasets.image_set import ImageSet, MixedImages
 from shiftcal.errors import FileError, InputError, MissingData, UnknownName
 from shiftcal.files import parsing
 from shiftcal.registry import DATA_SETS, split_spec, suggest
@@ -186,3 +187,61 @@ def _value(text: str) -> Any:
     if text.lower() in words:
         return words[text.lower()]
     return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
+
+
+def mix_images(
+    images: object, predictions: object, *, ratio: float = 0.65, seed: int = 0
+) -> MixedImages:
+    """Mixtures of the images of a set, two by two, labelled by what the model predicts for them.
+
+    Image ``a`` gets the partner ``b = π(a)`` of one random permutation of the whole set, and
+    ``x = ratio a + (1 - ratio) b``, rounded to uint8. Pairs predicted to be of the same class are
+    left out. The label is the prediction for ``a``, which has the larger share. (PseudoCal, Hu et
+    al., 2024, whose code permutes inside batches; here partners come from the whole set, so that
+    neither batch size nor the order of the images decides who can meet.)
+
+    The attributes ``first`` and ``second`` say which images are in each mixture.
+
+    Args:
+        images: A set of images, or what :func:`as_image_set` makes one of. Its labels are not used.
+        predictions: Of all of them, in order: class indices ``(n,)``, or logits or probabilities
+            ``(n, k)``, whose largest column counts.
+        ratio: Share of ``a``, above 0.5 and below 1.
+        seed: Of the permutation.
+
+    Raises:
+        InputError: If predictions and images do not fit, or no pair is left.
+    """
+    whole = as_image_set(images)
+    if not isinstance(ratio, (int, float, np.number)) or not 0.5 < float(ratio) < 1:
+        raise InputError(
+            "ratio must be above 0.5, so that the first image decides the label, and below 1; got "
+            f"{ratio!r}."
+        )
+    check_count(seed, name="seed", least=0)
+    array = plain(to_array(predictions, name="predictions"), "predictions")
+    rows = array.ndim == 2 and array.shape[1] > 1 and array.dtype.kind in "iuf"
+    if len(array) != len(whole) or not (rows or (array.ndim == 1 and array.dtype.kind in "iu")):
+        raise InputError(
+            f"predictions must be class indices ({len(whole)},) or logits ({len(whole)}, k), one "
+            f"per image of {whole.name}; got shape {array.shape} of dtype {array.dtype}."
+        )
+    predicted = array.argmax(axis=1) if rows else array.astype(np.intp)
+    if predicted.min() < 0 or (rows and not np.isfinite(array).all()):
+        raise InputError("predictions must be finite, and class indices must not be negative.")
+    partner = np.random.default_rng(seed).permutation(len(whole))
+    first = np.flatnonzero(predicted != predicted[partner])
+    if not len(first):
+        raise InputError(
+            f"images must be predicted to be of different classes to be mixed; of {whole.name} "
+            f"({len(whole):,} images, predicted classes: {len(np.unique(predicted)):,}) no pair "
+            "is. Give more images, or use a method that needs no mixed ones, such as SAC."
+        )
+    return MixedImages(
+        whole,
+        first,
+        partner[first],
+        ratio=float(ratio),
+        labels=predicted[first],
+        name=f"mixtures of {whole.name}",
+    )

@@ -23,7 +23,7 @@ from shiftcal.datasets.catalog.formats import array_images
 from shiftcal.datasets.image_files import FileImages
 from shiftcal.datasets.image_set import ImageSet
 from shiftcal.errors import FileError, InputWarning, MissingData
-from shiftcal.files import naming, npz_array, open_npz, parsing
+from shiftcal.files import naming, parsing, read_npz
 
 DIGITS = tuple("0123456789")
 _SPLITS = ("train", "test")
@@ -247,8 +247,8 @@ def usps(root: str | os.PathLike[str], *, split: str = "test") -> ImageSet:
     low = 0.0 if file.suffix == ".npz" else -1.0
     with parsing(file, "a file of USPS", fix="Download it again."):
         if file.suffix == ".npz":
-            with open_npz(file) as archive:
-                values, digits = (npz_array(archive, f"{split}_{x}") for x in ("data", "target"))
+            parts = read_npz(file, (f"{split}_data", f"{split}_target"))
+            values, digits = parts[f"{split}_data"], parts[f"{split}_target"]
         else:
             content = io.BytesIO(_unpacked(file))
             rows, digits = load_svmlight_file(content, n_features=256, dtype=np.float32)

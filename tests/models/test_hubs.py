@@ -1,17 +1,166 @@
-"""Image classifiers of Hugging Face's transformers."""
+"""Networks of timm, torchvision and Hugging Face."""
 
 from __future__ import annotations
 
 import json
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from hostile_files import Trap
+from hostile_files import Trap, trap
+from standin_hubs import Interpolation, sized, standin_timm, standin_torchvision, tiny
 
 from shiftcal.errors import FileError, InputError
 from shiftcal.models import Preprocessing, as_model
-from shiftcal.models.hubs import huggingface_preprocessing as preprocessing_of
+from shiftcal.models.hubs import (
+    huggingface_preprocessing,
+    timm_preprocessing,
+    torchvision_preprocessing,
+)
+
+SETTINGS = {
+    "input_size": (3, 32, 32),
+    "interpolation": "bicubic",
+    "mean": (0.485, 0.456, 0.406),
+    "std": (0.229, 0.224, 0.225),
+    "crop_pct": 0.95,
+    "crop_mode": "center",
+}
+IMAGES = np.random.default_rng(0).integers(0, 256, (5, 40, 50, 3), np.uint8)
+
+
+def install(monkeypatch, modules):
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+
+
+@pytest.fixture
+def published():
+    return sized(tiny(seed=5), 32).eval()
+
+
+def test_the_network_comes_with_its_weights_and_its_preprocessing(monkeypatch, published):
+    modules = standin_timm(SETTINGS, published)
+    install(monkeypatch, modules)
+    model = as_model("timm:resnet50.a1_in1k?batch_size=2")
+    assert modules["timm"].calls == [("resnet50.a1_in1k", True)]
+    assert model.preprocessing == Preprocessing(
+        resize=33, crop=32, interpolation="bicubic", mean=SETTINGS["mean"], std=SETTINGS["std"]
+    )
+    wanted = as_model(published, preprocessing=model.preprocessing, batch_size=2).logits(IMAGES)
+    np.testing.assert_array_equal(model.logits(IMAGES), wanted)
+    assert not model.module.training
+
+
+def test_weights_of_a_file_are_used_instead_and_nothing_is_fetched(
+    monkeypatch, published, tmp_path
+):
+    modules = standin_timm(SETTINGS)
+    install(monkeypatch, modules)
+    torch.save(published.state_dict(), tmp_path / "w.pth")
+    model = as_model(f"timm:resnet50?weights={tmp_path}/w.pth&crop=none&resize=32x32")
+    assert modules["timm"].calls == [("resnet50", False)]
+    wanted = as_model(published, preprocessing=model.preprocessing).logits(IMAGES)
+    np.testing.assert_array_equal(model.logits(IMAGES), wanted)
+    mark = tmp_path / "mark"
+    (tmp_path / "bad.pth").write_bytes(trap(mark))
+    with pytest.raises(FileError, match="holds more than tensors"):
+        as_model(f"timm:resnet50?weights={tmp_path}/bad.pth")
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"crop_mode": "border"}, r"timm:x has crop_mode = 'border'.*cannot be expressed"),
+        ({"input_size": (1, 32, 32)}, r"input_size = \(1, 32, 32\)"),
+        ({"input_size": (3, 32, 48)}, r"input_size = \(3, 32, 48\)"),
+        ({"interpolation": "random"}, "interpolation = 'random'"),
+        ({"interpolation": "lanczos"}, "interpolation = 'lanczos'"),
+    ],
+)
+def test_what_cannot_be_expressed_is_refused(change, words):
+    with pytest.raises(InputError, match=words):
+        timm_preprocessing(SETTINGS | change, name="timm:x")
+
+
+def test_the_real_package_gives_the_same_through_its_own_transforms(tmp_path):
+    timm = pytest.importorskip("timm", exc_type=ImportError)
+    from PIL import Image
+
+    torch.manual_seed(0)
+    network = timm.create_model("resnet18", pretrained=False).eval()
+    torch.save(network.state_dict(), tmp_path / "w.pth")
+    settings = timm.data.resolve_model_data_config(network)
+    transform = timm.data.create_transform(**settings, is_training=False)
+    with torch.no_grad():
+        wanted = network(torch.stack([transform(Image.fromarray(image)) for image in IMAGES]))
+    model = as_model(f"timm:resnet18?weights={tmp_path}/w.pth&batch_size=5")
+    np.testing.assert_allclose(model.logits(IMAGES), wanted.numpy(), atol=1e-4)
+
+
+PRESET = {
+    "resize_size": [36],
+    "crop_size": [32],
+    "mean": [0.485, 0.456, 0.406],
+    "std": [0.229, 0.224, 0.225],
+    "interpolation": Interpolation.BILINEAR,
+    "antialias": True,
+}
+
+
+@pytest.fixture
+def models(monkeypatch, published):
+    modules = standin_torchvision(PRESET, published)
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    return modules["torchvision.models"]
+
+
+@pytest.mark.parametrize("query", ["", "&weights=IMAGENET1K_V1"])
+def test_the_network_comes_with_weights_preprocessing_and_classes(models, published, query):
+    model = as_model(f"torchvision:resnet50?batch_size=2{query}")
+    assert models.calls == [{"progress": False, "check_hash": True, "weights_only": True}]
+    assert model.preprocessing == Preprocessing(
+        resize=36, crop=32, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)
+    )
+    assert model.classes == ("cat", "dog", "eel", "fox")
+    wanted = as_model(published, preprocessing=model.preprocessing, batch_size=2).logits(IMAGES)
+    np.testing.assert_array_equal(model.logits(IMAGES), wanted)
+    assert not model.module.training
+
+
+def test_weights_of_a_file_are_used_instead_and_no_download_of_torchvision(
+    models, published, tmp_path
+):
+    torch.save(published.state_dict(), tmp_path / "w.pth")
+    model = as_model(f"torchvision:resnet50?weights={tmp_path}/w.pth")
+    assert models.calls == []
+    wanted = as_model(published, preprocessing=model.preprocessing).logits(IMAGES)
+    np.testing.assert_array_equal(model.logits(IMAGES), wanted)
+    mark = tmp_path / "mark"
+    (tmp_path / "bad.pth").write_bytes(trap(mark))
+    with pytest.raises(FileError, match="holds more than tensors"):
+        as_model(f"torchvision:resnet50?weights={tmp_path}/bad.pth")
+    assert not mark.exists()
+    with pytest.raises(FileError, match="there is no file of that name"):
+        as_model("torchvision:resnet50?weights=IMAGENET1K_V9")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"crop_size": [32, 48]}, r"torchvision:x has crop_size = \[32, 48\]"),
+        ({"resize_size": [32, 48]}, r"resize_size = \[32, 48\]"),
+        ({"interpolation": Interpolation.NEAREST}, "interpolation = 'nearest'"),
+    ],
+)
+def test_what_cannot_be_expressed_is_refused_of_torchvision(change, words):
+    with pytest.raises(InputError, match=words):
+        torchvision_preprocessing(SimpleNamespace(**PRESET | change), name="torchvision:x")
+
 
 VIT = {
     "image_processor_type": "ViTImageProcessor",
@@ -56,7 +205,7 @@ CONVNEXT = {
     ],
 )
 def test_settings_are_told_in_our_words(change, wanted):
-    made = preprocessing_of(VIT | change, name="hf:x")
+    made = huggingface_preprocessing(VIT | change, name="hf:x")
     for name, value in wanted.items():
         assert getattr(made, name) == value, name
 
@@ -66,7 +215,7 @@ def test_other_scales_of_pixels_give_the_same_numbers(change):
     settings = VIT | change | {"do_resize": False}
     factor = 1.0 if change == {"do_rescale": False} else change["rescale_factor"]
     images = np.random.default_rng(0).integers(0, 256, (2, 8, 8, 3), np.uint8)
-    made = preprocessing_of(settings, name="hf:x").apply(images).transpose(0, 2, 3, 1)
+    made = huggingface_preprocessing(settings, name="hf:x").apply(images).transpose(0, 2, 3, 1)
     np.testing.assert_allclose(made, (images * factor - 0.5) / 0.5, rtol=1e-5, atol=1e-5)
 
 
@@ -86,9 +235,9 @@ def test_other_scales_of_pixels_give_the_same_numbers(change):
         (CONVNEXT | {"size": {"height": 3, "width": 3}}, "size = {'height': 3"),
     ],
 )
-def test_what_cannot_be_expressed_is_refused(change, words):
+def test_what_cannot_be_expressed_is_refused_of_hugging_face(change, words):
     with pytest.raises(InputError, match=words):
-        preprocessing_of(VIT | change, name="hf:x")
+        huggingface_preprocessing(VIT | change, name="hf:x")
 
 
 @pytest.fixture(scope="module")

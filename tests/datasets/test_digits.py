@@ -1,0 +1,214 @@
+"""MNIST, MNIST-M and USPS."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import io
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+from cifar_copies import drawn
+from PIL import Image
+from tiny_pictures import write_pictures
+
+from shiftcal.datasets import load
+from shiftcal.datasets.catalog.digits import MNIST, USPS, mnist, mnist_m, usps
+from shiftcal.errors import FileError, UnknownName
+
+LABELS = [7, 2, 1, 0, 9]
+# Checksums of the unpacked files, as others publish them: archives differ by the packer.
+UNPACKED = {
+    "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
+    "train-labels-idx1-ubyte": "a25bea736e30d166cdddb491f175f624",
+    "t10k-images-idx3-ubyte": "2646ac647ad5339dbf082846283269ea",
+    "t10k-labels-idx1-ubyte": "27ae3e4e09519cfbb04c329615203637",
+}
+
+
+def idx(array):
+    """An idx file, by the description of the format."""
+    return struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape) + array.tobytes()
+
+
+@pytest.fixture
+def pixels():
+    return np.random.default_rng(3).integers(0, 256, (5, 28, 28), np.uint8)
+
+
+def write(folder, pixels, *, dash="-", labels=LABELS, packed=False, before=""):
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {f"images{dash}idx3": pixels, f"labels{dash}idx1": np.array(labels, np.uint8)}
+    for name, array in files.items():
+        file = folder / f"{before}t10k-{name}-ubyte{'.gz' if packed else ''}"
+        file.write_bytes(gzip.compress(idx(array)) if packed else idx(array))
+    return folder
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("dash", ["-", "."])
+@pytest.mark.parametrize("before", ["", "mnist_"])
+def test_images_and_labels_come_back_whatever_the_spelling(tmp_path, pixels, packed, dash, before):
+    write(tmp_path, pixels, packed=packed, dash=dash, before=before)
+    images = mnist(tmp_path, split="test")
+    assert images.labels.tolist() == LABELS
+    assert images.classes == tuple("0123456789")
+    np.testing.assert_array_equal(images.read([0, 1, 2]).images, np.stack([pixels[:3]] * 3, -1))
+    np.testing.assert_array_equal(images.read([4, 0]).images[..., 1], pixels[[4, 0]])
+    np.testing.assert_array_equal(images[3][..., 2], pixels[3])
+
+
+def test_the_real_files_are_complete(shared_data):
+    root = shared_data / "digits"
+    for name, digest in UNPACKED.items():
+        content = gzip.decompress((root / f"mnist_{name}.gz").read_bytes())
+        assert hashlib.md5(content).hexdigest() == digest
+    train, test = mnist(root, split="train"), mnist(root, split="test")
+    assert [len(train), len(test)] == [part.n for part in MNIST.parts] == [60000, 10000]
+    # Counts of the digits 0 to 9 in the test set.
+    counts = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+    assert np.bincount(test.labels).tolist() == counts
+    # The mean that everybody normalises by is 0.1307, to four digits.
+    assert round(float(train.read(range(60_000)).images[..., 0].mean()) / 255, 4) == 0.1307
+
+
+def test_a_missing_file_is_named(tmp_path, pixels):
+    with pytest.raises(FileError, match=r"holds no t10k-images-idx3-ubyte, with or without \.gz"):
+        mnist(tmp_path)
+    write(tmp_path, pixels)
+    with pytest.raises(FileError, match="holds no train-images-idx3-ubyte"):
+        mnist(tmp_path, split="train")
+    with pytest.raises(UnknownName, match="split must be one of 'train', 'test'"):
+        mnist(tmp_path, split="val")
+
+
+@pytest.fixture
+def copy(tmp_path):
+    write_pictures(tmp_path / "mnist_m" / "mnist_m_test", [f"0000000{i}.png" for i in range(3)])
+    lines = "00000002.png 5 \n00000000.png 7\n00000001.png 0\n"
+    (tmp_path / "mnist_m" / "mnist_m_test_labels.txt").write_text(lines)
+    return tmp_path / "mnist_m"
+
+
+def test_the_list_gives_the_order_and_the_labels(copy):
+    for root in (copy, copy.parent):
+        images = mnist_m(root, split="test")
+        assert images.labels.tolist() == [5, 7, 0]
+        assert images.ids([0, 1, 2]) == ["00000002.png", "00000000.png", "00000001.png"]
+        assert [int(images[i].max()) for i in range(3)] == [20, 0, 10]
+        assert images.classes == tuple("0123456789")
+
+
+def test_real_images_come_back_from_the_real_layout(tmp_path, shared_data):
+    mosaic = np.asarray(Image.open(shared_data / "digits" / "mnistm_test.webp").convert("RGB"))
+    tiles = mosaic[: 2 * 32].reshape(2, 32, 100, 32, 3).transpose(0, 2, 1, 3, 4)
+    tiles = tiles.reshape(200, 32, 32, 3)
+    digits = np.load(shared_data / "digits" / "mnistm_test_labels.npy")[:200]
+    (tmp_path / "mnist_m_test").mkdir()
+    lines = []
+    for i, (tile, digit) in enumerate(zip(tiles, digits, strict=True)):
+        Image.fromarray(tile).save(tmp_path / "mnist_m_test" / f"{i:08d}.png")
+        lines.append(f"{i:08d}.png {digit}\n")
+    (tmp_path / "mnist_m_test_labels.txt").write_text("".join(lines))
+    images = mnist_m(tmp_path)
+    np.testing.assert_array_equal(images.labels, digits)
+    assert images.labels[:10].tolist() == [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]
+    np.testing.assert_array_equal(images.read(np.arange(200)).images, tiles)
+
+
+ROWS = np.random.default_rng(5).uniform(-1, 1, (4, 256)).round(4)
+DIGITS = [6, 0, 9, 3]
+
+
+def text(rows=ROWS, digits=DIGITS):
+    """Lines as in the official files: the label is the digit plus 1, every value is written."""
+    lines = [
+        f"{digit + 1} " + " ".join(f"{i}:{value:g}" for i, value in enumerate(row, 1)) + " \n"
+        for row, digit in zip(rows, digits, strict=True)
+    ]
+    return "".join(lines).encode()
+
+
+def write_usps(folder, content, *, name="usps.t.bz2"):
+    (folder / name).write_bytes(bz2.compress(content) if name.endswith(".bz2") else content)
+    return folder
+
+
+def write_npz(folder, **arrays):
+    arrays = {
+        "test_data": np.full((3, 256), 0.5, np.float32),
+        "test_target": np.array([1, 2, 3], np.uint8),
+    } | arrays
+    np.savez(folder / "usps.npz", **arrays)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["usps.t.bz2", "usps.t"])
+def test_values_from_minus_one_to_one_become_bytes(tmp_path, name):
+    images = usps(write_usps(tmp_path, text(), name=name))
+    assert images.labels.tolist() == DIGITS
+    expected = np.rint((ROWS + 1) / 2 * 255).reshape(4, 16, 16)
+    # Values are kept in single precision: one that falls between two bytes may go either way.
+    assert np.abs(images.read([0, 1, 2, 3]).images[..., 0].astype(int) - expected).max() <= 1
+    assert (images.read([0, 1, 2, 3]).images[..., 0] != expected).mean() < 0.001
+
+
+def test_the_real_arrays_have_the_published_counts(shared_data):
+    train, test = (usps(shared_data / "digits", split=split) for split in ("train", "test"))
+    assert [len(train), len(test)] == [part.n for part in USPS.parts] == [7291, 2007]
+    # Counts of the digits 0 to 9 that Hastie, Tibshirani and Friedman publish with the data.
+    counts = [1194, 1005, 731, 658, 652, 556, 664, 645, 542, 644]
+    assert np.bincount(train.labels).tolist() == counts
+    counts = [359, 264, 198, 166, 200, 160, 170, 147, 166, 177]
+    assert np.bincount(test.labels).tolist() == counts
+    assert train[0].shape == (16, 16, 3)
+    with np.load(shared_data / "digits" / "usps.npz") as stored:
+        expected = np.rint(stored["test_data"] * 255).reshape(-1, 16, 16)
+    np.testing.assert_array_equal(test.read(np.arange(2007)).images[..., 0], expected)
+
+
+def test_pickled_objects_in_an_npz_are_not_loaded(tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return (pytest.fail, ("it ran",))
+
+    with pytest.raises(FileError, match=r"holds pickled Python objects"):
+        usps(write_npz(tmp_path, test_data=np.array([Trap()] * 3, object)))
+
+
+IMAGES, TRUTH = drawn(5, 3), np.array([0, 9, 4, 4, 7])
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("usps.t.bz2", b"garbage"),
+        ("usps.t.bz2", bz2.compress(b"1 1:0.5\n" * 100)[:-9]),
+        ("usps.t", b""),
+        ("usps.t", b"0 1:0.5\n"),
+        ("usps.t", b"11 1:0.5\n"),
+        ("usps.t", b"1 257:0.5\n"),
+        ("usps.t", b"1 1:2\n"),
+        ("usps.t", b"1 1:nan\n"),
+        ("usps.t", b"1 1\n"),
+        ("usps.npz", b"PK garbage"),
+    ],
+)
+def test_files_of_usps(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(FileError, match="usps"):
+        load("usps", tmp_path)
+
+
+def test_an_npz_header_that_promises_terabytes(tmp_path):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f4", "fortran_order": False, "shape": (2**32, 256)}
+    )
+    with zipfile.ZipFile(tmp_path / "usps.npz", "w") as archive:
+        archive.writestr("test_data.npy", header.getvalue() + bytes(100))
+    with pytest.raises(FileError, match=r"'test_data' is shorter than its header says"):
+        load("usps", tmp_path)

@@ -1,0 +1,276 @@
+"""From a path, a name or a text to a set of images, and what cannot be opened."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import sys
+import tarfile
+import types
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from PIL import Image
+from stored_images import draw_images, encode, hf_table, save_hf, write_images, write_tar
+
+import shiftcal.datasets as data
+from shiftcal import datasets
+from shiftcal.datasets import as_image_set, load
+from shiftcal.datasets.arrays import ArrayImages
+from shiftcal.datasets.catalog import About
+from shiftcal.datasets.fetch import check_data_set
+from shiftcal.datasets.tar import TarImages
+from shiftcal.errors import FileError, InputError, MissingData, UnknownName
+from shiftcal.registry import DATA_SETS
+
+IMAGES = draw_images(4)
+LABELS = [1, 0, 1, 0]
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """The four images in every layout, by name."""
+    write_images(tmp_path / "classes", IMAGES, ["a/1.png", "a/2.png", "b/3.png", "b/4.png"])
+    np.save(tmp_path / "x.npy", IMAGES)
+    np.savez(tmp_path / "x.npz", images=IMAGES, labels=LABELS)
+    (tmp_path / "tables").mkdir()
+    pq.write_table(hf_table(IMAGES, LABELS), tmp_path / "tables" / "t.parquet")
+    (tmp_path / "shards").mkdir()
+    members = [(f"{i}.png", encode(image)) for i, image in enumerate(IMAGES)]
+    write_tar(tmp_path / "shards" / "s-0.tar", members[:2])
+    write_tar(tmp_path / "shards" / "s-1.tar", members[2:])
+    save_hf(tmp_path / "saved", [hf_table(IMAGES, LABELS)])
+    return tmp_path
+
+
+def test_things_in_memory_are_taken_as_they_are():
+    held = ArrayImages(IMAGES, labels=LABELS)
+    assert as_image_set(held) is held
+    for thing in (
+        IMAGES,
+        torch.from_numpy(IMAGES),
+        list(IMAGES),
+        [Image.fromarray(x) for x in IMAGES],
+    ):
+        np.testing.assert_array_equal(as_image_set(thing).read(range(4)).images, IMAGES)
+    pairs = as_image_set([(Image.fromarray(x), y) for x, y in zip(IMAGES, LABELS, strict=True)])
+    assert pairs.labels.tolist() == LABELS
+
+
+def test_one_image_file_and_a_list_of_them_are_sets(stored, monkeypatch):
+    one = as_image_set(stored / "classes" / "b" / "3.png")
+    np.testing.assert_array_equal(one[0], IMAGES[2])
+    monkeypatch.chdir(stored)
+    several = as_image_set(["classes/b/4.png", stored / "classes" / "a" / "1.png"])
+    np.testing.assert_array_equal(several.read([0, 1]).images, IMAGES[[3, 0]])
+
+
+def test_labels_given_take_the_place_of_those_of_the_set(stored):
+    np.save(stored / "other.npy", [3, 2, 1, 0])
+    (stored / "other.csv").write_text("label\nb\nb\na\na\n")
+    held = as_image_set(stored / "classes", labels=stored / "other.csv")
+    assert held.labels.tolist() == [1, 1, 0, 0]
+    assert as_image_set(IMAGES, labels=str(stored / "other.npy")).labels.tolist() == [3, 2, 1, 0]
+    named = as_image_set(IMAGES, labels=["x", "y", "x", "x"], classes=["y", "x"])
+    assert named.labels.tolist() == [1, 0, 1, 1]
+    renamed = as_image_set(stored / "x.npz", classes=["no", "yes"])
+    assert renamed.labels.tolist() == LABELS
+    assert renamed.classes == ("no", "yes")
+    with pytest.raises(InputError, match="4 rows, 3 labels"):
+        as_image_set(IMAGES, labels=[0, 1, 0])
+
+
+@pytest.fixture
+def catalog(monkeypatch):
+    """A catalog of two published data sets."""
+
+    def toy_set(root, *, split, corruption=None, severity=1):
+        held = ArrayImages(IMAGES, name=f"{root}|{split}|{corruption}|{severity}")
+        return held
+
+    module = types.ModuleType("toys")
+    module.TOY = About(toy_set, "Toy set", 2, "https://example.org", "free", ())
+    monkeypatch.setitem(sys.modules, "toys", module)
+    monkeypatch.setattr(DATA_SETS, "entries", {"toy-set": "toys:TOY"})
+
+
+def test_load_takes_the_same_as_arguments(catalog):
+    assert load("toy-set", "/d", split="test", severity=2).name == "/d|test|None|2"
+    assert data.names() == ["toy-set"]
+
+
+def test_load_refuses_unknown_names_and_options(catalog):
+    with pytest.raises(
+        UnknownName, match=r"no data set is called 'toyset'. Did you mean 'toy-set'"
+    ):
+        load("toyset", "/d")
+    with pytest.raises(InputError, match="has no option 'level'"):
+        load("toy-set", "/d", split="test", level=3)
+
+
+def test_a_drive_letter_or_an_existing_file_is_a_path_and_no_line(stored, monkeypatch):
+    with pytest.raises(FileError, match="does not exist"):
+        as_image_set("C:/none")
+    monkeypatch.chdir(stored)
+    np.save(stored / "tar:x.npy", IMAGES)
+    assert len(as_image_set("tar:x.npy")) == 4
+
+
+@pytest.mark.parametrize("name", datasets.names())
+def test_every_loader_says_so_of_an_empty_folder_and_of_none(name, tmp_path):
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(MissingData, match=str(folder)):
+            load(name, folder)
+
+
+def test_some_of_several_files_are_not_nothing(tmp_path):
+    (tmp_path / "a.tar").write_bytes(b"")
+    with pytest.raises(FileError, match=r"b\.tar does not exist") as caught:
+        TarImages([tmp_path / "a.tar", tmp_path / "b.tar"])
+    assert type(caught.value) is FileError
+
+
+def wrong(name, root, part):
+    """That a part is wrong, and what is said of it."""
+    (found,) = check_data_set(name, root, parts=[part]).parts
+    assert found.state == "wrong", found.problems
+    return found.problems[0]
+
+
+def test_images_without_their_labels_are_wrong_not_missing(tmp_path):
+    np.save(tmp_path / "cifar10.1_v6_data.npy", draw_images(3, 32, 32))
+    assert "v6_labels.npy is missing" in wrong("cifar10-1", tmp_path, "v6")
+    np.save(tmp_path / "mnist_m_test.npy", draw_images(3, 28, 28))
+    assert "mnist_m_test_labels.npy is missing" in wrong("mnist-m", tmp_path, "test")
+    (tmp_path / "t10k-images-idx3-ubyte").write_bytes(b"x")
+    assert "holds no t10k-labels-idx1-ubyte" in wrong("mnist", tmp_path, "test")
+
+
+def test_some_of_what_is_asked_for_together_is_not_nothing(tmp_path):
+    np.save(tmp_path / "fog.npy", draw_images(5, 32, 32))
+    write_images(tmp_path / "pacs" / "photo" / "dog", draw_images(1), ["1.png"])
+    for name, root, options in (
+        ("cifar10-c", tmp_path, {"corruption": "fog,snow"}),
+        ("pacs", tmp_path / "pacs", {}),
+    ):
+        with pytest.raises(FileError, match="has no") as caught:
+            load(name, root, **options)
+        assert type(caught.value) is FileError
+    with pytest.raises(MissingData, match="has no 'snow'"):
+        load("cifar10-c", tmp_path, corruption="snow")
+    with pytest.raises(MissingData, match="has no folder 'sketch'"):
+        load("pacs", tmp_path / "pacs", domain="sketch")
+
+
+PIXEL = io.BytesIO()
+Image.fromarray(np.zeros((9, 9, 3), np.uint8)).save(PIXEL, "png")
+PIXEL = PIXEL.getvalue()
+
+
+def tarred(**members):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name.replace("_", "."))
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return out.getvalue()
+
+
+def table(**columns):
+    out = io.BytesIO()
+    pq.write_table(pa.table(columns), out)
+    return out.getvalue()
+
+
+FILES = {
+    "cut.tar": (tarred(a_png=PIXEL)[:700], "cut.tar"),
+    "none.tar": (tarred(a_txt=b"x"), "holds no images"),
+    "packed.tar": (gzip.compress(tarred(a_png=PIXEL)), "is compressed"),
+    "two.tar": (tarred(a_png=PIXEL, a_jpg=PIXEL), "one image per sample"),
+    "alone.tar": (tarred(a_cls=b"1"), "an image for every label"),
+    "some.tar": (
+        tarred(a_png=PIXEL, b_png=PIXEL, b_cls=b"1"),
+        "either no image has a label",
+    ),
+    "mixed.tar": (
+        tarred(a_png=PIXEL, a_cls=b"2", b_png=PIXEL, b_cls=b"dog"),
+        "either no image has a label",
+    ),
+    "deep.tar": (tarred(a_png=PIXEL, a_json=b"[" * 100_000), "not text or JSON"),
+    "odd.tar": (
+        tarred(a_png=PIXEL, a_json=json.dumps({"label": [1]}).encode()),
+        "a whole number or",
+    ),
+    "no.parquet": (b"PAR1 no", "no.parquet could not be read"),
+    "numbers.parquet": (table(x=[1, 2]), "no column with the bytes of image files"),
+    "empty.parquet": (table(image=pa.array([], pa.binary())), "it has no rows"),
+    "unclear.parquet": (
+        table(a=[PIXEL], b=[PIXEL]),
+        "more than one column of images: a, b",
+    ),
+    "floats.parquet": (
+        table(image=[PIXEL], label=[0.5]),
+        "labels must be whole numbers or names",
+    ),
+    "none.npz": (b"PK", "none.npz"),
+    "objects.npy": (b"\x80\x04.", "holds pickled Python objects"),
+    "text.txt": (b"text", "cannot be opened as images"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_bad_file_is_named(tmp_path, name):
+    content, words = FILES[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(FileError, match=words) as caught:
+        as_image_set(tmp_path / name)
+    assert str(tmp_path / name) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        (["train/a/1.png", "test/a/1.png"], "holds the parts test, train of a data set"),
+        (["1.png", "a/1.png"], "either images or one folder per class"),
+        (["a/1.png", "b/notes.txt"], "a folder without images, 'b'"),
+        (["a.tar", "b.parquet"], "Say tar:.* or parquet:"),
+        (["notes.txt"], "holds no images"),
+    ],
+)
+def test_a_folder_that_could_be_meant_in_two_ways(tmp_path, files, words):
+    for file in files:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_bytes(PIXEL)
+    with pytest.raises(FileError, match=words):
+        as_image_set(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "words"),
+    [
+        ("nowhere", MissingData, "does not exist"),
+        ("nowhere.tar", MissingData, "does not exist"),
+        ("t-{0..3}.tar", MissingData, "t-0.tar does not exist"),
+        ("folder:nowhere", MissingData, "is not a folder"),
+        ("folder:.?split=a", InputError, "folder has no option 'split'"),
+        ("parquet:x?image", InputError, "name=value"),
+        ("parquet:x?image=a&image=b", InputError, "each once"),
+        ("cifra10:x", InputError, "Did you mean 'cifar10'"),
+        ("t-{0..999999999999}.tar", FileError, "more than 100,000 files"),
+    ],
+)
+def test_lines_that_name_nothing(text, error, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error, match=words):
+        as_image_set(text)
+
+
+@pytest.mark.parametrize("thing", [None, 3, {}, {"a": 1}, object()])
+def test_what_holds_no_images(thing):
+    with pytest.raises(InputError, match="images must be an array, a list of images"):
+        as_image_set(thing)

