@@ -35,11 +35,9 @@ if TYPE_CHECKING:
     )
     from shiftcal.corruptions import corrupt
     from shiftcal.grouping import GroupedCalibration
-    from shiftcal.methods.ace import ACE
-    from shiftcal.methods.pseudocal import PseudoCal
     from shiftcal.methods.rehearsal import Rehearsal
     from shiftcal.methods.sac import SAC
-    from shiftcal.methods.simple import STS, TS, Vanilla
+    from shiftcal.methods.simple import ACE, STS, TS, PseudoCal, Vanilla
     from shiftcal.methods.weighted import CPCS, ImportanceWeights, TransCal
     from shiftcal.metrics import (
         accuracy,
@@ -125,10 +123,8 @@ _get, __dir__ = lazy(
         "scores": "Scores read_scores read_labels read_features write_scores",
         "surrogates": "SurrogateBank SurrogateSet",
         "methods.weighted": "ImportanceWeights CPCS TransCal",
-        "methods.simple": "Vanilla TS STS",
+        "methods.simple": "Vanilla TS STS ACE PseudoCal",
         "methods.sac": "SAC",
-        "methods.ace": "ACE",
-        "methods.pseudocal": "PseudoCal",
         "methods.rehearsal": "Rehearsal",
         "grouping": "GroupedCalibration",
         "monitoring": "Monitor",

@@ -312,9 +312,9 @@ def _loaded(entry: EntryPoint) -> Any:
 METHODS = Registry(
     "method",
     {
-        "ace": "shiftcal.methods.ace:ACE",
+        "ace": "shiftcal.methods.simple:ACE",
         "cpcs": "shiftcal.methods.weighted:CPCS",
-        "pseudocal": "shiftcal.methods.pseudocal:PseudoCal",
+        "pseudocal": "shiftcal.methods.simple:PseudoCal",
         "rehearsal": "shiftcal.methods.rehearsal:Rehearsal",
         "sac": "shiftcal.methods.sac:SAC",
         "sts": "shiftcal.methods.simple:STS",

@@ -10,7 +10,7 @@ from scipy.special import log_softmax, softmax
 
 from shiftcal import TS, load
 from shiftcal.errors import FitWarning, InputError
-from shiftcal.methods.ace import ACE
+from shiftcal.methods.simple import ACE
 
 LOGITS, LABELS = draw(6000, 0.9, seed=1)
 RIGHT = LOGITS.argmax(axis=1) == LABELS

@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 import shiftcal as sc
-from shiftcal.methods.pseudocal import PseudoCal
+from shiftcal.methods.simple import PseudoCal
 from shiftcal.models import as_model
 from shiftcal.scoring import score_mixed
 

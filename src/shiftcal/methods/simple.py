@@ -1,24 +1,32 @@
-"""Vanilla, TS and STS."""
+"""Vanilla, TS and STS, which never look at a target; ACE and PseudoCal, which move T for it."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar, final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from shiftcal.checks import check_weights, to_array
-from shiftcal.maps import Map
+from shiftcal.checks import check_count, check_positive, check_weights, to_array
+from shiftcal.errors import FitWarning
+from shiftcal.maps import Map, Temperature
 from shiftcal.methods.method import (
+    FEW_ROWS,
     Method,
     Selection,
+    few_rows,
     fit_map,
     temperature_of,
     warn_of_one_set,
 )
 from shiftcal.methods.rehearsal import Grouped
-from shiftcal.numerics.softmax import softmax
-from shiftcal.surrogates import SurrogateBank
-from shiftcal.types import Floats, Logits, Probs
+from shiftcal.numerics.softmax import p_max, softmax
+from shiftcal.persistence import POSITIVE, POSITIVE_SHARE, SHARE
+from shiftcal.surrogates import SurrogateBank, SurrogateSet
+from shiftcal.types import FitStatus, Flag, Floats, Labels, Logits, Probs
 
 
 @final
@@ -152,3 +160,204 @@ class STS(OneMap):
         where = f"union of {len(bank)} sets"
         self.map_ = fit_map(self.map, logits, labels, where=where, weights=weights)
         warn_of_one_set(self, bank, self.map_)
+
+
+@final
+class ACE(Method):
+    """Between the temperature of the clean set and that of its mistakes, by mean confidence.
+
+    ``T_0`` is fitted on the clean set, ``T_1`` on a hard resample of it: all rows predicted
+    wrongly and ``ratio`` times as many that were right, drawn with replacement. With ``α`` the
+    mean raw p_max of the target over that of the clean set, at most 1, the output is
+    ``softmax(α z / T_0 + (1 - α) z / T_1)``: one temperature. (Zou, Deng and Zheng 2023)
+
+    Most rows of the hard resample are wrong, so its predictions can be worse than chance; with two
+    classes they always are. ``T_1`` is then 100, the largest allowed: close to a uniform guess,
+    as it should be, and no reason for a warning.
+
+    The published code differs in three points: it does not clip ``α`` at 1, so a target more
+    confident than the clean set gets a sharper temperature than ``T_0``; it searches ``T_0`` and
+    ``T_1`` in [0.5, 3] only; and where no more rows are right than wrong, it draws from the wrong
+    ones instead.
+
+    Args:
+        ratio: Right rows in the hard resample for every wrong one.
+        seed: Of their draw.
+        input: What the model gives: ``"logits"`` or ``"probabilities"``.
+
+    Attributes:
+        easy_: The temperature of the clean set.
+        hard_: That of the hard resample; that of the clean set where there is none.
+        mean_confidence_: Mean raw p_max of the clean set.
+        accuracy_: Accuracy of the clean set; with 0 or 1 there is no hard resample.
+    """
+
+    name: ClassVar[str] = "ace"
+    uses_target: ClassVar[bool] = True
+
+    ranges: ClassVar = {"mean_confidence_": POSITIVE_SHARE, "accuracy_": SHARE}
+
+    easy_: Temperature
+    hard_: Temperature
+    mean_confidence_: float
+    accuracy_: float
+
+    def __init__(self, *, ratio: float = 0.1, seed: int = 0, input: str = "logits") -> None:
+        self.ratio = ratio
+        self.seed = seed
+        self.input = input
+
+    def _fit(self, bank: SurrogateBank, source_features: Floats | None) -> None:
+        check_positive(self.ratio, name="ratio")
+        check_count(self.seed, name="seed", least=0)
+        clean = bank.clean
+        summary = clean.summary()
+        self.mean_confidence_, self.accuracy_ = summary.mean_confidence, summary.accuracy
+        self.easy_ = fit_map("temperature", clean.logits, clean.labels, where=clean.name)
+        for flag in self._no_hard_set():
+            # 1 here, 2 Method.fit, 3 the caller's line
+            warnings.warn(flag.message, FitWarning, stacklevel=3)
+            self.hard_ = self.easy_
+            return
+        rows = self._hard_rows(clean)
+        where = f"hard resample of {clean.name}"
+        self.hard_ = fit_map(
+            "temperature", clean.logits[rows], clean.labels[rows], where=where, flat_is_fine=True
+        )
+
+    def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
+        return self._select(float(p_max(logits).mean()), len(logits))
+
+    def needs_rows(self) -> str | None:
+        """Mean confidence is all that is needed."""
+        return None
+
+    def _adapt_moments(self, target: Grouped) -> Selection:
+        return self._select(target.mean_confidence, target.n)
+
+    def _select(self, mean: float, n: int) -> Selection:
+        share = mean / self.mean_confidence_
+        alpha = min(share, 1.0)
+        easy, hard = self.easy_.temperature_, self.hard_.temperature_
+        return Selection(
+            self.name,
+            temperature=1 / (alpha / easy + (1 - alpha) / hard),
+            n_target=n,
+            mean_confidence=mean,
+            details={"alpha": alpha, "t_easy": easy, "t_hard": hard},
+            flags=(
+                *few_rows(n),
+                *self._clipped(share),
+                *self._no_hard_set(),
+                *self._map_flags(),
+            ),
+        )
+
+    def _hard_rows(self, clean: SurrogateSet) -> NDArray[np.intp]:
+        right = clean.logits.argmax(axis=1) == clean.labels
+        wrong_rows, right_rows = np.flatnonzero(~right), np.flatnonzero(right)
+        # With none that is right nothing but a uniform guess would fit.
+        n = max(1, int(self.ratio * len(wrong_rows)))
+        drawn = np.random.default_rng(self.seed).choice(right_rows, n, replace=True)
+        return np.concatenate([wrong_rows, drawn])
+
+    def _no_hard_set(self) -> Iterator[Flag]:
+        if self.accuracy_ in (0.0, 1.0):
+            what = "right" if self.accuracy_ else "wrong"
+            yield Flag(
+                "no-hard-set",
+                f"every row of the clean set is predicted {what}, so no harder set can be drawn "
+                "from it and every target gets the clean set's temperature. Calibrate on a set "
+                "with right and wrong predictions.",
+            )
+
+    def _clipped(self, share: float) -> Iterator[Flag]:
+        if share > 1:
+            yield Flag(
+                "alpha-clipped",
+                f"the target's mean confidence is {share:.4f} times that of the clean set: by this "
+                "measure it is no harder, and it gets the clean set's temperature.",
+            )
+
+    def _map_flags(self) -> Iterator[Flag]:
+        for map_, whose in ((self.easy_, "clean set"), (self.hard_, "hard resample")):
+            flat = whose == "hard resample" and map_.status_.code == "at-upper-bound"
+            if not map_.status_.converged and not flat:
+                yield Flag("map-not-converged", f"{whose}: {map_.status_.message}")
+
+
+@final
+class PseudoCal(Method):
+    """The T of least NLL on mixed target images, labelled by the model itself.
+
+    Two target images that are predicted to be of different classes are mixed, ``x = λ a +
+    (1 - λ) b`` with ``λ = 0.65``, and labelled with the prediction for ``a``: ``T = argmin
+    NLL(mixed; T)`` (Hu et al., 2024). Mixing is taken to make errors about as often, and as
+    confidently, as the model makes them on the target. No label of the target is needed, and of
+    the source only what the fallback is made of.
+
+    Needs the model run over mixed images: ``mixed=`` in ``adapt``, as
+    :func:`shiftcal.scoring.score_mixed` gives them. Where no T fits those, because the model is
+    right on every mixture or on none, T is that of the clean calibration set, with a flag.
+
+    Args:
+        input: What the model gives: ``"logits"`` or ``"probabilities"``.
+
+    Attributes:
+        clean_temperature_: T of the clean calibration set.
+    """
+
+    name: ClassVar[str] = "pseudocal"
+    uses_target: ClassVar[bool] = True
+    uses_mixed: ClassVar[bool] = True
+
+    ranges: ClassVar = {"clean_temperature_": POSITIVE}
+
+    clean_temperature_: float
+
+    def __init__(self, *, input: str = "logits") -> None:
+        self.input = input
+
+    def _fit(self, bank: SurrogateBank, source_features: Floats | None) -> None:
+        clean = bank.clean
+        scaling = fit_map("temperature", clean.logits, clean.labels, where=clean.name)
+        self.clean_temperature_ = scaling.temperature_
+
+    def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
+        """The clean temperature, for mixtures that tell none."""
+        return Selection(
+            self.name,
+            temperature=self.clean_temperature_,
+            n_target=len(logits),
+            mean_confidence=float(p_max(logits).mean()),
+        )
+
+    def _adapt_mixed(self, logits: Logits, mixed: Logits, labels: Labels) -> Selection:
+        scaling = Temperature().fit_checked(mixed, labels, None)
+        made = self._adapt(logits, None)
+        if scaling.status_.converged:
+            made = replace(made, temperature=scaling.temperature_)
+        return replace(
+            made,
+            details={
+                "mixed_rows": float(len(mixed)),
+                "mixed_accuracy": float(np.mean(mixed.argmax(axis=1) == labels)),
+                "clean_temperature": self.clean_temperature_,
+            },
+            flags=tuple(_pseudocal_flags(len(mixed), scaling.status_)),
+        )
+
+
+def _pseudocal_flags(rows: int, status: FitStatus) -> Iterator[Flag]:
+    if rows < FEW_ROWS:
+        yield Flag(
+            "few-rows",
+            f"{rows} mixed images were looked at: the temperature depends on which. Take "
+            f"{FEW_ROWS} or more.",
+        )
+    if not status.converged:
+        yield Flag(
+            "clean-fallback",
+            f"the mixed images tell no temperature, and that of the clean calibration set is "
+            f"used: {status.message}",
+        )

@@ -450,7 +450,7 @@ def score_mixed(
 ) -> Scores:
     """Scores of mixtures of unlabelled images, labelled by the model's own predictions.
 
-    What :class:`~shiftcal.methods.pseudocal.PseudoCal` adapts to:
+    What :class:`~shiftcal.methods.simple.PseudoCal` adapts to:
     ``method.adapt(scores, mixed=score_mixed(model, images, scores))``. The model runs over the
     images as they are, unless their scores are given, and then over those mixtures of two of them
     that :func:`shiftcal.datasets.mix_images` makes. Labels of the images are not used.
