@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.errors import InputError, InputWarning, UnknownName
-from shiftcal.registry import suggest
+from shiftcal.errors import InputError, InputWarning, UnknownName, suggest
 from shiftcal.types import Confidence, Correct, Floats, Images, Labels, Logits, Probs, Weights
 
 # Elements looked at in one go, so that checks need no memory worth mentioning.

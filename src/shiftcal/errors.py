@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -140,3 +141,35 @@ def _imported(module: str, *, needed_by: str, install: str) -> ModuleType:
         raise MissingExtra(
             f"{needed_by} needs {package}, which is not installed. Run: pip install {install}"
         ) from error
+
+
+# Common words for methods, maps and commands; those that exist where one is used are suggested.
+_SYNONYMS = {
+    "temperature": ("ts",),
+    "temperature-scaling": ("ts", "temperature"),
+    "ts": ("temperature",),
+    "none": ("vanilla",),
+    "raw": ("vanilla",),
+    "uncalibrated": ("vanilla",),
+    "calibrate": ("fit", "apply"),
+    "predict": ("apply",),
+    "adapt": ("train",),
+    "infer": ("score",),
+    "test": ("evaluate",),
+    "eval": ("evaluate",),
+    "methods": ("list",),
+    "download": ("data", "get"),
+    "fetch": ("data", "get"),
+}
+
+
+def suggest(wanted: object, known: Sequence[str]) -> str:
+    """A sentence that points from a mistyped name, or a common word for it, to those that exist."""
+    import difflib
+
+    word = str(wanted).lower()
+    near = [name for name in _SYNONYMS.get(word, ()) if name in known]
+    near = near or difflib.get_close_matches(word, known, n=1)
+    if near:
+        return f"Did you mean {' or '.join(map(repr, near))}?"
+    return f"There are: {', '.join(known)}."

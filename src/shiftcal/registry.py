@@ -7,43 +7,24 @@ here is imported before it is asked for.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 import inspect
 import re
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from shiftcal.errors import InputError, UnknownName
+from shiftcal.errors import InputError, UnknownName, suggest
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 _NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
-# Common words for methods, maps and commands; those that exist where one is used are suggested.
-_SYNONYMS = {
-    "temperature": ("ts",),
-    "temperature-scaling": ("ts", "temperature"),
-    "ts": ("temperature",),
-    "none": ("vanilla",),
-    "raw": ("vanilla",),
-    "uncalibrated": ("vanilla",),
-    "calibrate": ("fit", "apply"),
-    "predict": ("apply",),
-    "adapt": ("train",),
-    "infer": ("score",),
-    "test": ("evaluate",),
-    "eval": ("evaluate",),
-    "methods": ("list",),
-    "download": ("data", "get"),
-    "fetch": ("data", "get"),
-}
 
 
 class Registry:
@@ -266,16 +247,6 @@ def told(error: BaseException) -> str:
 def default_name(cls: type[Any], space: str) -> str:
     """A name made of that of the class: ``DeadPixels`` is ``dead_pixels``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", space, cls.__name__).lower()
-
-
-def suggest(wanted: object, known: Sequence[str]) -> str:
-    """A sentence that points from a mistyped name, or a common word for it, to those that exist."""
-    word = str(wanted).lower()
-    near = [name for name in _SYNONYMS.get(word, ()) if name in known]
-    near = near or difflib.get_close_matches(word, known, n=1)
-    if near:
-        return f"Did you mean {' or '.join(map(repr, near))}?"
-    return f"There are: {', '.join(known)}."
 
 
 def _place(cls: type[Any]) -> str:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.errors import FileError, require
+from shiftcal.errors import FileError, require, suggest
 from shiftcal.files import (
     PARQUET,
     npz_array,
@@ -35,7 +35,6 @@ from shiftcal.files import (
     read_npy,
     read_npz,
 )
-from shiftcal.registry import suggest
 from shiftcal.types import InputKind
 
 KINDS: tuple[InputKind, InputKind] = ("logits", "probabilities")

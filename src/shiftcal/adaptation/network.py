@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 
 from shiftcal.adaptation.losses import functional, nn, torch
 from shiftcal.adaptation.trainers import Pass, Trainer
-from shiftcal.errors import InputError, ShiftcalError, UnknownName, require_package
+from shiftcal.errors import InputError, ShiftcalError, UnknownName, require_package, suggest
 from shiftcal.models import TorchModel, as_model
 from shiftcal.models.model import digest
 from shiftcal.models.preprocessing import Preprocessing
 from shiftcal.models.resolve import Spec, must_be_named, stored_spec
-from shiftcal.registry import suggest
 
 
 def linear_bottleneck(

@@ -20,8 +20,8 @@ from shiftcal.checks import (
     check_not_negative,
     check_positive,
 )
-from shiftcal.errors import InputError, UnknownName
-from shiftcal.registry import TRAINERS, suggest
+from shiftcal.errors import InputError, UnknownName, suggest
+from shiftcal.registry import TRAINERS
 
 Recipes: TypeAlias = Mapping[str, Mapping[str, Any]]
 

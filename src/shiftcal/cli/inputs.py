@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shiftcal.cli.output import complain
-from shiftcal.errors import FileError, InputError, InputWarning, ShiftcalError
+from shiftcal.errors import FileError, InputError, InputWarning, ShiftcalError, suggest
 from shiftcal.files import find, naming, parsing
-from shiftcal.registry import METHODS, split_spec, suggest, told
+from shiftcal.registry import METHODS, split_spec, told
 
 if TYPE_CHECKING:
     from shiftcal.maps import Map

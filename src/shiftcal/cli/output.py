@@ -23,8 +23,7 @@ from typing import Any, TextIO
 
 import typer
 
-from shiftcal.errors import FileError, FitWarning, InputWarning, ShiftcalError
-from shiftcal.registry import suggest
+from shiftcal.errors import FileError, FitWarning, InputWarning, ShiftcalError, suggest
 
 DONE, GATE_FAILED, BAD_INPUT, OUR_BUG = 0, 1, 2, 3
 # As shells report SIGINT and SIGTERM.

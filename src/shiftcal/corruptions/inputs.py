@@ -22,8 +22,8 @@ from shiftcal.corruptions.corruption import (
     parameters_of,
     stream_keys,
 )
-from shiftcal.errors import InputError, UnknownName
-from shiftcal.registry import CORRUPTIONS, TABULAR, TEXT, default_name, imported, is_own, suggest
+from shiftcal.errors import InputError, UnknownName, suggest
+from shiftcal.registry import CORRUPTIONS, TABULAR, TEXT, default_name, imported, is_own
 
 _FOR_IMAGES = "is for images: use SurrogateBank.synthesize or shiftcal.corrupt"
 

@@ -25,9 +25,9 @@ import numpy as np
 from shiftcal.datasets.catalog import About, Download, Part
 from shiftcal.datasets.image_files import FileImages
 from shiftcal.datasets.image_set import ImageSet
-from shiftcal.errors import FileError, InputError, MissingData, UnknownName
+from shiftcal.errors import FileError, InputError, MissingData, UnknownName, suggest
 from shiftcal.files import flush_file, lock, make_folder, parsing, put_in_place, refuse_bomb
-from shiftcal.registry import DATA_SETS, suggest
+from shiftcal.registry import DATA_SETS
 
 # Called with the current step, how much of it is done, and the total if that is known.
 Progress = Callable[[str, int, int | None], None]

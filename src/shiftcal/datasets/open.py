@@ -14,9 +14,9 @@ import numpy as np
 
 from shiftcal.checks import check_count, plain, to_array
 from shiftcal.datasets.image_set import ImageSet, MixedImages
-from shiftcal.errors import FileError, InputError, MissingData, UnknownName
+from shiftcal.errors import FileError, InputError, MissingData, UnknownName, suggest
 from shiftcal.files import parsing
-from shiftcal.registry import DATA_SETS, split_spec, suggest
+from shiftcal.registry import DATA_SETS, split_spec
 
 # Kind of container -> where it is opened.
 _KINDS = {

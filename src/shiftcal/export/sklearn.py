@@ -15,12 +15,12 @@ from sklearn.utils.validation import column_or_1d
 
 from shiftcal import maps, methods
 from shiftcal.checks import check_choice, check_count, check_fraction
-from shiftcal.errors import FitWarning, InputError, NotFittedError, UnknownName
+from shiftcal.errors import FitWarning, InputError, NotFittedError, UnknownName, suggest
 from shiftcal.maps import Map
 from shiftcal.methods import Method
 from shiftcal.methods.method import Selection
 from shiftcal.models.sklearn import which_scores
-from shiftcal.registry import imported, is_own, suggest
+from shiftcal.registry import imported, is_own
 from shiftcal.scores import Scores
 from shiftcal.types import InputKind, Probs
 

@@ -14,10 +14,10 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 
-from shiftcal.errors import InputError, ShiftcalError, UnknownName, require
+from shiftcal.errors import InputError, ShiftcalError, UnknownName, require, suggest
 from shiftcal.models.model import CallableModel, Model, first_line
 from shiftcal.models.preprocessing import Preprocessing
-from shiftcal.registry import current_folder, imported, split_spec, suggest, told
+from shiftcal.registry import current_folder, imported, split_spec, told
 
 # Kind -> an example of what follows the colon.
 KINDS = {

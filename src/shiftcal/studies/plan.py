@@ -28,8 +28,8 @@ from pydantic import (
 )
 
 from shiftcal import corruptions
-from shiftcal.errors import FileError, InputError, UnknownName
-from shiftcal.registry import is_own, suggest
+from shiftcal.errors import FileError, InputError, UnknownName, suggest
+from shiftcal.registry import is_own
 
 ORACLE = "oracle"
 CLEAN = "clean"

@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 
 from shiftcal.checks import check_count
-from shiftcal.errors import FileError, InputError, UnknownName
+from shiftcal.errors import FileError, InputError, UnknownName, suggest
 from shiftcal.files import atomic_write, lock, make_folder
 from shiftcal.markup import code, heading, inline, paragraphs
-from shiftcal.registry import suggest
 from shiftcal.report.figures import write_figure
 from shiftcal.report.tables import to_markdown, write_table
 from shiftcal.scores import Scores

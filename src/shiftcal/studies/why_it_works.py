@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal import metrics
-from shiftcal.errors import FitWarning, InputError
+from shiftcal.errors import FitWarning, InputError, suggest
 from shiftcal.maps import Temperature
 from shiftcal.metrics import BinTable
 from shiftcal.numerics.softmax import p_max
-from shiftcal.registry import suggest
 from shiftcal.report.figures import (
     CalibrationPlots,
     Densities,

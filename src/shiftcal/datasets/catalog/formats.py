@@ -8,9 +8,8 @@ from typing import TypeVar
 
 from shiftcal.checks import check_count
 from shiftcal.datasets.arrays import ArrayImages
-from shiftcal.errors import FileError, InputError, MissingData, UnknownName
+from shiftcal.errors import FileError, InputError, MissingData, UnknownName, suggest
 from shiftcal.files import naming, read_npy
-from shiftcal.registry import suggest
 
 T = TypeVar("T", str, int)
 
