@@ -17,7 +17,6 @@ import numpy as np
 from timing import Timing, circumstances, extra_memory, listed, measure, write
 
 from shiftcal.maps import Temperature
-from shiftcal.scores import Scores
 from shiftcal.scoring.merge import find_parts, merge_scores, merge_statistics
 from shiftcal.scoring.statistics import Part, ScoreStatistics
 
@@ -58,7 +57,6 @@ def statistics_timings(folder: Path, facts: dict[str, object]) -> list[Timing]:
         for tool, work in {
             "statistics with labels": lambda z=z, y=y: whole(z, y).temperature,
             "statistics without labels": lambda z=z: whole(z, None).mean_confidence,
-            "one more pass for all digits": lambda z=z, y=y, s=statistics: refined(s, z, y),
         }.items():
             found.append(measure(tool, size, work))
             print(found[-1], file=sys.stderr)
@@ -67,10 +65,6 @@ def statistics_timings(folder: Path, facts: dict[str, object]) -> list[Timing]:
 
 def whole(z: np.ndarray, y: np.ndarray | None) -> ScoreStatistics:
     return ScoreStatistics.of_rows(z, y)
-
-
-def refined(statistics: ScoreStatistics, z: np.ndarray, y: np.ndarray) -> float:
-    return statistics.refined([Scores(z, labels=y)]).temperature
 
 
 def merging_timings(folder: Path, facts: dict[str, object]) -> list[Timing]:

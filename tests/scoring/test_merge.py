@@ -169,10 +169,13 @@ def of_two(tmp_path, first, second):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda a: a.pop("labels"), r"2.npz holds labels of none a row, and .*1.npz of one int64"),
-        (lambda a: a.update(more=a.pop("ids")), r"2.npz holds ids of none a row"),
-        (lambda a: a.update(logits=a["logits"][:, :5]), r"of 5 float32 a row, and .* of 6 float32"),
-        (lambda a: a.update(logits=a["logits"].astype(float)), r"of 6 float64 a row"),
+        (lambda a: a.pop("labels"), r"2.npz holds labels of nothing per row, and .*1.npz of int64"),
+        (lambda a: a.update(more=a.pop("ids")), r"2.npz holds ids of nothing per row"),
+        (
+            lambda a: a.update(logits=a["logits"][:, :5]),
+            r"of 5 x float32 per row, and .* of 6 x float32",
+        ),
+        (lambda a: a.update(logits=a["logits"].astype(float)), r"of 6 x float64 per row"),
         (lambda a: a.update(labels=a["labels"][:3]), r"2.npz is damaged: labels of shape \(3,\)"),
         (lambda a: a.update(labels=a["labels"] + 9), r"2.npz: labels must lie in 0..5"),
         (lambda a: a.update(classes=CLASSES[::-1]), r"column 0 is 'a' in one and 'f' in another"),

@@ -67,10 +67,10 @@ def test_every_set_is_the_corrupted_images_through_the_model(tmp_path, seed, out
         np.testing.assert_array_equal(each.logits, logits_of(images), strict=True)
         np.testing.assert_array_equal(each.features, features_of(images))
         np.testing.assert_array_equal(each.labels, LABELS)
-    told = json.loads(json.dumps(bank.origin))
-    assert told == bank.origin
-    assert (told["seed"], told["table"], told["n_classes"]) == (seed, "imagenet", 4)
-    assert told["model"]["fingerprint"] == exact().fingerprint
+    origin = json.loads(json.dumps(bank.origin))
+    assert origin == bank.origin
+    assert (origin["seed"], origin["table"], origin["n_classes"]) == (seed, "imagenet", 4)
+    assert origin["model"]["fingerprint"] == exact().fingerprint
 
 
 def test_images_are_framed_before_they_are_corrupted_and_made_numbers_after():

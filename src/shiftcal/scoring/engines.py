@@ -343,16 +343,13 @@ def import_path() -> tuple[list[str], list[str]]:
         here = Path.cwd()
     except FileNotFoundError:  # it was removed
         return [folder for folder in sys.path if folder], []
-    folders = [folder for folder in sys.path if folder and Path(folder).absolute() != here]
-    modules = [m for name, m in list(sys.modules.items()) if "." not in name and m is not None]
-    files = [
-        place
-        for module in modules
-        for place in getattr(module, "__path__", None) or [getattr(module, "__file__", None)]
-        if isinstance(place, str) and getattr(module, "__name__", "") != "__main__"
-    ]
-    used = any(Path(place).parent == here for place in files)
-    return [str(Path(folder).absolute()) for folder in folders], [str(here)] if used else []
+    folders = [str(Path(folder).absolute()) for folder in sys.path if folder]
+    used = False
+    for name, module in list(sys.modules.items()):
+        places = getattr(module, "__path__", None) or [getattr(module, "__file__", None)]
+        if "." not in name and name != "__main__":
+            used |= any(isinstance(place, str) and Path(place).parent == here for place in places)
+    return [folder for folder in folders if folder != str(here)], [str(here)] if used else []
 
 
 # A Ray cluster, or a Ray started for this run on this machine.

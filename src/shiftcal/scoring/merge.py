@@ -31,7 +31,6 @@ from shiftcal.scoring.statistics import Part, ScoreStatistics, read_statistics
 _STRETCH, _ROWS = 1 << 24, 1 << 15
 # What a row has in addition to its scores, in the order in which scores files are written.
 _ALONGSIDE = ("labels", "features", "ids")
-_REPAIR = "Parts of one job hold the same; score that part again."
 _NO_ROWS = "none of the parts holds a row, so there is nothing to merge."
 
 
@@ -208,9 +207,8 @@ def merge_scores(parts: Sequence[PartFile], path: str | os.PathLike[str]) -> Sco
         raise FileError(_NO_ROWS)
     first = next(iter(known))
     kind = the_kind(first, known[first])
-    whole = {name: _joint(name, known) for name in (kind, *_ALONGSIDE)}
-    whole = {name: head for name, head in whole.items() if head is not None}
-    origin = _merged_origin(parts, *whole[kind].shape)  # type: ignore[union-attr]
+    whole = _joint(known, kind)
+    origin = _merged_origin(parts, *whole[kind].shape)
     counted: list[ScoreStatistics] = []
     with atomic_write(path) as temporary, NpzStream(temporary) as archive:
         for name in (kind, "labels", "features"):
@@ -255,34 +253,33 @@ def _is_empty(found: dict[str, Head]) -> bool:
     return any(found[kind].shape[:1] == (0,) for kind in KINDS if kind in found)
 
 
-def _joint(name: str, known: dict[Path, dict[str, Head]]) -> Head | None:
-    """Type and shape of an array of all rows; ``None`` if no part holds it."""
-    first, head = next((path, found.get(name)) for path, found in known.items())
-    n, types = 0, []
-    for path, found in known.items():
-        other = found.get(name)
-        if other is None and head is None:
-            continue
-        text = other is not None and head is not None and other.dtype.kind == head.dtype.kind == "U"
-        if (
-            other is None
-            or head is None
-            or other.shape[1:] != head.shape[1:]
-            or not (text or other.dtype == head.dtype)
-        ):
-            raise FileError(
-                f"{path} holds {name} of {_described(other)} a row, and {first} of "
-                f"{_described(head)}. {_REPAIR}"
-            )
-        n += other.shape[0]
-        types.append(other.dtype)
-    return None if head is None else Head(np.result_type(*types), (n, *head.shape[1:]))
+def _joint(known: dict[Path, dict[str, Head]], kind: str) -> dict[str, Head]:
+    """Type and shape of each array of all rows.
+
+    Raises:
+        FileError: If those of the parts cannot stand below one another, naming two files.
+    """
+    first, joint = next(iter(known)), {}
+    for name in (kind, *_ALONGSIDE):
+        ours = _row_of(known[first].get(name))
+        for path, found in known.items():
+            if (theirs := _row_of(found.get(name))) != ours:
+                raise FileError(
+                    f"{path} holds {name} of {theirs} per row, and {first} of {ours}. Parts of one "
+                    "job hold the same; score that part again."
+                )
+        if name in known[first]:
+            each = [found[name] for found in known.values()]
+            dtype, n = np.result_type(*(h.dtype for h in each)), sum(h.shape[0] for h in each)
+            joint[name] = Head(dtype, (n, *each[0].shape[1:]))
+    return joint
 
 
-def _described(head: Head | None) -> str:
+def _row_of(head: Head | None) -> str:
     if head is None:
-        return "none"
-    return f"{' x '.join(map(str, head.shape[1:])) or 'one'} {head.dtype}"
+        return "nothing"
+    kind = "text" if head.dtype.kind == "U" else str(head.dtype)
+    return " x ".join(map(str, (*head.shape[1:], kind)))
 
 
 def _rows(name: str, files: dict[Path, Any]) -> Iterator[NDArray[Any]]:

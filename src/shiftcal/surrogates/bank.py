@@ -238,7 +238,7 @@ class SurrogateBank:
         """A bank made from a model and labelled images: the images as they are, and corrupted.
 
         The next images are corrupted while the model runs, and work that was done is not done
-        again: with ``out``, a call that was broken off goes on where it stopped.
+        again: with ``out``, the same call resumes after an interruption.
 
         Args:
             model: A model, or what :func:`shiftcal.models.as_model` makes one of.
@@ -254,7 +254,7 @@ class SurrogateBank:
             table: Whose strengths, as for :func:`shiftcal.corrupt`.
             dtype: What logits are stored as: ``"float32"``, or ``"float16"`` to halve the size.
             features: Which sets keep the features of a model that gives them: ``"clean"``, which is
-                what methods need of a bank, ``"all"``, where corrupted sets shall be targets of
+                what methods need of a bank, ``"all"``, where corrupted sets are targets of
                 CPCS and TransCal, or ``"none"``.
             relabel: Put other labels or classes for the same images into the bank in ``out``;
                 nothing is scored again.
@@ -325,7 +325,7 @@ class SurrogateBank:
             InputError: If something given cannot be used, a corruption does not return as many
                 inputs, or the model fails; the message says on which set.
         """
-        from shiftcal.surrogates.build import bank_of_inputs
+        from shiftcal.surrogates.inputs import bank_of_inputs
 
         return bank_of_inputs(
             model,

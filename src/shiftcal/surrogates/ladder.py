@@ -28,7 +28,7 @@ from shiftcal.scoring.shards import (
 )
 from shiftcal.surrogates.build import labelled_job
 
-# Strengths nearer to one another than this part of the range are not told apart.
+# Strengths nearer to one another than this part of the range count as one.
 _FINEST = 1e-3
 
 
@@ -178,7 +178,7 @@ def even_ladder(
         images: As for :meth:`SurrogateBank.synthesize`.
         labels: As for :meth:`SurrogateBank.synthesize`.
         corruption: One with a single number as its setting, by name or the object.
-        levels: How many steps, beside the clean one.
+        levels: How many steps, in addition to the clean one.
         floor: Accuracy of the last; ``None`` is that of guessing, one over the number of classes.
         tolerance: How far from the wanted accuracy a step may be; half a step if that is less.
         seed: Fixes the random numbers of the corruption; give the bank the same.
