@@ -1,8 +1,7 @@
 """A process that builds a bank with a slow model: ``python bank_process.py FOLDER OPTIONS``.
 
 Options, as JSON: ``log``, a file that gets a line for every call of the model, with the number of
-images; ``sleep``, seconds a call takes; ``mischief``, what the model does in call number ``at``:
-``"exit"`` or ``"kill"``; ``slow``, seconds that the writing of a set takes at the end.
+images; ``sleep``, seconds a call takes; ``slow``, seconds that the writing of a set takes at the end.
 """
 
 from __future__ import annotations
@@ -86,18 +85,11 @@ def kill(process, number=signal.SIGKILL):
 def _main(folder, options):
     told = json.loads(options)
     log = os.open(told["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT) if "log" in told else None
-    number = 0
 
     def slow(batch):
-        nonlocal number
-        number += 1
         if log is not None:
             os.write(log, f"{len(batch)}\n".encode())
         time.sleep(told.get("sleep", 0))
-        if number == told.get("at"):
-            if told["mischief"] == "exit":
-                os._exit(7)
-            os.kill(os.getpid(), signal.SIGKILL)
         return logits_of(batch)
 
     if "slow" in told:

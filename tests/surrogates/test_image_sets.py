@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -19,7 +18,6 @@ from PIL import Image
 
 import shiftcal as sc
 from shiftcal.errors import FileError, InputError, InputWarning
-from shiftcal.surrogates import image_sets
 from shiftcal.surrogates.image_sets import corrupt_files
 
 IMAGES = photos(24, 40)
@@ -130,40 +128,6 @@ def test_unreadable_images_are_named_and_left_out_and_the_others_are_as_without_
     assert outcome.written == 4
 
 
-@pytest.mark.parametrize("layout", ["folder", "array"])
-def test_broken_off_at_any_point_the_same_call_completes_it_to_the_byte(
-    images, tmp_path, monkeypatch, layout
-):
-    source = images
-    if layout == "array":
-        source = tmp_path / "in.npy"
-        np.save(source, IMAGES)
-        monkeypatch.setattr(image_sets, "PIECE_BYTES", IMAGES[0].nbytes)
-    job = {"corruptions": ["contrast", "gaussian_noise"], "seed": 2, "threads": 1}
-    corrupt_files(source, tmp_path / "whole", **job)
-    module = image_sets
-    for stop in (1, 3, 14, 22):
-        real, calls = module.run, []
-
-        def broken(*args, real=real, calls=calls, stop=stop, **options):
-            calls.append(1)
-            if len(calls) > stop:
-                raise KeyboardInterrupt
-            return real(*args, **options)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(module, "run", broken)
-            with pytest.raises(KeyboardInterrupt):
-                corrupt_files(source, tmp_path / f"part{stop}", **job)
-        before = tree(tmp_path / f"part{stop}")
-        assert before != tree(tmp_path / "whole")
-        outcome = corrupt_files(source, tmp_path / f"part{stop}", **job)
-        assert tree(tmp_path / f"part{stop}") == tree(tmp_path / "whole")
-        assert outcome.written + outcome.kept == (40 if layout == "folder" else 2)
-    again = corrupt_files(source, tmp_path / "whole", **job)
-    assert again.written == 0
-
-
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 @pytest.mark.parametrize("layout", ["folder", "array"])
 def test_a_killed_command_is_completed_to_the_byte(tmp_path, layout):
@@ -233,28 +197,6 @@ def test_a_folder_of_something_else_is_left_alone(images, tmp_path):
         (target / "corrupted.json").write_text(damaged)
         with pytest.raises(FileError, match=r"corrupted.json (is|has|could not be read)"):
             corrupt_files(images, target, corruptions=["contrast"])
-
-
-@pytest.mark.parametrize("layout", ["folder", "array"])
-def test_a_full_disk_keeps_what_is_done(images, tmp_path, monkeypatch, layout):
-    source, name = images, "0.png"
-    if layout == "array":
-        source, name = tmp_path / "in.npy", "contrast.npy"
-        np.save(source, IMAGES)
-    real = Path.replace
-
-    def full(self, target):
-        if target.name == name:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return real(self, target)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", full)
-        with pytest.raises(FileError, match=r"could not be written: No space left"):
-            corrupt_files(source, tmp_path / "out", corruptions=["contrast"])
-    corrupt_files(source, tmp_path / "out", corruptions=["contrast"])
-    corrupt_files(source, tmp_path / "whole", corruptions=["contrast"])
-    assert tree(tmp_path / "out") == tree(tmp_path / "whole")
 
 
 @pytest.mark.parametrize(

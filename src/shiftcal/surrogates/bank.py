@@ -484,15 +484,7 @@ class SurrogateBank:
                 file = temporary / f"set-{j:02d}.npz"
                 scores = Scores(one.logits, labels=one.labels, features=one.features)
                 write_scores(file, scores)
-                entries.append(
-                    {
-                        "file": file.name,
-                        "name": one.name,
-                        "corruption": one.corruption,
-                        "severity": one.severity,
-                        "sha256": sha256_of(file),
-                    }
-                )
+                entries.append(entry_of(file, one.name, one.corruption, one.severity))
             described = {"input": self.input, "classes": self.classes, "origin": self.origin}
             write_description(temporary, {**described, "sets": entries})
             if target.exists():
@@ -597,6 +589,12 @@ def read_description(folder: Path) -> dict[str, Any]:
             f"{folder} is not a bank folder: there is no {file}. A bank is a folder with bank.json "
             "and its scores files."
         ) from error
+
+
+def entry_of(file: Path, name: str, corruption: str | None, severity: int | None) -> dict[str, Any]:
+    """What ``bank.json`` says of a set."""
+    about = {"file": file.name, "name": name, "corruption": corruption, "severity": severity}
+    return {**about, "sha256": sha256_of(file)}
 
 
 def write_description(folder: Path, content: Mapping[str, Any]) -> None:

@@ -39,6 +39,7 @@ from shiftcal.surrogates.bank import (
     WORK,
     SurrogateBank,
     SurrogateSet,
+    entry_of,
     read_description,
     set_name,
     write_description,
@@ -330,15 +331,9 @@ def _add(
         file, (corruption, severity) = target / _file(condition), condition
         with atomic_write(file) as temporary, NpzStream(temporary) as archive:
             write_set(archive, job, condition, store, done)
-        name = None if corruption is None else corruption.name
-        entries[file.name] = {
-            "file": file.name,
-            "name": set_name(severity, name, severity),
-            "corruption": name,
-            "severity": severity,
-            "sha256": sha256_of(file),
-            "key": job.set_key(condition),
-        }
+        made_by = None if corruption is None else corruption.name
+        entry = entry_of(file, set_name(severity, made_by, severity), made_by, severity)
+        entries[file.name] = {**entry, "key": job.set_key(condition)}
     bank["sets"] = list(entries.values())
     write_description(target, bank)
     return read_description(target)

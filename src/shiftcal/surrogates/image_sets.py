@@ -193,10 +193,10 @@ def _described(target: Path, wanted: Wanted, settings: _Settings, **more: Any) -
         FileError: If the folder holds something else, was made in another way, or is in use.
     """
     make_folder(target)
-    with lock(target):
+    file = target / NAME
+    with lock(file):
         for orphan in target.rglob(".shiftcal-*.tmp"):  # of a process that was killed
             orphan.unlink(missing_ok=True)
-        file = target / NAME
         now = {"generator": GENERATOR, "seed": settings.seed, "table": settings.table, **more}
         before = None
         if file.exists():
@@ -204,7 +204,7 @@ def _described(target: Path, wanted: Wanted, settings: _Settings, **more: Any) -
             before = read_document(
                 file, "a list of corruptions", format=FORMAT, version=VERSION, fix=fix
             )
-        elif others := [entry.name for entry in target.rglob("*") if entry.is_file()]:
+        elif others := _results(target):
             raise FileError(
                 f"{target} holds {others[0]!r} and was not made by shiftcal corrupt. Name a new "
                 "folder for the result."
@@ -229,9 +229,14 @@ def _described(target: Path, wanted: Wanted, settings: _Settings, **more: Any) -
         try:
             yield
         except BaseException:
-            if not any(entry.is_file() and entry != file for entry in target.rglob("*")):
+            if not _results(target):
                 file.unlink()  # nothing was written: the folder is free for another source
             raise
+
+
+def _results(target: Path) -> list[str]:
+    """Names of files in a folder, but for the description and its lock."""
+    return [f.name for f in target.rglob("*") if f.is_file() and NAME not in f.name]
 
 
 def _corrupt_array(
@@ -363,8 +368,7 @@ def _corrupt_folder(
     alone = replace(settings, threads=1)  # each thread has its own image
     outputs = _output_names(images, ".png" if settings.format == "png" else ".JPEG")
     sets = [(c, s, target / c.name / str(s)) for c, levels in wanted for s in levels]
-    total, bad = len(images) * len(sets), dict[str, str]()
-    written = kept = 0
+    total, bad, written = len(images) * len(sets), dict[str, str](), 0
 
     def missing(index: int) -> list[tuple[Corruption, int, Path]]:
         files = [(c, severity, folder / outputs[index]) for c, severity, folder in sets]
@@ -397,15 +401,16 @@ def _corrupt_folder(
         for folder in {folder / name.parent for _, _, folder in sets for name in outputs}:
             folder.mkdir(parents=True, exist_ok=True)
         todo = [index for index in range(len(images)) if missing(index)]
+        done = total - len(todo) * len(sets)
         for start in range(0, len(todo), _AHEAD):
             some = todo[start : start + _AHEAD]
             for index, (files, reason) in zip(some, pool.map(make, some), strict=True):
-                written += files
+                written, done = written + files, done + len(sets)
+                step(done, total)
                 if reason:
                     bad[str(images[index])] = reason
                     warnings.warn(f"left out: {reason}", InputWarning, stacklevel=2)
-            step(len(images) * len(sets) - (len(todo) - start - len(some)) * len(sets), total)
-        kept = total - written - len(bad) * len(sets)
+    kept = total - written - len(bad) * len(sets)
     return Outcome("folder", n_images=len(images), written=written, kept=kept, bad=bad)
 
 
