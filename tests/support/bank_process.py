@@ -1,7 +1,7 @@
 """A process that builds a bank with a slow model: ``python bank_process.py FOLDER OPTIONS``.
 
 Options, as JSON: ``log``, a file that gets a line for every call of the model, with the number of
-images; ``sleep``, seconds a call takes; ``slow``, seconds that the writing of a set takes at the end.
+images; ``sleep``, seconds a call takes; ``slow``, seconds that writing a set takes at the end.
 """
 
 from __future__ import annotations
