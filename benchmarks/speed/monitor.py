@@ -65,8 +65,8 @@ def asking(monitor: Monitor):
 
     def feed(batch):
         update = monitor.feed(batch)
-        if update._snapshot is not (known[-1] if known else None):
-            known[:] = [update._snapshot]
+        if update._looked is not (known[-1] if known else None):
+            known[:] = [update._looked]
             _ = update.selection, update.estimate
 
     return feed

@@ -18,9 +18,10 @@ from shiftcal.errors import InputError
 from shiftcal.estimates import AccuracyEstimate, AccuracyEstimator
 from shiftcal.maps import Map
 from shiftcal.methods import Method
-from shiftcal.methods.method import FEW_ROWS, Selection, temperature_of
+from shiftcal.methods.method import FEW_ROWS, Selection, nearest_first, temperature_of
 from shiftcal.methods.rehearsal import FixedSize, Grouped, Rehearsal
-from shiftcal.monitoring.detector import scales_of, statistics
+from shiftcal.methods.sac import SAC
+from shiftcal.monitoring.detector import scales_of
 from shiftcal.numerics.jit import to_read
 from shiftcal.persistence import Estimator
 from shiftcal.surrogates import SetSummary
@@ -344,13 +345,16 @@ class Chooser:
         self._lowest = min(ladder, key=lambda s: s.mean_confidence)
         self._highest = max(ladder, key=lambda s: s.mean_confidence)
         self._ready: dict[tuple[int, int], FixedSize] = {}
+        # In the order in which ties are decided: the first of the nearest is taken.
+        self._order = nearest_first(ladder, [0.0] * len(ladder))
+        self._means = np.array([ladder[j].mean_confidence for j in self._order])
 
     def start(self) -> Choice:
         """What is used before the first look: the choice for the clean set."""
         method = self._method
         if isinstance(method, Rehearsal):
             return Choice(method.temperatures_[0])
-        if hasattr(method, "maps_"):
+        if isinstance(method, SAC):
             return Choice(temperature_of(method.maps_[0]), 0)
         if method.uses_target:  # a target as confident as the most confident set
             sums = np.full((1, 2 + 2 * method.n_classes_), self._highest.mean_confidence)
@@ -374,8 +378,10 @@ class Chooser:
         outside = self._beyond(float(means[0]), float(means[-1]), n)
         if not method.uses_target:
             return self.start()._replace(outside=outside)
-        selection = method._adapt_moments(whole())
-        return Choice(selection.temperature, selection.index, outside)
+        if isinstance(method, SAC):
+            which = self._order[int(np.abs(self._means - means[0]).argmin())]
+            return Choice(temperature_of(method.maps_[which]), which, outside)
+        return Choice(method._adapt_moments(whole()).temperature, outside=outside)
 
     def map_of(self, which: int | None) -> Map:
         """The map in use, where it is no temperature."""
@@ -420,8 +426,14 @@ class Stream:
         self._plan = monitor.window_.plan()
         scales, detector = scales_of(self._plan), monitor.detector_
         spread = np.sqrt(1 / scales.rows + 1 / detector.n_clean)[:, None]
-        self._weights = scales.weights / scales.totals[:, None] / spread
-        self._needed, self._offset = scales.needed, detector.reference / spread
+        arrays = (
+            scales.weights / scales.totals[:, None] / spread,
+            scales.needed,
+            detector.reference / spread,
+            detector.directions,
+            detector.limits.squares,
+        )
+        self._scales = tuple(map(to_read, arrays))
         # The fewest blocks for a choice.
         self._least = min(-(-FEW_ROWS // self._plan.block), self._plan.blocks)
         self._weigh()
@@ -480,6 +492,8 @@ class Stream:
 
     def _end_block(self, at: float | None) -> list[Event]:
         """Move the window on, choose for it, and compare it with the clean set."""
+        from shiftcal.monitoring.stream_kernels import largest_ratio
+
         run = self.running
         run.ring[(run.rows // self._plan.block - 1) % len(run.ring)] = run.partial
         run.partial[:] = 0
@@ -495,7 +509,7 @@ class Stream:
         run.temperature, run.which, run.outside = choice
         if changed:
             self._use_map()
-        run.statistic = self._ratio(blocks)
+        run.statistic = largest_ratio(blocks, *self._scales)
         limits = self._monitor.detector_.limits
         full = self._filled == len(run.ring)
         kind = run.move_on(full=full, lower=limits.lower, patience=self._monitor.patience_)
@@ -506,20 +520,6 @@ class Stream:
         threshold = limits.lower if kind == "back-to-normal" else 1.0
         message = _MESSAGES[kind].format(statistic, threshold)
         return [Event(kind, run.rows, at, run.state, statistic, threshold, message)]
-
-    def _ratio(self, blocks: NDArray[np.int64]) -> float:
-        """The largest ratio of a statistic to its limit, over the scales that are there."""
-        detector, largest = self._monitor.detector_, 0.0
-        features = block_features(blocks)
-        for weights, needed, offset, squares in zip(
-            self._weights, self._needed, self._offset, detector.limits.squares, strict=True
-        ):
-            if len(blocks) >= needed:
-                parts = weights[:needed, None] * features[:needed]
-                moved = np.concatenate([-offset[None], parts]).sum(axis=0)
-                along = (moved[:, None] * detector.directions).sum(axis=0)
-                largest = max(largest, *(statistics(along) / squares).tolist())
-        return math.sqrt(largest)
 
     def _weigh(self) -> None:
         """Weights of the blocks that are there, and how many rows are as noisy.
@@ -558,11 +558,3 @@ class Stream:
         """Look up what is applied; ``None`` for a division by the temperature."""
         run = self.running
         self._map = self._chooser.map_of(run.which) if run.temperature is None else None
-
-
-def block_features(sums: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Sums ``(..., 5)`` of the features over the rows of blocks ``(..., 2 k + 4)``."""
-    k = (sums.shape[-1] - 4) // 2
-    concentration = sums[..., 2 + k : 2 + 2 * k].sum(axis=-1)
-    columns = [sums[..., 0], sums[..., -2], sums[..., 1], concentration, sums[..., -1]]
-    return UNIT * np.stack(columns, axis=-1)

@@ -67,6 +67,66 @@ def pass_rows(
             _divide(powers, total, probs[first : first + m])
 
 
+@compiled(error_model="numpy")
+def largest_ratio(
+    blocks: Any, weights: Any, needed: Any, offset: Any, directions: Any, squares: Any
+) -> float:
+    """The largest ratio of a statistic to its limit, over the scales that are there.
+
+    Args:
+        blocks: ``(f, 2 k + 4)`` sums of the blocks, the newest first.
+        weights: ``(s, b)`` by age, which make a mean in standard deviations.
+        needed: ``(s,)`` blocks that each scale needs.
+        offset: ``(s, 5)`` the reference in the same unit.
+        directions: ``(5, d)``.
+        squares: ``(s, 2)`` squared limits.
+    """
+    features = np.empty((blocks.shape[0], 5))
+    for age in range(blocks.shape[0]):
+        _features(blocks[age], features[age])
+    largest = 0.0
+    moved = np.empty(5)
+    for s in range(weights.shape[0]):
+        if blocks.shape[0] >= needed[s]:
+            for i in range(5):
+                moved[i] = -offset[s, i]
+            for age in range(needed[s]):
+                for i in range(5):
+                    moved[i] += weights[s, age] * features[age, i]
+            largest = max(largest, _square(moved, directions, squares[s]))
+    return math.sqrt(largest)
+
+
+@njit(**PLAIN)
+def _features(sums: Any, out: Any) -> None:
+    """Sums of the five features over the rows of a block."""
+    k = (sums.shape[0] - 4) // 2
+    concentration = np.int64(0)
+    for c in range(2 + k, 2 + 2 * k):
+        concentration += sums[c]
+    out[0] = sums[0] / _UNIT
+    out[1] = sums[2 * k + 2] / _UNIT
+    out[2] = sums[1] / _UNIT
+    out[3] = concentration / _UNIT
+    out[4] = sums[2 * k + 3] / _UNIT
+
+
+@njit(**PLAIN)
+def _square(moved: Any, directions: Any, squares: Any) -> Any:
+    """The larger of both squared ratios."""
+    directed = 0.0
+    undirected = 0.0
+    for j in range(directions.shape[1]):
+        along = 0.0
+        for i in range(moved.shape[0]):
+            along += moved[i] * directions[i, j]
+        if j == 0:
+            directed = along * abs(along)
+        else:
+            undirected += along * along
+    return max(directed / squares[0], undirected / squares[1])
+
+
 @njit(**PLAIN)
 def _turn(rows: Any, below: Any) -> None:
     """Rows become lanes; what is in the other lanes stays, and is finite."""
