@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import os
+from collections.abc import Iterable
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -17,11 +18,9 @@ from typing import Any
 
 from shiftcal.errors import FileError, require
 from shiftcal.files import atomic_write
-from shiftcal.markup import heading, inline, paragraphs
+from shiftcal.markup import code, heading, inline, paragraphs, table_cell
 from shiftcal.report.charts import densities, errors, ladder, overview, reliability
-from shiftcal.report.facts import Ranged, ReportFacts, make_facts
-from shiftcal.report.tables import Cell, Column, Row, Table
-from shiftcal.report.tables import to_markdown as table_to_markdown
+from shiftcal.report.facts import ReportFacts, make_facts
 from shiftcal.report.verdict import percent, ranged
 
 __all__ = ["make_facts", "render", "to_markdown", "write_report"]
@@ -55,71 +54,55 @@ def to_markdown(facts: ReportFacts) -> str:
     """The report as Markdown: verdict, facts, methods, limits, and how to repeat it."""
     target, choice, provenance = facts.target, facts.choice, facts.provenance
     clean = facts.sets[0]
-    about = [
-        ("Target", f"{target.name}: {target.n:,} rows, {target.n_classes} classes"),
-        ("Bank", f"{len(facts.sets)} sets; calibration set {clean.name}, {clean.n:,} rows"),
-        ("Method", f"{choice.method}: {choice.text}"),
-        ("Mean confidence", percent(target.mean_confidence)),
-        ("After calibration", percent(facts.of(facts.method).mean_confidence)),
-        ("Accuracy by the labels", target.accuracy),
-        ("Estimated accuracy", facts.estimate),
-        ("Model", provenance.model or "unknown"),
-        ("Date", provenance.date),
-        ("Versions", ", ".join(f"{name} {v}" for name, v in provenance.versions.items())),
+    about = {
+        "Target": f"{target.name}: {target.n:,} rows, {target.n_classes} classes",
+        "Bank": f"{len(facts.sets)} sets; calibration set {clean.name}, {clean.n:,} rows",
+        "Method": f"{choice.method}: {choice.text}",
+        "Mean confidence": percent(target.mean_confidence),
+        "After calibration": percent(facts.of(facts.method).mean_confidence),
+        "Accuracy by the labels (%)": ranged(target.accuracy),
+        "Estimated accuracy (%)": ranged(facts.estimate),
+        "Model": provenance.model or "unknown",
+        "Date": provenance.date,
+        "Versions": ", ".join(f"{name} {v}" for name, v in provenance.versions.items()),
+    }
+    accuracy = "estimated accuracy" if target.accuracy is None else "accuracy"
+    rows = [
+        f"| Method | T | mean confidence (%) | ECE (points) | confidence - {accuracy} (points) |",
+        "| --- | ---: | ---: | ---: | ---: |",
     ]
-    blocks = [heading(facts.title, level=1), f"**{inline(facts.verdict.headline)}**"]
-    blocks.append(paragraphs(facts.verdict.reason))
-    blocks.append("\n".join(f"- {inline(sentence)}" for sentence in facts.verdict.advice))
-    blocks.append(heading("Facts", level=2))
-    blocks.append(
-        "\n".join(
-            f"- {name}: {inline(value if isinstance(value, str) else ranged(value) + ' %')}"
-            for name, value in about
-            if value is not None
-        )
-    )
-    columns = (
-        Column("T"),
-        Column("mean confidence", unit="%"),
-        Column("ECE", unit="points"),
-        Column("confidence - accuracy", unit="points"),
-    )
-    rows = tuple(
-        Row(
-            method.name,
-            (
-                Cell(method.temperature),
-                Cell(100 * method.mean_confidence, mark=method.name == facts.method),
-                *(_points(found) for found in (method.ece, method.gap)),
-            ),
-        )
-        for method in facts.methods
-    )
-    note = "Without labels: minus the estimated accuracy." if target.accuracy is None else ""
-    blocks += [heading("Methods", level=2)]
-    blocks += [table_to_markdown(Table("", columns, rows, corner="Method", note=note)).strip()]
-    blocks.append("\n".join(f"- {n}: missing. {inline(why)}" for n, why in facts.missing.items()))
+    for one in facts.methods:
+        mean = f"{100 * one.mean_confidence:.2f}"
+        mean = f"**{mean}**" if one.name == facts.method else mean
+        temperature = "–" if one.temperature is None else f"{one.temperature:.2f}"
+        errors = f"{ranged(one.ece, 2)} | {ranged(one.gap, 2)}"
+        rows.append(f"| {table_cell(one.name)} | {temperature} | {mean} | {errors} |")
     flags = [
-        f"- **{flag.code}** ({', '.join(flag.by)}): {inline(flag.meaning)} {inline(flag.todo)}"
+        f"**{flag.code}** ({', '.join(flag.by)}): {inline(flag.meaning)} {inline(flag.todo)}"
         for flag in facts.warnings
         if flag.serious
     ]
-    blocks += [heading("Limits", level=2), "\n".join(flags) or "Nothing was flagged."]
-    blocks.append(heading("Repeat it", level=2))
-    for text in (provenance.command, provenance.usage):
-        blocks.append("\n".join(f"    {line}" for line in text.splitlines()))
-    blocks.append(
-        "\n".join(f"- {inline(name)}: `{d}` (SHA-256)" for name, d in provenance.files.items())
-    )
+    blocks = [
+        heading(facts.title, level=1),
+        f"**{inline(facts.verdict.headline)}**",
+        paragraphs(facts.verdict.reason),
+        _bullets(map(inline, facts.verdict.advice)),
+        heading("Facts", level=2),
+        _bullets(f"{name}: {inline(value)}" for name, value in about.items()),
+        heading("Methods", level=2),
+        "\n".join(rows),
+        _bullets(f"{name}: missing. {inline(why)}" for name, why in facts.missing.items()),
+        heading("Limits", level=2),
+        _bullets(flags) or "Nothing was flagged.",
+        heading("Repeat it", level=2),
+        code(provenance.command, provenance.usage, language="sh"),
+        _bullets(f"{inline(name)}: `{d}` (SHA-256)" for name, d in provenance.files.items()),
+    ]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def _points(found: Ranged | None) -> Cell:
-    if found is None:
-        return Cell(None)
-    if found.low is None or found.high is None:
-        return Cell(100 * found.value)
-    return Cell(100 * found.value, 100 * found.low, 100 * found.high, by_ends=True)
+def _bullets(items: Iterable[str]) -> str:
+    return "\n".join(f"- {item}" for item in items)
 
 
 def render(facts: ReportFacts) -> str:

@@ -213,8 +213,10 @@ def percent(fraction: float) -> str:
     return f"{100 * fraction:.1f}\u00a0%"
 
 
-def ranged(found: Ranged | EstimateFacts, digits: int = 1) -> str:
-    """``91.2 (88.0 to 93.1)``: a fraction and its interval in percent, without the sign."""
+def ranged(found: Ranged | EstimateFacts | None, digits: int = 1) -> str:
+    """``91.2 (88.0 to 93.1)``: a fraction and its interval in percent; a dash for none."""
+    if found is None:
+        return "–"
     value = f"{100 * found.value:.{digits}f}"
     if found.low is None or found.high is None:
         return value
