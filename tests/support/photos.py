@@ -44,3 +44,18 @@ def odd_images(height, width):
     board = np.indices((height, width)).sum(axis=0) % 2 * 255
     checks = np.broadcast_to(board[..., None], shape).astype(np.uint8)
     return np.stack([*flat, colour, gradient, checks])
+
+
+def place_of(image, figure, times):
+    """Left and top of an image in a figure, all its pixels enlarged to squares."""
+    pixels, large = np.asarray(figure), image.repeat(times, axis=0).repeat(times, axis=1)
+    strips = np.lib.stride_tricks.sliding_window_view(pixels, 40, axis=1)
+    found = (strips == large[0, :40].T).all(axis=(2, 3))
+    height, width = large.shape[:2]
+    places = [
+        (x, y)
+        for y, x in np.argwhere(found)
+        if np.array_equal(pixels[y : y + height, x : x + width], large)
+    ]
+    assert len(places) == 1
+    return places[0]
