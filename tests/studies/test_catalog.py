@@ -25,7 +25,6 @@ from shiftcal.report.gallery import PAPER
 from shiftcal.scores import Scores, write_scores
 from shiftcal.scoring.progress import Reporting
 from shiftcal.studies.ablation import spread
-from shiftcal.studies.archive import Archive, Entry
 from shiftcal.studies.evaluation import cells_of, evaluate
 from shiftcal.studies.plan import (
     CalibrationPlan,
@@ -38,6 +37,7 @@ from shiftcal.studies.plan import (
 )
 from shiftcal.studies.records import Results
 from shiftcal.studies.shifts import by_chance
+from shiftcal.studies.sources import Archive, Entry
 from shiftcal.studies.study import study_of
 
 SHIFTS = ShiftPlan(("fog", "frost", "pixelate"), (0, 1, 3))

@@ -14,10 +14,9 @@ from toy_study import ALL, toy_plan, write_data
 from shiftcal import corrupt, studies
 from shiftcal.errors import FileError, InputError, InputWarning, MissingData
 from shiftcal.files import lock
-from shiftcal.studies.archive import INDEX, Archive
 from shiftcal.studies.plan import LadderPlan, NaturalSet
 from shiftcal.studies.run import task_of
-from shiftcal.studies.sources import open_sources
+from shiftcal.studies.sources import INDEX, Archive, open_sources
 
 COMMAND = r"shiftcal reproduce \S*plan\.toml -o \S*run"
 SCORED = 7 * 120 + 90

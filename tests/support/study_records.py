@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from shiftcal.studies.archive import Archive
 from shiftcal.studies.plan import DataPlan, MethodPlan, ModelPlan, Plan
 from shiftcal.studies.records import Record, Results
+from shiftcal.studies.sources import Archive
 
 LABELS = {
     "vanilla": "Vanilla",

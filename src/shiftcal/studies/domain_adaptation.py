@@ -27,7 +27,6 @@ from shiftcal.report.tables import Column, Table
 from shiftcal.scoring.labels import digest_of_labels
 from shiftcal.scoring.progress import Reporting, showing
 from shiftcal.studies import tables as show
-from shiftcal.studies.archive import Stored, repair
 from shiftcal.studies.evaluation import Cell, Data, in_processes, key_of
 from shiftcal.studies.plan import (
     CLEAN,
@@ -40,7 +39,16 @@ from shiftcal.studies.plan import (
     uses_features,
 )
 from shiftcal.studies.records import Record, mean_over_splits, select, to_csv
-from shiftcal.studies.sources import Means, Search, check_bins, check_labels, digest, limited
+from shiftcal.studies.sources import (
+    Means,
+    Search,
+    Stored,
+    check_bins,
+    check_labels,
+    digest,
+    limited,
+    repair,
+)
 from shiftcal.studies.study import Findings, Ladder, Target, Variant, set_name
 from shiftcal.surrogates import SurrogateBank
 from shiftcal.types import Floats

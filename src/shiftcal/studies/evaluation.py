@@ -22,9 +22,9 @@ from shiftcal.numerics.softmax import p_max
 from shiftcal.scoring import engines
 from shiftcal.scoring.progress import Reporting, showing
 from shiftcal.scoring.shards import one_blas_thread
-from shiftcal.studies.archive import Archive, Entry, Stored
 from shiftcal.studies.plan import CLEAN, ORACLE, Plan, uses_bank, uses_features
 from shiftcal.studies.records import Record
+from shiftcal.studies.sources import Archive, Entry, Stored
 from shiftcal.studies.study import Ladder, Target, Variant
 from shiftcal.surrogates import SurrogateBank
 from shiftcal.types import Floats

@@ -18,8 +18,8 @@ from shiftcal.files import atomic_write
 from shiftcal.numerics.samples import mean_interval
 
 if TYPE_CHECKING:
-    from shiftcal.studies.archive import Archive
     from shiftcal.studies.plan import Plan
+    from shiftcal.studies.sources import Archive
 
 
 @dataclass(frozen=True)

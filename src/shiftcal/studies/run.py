@@ -25,16 +25,19 @@ from shiftcal.report.figures import write_figure
 from shiftcal.report.tables import to_markdown, write_table
 from shiftcal.scores import Scores
 from shiftcal.scoring.shards import one_blas_thread
-from shiftcal.studies.archive import INDEX, PLAN, Archive, repair
 from shiftcal.studies.evaluation import EVALUATED, Cell, Data, cells_of, evaluate, outcomes_of
 from shiftcal.studies.plan import AdaptationPlan, AnyPlan, Plan, read_plan, to_toml
 from shiftcal.studies.records import Record, Results, read_records, write_records
 from shiftcal.studies.sources import (
+    INDEX,
+    PLAN,
+    Archive,
     Means,
     Sources,
     check_made,
     made_of,
     open_sources,
+    repair,
     score_sets,
     wanted_of,
 )
@@ -62,6 +65,8 @@ class ImagesPipeline:
         missing: What was left out because it is missing.
         title: Of the report.
         how: Where the numbers come from, in Markdown.
+        sources: The model and the images, of a plan that is to be computed.
+        archive: The scores.
     """
 
     how = (
@@ -72,11 +77,11 @@ class ImagesPipeline:
         "logits and the temperature; `studies.Run(folder).recompute(record)` computes it again."
     )
 
-    def __init__(
-        self, plan: Plan, *, sources: Sources | None = None, archive: Archive | None = None
-    ) -> None:
-        self.plan, self._sources, self._archive = plan, sources, archive
-        self.missing = () if sources is None else sources.missing
+    sources: Sources
+    archive: Archive
+
+    def __init__(self, plan: Plan, missing: tuple[str, ...] = ()) -> None:
+        self.plan, self.missing = plan, missing
         self.variants = variants_of(plan)
         self.wanted = wanted_of(plan, self.variants)
         self.title = study_of(plan).title
@@ -86,7 +91,8 @@ class ImagesPipeline:
         """Of a plan whose model and images are opened, before anything is written."""
         variants_of(plan)
         sources = open_sources(plan, skip_missing=skip_missing)
-        pipeline = cls(sources.plan, sources=sources)
+        pipeline = cls(sources.plan, sources.missing)
+        pipeline.sources = sources
         check_made(pipeline.wanted.made)
         return pipeline
 
@@ -97,8 +103,8 @@ class ImagesPipeline:
         Raises:
             FileError: If scores are missing, or of another model or other images.
         """
-        archive = Archive.open(folder, plan.calibration.images)
-        pipeline = cls(plan, archive=archive)
+        pipeline = cls(plan)
+        archive = pipeline.archive = Archive.open(folder, plan.calibration.images)
         wanted = pipeline.wanted
         lacking = {*wanted.conditions, *wanted.made, *wanted.own} - archive.entries.keys()
         if lacking or archive.made_of != made_of(plan):
@@ -108,18 +114,11 @@ class ImagesPipeline:
             )
         return pipeline
 
-    @property
-    def archive(self) -> Archive:
-        """The scores."""
-        assert self._archive is not None
-        return self._archive
-
     def compute(
         self, folder: Path, means: Means, workers: int, lap: Callable[[str], None]
     ) -> dict[str, int]:
         """Store all scores below the folder of a run; how many images and trainings that took."""
-        assert self._sources is not None
-        self._archive, scored = score_sets(self._sources, self.wanted, folder, means)
+        self.archive, scored = score_sets(self.sources, self.wanted, folder, means)
         lap("scoring")
         return {"scored": scored}
 

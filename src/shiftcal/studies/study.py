@@ -110,13 +110,6 @@ class Findings:
     data: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class NoOptions:
-    """Of a study without options."""
-
-    __pydantic_config__ = STRICT
-
-
 class Study(ABC):
     """A question about calibration under shift, and how its answer is shown.
 
@@ -133,7 +126,12 @@ class Study(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     by_severity: ClassVar[bool] = True
-    Options: ClassVar[type[Any]] = NoOptions
+
+    @dataclass(frozen=True)
+    class Options:
+        """None, by default."""
+
+        __pydantic_config__ = STRICT
 
     @abstractmethod
     def findings(self, results: Results) -> Findings:

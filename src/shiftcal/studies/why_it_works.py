@@ -27,10 +27,10 @@ from shiftcal.report.figures import (
 )
 from shiftcal.report.tables import Cell, Column, Table
 from shiftcal.studies import tables as show
-from shiftcal.studies.archive import Stored
 from shiftcal.studies.evaluation import fitted
 from shiftcal.studies.plan import STRICT, Plan
 from shiftcal.studies.records import Record, Results, mean_over_splits, select, to_csv
+from shiftcal.studies.sources import Stored
 from shiftcal.studies.study import Findings, Study, Target, Variant, compared, ladder_of, targets_of
 from shiftcal.surrogates import SurrogateBank
 from shiftcal.types import Confidence
