@@ -1,4 +1,4 @@
-"""``shiftcal corrupt``."""
+"""``shiftcal corrupt`` and ``gallery``."""
 
 from __future__ import annotations
 
@@ -6,30 +6,16 @@ import hashlib
 
 import numpy as np
 import pytest
-from photos import photos
+from photos import photo, photos, place_of
 from PIL import Image
 
 import shiftcal as sc
+from shiftcal import corruptions
 from shiftcal.cli.inputs import parse_severities
+from shiftcal.report import gallery as figures
 from shiftcal.surrogates import image_sets as folder
 
 IMAGES = photos(16, 20)
-KEYS = {
-    "shiftcal",
-    "command",
-    "source",
-    "target",
-    "corruptions",
-    "severities",
-    "table",
-    "seed",
-    "layout",
-    "n_images",
-    "files_written",
-    "files_kept",
-    "bad",
-    "warnings",
-}
 
 
 @pytest.fixture
@@ -97,17 +83,6 @@ def test_severities_can_be_one_several_or_all(text, severities):
     assert parse_severities(text) == severities
 
 
-def test_the_json_document(images, shiftcal_json):
-    document = shiftcal_json("corrupt in out --corruption contrast --severity 1-2 --table cifar")
-    assert set(document) == KEYS
-    assert document["command"] == "corrupt"
-    assert (document["source"], document["target"]) == ("in", "out")
-    assert document["corruptions"] == {"contrast": "contrast"}
-    assert (document["severities"], document["table"], document["seed"]) == ([1, 2], "cifar", 0)
-    assert (document["layout"], document["n_images"], document["bad"]) == ("folder", 4, [])
-    assert (document["files_written"], document["files_kept"]) == (8, 0)
-
-
 def test_a_function_of_the_users_own_stands_in_the_place_of_a_name(images, shiftcal_json):
     (images / "corrupt_own.py").write_text(
         "def darker(image, severity):\n    return image // (1 + severity)\n"
@@ -161,3 +136,49 @@ def test_what_a_function_of_the_users_raises_is_told_in_one_line(images, refused
     reason = refused("corrupt in.npy out --severity 1 --corruption corrupt_raises:f")
     assert "IndexError: index 9999 is out of bounds" in reason
     assert "in corrupt_raises.py, line 2 (raised by the corruption 'f', severity 1)" in reason
+
+
+@pytest.fixture
+def photos(tmp_path, monkeypatch):
+    """``small.png`` (32 x 32) and ``large.jpg`` (640 x 427) in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    Image.fromarray(photo(32, 32)).save("small.png")
+    Image.fromarray(photo(427, 640)).save("large.jpg")
+    return tmp_path
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Only four corruptions, so that a test of something else is quick."""
+    names = ["contrast", "frost", "gaussian_noise", "snow"]
+    monkeypatch.setattr(corruptions, "names", lambda: names)
+    return names
+
+
+def test_one_corruption_is_shown_at_five_severities(photos, shiftcal, shiftcal_json):
+    words = "gallery small.png -o row.png --corruption gaussian_noise --table imagenet"
+    done = shiftcal(words)
+    assert (done.status, done.err) == (0, "")
+    assert done.out == "6 pictures of 32 x 32 pixels written to row.png\n"
+    tiles = figures.tiles_of_one(
+        photo(32, 32), corruptions.get("gaussian_noise")(), seed=0, table="imagenet"
+    )
+    places = [place_of(tile.image, Image.open("row.png"), times=4) for tile in tiles]
+    assert places == sorted(places)
+    assert len({top for _, top in places}) == 1
+    document = shiftcal_json(words)
+    assert document["severities"] == [1, 2, 3, 4, 5]
+    assert document["corruptions"] == {"gaussian_noise": "gaussian_noise"}
+
+
+def test_the_paper_leaves_three_out_and_severity_is_3_unless_told(photos, few, shiftcal_json):
+    document = shiftcal_json("gallery small.png -o gallery.png --paper")
+    assert set(document["corruptions"]) == {"contrast", "frost", "gaussian_noise"}
+    assert document["severities"] == [3]
+
+
+def test_a_function_of_the_users_own_can_be_shown(photos, shiftcal_json):
+    (photos / "gallery_own.py").write_text("def negative(image):\n    return 255 - image\n")
+    document = shiftcal_json("gallery small.png -o g.png --corruption gallery_own:negative")
+    assert document["severities"] == [1]
+    assert place_of(255 - photo(32, 32), Image.open("g.png"), times=4)

@@ -1,4 +1,4 @@
-"""``shiftcal data``: list, check and get."""
+"""``shiftcal list``, ``doctor`` and ``data``."""
 
 from __future__ import annotations
 
@@ -9,14 +9,132 @@ import subprocess
 import sys
 import threading
 import time
+import tomllib
 from dataclasses import asdict
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 from toy_server import Turn, serving
 from toy_sets import about_toys, source_of, toy_archive, use_toys, write_toys
 
-from shiftcal import datasets
+from shiftcal import corruptions, datasets, maps, methods, metrics
+
+
+def test_everything_there_is_has_its_line(shiftcal):
+    done = shiftcal("list")
+    assert (done.status, done.err) == (0, "")
+    first_words = [line.split(" ")[0] for line in done.out.splitlines()]
+    registries = (methods, maps, metrics, corruptions)
+    for name in (name for registry in registries for name in registry.names()):
+        assert name in first_words
+    assert "``" not in done.out
+
+
+def test_the_json_document(shiftcal_json):
+    document = shiftcal_json("list")
+    kinds = {"methods", "maps", "metrics", "corruptions"}
+    assert set(document) == {"shiftcal", "command", "warnings", *kinds}
+    assert {m["name"] for m in document["methods"]} == set(methods.names())
+    assert [m["name"] for m in document["maps"]] == maps.names()
+    assert [m["name"] for m in document["metrics"]] == metrics.names()
+    assert [c["name"] for c in document["corruptions"]] == corruptions.names()
+    sac = next(m for m in document["methods"] if m["name"] == "sac")
+    assert sac["uses_target"] is True
+    assert sac["uses_features"] is False
+    assert sac["uses_mixed"] is False
+    assert sac["settings"] == {"map": "temperature", "distance": "mean", "peek": None, "seed": 0}
+    temperature = next(m for m in document["maps"] if m["name"] == "temperature")
+    assert temperature["preserves_accuracy"] is True
+    histogram = next(m for m in document["maps"] if m["name"] == "histogram")
+    assert histogram["settings"] == {"n_bins": 15}
+    accuracy = next(m for m in document["metrics"] if m["name"] == "accuracy")
+    assert accuracy["better"] == "higher"
+    contrast = next(c for c in document["corruptions"] if c["name"] == "contrast")
+    assert contrast["summary"].startswith("Every channel drawn towards its mean")
+    assert (contrast["group"], contrast["random"]) == ("digital", False)
+    assert contrast["severities"] == 5
+    for entry in (entry for kind in kinds for entry in document[kind]):
+        assert entry["summary"], entry["name"]
+
+
+@pytest.mark.parametrize("kind", ["methods", "maps", "metrics", "corruptions", "estimators"])
+def test_one_kind_is_listed_alone(shiftcal, shiftcal_json, kind):
+    document = shiftcal_json(f"list {kind}")
+    assert set(document) == {"shiftcal", "command", "warnings", kind}
+    names = [entry["name"] for entry in document[kind]]
+    assert [line.split(" ")[0] for line in shiftcal(f"list {kind}").out.splitlines()[1:]] == names
+    assert shiftcal("list nothing").status == 2
+
+
+PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+
+
+def names(requirements):
+    return {one.partition(">")[0].partition("[")[0] for one in requirements}
+
+
+@pytest.fixture
+def pretend(monkeypatch):
+    """Pretend that a package has another version, or is not installed."""
+    true = metadata.version
+
+    def set_version(name, version):
+        def looked_up(asked):
+            if asked == name and version is None:
+                raise metadata.PackageNotFoundError(name)
+            return version if asked == name else true(asked)
+
+        monkeypatch.setattr(metadata, "version", looked_up)
+
+    return set_version
+
+
+def test_the_core_and_every_extra_are_listed(shiftcal_json, shiftcal):
+    document, extras = shiftcal_json("doctor"), PROJECT["optional-dependencies"]
+    assert {p["name"] for p in document["core"]} == names(PROJECT["dependencies"])
+    assert set(document["extras"]) == set(extras) - {"all", "dev"}
+    for extra in set(document["extras"]) - {"report"}:
+        listed = {p["name"] for p in document["extras"][extra]["packages"]}
+        assert listed == names(extras[extra])
+    assert document["problems"] == []
+    done = shiftcal("doctor")
+    assert (done.status, done.err) == (0, "")
+    for words in ("no problems found", sys.executable, metadata.version("numba")):
+        assert words in done.out
+
+
+def test_a_missing_extra_is_no_problem_and_comes_with_what_to_install(shiftcal, pretend):
+    pretend("onnxruntime", None)
+    done = shiftcal("doctor")
+    assert (done.status, done.err) == (0, "")
+    line = next(line for line in done.out.splitlines() if "onnxruntime" in line)
+    assert line.startswith("onnx ")
+    assert "not installed" in line
+    assert "pip install 'shiftcal[onnx]'" in done.out
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "problem"),
+    [
+        ("scipy", None, "scipy: not installed"),
+        ("scipy", "1.2", "scipy: older than"),
+        ("matplotlib", "3.0.1", "matplotlib (extra plot): older than 3.8"),
+    ],
+)
+def test_packages_that_cannot_be_used_are_problems(shiftcal, pretend, name, version, problem):
+    pretend(name, version)
+    done = shiftcal("doctor")
+    assert done.status == 1
+    assert problem in done.err
+    assert problem in done.out
+
+
+def test_a_package_that_cannot_be_imported_is_a_problem_if_asked(shiftcal, monkeypatch):
+    monkeypatch.setitem(sys.modules, "skops", None)
+    assert shiftcal("doctor").status == 0
+    assert "skops (extra skops): import fails" in shiftcal("doctor --imports").err
+
 
 DOCS = Path(__file__).parents[2] / "docs" / "command-line.md"
 

@@ -1,0 +1,380 @@
+"""``shiftcal fit``, ``apply`` (also by groups) and ``export``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from ladder_data import STEPS, draw
+from small_networks import network, run, saved
+
+from shiftcal import SAC, SurrogateBank, load, maps, read_scores
+from shiftcal.grouping import GroupedCalibration
+from shiftcal.numerics.softmax import p_max
+
+
+def test_it_saves_what_the_python_interface_fits(files, shiftcal, bank):
+    done = shiftcal("fit --method sac -o sac.json", bank)
+    assert (done.status, done.err) == (0, "")
+    expected = SAC().fit(SurrogateBank.from_files(["clean.npz", "s1.npz", "s2.npz"]))
+    assert [m.temperature_ for m in load("sac.json").maps_] == [
+        m.temperature_ for m in expected.maps_
+    ]
+    assert load("sac.json").class_names_[0] == "ant"
+    for m in expected.maps_:
+        assert f"{m.temperature_:.3f}" in done.out
+    assert "written to sac.json" in done.out
+
+
+def test_a_saved_bank_gives_the_same_as_its_files(files, shiftcal_json, bank):
+    SurrogateBank.from_files(["clean.npz", "s1.npz", "s2.npz"]).save(files / "bank")
+    a = shiftcal_json("fit --method sac -o a.json", bank)
+    b = shiftcal_json("fit --method sac -o b.json --bank bank")
+    assert a["sets"] == b["sets"]
+
+
+def test_set_reaches_settings_that_have_no_option(files, shiftcal, bank):
+    options = "--source-train train.npz --set reading=free --set bias=false --set clip=10"
+    assert shiftcal("fit --method transcal -o t.json", bank, options).status == 0
+    transcal = load("t.json")
+    assert (transcal.reading, transcal.bias, transcal.clip) == ("free", False, 10)
+
+
+def test_settings_of_the_map_reach_it(files, shiftcal, shiftcal_json, bank):
+    words = "fit --method sac --map histogram --set map.n_bins=7 -o sac.json"
+    assert shiftcal(words, bank).status == 0
+    sac = load("sac.json")
+    assert {m.n_bins for m in sac.maps_} == {7}
+    expected = SAC(map=maps.get("histogram")(n_bins=7)).fit(
+        SurrogateBank.from_files(["clean.npz", "s1.npz", "s2.npz"])
+    )
+    for ours, theirs in zip(sac.maps_, expected.maps_, strict=True):
+        np.testing.assert_array_equal(ours.accuracy_, theirs.accuracy_)
+    settings = shiftcal_json(words, bank)["settings"]
+    assert (settings["map"], settings["map.n_bins"]) == ("histogram", 7)
+
+
+@pytest.mark.parametrize("method", ["vanilla", "ts", "cpcs --source-train train.npz"])
+def test_a_method_that_uses_the_first_set_only_says_so(
+    files, shiftcal, shiftcal_json, bank, method
+):
+    name = method.split()[0]
+    out = shiftcal("fit -o out.json --method", method, bank).out
+    assert f"{name} uses the first set only" in out
+    assert f"{name} fitted on 1 set of" in out
+    assert shiftcal_json("fit -o out.json --method", method, bank)["first_set_only"] is True
+    alone = shiftcal("fit -o out.json --method", method, "--surrogate clean.npz").out
+    assert "first set only" not in alone
+
+
+def test_the_kind_of_input_follows_from_the_files(files, shiftcal):
+    rng = np.random.default_rng(0)
+    np.savez("p.npz", probabilities=rng.dirichlet(np.ones(3), 60), labels=rng.integers(0, 3, 60))
+    assert shiftcal("fit --method ts -o ts.json --surrogate p.npz").status == 0
+    assert load("ts.json").input == "probabilities"
+
+
+def test_a_warning_is_one_line_on_stderr_and_in_the_document(files, shiftcal, shiftcal_json):
+    labels = np.arange(40) % 4
+    np.savez("perfect.npz", logits=5.0 * np.eye(4)[labels], labels=labels)
+    words = "fit --method ts -o ts.json --surrogate perfect.npz"
+    done = shiftcal(words)
+    assert done.status == 0
+    assert done.err.startswith("warning: perfect: ")
+    assert done.err.count("\n") == 1
+    assert "FitWarning" not in done.err
+    assert shiftcal_json(words)["warnings"] == [done.err[len("warning: ") :].strip()]
+
+
+KEYS = {
+    "shiftcal",
+    "command",
+    "method",
+    "method_file",
+    "target",
+    "output",
+    "adapted",
+    "n",
+    "mean_confidence",
+    "raw_mean_confidence",
+    "n_predictions_changed",
+    "selection",
+    "groups",
+    "warnings",
+}
+
+
+def expected(path="sac.json", target="target.npz"):
+    method, scores = load(path), read_scores(target)
+    selection = method.adapt(scores.values, scores.features)
+    return method.predict_proba(scores.values), selection
+
+
+def test_it_writes_what_the_python_interface_predicts(fitted, shiftcal):
+    done = shiftcal("apply sac.json target.npz -o out.npz")
+    assert (done.status, done.err) == (0, "")
+    probs, _ = expected()
+    with np.load("out.npz") as out:
+        np.testing.assert_array_equal(out["probabilities"], probs)
+        np.testing.assert_array_equal(out["confidence"], probs.max(axis=1))
+        np.testing.assert_array_equal(out["predicted"], probs.argmax(axis=1))
+        assert out["classes"][0] == "ant"
+        assert out["ids"][7] == "row 7"
+        np.testing.assert_array_equal(out["labels"], read_scores("target.npz").labels)
+        assert "features" not in out
+
+
+def test_a_method_with_features_reads_them_from_the_target(files, shiftcal, bank):
+    words = "fit --method cpcs -o cpcs.json --source-train train.npz"
+    assert shiftcal(words, bank).status == 0
+    done = shiftcal("apply cpcs.json target.npz -o out.npz")
+    assert done.status == 0
+    assert "effective sample size" in done.out
+    np.testing.assert_array_equal(read_scores("out.npz").values, expected("cpcs.json")[0])
+
+
+def scored_by(path, fingerprint):
+    """The target once more, as a file that says which model it is of."""
+    with np.load("target.npz") as target:
+        arrays = dict(target)
+    origin = {"model": {"fingerprint": fingerprint, "preprocessing": {"crop": 224}}}
+    np.savez(path, origin=np.array(json.dumps(origin)), **arrays)
+
+
+def test_scores_of_another_model_are_warned_of(fitted, shiftcal):
+    from shiftcal.scores import model_digest_of_file
+
+    scored_by("same.npz", "1234")
+    scored_by("other.npz", "5678")
+    method = load("sac.json")
+    method.model_ = model_digest_of_file(Path("same.npz"))
+    method.save("sac.json")
+    assert load("sac.json").model_ == method.model_ is not None
+    assert shiftcal("apply sac.json same.npz -o out.npz").err == ""
+    assert shiftcal("apply sac.json target.npz -o out.npz").err == ""
+    done = shiftcal("apply sac.json other.npz -o out.npz")
+    assert done.status == 0
+    assert "other.npz was scored by another model, or with another preprocessing" in done.err
+
+
+@pytest.fixture
+def statistics(fitted):
+    """``target.json``, the statistics of the target."""
+    from shiftcal.scoring.statistics import ScoreStatistics
+
+    ScoreStatistics.of(read_scores("target.npz")).write("target.json")
+
+
+def test_statistics_of_a_target_are_enough_for_what_is_chosen(statistics, shiftcal, shiftcal_json):
+    _, selection = expected()
+    document = shiftcal_json("apply sac.json target.json")
+    assert set(document) == KEYS
+    assert document["selection"]["index"] == selection.index
+    assert document["selection"]["temperature"] == selection.temperature
+    assert [flag["code"] for flag in document["selection"]["flags"]] == [
+        flag.code for flag in selection.flags
+    ]
+    raw = p_max(read_scores("target.npz").values).mean()
+    assert document["raw_mean_confidence"] == pytest.approx(raw, abs=1e-12)
+    unknown = ("output", "mean_confidence", "n_predictions_changed")
+    assert [document[key] for key in unknown] == [None] * 3
+    out = shiftcal("apply sac.json target.json").out
+    assert f"{selection.index + 1} of 3 ({selection.set_name})" in out
+    assert f"temperature      {selection.temperature:.3f}\n" in out
+    assert f"mean confidence  {raw:.4f} before\n" in out
+    assert out.endswith("500 rows known by statistics\n")
+
+
+def test_the_adapted_method_can_be_kept(fitted, shiftcal):
+    done = shiftcal("apply sac.json target.npz -o out.npz --save-adapted adapted.json")
+    assert done.status == 0
+    assert done.out.endswith("adapted method written to adapted.json\n")
+    probs, selection = expected()
+    kept = load("adapted.json")
+    assert kept.selection_ == selection
+    np.testing.assert_array_equal(kept.predict_proba(read_scores("target.npz").values), probs)
+    assert load("sac.json").selection_ is None
+
+
+SITES = ["north"] * 300 + ["south"] * 150 + ["west"] * 10
+
+
+@pytest.fixture
+def mixed(fitted):
+    """``mixed.npz``, a target of three sites without ids, beside a fitted ``sac.json``."""
+    sizes = ((300, STEPS[0], 1), (150, STEPS[4], 2), (10, STEPS[2], 3))
+    np.savez("mixed.npz", logits=np.concatenate([draw(n, s, seed=i)[0] for n, s, i in sizes]))
+    fitted.with_name("sites.txt").write_text("\n".join(SITES) + "\n", "utf-8")
+    return fitted
+
+
+def expected_groups(method="sac.json", target="mixed.npz", groups=SITES):
+    grouped = GroupedCalibration(load(method))
+    values = read_scores(target).values
+    return grouped.adapt(values, groups), grouped.predict_proba(values, groups)
+
+
+def write_groups(name):
+    table = pd.DataFrame({"group": SITES, "camera": [f"{s}-1" for s in SITES]})
+    match name.partition(":")[0]:
+        case "sites.npy":
+            np.save("sites.npy", np.array(SITES))
+        case "sites.npz":
+            np.savez("sites.npz", groups=np.array(SITES), camera=np.array(table["camera"], str))
+        case "sites.csv":
+            table.to_csv("sites.csv", index=False)
+        case "sites.parquet":
+            table.to_parquet("sites.parquet")
+        case "one.csv":
+            table[["group"]].rename(columns={"group": "place"}).to_csv("one.csv", index=False)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sites.txt",
+        "sites.npy",
+        "sites.npz",
+        "sites.csv",
+        "sites.parquet",
+        "one.csv",
+        "sites.csv:camera",
+        "sites.parquet:camera",
+        "sites.npz:camera",
+    ],
+)
+def test_it_writes_what_the_python_interface_predicts_of_apply_groups(mixed, shiftcal, name):
+    write_groups(name)
+    done = shiftcal(f"apply sac.json mixed.npz --groups {name} -o out.npz")
+    assert (done.status, done.err) == (0, "")
+    _, probs = expected_groups()
+    np.testing.assert_array_equal(read_scores("out.npz").values, probs)
+
+
+def test_groups_may_be_a_column_of_the_target_itself(mixed, shiftcal):
+    logits = read_scores("mixed.npz").values
+    table = pd.DataFrame(logits, columns=[f"logit_{i}" for i in range(6)])
+    table["site"] = SITES
+    table.to_csv("mixed.csv", index=False)
+    done = shiftcal("apply sac.json mixed.csv --groups mixed.csv:site -o out.npz")
+    assert (done.status, done.err) == (0, "")
+    np.testing.assert_allclose(read_scores("out.npz").values, expected_groups()[1], atol=1e-12)
+
+
+def test_the_text_shows_every_group(mixed, shiftcal):
+    chosen, probs = expected_groups()
+    out = shiftcal("apply sac.json mixed.npz --groups sites.txt -o out.npz").out
+    lines = out.splitlines()
+    assert lines[0].split() == ["group", "rows", "own", "T", "weight", "T", "own", "set", "flags"]
+    for line, (name, choice) in zip(lines[1:4], chosen.groups.items(), strict=True):
+        cells = line.split()
+        assert cells[:2] == [name, str(choice.rows)]
+        assert cells[2:5] == [
+            f"{choice.own.temperature:.3f}",
+            f"{choice.weight:.2f}",
+            f"{choice.temperature:.3f}",
+        ]
+    assert f"all rows         {chosen.everything}" in out
+    assert f"mean confidence  {probs.max(axis=1).mean():.4f} (before: " in out
+    assert out.endswith("460 rows written to out.npz\n")
+
+
+def test_rows_are_joined_by_ids_where_both_files_have_them(mixed, shiftcal):
+    logits = read_scores("mixed.npz").values
+    ids = np.array([f"img {i}" for i in range(len(SITES))])
+    np.savez("named.npz", logits=logits, ids=ids)
+    table = pd.DataFrame({"id": ids, "site": SITES}).sample(frac=1, random_state=1)
+    for name, write in (("s.csv", table.to_csv), ("s.parquet", table.to_parquet)):
+        write(name, index=False)
+        done = shiftcal(f"apply sac.json named.npz --groups {name} -o out.npz")
+        assert (done.status, done.err) == (0, "")
+        np.testing.assert_array_equal(read_scores("out.npz").values, expected_groups()[1])
+
+
+EXPORT = "export sac.json --onnx net.onnx --target target.npz -o out.onnx"
+
+
+@pytest.fixture
+def net(fitted):
+    """``net.onnx`` beside ``sac.json``, of the same six classes."""
+    return saved(fitted.with_name("net.onnx"), network(k=6))
+
+
+@pytest.fixture
+def ts(files, shiftcal):
+    """``ts.json``, which looks at no target, and ``net.onnx``."""
+    assert shiftcal("fit --method ts --surrogate clean.npz -o ts.json").status == 0
+    return saved(files / "net.onnx", network(k=6))
+
+
+def adapted(target="target.npz"):
+    method, scores = load("sac.json"), read_scores(target)
+    method.adapt(scores.values)
+    return method
+
+
+def test_the_network_tells_what_the_python_interface_predicts(net, shiftcal):
+    done = shiftcal(EXPORT)
+    assert (done.status, done.err) == (0, "")
+    found = run("out.onnx")
+    wanted = adapted().predict_proba(found["logits"])
+    np.testing.assert_allclose(found["probabilities"], wanted, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(found["confidence"], wanted.max(axis=1), rtol=0, atol=1e-6)
+
+
+def test_it_says_what_was_chosen_and_what_was_checked(net, shiftcal):
+    selection = adapted().selection_
+    out = shiftcal(EXPORT).out
+    assert f"{selection.index + 1} of 3 ({selection.set_name})" in out
+    assert f"temperature  {selection.temperature:.3f}\n" in out
+    assert "calibrated   logits (logits)\n" in out
+    assert "outputs      logits, probabilities, confidence\n" in out
+    assert "opset        17, as it was\n" in out
+    assert "checked      the network, run by onnxruntime; largest difference " in out
+    assert out.endswith("\nwritten to out.onnx\n")
+
+
+def test_the_uncalibrated_output_can_be_left_out(ts, shiftcal_json):
+    document = shiftcal_json("export ts.json --onnx net.onnx -o out.onnx --replace")
+    assert document["outputs"] == ["probabilities", "confidence"]
+
+
+def softmax_at_the_end(path):
+    from onnx import helper
+
+    nodes = [helper.make_node("Softmax", ["logits"], ["p"], axis=1)]
+    saved(path, network(nodes, ["logits", "p"], k=6))
+
+
+def test_which_output_and_what_it_holds_can_be_said(ts, shiftcal_json, refused):
+    softmax_at_the_end(ts)
+    command = "export ts.json --onnx net.onnx -o out.onnx"
+    reason = refused(command)
+    assert "several outputs of shape (n, 6): logits, p. Name the one" in reason
+    document = shiftcal_json(command, "--output-name p")
+    assert (document["source"], document["input"]) == ("logits", "logits")
+    document = shiftcal_json(command, "--output-name p --input probabilities")
+    assert (document["source"], document["input"]) == ("p", "probabilities")
+
+
+def test_a_network_that_cannot_be_run_is_written_with_a_warning(ts, shiftcal_json, shiftcal):
+    from onnx import TensorProto, helper
+    from small_networks import tensor
+
+    words = tensor("words", ["n"], TensorProto.STRING)
+    nodes = [helper.make_node("Size", ["words"], ["size"])]
+    saved(ts, network(nodes, k=6, more=[words]))
+    done = shiftcal("export ts.json --onnx net.onnx -o out.onnx")
+    assert done.status == 0
+    assert "warning: the calibrated network was not run: it does not run on its inputs" in done.err
+    assert "checked      the calibration alone, run by onnxruntime; largest diff" in done.out
+
+
+def test_a_method_that_apply_kept_needs_no_target(net, shiftcal):
+    shiftcal("apply sac.json target.npz -o out.npz --save-adapted adapted.json")
+    assert shiftcal("export adapted.json --onnx net.onnx -o kept.onnx").status == 0
+    assert shiftcal(EXPORT).status == 0
+    assert Path("kept.onnx").read_bytes() == Path("out.onnx").read_bytes()
