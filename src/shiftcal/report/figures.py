@@ -27,7 +27,6 @@ from shiftcal.charts import (
     draw_bins,
     draw_density,
     draw_series,
-    kernel_density,
     looks,
     mark_stretched,
     picture,
@@ -36,7 +35,7 @@ from shiftcal.charts import (
 from shiftcal.errors import FileError, require
 from shiftcal.files import atomic_write, parsing, read_json
 from shiftcal.numerics.samples import DIGITS, stretch
-from shiftcal.types import Confidence, Floats
+from shiftcal.types import Floats
 
 FORMAT, VERSION = "shiftcal-figure", 1
 # Inches: the text width of most journals and of A4 with its margins.
@@ -52,11 +51,6 @@ _CHOSEN = "#FFF3D6"
 def stretched_grid(points: int) -> Floats:
     """Values of p_max at equal distances on the stretched axis, from 0 to its end."""
     return 1 - 10 ** -np.linspace(0.0, DIGITS, points)
-
-
-def density(p_max: Confidence, grid: Floats, *, stretched: bool = False) -> Floats:
-    """Density ``(m,)`` of p_max ``(n,)`` on a grid; over a stretched one, of what is within it."""
-    return kernel_density(p_max, grid, stretched=stretched)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal import metrics
+from shiftcal.charts import kernel_density
 from shiftcal.errors import FitWarning, InputError, suggest
 from shiftcal.maps import Temperature
 from shiftcal.metrics import BinTable
@@ -22,7 +23,6 @@ from shiftcal.report.figures import (
     FigureData,
     Reliability,
     Surrogate,
-    density,
     stretched_grid,
 )
 from shiftcal.report.tables import Cell, Column, Table
@@ -322,7 +322,7 @@ def _densities(case: Case, bank: SurrogateBank, rows: Stored, title: str, note: 
     grid = stretched_grid(_POINTS) if stretched else np.linspace(0.0, 1.0, _POINTS)
 
     def curve(values: Confidence) -> tuple[float, ...]:
-        return tuple(density(values, grid, stretched=stretched).tolist())
+        return tuple(kernel_density(values, grid, stretched=stretched).tolist())
 
     surrogates = [
         Surrogate(
