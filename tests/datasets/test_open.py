@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from PIL import Image
-from stored_images import draw_images, encode, hf_table, save_hf, write_images, write_tar
+from stored_images import draw_images, encode, hf_table, write_images, write_tar
 
 import shiftcal.datasets as data
 from shiftcal import datasets
@@ -43,7 +43,6 @@ def stored(tmp_path):
     members = [(f"{i}.png", encode(image)) for i, image in enumerate(IMAGES)]
     write_tar(tmp_path / "shards" / "s-0.tar", members[:2])
     write_tar(tmp_path / "shards" / "s-1.tar", members[2:])
-    save_hf(tmp_path / "saved", [hf_table(IMAGES, LABELS)])
     return tmp_path
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto, checker, helper, numpy_helper
 
-_PARTS = ("weight", "bias")
-
 
 class _Graph:
     """Nodes and weights in the order they are added; every node has one output."""
@@ -83,16 +81,3 @@ def _file(nodes, shape, constants, kind=TensorProto.FLOAT):
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     checker.check_model(model)
     return model.SerializeToString()
-
-
-def wide_onnx(weights):
-    """Two wide convolutions, the mean over positions and a linear layer, of a Sequential's."""
-    graph = _Graph(weights)
-    x = "images"
-    for layer in ("0", "2"):
-        named = [graph.const(f"{layer}.{part}", weights[f"{layer}.{part}"]) for part in _PARTS]
-        x = graph.add("Relu", graph.add("Conv", x, *named, pads=[1] * 4))
-    x = graph.add("Flatten", graph.add("GlobalAveragePool", x))
-    named = [graph.const(f"6.{part}", weights[f"6.{part}"]) for part in _PARTS]
-    graph.nodes.append(helper.make_node("Gemm", [x, *named], ["logits"], transB=1))
-    return _file(graph.nodes, ["n", 3, "h", "w"], list(graph.constants.values()))

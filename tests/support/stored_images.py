@@ -59,17 +59,3 @@ def hf_table(images, labels, names=None, *, told=True):
         note = json.dumps({"info": {"features": features(names)}})
         table = table.replace_schema_metadata({"huggingface": note})
     return table
-
-
-def save_hf(folder, tables, *, names=None, split=None):
-    """A folder as ``save_to_disk`` writes it: Arrow streams and two small JSON files."""
-    folder = Path(folder)
-    folder.mkdir(parents=True)
-    files = [f"data-{i:05d}-of-{len(tables):05d}.arrow" for i in range(len(tables))]
-    for file, table in zip(files, tables, strict=True):
-        with pa.ipc.new_stream(str(folder / file), table.schema) as stream:
-            stream.write_table(table, max_chunksize=3)
-    state = {"_data_files": [{"filename": file} for file in files], "_split": split}
-    (folder / "state.json").write_text(json.dumps(state))
-    info = {"features": features(names)}
-    (folder / "dataset_info.json").write_text(json.dumps(info))

@@ -26,7 +26,6 @@ from shiftcal.files import (
     read_npz,
 )
 from shiftcal.models import Model, as_model
-from shiftcal.models.sklearn import refuse_pairs
 from shiftcal.scores import Scores, write_scores
 from shiftcal.scores_io import WRITABLE, suffix_of
 from shiftcal.scoring.engines import Engine
@@ -430,6 +429,8 @@ def _method_of(model: Any, input: str | None) -> tuple[Any, str]:
     for kind, name in _GIVES.items():
         if input in (None, kind) and hasattr(model, name):
             if name == "decision_function":
+                from shiftcal.models.sklearn import refuse_pairs
+
                 refuse_pairs(model)
             return getattr(model, name), kind
     wanted = " or ".join(_GIVES.values()) if input is None else _GIVES[input]
