@@ -212,7 +212,7 @@ class GaussianBlur(Published):
     """Every channel smoothed with a Gaussian of standard deviation ``s`` pixels.
 
     A setting is ``s``. The kernel is sampled, cut at ``int(4 s + 1/2)`` pixels and normalised;
-    beyond an edge the image goes on with its last pixel. The result is cut, not rounded, to whole
+    beyond an edge the last pixel is repeated. The result is cut, not rounded, to whole
     grey levels, as published. It is computed in 16-bit fixed point, within 0.06 of a level of the
     exact value, and so that an image of one colour stays as it is.
     """

@@ -117,7 +117,7 @@ def count_inputs(inputs: Any) -> int:
     """The number of inputs: rows of an array, a matrix or a frame, items of a list.
 
     Raises:
-        InputError: If that cannot be told, or there are none.
+        InputError: If that is unknown, or there are none.
     """
     shape = getattr(inputs, "shape", None)  # sparse matrices have no length
     try:

@@ -280,7 +280,7 @@ class Spatter(Published):
     Mud: where the field exceeds ``least``, smoothed by a Gaussian of standard deviation
     ``strength``, and 0 where that is below 0.8: ``x (1 - m) + m (63, 42, 20) / 255``.
 
-    As published: a field above 1 begins anew at 0 when it becomes a grey level, which opens a
+    As published: a field above 1 wraps around to 0 when it becomes a grey level, which opens a
     hole in the drop (at severity 3 of the smaller tables, in one image of 32 pixels out of six
     and in one of 64 out of three); the brightest drop has the same light in every image, whatever
     its size. Where nothing is wet the published generator divides by zero; here the image stays
@@ -557,7 +557,7 @@ class _Look(NamedTuple):
         contrast: What a channel changes by when the grey level changes by 1.
         deviation: The standard deviation of the grey level.
         skew: The share of the square in the tone curve; dark marks on light where negative.
-        unevenness: How much the density of crystals varies: rough places beside bare ones.
+        unevenness: How much the density of crystals varies: rough places next to bare ones.
         drift: How much the colour wanders from place to place.
         layers: The parts of clouds 128, 64 and 16 pixels wide, crystal rims, needles of 32 x 4
             and of 8 x 1 pixels, and grain.

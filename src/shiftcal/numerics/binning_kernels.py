@@ -16,7 +16,7 @@ from shiftcal.numerics.jit import compiled
 # the same in whatever order the rows come and on however many threads.
 # --------------------------------------------------------------------------------------
 
-# Cells of equal exponent and first bits of 1 - confidence: narrow where networks are sure. One
+# Cells of equal exponent and first bits of 1 - confidence: narrow where networks are confident. One
 # more at each end, for confidence 1 and for confidences too small to tell from 0.
 _BITS = 8
 _SHIFT = 52 - _BITS

@@ -141,7 +141,7 @@ def share(work: Callable[[int], None], starts: Iterable[int], *, threads: int) -
 
 @functools.cache
 def _workers() -> ThreadPoolExecutor:
-    """Threads that stay: starting them anew would cost more than a small batch takes."""
+    """Threads that stay: starting new ones would cost more than a small batch takes."""
     return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="shiftcal")
 
 

@@ -149,7 +149,7 @@ def mean_interval(values: Iterable[float], *, level: float = 0.95) -> MeanInterv
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1; got {level}. For 95 % pass 0.95.")
     n = len(numbers)
-    # Equal numbers have a mean that rounding may put beside all of them.
+    # Equal numbers have a mean that rounding may move off all of them.
     mean = min(max(math.fsum(numbers) / n, min(numbers)), max(numbers))
     if n == 1:
         return MeanInterval(mean, None, None)

@@ -81,7 +81,7 @@ def p_max(logits: Logits, temperature: float = 1.0) -> NDArray[np.float64]:
 def entropy(logits: Logits) -> NDArray[np.float64]:
     """``-sum p log p`` in nats with ``p = softmax(z)``, for every row.
 
-    Good to a relative 1e-13 however sure a row is: with ``d = z - max z`` it is
+    Good to a relative 1e-13 however confident a row is: with ``d = z - max z`` it is
     ``log(1 + s) - sum exp(d) d / (1 + s)``, ``s`` the sum of ``exp(d)`` over all classes but the
     first largest, which is never rounded against 1.
     """
@@ -101,7 +101,7 @@ def entropy(logits: Logits) -> NDArray[np.float64]:
 # Losses row by row; a metric is their mean.
 # --------------------------------------------------------------------------------------
 
-# What float32 still tells from zero. A probability of zero would make the mean infinite.
+# The least that float32 separates from zero. A probability of zero would make the mean infinite.
 FLOOR = float(np.finfo(np.float32).tiny)
 
 

@@ -196,7 +196,7 @@ def softmax_moments(
     """
     b = data[0].dtype.type(beta / _LN2)
     if data[0].size < SMALL:
-        sums = _softmax_moments_sums(data, float(b))
+        sums = _moment_sums(data, float(b))
     else:
         from shiftcal.numerics.temperature_kernels import moments
 
@@ -216,7 +216,7 @@ def softmax_moments(
     )
 
 
-def _softmax_moments_sums(
+def _moment_sums(
     data: tuple[Logits, Labels, Weights | None], b: float
 ) -> NDArray[np.float64]:
     """What the kernel computes, all rows at once."""
@@ -242,7 +242,7 @@ def _softmax_moments_sums(
 # --------------------------------------------------------------------------------------
 
 # The error of Halley's step is cubic: from a step this small on, beta is right to 1e-10.
-_SLOPE_SEARCH_CLOSE = 3e-4
+_SMALL_STEP = 3e-4
 # A bracket this narrow holds nothing but rounding errors.
 _CLOSED = 1e-9
 
@@ -282,7 +282,7 @@ def find_zero(
         wanted = here.beta * (1 + step)
         low, high = (low, here.beta) if here.slope > 0 else (here.beta, high)
         within = ends[0] < wanted < ends[1]
-        if (abs(step) <= _SLOPE_SEARCH_CLOSE and within) or high / low - 1 <= _CLOSED:
+        if (abs(step) <= _SMALL_STEP and within) or high / low - 1 <= _CLOSED:
             return Found(min(max(wanted, low), high), here, converged=True)
         end = ends[here.slope < 0]
         if low < wanted < high and abs(step) <= last / 2:
@@ -373,7 +373,7 @@ def solve_temperature(
 def _one_look(data: Data, some: Moments, *, every: int) -> tuple[float, float | None]:
     """The inverse temperature after one look at all rows; the NLL too if it needs no second.
 
-    All rows tell the slope and its first two derivatives at one point. How the slope goes on
+    All rows give the slope and its first two derivatives at one point. How the slope continues
     from there is taken from some rows, if they look like all in what both know: what they add is
     tiny, and they know it to a few per cent.
     """
@@ -426,11 +426,11 @@ def _likelihood_at_end(
 
 Array = NDArray[np.float64]
 
-# Below this share of the largest entropy there is, rows count as equally sure.
+# Below this share of the largest entropy there is, rows count as equally confident.
 LEAST_ENTROPY = 1e-6
 # Entropies that all lie within one per cent of another say nothing about a power of them.
 _LEAST_SPREAD = 0.01
-# Powers to begin with, beside none: the likelihood may have more than one valley.
+# Powers to start with, apart from none: the likelihood may have more than one valley.
 _POWERS = (0.3, -0.3)
 # Rows that are enough to tell the valleys apart.
 _ENOUGH_ROWS = 4000

@@ -21,9 +21,9 @@ from shiftcal.numerics.temperature import BETAS, FRACTION_BITS, LANES, OCTAVES
 # --------------------------------------------------------------------------------------
 
 # Classes whose sum is kept in the logits' type before it is added to the total: a short sum does
-# not lose the many small terms beside the one large one.
+# not lose the many small terms next to the one large one.
 CLASSES = 32
-# Non-finite logits were refused long before, so the compiler need not think of them. Only the
+# Non-finite logits were rejected before, so the compiler need not think of them. Only the
 # sum over rows may be reordered; np.maximum is vectorised only without any such promise.
 PLAIN = {"error_model": "numpy"}
 FINITE = {"error_model": "numpy", "fastmath": {"contract", "nnan", "ninf", "nsz"}}
@@ -56,12 +56,12 @@ def moments(logits: Any, labels: Any, weights: Any, b: Any, blocks: Any, out: An
         transpose(rows, turned)
         tops(turned, top[:n])
         for c in range(0, k, CLASSES):
-            _softmax_kernels_power_sums(turned[c : c + CLASSES], top[:n], b, part)
+            _moment_sums(turned[c : c + CLASSES], top[:n], b, part)
             move_on(part, sums, c == 0)
         if weights.shape[0] > 0:
             for r in range(n):
                 w[r] = weights[first + r]
-        _softmax_kernels_weighted(w[:n], sums, weights.shape[0] > 0, out[i])
+        _weighted_moments(w[:n], sums, weights.shape[0] > 0, out[i])
         _regret(rows, labels[first : first + n], top, w, out[i])
 
 
@@ -99,7 +99,7 @@ def move_on(part: Any, sums: Any, is_first: Any) -> None:
 
 
 @njit(**FINITE)
-def _softmax_kernels_power_sums(turned: Any, top: Any, b: Any, part: Any) -> None:
+def _moment_sums(turned: Any, top: Any, b: Any, part: Any) -> None:
     """Add the sums over classes of ``e``, ``t e``, ``t**2 e`` and ``t**3 e`` for every row."""
     lowest = turned.dtype.type(-126)
     for c in range(turned.shape[0]):
@@ -115,7 +115,7 @@ def _softmax_kernels_power_sums(turned: Any, top: Any, b: Any, part: Any) -> Non
 
 
 @njit(**ANY_ORDER)
-def _softmax_kernels_weighted(w: Any, sums: Any, weighted: Any, out: Any) -> None:
+def _weighted_moments(w: Any, sums: Any, weighted: Any, out: Any) -> None:
     g1 = 0.0
     g2 = 0.0
     g3 = 0.0
@@ -170,7 +170,7 @@ _A1, _A2, _A3, _A4, _A5, _A6 = np.array(
     [0.6931472149680279, 0.24022652782887738, 0.05550310551013797,
      0.009617692972993062, 0.0013406643902351759, 0.0001559467816132662], np.float32
 )  # fmt: skip
-_SOFTMAX_KERNELS_ONE = np.float32(1)
+_SINGLE_ONE = np.float32(1)
 _HALF = np.float32(0.5)
 _SHIFTER = np.float32(1.5 * 2**23)
 _PLACE = np.int32(23)
@@ -180,7 +180,7 @@ def _exp2_single(t: Any) -> Any:
     n = np.floor(t + _HALF)
     f = t - n
     p = ((((_A6 * f + _A5) * f + _A4) * f + _A3) * f + _A2) * f + _A1
-    p = np.float32(p * f + _SOFTMAX_KERNELS_ONE)
+    p = np.float32(p * f + _SINGLE_ONE)
     exponent = np.int32(np.float32(n + _SHIFTER).view(np.int32) << _PLACE)
     return np.int32(p.view(np.int32) + exponent).view(np.float32)
 
@@ -320,7 +320,7 @@ def ladder_sums(logits: Any, high: Any, low: Any, log_sums: Any, squares: Any) -
     left = np.empty(OCTAVES + 1, np.int64)
     for i in range(logits.shape[0]):
         ties = _sorted_by_life(logits[i], d, life, left)
-        _ladder_kernels_power_sums(d, e, left, sums)
+        _ladder_powers(d, e, left, sums)
         for o in range(OCTAVES):
             for lane in range(LANES):
                 sums[0, o, lane] += ties
@@ -376,7 +376,7 @@ def _sorted_by_life(row: Any, d: Any, life: Any, left: Any) -> Any:
 
 
 @njit(**PLAIN)
-def _ladder_kernels_power_sums(d: Any, e: Any, left: Any, sums: Any) -> None:
+def _ladder_powers(d: Any, e: Any, left: Any, sums: Any) -> None:
     """Sums over classes of ``exp(beta d) d**j`` for j from 0 to 3."""
     sums[:] = 0.0
     for lane in range(LANES):

@@ -686,7 +686,7 @@ def sum_copies(images: Any, out: Any, rows: Any, columns: Any, own_weight: Any) 
                         _plain(images[k, s], plain)
                         _enlarge_row(plain, kept[z, s % 2], columns, z)
                 _add_rows(total, kept[z, i % 2], kept[z, (i + 1) % 2], row_weight[z, y])
-            _zoom_blur_kernels_cut(total, out[k, y])
+            _cut_levels(total, out[k, y])
 
 
 @njit
@@ -723,6 +723,6 @@ def _add_rows(total: Any, upper: Any, lower: Any, weight: Any) -> None:
 
 
 @njit
-def _zoom_blur_kernels_cut(total: Any, row: Any) -> None:
+def _cut_levels(total: Any, row: Any) -> None:
     for j in range(total.shape[0]):
         row[j] = np.uint8(np.int32(total[j]))

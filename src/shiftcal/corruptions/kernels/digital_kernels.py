@@ -8,7 +8,6 @@ import numpy as np
 from numba import njit
 
 from shiftcal.corruptions.kernels.jpeg_kernels import transpose_block
-from shiftcal.corruptions.kernels.random_kernels import U as COUNTER_KERNELS_U
 from shiftcal.corruptions.kernels.random_kernels import add, inlined, inner, mul, shr, word
 from shiftcal.numerics.jit import compiled
 
@@ -80,7 +79,7 @@ def _draw(values: Any, result: Any, factor: Any, offsets: Any) -> None:
 
 U64 = np.uint64
 # Rounding must not take a level from what is a whole number.
-_SATURATE_KERNELS_MARGIN = F(1e-4)
+_SATURATE_MARGIN = F(1e-4)
 
 
 @compiled(error_model="numpy")
@@ -105,7 +104,7 @@ def change_saturation(images: Any, out: Any, factor: Any, extra: Any) -> None:
         moved = F(F(factor * F(spread)) + F(extra * full))
         moved = moved if moved < full else full
         scale = F(moved / F(I32(spread + grey)))
-        top = F(full + _SATURATE_KERNELS_MARGIN)
+        top = F(full + _SATURATE_MARGIN)
         out[red] = np.uint8(I32(F(top - F(F(I32(value - r)) * scale))))
         out[green] = np.uint8(I32(F(top - F(F(I32(I32(value - g) + grey)) * scale))))
         out[blue] = np.uint8(I32(F(top - F(F(I32(I32(value - b) + grey)) * scale))))
@@ -372,7 +371,7 @@ def _add_three(out: Any, source: Any, centre: Any, step: Any, k: Any, weights: A
 # nothing to speak of, and the others need only the products of ``N`` with the cosines.
 # --------------------------------------------------------------------------------------
 
-_LOW = COUNTER_KERNELS_U(0xFFFF)
+_LOW = U32(0xFFFF)
 _BLOCK = 8
 
 
@@ -387,15 +386,12 @@ def noise_row(low: Any, high: Any, first: Any, step: Any, amplitude: Any, a: Any
     least = F(amplitude * F(2.0**-16 - 1.0))
     for j in range(low.shape[0]):
         bits = word(
-            COUNTER_KERNELS_U(
-                COUNTER_KERNELS_U(first)
-                + COUNTER_KERNELS_U(COUNTER_KERNELS_U(step) * COUNTER_KERNELS_U(j))
-            ),
+            U32(U32(first) + U32(U32(step) * U32(j))),
             a,
             b,
         )
         low[j] = F(np.int32(bits & _LOW)) * scale + least
-        high[j] = F(np.int32(bits >> COUNTER_KERNELS_U(16))) * scale + least
+        high[j] = F(np.int32(bits >> U32(16))) * scale + least
 
 
 @njit
@@ -462,7 +458,7 @@ def _project(cosines: Any, length: Any, steps: Any, amplitude: Any, a: Any, b: A
     factors = np.empty(_BLOCK, np.float32)
     for start in range(0, lines, _BLOCK):
         for i in range(_BLOCK):
-            first = COUNTER_KERNELS_U((start + i) * steps[0])
+            first = U32((start + i) * steps[0])
             noise_row(noise[0, i], noise[1, i], first, steps[1], amplitude, a, b)
         for e in range(k):
             for i in range(_BLOCK):
@@ -509,7 +505,7 @@ def _add_block(out: Any, rows: Any, t: Any, factors: Any) -> None:
 # Elastic transform.
 # --------------------------------------------------------------------------------------
 
-_JITTER = COUNTER_KERNELS_U(0xFFFFFFF0)
+_JITTER = U32(0xFFFFFFF0)
 
 
 @compiled(error_model="numpy")
@@ -560,8 +556,8 @@ def warp_and_displace(
         noise_row(
             fields[0].reshape(-1),
             fields[1].reshape(-1),
-            COUNTER_KERNELS_U(0),
-            COUNTER_KERNELS_U(1),
+            U32(0),
+            U32(1),
             amplitude,
             a,
             b,
@@ -636,13 +632,7 @@ def _random_affine(h: Any, w: Any, jitter: Any, a: Any, b: Any) -> Any:
 @njit
 def _move(i: Any, jitter: Any, a: Any, b: Any) -> Any:
     """The ``i``-th uniform number in ``(-jitter, jitter)``, float32."""
-    return F(
-        jitter
-        * (
-            (2.0 * word(COUNTER_KERNELS_U(_JITTER + COUNTER_KERNELS_U(i)), a, b) + 1.0) * 2.0**-32
-            - 1.0
-        )
-    )
+    return F(jitter * ((2.0 * word(U32(_JITTER + U32(i)), a, b) + 1.0) * 2.0**-32 - 1.0))
 
 
 @njit

@@ -167,7 +167,7 @@ def sum_pairs(out: Any, source: Any, first: Any, second: Any, sign: Any) -> None
     else:
         _three(out, source, first, second, sign)
     for k in range(at_once, len(first), 3):
-        _line_kernels_three_more(out, source, first[k : k + 3], second[k : k + 3], sign)
+        _three_more_of_line(out, source, first[k : k + 3], second[k : k + 3], sign)
 
 
 @inner()
@@ -213,7 +213,7 @@ def _three(out: Any, source: Any, first: Any, second: Any, sign: Any) -> None:
 
 
 @inner()
-def _line_kernels_three_more(out: Any, source: Any, first: Any, second: Any, sign: Any) -> None:
+def _three_more_of_line(out: Any, source: Any, first: Any, second: Any, sign: Any) -> None:
     n = len(out)
     a, b = _line(source, first[0], n), _line(source, second[0], n)
     c, d = _line(source, first[1], n), _line(source, second[1], n)

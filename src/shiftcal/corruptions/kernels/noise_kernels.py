@@ -110,7 +110,7 @@ def salt_and_pepper(images: Any, out: Any, threshold: Any, keys: Any) -> None:
 # --------------------------------------------------------------------------------------
 
 U64 = np.uint64
-_SHOT_NOISE_KERNELS_BLOCK = 1024
+_LEVELS_BLOCK = 1024
 _BELOW = U(0xFFFFFF)
 
 
@@ -127,11 +127,11 @@ def draw_levels(images: Any, out: Any, table: Any, keys: Any) -> None:
         keys: ``(m, 2)`` uint32.
     """
     m, size = images.shape
-    words = np.empty(_SHOT_NOISE_KERNELS_BLOCK, np.uint32)
-    entries = np.empty(_SHOT_NOISE_KERNELS_BLOCK, np.uint32)
+    words = np.empty(_LEVELS_BLOCK, np.uint32)
+    entries = np.empty(_LEVELS_BLOCK, np.uint32)
     for j in range(m):
-        for start in range(0, size, _SHOT_NOISE_KERNELS_BLOCK):
-            n = min(_SHOT_NOISE_KERNELS_BLOCK, size - start)
+        for start in range(0, size, _LEVELS_BLOCK):
+            n = min(_LEVELS_BLOCK, size - start)
             fill_words(words[:n], start, keys[j, 0], keys[j, 1])
             values, result = images[j, start : start + n], out[j, start : start + n]
             for i in range(n):

@@ -26,9 +26,9 @@ from shiftcal.numerics.jit import compiled
 # last pixel (its default).
 # --------------------------------------------------------------------------------------
 
-RELIEF_KERNELS_H, RELIEF_KERNELS_W, RELIEF_KERNELS_F = np.int16, np.int32, np.float32
+I16, I32, F32 = np.int16, np.int32, np.float32
 LEVELS, LAST = 256, 255
-_UNITS = RELIEF_KERNELS_F(1 << 23)  # distances are 0 or from 1 to 20, so multiples of 2**-23
+_UNITS = F32(1 << 23)  # distances are 0 or from 1 to 20, so multiples of 2**-23
 _NINTH = (1.0 / 9.0) / (1 << 23)
 
 
@@ -48,17 +48,14 @@ def box_distances(distances: Any, h: Any, w: Any, sums: Any, out: Any) -> None:
     """
     mirror_frame(distances, h, w, np.int64(1))
     first, count, s = span(h, w)
-    for j in range(count + 2 * RELIEF_KERNELS_W(s)):
+    for j in range(count + 2 * I32(s)):
         i = Z(j) + first - s
         left, here, right = distances[i - ONE], distances[i], distances[i + ONE]
-        sums[i] = RELIEF_KERNELS_W(
-            RELIEF_KERNELS_W(RELIEF_KERNELS_W(left * _UNITS) + RELIEF_KERNELS_W(here * _UNITS))
-            + RELIEF_KERNELS_W(right * _UNITS)
-        )
+        sums[i] = I32(I32(I32(left * _UNITS) + I32(here * _UNITS)) + I32(right * _UNITS))
     for j in range(count):
         i = Z(j) + first
-        total = RELIEF_KERNELS_W(RELIEF_KERNELS_W(sums[i - s] + sums[i]) + sums[i + s])
-        out[i] = RELIEF_KERNELS_H(RELIEF_KERNELS_W(RELIEF_KERNELS_F(np.float64(total) * _NINTH)))
+        total = I32(I32(sums[i - s] + sums[i]) + sums[i + s])
+        out[i] = I16(I32(F32(np.float64(total) * _NINTH)))
 
 
 @njit
@@ -81,16 +78,16 @@ def equalize(plane: Any, h: Any, w: Any, counts: Any) -> None:
     others = h * w - table[darkest]
     if others == 0:
         return
-    scale = RELIEF_KERNELS_F(255) / RELIEF_KERNELS_F(others)
+    scale = F32(255) / F32(others)
     table[darkest] = 0
     total = 0
     for level in range(LEVELS):
         total += table[level]
-        table[level] = RELIEF_KERNELS_W(np.rint(RELIEF_KERNELS_F(total) * scale))
+        table[level] = I32(np.rint(F32(total) * scale))
     first, count, _ = span(h, w)
     for j in range(count):
         i = Z(j) + first
-        plane[i] = RELIEF_KERNELS_H(table[plane[i] & LAST])
+        plane[i] = I16(table[plane[i] & LAST])
 
 
 @njit(inline="always")
@@ -126,17 +123,15 @@ def emboss(plane: Any, h: Any, w: Any, out: Any) -> None:
     first, count, s = span(h, w)
     for j in range(count):
         i = Z(j) + first
-        dark = RELIEF_KERNELS_H(
-            RELIEF_KERNELS_H(plane[i - s - ONE] + plane[i - s - ONE])
-            + RELIEF_KERNELS_H(plane[i - s] + plane[i - ONE])
+        dark = I16(
+            I16(plane[i - s - ONE] + plane[i - s - ONE]) + I16(plane[i - s] + plane[i - ONE])
         )
-        light = RELIEF_KERNELS_H(
-            RELIEF_KERNELS_H(plane[i + s + ONE] + plane[i + s + ONE])
-            + RELIEF_KERNELS_H(plane[i + s] + plane[i + ONE])
+        light = I16(
+            I16(plane[i + s + ONE] + plane[i + s + ONE]) + I16(plane[i + s] + plane[i + ONE])
         )
         out[i] = max(
-            RELIEF_KERNELS_H(0),
-            min(RELIEF_KERNELS_H(255), RELIEF_KERNELS_H(RELIEF_KERNELS_H(light - dark) + plane[i])),
+            I16(0),
+            min(I16(255), I16(I16(light - dark) + plane[i])),
         )
 
 
@@ -153,17 +148,14 @@ def box_levels(plane: Any, h: Any, w: Any, sums: Any, out: Any) -> None:
     """
     mirror_frame(plane, h, w, np.int64(1))
     first, count, s = span(h, w)
-    for j in range(count + 2 * RELIEF_KERNELS_W(s)):
+    for j in range(count + 2 * I32(s)):
         i = Z(j) + first - s
-        sums[i] = RELIEF_KERNELS_H(RELIEF_KERNELS_H(plane[i - ONE] + plane[i]) + plane[i + ONE])
+        sums[i] = I16(I16(plane[i - ONE] + plane[i]) + plane[i + ONE])
     for j in range(count):
         i = Z(j) + first
-        total = RELIEF_KERNELS_H(RELIEF_KERNELS_H(sums[i - s] + sums[i]) + sums[i + s])
+        total = I16(I16(sums[i - s] + sums[i]) + sums[i + s])
         # 7282 / 2**16 is a ninth and so little that no whole number is missed below 2,304.
-        out[i] = RELIEF_KERNELS_H(
-            RELIEF_KERNELS_W(RELIEF_KERNELS_W(total + RELIEF_KERNELS_H(4)) * RELIEF_KERNELS_W(7282))
-            >> RELIEF_KERNELS_W(16)
-        )
+        out[i] = I16(I32(I32(total + I16(4)) * I32(7282)) >> I32(16))
 
 
 # --------------------------------------------------------------------------------------
@@ -173,10 +165,8 @@ def box_levels(plane: Any, h: Any, w: Any, sums: Any, out: Any) -> None:
 # --------------------------------------------------------------------------------------
 
 WEAK, STRONG = 1, 2
-CANNY_KERNELS_H, CANNY_KERNELS_W = np.int16, np.int32
-_TAN_22_5 = CANNY_KERNELS_W(
-    13573
-)  # tan(22.5 degrees) in units of 2**-15; tan(67.5 degrees) is 2 more
+
+_TAN_22_5 = I32(13573)  # tan(22.5 degrees) in units of 2**-15; tan(67.5 degrees) is 2 more
 
 
 @njit
@@ -213,40 +203,28 @@ def _gradients(plane: Any, h: Any, w: Any, gx: Any, gy: Any, size: Any) -> None:
         a, b, c = plane[i - s - ONE], plane[i - s], plane[i - s + ONE]
         d, f = plane[i - ONE], plane[i + ONE]
         p, q, r = plane[i + s - ONE], plane[i + s], plane[i + s + ONE]
-        x = CANNY_KERNELS_H(
-            CANNY_KERNELS_H(CANNY_KERNELS_H(c - a) + CANNY_KERNELS_H(r - p))
-            + CANNY_KERNELS_H(CANNY_KERNELS_H(f - d) + CANNY_KERNELS_H(f - d))
-        )
-        y = CANNY_KERNELS_H(
-            CANNY_KERNELS_H(CANNY_KERNELS_H(p - a) + CANNY_KERNELS_H(r - c))
-            + CANNY_KERNELS_H(CANNY_KERNELS_H(q - b) + CANNY_KERNELS_H(q - b))
-        )
+        x = I16(I16(I16(c - a) + I16(r - p)) + I16(I16(f - d) + I16(f - d)))
+        y = I16(I16(I16(p - a) + I16(r - c)) + I16(I16(q - b) + I16(q - b)))
         gx[i], gy[i] = x, y
-        size[i] = CANNY_KERNELS_H(
-            CANNY_KERNELS_H(max(x, CANNY_KERNELS_H(-x)))
-            + CANNY_KERNELS_H(max(y, CANNY_KERNELS_H(-y)))
-        )
+        size[i] = I16(I16(max(x, I16(-x))) + I16(max(y, I16(-y))))
 
 
 @njit(inline="always")
 def _thin(work: Any, h: Any, w: Any, low: Any, high: Any, state: Any) -> None:
     gx, gy, size = work[0], work[1], work[2]
     first, count, s = span(h, w)
-    least, strong = CANNY_KERNELS_H(low), CANNY_KERNELS_H(high)
+    least, strong = I16(low), I16(high)
     for j in range(count):
         i = Z(j) + first
         x, y, m = gx[i], gy[i], size[i]
         left, right, up, down = size[i - ONE], size[i + ONE], size[i - s], size[i + s]
         up_left, up_right = size[i - s - ONE], size[i - s + ONE]
         down_left, down_right = size[i + s - ONE], size[i + s + ONE]
-        across = CANNY_KERNELS_W(CANNY_KERNELS_W(max(x, CANNY_KERNELS_H(-x))) * _TAN_22_5)
-        along = CANNY_KERNELS_W(CANNY_KERNELS_W(max(y, CANNY_KERNELS_H(-y))) << CANNY_KERNELS_W(15))
+        across = I32(I32(max(x, I16(-x))) * _TAN_22_5)
+        along = I32(I32(max(y, I16(-y))) << I32(15))
         flat = along < across
-        steep = along > CANNY_KERNELS_W(
-            across
-            + CANNY_KERNELS_W(CANNY_KERNELS_W(max(x, CANNY_KERNELS_H(-x))) << CANNY_KERNELS_W(16))
-        )
-        falling = CANNY_KERNELS_H(x ^ y) < 0
+        steep = along > I32(across + I32(I32(max(x, I16(-x))) << I32(16)))
+        falling = I16(x ^ y) < 0
         before = left if flat else (up if steep else (up_right if falling else up_left))
         after = right if flat else (down if steep else (down_left if falling else down_right))
         # Of two equal neighbours the later one is the edge, but not on a diagonal.
@@ -305,8 +283,8 @@ def _spread(state: Any, start: Any, around: Any, waiting: Any) -> None:
 # 2**-16, with differences below 0.0005).
 # --------------------------------------------------------------------------------------
 
-CHAMFER_KERNELS_F = np.float32
-_STEP, _DIAGONAL, _KNIGHT = CHAMFER_KERNELS_F(1), CHAMFER_KERNELS_F(1.4), CHAMFER_KERNELS_F(2.1969)
+
+_STEP, _DIAGONAL, _KNIGHT = F32(1), F32(1.4), F32(2.1969)
 _TWO = Z(2)
 
 
@@ -321,9 +299,9 @@ def distances(state: Any, h: Any, w: Any, limit: Any, out: Any) -> None:
         limit: The largest distance.
         out: A framed plane of float32; its frame will be ``limit``.
     """
-    far = CHAMFER_KERNELS_F(limit)
+    far = F32(limit)
     for j in range(out.shape[0]):
-        out[j] = CHAMFER_KERNELS_F(0) if state[j] == 2 else far
+        out[j] = F32(0) if state[j] == 2 else far
     stride = Z(w + 2 * FRAME)
     for y in range(FRAME, FRAME + h):
         _from_row(out, Z(y) * stride + Z(FRAME), Z(0) - stride, w)

@@ -188,7 +188,7 @@ def _spread(here: Any, there: Any, white: Any, snow: Any) -> None:
 # Crops of textures laid over images.
 # --------------------------------------------------------------------------------------
 
-_FROST_KERNELS_WHITE = 255.0
+_WHITE_LEVEL = 255.0
 
 
 @njit(inline="always")
@@ -232,7 +232,7 @@ def _blend_run(values: Any, texels: Any, weights: Any, out: Any) -> None:
     own, other = weights
     for i in range(texels.shape[0]):
         mixed = own * np.float64(values[i]) + other * np.float64(texels[i])
-        out[i] = np.uint8(np.int32(min(mixed, _FROST_KERNELS_WHITE)))
+        out[i] = np.uint8(np.int32(min(mixed, _WHITE_LEVEL)))
 
 
 # --------------------------------------------------------------------------------------
