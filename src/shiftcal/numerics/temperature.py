@@ -216,9 +216,7 @@ def softmax_moments(
     )
 
 
-def _moment_sums(
-    data: tuple[Logits, Labels, Weights | None], b: float
-) -> NDArray[np.float64]:
+def _moment_sums(data: tuple[Logits, Labels, Weights | None], b: float) -> NDArray[np.float64]:
     """What the kernel computes, all rows at once."""
     logits, labels, weights = data
     z = logits.astype(np.float64)
