@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from onnx_resnet import mean_colour_onnx
@@ -94,9 +96,7 @@ def test_the_document_says_all_and_the_docs_name_it(folder, shiftcal_json):
     assert document["settings"]["iterations"] == 20
     assert document["images"] == {"train": 48, "calibration": 12, "seen": 30, "held_out": 30}
     assert (document["seed"], document["steps"], document["resumed_at"]) == (3, 20, 0)
-    from test_cli_help import DOCS
-
-    text = DOCS.read_text("utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text("utf-8")
     section = text.partition("## `shiftcal train`")[2].partition("\n## ")[0]
     for key in document:
         assert f"`{key}`" in section or f"`{key}`" in text.partition("## JSON")[2], key
