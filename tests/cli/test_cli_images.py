@@ -139,7 +139,7 @@ def test_what_a_function_of_the_users_raises_is_told_in_one_line(images, refused
 
 
 @pytest.fixture
-def photos(tmp_path, monkeypatch):
+def pictures(tmp_path, monkeypatch):
     """``small.png`` (32 x 32) and ``large.jpg`` (640 x 427) in the current folder."""
     monkeypatch.chdir(tmp_path)
     Image.fromarray(photo(32, 32)).save("small.png")
@@ -155,7 +155,7 @@ def few(monkeypatch):
     return names
 
 
-def test_one_corruption_is_shown_at_five_severities(photos, shiftcal, shiftcal_json):
+def test_one_corruption_is_shown_at_five_severities(pictures, shiftcal, shiftcal_json):
     words = "gallery small.png -o row.png --corruption gaussian_noise --table imagenet"
     done = shiftcal(words)
     assert (done.status, done.err) == (0, "")
@@ -171,14 +171,14 @@ def test_one_corruption_is_shown_at_five_severities(photos, shiftcal, shiftcal_j
     assert document["corruptions"] == {"gaussian_noise": "gaussian_noise"}
 
 
-def test_the_paper_leaves_three_out_and_severity_is_3_unless_told(photos, few, shiftcal_json):
+def test_the_paper_leaves_three_out_and_severity_is_3_unless_told(pictures, few, shiftcal_json):
     document = shiftcal_json("gallery small.png -o gallery.png --paper")
     assert set(document["corruptions"]) == {"contrast", "frost", "gaussian_noise"}
     assert document["severities"] == [3]
 
 
-def test_a_function_of_the_users_own_can_be_shown(photos, shiftcal_json):
-    (photos / "gallery_own.py").write_text("def negative(image):\n    return 255 - image\n")
+def test_a_function_of_the_users_own_can_be_shown(pictures, shiftcal_json):
+    (pictures / "gallery_own.py").write_text("def negative(image):\n    return 255 - image\n")
     document = shiftcal_json("gallery small.png -o g.png --corruption gallery_own:negative")
     assert document["severities"] == [1]
     assert place_of(255 - photo(32, 32), Image.open("g.png"), times=4)
