@@ -62,7 +62,13 @@ def environment(page, folder):
     }
 
 
-@pytest.mark.parametrize("name", PAGES)
+# Starts a Ray cluster, which takes half a minute.
+SLOW = {"cluster.md"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(page, marks=[pytest.mark.slow] * (page in SLOW)) for page in PAGES]
+)
 def test_a_tutorial_runs_from_its_first_block_to_its_last_and_prints_what_it_shows(name, tmp_path):
     page = TUTORIALS / name
     around, reader = tmp_path / "around", tmp_path / "reader"

@@ -68,7 +68,6 @@ def sharding():
     what = {
         "statistics with labels": "statistics of a million rows, with labels",
         "statistics without labels": "without labels",
-        "one more pass for all digits": "one more pass for all digits of the temperature",
     }
     rows = [
         [words, *(f"{1e6 * a_row(tool, k):.1f} s" for k in (1000, 10))]
@@ -90,7 +89,6 @@ def sharding():
 def sharding_plan():
     found, cpu, a_row = costs()
     part = 100_000 * a_row("statistics with labels", 1000)
-    again = 1e8 * a_row("one more pass for all digits", 1000) / 60
     size = found["bytes_of_a_file_1000"] / 1e6
     rows = [
         ["a part's logits in float16, on the worker's disk if they are kept at all", "200 MB"],
@@ -100,10 +98,6 @@ def sharding_plan():
         ["what travels to one place", f"{1000 * size:.0f} MB"],
         ["merging there", f"{cpu['statistics', '1,000 parts']:.1f} s"],
         ["memory there", "a few megabytes"],
-        [
-            "one more pass for all digits of the temperature, if the logits were kept",
-            f"{again:.0f} minutes, spread",
-        ],
     ]
     return markdown(["", "1,000 parts"], rows)
 

@@ -464,7 +464,7 @@ def lock(path: Path, *, by: str = "shiftcal") -> Iterator[None]:
     """Hold ``path`` for this process alone; the lock ends with the process, however it ends.
 
     Args:
-        path: The file or folder; a hidden lock file appears alongside it.
+        path: The file or folder; a hidden lock file appears alongside the file, or in the folder.
         by: The program, for the message.
 
     Raises:
@@ -472,7 +472,7 @@ def lock(path: Path, *, by: str = "shiftcal") -> Iterator[None]:
     """
     from filelock import FileLock, Timeout
 
-    name = path.with_name(f".{path.name}.lock")
+    name = path / ".lock" if path.is_dir() else path.with_name(f".{path.name}.lock")
     try:
         with FileLock(name, timeout=0):
             try:

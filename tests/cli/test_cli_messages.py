@@ -59,7 +59,7 @@ def images(tmp_path, monkeypatch):
 # Classes that do not fit the bank, and what is said.
 WRONG_CLASSES = {
     "cat,bee,ant": "bank with classes 3 (ant, bee, cat), now they are 3 (cat, bee, ant). Give the "
-    "same --classes to add to it; --relabel",
+    "same --labels and --classes to add to it; --relabel",
     "ant,bee,cat,dog": "a bank of 3 classes, so --classes (classes=...) must name 3; got 4 (ant,",
     "ant,bee,fox": "which is not among the model's, 3 classes (ant, bee, fox). Leave it out, or "
     "name the model's classes as the images do (classes=..., on the command line --classes).",

@@ -189,7 +189,7 @@ def test_what_cannot_be_written_raises_before_the_model_runs(tmp_path):
     with pytest.raises(InputError, match=r"the part must be .* at most 2; got 3"):
         written(tmp_path / "a.npz", model, part=(3, 2))
     with (
-        FileLock(tmp_path / ".a.npz.parts.lock"),
+        FileLock(tmp_path / ".a.npz.lock"),
         pytest.raises(FileError, match="in use by another"),
     ):
         written(tmp_path / "a.npz", model)

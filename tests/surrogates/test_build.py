@@ -213,7 +213,7 @@ def test_folders_that_cannot_be_used_raise_and_stay(tmp_path):
         built(tmp_path / "thesis.tex")
     assert sorted(files(tmp_path)) == ["thesis.tex"]
     (bank / ".work").mkdir(parents=True)
-    with FileLock(bank / "..work.lock"), pytest.raises(FileError, match="in use by another"):
+    with FileLock(bank / ".lock"), pytest.raises(FileError, match="in use by another"):
         built(bank)
     built(bank)
     (bank / "bank.json").write_text("{")

@@ -177,7 +177,7 @@ def score_file(
             rows = statistics_of_npz(target) if scored.n else None
             write_statistics(statistics, rows, _part_of(job, part))
         return scored
-    with unfinished_work(main.with_name(f"{main.name}.parts")) as folder:
+    with unfinished_work(main.with_name(f"{main.name}.parts"), main) as folder:
         store = ShardStore(folder, cache=cache_folder(cache))
         done = run_job(job, store, engine, reporting or Reporting())
         about = done.outlines[CLEAN]

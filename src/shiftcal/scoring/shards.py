@@ -558,8 +558,8 @@ def cache_folder(cache: str | os.PathLike[str] | None) -> Path | None:
 
 
 @contextmanager
-def unfinished_work(folder: Path) -> Iterator[Path]:
-    """A folder for finished shards of unfinished work, for this process alone.
+def unfinished_work(folder: Path, result: Path) -> Iterator[Path]:
+    """A folder for finished shards of a result, which this process alone works at.
 
     It is removed when the block is left, unless an error left finished shards in it.
 
@@ -567,7 +567,7 @@ def unfinished_work(folder: Path) -> Iterator[Path]:
         FileError: If another process is at the same work.
     """
     make_folder(folder)
-    with lock(folder):
+    with lock(result):
         try:
             yield folder
         except BaseException:

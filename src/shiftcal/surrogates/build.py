@@ -163,7 +163,7 @@ def build_bank(
     _check_free(target)
     job = labelled_job(model, images, labels, conditions, **options)
     try:
-        with unfinished_work(target / WORK) as work:
+        with unfinished_work(target / WORK, target) as work:
             for orphan in target.glob(".shiftcal-*.tmp"):  # of a process that was killed
                 orphan.unlink(missing_ok=True)
             bank = _stored(target)
