@@ -17,8 +17,13 @@ import numpy as np
 from timing import Timing, circumstances, extra_memory, listed, measure, write
 
 from shiftcal.maps import Temperature
-from shiftcal.scoring.merge import find_parts, merge_scores, merge_statistics
-from shiftcal.scoring.statistics import Part, ScoreStatistics
+from shiftcal.scoring.statistics import (
+    Part,
+    ScoreStatistics,
+    find_parts,
+    merge_scores,
+    merge_statistics,
+)
 
 ROWS = 50_000
 PARTS = 1_000

@@ -11,9 +11,14 @@ from score_parts import part_note, write_parts
 
 from shiftcal.errors import FileError, InputError
 from shiftcal.scores import Scores, read_scores, write_scores
-from shiftcal.scoring import merge as merge_npz
-from shiftcal.scoring.merge import find_parts, merge_scores, merge_statistics, statistics_of_npz
-from shiftcal.scoring.statistics import ScoreStatistics
+from shiftcal.scoring import statistics as merge_npz
+from shiftcal.scoring.statistics import (
+    ScoreStatistics,
+    find_parts,
+    merge_scores,
+    merge_statistics,
+    statistics_of_npz,
+)
 
 CLASSES = np.array(list("abcdef"))
 

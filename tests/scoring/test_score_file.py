@@ -20,8 +20,7 @@ from shiftcal.errors import FileError, InputError, InputWarning
 from shiftcal.scores import read_scores
 from shiftcal.scoring import ScoreStatistics, score, score_file
 from shiftcal.scoring import api as module
-from shiftcal.scoring.merge import find_parts, merge_scores, merge_statistics
-from shiftcal.scoring.statistics import read_statistics
+from shiftcal.scoring.statistics import find_parts, merge_scores, merge_statistics, read_statistics
 
 IMAGES, LABELS = labelled(30, seed=7)
 

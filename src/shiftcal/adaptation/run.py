@@ -41,9 +41,8 @@ from shiftcal.registry import TRAINERS
 from shiftcal.scores import Scores, read_features, read_scores
 from shiftcal.scoring import score, score_file
 from shiftcal.scoring.engines import LocalEngine
-from shiftcal.scoring.labels import digest_of_labels
 from shiftcal.scoring.progress import Reporting
-from shiftcal.scoring.shards import names_of, text_of
+from shiftcal.scoring.shards import digest_of_labels, names_of, text_of
 from shiftcal.surrogates import SurrogateBank
 from shiftcal.surrogates.build import build_bank, conditions_of
 from shiftcal.types import Floats

@@ -234,7 +234,7 @@ def score(
     from shiftcal.datasets import as_image_set
     from shiftcal.scoring import score_file
     from shiftcal.scoring.engines import engine_of
-    from shiftcal.scoring.labels import ForeignLabels
+    from shiftcal.scoring.shards import ForeignLabels
 
     work = partial(
         score_file,
@@ -308,8 +308,7 @@ def _score_text(images: str, scored: Scored, accuracy: float | None, written: st
 def _accuracy(output: Path | None, statistics: Path | None) -> float:
     """Accuracy of labelled scores that were written to either file, or to both."""
     from shiftcal.scores import read_scores
-    from shiftcal.scoring.merge import statistics_of_npz
-    from shiftcal.scoring.statistics import ScoreStatistics
+    from shiftcal.scoring.statistics import ScoreStatistics, statistics_of_npz
 
     if statistics is not None:
         return ScoreStatistics.read(statistics).accuracy()
@@ -369,7 +368,7 @@ def merge(
     """
     only = statistics or output.suffix.lower() == ".json"
     inputs.check_suffix(output, *([] if statistics else [".npz"]), ".json")
-    from shiftcal.scoring.merge import find_parts, merge_scores, merge_statistics
+    from shiftcal.scoring.statistics import find_parts, merge_scores, merge_statistics
 
     with progress(f"merging {count_of(len(parts), 'part')}"):
         found = find_parts(parts)

@@ -29,8 +29,6 @@ from shiftcal.models import Model, as_model
 from shiftcal.scores import Scores, write_scores
 from shiftcal.scores_io import WRITABLE, suffix_of
 from shiftcal.scoring.engines import Engine
-from shiftcal.scoring.labels import digest_of_labels, model_labels
-from shiftcal.scoring.merge import statistics_of_npz
 from shiftcal.scoring.progress import Reporting
 from shiftcal.scoring.shards import (
     BLOCK,
@@ -41,9 +39,11 @@ from shiftcal.scoring.shards import (
     ShardStore,
     are_named,
     cache_folder,
+    digest_of_labels,
     gathered,
     left_out,
     make_job,
+    model_labels,
     names_of,
     none_readable,
     results_of,
@@ -53,7 +53,12 @@ from shiftcal.scoring.shards import (
     warn_of_bad,
     write_set,
 )
-from shiftcal.scoring.statistics import Part, ScoreStatistics, write_statistics
+from shiftcal.scoring.statistics import (
+    Part,
+    ScoreStatistics,
+    statistics_of_npz,
+    write_statistics,
+)
 from shiftcal.types import Floats, InputKind, Labels
 
 # Images whose content is compared between parts of a job.

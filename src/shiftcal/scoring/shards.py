@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
 import warnings
@@ -28,18 +29,18 @@ from numpy.typing import NDArray
 from safetensors.numpy import load, save
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from shiftcal.checks import check_choice, check_count
+from shiftcal.checks import as_text, check_choice, check_count, plain, to_array
 from shiftcal.corruptions import Corruption
 from shiftcal.corruptions.corruption import GENERATOR, TABLES, run
 from shiftcal.corruptions.images import check_table, lasting_identity
 from shiftcal.datasets import Batch, ImageSet, as_image_set
+from shiftcal.datasets.labels import labels_for
 from shiftcal.errors import FileError, InputError, InputWarning
 from shiftcal.files import NpzStream, atomic_write, checksum_of, lock, make_folder
 from shiftcal.models import Model, as_model
 from shiftcal.models.model import Outputs
 from shiftcal.numerics.jit import thread_count
 from shiftcal.scoring.engines import Engine, LocalEngine
-from shiftcal.scoring.labels import model_labels, with_labels
 from shiftcal.scoring.progress import Reporting, showing
 from shiftcal.types import Floats, Images, Labels, Logits
 
@@ -57,6 +58,8 @@ _FIRST = 64
 # Images named in a warning.
 _NAMED = 3
 FEATURES = ("clean", "all", "none")
+# Names of ImageNet's folders, whatever a model calls its classes.
+_WNID = re.compile(r"n[0-9]{8}")
 
 # Products of numpy with one thread: split between threads their bits depend on the number.
 one_blas_thread = partial(threadpool_limits, 1, user_api="blas")
@@ -376,6 +379,86 @@ def _model_identity(model: Model, *, lasting: bool) -> dict[str, Any]:
         "output": model.output,
         "preprocessing": model.preprocessing.to_dict(),
     }
+
+
+class ForeignLabels(InputError):
+    """Labels of images do not match the classes of a model."""
+
+
+def with_labels(images: ImageSet, labels: object, model: Model) -> ImageSet:
+    """The images with these labels; names are classes of the images, or else of the model.
+
+    Args:
+        images: The images.
+        labels: As for :func:`shiftcal.datasets.as_image_set`; ``None`` keeps the images' own.
+        model: Whose classes names may be.
+    """
+    if labels is None:
+        return images
+    if isinstance(labels, (str, os.PathLike)):
+        labels = labels_for(images, labels)
+    given = plain(to_array(labels, name="labels"), "labels")
+    if given.dtype.kind not in "US":
+        return as_image_set(images, labels=given)
+    names = set(as_text(given, "labels").ravel().tolist())
+    own = images.classes is not None and names <= set(images.classes)
+    theirs = not own and names & set(model.classes or ())
+    return as_image_set(images, labels=given, classes=model.classes if theirs else None)
+
+
+def model_labels(images: ImageSet, model: Model, k: int) -> Labels | None:
+    """Labels as columns of the model's ``k`` logits; ``None`` if the images have none.
+
+    Classes that both sides name are matched by name. Names that are numbers are columns. Without
+    names on one side, and for identifiers of WordNet such as n01440764, order decides.
+
+    Raises:
+        ForeignLabels: If a label is not one of the model's classes.
+    """
+    if images.labels is None or not k:
+        return None
+    theirs, ours, labels = images.classes, model.classes, images.labels
+    if theirs is not None:
+        numbered = all(name.isdecimal() for name in theirs)
+        wordnet = all(_WNID.fullmatch(name) for name in theirs)
+        if ours is not None and (set(theirs) & set(ours) or not (numbered or wordnet)):
+            column = {name: j for j, name in enumerate(ours)}
+            used = [theirs[j] for j in np.unique(labels)]
+            if strange := [name for name in used if name not in column]:
+                raise ForeignLabels(
+                    f"{images.name} has images of the class {strange[0]!r}, which is not among the "
+                    f"model's, {_listed(ours)}. Leave it out, or name the model's classes as the "
+                    "images do (classes=..., on the command line --classes)."
+                )
+            matched: Labels = np.array([column.get(name, -1) for name in theirs], np.intp)[labels]
+            return matched
+        if numbered:
+            labels = np.array([int(name) for name in theirs])[labels]
+        elif len(theirs) != k:
+            raise ForeignLabels(
+                f"{images.name} has {_listed(theirs)}, and the model {k}, so which is which is "
+                "unknown. Name the model's classes in the order of its logits (classes=..., on "
+                "the command line --classes), or give the images labels by its columns "
+                "(labels=..., on the command line --labels FILE)."
+            )
+    if labels.max() >= k:
+        raise ForeignLabels(
+            f"labels of {images.name} must be from 0 to {k - 1}, the columns of the model's "
+            f"logits; got {labels.max()}."
+        )
+    return labels
+
+
+def digest_of_labels(labels: Labels | None) -> str | None:
+    """A digest of labels; ``None`` without labels."""
+    if labels is None:
+        return None
+    return hashlib.blake2b(labels.astype("<i8").tobytes(), digest_size=16).hexdigest()
+
+
+def _listed(classes: tuple[str, ...]) -> str:
+    many = "1 class" if len(classes) == 1 else f"{len(classes)} classes"
+    return f"{many} ({', '.join(classes[:3])}{', ...' if len(classes) > 3 else ''})"
 
 
 def make_job(

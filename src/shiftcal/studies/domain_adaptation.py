@@ -24,8 +24,8 @@ from shiftcal.files import make_folder, parsing, read_document, sha256_of, write
 from shiftcal.numerics.softmax import p_max
 from shiftcal.report.tables import Cell as TableCell
 from shiftcal.report.tables import Column, Table
-from shiftcal.scoring.labels import digest_of_labels
 from shiftcal.scoring.progress import Reporting, showing
+from shiftcal.scoring.shards import digest_of_labels
 from shiftcal.studies import tables as show
 from shiftcal.studies.evaluation import Cell, Data, in_processes, key_of
 from shiftcal.studies.plan import (

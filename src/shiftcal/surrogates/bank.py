@@ -325,7 +325,7 @@ class SurrogateBank:
             InputError: If something given cannot be used, a corruption does not return as many
                 inputs, or the model fails; the message says on which set.
         """
-        from shiftcal.surrogates.inputs import bank_of_inputs
+        from shiftcal.surrogates.build import bank_of_inputs
 
         return bank_of_inputs(
             model,
