@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from imagenet_copies import WNIDS, write_class_index, write_image, write_meta
+from imagenet_copies import WNIDS, write_class_index, write_image
 from PIL import Image
 
 import shiftcal as sc
@@ -14,7 +14,6 @@ from shiftcal.surrogates.image_sets import corrupt_files
 
 # Neither of these is 0 and 1, as sorting the two alone would have it.
 LOW, HIGH = WNIDS[7], WNIDS[421]
-TRUTH = "ILSVRC2012_validation_ground_truth.txt"
 
 
 def flat(n):
@@ -51,13 +50,6 @@ def test_some_class_folders_get_their_index_among_all_classes(two_classes):
     assert [abs(int(images[i].mean()) - value) <= 2 for i, value in enumerate([20, 10, 30])]
 
 
-def test_the_list_of_classes_may_be_given_or_be_the_kits(two_classes, tmp_path_factory):
-    elsewhere = tmp_path_factory.mktemp("kit")
-    write_meta(elsewhere / "meta.mat", WNIDS[::-1])
-    images = imagenet(two_classes / "val", class_index=elsewhere / "meta.mat")
-    assert images.labels.tolist() == [7, 421, 421]
-
-
 def test_some_class_folders_without_a_list_are_refused(two_classes):
     with pytest.raises(FileError, match=r"has 2 of ImageNet's 1,000 classes.*class_index"):
         imagenet(two_classes)
@@ -67,18 +59,6 @@ def test_all_class_folders_need_no_list(two_classes):
     for wnid in WNIDS:
         (two_classes / "val" / wnid).mkdir(exist_ok=True)
     assert imagenet(two_classes / "val").labels.tolist() == [7, 421, 421]
-
-
-def test_numbers_of_the_kit_are_taken_through_its_table_to_sorted_wnids(together):
-    kit = together / "ILSVRC2012_devkit_t12" / "data"
-    # The kit's numbers run the other way: number 1 is the last wnid, number 1,000 the first.
-    write_meta(kit / "meta.mat", WNIDS[::-1])
-    (kit / TRUTH).write_text("1\n1000\n579\n2\n490\n")
-    images = imagenet(together)
-    assert images.labels.tolist() == [999, 0, 421, 998]
-    assert images.classes == tuple(WNIDS)
-    (together / "val" / flat(4)[1]).unlink()
-    assert imagenet(together).labels.tolist() == [999, 421, 998]
 
 
 @pytest.mark.parametrize(

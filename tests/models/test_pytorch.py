@@ -267,7 +267,9 @@ def test_files_of_another_kind_are_a_clear_error(files, tmp_path):
     empty.touch()
     odd = rewritten(files[0] / "open.pt2", tmp_path / "odd.pt2", {GRAPH: b"[]"})
     for file in (cut, text, odd):
-        with pytest.raises(FileError, match=rf"{file.name} could not be loaded by torch.export"):
+        with pytest.raises(
+            FileError, match=rf"{file.name} could not be loaded as a file of torch.export"
+        ):
             as_model(file)
     with pytest.raises(FileError, match=r"empty.pt2 must be a file of torch.export; it is empty"):
         as_model(empty)

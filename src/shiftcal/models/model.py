@@ -187,7 +187,11 @@ class Model(ABC):
     @final
     def size_of_batches(self, images: Images) -> int:
         """How many images like these, ``(n, height, width, 3)``, go through the model at once."""
-        return find_batch_size(self, images) if self.batch_size is None else self.batch_size
+        if self.batch_size is not None:
+            return self.batch_size
+        each = _ASSUMED * 4 * self.preprocessing.apply(images[:1]).size
+        most = min(LARGEST, max(1, int(self.memory_budget // each)))
+        return 1 << (most.bit_length() - 1)
 
     @final
     def run(
@@ -269,20 +273,6 @@ class Model(ABC):
             if self.output == "logits" and "probabilities" in str(error):
                 hint = ' For a model, set output="probabilities" (?output=probabilities in a spec).'
             raise InputError(f"the model's output for {where}: {error}{hint}") from error
-
-
-def find_batch_size(model: Model, images: Images) -> int:
-    """The largest power of two, at most 256, that the model's memory budget allows.
-
-    Args:
-        model: Whose preprocessing and ``memory_budget`` are used.
-        images: ``(n, height, width, 3)``; the size of the first is used.
-    """
-    each = _ASSUMED * 4 * model.preprocessing.apply(images[:1]).size
-    size = 1
-    while 2 * size <= LARGEST and 2 * size * each <= model.memory_budget:
-        size *= 2
-    return size
 
 
 def _wide(values: NDArray[Any]) -> NDArray[Any]:
@@ -522,28 +512,20 @@ class GroupedModel(WrappedModel):
         return ("grouped", inner, *groups)
 
     def _forward(self, batch: NDArray[Any]) -> Any:
-        output = self.model._forward(batch)
-        logits, *features = output if isinstance(output, tuple) else (output,)
-        z = np.asarray(logits)
         k = len(self.model.classes) if self.model.classes else None
+        z, features = self.model.run(batch, k=k, named=True)
         highest = max(columns[-1] for columns in self.groups.values())
-        if z.ndim != 2 or z.shape[1] <= highest or k not in (None, z.shape[1]):
-            wanted = f"{highest + 1} columns or more" if k is None else f"{k} columns"
+        if z.shape[1] <= highest:
             raise InputError(
-                f"the model must return a row per image and {wanted} for these groups; got shape "
+                f"the model must return {highest + 1} columns or more for these groups; got shape "
                 f"{z.shape}."
             )
-        if self.model.output == "logits" and len(z) < GUARD_FROM:
-            z = _wide(z)  # so few rows can look like probabilities by chance
-        else:
-            z = check_scores(z, input=self.model.output, guard_from=GUARD_FROM)
-        with np.errstate(invalid="ignore"):  # the caller reports what is not finite
-            columns = [
-                np.logaddexp.reduce(z[:, members].astype(np.float64), axis=1)
-                for members in self.groups.values()
-            ]
+        columns = [
+            np.logaddexp.reduce(z[:, members].astype(np.float64), axis=1)
+            for members in self.groups.values()
+        ]
         grouped = np.column_stack(columns).astype(z.dtype)
-        return (grouped, *features) if features else grouped
+        return grouped if features is None else (grouped, features)
 
 
 def regular_file(path: str | Path, kind: str) -> Path:

@@ -147,14 +147,15 @@ class TorchNetwork(Model):
         cast: Any = nullcontext()
         if precision in _REDUCED:
             cast = torch.autocast(tensor.device.type, getattr(torch, precision))
-        modes = [(part, part.training) for part in self.module.modules()]
-        try:
+        training = [part for part in self.module.modules() if part.training]
+        if training:
             self.module.eval()
+        try:
             with torch_threads(self.threads), torch.inference_mode(), cast:
                 return self.module(tensor)
         finally:
-            for part, mode in modes:
-                part.training = mode
+            for part in training:
+                part.training = True
 
 
 class TorchModel(TorchNetwork):
@@ -381,13 +382,21 @@ class _TorchFile(TorchNetwork):
     """A network that a file of torch holds; the file is read again in another process."""
 
     _kind: str
+    _shape: tuple[int | None, ...] = (None,) * 4
 
     def __init__(
-        self, path: str | Path, *, device: str, features_from: str | None, **options: Any
+        self,
+        path: str | Path,
+        *,
+        device: str = "cpu",
+        channels_last: bool = False,
+        features_from: str | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(**options)
         self.path = Path(path)
         self.device = device
+        self.channels_last = channels_last
         self.features_from = None if features_from is None else str(features_from)
         self._digest: str | None = None
         self._open()
@@ -396,10 +405,19 @@ class _TorchFile(TorchNetwork):
         file = ModelFile(self.path, self._kind, expected=self._digest)
         self.path, self._digest = file.path, file.digest
         check_zip(file.path)
-        # The bytes that the digest is of, and not the file, which may have changed since.
-        self._load(file.data)
+        try:
+            # The bytes that the digest is of, and not the file, which may have changed since.
+            self.module = self._load(file.data)
+        except InputError:
+            raise
+        except Exception as error:  # torch may raise anything for files it does not understand
+            raise FileError(
+                f"{self.path} could not be loaded as {self._kind}: {type(error).__name__}: "
+                f"{first_line(error)}"
+            ) from error
 
-    def _load(self, data: bytes) -> None:
+    def _load(self, data: bytes) -> Any:
+        """The network that these bytes hold."""
         raise NotImplementedError
 
     def __getstate__(self) -> dict[str, Any]:
@@ -416,22 +434,29 @@ class _TorchFile(TorchNetwork):
     def _choices(self) -> Mapping[str, str | None]:
         return {"features_from": self.features_from}
 
-    def _picked(self, output: Any) -> list[NDArray[Any]]:
-        """Logits, and features if they are wanted."""
-        if self.features_from is None:
-            return [_to_numpy(output)]
-        logits, features = picked(output, self.features_from)
-        return [_to_numpy(logits), as_features(_to_numpy(features), name=self.features_from)]
+    def _forward(self, batch: NDArray[Any]) -> Any:
+        check_input_shape(batch, self._shape)
+        name = self.features_from
+
+        def run(piece: NDArray[Any]) -> list[NDArray[Any]]:
+            output = self._run(piece)
+            if name is None:
+                return [_to_numpy(output)]
+            logits, features = picked(output, name)
+            return [_to_numpy(logits), as_features(_to_numpy(features), name=name)]
+
+        outputs = in_fixed_batches(run, batch, self._shape[0])
+        return outputs[0] if name is None else outputs
 
 
 class TorchScriptModel(_TorchFile):
-    """A network saved with ``torch.jit.save``, which brings its own code.
+    """A network saved with ``torch.jit.save``, usually as ``.pt``, which brings its own code.
 
     The file is a program: its code runs with your rights, and can write files or call hosts. Load
     only files that you trust. No bank, plan or other saved file makes shiftcal load one.
 
     Args:
-        path: The file, usually ``.pt``.
+        path: The file.
         device: Where it runs, such as ``"cpu"`` or ``"cuda:0"``.
         channels_last: As for a PyTorch module.
         features_from: Which output of the network holds features: the index in a tuple, such as
@@ -443,19 +468,8 @@ class TorchScriptModel(_TorchFile):
 
     _kind = "a TorchScript file"
 
-    def __init__(
-        self,
-        path: str | Path,
-        *,
-        device: str = "cpu",
-        channels_last: bool = False,
-        features_from: str | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(path, device=device, features_from=features_from, **options)
-        self.channels_last = channels_last
-
-    def _load(self, data: bytes) -> None:
+    def _load(self, data: bytes) -> Any:
+        jit = require("torch.jit", extra="torch", needed_by="a TorchScript model")
         kind = _content_of(data)
         if kind != "script":
             content = {
@@ -467,54 +481,22 @@ class TorchScriptModel(_TorchFile):
                 "For weights, save net.state_dict() and use --model "
                 f"'torch:module:factory?weights={self.path.name}', where factory makes the network."
             )
-        jit = require("torch.jit", extra="torch", needed_by="a TorchScript model")
-        try:
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", r".*torch\.jit\.load", DeprecationWarning)
-                self.module = jit.load(io.BytesIO(data), map_location=self.device)
-        except Exception as error:  # torch may raise anything for files it does not understand
-            raise FileError(
-                f"{self.path} could not be loaded as TorchScript: {first_line(error)}"
-            ) from error
-
-    def _forward(self, batch: NDArray[Any]) -> Any:
-        outputs = self._picked(self._run(batch))
-        return tuple(outputs) if self.features_from is not None else outputs[0]
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r".*torch\.jit\.load", DeprecationWarning)
+            return jit.load(io.BytesIO(data), map_location=self.device)
 
 
 class ExportedModel(_TorchFile):
-    """A network saved with ``torch.export.save``, a graph of torch's operators and its tensors.
+    """A network saved with ``torch.export.save`` as ``.pt2``, a graph of operators and tensors.
 
     The file is a program: torch unpickles and evaluates parts of it with your rights. Load only
     files that you trust. No bank, plan or other saved file makes shiftcal load one. A batch size
-    fixed in the file is kept.
-
-    Args:
-        path: The file, ``.pt2``.
-        device: Where it runs, such as ``"cpu"`` or ``"cuda:0"``.
-        features_from: Which output of the network holds features: the index in a tuple, such as
-            ``"1"``, whose first item is the logits, or the key in a dict with ``"logits"``.
-        **options: ``preprocessing``, ``classes``, ``output``, ``batch_size``, ``memory_budget`` and
-            ``key``, as for every model; the default batch size depends on the size of the images.
+    fixed in the file is kept. The arguments are those of :class:`TorchScriptModel`.
     """
 
     _kind = "a file of torch.export"
 
-    def __init__(
-        self,
-        path: str | Path,
-        *,
-        device: str = "cpu",
-        features_from: str | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(path, device=device, features_from=features_from, **options)
-
-    @property
-    def _device(self) -> str:
-        return self.device
-
-    def _load(self, data: bytes) -> None:
+    def _load(self, data: bytes) -> Any:
         export = require("torch.export", extra="torch", needed_by="a torch.export model")
         logger = logging.getLogger("torch.export")
         level = logger.level
@@ -524,35 +506,17 @@ class ExportedModel(_TorchFile):
             if self.device != "cpu":
                 passes = require("torch.export.passes", extra="torch", needed_by="another device")
                 program = passes.move_to_device_pass(program, self.device)
-            self.module = program.module()
-        except Exception as error:  # torch may raise anything for graphs it does not understand
-            raise FileError(
-                f"{self.path} could not be loaded by torch.export: {type(error).__name__}: "
-                f"{first_line(error)}"
-            ) from error
         finally:
             logger.setLevel(level)
-        inputs = [
-            node.meta.get("val")
-            for node in program.graph.nodes
-            if node.op == "placeholder" and node.name in program.graph_signature.user_inputs
-        ]
-        if len(inputs) != 1 or getattr(inputs[0], "ndim", 0) != 4:
-            shapes = ", ".join(str(tuple(getattr(one, "shape", ()))) for one in inputs) or "none"
+        names = program.graph_signature.user_inputs
+        inputs = [node.meta["val"] for node in program.graph.nodes if node.name in names]
+        if len(inputs) != 1 or inputs[0].ndim != 4:
+            shapes = ", ".join(str(tuple(one.shape)) for one in inputs) or "none"
             raise InputError(
                 f"a torch.export model must have one input, a batch of images; got shapes {shapes}."
             )
         self._shape = tuple(side if isinstance(side, int) else None for side in inputs[0].shape)
-        self._dtype = inputs[0].dtype
-
-    def _forward(self, batch: NDArray[Any]) -> Any:
-        torch = _torch()
-        check_input_shape(batch, self._shape)
-
-        def run(piece: NDArray[Any]) -> list[NDArray[Any]]:
-            with torch.inference_mode(), torch_threads(self.threads):
-                output = self.module(torch.from_numpy(piece).to(self.device, self._dtype))
-            return self._picked(output)
-
-        outputs = in_fixed_batches(run, batch, self._shape[0])
-        return outputs if self.features_from is not None else outputs[0]
+        module = program.module()
+        for part in module.modules():
+            part.training = False  # its eval() raises
+        return module

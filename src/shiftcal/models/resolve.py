@@ -277,9 +277,9 @@ def _from_spec(spec: Spec, options: Mapping[str, Any]) -> Model:
         """Put the default with the settings of the text into the options."""
         if merged.get("preprocessing") is None:
             channels = settings.get("channels", default.channels)
-            for name in ("mean", "std"):
-                if len(settings.get(name, ())) == 1:  # one number for all channels
-                    settings[name] = settings[name] * (3 if channels == 3 else 1)
+            for name in {"mean", "std"} & settings.keys():
+                if len(settings[name]) == 1:  # one number for all channels
+                    settings[name] *= channels
             merged["preprocessing"] = replace(default, **settings)
 
     if spec.kind == "onnx":

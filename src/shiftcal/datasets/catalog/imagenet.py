@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from shiftcal.checks import check_choice
 from shiftcal.datasets.catalog import About, Download, Part
 from shiftcal.datasets.catalog.formats import (
@@ -35,15 +33,8 @@ Named = str | os.PathLike[str] | None
 N_CLASSES = 1000
 _WNID = re.compile(r"n[0-9]{8}")
 # Names of lists of classes, and of labels.
-_CLASS_LISTS = (
-    *("imagenet_class_index.json", "LOC_synset_mapping.txt", "synset_words.txt", "synsets.txt"),
-    *("imagenet_synsets.txt", "meta.mat", "ILSVRC2012_devkit_t12/data/meta.mat"),
-)
-_TRUTH = "ILSVRC2012_validation_ground_truth.txt"
-_LABEL_LISTS = (
-    *("labels.csv", "labels.txt", "val.csv", "val.txt", "LOC_val_solution.csv"),
-    *(_TRUTH, f"data/{_TRUTH}", f"ILSVRC2012_devkit_t12/data/{_TRUTH}"),
-)
+_CLASS_LISTS = ("imagenet_class_index.json", "LOC_synset_mapping.txt", "synset_words.txt")
+_LABEL_LISTS = ("labels.csv", "labels.txt", "val.csv", "val.txt", "LOC_val_solution.csv")
 # No list has as many bytes; a larger file is meant to fill the memory.
 _MOST_BYTES = 1 << 24
 
@@ -55,24 +46,9 @@ def _lines(file: Path) -> list[str]:
         return [line.strip() for line in file.read_text("utf-8-sig").splitlines() if line.strip()]
 
 
-def _read_meta(file: Path) -> dict[int, str]:
-    """``meta.mat`` of the development kit: the wnid of every number that is a class."""
-    from scipy.io import loadmat
-
-    with parsing(file, "the meta.mat of ImageNet's development kit"):
-        rows: Any = np.atleast_1d(loadmat(file, squeeze_me=True)["synsets"])
-        return {
-            int(row["ILSVRC2012_ID"]): str(row["WNID"])
-            for row in rows
-            if int(row["num_children"]) == 0
-        }
-
-
 def _read_classes(file: Path) -> tuple[str, ...]:
-    """All wnids, sorted, from a list: ``meta.mat``, JSON, or text whose lines begin with one."""
-    if file.suffix == ".mat":
-        listed = list(_read_meta(file).values())
-    elif file.suffix == ".json":
+    """All wnids, sorted, from a list: JSON, or text whose lines begin with one."""
+    if file.suffix == ".json":
         with parsing(file, 'a list of classes, {"0": ["n01440764", "tench"], ...}'):
             found = read_json(file, "JSON")
             if isinstance(found, dict):
@@ -125,15 +101,6 @@ def _labels_of(
     return [place[wnid] for wnid in wnids], classes
 
 
-def _labels_from_kit(file: Path) -> dict[str, str]:
-    """Wnids by image; line ``i`` of the ground truth is the number of image ``i`` in meta.mat."""
-    wnids = _read_meta(file.with_name("meta.mat"))
-    with parsing(file, f"numbers of classes from 1 to {len(wnids):,}"):
-        return {
-            f"ILSVRC2012_val_{i:08d}": wnids[int(line)] for i, line in enumerate(_lines(file), 1)
-        }
-
-
 def _labels_from_list(file: Path) -> dict[str, str]:
     """Wnids or indices by image, from lines of a file and its label; the rest is ignored."""
     rows = []
@@ -180,10 +147,10 @@ def _labelled(
     if file is None or (labels is None and len(strange) < len(files)):
         raise FileError(
             f"{folder} must have all images in folders named by wnid, or a list of their labels; "
-            f"{strange[0]!r} is in no such folder. Put labels.csv (file,label) or {_TRUTH} and "
-            f"meta.mat into {places[0]}, or name one as labels."
+            f"{strange[0]!r} is in no such folder. Put labels.csv (file,label) into {places[0]}, "
+            "or name a list as labels."
         )
-    given = _labels_from_kit(file) if file.name == _TRUTH else _labels_from_list(file)
+    given = _labels_from_list(file)
     stems = [path.stem for path in found]
     if missing := [stem for stem in stems if stem not in given]:
         raise FileError(
@@ -220,13 +187,11 @@ def imagenet(
 
     - folders named by wnid, ``val/n01440764/*.JPEG``; or
     - a list of files and labels, ``labels.csv``, ``val.txt`` or ``LOC_val_solution.csv``, whose
-      labels are wnids, or indices in the order above; or
-    - ``ILSVRC2012_validation_ground_truth.txt`` of the development kit with its ``meta.mat``,
-      which says what its numbers, in another order, stand for.
+      labels are wnids, or indices in the order above.
 
-    Where not all classes are there, ``imagenet_class_index.json``, ``LOC_synset_mapping.txt`` or
-    ``meta.mat`` must be found, since sorting a part of them would give wrong indices. Every image
-    must have a label; labels of other images do no harm.
+    Where not all classes are there, ``imagenet_class_index.json`` or ``LOC_synset_mapping.txt``
+    must be found, since sorting a part of them would give wrong indices. Every image must have a
+    label; the list may have more images.
 
     Args:
         root: The folder of the images, or one that holds them in ``val``, ``images`` or
@@ -258,9 +223,9 @@ IMAGENET = About(
     parts=(Part("val", {"split": "val"}, n=50_000, per_class=50),),
     by_hand=(
         "Make an account at https://www.image-net.org/download.php, fetch ILSVRC2012_img_val.tar "
-        "(MD5 29b22e2961454d5413ddabcf34fc5622) and ILSVRC2012_devkit_t12.tar.gz (MD5 "
-        "fa75699e90414af021442c21a62c3abf) there, and unpack the first into a folder val and the "
-        "second next to it."
+        "(MD5 29b22e2961454d5413ddabcf34fc5622) there, unpack it into a folder val, and sort the "
+        "images into folders named by wnid or put LOC_val_solution.csv of the Kaggle edition next "
+        "to it."
     ),
 )
 
@@ -397,11 +362,10 @@ IMAGENET_SKETCH = About(
 )
 
 
-# The official name first; the last variant was once published under another.
 _V2_FOLDERS = {
-    "matched-frequency": ("imagenetv2-matched-frequency-format-val",),
-    "threshold-0.7": ("imagenetv2-threshold0.7-format-val",),
-    "top-images": ("imagenetv2-top-images-format-val", "imagenetv2-topimages-format-val"),
+    "matched-frequency": "imagenetv2-matched-frequency-format-val",
+    "threshold-0.7": "imagenetv2-threshold0.7-format-val",
+    "top-images": "imagenetv2-top-images-format-val",
 }
 
 
@@ -429,15 +393,12 @@ def imagenet_v2(
     """
     check_choice(variant, tuple(_V2_FOLDERS), name="variant")
     base = _existing(root, "ImageNet-V2")
-    variants = {name: one for one, names in _V2_FOLDERS.items() for name in names}
-    there = {one: base / name for name, one in variants.items() if (base / name).is_dir()}
-    there = there or {variants.get(base.absolute().name, variant): base}
-    if variant not in there:
-        raise MissingData(
-            f"{base} has no variant {variant!r}; it has {', '.join(map(repr, there))}. Download "
-            "it, or ask for that."
-        )
-    folder = there[variant]
+    folder = base / _V2_FOLDERS[variant]
+    if not folder.is_dir():
+        others = {*_V2_FOLDERS.values()} - {folder.name}
+        if base.absolute().name in others or any((base / name).is_dir() for name in others):
+            raise MissingData(f"{base} has no folder {folder.name}, only another variant.")
+        folder = base
     found = find_images(folder)
     tops = {path.parts[0] for path in found if len(path.parts) > 1}
     numbers = {top: int(top) for top in tops if re.fullmatch("[0-9]{1,3}", top)}
