@@ -374,7 +374,16 @@ def make_facts(
     check_count(judging.seed, name="seed", least=0)
     if judging.n_resamples == 1:
         raise InputError("n_resamples must be 0 (no intervals) or at least 2; got 1.")
-    scores = _scores(target, bank)
+    if not isinstance(bank, SurrogateBank):
+        raise InputError(
+            f"bank must be a SurrogateBank; got {type(bank).__name__}. See SurrogateBank.load."
+        )
+    scores = target if isinstance(target, Scores) else Scores(target, input=bank.input)  # type: ignore[arg-type]
+    if scores.k != bank.n_classes:
+        raise InputError(
+            f"target must have the classes of the bank: it has {bank.n_classes}, and the target "
+            f"has {scores.k}. Both must come from one model."
+        )
     image_of_row = None if images is None else _match_images(images, scores)
     source = None
     if source_features is not None:
@@ -426,11 +435,8 @@ def make_facts(
         diagrams = {name: _outputs(one, rows) for name, one in fitted.items()}
         shown, labels = Shown("surrogate", printable_name(near.name), len(near)), near.labels
     facts_of = {
-        name: replace(
-            _method(one, outputs[name], scores.labels, estimate, judging),
-            n_changed=int(np.count_nonzero(outputs[name].predicted != raw.predicted)),
-            bins=_bins(diagrams[name], labels, judging),
-            shares=_shares(diagrams[name].confidence),
+        name: _method(
+            one, outputs[name], raw, scores.labels, estimate, judging, diagrams[name], labels
         )
         for name, one in fitted.items()
     }
@@ -474,20 +480,6 @@ def make_facts(
             provenance.versions or _versions(),
         ),
     )
-
-
-def _scores(target: object, bank: SurrogateBank) -> Scores:
-    if not isinstance(bank, SurrogateBank):
-        raise InputError(
-            f"bank must be a SurrogateBank; got {type(bank).__name__}. See SurrogateBank.load."
-        )
-    scores = target if isinstance(target, Scores) else Scores(target, input=bank.input)  # type: ignore[arg-type]
-    if scores.k != bank.n_classes:
-        raise InputError(
-            f"target must have the classes of the bank: it has {bank.n_classes}, and the target "
-            f"has {scores.k}. Both must come from one model."
-        )
-    return scores
 
 
 def _fit_all(
@@ -549,21 +541,30 @@ def _share(hits: float, n: float, level: float) -> Ranged:
 def _method(
     method: Method,
     outputs: _Outputs,
+    raw: _Outputs,
     labels: Labels | None,
     estimate: EstimateFacts | None,
     judging: Judging,
+    shown: _Outputs,
+    shown_labels: Labels,
 ) -> MethodFacts:
-    """What a method does to the target, without its diagram."""
+    """What a method does to the target; the diagram is of the rows that are shown."""
     selection = _selection(method)
-    mean = float(outputs.confidence.mean())
+    confidence, mean = outputs.confidence, float(outputs.confidence.mean())
     gap, error = None, None
     if labels is not None:
         correct = outputs.predicted == labels
-        gap = _gap(outputs.confidence - correct, judging.level)
-        error = _ece(outputs.confidence, correct, judging)
+        gap = _gap(confidence - correct, judging.level)
+        bins: dict[str, Any] = {"n_bins": judging.n_bins}
+        error = Ranged(ece(confidence, correct, **bins))
+        if judging.n_resamples and len(correct) > 1:
+            draws = {"n_resamples": judging.n_resamples, "seed": judging.seed}
+            drawn = bootstrap(ece, confidence, correct, level=judging.level, **draws, **bins)
+            error = Ranged(drawn.value, drawn.low, drawn.high)
     elif estimate is not None:
         gap = Ranged(mean - estimate.value, mean - estimate.high, mean - estimate.low)
     interval = selection.temperature_interval
+    counts, _ = np.histogram(shown.confidence, bins=_STRIP, range=(0.0, 1.0))
     return MethodFacts(
         name=method.name,
         summary=type(method).summary().replace("``", ""),
@@ -574,6 +575,9 @@ def _method(
         mean_confidence=mean,
         gap=gap,
         ece=error,
+        n_changed=int(np.count_nonzero(outputs.predicted != raw.predicted)),
+        bins=_bins(shown, shown_labels, judging),
+        shares=tuple((counts / len(shown.confidence)).tolist()),
     )
 
 
@@ -587,21 +591,6 @@ def _gap(differences: Floats, level: float) -> Ranged:
     return Ranged(value, max(value - half, -1.0), min(value + half, 1.0))
 
 
-def _ece(confidence: Floats, correct: NDArray[np.bool_], judging: Judging) -> Ranged:
-    if judging.n_resamples == 0 or len(correct) < 2:
-        return Ranged(ece(confidence, correct, n_bins=judging.n_bins))
-    interval = bootstrap(
-        ece,
-        confidence,
-        correct,
-        n_resamples=judging.n_resamples,
-        level=judging.level,
-        seed=judging.seed,
-        n_bins=judging.n_bins,
-    )
-    return Ranged(interval.value, interval.low, interval.high)
-
-
 def _bins(outputs: _Outputs, labels: Labels, judging: Judging) -> tuple[Bin, ...]:
     correct = outputs.predicted == labels
     columns = bin_table(outputs.confidence, correct, n_bins=judging.n_bins).to_dict()
@@ -611,11 +600,6 @@ def _bins(outputs: _Outputs, labels: Labels, judging: Judging) -> tuple[Bin, ...
         ends = Ranged(0.0) if accuracy is None else _share(accuracy * count, count, judging.level)
         bins.append(Bin(lower, upper, int(count), mean, accuracy, ends.low, ends.high))
     return tuple(bins)
-
-
-def _shares(confidence: Floats) -> tuple[float, ...]:
-    counts, _ = np.histogram(confidence, bins=_STRIP, range=(0.0, 1.0))
-    return tuple((counts / len(confidence)).tolist())
 
 
 def _sets(

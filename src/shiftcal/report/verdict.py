@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -63,11 +63,45 @@ def judge(
         flags: Codes raised by the method or the estimate.
     """
     kind = _kind(target, estimate, raw, method, flags)
-    headline = _HEADLINES[kind]
-    if kind == "fine" and target.accuracy is None:
-        headline = _FINE_WITHOUT_LABELS
-    advice = tuple(_advice(kind, target, estimate, raw, method, selection))
-    return Verdict(kind, headline, _reason(target, estimate), advice)
+    labelled = target.accuracy is not None
+    headline = _HEADLINES[kind] if labelled or kind != "fine" else _FINE_WITHOUT_LABELS
+    calibration = _in_words(method.name, selection)
+    sentence_start = calibration[:1].upper() + calibration[1:]
+    mean = rough_percent(method.mean_confidence)
+    effect, helps = [], True
+    if raw.ece is not None and method.ece is not None:
+        helps = method.ece.value < raw.ece.value
+        before, after = f"{100 * raw.ece.value:.1f}", f"{100 * method.ece.value:.1f}"
+        change = f"{'falls' if helps else 'rises'} from {before} to {after}"
+        change = f"stays at {after}" if before == after else change
+        effect = [f"The calibration error (ECE) {change} points."]
+    elif estimate is not None:
+        after_gap = abs(method.mean_confidence - estimate.value)
+        helps = after_gap < abs(target.mean_confidence - estimate.value)
+    guess = f"Until then treat {calibration} as a guess."
+    if kind == "few":
+        advice = [f"Collect {FEW_ROWS} rows or more, and write the report again.", guess]
+    elif kind == "outside":
+        add = "Add surrogate sets that resemble this data, and write the report again."
+        advice = [add, "Or label a few hundred of its rows: --labels.", guess]
+    elif kind == "unclear":
+        more = " more" if labelled else ""
+        advice = [f"Label a few hundred{more} rows of this data: --labels.", guess]
+    elif kind == "worse":
+        advice = [*effect, _REFIT]
+    elif kind == "fine":
+        nothing = "Nothing needs to be done"
+        if not labelled and estimate is not None:
+            points = f"{100 * _largest_gap(target, estimate):.0f}"
+            nothing += f": by the interval the mean is off by {points} points at most"
+        advice = [f"{nothing}. {sentence_start}, would make the mean confidence {mean}.", *effect]
+    elif helps:
+        advice = [f"Use {calibration}: mean confidence becomes {mean}.", *effect]
+    else:
+        failure = f"{sentence_start}, does not fix it: mean confidence becomes {mean}."
+        others = "See the other methods below, or label rows: --labels."
+        advice = [failure, *effect, _REFIT if labelled else others]
+    return Verdict(kind, headline, _reason(target, estimate), tuple(advice))
 
 
 def _kind(
@@ -108,79 +142,20 @@ def _largest_gap(target: TargetFacts, estimate: EstimateFacts) -> float:
 
 def _reason(target: TargetFacts, estimate: EstimateFacts | None) -> str:
     mean = f"Mean confidence is {rough_percent(target.mean_confidence)}"
-    estimated = ""
-    if estimate is not None:
-        estimated = f"{rough_percent(estimate.value)} ({_ends(estimate.low, estimate.high)})"
-    accuracy = target.accuracy
-    if accuracy is None:
+    estimated = _rough_range(estimate)
+    if target.accuracy is None:
         return f"{mean}, estimated accuracy {estimated or 'unknown'}."
-    measured = rough_percent(accuracy.value)
-    if accuracy.low is not None and accuracy.high is not None:
-        measured += f" ({_ends(accuracy.low, accuracy.high)})"
-    text = f"{mean}, accuracy {measured} by the labels."
+    text = f"{mean}, accuracy {_rough_range(target.accuracy)} by the labels."
     return f"{text} Estimated without labels: {estimated}." if estimated else text
 
 
-def _advice(
-    kind: VerdictKind,
-    target: TargetFacts,
-    estimate: EstimateFacts | None,
-    raw: MethodFacts,
-    method: MethodFacts,
-    selection: Selection,
-) -> Iterator[str]:
-    calibration = _in_words(method.name, selection)
-    sentence_start = calibration[:1].upper() + calibration[1:]
-    mean = rough_percent(method.mean_confidence)
-    effect = list(_effect(raw, method))
-    if kind in ("over", "under", "uneven"):
-        if _helps(target, estimate, raw, method):
-            yield f"Use {calibration}: mean confidence becomes {mean}."
-            yield from effect
-        else:
-            yield f"{sentence_start}, does not fix it: mean confidence becomes {mean}."
-            yield from effect
-            labelled = target.accuracy is not None
-            yield _REFIT if labelled else "See the other methods below, or label rows: --labels."
-    elif kind == "fine":
-        nothing = "Nothing needs to be done"
-        if target.accuracy is None and estimate is not None:
-            points = f"{100 * _largest_gap(target, estimate):.0f}"
-            nothing += f": by the interval the mean is off by {points} points at most"
-        yield f"{nothing}. {sentence_start}, would make the mean confidence {mean}."
-        yield from effect
-    elif kind == "worse":
-        yield from effect
-        yield _REFIT
-    else:
-        if kind == "few":
-            yield f"Collect {FEW_ROWS} rows or more, and write the report again."
-        elif kind == "outside":
-            yield "Add surrogate sets that resemble this data, and write the report again."
-            yield "Or label a few hundred of its rows: --labels."
-        else:
-            more = "" if target.accuracy is None else " more"
-            yield f"Label a few hundred{more} rows of this data: --labels."
-        yield f"Until then treat {calibration} as a guess."
-
-
-def _helps(
-    target: TargetFacts, estimate: EstimateFacts | None, raw: MethodFacts, method: MethodFacts
-) -> bool:
-    if raw.ece is not None and method.ece is not None:
-        return method.ece.value < raw.ece.value
-    if estimate is None:
-        return True
-    after = abs(method.mean_confidence - estimate.value)
-    return after < abs(target.mean_confidence - estimate.value)
-
-
-def _effect(raw: MethodFacts, method: MethodFacts) -> Iterator[str]:
-    if raw.ece is not None and method.ece is not None:
-        before, after = f"{100 * raw.ece.value:.1f}", f"{100 * method.ece.value:.1f}"
-        verb = "falls" if method.ece.value < raw.ece.value else "rises"
-        change = f"stays at {after}" if before == after else f"{verb} from {before} to {after}"
-        yield f"The calibration error (ECE) {change} points."
+def _rough_range(found: Ranged | EstimateFacts | None) -> str:
+    """``91 % (88 to 93)``; empty for none."""
+    if found is None:
+        return ""
+    if found.low is None or found.high is None:
+        return rough_percent(found.value)
+    return f"{rough_percent(found.value)} ({_rough(found.low)} to {_rough(found.high)})"
 
 
 def _in_words(name: str, selection: Selection) -> str:
@@ -233,10 +208,6 @@ def rough_percent(fraction: float) -> str:
     return f"{_rough(fraction)}\u00a0%"
 
 
-def _ends(low: float, high: float) -> str:
-    return f"{_rough(low)} to {_rough(high)}"
-
-
 @dataclass(frozen=True)
 class FlagFacts:
     """A flag that was raised.
@@ -265,10 +236,7 @@ _NO_FEATURES = "Use a method without features, such as rehearsal."
 _UNKNOWN_FLAG = ("A method or the estimate noticed this.", "Read the message.")
 # Code to meaning and remedy.
 MEANINGS: dict[str, tuple[str, str]] = {
-    "few-rows": (
-        "With so few rows, chance decides as much as the shift.",
-        "Collect 100 rows or more.",
-    ),
+    "few-rows": ("With so few rows, chance decides much.", "Collect 100 rows or more."),
     "one-set": (
         "The bank has only clean data, so nothing about shift can be learned from it.",
         "Build a bank with corruptions: shiftcal bank --corruption.",
@@ -310,28 +278,13 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "Look at the accuracy of that set: near 0 or 1 nothing can be fitted. Add rows to it.",
     ),
     "search-not-converged": ("The search for a temperature ended early.", _OTHER_METHOD),
-    "accuracy-estimate-outside": (
-        "The accuracy this method assumes for the data is outside the possible range.",
-        _OTHER_METHOD,
-    ),
-    "gap-open": (
-        "No temperature makes confidence match the assumed accuracy.",
-        _OTHER_METHOD,
-    ),
-    "domains-separable": (
-        "Features separate training and new data so well that weights are meaningless.",
-        _NO_FEATURES,
-    ),
+    "accuracy-estimate-outside": ("The accuracy this method assumes is impossible.", _OTHER_METHOD),
+    "gap-open": ("No temperature makes confidence match the assumed accuracy.", _OTHER_METHOD),
+    "domains-separable": ("Features separate training and new data entirely.", _NO_FEATURES),
     "few-effective-samples": ("A handful of rows carry nearly all weight.", _NO_FEATURES),
     "weights-not-converged": ("The weights of features did not converge.", _NO_FEATURES),
-    "no-hard-set": (
-        "The clean set has no mistakes to learn from.",
-        "Use a method that learns from corrupted sets.",
-    ),
-    "alpha-clipped": (
-        "The data is more confident than the clean set, which this method does not expect.",
-        _OTHER_METHOD,
-    ),
+    "no-hard-set": ("The clean set has no mistakes to learn from.", _OTHER_METHOD),
+    "alpha-clipped": ("The data is more confident than the clean set.", _OTHER_METHOD),
     "clean-fallback": ("Nothing could be learned from mixed images.", _OTHER_METHOD),
     "no-shift-error": (
         "The error of the estimate under shift is unknown: its interval is too narrow.",
@@ -341,10 +294,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "Bank and target come from different models, or were preprocessed differently.",
         "Score the target with shiftcal score --bank.",
     ),
-    FIT_WARNING: (
-        "A fit is usable, but has a limitation.",
-        "Read the message; it names the set.",
-    ),
+    FIT_WARNING: ("A fit is usable, but has a limitation.", "Read the message; it names the set."),
 }
 
 
