@@ -32,29 +32,40 @@ class Registry:
 
     Args:
         noun: What an entry is called in messages, such as ``"calibration map"``.
-        entries: Built-in names, each with its ``module:Class``.
+        built_in: Built-in classes, by module; their names are made of those of the classes.
         base: ``module:Class`` of what a user's own must be; ``None`` if there can be none.
         group: The group of entry points in which installed packages declare theirs.
         functions: Whether entries are functions, which are instances of the base, not classes.
         space: What stands between the words of a name.
+        irregular: Names of built-in classes that are not made in this way.
+
+    Attributes:
+        entries: Built-in names, each with its ``module:Class``.
     """
 
     def __init__(
         self,
         noun: str,
-        entries: Mapping[str, str],
+        built_in: Mapping[str, str],
         *,
         base: str | None = None,
         group: str | None = None,
         functions: bool = False,
         space: str = "-",
+        irregular: Mapping[str, str] | None = None,
     ) -> None:
         self.noun = noun
-        self.entries = entries
         self.base = base
         self.group = group
         self.functions = functions
         self.space = space
+        named = {
+            (irregular or {}).get(word)
+            or self.canonical(default_name(word, space)): f"{module}:{word}"
+            for module, words in built_in.items()
+            for word in words.split()
+        }
+        self.entries: Mapping[str, str] = dict(sorted(named.items()))
 
     def names(self) -> list[str]:
         """Every name, sorted: built-in ones and those of entry points. Imports none of them."""
@@ -173,7 +184,7 @@ class Registry:
             own = f"my{self.space}{name}" if name in self.entries else None
             raise InputError(
                 f"{_place(cls)} has {taken}. Put this line into the class: "
-                f'name = "{own or default_name(cls, self.space)}"'
+                f'name = "{own or default_name(cls.__name__, self.space)}"'
             )
 
 
@@ -244,9 +255,9 @@ def told(error: BaseException) -> str:
     return said if library else f"{said}, in {Path(frame.filename).name}, line {frame.lineno}"
 
 
-def default_name(cls: type[Any], space: str) -> str:
-    """A name made of that of the class: ``DeadPixels`` is ``dead_pixels``."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", space, cls.__name__).lower()
+def default_name(word: str, space: str) -> str:
+    """A name made of that of a class: ``DeadPixels`` is ``dead_pixels``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", space, word).lower()
 
 
 def _place(cls: type[Any]) -> str:
@@ -283,33 +294,20 @@ def _loaded(entry: EntryPoint) -> Any:
 METHODS = Registry(
     "method",
     {
-        "ace": "shiftcal.methods.simple:ACE",
-        "cpcs": "shiftcal.methods.weighted:CPCS",
-        "pseudocal": "shiftcal.methods.simple:PseudoCal",
-        "rehearsal": "shiftcal.methods.rehearsal:Rehearsal",
-        "sac": "shiftcal.methods.sac:SAC",
-        "sts": "shiftcal.methods.simple:STS",
-        "transcal": "shiftcal.methods.weighted:TransCal",
-        "ts": "shiftcal.methods.simple:TS",
-        "vanilla": "shiftcal.methods.simple:Vanilla",
+        "shiftcal.methods.rehearsal": "Rehearsal",
+        "shiftcal.methods.sac": "SAC",
+        "shiftcal.methods.simple": "ACE PseudoCal STS TS Vanilla",
+        "shiftcal.methods.weighted": "CPCS TransCal",
     },
     base="shiftcal.methods.method:Method",
     group="shiftcal.methods",
+    irregular={"PseudoCal": "pseudocal", "TransCal": "transcal"},
 )
 MAPS = Registry(
     "calibration map",
     {
-        "beta": "shiftcal.maps:Beta",
-        "brier-temperature": "shiftcal.maps:BrierTemperature",
-        "dirichlet": "shiftcal.maps:Dirichlet",
-        "ensemble-temperature": "shiftcal.maps:EnsembleTemperature",
-        "entropy-temperature": "shiftcal.maps:EntropyTemperature",
-        "histogram": "shiftcal.maps:Histogram",
-        "isotonic": "shiftcal.maps:Isotonic",
-        "matrix": "shiftcal.maps:Matrix",
-        "spline": "shiftcal.maps:Spline",
-        "temperature": "shiftcal.maps:Temperature",
-        "vector": "shiftcal.maps:Vector",
+        "shiftcal.maps": "Beta BrierTemperature Dirichlet EnsembleTemperature EntropyTemperature "
+        "Histogram Isotonic Matrix Spline Temperature Vector"
     },
     base="shiftcal.maps:Map",
     group="shiftcal.maps",
@@ -317,17 +315,8 @@ MAPS = Registry(
 METRICS = Registry(
     "metric",
     {
-        "accuracy": "shiftcal.metrics:accuracy",
-        "aurc": "shiftcal.metrics:aurc",
-        "brier": "shiftcal.metrics:brier",
-        "classwise-ece": "shiftcal.metrics:classwise_ece",
-        "debiased-ece": "shiftcal.metrics:debiased_ece",
-        "ece": "shiftcal.metrics:ece",
-        "ks-error": "shiftcal.metrics:ks_error",
-        "mce": "shiftcal.metrics:mce",
-        "nll": "shiftcal.metrics:nll",
-        "smooth-ece": "shiftcal.metrics:smooth_ece",
-        "top1-brier": "shiftcal.metrics:top1_brier",
+        "shiftcal.metrics": "accuracy aurc brier classwise_ece debiased_ece ece ks_error mce "
+        "nll smooth_ece top1_brier"
     },
     base="shiftcal.metrics:Metric",
     group="shiftcal.metrics",
@@ -336,25 +325,11 @@ METRICS = Registry(
 CORRUPTIONS = Registry(
     "corruption",
     {
-        "brightness": "shiftcal.corruptions.weather:Brightness",
-        "contrast": "shiftcal.corruptions.digital:Contrast",
-        "defocus_blur": "shiftcal.corruptions.blur:DefocusBlur",
-        "elastic_transform": "shiftcal.corruptions.digital:ElasticTransform",
-        "fog": "shiftcal.corruptions.weather:Fog",
-        "frost": "shiftcal.corruptions.weather:Frost",
-        "gaussian_blur": "shiftcal.corruptions.blur:GaussianBlur",
-        "gaussian_noise": "shiftcal.corruptions.noise:GaussianNoise",
-        "glass_blur": "shiftcal.corruptions.blur:GlassBlur",
-        "impulse_noise": "shiftcal.corruptions.noise:ImpulseNoise",
-        "jpeg_compression": "shiftcal.corruptions.digital:JpegCompression",
-        "motion_blur": "shiftcal.corruptions.blur:MotionBlur",
-        "pixelate": "shiftcal.corruptions.digital:Pixelate",
-        "saturate": "shiftcal.corruptions.digital:Saturate",
-        "shot_noise": "shiftcal.corruptions.noise:ShotNoise",
-        "snow": "shiftcal.corruptions.weather:Snow",
-        "spatter": "shiftcal.corruptions.weather:Spatter",
-        "speckle_noise": "shiftcal.corruptions.noise:SpeckleNoise",
-        "zoom_blur": "shiftcal.corruptions.blur:ZoomBlur",
+        "shiftcal.corruptions.blur": "DefocusBlur GaussianBlur GlassBlur MotionBlur ZoomBlur",
+        "shiftcal.corruptions.digital": "Contrast ElasticTransform JpegCompression "
+        "Pixelate Saturate",
+        "shiftcal.corruptions.noise": "GaussianNoise ImpulseNoise ShotNoise SpeckleNoise",
+        "shiftcal.corruptions.weather": "Brightness Fog Frost Snow Spatter",
     },
     base="shiftcal.corruptions.corruption:Corruption",
     group="shiftcal.corruptions",
@@ -362,106 +337,63 @@ CORRUPTIONS = Registry(
 )
 TABULAR = Registry(
     "corruption of rows",
-    {
-        "category_swaps": "shiftcal.corruptions.tabular:CategorySwaps",
-        "drift": "shiftcal.corruptions.tabular:Drift",
-        "missing_values": "shiftcal.corruptions.tabular:MissingValues",
-        "noise": "shiftcal.corruptions.tabular:Noise",
-    },
+    {"shiftcal.corruptions.tabular": "CategorySwaps Drift MissingValues Noise"},
     base="shiftcal.corruptions.tabular:TabularCorruption",
     space="_",
 )
 TEXT = Registry(
     "corruption of texts",
-    {
-        "dropped_words": "shiftcal.corruptions.text:DroppedWords",
-        "typos": "shiftcal.corruptions.text:Typos",
-    },
+    {"shiftcal.corruptions.text": "DroppedWords Typos"},
     base="shiftcal.corruptions.text:TextCorruption",
     space="_",
 )
 ESTIMATORS = Registry(
     "accuracy estimator",
-    {
-        "atc": "shiftcal.estimates:ATC",
-        "doc": "shiftcal.estimates:DoC",
-        "mean-confidence": "shiftcal.estimates:MeanConfidence",
-        "rehearsed": "shiftcal.estimates:Rehearsed",
-        "surrogate-curve": "shiftcal.estimates:SurrogateCurve",
-    },
+    {"shiftcal.estimates": "ATC DoC MeanConfidence Rehearsed SurrogateCurve"},
     base="shiftcal.estimates:AccuracyEstimator",
+    irregular={"DoC": "doc"},
 )
 GROUPINGS = Registry(
     "calibration by groups",
-    {
-        "grouped-calibration": "shiftcal.grouping:GroupedCalibration",
-    },
+    {"shiftcal.grouping": "GroupedCalibration"},
     base="shiftcal.grouping:GroupedCalibration",
 )
 MONITORS = Registry(
     "monitor",
-    {
-        "monitor": "shiftcal.monitoring.monitor:Monitor",
-    },
+    {"shiftcal.monitoring.monitor": "Monitor"},
     base="shiftcal.monitoring:Monitor",
 )
 WINDOWS = Registry(
     "window",
-    {
-        "exponential": "shiftcal.monitoring.stream:Exponential",
-        "sliding": "shiftcal.monitoring.stream:Sliding",
-    },
+    {"shiftcal.monitoring.stream": "Exponential Sliding"},
     base="shiftcal.monitoring:Window",
 )
 TRAINERS = Registry(
     "trainer",
-    {
-        "cdan": "shiftcal.adaptation.trainers:CDAN",
-        "dan": "shiftcal.adaptation.trainers:DAN",
-        "jan": "shiftcal.adaptation.trainers:JAN",
-        "mcc": "shiftcal.adaptation.trainers:MCC",
-        "mdd": "shiftcal.adaptation.trainers:MDD",
-        "safn": "shiftcal.adaptation.trainers:SAFN",
-        "source-only": "shiftcal.adaptation.trainers:SourceOnly",
-    },
+    {"shiftcal.adaptation.trainers": "CDAN DAN JAN MCC MDD SAFN SourceOnly"},
     base="shiftcal.adaptation.trainers:Trainer",
 )
 ENGINES = Registry(
     "engine",
-    {
-        "local": "shiftcal.scoring.engines:LocalEngine",
-        "ray": "shiftcal.scoring.engines:RayEngine",
-    },
+    {"shiftcal.scoring.engines": "LocalEngine RayEngine"},
     base="shiftcal.scoring.engines:Engine",
+    irregular={"LocalEngine": "local", "RayEngine": "ray"},
 )
 DATA_SETS = Registry(
     "data set",
     {
-        "cifar10": "shiftcal.datasets.catalog.cifar:CIFAR10",
-        "cifar10-1": "shiftcal.datasets.catalog.cifar:CIFAR10_1",
-        "cifar10-c": "shiftcal.datasets.catalog.cifar:CIFAR10_C",
-        "imagenet": "shiftcal.datasets.catalog.imagenet:IMAGENET",
-        "imagenet-c": "shiftcal.datasets.catalog.imagenet:IMAGENET_C",
-        "imagenet-sketch": "shiftcal.datasets.catalog.imagenet:IMAGENET_SKETCH",
-        "imagenet-v2": "shiftcal.datasets.catalog.imagenet:IMAGENET_V2",
-        "mnist": "shiftcal.datasets.catalog.digits:MNIST",
-        "mnist-m": "shiftcal.datasets.catalog.digits:MNIST_M",
-        "office-caltech10": "shiftcal.datasets.catalog.domains:OFFICE_CALTECH10",
-        "office-home": "shiftcal.datasets.catalog.domains:OFFICE_HOME",
-        "pacs": "shiftcal.datasets.catalog.domains:PACS",
-        "usps": "shiftcal.datasets.catalog.digits:USPS",
-        "visda2017": "shiftcal.datasets.catalog.domains:VISDA2017",
+        "shiftcal.datasets.catalog.cifar": "CIFAR10 CIFAR10_1 CIFAR10_C",
+        "shiftcal.datasets.catalog.digits": "MNIST MNIST_M USPS",
+        "shiftcal.datasets.catalog.domains": "OFFICE_CALTECH10 OFFICE_HOME PACS VISDA2017",
+        "shiftcal.datasets.catalog.imagenet": "IMAGENET IMAGENET_C IMAGENET_SKETCH IMAGENET_V2",
     },
 )
 STUDIES = Registry(
     "study",
     {
-        "ablation": "shiftcal.studies.ablation:Ablation",
-        "corruption-choice": "shiftcal.studies.corruption_choice:CorruptionChoice",
-        "distances": "shiftcal.studies.shifts:Distances",
-        "natural": "shiftcal.studies.shifts:Natural",
-        "peek": "shiftcal.studies.shifts:Peek",
-        "synthetic": "shiftcal.studies.shifts:Synthetic",
-        "why-it-works": "shiftcal.studies.why_it_works:WhyItWorks",
+        "shiftcal.studies.ablation": "Ablation",
+        "shiftcal.studies.corruption_choice": "CorruptionChoice",
+        "shiftcal.studies.shifts": "Distances Natural Peek Synthetic",
+        "shiftcal.studies.why_it_works": "WhyItWorks",
     },
 )

@@ -19,7 +19,6 @@ from shiftcal.methods.rehearsal import (
     CALM,
     MOVED,
     Draws,
-    FixedSize,
     Grouped,
     Rehearser,
     fit_cloud,
@@ -30,6 +29,7 @@ from shiftcal.methods.rehearsal import (
     remember,
     row_moments,
 )
+from shiftcal.monitoring.stream import FixedSize
 
 LABELS = np.repeat([0, 1, 3], [60, 30, 10])  # classes 2 and 4 have no rows
 

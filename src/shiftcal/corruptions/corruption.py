@@ -92,7 +92,7 @@ class Corruption(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "name" not in vars(cls):
-            cls.name = default_name(cls, "_")
+            cls.name = default_name(cls.__name__, "_")
 
     @property
     def description(self) -> str:

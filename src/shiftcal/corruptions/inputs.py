@@ -50,7 +50,7 @@ class InputCorruption(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "name" not in vars(cls):
-            cls.name = default_name(cls, "_")
+            cls.name = default_name(cls.__name__, "_")
 
     @property
     def severities(self) -> int:

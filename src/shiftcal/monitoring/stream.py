@@ -19,7 +19,17 @@ from shiftcal.estimates import AccuracyEstimate, AccuracyEstimator
 from shiftcal.maps import Map
 from shiftcal.methods import Method
 from shiftcal.methods.method import FEW_ROWS, Selection, nearest_first, temperature_of
-from shiftcal.methods.rehearsal import FixedSize, Grouped, Rehearsal
+from shiftcal.methods.rehearsal import (
+    EDGE,
+    NEAR,
+    ODDS,
+    Answer,
+    Grouped,
+    Memory,
+    Quadratic,
+    Rehearsal,
+    random_parts,
+)
 from shiftcal.methods.sac import SAC
 from shiftcal.monitoring.detector import scales_of
 from shiftcal.numerics.jit import to_read
@@ -411,6 +421,71 @@ class Chooser:
                 noise = math.hypot(max(sd, end.sd_confidence) / math.sqrt(n), end.standard_error)
                 largest = max(largest, min(excess / (3 * noise), _MOST) if noise > 0 else _MOST)
         return largest
+
+
+class FixedSize:
+    """Answers for targets of ``n`` rows as :meth:`Memory.answer` gives them, to rounding.
+
+    It takes microseconds, since all that depends on the size is looked up before.
+
+    Args:
+        memory: What was learnt.
+        n: Rows of the targets.
+        groups: Groups that they come in, all of one size.
+        seed: Of the parts that are asked of a target larger than all that was rehearsed.
+    """
+
+    def __init__(self, memory: Memory, n: int, *, groups: int, seed: int) -> None:
+        taken = max(1, round(groups * memory.responses[-1].size / n))
+        self._parts: NDArray[np.float64] | None = None
+        if taken < groups:
+            drawn = random_parts(groups, taken, np.random.default_rng(seed))
+            self._parts = drawn.astype(np.float64)  # which makes a product of matrices fast
+        self._counts: NDArray[np.float64] | NDArray[np.int64] | None = None
+        self._shares = np.empty((0, groups))
+        coarse, fine, share = memory.between(n)
+        both = (coarse, fine)
+        self._quadratics = np.array(
+            [[_packed(q) for q in (r.same, r.moved, r.judge)] for r in both]
+        )
+        self._clouds = np.array(
+            [
+                [np.concatenate([c.centre, c.whiten.ravel()]) for c in (r.everywhere, r.clean)]
+                for r in both
+            ]
+        )
+        shares = (share, 1 - share)
+        self._limits = np.array(
+            [(r.low, r.high, ODDS, w) for r, w in zip(both, shares, strict=True)]
+        )
+
+    def answer(
+        self, means: NDArray[np.float64], whole: Callable[[], Grouped] | None = None
+    ) -> Answer:
+        """What a target's outputs say.
+
+        Args:
+            means: ``(2 + 2 k,)`` of the moments of its rows.
+            whole: Gives the groups, where parts of them may have to be asked.
+        """
+        from shiftcal.monitoring.stream_kernels import answer
+
+        asked = means[None]
+        if self._parts is not None and whole is not None:
+            target = whole()
+            if target.counts is not self._counts:  # of a window that moves they are one array
+                self._shares = self._parts / (self._parts @ target.counts)[:, None]
+                self._counts = target.counts
+            asked = self._shares @ target.sums
+        out = np.empty(11)
+        answer(asked, EDGE, self._quadratics, self._clouds, self._limits, out)
+        out[6] /= NEAR
+        return Answer(*out[:7].tolist())
+
+
+def _packed(q: Quadratic) -> NDArray[np.float64]:
+    columns = q.coefficients[:, [0, -1]].T  # the judge has one answer, twice here
+    return np.concatenate([q.centre, q.scale, *columns])
 
 
 class Stream:
