@@ -29,6 +29,7 @@ from shiftcal.checks import (
     check_confidence,
     check_features,
     check_labels,
+    check_row_groups,
     check_scores,
     class_indices,
     label_indices,
@@ -42,7 +43,6 @@ from shiftcal.numerics.softmax import softmax
 from shiftcal.scores_io import (
     KEYS,
     KINDS,
-    LABEL,
     WRITABLE,
     Parts,
     is_empty,
@@ -360,12 +360,14 @@ class LabelFile:
         keys: Names of the samples ``(n,)``, by the column that holds them.
         classes: Names of the classes that indices stand for.
         n_empty: How many rows have no label.
+        noun: What a label is called in messages.
     """
 
     labels: NDArray[Any]
     keys: Mapping[str, NDArray[np.str_]] = field(default_factory=dict)
     classes: tuple[str, ...] | None = None
     n_empty: int = 0
+    noun: str = "label"
 
     def complete(self) -> NDArray[Any]:
         """The labels, if every row has one.
@@ -375,7 +377,7 @@ class LabelFile:
         """
         if self.n_empty:
             raise InputError(
-                f"labels must be given for every row or for none; {self.n_empty} of "
+                f"{self.noun}s must be given for every row or for none; {self.n_empty} of "
                 f"{self.n_empty + len(self.labels)} are missing. Drop those rows, or the column."
             )
         return self.labels
@@ -417,8 +419,8 @@ class LabelFile:
         names = self.keys[column].tolist()
         if every and "" in names:
             raise InputError(
-                f"{column} must not be empty where labels are joined by it; that of a row with a "
-                "label is. Fill it in, or remove the row."
+                f"{column} must not be empty where {self.noun}s are joined by it; that of a row "
+                f"with a {self.noun} is. Fill it in, or remove the row."
             )
         sought = list(wanted)
         if not set(sought) & set(names) - {""}:
@@ -427,7 +429,7 @@ class LabelFile:
         missing = [name for name, key in zip(wanted, sought, strict=True) if key not in place]
         if every and missing:
             raise InputError(
-                f"{len(missing):,} of {len(wanted):,} have no label here: they are not in "
+                f"{len(missing):,} of {len(wanted):,} have no {self.noun} here: they are not in "
                 f"{column!r}, the first of them {missing[0]!r}. {advice}"
             )
         if len(set(sought)) < len(set(wanted)):
@@ -448,26 +450,29 @@ def _label_file(
     labels: NDArray[Any] | Sequence[Any] | None,
     keys: Mapping[str, NDArray[np.str_]] | None = None,
     classes: tuple[str, ...] | None = None,
+    noun: str = "label",
 ) -> LabelFile:
     """Labels of a file, of which cells of a table may be empty."""
     if labels is None or not len(labels):
-        raise InputError("there are no labels. Name them 'labels' ('label' in a table).")
+        raise InputError(f"there are no {noun}s. Name them '{noun}s' ('{noun}' in a table).")
     keys = keys or {}
     for column, names in keys.items():
         if len(names) != len(labels):
             raise InputError(
-                f"there must be one of {column} per label; {len(names)} {column}, "
-                f"{len(labels)} labels."
+                f"there must be one of {column} per {noun}; {len(names)} {column}, "
+                f"{len(labels)} {noun}s."
             )
     if isinstance(labels, np.ndarray):
-        return LabelFile(labels, keys, classes)
+        return LabelFile(labels, keys, classes, noun=noun)
     full = [row for row, cell in enumerate(labels) if not is_empty(cell)]
     there = {column: names[full] for column, names in keys.items()}
     given = np.array([labels[row] for row in full])
-    return LabelFile(given, there, classes, len(labels) - len(full))
+    return LabelFile(given, there, classes, len(labels) - len(full), noun)
 
 
-def read_label_file(path: str | os.PathLike[str]) -> LabelFile:
+def read_label_file(
+    path: str | os.PathLike[str], *, noun: str = "label", column: str | None = None
+) -> LabelFile:
     """What the file holds; its suffix says the format.
 
     ``.npy`` is one array. ``.npz`` holds ``labels``, maybe ``ids`` and ``classes``;
@@ -475,42 +480,54 @@ def read_label_file(path: str | os.PathLike[str]) -> LabelFile:
     ``.parquet`` table has a column ``label`` and maybe ``file``, ``path`` or ``id``. A
     ``.safetensors`` file is a scores file with labels.
 
+    Args:
+        path: The file.
+        noun: What is read instead of labels, and the name of its column, such as ``group``.
+        column: Another name of the column.
+
     Raises:
         FileError: If it cannot be read or has no labels.
     """
     file, key = member_of(path)
     file = find(file)
     suffix = file.suffix.lower()
+    many = f"{noun}s"
     with naming(path):
         if key is not None:
-            return _label_file(_vector(named_member(file, key), "labels"))
+            return _label_file(_vector(named_member(file, key), many))
+        if suffix in (".npy", ".txt") and column is not None:
+            raise InputError(f"it has no columns, so {column!r} names nothing. Leave it out.")
         if suffix == ".npy":
-            return _label_file(_vector(read_array(file), "labels"))
+            return _label_file(_vector(read_array(file), many), noun=noun)
         if suffix == ".npz":
-            labels = _vector(named_member(file, None, default="labels"), "labels")
+            labels = _vector(named_member(file, column, default=many), many)
             ids, classes = read_member(file, "ids"), read_member(file, "classes")
             names = None if classes is None else check_classes(classes, k=classes.size)
             keys = {} if ids is None else {"ids": as_text(_vector(ids, "ids"), "ids")}
-            return _label_file(labels, keys, names)
+            return _label_file(labels, keys, names, noun)
         if suffix == ".txt":
             with parsing(file, "text in UTF-8"):
                 lines = [line.strip() for line in file.read_text("utf-8-sig").splitlines()]
             while lines and not lines[-1]:
                 lines.pop()
             if "" in lines:
-                raise InputError(f"line {lines.index('') + 1} is empty; every line needs a label.")
-            return _label_file(lines)
+                raise InputError(f"line {lines.index('') + 1} is empty; every line needs a {noun}.")
+            return _label_file(lines, noun=noun)
         if suffix in (".csv", ".parquet"):
-            cells, names = read_cells(file, (LABEL, *KEYS))
-            keys = {column: np.array(text_of(cells[column])) for column in KEYS if column in cells}
-            return _label_file(cells.get(LABEL), keys, names)
-        if suffix == ".safetensors":
+            wanted = column or noun
+            others = [name for name in KEYS if name != wanted]
+            cells, names = read_cells(file, (wanted, *others))
+            if column is not None and column not in cells:
+                raise InputError(f"there is no column {column!r}.")
+            keys = {name: np.array(text_of(cells[name])) for name in others if name in cells}
+            return _label_file(cells.get(wanted), keys, names, noun)
+        if suffix == ".safetensors" and noun == "label":
             scores = read_scores(file)
             keys = {} if scores.ids is None else {"ids": scores.ids}
             return _label_file(scores.labels, keys, scores.classes)
         raise FileError(
-            f"{file} must be a file of labels and end in .npy, .npz, .txt, .csv, .parquet or "
-            f".safetensors; it ends in {file.suffix!r}."
+            f"{file} must be a file of {many} and end in .npy, .npz, .txt, .csv or .parquet (of "
+            f"labels: or .safetensors); it ends in {file.suffix!r}."
         )
 
 
@@ -548,14 +565,41 @@ def read_labels(path: str | os.PathLike[str], scores: Scores) -> Labels:
             return labels[given.match(_names(given, scores), advice=_ADVICE)]
         given.complete()
         labels = check_labels(labels, n=scores.n, k=scores.k)
+    _warn_of_order(path, given, scores)
+    return labels
+
+
+def read_groups(
+    path: str | os.PathLike[str], scores: Scores, *, column: str | None = None
+) -> NDArray[Any]:
+    """The group of every row of ``scores``, from a file that is read and joined as labels are.
+
+    Args:
+        path: The file; groups are ``groups`` in an ``.npz`` file, and ``group`` in a table.
+        scores: The rows.
+        column: Another name of that array or column.
+
+    Raises:
+        FileError: As for :func:`read_labels`.
+    """
+    given = read_label_file(path, noun="group", column=column)
+    with naming(path):
+        if given.keys:
+            return given.labels[given.match(_names(given, scores), advice="Add them.")]
+        groups = given.complete()
+        check_row_groups(groups, n=scores.n)
+    _warn_of_order(path, given, scores)
+    return groups
+
+
+def _warn_of_order(path: str | os.PathLike[str], given: LabelFile, scores: Scores) -> None:
     if scores.ids is not None:
         warnings.warn(
-            f"labels of {os.fspath(path)} were joined by order: it does not say whose they are, "
-            "the scores have ids. Add ids to it if the order may differ.",
+            f"{given.noun}s of {os.fspath(path)} were joined by order: it does not say whose they "
+            "are, the scores have ids. Add ids to it if the order may differ.",
             InputWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return labels
 
 
 def read_labelled(path: str | os.PathLike[str], scores: Scores) -> Scores:
@@ -603,16 +647,16 @@ def _names(given: LabelFile, scores: Scores) -> list[str]:
     column = next(iter(given.keys))
     if scores.ids is None:
         raise InputError(
-            f"it says whose its labels are ({column!r}), and the scores have no ids to find them "
-            f"by. Add ids to the scores; or, if labels are in the order of the rows, leave "
-            f"{column!r} out."
+            f"it says whose its {given.noun}s are ({column!r}), and the scores have no ids to find "
+            f"them by. Add ids to the scores; or, if {given.noun}s are in the order of the rows, "
+            f"leave {column!r} out."
         )
     ids = scores.ids.tolist()
     if "" in ids:
         raise InputError(
-            "ids must not be empty where labels are joined by them; that of row "
+            f"ids must not be empty where {given.noun}s are joined by them; that of row "
             f"{ids.index('')} of {scores.source or 'the scores'} is (the first row is 0). Fill it "
-            f"in. {_ADVICE}"
+            "in."
         )
     return ids
 

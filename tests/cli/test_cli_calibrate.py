@@ -228,8 +228,6 @@ def write_groups(name):
             table.to_csv("sites.csv", index=False)
         case "sites.parquet":
             table.to_parquet("sites.parquet")
-        case "one.csv":
-            table[["group"]].rename(columns={"group": "place"}).to_csv("one.csv", index=False)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +238,6 @@ def write_groups(name):
         "sites.npz",
         "sites.csv",
         "sites.parquet",
-        "one.csv",
         "sites.csv:camera",
         "sites.parquet:camera",
         "sites.npz:camera",
@@ -286,7 +283,7 @@ def test_rows_are_joined_by_ids_where_both_files_have_them(mixed, shiftcal):
     logits = read_scores("mixed.npz").values
     ids = np.array([f"img {i}" for i in range(len(SITES))])
     np.savez("named.npz", logits=logits, ids=ids)
-    table = pd.DataFrame({"id": ids, "site": SITES}).sample(frac=1, random_state=1)
+    table = pd.DataFrame({"id": ids, "group": SITES}).sample(frac=1, random_state=1)
     for name, write in (("s.csv", table.to_csv), ("s.parquet", table.to_parquet)):
         write(name, index=False)
         done = shiftcal(f"apply sac.json named.npz --groups {name} -o out.npz")

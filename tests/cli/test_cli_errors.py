@@ -70,13 +70,13 @@ WRONG = {
     ),
     "apply ts.json plain.npz -o x.npz --groups groups.txt": "ts calibrates every target alike",
     "apply sac.json target.npz -o x.npz --groups groups.pdf": "groups.pdf does not exist",
-    "apply sac.json target.npz -o x.npz --groups net.onnx": "net.onnx must hold the groups of rows",
+    "apply sac.json target.npz -o x.npz --groups net.onnx": "net.onnx must be a file of groups",
     "apply sac.json target.npz -o x.npz --groups groups.txt:a": "it has no columns, so 'a' names",
-    "apply sac.json target.npz -o x.npz --groups groups.csv:cam": "Did you mean 'camera'?",
-    "apply sac.json target.npz -o x.npz --groups groups.csv": "there must be one column 'group'",
-    "apply sac.json target.npz -o x.npz --groups ragged.csv": "every row must have 2 cells",
-    "apply sac.json target.npz -o x.npz --groups few.csv": "499 of 500 rows have no group here",
-    "apply sac.json target.npz -o x.npz --groups twice.csv": "ids must all be different",
+    "apply sac.json target.npz -o x.npz --groups groups.csv:cam": "there is no column 'cam'",
+    "apply sac.json target.npz -o x.npz --groups groups.csv": "there are no groups",
+    "apply sac.json target.npz -o x.npz --groups ragged.csv": "500 of 500 have no group here",
+    "apply sac.json target.npz -o x.npz --groups few.csv": "499 of 500 have no group here",
+    "apply sac.json target.npz -o x.npz --groups twice.csv": "it has 'row 0' twice",
     "apply sac.json plain.npz -o x.npz --groups short.txt": "short.txt",
     "export sac.json --onnx net.onnx -o x.json": "x.json must end in .onnx",
     "export sac.json --onnx net.onnx -o x.onnx": "must be adapted to a target",
@@ -195,7 +195,8 @@ def folder(written, tmp_path_factory):
         Path("groups.csv").write_text("camera,site\n" + "1,2\n" * 500)
         Path("ragged.csv").write_text("id,group\na,b\nc\n")
         Path("few.csv").write_text("id,group\nrow 0,b\n")
-        Path("twice.csv").write_text("id,group\na,b\na,c\n")
+        twice = "".join(f"row {i},b\n" for i in range(500))
+        Path("twice.csv").write_text(f"id,group\n{twice}row 0,c\n")
         Path("folder").mkdir()
         Path("folder", "a.txt").touch()
         Path("net.onnx").write_bytes(mean_colour_onnx(["n", 3, 16, 16]))

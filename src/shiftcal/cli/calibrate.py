@@ -157,7 +157,7 @@ def apply(
         save_adapted: Write the method as adapted to TARGET, as JSON, for `shiftcal export`.
     """
     from shiftcal.numerics.softmax import p_max
-    from shiftcal.scores import write_scores
+    from shiftcal.scores import read_groups, write_scores
     from shiftcal.scores_io import READABLE
 
     target = inputs.one_target(place, target_file)
@@ -198,7 +198,10 @@ def apply(
                 normalize=normalize,
             )
             inputs.warn_of_another_model(fitted, method, target)
-            of_rows = None if groups is None else inputs.read_groups(groups, scores)
+            of_rows = None
+            if groups is not None:
+                file, column = inputs.file_of(groups)
+                of_rows = read_groups(file, scores, column=column)
             logits = scores.logits()
             values = inputs.adapt_to(fitted, scores)
             if of_rows is None:

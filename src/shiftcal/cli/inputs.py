@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import inspect
 import json
 import re
@@ -547,94 +546,3 @@ def file_of(spec: str) -> tuple[Path, str | None]:
     file, _, column = spec.rpartition(":")
     # One letter before the colon is a drive of Windows.
     return (Path(file), column) if len(file) > 1 and column else (Path(spec), None)
-
-
-def read_groups(spec: str, target: Scores) -> Sequence[Any]:
-    """The group of every row of ``target``.
-
-    Rows are joined by ids where both files have them, and by their order otherwise.
-
-    Args:
-        spec: ``FILE`` or ``FILE:COLUMN``.
-        target: The rows.
-
-    Raises:
-        FileError: If the file cannot be read, has no such column, or lacks a row.
-    """
-    from shiftcal.checks import check_row_groups
-
-    file, column = file_of(spec)
-    path = find(file)
-    with naming(path):
-        groups, ids = _group_columns(path, column)
-        if ids is not None and target.ids is not None:
-            by_id = dict(zip(map(str, ids), groups, strict=True))
-            if len(by_id) < len(groups):
-                raise InputError("ids must all be different where groups are joined by them.")
-            missing = [name for name in target.ids.tolist() if name not in by_id]
-            if missing:
-                raise InputError(
-                    f"{len(missing)} of {target.n} rows have no group here, the first is "
-                    f"{missing[0]!r}. Add them."
-                )
-            groups = [by_id[name] for name in target.ids.tolist()]
-        elif ids is not None or target.ids is not None:
-            warnings.warn(
-                f"groups of {path} were joined by order: only one of the two files has ids. "
-                "Give both files ids, or neither, if the order may differ.",
-                InputWarning,
-                stacklevel=2,
-            )
-        check_row_groups(groups, n=target.n)
-    return groups
-
-
-def _group_columns(path: Path, column: str | None) -> tuple[Sequence[Any], Sequence[Any] | None]:
-    """The groups in a file, and its ids if it has any."""
-    from shiftcal.scores_io import named_member, read_array, read_member
-
-    suffix = path.suffix.lower()
-    if suffix == ".npz":
-        return named_member(path, column, default="groups"), read_member(path, "ids")  # type: ignore[return-value]
-    if suffix in (".npy", ".txt") and column is not None:
-        raise InputError(f"it has no columns, so {column!r} names nothing. Leave it out.")
-    if suffix == ".npy":
-        return read_array(path), None  # type: ignore[return-value]
-    if suffix == ".txt":
-        with parsing(path, "text in UTF-8"):
-            return [line.strip() for line in path.read_text("utf-8-sig").splitlines()], None
-    if suffix == ".csv":
-        with (
-            parsing(path, "comma-separated text in UTF-8"),
-            path.open(encoding="utf-8-sig", newline="") as file,
-        ):
-            header, *rows = [*filter(None, csv.reader(file, strict=True, skipinitialspace=True))]
-        name = _group_column(header, column)
-        if any(len(row) != len(header) for row in rows):
-            raise FileError(f"{path}: every row must have {len(header)} cells, as the first line.")
-        cells = dict(zip(header, zip(*rows, strict=True), strict=bool(rows)))
-    elif suffix == ".parquet":
-        from shiftcal.files import open_parquet, parquet_table
-
-        with open_parquet(path) as table:
-            header = table.schema_arrow.names
-            name = _group_column(header, column)
-            wanted = [key for key in dict.fromkeys((name, "id")) if key in header]
-            cells = parquet_table(path, table, wanted).to_pydict()
-    else:
-        raise FileError(
-            f"{path} must hold the groups of rows and end in .npy, .npz, .csv, .parquet or .txt."
-        )
-    return cells[name], cells.get("id") if name != "id" else None
-
-
-def _group_column(header: Sequence[str], wanted: str | None) -> str:
-    """The column that holds the groups: the one asked for, ``group``, or the only one there is."""
-    others = [name for name in header if name != "id"]
-    name = wanted or (others[0] if len(others) == 1 else "group")
-    if header.count(name) != 1:
-        raise InputError(
-            f"there must be one column {name!r}. {suggest(name, list(header)[:20])} "
-            "Name the column: FILE:COLUMN."
-        )
-    return name
