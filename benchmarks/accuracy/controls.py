@@ -24,11 +24,10 @@ from itertools import product
 from pathlib import Path
 
 from shiftcal import adaptation
-from shiftcal.adaptation.features import Frozen, frozen_features, run_heads
 from shiftcal.adaptation.feeds import ArrayFeed
 from shiftcal.adaptation.loop import seeded, train
 from shiftcal.adaptation.network import make_objective
-from shiftcal.adaptation.run import Task
+from shiftcal.adaptation.run import Frozen, Task, frozen_features, run_heads
 from shiftcal.adaptation.trainers import choose
 from shiftcal.datasets import as_image_set
 from shiftcal.models.pytorch import torch_threads as cpu_threads

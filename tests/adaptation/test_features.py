@@ -13,7 +13,7 @@ from two_domains import Counting, colour_features, colour_model, domains, drawn,
 
 from shiftcal import corrupt
 from shiftcal.adaptation import Frozen, frozen_features
-from shiftcal.adaptation.features import as_feature_model
+from shiftcal.adaptation.run import as_feature_model
 from shiftcal.datasets import as_image_set
 from shiftcal.errors import FileError, InputError
 from shiftcal.models import TorchModel

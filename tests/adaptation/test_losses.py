@@ -13,7 +13,7 @@ from numeric_gradient import numeric_gradient
 from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import rbf_kernel
 
-from shiftcal.adaptation.losses import (
+from shiftcal.adaptation.network import (
     ALPHAS,
     class_confusion,
     domain_loss,

@@ -11,13 +11,13 @@ import torch
 from torch import nn
 
 from shiftcal import adaptation
-from shiftcal.adaptation.features import run_heads
 from shiftcal.adaptation.network import (
     ApartBatchNorm1d,
     Classifier,
     NormPreservingDropout,
     make_objective,
 )
+from shiftcal.adaptation.run import run_heads
 from shiftcal.adaptation.trainers import Trainer
 
 

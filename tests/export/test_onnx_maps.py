@@ -10,7 +10,7 @@ from map_data import draw, quiet_fit
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from shifted_data import bank_of, draw_domain
-from small_networks import OPSETS, network, run, saved, tensor
+from small_networks import NEWEST, network, run, saved, tensor
 
 from shiftcal import Scores, SurrogateBank, maps, methods
 from shiftcal.errors import InputError, NotFittedError
@@ -34,7 +34,7 @@ def scores_network(k, opset=17, dtype=np.float32):
         [helper.make_tensor_value_info("logits", kind, ["n", k])],
     )
     opsets = [helper.make_opsetid("", opset)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=4 if opset < 13 else 8)
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
 def exported(fitted, folder, **options):
@@ -42,24 +42,16 @@ def exported(fitted, folder, **options):
     return to_onnx(fitted, path, folder / "out.onnx", check=False).path
 
 
-@pytest.mark.parametrize("opset", OPSETS)
+@pytest.mark.parametrize(("opset", "k"), [(13, 5), (17, 2), (18, 3), (NEWEST, 30)])
 @pytest.mark.parametrize("name", maps.names())
-def test_every_map_in_every_opset_gives_its_probabilities(name, opset, fit_map, tmp_path):
-    fitted, z = fit_map(name), difficult(5)
+def test_every_map_gives_its_probabilities(name, opset, k, fit_map, tmp_path):
+    fitted, z = fit_map(name, k), difficult(k)
     found = run(exported(fitted, tmp_path, opset=opset), inputs=z)
     wanted = fitted.predict_proba(z)
     np.testing.assert_allclose(found["probabilities"], wanted, rtol=0, atol=CLOSE)
     np.testing.assert_allclose(found["confidence"], wanted.max(axis=1), rtol=0, atol=CLOSE)
     assert found["confidence"].shape == (len(z),)
     np.testing.assert_array_equal(found["logits"], z)
-
-
-@pytest.mark.parametrize("k", [2, 3, 30])
-@pytest.mark.parametrize("name", maps.names())
-def test_every_map_with_other_numbers_of_classes(name, k, fit_map, tmp_path):
-    fitted, z = fit_map(name, k), difficult(k)
-    found = run(exported(fitted, tmp_path), inputs=z)["probabilities"]
-    np.testing.assert_allclose(found, fitted.predict_proba(z), rtol=0, atol=CLOSE)
 
 
 @pytest.mark.parametrize("k", [100, 101, 1000])
@@ -71,11 +63,10 @@ def test_sums_over_many_classes_are_good_to_the_last_digit_asked_for(name, k, fi
     np.testing.assert_allclose(found, fitted.predict_proba(z), rtol=0, atol=5e-7)
 
 
-@pytest.mark.parametrize("opset", [9, 17])
 @pytest.mark.parametrize("name", maps.names())
-def test_the_reference_of_onnx_agrees(name, opset, fit_map, tmp_path):
+def test_the_reference_of_onnx_agrees(name, fit_map, tmp_path):
     fitted, z = fit_map(name), difficult(5)
-    model = onnx.load(exported(fitted, tmp_path, opset=opset))
+    model = onnx.load(exported(fitted, tmp_path))
     with np.errstate(all="ignore"):  # its exp of minus infinity warns
         found = ReferenceEvaluator(model).run(["probabilities"], {"x": z})[0]
     np.testing.assert_allclose(found, fitted.predict_proba(z), rtol=0, atol=CLOSE)
@@ -137,17 +128,10 @@ def test_a_map_without_a_form_raises(fit_map, tmp_path):
         exported(odd, tmp_path)
 
 
-def test_a_graph_has_no_initializer_more_so_that_old_files_stay_valid(fit_map, tmp_path):
-    path = saved(tmp_path / "net.onnx", network(opset=9))
-    made = onnx.load(to_onnx(fit_map("matrix"), path, tmp_path / "out.onnx").path)
-    assert [one.name for one in made.graph.initializer] == ["w"]
-
-
-@pytest.mark.parametrize("opset", [10, 17])
-def test_confidences_are_rounded_before_they_meet_an_edge(opset, fit_map, tmp_path):
+def test_confidences_are_rounded_before_they_meet_an_edge(fit_map, tmp_path):
     fitted, z = at_an_edge(fit_map("histogram"))
     assert fitted.predict_proba(z).max() == pytest.approx(0.4)
-    path = exported(fitted, tmp_path, opset=opset, dtype=np.float64)
+    path = exported(fitted, tmp_path, dtype=np.float64)
     found = run(path, inputs=z, dtype=np.float64)["confidence"]
     np.testing.assert_allclose(found, 0.4)
 
@@ -289,11 +273,3 @@ def test_the_file_says_what_it_is_calibrated_by(sac, tmp_path):
     assert notes["shiftcal.input"] == "logits"
     assert notes["shiftcal.digest"] == made.digest == digest_of(applied_map(sac))
     assert notes["shiftcal.version"]
-
-
-@pytest.mark.parametrize("name", maps.names())
-def test_the_digest_is_of_what_was_learnt(name, fit_map):
-    fitted = fit_map(name)
-    other = fit_map(name, 3)
-    assert digest_of(fitted) == digest_of(fitted)
-    assert digest_of(fitted) != digest_of(other)

@@ -29,7 +29,6 @@ def _newest():
 
 
 NEWEST = _newest()
-OPSETS = (9, 10, 11, 13, 17, 18, NEWEST)
 INPUTS = np.random.default_rng(8).standard_normal((40, WIDTH))
 
 
@@ -88,7 +87,7 @@ def network(
             helper.make_opsetid(name, opset if name in ("", "ai.onnx") else 1) for name in domains
         ],
         functions=list(functions),
-        ir_version=ir_version or (4 if opset < 13 else 8 if opset < 20 else 10),
+        ir_version=ir_version or (8 if opset < 20 else 10),
     )
 
 

@@ -13,8 +13,7 @@ from shiftcal.lazy import lazy
 from shiftcal.registry import TRAINERS
 
 if TYPE_CHECKING:
-    from shiftcal.adaptation.features import Frozen, frozen_features
-    from shiftcal.adaptation.run import Adapted, adapt
+    from shiftcal.adaptation.run import Adapted, Frozen, adapt, frozen_features
 
 names = TRAINERS.names
 get = TRAINERS.get
@@ -30,6 +29,4 @@ __all__ = [
     "names",
 ]
 
-__getattr__, __dir__ = lazy(
-    __name__, {"features": "Frozen frozen_features", "run": "Adapted adapt"}
-)
+__getattr__, __dir__ = lazy(__name__, {"run": "Adapted Frozen adapt frozen_features"})

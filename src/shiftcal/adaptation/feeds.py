@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.adaptation.losses import torch
+from shiftcal.adaptation.network import torch
 from shiftcal.adaptation.trainers import TRANSFORMS
 from shiftcal.checks import check_choice, check_count
 from shiftcal.datasets import ImageSet, as_image_set

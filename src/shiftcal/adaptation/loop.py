@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shiftcal.adaptation.feeds import Feed
-from shiftcal.adaptation.losses import torch
-from shiftcal.adaptation.network import weights_digest
+from shiftcal.adaptation.network import torch, weights_digest
 from shiftcal.adaptation.trainers import Settings
 from shiftcal.errors import FileError, FitError, InputError
 from shiftcal.files import atomic_write, make_folder, parsing

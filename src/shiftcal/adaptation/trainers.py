@@ -121,7 +121,7 @@ class Pass(NamedTuple):
 
 def together(source: Pass, target: Pass) -> Pass:
     """The rows of the source, then as many of the target."""
-    from shiftcal.adaptation.losses import torch
+    from shiftcal.adaptation.network import torch
 
     return Pass(*(torch.cat(pair) for pair in zip(source, target, strict=True)))
 
@@ -196,7 +196,7 @@ class Trainer(_Options, ABC):
 
     def head(self, width: int, n_classes: int) -> Any:
         """From features ``(b, width)`` to logits ``(b, n_classes)``, a module."""
-        from shiftcal.adaptation.losses import nn
+        from shiftcal.adaptation.network import nn
 
         return nn.Linear(width, n_classes)
 
@@ -313,15 +313,15 @@ class CDAN(Trainer):
 
     def transfer(self, source: Pass, target: Pass, extra: Any, step: int) -> Any:
         """The discriminator's loss."""
-        from shiftcal.adaptation import losses
+        from shiftcal.adaptation import network
 
-        coefficient = losses.warm_start(step, self.reversal, self.warm_up)
+        coefficient = network.warm_start(step, self.reversal, self.warm_up)
         features, logits = together(source, target)
         probs = logits.detach().softmax(dim=1)
-        weights = losses.entropy_weights(probs) if self.entropy else None
+        weights = network.entropy_weights(probs) if self.entropy else None
         # The outer product is linear in the features: reversing their gradient reverses its.
-        domain_logits = extra(losses.outer(probs, losses.reverse(features, coefficient)))
-        return losses.domain_loss(domain_logits, weights)
+        domain_logits = extra(network.outer(probs, network.reverse(features, coefficient)))
+        return network.domain_loss(domain_logits, weights)
 
 
 @final
@@ -356,7 +356,7 @@ class DAN(Trainer):
 
     def transfer(self, source: Pass, target: Pass, extra: Any, step: int) -> Any:
         """The discrepancy of the features."""
-        from shiftcal.adaptation.losses import mk_mmd
+        from shiftcal.adaptation.network import mk_mmd
 
         return mk_mmd(source.features, target.features, linear=self.linear)
 
@@ -389,7 +389,7 @@ class JAN(Trainer):
 
     def transfer(self, source: Pass, target: Pass, extra: Any, step: int) -> Any:
         """The discrepancy of features and probabilities together."""
-        from shiftcal.adaptation.losses import jmmd
+        from shiftcal.adaptation.network import jmmd
 
         features, logits = together(source, target)
         return jmmd(features, logits.softmax(1), linear=self.linear, sigma=self.sigma)
@@ -424,7 +424,7 @@ class MCC(Trainer):
 
     def transfer(self, source: Pass, target: Pass, extra: Any, step: int) -> Any:
         """The target's class confusion."""
-        from shiftcal.adaptation.losses import class_confusion
+        from shiftcal.adaptation.network import class_confusion
 
         return class_confusion(target.logits, self.temperature)
 
@@ -471,8 +471,7 @@ class MDD(Trainer):
 
     def head(self, width: int, n_classes: int) -> Any:
         """Linear, ReLU, dropout of one half, linear."""
-        from shiftcal.adaptation.losses import nn
-        from shiftcal.adaptation.network import draw_layers
+        from shiftcal.adaptation.network import draw_layers, nn
 
         layers = nn.Linear(width, self.width), nn.ReLU(), nn.Dropout(0.5)
         return draw_layers(nn.Sequential(*layers, nn.Linear(self.width, n_classes)), 0.01)
@@ -483,7 +482,7 @@ class MDD(Trainer):
 
     def transfer(self, source: Pass, target: Pass, extra: Any, step: int) -> Any:
         """The adversarial head's loss."""
-        from shiftcal.adaptation.losses import margin_disparity, reverse, warm_start
+        from shiftcal.adaptation.network import margin_disparity, reverse, warm_start
 
         coefficient = warm_start(step, self.reversal, self.warm_up)
         features, _ = together(source, target)
@@ -541,7 +540,7 @@ class SAFN(Trainer):
 
     def transfer(self, source: Pass, target: Pass, extra: Any, step: int) -> Any:
         """How far the norms are from what they are to be, in both domains."""
-        from shiftcal.adaptation.losses import stepwise_norm
+        from shiftcal.adaptation.network import stepwise_norm
 
         return stepwise_norm(together(source, target).features, domains=2, delta=self.delta)
 

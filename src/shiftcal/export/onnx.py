@@ -34,8 +34,8 @@ from shiftcal.models.onnx import external_files, open_session
 
 # Largest difference of a probability that counts as rounding.
 TOLERANCE = 1e-6
-# Operators that every calibration needs came with this version.
-OLDEST_OPSET = 9
+# The oldest version of ONNX's own operators that is written.
+OLDEST_OPSET = 13
 _HALVES = ("FLOAT16", "BFLOAT16")
 _FLOATS = {"FLOAT", "DOUBLE", *_HALVES}
 # Domains of ONNX's own operators.
@@ -46,6 +46,7 @@ _DTYPES = {"tensor(float)": "float32", "tensor(double)": "float64"}
 _NODES = {
     "exp": "Exp",
     "log": "Log",
+    "rounded": "Round",
     "where": "Where",
     "maximum": "Max",
     "minimum": "Min",
@@ -207,7 +208,7 @@ def _read(path: Path) -> tuple[Any, ModelFile, list[Path]]:
     if (opset := _opset(network)) < OLDEST_OPSET:
         raise FileError(
             f"{path} must import ONNX's own operators of version {OLDEST_OPSET} or later; it has "
-            f"{opset or 'none'}. onnx.version_converter updates it."
+            f"{opset or 'none'}. Update it: onnx.version_converter.convert_version(network, 17)."
         )
     if any(entry.key == "shiftcal.digest" for entry in network.metadata_props):
         raise FileError(
@@ -284,7 +285,7 @@ def _choose_output(network: Any, *, k: int, name: str | None, path: object) -> _
     )
 
 
-def _ending(network: Any, name: str, opset: int) -> tuple[str, str, bool]:
+def _ending(network: Any, name: str) -> tuple[str, str, bool]:
     """``"Softmax"``, ``"LogSoftmax"`` or ``""`` before an output, its input, and a cast between."""
     makers = {output: node for node in network.graph.node for output in node.output}
     node, is_cast = makers.get(name), False
@@ -293,7 +294,7 @@ def _ending(network: Any, name: str, opset: int) -> tuple[str, str, bool]:
         node = makers.get(node.input[0])
     if node is not None and node.domain in _OWN and node.op_type in ("Softmax", "LogSoftmax"):
         axes = [attribute.i for attribute in node.attribute if attribute.name == "axis"]
-        if (axes[0] if axes else (-1 if opset >= 13 else 1)) in (1, -1):
+        if (axes or [-1])[0] in (1, -1):
             return node.op_type, node.input[0], is_cast
     return "", "", False
 
@@ -325,7 +326,7 @@ class _Value:
 class _Graph:
     """The operations of :mod:`shiftcal.export.formulas` as nodes, in the forms of an opset.
 
-    Constants are nodes too: initializers of old files must be inputs as well.
+    Constants are nodes too, so that the network's initializers stay as they are.
 
     Args:
         opset: Version of the operators.
@@ -381,13 +382,10 @@ class _Graph:
         return self.reduce("ReduceSum", x)
 
     def softmax(self, x: _Value) -> _Value:
-        return self.add("Softmax", x, axis=1)  # of (n, k), for which all versions mean the same
+        return self.add("Softmax", x, axis=1)
 
     def linear(self, x: _Value, weight: Any) -> _Value:
         return self.add("Mul" if weight.ndim == 1 else "MatMul", x, weight)
-
-    def rounded(self, x: _Value) -> _Value:
-        return self.add("Round", x) if self.opset >= 11 else self.add("Floor", x + 0.5)
 
     def first_largest(self, x: _Value, width: int) -> _Value:
         first = self.add("ArgMax", x, axis=1, keepdims=1)
@@ -408,14 +406,10 @@ class _Graph:
         return place
 
     def falling(self, x: _Value, n: int) -> _Value:
-        if self.opset >= 10:
-            return self.add("TopK", x, self.constant([n], np.int64), outputs=2, axis=1)
-        return self.add("TopK", x, outputs=2, axis=1, k=n)
+        return self.add("TopK", x, self.constant([n], np.int64), outputs=2, axis=1)
 
     def sums_from_end(self, x: _Value, n: int) -> _Value:
-        if self.opset >= 11:
-            return self.add("CumSum", x, self.constant(1, np.int64), reverse=1)
-        return self.add("MatMul", x, np.tri(n))
+        return self.add("CumSum", x, self.constant(1, np.int64), reverse=1)
 
 
 class _Plan(NamedTuple):
@@ -433,7 +427,7 @@ def _plan(
 ) -> _Plan:
     """The nodes that calibrate an output; ``input`` is what it holds, if the user named it."""
     helper, opset, k = _onnx().helper, _opset(network), applied.n_classes_
-    ending, before, is_cast = _ending(network, scores.name, opset)
+    ending, before, is_cast = _ending(network, scores.name)
     source, kind = scores.name, input or fitted_input
     if ending == "LogSoftmax":
         if input == "probabilities":

@@ -16,8 +16,15 @@ from typing import Any
 import numpy as np
 
 from shiftcal.adaptation import Adapted, adapt
-from shiftcal.adaptation.features import Frozen, content_digest, frozen_features
-from shiftcal.adaptation.run import BANK, SOURCE_TRAIN, TARGET, Task
+from shiftcal.adaptation.run import (
+    BANK,
+    SOURCE_TRAIN,
+    TARGET,
+    Frozen,
+    Task,
+    content_digest,
+    frozen_features,
+)
 from shiftcal.datasets import ChainImages, ImageSet, as_image_set
 from shiftcal.errors import FileError, FitError, InputError
 from shiftcal.files import make_folder, parsing, read_document, sha256_of, write_document
@@ -431,8 +438,8 @@ class NetworksPipeline:
 
 
 def _backbone(plan: AdaptationPlan) -> Callable[[str], Any]:
-    from shiftcal.adaptation.features import as_feature_model
     from shiftcal.adaptation.network import make_backbone, stored_backbone
+    from shiftcal.adaptation.run import as_feature_model
 
     make: Callable[[Any], Any] = as_feature_model if plan.network.frozen else make_backbone
     if not plan.stored:
