@@ -16,10 +16,10 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from shiftcal import errors
-from shiftcal.errors import FileError, InputError, InputWarning, MissingExtra, ShiftcalError
+from shiftcal.errors import FileError, InputError, MissingExtra, ShiftcalError
 from shiftcal.models import as_model
 from shiftcal.scoring import score
-from shiftcal.scoring.engines import Engine, LocalEngine, engine_of, in_processes
+from shiftcal.scoring.engines import LocalEngine, engine_of, in_processes
 
 TWO = LocalEngine(workers=2)
 
@@ -192,8 +192,6 @@ def test_engines_by_name(monkeypatch):
     engine = engine_of("local", workers=3, address=None)
     assert (type(engine), engine.workers) == (LocalEngine, 3)
     assert engine_of(engine) is engine
-    with pytest.warns(InputWarning, match=rf"at most {os.cpu_count()}, .*Each takes"):
-        list(LocalEngine(workers=99).map_shards(ew.work_of(ew.Linear()), []))
     for call, error, words in (
         (lambda: engine_of("lokal"), InputError, "no engine is called 'lokal'.*'local'"),
         (lambda: engine_of("local", address="a:1"), InputError, "address must be.*engine ray"),
@@ -204,15 +202,6 @@ def test_engines_by_name(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtra, match=r"the Ray engine needs ray.*shiftcal\[ray\]"):
         engine_of("ray", workers=2)
-
-
-def test_a_new_engine_is_one_method():
-    class Backwards(Engine):
-        def map_shards(self, work, shards):
-            return work(list(shards)[::-1])
-
-    results = list(Backwards().map_shards(ew.work_of(ew.Linear()), ew.shards()))
-    assert results[0].key == "clean 150"
 
 
 SLOW = """

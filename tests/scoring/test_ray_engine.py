@@ -11,8 +11,7 @@ from pathlib import Path
 import engine_work as ew
 import pytest
 
-from shiftcal.errors import InputError, ShiftcalError
-from shiftcal.scoring import engines as _crew
+from shiftcal.errors import InputError
 from shiftcal.scoring.engines import LocalEngine, RayEngine, engine_of
 
 ray = pytest.importorskip("ray")
@@ -75,14 +74,6 @@ def test_two_workers_of_ray_give_the_bytes_of_one_local(two):
         assert result.rows.flags.owndata
 
 
-@pytest.mark.parametrize("work", [ew.onnx_work, ew.torch_work], ids=["onnx", "torch"])
-def test_networks_give_the_bytes_of_one_local_worker(single, work):
-    shards = ew.shards("gaussian_noise")[::4]
-    one = ew.by_key(LocalEngine().map_shards(work(), shards))
-    assert ew.by_key(single.map_shards(work(), shards)) == one
-    assert len(one) == 3
-
-
 def test_workers_are_other_processes_that_take_what_they_can_do_and_end_with_it(two):
     shards, seen = ew.Taken(ew.shards("pixelate")), set()
     results = two.map_shards(ew.work_of(ew.Who(), dtype="float64"), shards)
@@ -111,14 +102,6 @@ def test_a_killed_actor_costs_its_shard_only(two, tmp_path):
     assert shards.count == len(shards.items)
 
 
-def test_a_shard_that_ends_one_actor_after_the_other_is_named(single, tmp_path, monkeypatch):
-    monkeypatch.setattr(_crew, "MOST_DEATHS", 2)
-    work = ew.work_of(ew.Dies(tmp_path, times=9))
-    with pytest.raises(ShiftcalError, match=r"2 workers died at images 60 to 89 \(clean\).*memory"):
-        list(single.map_shards(work, ew.shards()[2:]))
-    assert len(list(tmp_path.glob("died-*"))) == 2
-
-
 def test_the_error_of_a_model_comes_back_as_it_is(single):
     work = ew.work_of(ew.Fails())
     with pytest.raises(InputError) as alone:
@@ -127,11 +110,6 @@ def test_the_error_of_a_model_comes_back_as_it_is(single):
         list(single.map_shards(work, ew.shards()))
     assert type(there.value) is InputError
     assert str(there.value) == str(alone.value)
-
-
-def test_a_model_that_cannot_be_loaded_there_raises(single):
-    with pytest.raises(InputError, match=r"a worker can load them.*its machine.*ValueError"):
-        list(single.map_shards(ew.work_of(ew.Unloadable()), ew.shards()))
 
 
 def test_all_processors_are_used_by_default_and_parts_of_them_can_be(address):

@@ -13,10 +13,10 @@ from stored_images import write_images
 
 from shiftcal.corruptions import as_corruption
 from shiftcal.datasets import as_image_set
-from shiftcal.errors import FileError, InputError, InputWarning
+from shiftcal.errors import InputError, InputWarning
 from shiftcal.models import Preprocessing, as_model
 from shiftcal.scoring import progress, shards
-from shiftcal.scoring.shards import CLEAN, Condition, ShardResult, ShardStore, ahead, make_job
+from shiftcal.scoring.shards import CLEAN, Condition, ShardResult, ShardStore, make_job
 
 IMAGES, LABELS = labelled(20, seed=3)
 NOISE = Condition(as_corruption("gaussian_noise"), 2)
@@ -193,16 +193,6 @@ def test_a_damaged_file_is_never_believed(tmp_path):
     assert store.get(other) is None
 
 
-def test_with_a_cache_shards_are_written_there_and_read_from_both(tmp_path):
-    cache, one, two = (tmp_path / name for name in ("cache", "one", "two"))
-    ShardStore(one, cache=cache).put(result())
-    assert not one.exists()
-    assert_same(ShardStore(two, cache=cache).get(KEY), result())
-    other = result("cd" * 20)
-    ShardStore(two).put(other)
-    assert_same(ShardStore(two, cache=cache).get(other.key), other)
-
-
 def test_a_cache_that_cannot_be_written_is_read_and_warned_of_once(tmp_path):
     cache = tmp_path / "cache"
     ShardStore(cache).put(result())
@@ -216,37 +206,7 @@ def test_a_cache_that_cannot_be_written_is_read_and_warned_of_once(tmp_path):
         assert_same(store.get(one.key), one)
 
 
-def test_a_full_disk_is_named(tmp_path, monkeypatch):
-    def full(self, content):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("pathlib.Path.write_bytes", full)
-    with pytest.raises(FileError, match=r"No space left on device\. Finished"):
-        ShardStore(tmp_path).put(result())
-    assert not any(f.is_file() for f in tmp_path.rglob("*"))
-
-
 # Reading ahead, and progress.
-
-
-def test_items_are_made_ahead_in_order_and_no_further():
-    made = []
-
-    def items():
-        for i in range(9):
-            made.append(i)
-            yield i
-            if i == 6:
-                raise RuntimeError("seven")
-
-    found = ahead(items())
-    assert [next(found), next(found)] == [0, 1]
-    assert len(made) <= 4
-    with pytest.raises(RuntimeError, match="seven"):
-        assert list(found) == [2, 3, 4, 5, 6]
-    stopped = ahead(iter(range(100)))
-    next(stopped)
-    stopped.close()
 
 
 def test_lines_come_every_15_seconds_with_the_rate_of_what_was_computed(monkeypatch):

@@ -248,14 +248,11 @@ def altered(file, change, *, sign=True):
 def test_what_is_written_is_read(stored, file, tmp_path):
     assert ScoreStatistics.read(file) == stored
     assert read_statistics(file) == (stored, PART)
+    ScoreStatistics.read(file).write(tmp_path / "again.json", part=PART)
+    assert (tmp_path / "again.json").read_bytes() == file.read_bytes()
     unlabelled = ScoreStatistics.of_rows(draw(30, 1.0, seed=1)[0])
     unlabelled.write(tmp_path / "target.json")
     assert read_statistics(tmp_path / "target.json") == (unlabelled, None)
-
-
-def test_the_same_statistics_are_the_same_bytes(file, tmp_path):
-    ScoreStatistics.read(file).write(tmp_path / "again.json", part=PART)
-    assert (tmp_path / "again.json").read_bytes() == file.read_bytes()
 
 
 def test_a_file_stays_small_whatever_it_counts(tmp_path):
@@ -307,14 +304,10 @@ def bomb(document):
         (bomb, "is damaged"),
         (lambda d: d.update(version=9), r"format version 9, written by shiftcal .* Upgrade"),
         (lambda d: d["cells"].update(count="AAAA"), "is damaged"),
-        (lambda d: d["cells"].update(count="?"), "is damaged"),
-        (lambda d: d["cells"].update(count=7), "is damaged"),
         (lambda d: d["cells"].pop("most"), "it is damaged.*KeyError"),
         (lambda d: d.pop("ladder"), "it is damaged.*KeyError"),
         (lambda d: d.update(ladder=d["ladder"][:-1]), "the sums are not those of"),
-        (lambda d: d["sums"].update(extra=1), "the sums are not those of"),
         (lambda d: d["sums"].update(regret=0.5), "the sums are not those of"),
-        (lambda d: d["sums"].update(confidence=True), "the sums are not those of"),
         (lambda d: d["sums"].update(rows=0), "contradict one another"),
         (lambda d: d["sums"].update(correct=0), "contradict one another"),
         (lambda d: d["sums"].update(regret=-1), "contradict one another"),
@@ -323,7 +316,6 @@ def bomb(document):
         (lambda d: d.update(sums=None), "is damaged"),
         (lambda d: d["part"].update(shard="2"), "does not describe a part"),
         (lambda d: d["part"].update(shard=4), "does not describe a part"),
-        (lambda d: d["part"].update(first=500), "does not describe a part"),
         (lambda d: d.update(part=[1]), "does not describe a part"),
     ],
 )
@@ -331,8 +323,3 @@ def test_a_hostile_file_raises(file, change, words):
     altered(file, change)
     with pytest.raises(FileError, match=words):
         read_statistics(file)
-
-
-def test_later_keys_of_a_part_are_passed_over(file):
-    altered(file, lambda d: d["part"].update(host="node7"))
-    assert read_statistics(file)[1] == PART

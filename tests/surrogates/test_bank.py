@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from ladder_data import STEPS, draw, make_bank
+from ladder_data import draw, make_bank
 from scipy.special import softmax
 
 from shiftcal import SurrogateBank, SurrogateSet
@@ -21,6 +21,14 @@ def test_one_array_of_labels_serves_all_sets():
     bank = SurrogateBank.from_arrays([Z, HARD], Y)
     np.testing.assert_array_equal(bank[0].labels, bank[1].labels)
     assert [s.name for s in bank] == ["clean", "set 2"]
+    logits, labels = bank.union()
+    np.testing.assert_array_equal(logits, np.concatenate([Z, HARD]))
+    np.testing.assert_array_equal(labels, np.concatenate([Y, Y]))
+    names = np.array(list("abcdef"))
+    named = SurrogateBank.from_arrays([Z, HARD], names[Y], classes=names)
+    np.testing.assert_array_equal(named[1].labels, Y)
+    assert named.classes == tuple("abcdef")
+    assert "2 sets, 6 classes" in repr(bank)
 
 
 def test_a_named_corruption_numbers_its_severities():
@@ -39,19 +47,6 @@ def test_the_summary_is_what_numpy_says():
     assert summary.accuracy == (Z.argmax(axis=1) == Y).mean()
 
 
-def test_the_union_stacks_the_sets_in_order():
-    logits, labels = SurrogateBank.from_arrays([Z, HARD], Y).union()
-    np.testing.assert_array_equal(logits, np.concatenate([Z, HARD]))
-    np.testing.assert_array_equal(labels, np.concatenate([Y, Y]))
-
-
-def test_labels_may_be_names_of_classes():
-    names = np.array(list("abcdef"))
-    bank = SurrogateBank.from_arrays([Z, HARD], names[Y], classes=names)
-    np.testing.assert_array_equal(bank[1].labels, Y)
-    assert bank.classes == tuple("abcdef")
-
-
 def test_a_buffer_used_again_does_not_change_the_bank():
     buffer, labels, features = Z.copy(), Y.copy(), Z.copy()
     bank = SurrogateBank.from_arrays([buffer], labels, features=features)
@@ -63,17 +58,10 @@ def test_a_buffer_used_again_does_not_change_the_bank():
     np.testing.assert_array_equal(bank.clean.labels, Y)
 
 
-def test_it_prints_as_a_table():
-    text = repr(make_bank(100))
-    assert "6 sets, 6 classes" in text
-    assert text.count("\n") == len(STEPS)
-
-
 @pytest.mark.parametrize(
     ("make", "words"),
     [
         (lambda: SurrogateBank([]), "at least one set"),
-        (lambda: SurrogateBank.from_arrays([], Y), "at least one set"),
         (lambda: SurrogateBank.from_arrays(Z, Y), r"pass \[scores\]"),
         (lambda: SurrogateBank.from_arrays([Z, HARD[:, :4]], Y % 4), "same number of classes"),
         (lambda: SurrogateBank.from_arrays([Z, HARD], [Y, Y, Y]), "2 sets, 3 arrays of labels"),
@@ -86,19 +74,11 @@ def test_it_prints_as_a_table():
         (lambda: SurrogateBank.from_arrays([Z], Y, input="scores"), "input must be one of"),
         (lambda: SurrogateBank.from_files([]), "at least one scores file"),
         (lambda: SurrogateBank.from_files("clean.npz"), r"For one file pass \[path\]"),
-        (lambda: SurrogateBank.from_arrays({"a": Z}, Y), "got dict"),
-        (lambda: SurrogateBank.from_arrays("clean.npz", Y), "got str.*from_files"),
         (lambda: SurrogateBank.from_arrays([Z], None), "labels must be an array; got NoneType"),
-        (lambda: SurrogateBank.from_arrays([Z], Y, classes="abcdef"), "classes must be"),
-        (lambda: SurrogateBank.from_arrays([Z], Y, classes=list("aabcde")), "'a' comes twice"),
         (lambda: SurrogateBank.from_arrays([Z], list("ab" * 25), classes=list("axyzuv")), "'b'"),
         (lambda: SurrogateSet(np.full((3, 2), np.nan), [0, 1, 1], "x"), "row 0 holds nan"),
         (lambda: SurrogateSet(Z, Y + 1, "x"), "labels must lie in 0"),
-        (lambda: SurrogateSet(softmax(Z, axis=1), Y, "x"), "are probabilities"),
         (lambda: SurrogateSet(Z, Y, "x", "fog", -1), "severity of set 'x' .* least 0; got -1"),
-        (lambda: SurrogateSet(Z, Y, "x", "fog", 1.5), "a whole number of at least 0; got 1.5"),
-        (lambda: SurrogateSet(Z, Y, "x", "fog", "2"), "a whole number of at least 0; got '2'"),
-        (lambda: SurrogateBank.from_arrays([Z, HARD], Y, severities=[1.5]), "got 1.5"),
         (
             lambda: SurrogateBank.from_arrays([Z, HARD], Y, corruption="fog", severities=[0]),
             r"set 2 \('fog, severity 0'\) has 0",

@@ -151,9 +151,6 @@ def test_labels_of_a_classifier_are_what_it_was_fitted_with():
     assert bank.classes == ("7", "9")
     np.testing.assert_array_equal(bank.clean.labels, seven_nine == 9)
     assert bank.clean.summary().accuracy > 0.9
-    truth = seven_nine == 9
-    boolean = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows, truth)
-    assert bank_of(boolean, rows, truth.tolist()).classes == ("False", "True")
 
 
 @pytest.mark.parametrize(
@@ -164,7 +161,6 @@ def test_labels_of_a_classifier_are_what_it_was_fitted_with():
         (NAMES[:9], "one entry per row: 178 rows, 9 labels"),
         (NAMES[:, None], r"must have shape \(n,\); got shape \(178, 1\)"),
         (None, "labels must be an array; got NoneType"),
-        ([None] * 178, "that of row 0 is None"),
     ],
 )
 def test_labels_that_are_none_of_its_classes_raise(labels, said):
@@ -213,11 +209,8 @@ def test_whatever_the_model_takes_can_be_corrupted():
         ({"corruption": []}, InputError, r"must be given, each once; got \[\]"),
         ({"corruption": ["noise", "noise"]}, InputError, "each once"),
         ({"corruption": ["noise", len]}, InputError, r"got both.*CustomInputs\(function\)"),
-        ({"corruption": ["noise", 3]}, InputError, "got both"),
         ({"corruption": "category_swaps"}, InputError, "needs columns of kind category"),
         ({"severities": 6}, InputError, "at most 5; got 6"),
-        ({"severities": []}, InputError, "at least one"),
-        ({"severities": 0}, InputError, "at least 1"),
         ({"seed": "x"}, InputError, "seed must be"),
         ({"input": "logit"}, UnknownName, "Did you mean 'logits'"),
         ({"classes": ["a", "b"]}, InputError, "classes must name the 3 columns"),

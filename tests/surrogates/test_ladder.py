@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from shiftcal.corruptions import Custom, Strengths
 from shiftcal.errors import FitWarning, InputError
 from shiftcal.models import Preprocessing, as_model
 from shiftcal.surrogates import even_ladder
-from shiftcal.surrogates.ladder import StrengthSearch
 
 PLAIN = Preprocessing(layout="nhwc", dtype="uint8")
 
@@ -142,38 +140,3 @@ def test_accuracies_between_two_settings_are_told_of_and_no_setting_is_taken_twi
 def test_settings_that_cannot_be_used_raise(options, words):
     with pytest.raises(InputError, match=words):
         even_ladder(as_model(is_dark, raw=True), GREY, DARK, **options)
-
-
-def search(curve, *, ends=(0.0, 1.0), whole=False):
-    calls = []
-
-    def measure(strength):
-        calls.append(strength)
-        return curve(strength)
-
-    return StrengthSearch(measure, ends=ends, whole=whole, clean=1.0), calls
-
-
-def test_the_next_search_starts_from_the_last():
-    found, calls = search(lambda s: 1 - s)
-    found.nearest(0.25, 0.001)
-    assert found.nearest(0.375, 0.001) == (0.625, 0.375)
-    assert calls == [1.0, 0.5, 0.75, 0.625]
-    assert found.nearest(0.5, 0.001) == (0.5, 0.5)
-    assert len(calls) == 4
-
-
-@pytest.mark.parametrize(
-    ("curve", "ends", "whole", "wanted", "strengths", "most"),
-    [
-        (lambda s: math.log10(s) / 4, (1e4, 1.0), False, 0.5, (100.0,), 2),
-        (lambda s: s / 100, (100.0, 1.0), True, 0.305, (30.0, 31.0), 11),
-        (lambda s: 0.9 if s < 0.3 else 0.2, (0.0, 1.0), False, 0.4, (0.3, 0.3125, 0.5, 1.0), 19),
-    ],
-    ids=["decades", "whole", "jump"],
-)
-def test_bisection_ends_at_the_nearest_strength(curve, ends, whole, wanted, strengths, most):
-    found, calls = search(curve, ends=ends, whole=whole)
-    strength, _ = found.nearest(wanted, 1e-9)
-    assert any(strength == pytest.approx(s, abs=1e-3) for s in strengths)
-    assert len(calls) <= most

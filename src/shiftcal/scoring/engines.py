@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from shiftcal.checks import check_count, check_not_negative
-from shiftcal.errors import InputError, InputWarning, ShiftcalError, require
+from shiftcal.errors import InputError, ShiftcalError, require
 from shiftcal.numerics.jit import thread_count
 from shiftcal.registry import ENGINES
 
@@ -108,14 +107,6 @@ class LocalEngine(Engine):
         """Results as they come, in the order of the shards if there is one worker."""
         if self.workers == 1:
             return work(shards)
-        processors = os.cpu_count() or 1
-        if self.workers > processors:
-            warnings.warn(
-                f"workers should be at most {processors}, the number of processors; got "
-                f"{self.workers}. Each takes memory, and they share the same processors.",
-                InputWarning,
-                stacklevel=2,
-            )
         threads = max(1, thread_count() // self.workers)
         return in_processes(_Scorer(work, threads), shards, self.workers)
 

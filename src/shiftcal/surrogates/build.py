@@ -24,7 +24,6 @@ from shiftcal.errors import FileError, InputError
 from shiftcal.files import NpzStream, atomic_write, sha256_of
 from shiftcal.models import Model, Preprocessing, as_model
 from shiftcal.models.resolve import stored_spec
-from shiftcal.scoring.api import ModelOfInputs
 from shiftcal.scoring.engines import Engine
 from shiftcal.scoring.progress import Reporting
 from shiftcal.scoring.shards import (
@@ -84,7 +83,8 @@ def synthesize_in_memory(
         logits, features = gathered(job, condition, store)
         corruption = None if condition.corruption is None else condition.corruption.name
         name = set_name(position, corruption, condition.severity)
-        truth = _labels(done)[done.outlines[condition].rows()]
+        assert done.labels is not None
+        truth = done.labels[done.outlines[condition].rows()]
         sets.append(SurrogateSet(logits, truth, name, corruption, condition.severity, features))
     return SurrogateBank(sets, classes=job.model.classes, origin=_origin(job, done))
 
@@ -100,11 +100,6 @@ def labelled_job(
             "the command line --labels FILE, or put the images into one folder per class."
         )
     return job
-
-
-def _labels(done: Finished) -> Labels:
-    assert done.labels is not None
-    return done.labels
 
 
 def _origin(job: Job, done: Finished) -> dict[str, Any]:
@@ -443,6 +438,8 @@ def bank_of_inputs(
     input: str | None,
 ) -> SurrogateBank:
     """A bank of inputs as they are and corrupted; see :meth:`SurrogateBank.from_inputs`."""
+    from shiftcal.scoring.api import ModelOfInputs
+
     count_inputs(inputs)
     key = check_count(seed, name="seed", least=0, most=2**128)
     ladders = [each.fitted_to(inputs) for each in _input_corruptions(corruption)]

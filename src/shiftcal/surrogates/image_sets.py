@@ -39,6 +39,7 @@ from shiftcal.files import (
     write_document,
 )
 from shiftcal.numerics.jit import thread_count
+from shiftcal.surrogates.build import steps_of
 from shiftcal.types import Images
 
 __all__ = ["Outcome", "corrupt_files"]
@@ -53,7 +54,8 @@ _AHEAD = 64
 _SAVE = {"png": {"compress_level": 3}, "jpeg": {"quality": 85, "optimize": True}}
 
 Step: TypeAlias = Callable[[int, int], None]
-Wanted: TypeAlias = Sequence[tuple[Corruption, tuple[int, ...]]]
+# Severities by corruption.
+Wanted: TypeAlias = dict[Corruption, list[int]]
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,10 @@ def corrupt_files(
     given, folder = Path(source), Path(target)
     if not given.exists():
         raise FileError(f"{given} does not exist. Name a folder of images or an array.")
-    wanted = _wanted([corruptions] if isinstance(corruptions, str) else corruptions, severities)
+    names = [corruptions] if isinstance(corruptions, str) else corruptions
+    wanted: dict[Corruption, list[int]] = {}
+    for corruption, severity in steps_of([as_corruption(each) for each in names], severities):
+        wanted.setdefault(corruption, []).append(severity)
     check_size(resize, name="resize")
     check_size(crop, name="crop")
     settings = _Settings(
@@ -163,26 +168,6 @@ def corrupt_files(
     if labels is not None:
         raise InputError("labels are for arrays; the classes of a folder are its sub-folders.")
     return _corrupt_folder(given, folder, wanted, settings, report)
-
-
-def _wanted(corruptions: Sequence[object], severities: Sequence[int] | int | None) -> Wanted:
-    made = [as_corruption(given) for given in corruptions]
-    names = [corruption.name for corruption in made]
-    if not names or len(set(names)) < len(names):
-        raise InputError(f"corruptions must be given, each once; got {names}.")
-    if severities is None:
-        return [(each, _all_of(each)) for each in made]
-    levels = [severities] if isinstance(severities, int) else sorted(set(severities))
-    if not levels:
-        raise InputError("severities must name at least one, or be left out for all of them.")
-    return [
-        (each, tuple(check_count(s, name="severity", most=each.severities) for s in levels))
-        for each in made
-    ]
-
-
-def _all_of(corruption: Corruption) -> tuple[int, ...]:
-    return tuple(range(1, corruption.severities + 1))
 
 
 @contextmanager
@@ -217,7 +202,7 @@ def _described(target: Path, wanted: Wanted, settings: _Settings, **more: Any) -
                     f"{target} was begun with {what}, now it is {value!r}. Give the same settings "
                     "to resume, or name a new folder."
                 )
-        for corruption, _ in wanted:
+        for corruption in wanted:
             identity = lasting_identity(corruption, lasting=False)
             if known.setdefault(corruption.name, identity) != identity:
                 raise FileError(
@@ -270,12 +255,12 @@ def _corrupt_array(
             f"labels must have one entry for each of the {len(batch):,} images; "
             f"got shape {labels.shape}."
         )
-    stacked = all(levels == _all_of(corruption) for corruption, levels in wanted)
+    stacked = all(len(levels) == corruption.severities for corruption, levels in wanted.items())
     files = [
         (target / f"{corruption.name}.npy", corruption, levels)
         if stacked
-        else (target / corruption.name / f"{level}.npy", corruption, (level,))
-        for corruption, levels in wanted
+        else (target / corruption.name / f"{level}.npy", corruption, [level])
+        for corruption, levels in wanted.items()
         for level in (levels[:1] if stacked else levels)
     ]
     n = len(batch)
@@ -367,7 +352,7 @@ def _corrupt_folder(
     digest = hashlib.sha256(names.encode("utf-8", "surrogateescape")).hexdigest()
     alone = replace(settings, threads=1)  # each thread has its own image
     outputs = _output_names(images, ".png" if settings.format == "png" else ".JPEG")
-    sets = [(c, s, target / c.name / str(s)) for c, levels in wanted for s in levels]
+    sets = [(c, s, target / c.name / str(s)) for c, levels in wanted.items() for s in levels]
     total, bad, written = len(images) * len(sets), dict[str, str](), 0
 
     def missing(index: int) -> list[tuple[Corruption, int, Path]]:
