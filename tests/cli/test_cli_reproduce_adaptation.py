@@ -77,7 +77,7 @@ def test_studies_of_domain_adaptation_are_listed_and_shown(shiftcal, shiftcal_js
         assert studies.read_plan(shown, data="/data").study == "adaptation"
 
 
-def test_data_that_are_not_there_are_explained(tmp_path, monkeypatch, shiftcal):
+def test_missing_data_is_explained(tmp_path, monkeypatch, shiftcal):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").write_text(PLAN, "utf-8")
     done = shiftcal(COMMAND)
@@ -87,7 +87,7 @@ def test_data_that_are_not_there_are_explained(tmp_path, monkeypatch, shiftcal):
     assert done.err.splitlines()[-1].startswith("error: the study was not run: data that it needs")
 
 
-def test_a_run_would_not_spoil_its_own_images_or_plan(there, refused):
+def test_a_run_never_overwrites_its_own_images_or_plan(there, refused):
     (there / "pictures").mkdir(exist_ok=True)
     shutil.copy(there / "dusk.npz", there / "pictures" / "dusk.npz")
     text = PLAN.replace('"{data}/dusk.npz"', '"{data}/pictures/dusk.npz"')
@@ -123,7 +123,7 @@ def begin(folder, *words):
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_trainings_that_were_stopped_are_gone_on_with(tmp_path, finished, workers, how):
+def test_trainings_that_were_stopped_are_resumed(tmp_path, finished, workers, how):
     folder = write_domains(tmp_path / "study")
     (folder / "mine.toml").write_text(PLAN, "utf-8")
     process = begin(folder, "--workers", workers)
