@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -16,7 +16,6 @@ from shiftcal.studies.records import Record, Results, difference, labels_of, sel
 from shiftcal.studies.study import Findings, Ladder, Study, Variant, compared, ladder_of
 from shiftcal.studies.tables import Span
 
-_SURROGATES = ("sts", "sac")
 # What a part adds: the method without it, the method with it.
 _STEPS = {
     ("vanilla", "ts"): "clean temperature (Vanilla to TS)",
@@ -25,17 +24,6 @@ _STEPS = {
     ("ts", "sac"): "both (TS to SAC)",
     ("sac", "oracle"): "target labels (SAC to oracle)",
 }
-
-
-@dataclass(frozen=True)
-class Change:
-    """One setting of a panel: what differs from the plan in the methods it is tried on."""
-
-    setting: object = ""
-    ladder: Ladder | None = None
-    settings: Mapping[str, Any] | None = None
-    methods: tuple[str, ...] = _SURROGATES
-    not_on: tuple[str, ...] = ()
 
 
 def spread(severities: Sequence[int], n_sets: int) -> tuple[int, ...]:
@@ -54,55 +42,6 @@ def spread(severities: Sequence[int], n_sets: int) -> tuple[int, ...]:
     return tuple(severities[place - 1] for place in places)
 
 
-def _parts(plan: Plan, _: Any) -> list[Change]:
-    return [Change(methods=tuple(method.name for method in plan.methods))]
-
-
-def _sets(plan: Plan, options: Any) -> list[Change]:
-    ladder = ladder_of(plan)
-    whole = len(ladder.severities) + 1
-    return [
-        Change(count, replace(ladder, severities=spread(ladder.severities, count)))
-        for count in options.sets
-        if count <= whole
-    ]
-
-
-def _spacing(plan: Plan, options: Any) -> list[Change]:
-    ladder = ladder_of(plan)
-    return [
-        Change("-".join(map(str, each)), replace(ladder, severities=each))
-        for each in options.spacings
-        if set(each) <= set(ladder.severities)
-    ]
-
-
-def _images(plan: Plan, options: Any) -> list[Change]:
-    whole, methods = plan.calibration.images, ("ts", *_SURROGATES)
-    # None is all of them, so that they are not drawn from.
-    return [
-        Change(n, replace(ladder_of(plan), images=n if n < whole else None), methods=methods)
-        for n in options.images
-        if n <= whole
-    ]
-
-
-def _maps(_: Plan, options: Any) -> list[Change]:
-    return [Change(name, settings={"map": name}) for name in options.maps]
-
-
-def _fine(plan: Plan, _: Any) -> list[Change]:
-    ladders = [ladder_of(plan)] if plan.ladders else []
-    ladders += [
-        Ladder(ladder.name, tuple(range(1, len(ladder.strengths) + 1)))
-        for ladder in plan.ladders
-        if ladder.name != plan.calibration.corruption
-    ]
-    # What makes surrogate sets for one ladder is a target for none: all are compared on the same.
-    made_of = tuple(ladder.corruption for ladder in plan.ladders)
-    return [Change(ladder.corruption, ladder, not_on=made_of) for ladder in ladders]
-
-
 @dataclass(frozen=True)
 class Question:
     """One panel of the study.
@@ -111,29 +50,61 @@ class Question:
         x_label: What is varied.
         words: A setting in words, with ``{}`` where the setting goes; empty if the methods
             themselves are compared.
-        changes: What is tried, from the plan and the options.
+        methods: Which of the plan's methods it is tried on; default: all.
         numeric: Whether the settings are numbers.
         log_x: Whether equal distances are equal ratios.
     """
 
     x_label: str
     words: str
-    changes: Callable[[Plan, Any], Iterable[Change]]
+    methods: tuple[str, ...] = ("sts", "sac")
     numeric: bool = False
     log_x: bool = False
 
 
 PARTS, FINE = "what the parts give", "fine ladder"
 QUESTIONS = {
-    PARTS: Question("Targets", "", _parts),
-    "number of sets": Question("Number of sets J", "J = {}", _sets, numeric=True),
-    "spacing": Question("Severities beside the clean set", "severities {}", _spacing),
+    PARTS: Question("Targets", "", ()),
+    "number of sets": Question("Number of sets J", "J = {}", numeric=True),
+    "spacing": Question("Severities beside the clean set", "severities {}"),
     "calibration images": Question(
-        "Calibration images", "{} images", _images, numeric=True, log_x=True
+        "Calibration images", "{} images", ("ts", "sts", "sac"), numeric=True, log_x=True
     ),
-    "map": Question("Calibration map", "map {}", _maps),
-    FINE: Question("Ladder of surrogate sets", "ladder {}", _fine),
+    "map": Question("Calibration map", "map {}"),
+    FINE: Question("Ladder of surrogate sets", "ladder {}"),
 }
+
+
+def _tried(plan: Plan, options: Any) -> dict[str, dict[str, Ladder | str]]:
+    """What every panel tries: by setting, the surrogate sets or the map."""
+    ladder, images = ladder_of(plan), plan.calibration.images
+    fine = [ladder] if plan.ladders else []
+    fine += [
+        Ladder(each.name, tuple(range(1, len(each.strengths) + 1)))
+        for each in plan.ladders
+        if each.name != ladder.corruption
+    ]
+    return {
+        PARTS: {"": ladder},
+        "number of sets": {
+            str(n): replace(ladder, severities=spread(ladder.severities, n))
+            for n in options.sets
+            if n <= len(ladder.severities) + 1
+        },
+        "spacing": {
+            "-".join(map(str, each)): replace(ladder, severities=each)
+            for each in options.spacings
+            if set(each) <= set(ladder.severities)
+        },
+        # None is all of them, so that they are not drawn from.
+        "calibration images": {
+            str(n): replace(ladder, images=n if n < images else None)
+            for n in options.images
+            if n <= images
+        },
+        "map": {name: name for name in options.maps},
+        FINE: {each.corruption: each for each in fine},
+    }
 
 
 class Ablation(Study):
@@ -176,25 +147,24 @@ class Ablation(Study):
 
     def variants(self, plan: Plan) -> list[Variant]:
         """Those of every panel."""
-        return list(self._variants(plan))
-
-    def _variants(self, plan: Plan) -> Iterator[Variant]:
         options = self.options(plan)
-        for name in options.panels:
-            for change in QUESTIONS[name].changes(plan, options):
-                for variant in compared(plan):
-                    if variant.method not in change.methods:
+        made: list[Variant] = []
+        tried = _tried(plan, options)
+        for panel in options.panels:
+            # What makes sets of one ladder is a target of none: all are compared on the same.
+            not_on = {each.corruption for each in plan.ladders} if panel == FINE else set()
+            for setting, change in tried[panel].items():
+                for each in compared(plan):
+                    if each.method not in (QUESTIONS[panel].methods or (each.method,)):
                         continue
-                    yield replace(
-                        variant,
-                        panel=name,
-                        setting=str(change.setting),
-                        ladder=change.ladder or variant.ladder,
-                        settings={**variant.settings, **(change.settings or {})},
-                        targets=tuple(
-                            each for each in variant.targets if each.corruption not in change.not_on
-                        ),
+                    targets = tuple(t for t in each.targets if t.corruption not in not_on)
+                    changes: dict[str, Any] = {"settings": {**each.settings, "map": change}}
+                    if isinstance(change, Ladder):
+                        changes = {"ladder": change}
+                    made.append(
+                        replace(each, panel=panel, setting=setting, targets=targets, **changes)
                     )
+        return made
 
     def findings(self, results: Results) -> Findings:
         """A table for each panel, and all panels in one figure; two of them by severity too."""

@@ -26,7 +26,7 @@ from shiftcal.adaptation.run import (
     frozen_features,
 )
 from shiftcal.datasets import ChainImages, ImageSet, as_image_set
-from shiftcal.errors import FileError, FitError, InputError
+from shiftcal.errors import FileError, FitError
 from shiftcal.files import make_folder, parsing, read_document, sha256_of, write_document
 from shiftcal.numerics.softmax import p_max
 from shiftcal.report.tables import Cell as TableCell
@@ -205,10 +205,7 @@ class NetworksPipeline:
         """
         from shiftcal.adaptation.loop import resolve_device
 
-        try:
-            resolve_device(plan.training.device)
-        except InputError as error:
-            raise InputError(f"{plan.where} [training] {error}") from error
+        resolve_device(plan.training.device)
         search = Search()
         text, backbone = search.first("the backbone", plan.network.backbone, _backbone(plan))
         needed = {name for task in plan.tasks for name in task}
@@ -240,14 +237,13 @@ class NetworksPipeline:
                 images[domain.name], domain.limit, domain.title, stratified=stratified
             )
         pipeline.counts = {name: len(each) for name, each in pipeline.images.items()}
-        for _, target in tasks:
+        tested = []
+        for source, target in tasks:
             check_labels(pipeline.images[target], target)
-        tested = {
-            len(Task(*(pipeline.images[name] for name in task)).split(plan.seeds[0]).held_out): task
-            for task in tasks
-        }
-        fewest = min(tested)
-        check_bins(fewest, plan.bins, f"the held-out half of {tested[fewest][1]}")
+            split = Task(pipeline.images[source], pipeline.images[target]).split(plan.seeds[0])
+            tested.append((len(split.held_out), f"the held-out half of {target}"))
+        fewest, what = min(tested)
+        check_bins(fewest, plan.bins, what)
         return pipeline
 
     @classmethod
@@ -288,19 +284,27 @@ class NetworksPipeline:
         left = [t for t in trainings if not t.finished and not t.failed]
         threads = plan.training.threads or (1 if plan.network.frozen else None)
         shown, at_once = reporting.shown, max(1, workers // (threads or workers))
-        each: dict[str, Any] = {"reporting": Reporting(shown=False)}
+        same = ("recipe", "transform", "select", "device", "precision")
+        options: dict[str, Any] = {name: getattr(plan.training, name) for name in same}
+        options |= {**vars(plan.calibration), "reporting": Reporting(shown=False)}
         if threads is None:  # each shows its own progress, and has processes that read images
-            shown, each = False, {"reporting": reporting, "workers": 0 if workers == 1 else workers}
-        tasks = [
-            (
-                training,
-                self.images[training.pair.source.name],
-                self.images[training.pair.target.name],
-                {**self._options(training, features), **each},
-                threads,
-            )
-            for training in left
-        ]
+            shown = False
+            options |= {"reporting": reporting, "workers": 0 if workers == 1 else workers}
+        tasks = []
+        for training in left:
+            names = (training.pair.source.name, training.pair.target.name)
+            own = {
+                "trainer": training.trainer.name,
+                "changes": {**plan.training.settings, **training.trainer.settings},
+                "seed": training.seed,
+                **(
+                    {"features": tuple(features[name] for name in names)}
+                    if features
+                    else {"backbone": plan.network.backbone[0]}
+                ),
+            }
+            images = (self.images[name] for name in names)
+            tasks.append((training, *images, {**options, **own}, threads))
         self.trainings = {training.identity: training for training in trainings}
         bar = showing("training", len(left), shown=shown, line=reporting.line, unit="trainings")
         with bar as step, closing(in_processes(_trained, tasks, at_once)) as results:
@@ -374,24 +378,6 @@ class NetworksPipeline:
             folder = self.run / "trainings" / pair.name / named / f"seed-{training.seed}"
             failed = failures.get(folder.relative_to(self.run / "trainings").as_posix(), "")
             yield replace(training, folder=folder, failed=failed)
-
-    def _options(self, training: Training, features: Mapping[str, Frozen]) -> dict[str, Any]:
-        plan, pair = self.plan, training.pair
-        options: dict[str, Any] = {
-            "trainer": training.trainer.name,
-            "recipe": plan.training.recipe,
-            "changes": {**plan.training.settings, **training.trainer.settings},
-            "transform": plan.training.transform,
-            "seed": training.seed,
-            "corruption": plan.calibration.corruption,
-            "severities": plan.calibration.severities,
-            "select": plan.training.select,
-            "device": plan.training.device,
-            "precision": plan.training.precision,
-        }
-        if features:
-            return {**options, "features": (features[pair.source.name], features[pair.target.name])}
-        return {**options, "backbone": plan.network.backbone[0]}
 
     def cells(self) -> list[Cell]:
         """Every method on every network, known by its bank, its source and its target."""

@@ -26,7 +26,7 @@ from shiftcal.report.tables import to_markdown, write_table
 from shiftcal.scores import Scores
 from shiftcal.scoring.shards import one_blas_thread
 from shiftcal.studies.evaluation import EVALUATED, Cell, Data, cells_of, evaluate, outcomes_of
-from shiftcal.studies.plan import AdaptationPlan, AnyPlan, Plan, read_plan, to_toml
+from shiftcal.studies.plan import AdaptationPlan, AnyPlan, Plan, plan_text, read_plan, to_toml
 from shiftcal.studies.records import Record, Results, read_records, write_records
 from shiftcal.studies.sources import (
     INDEX,
@@ -83,7 +83,7 @@ class ImagesPipeline:
     def __init__(self, plan: Plan, missing: tuple[str, ...] = ()) -> None:
         self.plan, self.missing = plan, missing
         self.variants = variants_of(plan)
-        self.wanted = wanted_of(plan, self.variants)
+        self.conditions, self.made = wanted_of(plan, self.variants)
         self.title = study_of(plan).title
 
     @classmethod
@@ -93,7 +93,7 @@ class ImagesPipeline:
         sources = open_sources(plan, skip_missing=skip_missing)
         pipeline = cls(sources.plan, sources.missing)
         pipeline.sources = sources
-        check_made(pipeline.wanted.made)
+        check_made(pipeline.made)
         return pipeline
 
     @classmethod
@@ -105,9 +105,9 @@ class ImagesPipeline:
         """
         pipeline = cls(plan)
         archive = pipeline.archive = Archive.open(folder, plan.calibration.images)
-        wanted = pipeline.wanted
-        lacking = {*wanted.conditions, *wanted.made, *wanted.own} - archive.entries.keys()
-        if lacking or archive.made_of != made_of(plan):
+        natural = (each.name for each in plan.shifts.sets)
+        wanted = {*pipeline.conditions, *pipeline.made, *natural}
+        if not wanted <= archive.entries.keys() or archive.made_of != made_of(plan):
             raise FileError(
                 f"{folder / PLAN} asks for other sets, another model or other images than were "
                 f"scored. {repair(folder)}"
@@ -118,7 +118,8 @@ class ImagesPipeline:
         self, folder: Path, means: Means, workers: int, lap: Callable[[str], None]
     ) -> dict[str, int]:
         """Store all scores below the folder of a run; how many images and trainings that took."""
-        self.archive, scored = score_sets(self.sources, self.wanted, folder, means)
+        sets = (self.conditions, self.made)
+        self.archive, scored = score_sets(self.sources, *sets, folder, means)
         lap("scoring")
         return {"scored": scored}
 
@@ -441,13 +442,13 @@ class Run:
         """
         file = self.folder / PLAN
         try:
-            return read_plan(file.read_text("utf-8"), where=str(file))
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            text, where = plan_text(file)
+        except FileError as error:
             raise FileError(
-                f"{self.folder} is not the folder of a study: {file} could not be read ({reason}). "
-                f"If it holds scores, they are used. {repair(self.folder)}"
+                f"{self.folder} is not the folder of a study: {error} If it holds scores, they are "
+                f"used. {repair(self.folder)}"
             ) from error
+        return read_plan(text, where=where)
 
     @property
     def records(self) -> list[Record]:

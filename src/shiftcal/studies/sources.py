@@ -26,7 +26,6 @@ from shiftcal.files import make_folder, parsing, read_document, sha256_of, write
 from shiftcal.models import GroupedModel, Model, as_model
 from shiftcal.models.resolve import stored_spec
 from shiftcal.scores import read_scores
-from shiftcal.scoring.api import score_file
 from shiftcal.scoring.engines import Engine
 from shiftcal.scoring.progress import Reporting
 from shiftcal.scoring.shards import Condition, may_give_features
@@ -296,26 +295,18 @@ def limited(images: ImageSet, limit: int | None, what: str, *, stratified: bool 
 # --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """Which sets a study scores.
+def wanted_of(
+    plan: Plan, variants: Sequence[Variant]
+) -> tuple[dict[str, Condition], dict[str, str]]:
+    """Versions of the images that variants learn from and are evaluated on, by name of the set.
 
-    Attributes:
-        conditions: Of the source images, made on the fly, by name; the clean one first.
-        made: Ready-made ones: where the images are, by name of the set.
-        own: Natural targets.
+    Returns:
+        What is made on the fly, the clean set first; where ready-made images are.
     """
-
-    conditions: dict[str, Condition]
-    made: dict[str, str]
-    own: tuple[str, ...]
-
-
-def wanted_of(plan: Plan, variants: Sequence[Variant]) -> Wanted:
-    """What the variants of a plan learn from and are evaluated on."""
     pairs = dict.fromkeys((v.ladder.corruption, s) for v in variants for s in v.ladder.severities)
-    targets = dict.fromkeys(target for variant in variants for target in variant.targets)
-    pairs |= dict.fromkeys((t.corruption, t.severity) for t in targets if t.severity)
+    pairs |= dict.fromkeys(
+        (t.corruption, t.severity) for v in variants for t in v.targets if t.severity
+    )
     own = {ladder.name for ladder in plan.ladders}
     conditions, made = {CLEAN: Condition()}, {}
     corruptions = {name: _corruption(plan, name) for name, _ in pairs}
@@ -330,7 +321,7 @@ def wanted_of(plan: Plan, variants: Sequence[Variant]) -> Wanted:
             )
         else:
             conditions[set_name(name, severity)] = Condition(corruptions[name], severity)
-    return Wanted(conditions, made, tuple(target.name for target in targets if target.natural))
+    return conditions, made
 
 
 def _corruption(plan: Plan, name: str) -> Corruption:
@@ -389,6 +380,11 @@ class Stored(NamedTuple):
     logits: Logits
     labels: Labels | None
     features: Floats | None
+
+    def part(self, rows: NDArray[np.intp]) -> Stored:
+        """Some of the rows."""
+        parts = (None if each is None else each[rows] for each in self)
+        return Stored(*parts)  # type: ignore[arg-type]
 
 
 class Split(NamedTuple):
@@ -472,27 +468,15 @@ class Archive:
             rows = rows[calibration_split(labels[rows], n=ladder.images, seed=seed)[0]]
         sets = []
         for severity, name in zip((0, *ladder.severities), ladder.sets, strict=True):
-            stored = self.scores(name)
-            sets.append(
-                SurrogateSet(
-                    stored.logits[rows],
-                    labels[rows],
-                    name,
-                    corruption=ladder.corruption if severity else None,
-                    severity=severity,
-                    features=None if severity or stored.features is None else stored.features[rows],
-                )
-            )
+            logits, _, features = self.scores(name).part(rows)
+            made_by = {"corruption": ladder.corruption} if severity else {"features": features}
+            sets.append(SurrogateSet(logits, labels[rows], name, severity=severity, **made_by))
         return SurrogateBank(sets)
 
     def rows(self, target: Target, seed: int) -> Stored:
         """The test rows of a target: all of them if it has its own images."""
         stored = self.scores(target.name)
-        if target.natural:
-            return stored
-        test = self.split(seed).test
-        features = None if stored.features is None else stored.features[test]
-        return Stored(stored.logits[test], self._labels[test], features)
+        return stored if target.natural else stored.part(self.split(seed).test)
 
     @property
     def _labels(self) -> Labels:
@@ -522,7 +506,13 @@ def _size(stored: Stored) -> int:
 # --------------------------------------------------------------------------------------
 
 
-def score_sets(sources: Sources, wanted: Wanted, folder: Path, means: Means) -> tuple[Archive, int]:
+def score_sets(
+    sources: Sources,
+    conditions: dict[str, Condition],
+    made: dict[str, str],
+    folder: Path,
+    means: Means,
+) -> tuple[Archive, int]:
     """Score all sets below the folder of a run: a bank of the source, a file for each other set.
 
     A plan with another model or other images is scored in its own folders, so that nothing is
@@ -530,7 +520,8 @@ def score_sets(sources: Sources, wanted: Wanted, folder: Path, means: Means) -> 
 
     Args:
         sources: The model and the images.
-        wanted: Which sets.
+        conditions: Versions of the images that are made on the fly, by name.
+        made: Where ready-made versions are, by name.
         folder: Of the run.
         means: How it is done.
 
@@ -541,8 +532,10 @@ def score_sets(sources: Sources, wanted: Wanted, folder: Path, means: Means) -> 
         InputError: If the model fails, or ready-made images differ from the clean ones.
         FileError: If something cannot be written; what is done is kept.
     """
+    from shiftcal.scoring.api import score_file
+
     plan, model = sources.plan, sources.model
-    made = {name: _open_made(sources, name, spec) for name, spec in wanted.made.items()}
+    opened = {name: _open_made(sources, name, spec) for name, spec in made.items()}
     decided = digest(
         model.fingerprint or secrets.token_hex(8),
         model.engine,
@@ -554,12 +547,11 @@ def score_sets(sources: Sources, wanted: Wanted, folder: Path, means: Means) -> 
     bank, others = (folder / "scores" / f"{kind}-{decided}" for kind in ("source", "sets"))
     make_folder(others)
     common: dict[str, Any] = {"dtype": plan.model.dtype, **vars(means)}
-    conditions = tuple(wanted.conditions.values())
     built = build_bank(
         model,
         sources.images,
         bank,
-        conditions=conditions,
+        conditions=tuple(conditions.values()),
         seed=plan.shifts.seed,
         table=plan.shifts.table,
         features="all" if may_give_features(model) else "none",
@@ -568,7 +560,7 @@ def score_sets(sources: Sources, wanted: Wanted, folder: Path, means: Means) -> 
     document, computed = read_description(bank), built.computed
     there = {(entry["corruption"], entry["severity"]): entry for entry in document["sets"]}
     entries = {}
-    for name, condition in wanted.conditions.items():
+    for name, condition in conditions.items():
         corruption = condition.corruption
         entry = there[None if corruption is None else corruption.name, condition.severity]
         file = f"scores/{bank.name}/{entry['file']}"
@@ -588,18 +580,18 @@ def score_sets(sources: Sources, wanted: Wanted, folder: Path, means: Means) -> 
         computed += scored.computed
         return Entry(where, scored.key, own, sha256_of(file))
 
-    entries |= {name: score(name, images) for name, images in made.items()}
-    entries |= {name: score(name, sources.sets[name], own=True) for name in wanted.own}
+    entries |= {name: score(name, images) for name, images in opened.items()}
+    entries |= {name: score(name, own, own=True) for name, own in sources.sets.items()}
     train = None if sources.train is None else score("train", sources.train, own=True)
     known_of_model = {**document["origin"]["model"], "spec": plan.model.spec[0]}
     known_of_model["images"] = sources.images.name
     archive = Archive(
         folder, entries, train, known_of_model, made_of(plan), plan.calibration.images
     )
-    for name in made:
+    for name, place in made.items():
         if not np.array_equal(archive.scores(name).labels, archive.scores(CLEAN).labels):  # type: ignore[arg-type]
             raise InputError(
-                f"images of {name} ({wanted.made[name]}) and of the clean set that could be read "
+                f"images of {name} ({place}) and of the clean set that could be read "
                 "must be the same ones. Get the damaged files again."
             )
     archive.write()
