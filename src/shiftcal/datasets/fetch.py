@@ -14,7 +14,6 @@ import urllib.error
 import urllib.request
 import zipfile
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -22,10 +21,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from shiftcal.checks import check_choice
 from shiftcal.datasets.catalog import About, Download, Part
-from shiftcal.datasets.image_files import FileImages
-from shiftcal.datasets.image_set import ImageSet
-from shiftcal.errors import FileError, InputError, MissingData, UnknownName, suggest
+from shiftcal.errors import FileError, InputError, MissingData
 from shiftcal.files import flush_file, lock, make_folder, parsing, put_in_place, refuse_bomb
 from shiftcal.registry import DATA_SETS
 
@@ -367,13 +365,8 @@ def check_data_set(
         UnknownName: If there is no such data set, or no such part of it.
     """
     about: About = DATA_SETS.get(name)
-    known = [part.name for part in about.parts]
-    for part_name in parts:
-        if part_name not in known:
-            raise UnknownName(
-                f"no part of {about.title} is called {part_name!r}. {suggest(part_name, known)}"
-            )
-    chosen = [part for part in about.parts if not parts or part.name in parts]
+    known = {part.name: part for part in about.parts}
+    chosen = [known[check_choice(one, tuple(known), name="part")] for one in parts or known]
     states = tuple(_check_part(part, about, root, sample, progress) for part in chosen)
     verified, altered, absent = [], [], []
     checksums = about.checksums(chosen)
@@ -407,49 +400,32 @@ def _check_part(
     except InputError as error:
         state: Any = "missing" if isinstance(error, MissingData) else "wrong"
         return PartFinding(part.name, state, part.n, 0, 0, (str(error),))
-    problems = _wrong_counts(part, images, about)
-    if isinstance(images, FileImages):
-        gone = [file for file in images.files if not (images.root / file).is_file()]
-        problems += _first_few("missing files", gone)
-    most = len(images) if sample is None else min(sample, len(images))
-    chosen = np.unique(np.linspace(0, len(images) - 1, most).round().astype(np.intp)).tolist()
-
-    def reason(index: int) -> str:
-        try:
-            images[index]
-        except InputError as error:
-            return str(error)
-        return ""
-
-    unreadable: list[str] = []
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for start in range(0, len(chosen), 256):
-            some = chosen[start : start + 256]
-            unreadable += filter(None, pool.map(reason, some))
-            progress(part.name, start + len(some), len(chosen))
-    problems += _first_few(
-        f"{len(unreadable):,} of {len(chosen):,} images cannot be read", unreadable
-    )
-    state = "wrong" if problems else "complete"
-    return PartFinding(part.name, state, part.n, len(images), len(chosen), tuple(problems))
-
-
-def _wrong_counts(part: Part, images: ImageSet, about: About) -> list[str]:
-    problems = []
-    if len(images) != part.n:
-        problems.append(f"there must be {part.n:,} images; there are {len(images):,}.")
     classes = images.classes or tuple(map(str, range(about.n_classes)))
-    if len(classes) != about.n_classes:
-        problems.append(f"there must be {about.n_classes:,} classes; there are {len(classes):,}.")
+    problems = [
+        f"there must be {expected:,} {what}; there are {found:,}."
+        for what, expected, found in (
+            ("images", part.n, len(images)),
+            ("classes", about.n_classes, len(classes)),
+        )
+        if found != expected
+    ]
     if images.labels is not None:
         counts = np.bincount(images.labels, minlength=len(classes))
         good = counts == part.per_class if part.per_class else counts > 0
-        off = [
-            f"{name} ({n:,})" for name, n, ok in zip(classes, counts, good, strict=False) if not ok
-        ]
+        off = [f"{classes[index]} ({counts[index]:,})" for index in np.flatnonzero(~good)]
         rule = f"every class must have {part.per_class or 'some'} images; not so"
         problems += _first_few(rule, off)
-    return problems
+    most = len(images) if sample is None else min(sample, len(images))
+    chosen = np.unique(np.linspace(0, len(images) - 1, most).round().astype(np.intp))
+    bad: list[str] = []
+    for start in range(0, len(chosen), 256):
+        some = chosen[start : start + 256]
+        read = images._each(images.__getitem__, some, os.cpu_count() or 1)
+        bad += [str(image) for image in read if isinstance(image, InputError)]
+        progress(part.name, start + len(some), len(chosen))
+    problems += _first_few(f"{len(bad):,} of {len(chosen):,} images cannot be read", bad)
+    state = "wrong" if problems else "complete"
+    return PartFinding(part.name, state, part.n, len(images), len(chosen), tuple(problems))
 
 
 def _first_few(what: str, items: Sequence[str]) -> list[str]:

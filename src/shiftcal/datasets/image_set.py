@@ -164,7 +164,11 @@ class ImageSet(ABC):
             colour = whole if whole.ndim == 4 else np.repeat(whole[..., None], 3, axis=3)
             return Batch(wanted, framing.of_images(np.asarray(colour)))
         results = self._each(lambda index: self._framed(index, framing), wanted, threads)
-        bad = {int(i): str(x) for i, x in zip(wanted, results, strict=True) if _is_bad(x)}
+        bad = {
+            int(i): str(x)
+            for i, x in zip(wanted, results, strict=True)
+            if isinstance(x, InputError)
+        }
         good = [image for image in results if not isinstance(image, InputError)]
         kept = np.array([i for i in wanted if int(i) not in bad], np.intp)
         for index, image in zip(kept, good, strict=True):
@@ -280,10 +284,6 @@ class ImageSet(ABC):
                 f"images; got {given.min()} to {given.max()}."
             )
         return given.astype(np.intp, copy=False)
-
-
-def _is_bad(result: object) -> bool:
-    return isinstance(result, InputError)
 
 
 def _are_names(labels: object, classes: Sequence[str] | None) -> bool:
