@@ -190,24 +190,8 @@ def test_images_that_cannot_be_grouped_are_refused():
 def test_the_sixteen_groups_have_the_published_sizes():
     groups = class_groups("imagenet16")
     assert list(groups) == sorted(groups)
-    assert {name: len(members) for name, members in groups.items()} == {
-        "airplane": 1,
-        "bear": 4,
-        "bicycle": 2,
-        "bird": 49,
-        "boat": 5,
-        "bottle": 7,
-        "car": 3,
-        "cat": 6,
-        "chair": 4,
-        "clock": 3,
-        "dog": 109,
-        "elephant": 2,
-        "keyboard": 2,
-        "knife": 1,
-        "oven": 1,
-        "truck": 8,
-    }
+    sizes = [1, 4, 2, 49, 5, 7, 3, 6, 4, 3, 109, 2, 2, 1, 1, 8]  # airplane to truck
+    assert [len(members) for members in groups.values()] == sizes
     members = [one for group in groups.values() for one in group]
     assert len(set(members)) == len(members) == 207
     assert all(list(group) == sorted(group) for group in groups.values())

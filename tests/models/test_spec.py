@@ -28,15 +28,13 @@ from shiftcal.models import (
     parse_spec,
 )
 from shiftcal.models.model import Model
-from shiftcal.models.resolve import KINDS, TAKEN, _with_absolute_paths, plain_value
+from shiftcal.models.resolve import KINDS, TAKEN, _with_absolute_paths
 
 IMAGES = np.random.default_rng(2).integers(0, 256, (5, 32, 32, 3), np.uint8)
 
 FACTORIES = """
 import torch
 from torch import nn
-
-from shiftcal.models import Preprocessing
 
 given = {}
 
@@ -47,38 +45,15 @@ def tiny(width=4, bias=True, scale=1.0, name="none"):
     return nn.Sequential(nn.Conv2d(3, width, 32, bias=bias), nn.Flatten(), nn.Linear(width, 3))
 
 
-def prepared():
-    network = tiny()
-    network.preprocessing = Preprocessing(crop=32, mean=(0.5, 0.5, 0.5))
-    return network
-
-
-def broken():
-    raise KeyError("no such thing")
-
-
-def nothing():
-    return 3
-
-
-class Nets:
-    @staticmethod
-    def inner():
-        return tiny()
-
-
-number = 5
 """
 
 
 @pytest.fixture
 def factories(tmp_path, monkeypatch):
     (tmp_path / "spec_factories.py").write_text(FACTORIES)
-    (tmp_path / "spec_broken.py").write_text("x = 1\nraise OSError('on import')\n")
     monkeypatch.chdir(tmp_path)
     yield tmp_path
-    for name in ("spec_factories", "spec_broken"):
-        sys.modules.pop(name, None)
+    sys.modules.pop("spec_factories", None)
 
 
 @pytest.mark.parametrize(
@@ -128,28 +103,6 @@ def test_the_options_of_a_kind_are_those_its_adapter_has(kind):
     known = set(inspect.signature(adapter).parameters) | set(inspect.signature(Model).parameters)
     # These two are done by other means where an adapter does not take them.
     assert set(TAKEN[kind][0]) - {"threads", "device"} <= known
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("3", 3),
-        ("-3", -3),
-        ("1e-3", 0.001),
-        (".5", 0.5),
-        ("true", True),
-        ("False", False),
-        ("nan", "nan"),
-        ("1_0", "1_0"),
-        ("", ""),
-        ("x", "x"),
-        ("1.2.3", "1.2.3"),
-    ],
-)
-def test_values_for_a_factory_are_numbers_truth_values_or_text(text, value):
-    made = plain_value(text)
-    assert made == value
-    assert type(made) is type(value)
 
 
 def test_a_factory_is_called_with_the_options_that_are_nobody_elses(factories):
@@ -266,8 +219,6 @@ class Inside:
 ready = as_model(means, key="ready-v1", batch_size=5)
 X = np.random.default_rng(0).random((30, 240))
 fitted = LogisticRegression().fit(X, np.arange(30) % 3)
-number = 3
-text = "cifar-resnet:20"
 """
 
 

@@ -348,10 +348,11 @@ def _named(name: str, pretrained: bool) -> tuple[Any, Preprocessing]:
     if name == "digits-cnn":
         return digits_cnn(), _DIGITS
     if name == "efficientnet-lite0":
-        from shiftcal.models.architectures import efficientnet_lite, preprocessing
+        from shiftcal.models.architectures import efficientnet_lite
 
-        own = preprocessing(224)
-        return efficientnet_lite(0), replace(REFERENCE, mean=own.mean, std=own.std)
+        network = efficientnet_lite(0)
+        own = network.preprocessing
+        return network, replace(REFERENCE, mean=own.mean, std=own.std)
     if not pretrained:
         models = require_package("torchvision.models", package="torchvision", needed_by=name)
         return models.get_model(name, weights=None), REFERENCE

