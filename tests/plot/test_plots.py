@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from digits_bank import CLASSES, digits_bank, digits_target
 from drawn_logits import draw_logits
-from ladder_data import draw
 from matplotlib.colors import to_hex, to_rgba
 from matplotlib.figure import Figure
 from scipy import special, stats
@@ -87,13 +86,6 @@ def test_a_second_call_adds_a_curve_of_another_colour_and_no_second_diagonal():
     assert first != second
     markers = {axes.containers[j].lines[0].get_marker() for j in (0, 1)}
     assert len(markers) == 2
-
-
-def test_no_two_of_the_first_curves_have_one_colour_whatever_they_are_called():
-    axes = reliability(CONFIDENCE, CORRECT, label="raw")
-    for label in ("SAC", "ts", "sac", "vanilla", "mine"):
-        plot.reliability(CONFIDENCE, CORRECT, ax=axes, label=label, n_resamples=0)
-    assert len({to_hex(one.lines[0].get_color()) for one in axes.containers}) == 6
 
 
 def test_a_method_has_its_colour_and_any_colour_can_be_asked_for():
@@ -250,15 +242,6 @@ def test_distances_names_the_choice_and_the_margin_are_those_of_the_selection(ad
     assert axes.get_xlabel() == "difference of mean confidence"
 
 
-def test_a_selection_alone_has_names_from_the_bank_or_given_ones(adapted):
-    chosen = adapted["sac"].selection_
-    assert names(selected(chosen, digits_bank())) == [s.name for s in digits_bank()]
-    assert names(selected(chosen, list("abcdef"))) == list("abcdef")
-    assert names(selected(chosen)) == [
-        chosen.set_name if j == chosen.index else f"set {j + 1}" for j in range(6)
-    ]
-
-
 def test_of_many_sets_the_nearest_are_drawn_in_the_order_of_the_bank():
     axes = selected(many_sets(200))
     assert len(distances(axes)) == 30
@@ -292,21 +275,6 @@ def test_the_target_stands_at_its_confidence_with_its_temperature_and_interval(a
     assert chosen.mean_confidence in {line.get_xdata()[0] for line in upright}
 
 
-def test_a_bank_of_one_set_and_one_of_many_corruptions_are_drawn():
-    logits, labels = draw(300, 1.0, seed=1)
-    one = sc.Rehearsal().fit(logits, labels)
-    one.adapt(logits)
-    assert words(selected(one))[0] == "clean set"
-    sets = [sc.SurrogateSet(logits, labels, "clean", severity=0)]
-    sets += [
-        sc.SurrogateSet(logits / (1 + j / 20), labels, f"{j}", corruption=f"c{j}", severity=1)
-        for j in range(8)
-    ]
-    sac = sc.SAC().fit(sc.SurrogateBank(sets))
-    sac.adapt(logits)
-    assert words(selected(sac, show="temperatures"))[0] == "8 corruptions"
-
-
 def line(axes, label):
     """What the line of a label goes through, and the ends of its bars."""
     labels = [one.get_label() for one in axes.get_lines()]
@@ -324,16 +292,6 @@ def test_by_default_lines_are_means_and_bars_students_intervals():
     for own, v in zip(ends[1:], values[1:], strict=True):
         theirs = stats.t.interval(0.5, len(v) - 1, v.mean(), stats.sem(v))
         assert own == pytest.approx(theirs)
-
-
-def test_series_stand_side_by_side_around_their_severity():
-    axes = by_severity(NUMBERS)
-    ts, mine = (line(axes, label)[0].get_xdata() for label in NUMBERS)
-    assert np.round(ts).tolist() == [0, 1, 2]
-    assert np.round(mine).tolist() == [1, 2]
-    assert (ts[1:] < mine).all()
-    assert axes.get_xticks().tolist() == [0, 1, 2]
-    assert axes.get_ylim()[0] == 0
 
 
 def test_numbers_in_order_are_those_of_the_severities():

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.collections import LineCollection
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 from PIL import Image
@@ -20,8 +20,6 @@ from sample_figures import boxes, calibration, densities, lines, one_of_each
 from shiftcal.charts import METHODS
 from shiftcal.errors import FileError
 from shiftcal.report.figures import (
-    Boxes,
-    BoxSeries,
     Lines,
     Panel,
     Series,
@@ -165,30 +163,6 @@ def test_lines_and_intervals_are_the_data_with_gaps_where_there_is_none():
     assert (left.get_title(loc="left"), right.get_title(loc="left")) == ("left", "right")
 
 
-def test_the_axis_has_room_for_every_panel():
-    high = panel(made=(series(y=(1.0, 90.0)),))
-    axes, *_ = drawn(panel(), high).axes
-    assert axes.get_ylim()[1] > 90
-
-
-def test_bands_cover_the_intervals_and_move_nothing():
-    made = series(y=(1.0, 2.0), low=(0.5, 1.0), high=(1.5, 4.0))
-    axes = drawn(panel(made=(made, series("sac"))), intervals="bands").axes[0]
-    band = next(c for c in axes.collections if isinstance(c, PolyCollection))
-    corners = set(map(tuple, band.get_paths()[0].vertices))
-    assert {(0.0, 0.5), (1.0, 1.0), (0.0, 1.5), (1.0, 4.0)} <= corners
-    assert all(np.array_equal(line.get_xdata(), [0.0, 1.0]) for line in axes.lines)
-
-
-def test_series_with_bars_stand_side_by_side_in_order_and_near_their_x():
-    made = tuple(series(key, low=(0.0, 1.0), high=(2.0, 3.0)) for key in METHODS)
-    axes = drawn(panel(made=made)).axes[0]
-    places = np.array([line.get_xdata() for line in axes.lines])
-    assert (np.diff(places, axis=0) > 0.03).all()
-    assert (np.abs(places - [0.0, 1.0]) < 0.2).all()
-    assert places.mean(axis=0) == pytest.approx([0.0, 1.0])
-
-
 def test_numbers_are_joined_and_names_are_not_by_default():
     def style(**options):
         return drawn(panel(**options)).axes[0].lines[0].get_linestyle()
@@ -221,14 +195,6 @@ def test_boxes_are_drawn_from_the_data():
     assert beyond == [[50.0], [], []]
     colours = [to_hex(patch.get_edgecolor()).upper() for patch in axes.patches]
     assert colours[:2] == [METHODS["ts"].colour] * 2
-
-
-def test_boxes_of_a_group_do_not_touch_and_stay_in_their_group():
-    made = tuple(BoxSeries(key=key, label=key, values=((1.0, 2.0, 4.0),)) for key in METHODS)
-    (axes,) = Boxes(groups=("0",), series=made, x_label="x", y_label="y").draw().axes
-    sides = [patch.get_path().vertices[:, 0] for patch in axes.patches]
-    assert all(a.max() < b.min() for a, b in pairwise(sides))
-    assert -0.5 < sides[0].min() < sides[-1].max() < 0.5
 
 
 def test_densities_and_their_means_are_the_data_and_the_chosen_set_is_marked():

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-import shutil
-import subprocess
 import xml.etree.ElementTree as ET
 from decimal import ROUND_HALF_EVEN, Decimal
 
@@ -177,31 +175,6 @@ def test_every_text_prints_in_latex_as_it_is(word):
     assert " ".join(text.replace("\0", "").split()) == " ".join(word.split())
 
 
-@pytest.mark.skipif(
-    not (shutil.which("pdflatex") or shutil.which("tectonic")), reason="LaTeX is not installed"
-)
-@pytest.mark.slow
-def test_it_compiles(tmp_path):
-    all_ascii = "".join(map(chr, range(32, 127)))
-    nasty = Table(all_ascii, (Column(all_ascii, group="g"),), (Row(all_ascii, (Cell(1.0),)),))
-    source = "\n".join(
-        [
-            r"\documentclass{article}\usepackage{booktabs}\begin{document}",
-            to_latex(NATURAL, label="tab:natural"),
-            to_latex(nasty),
-            r"\end{document}",
-        ]
-    )
-    (tmp_path / "page.tex").write_text(source, encoding="utf-8")
-    command = (
-        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
-        if shutil.which("pdflatex")
-        else ["tectonic", "page.tex"]
-    )
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
-    assert done.returncode == 0, done.stdout[-2000:]
-
-
 NASTY = r"|\`*_[]{}<>&#~$+-.!:ab1 ="
 
 
@@ -272,15 +245,6 @@ def test_lines_of_a_cell_stay_in_the_cell(reader):
     table = Table("", (Column("x"),), (Row("a\n| b |\r\nc", (Cell(1.0),)),))
     html = reader(to_markdown(table)).replace("<br />", "<br>")
     assert "a<br>| b |<br>c" in html
-
-
-@READERS
-def test_marked_cells_are_bold_and_numbers_stand_to_the_right(reader):
-    rows = (Row("a", (Cell(1.0, mark=True), Cell("x", mark=True))), Row("b", (Cell(2.0),) * 2))
-    html = reader(to_markdown(Table("", (Column("x"), Column("y")), rows)))
-    assert html.count("<strong>") == 2
-    assert "<strong>1.00</strong>" in html
-    assert html.count("text-align:right") + html.count("text-align: right") == 2 * 3
 
 
 def test_infinite_numbers_and_ranges_print_in_both_formats():
