@@ -16,24 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal import metrics
-from shiftcal.charts import (
-    METHODS,
-    draw_bins,
-    draw_density,
-    draw_series,
-    draw_strip,
-    draw_target,
-    ink,
-    kernel_density,
-    looks,
-    mark_stretched,
-    mark_temperatures,
-    next_look,
-    ramp,
-    shifted,
-    visible,
-)
+from shiftcal import charts, metrics
 from shiftcal.checks import (
     check_choice,
     check_confidence,
@@ -142,7 +125,7 @@ def reliability(
             bins: dict[str, Any] = {"n_bins": n_bins, "binning": binning}
             error = metrics.bootstrap(metrics.ece, c, r, **draws, **bins)
     axes = _axes_for(ax, size=(4.8, 4.8))
-    look = next_look(axes, str(label))
+    look = charts.next_look(axes, str(label))
     look = look if color is None else look._replace(colour=color)
     filled = table.count > 0
     x, y, n = table.confidence[filled], table.accuracy[filled], table.count[filled]
@@ -150,9 +133,9 @@ def reliability(
     text = f"n = {int(table.count.sum()):,}\nECE "
     text += f"{table.ece:.4f}" if error is None else str(error)
     text = f"{_legend_text(label)}, {text}" if label else text
-    draw_bins(axes, x, y, low, high, look, label=text)
+    charts.draw_bins(axes, x, y, low, high, look, label=text)
     if c is not None:
-        draw_strip(axes, *np.histogram(c, bins=50, range=(0, 1)), look.colour)
+        charts.draw_strip(axes, *np.histogram(c, bins=50, range=(0, 1)), look.colour)
     _name_axes(axes, x="confidence", y="accuracy")
     _show_legend(axes)
     return axes
@@ -224,27 +207,28 @@ def confidence_density(
 
     def draw(name: str, confidence: Floats, colour: Any, suffix: str = "", **style: Any) -> None:
         grid = 1 - 10**-x if stretched else x
-        y = kernel_density(confidence, grid, least=low, stretched=stretched, cells=2000)
+        y = charts.kernel_density(confidence, grid, least=low, stretched=stretched, cells=2000)
         beyond = float((stretch(confidence) > DIGITS).mean()) if stretched else 0.0
         further = f", {100 * beyond:.0f}% beyond" if beyond >= 0.005 else ""
         mean = float(confidence.mean())
         text = f"{_legend_text(name)}: mean {mean:.3f}{further}{suffix}"
         place = float(stretch(np.array(mean))) if stretched else mean
-        draw_density(axes, x, y, place, colour, **{"label": text, **style})
+        charts.draw_density(axes, x, y, place, colour, **{"label": text, **style})
 
-    draw(str(label), ours, next_look(axes, first=1).colour, fill=True, linewidth=2.0)
+    draw(str(label), ours, charts.next_look(axes, first=1).colour, fill=True, linewidth=2.0)
     many = len(others) > _MOST_SETS
     faint: dict[str, Any] = {"label": "_", "alpha": 0.25, "linewidth": 0.6, "with_mean": False}
-    for j, ((name, values), colour) in enumerate(zip(others, ramp(len(others), axes), strict=True)):
+    colours = charts.ramp(len(others), axes)
+    for j, (name, values) in enumerate(others):
         if j == bold:
-            draw(name, values, colour, ", chosen", linewidth=2.4, zorder=3.5)
+            draw(name, values, colours[j], ", chosen", linewidth=2.4, zorder=3.5)
         elif many:
-            draw(name, values, ink(axes), **faint)
+            draw(name, values, charts.ink(axes), **faint)
         else:
-            draw(name, values, colour, linewidth=1.2)
+            draw(name, values, colours[j], linewidth=1.2)
     if many:
         unnamed = f"{len(others) - (bold is not None)} {'other ' if bold is not None else ''}sets"
-        axes.plot([], [], label=unnamed, color=ink(axes), alpha=0.4, linewidth=0.6)
+        axes.plot([], [], label=unnamed, color=charts.ink(axes), alpha=0.4, linewidth=0.6)
     axes.set_ylim(bottom=0)
     axes.set_xlim(x[0], x[-1])
     if stretched:
@@ -252,7 +236,7 @@ def confidence_density(
         entries = len(axes.get_legend_handles_labels()[1])
         axes.set_ylim(top=axes.dataLim.ymax / max(1 - 0.07 * entries, 0.4))
         ticks = (0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999)
-        mark_stretched(axes, [tick for tick in ticks if tick >= low])
+        charts.mark_stretched(axes, [tick for tick in ticks if tick >= low])
     _name_axes(axes, x="confidence", y=f"density{' per factor of 10' if stretched else ''}")
     _show_legend(axes)
     return axes
@@ -314,13 +298,13 @@ def ece_by_severity(
     numbers = {str(label): _numbers(str(label), of, severities) for label, of in ece.items()}
     axes = _axes_for(ax, size=(6.4, 4.0))
     every = sorted({severity for of in numbers.values() for severity in of})
-    style = looks(numbers)
+    style = charts.looks(numbers)
     for index, (label, of) in enumerate(numbers.items()):
-        places = shifted(every, index, len(numbers), spread=0.34, log=False)
+        places = charts.shifted(every, index, len(numbers), spread=0.34, log=False)
         x = places[[every.index(severity) for severity in of]]
         y, low, high = np.array([_ends(values, spread, level) for values in of.values()]).T
-        look = style[label]._replace(colour=visible(style[label].colour, axes))
-        draw_series(axes, x, y, low, high, look, label=_legend_text(label))
+        look = style[label]._replace(colour=charts.visible(style[label].colour, axes))
+        charts.draw_series(axes, x, y, low, high, look, label=_legend_text(label))
     axes.set_ylim(bottom=0)
     if all(float(x).is_integer() for x in every) and len(every) <= 12:
         axes.set_xticks(every, [f"{x:g}" for x in every])
@@ -514,9 +498,9 @@ def _draw_distances(ax: Any, choice: Selection, names: list[str]) -> Any:
     others = sorted((j for j in range(len(distances)) if j != index), key=distances.__getitem__)
     drawn = sorted([index, *others[: _MOST_DISTANCES - 1]])
     axes = _axes_for(ax, size=(6.4, 1.3 + 0.24 * max(len(drawn), 4)))
-    accent = visible(METHODS["sac"].colour, axes)
+    accent = charts.visible(charts.METHODS["sac"].colour, axes)
     for row, j in enumerate(drawn):
-        colour, size = (accent, 8) if j == index else (ink(axes), 5)
+        colour, size = (accent, 8) if j == index else (charts.ink(axes), 5)
         axes.hlines(row, 0, distances[j], color=colour, alpha=0.5, linewidth=1.2)
         axes.plot([distances[j]], [row], "o", color=colour, markersize=size, zorder=3)
     axes.set_yticks(range(len(drawn)), [names[j] for j in drawn], parse_math=False)
@@ -559,22 +543,22 @@ def _draw_temperatures(ax: Any, method: object, choice: Selection) -> Any:
         x = [ladder[j].mean_confidence for j in steps]
         y = [temperatures[j] for j in steps]
         if named:
-            colour = next_look(axes, first=1).colour
+            colour = charts.next_look(axes, first=1).colour
             axes.plot(x, y, "o-", color=colour, label=_legend_text(name), **style)
         else:
-            axes.plot(x, y, "o-", color=ink(axes), alpha=0.4, **style)
+            axes.plot(x, y, "o-", color=charts.ink(axes), alpha=0.4, **style)
     if not named:
         label = f"{len(corruptions)} corruptions"
-        axes.plot([], [], "o-", color=ink(axes), label=label, alpha=0.6, **style)
+        axes.plot([], [], "o-", color=charts.ink(axes), label=label, alpha=0.6, **style)
     around = choice.temperature_interval
     ends = None if around is None else (around.low, around.high)
     words = f"target: T = {choice.temperature:.3g}"
     words += "" if ends is None else f" ({ends[0]:.3g} to {ends[1]:.3g})"
     if choice.index is not None:
         words += f", that of {ladder[choice.index].name}"
-    colour = visible(METHODS["sac"].colour, axes)
-    draw_target(axes, choice.mean_confidence, choice.temperature, ends, colour, label=words)
-    mark_temperatures(axes, [*temperatures, choice.temperature])
+    colour = charts.visible(charts.METHODS["sac"].colour, axes)
+    charts.draw_target(axes, choice.mean_confidence, choice.temperature, ends, colour, label=words)
+    charts.mark_temperatures(axes, [*temperatures, choice.temperature])
     _name_axes(axes, x="mean raw confidence", y="temperature")
     _show_legend(axes)
     return axes

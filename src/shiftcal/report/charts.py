@@ -9,17 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from shiftcal.charts import (
-    Look,
-    applied,
-    draw_bins,
-    draw_density,
-    draw_strip,
-    draw_target,
-    mark_stretched,
-    mark_temperatures,
-    picture,
-)
+from shiftcal import charts
 from shiftcal.errors import require
 from shiftcal.numerics.samples import DIGITS, stretch
 from shiftcal.report.facts import MethodFacts, Ranged, ReportFacts, Shown
@@ -70,10 +60,10 @@ def _svg(
     colours = {f"axes.{part}color": _COLOURS["muted"] for part in ("edge", "label")}
     colours |= {f"{axis}tick.{part}": _COLOURS["muted"] for axis in "xy" for part in _TICKS}
     colours |= {"text.color": _COLOURS["ink"], "grid.color": _COLOURS["grid"]}
-    with applied({**colours, "svg.hashsalt": name}, extra="report"):
+    with charts.applied({**colours, "svg.hashsalt": name}, extra="report"):
         figure = figures.Figure(figsize=size, layout="constrained", facecolor="none")
         draw(figure.add_subplot(facecolor="none"))
-        text = picture(figure, "svg").decode()
+        text = charts.picture(figure, "svg").decode()
     text = text[text.index("<g id=") : text.rindex("</svg>")]
     text = re.sub(rf"""<g id=["']{_TIP}([^>]*)["']>""", r"<g><title>\1</title>", text)
     text = re.sub(r"""<g id=["'][^>]*["'](/?)>""", r"<g\1>", text)
@@ -131,9 +121,9 @@ def reliability(method: MethodFacts, shown: Shown, *, colour: str) -> Chart:
         x, y, low, high = (
             100 * np.array([getattr(one, name) for one in filled], np.float64) for name in names
         )
-        draw_bins(axes, x, y, low, high, Look(_COLOURS[colour], "o"), end=100.0)
+        charts.draw_bins(axes, x, y, low, high, charts.Look(_COLOURS[colour], "o"), end=100.0)
         edges = np.linspace(0, 100, len(method.shares) + 1)
-        draw_strip(axes, np.array(method.shares), edges, _COLOURS[colour])
+        charts.draw_strip(axes, np.array(method.shares), edges, _COLOURS[colour])
         axes.set(xlabel="confidence (%); at the bottom: share of rows", ylabel="accuracy (%)")
         axes.grid(axis="y")
 
@@ -214,9 +204,10 @@ def ladder(facts: ReportFacts) -> Chart:
         if method.temperature_low is not None and method.temperature_high is not None:
             ends = method.temperature_low, method.temperature_high
         label = "" if method.temperature is None else f"target: T = {method.temperature:.3g}"
-        draw_target(axes, 100 * mean, method.temperature, ends, _COLOURS["after"], label=label)
+        colour = _COLOURS["after"]
+        charts.draw_target(axes, 100 * mean, method.temperature, ends, colour, label=label)
         every = [one.temperature for one in drawn]
-        mark_temperatures(axes, [*every, method.temperature or every[0]])
+        charts.mark_temperatures(axes, [*every, method.temperature or every[0]])
         axes.set(xlabel="mean raw confidence (%)", ylabel="temperature T")
         axes.grid(axis="y")
         _legend(axes)
@@ -261,14 +252,14 @@ def densities(facts: ReportFacts) -> Chart:
             )
         style: dict[str, Any] = {"gid": f"{_TIP}the target: mean {percent(mean)}", "linewidth": 2}
         colour, target = _COLOURS["target"], "target"
-        draw_density(
+        charts.draw_density(
             axes, x, shown.target, float(place(mean)), colour, fill=True, label=target, **style
         )
         axes.set(xlim=(x[0], x[-1]), yticks=[], xlabel="raw confidence (%)")
         axes.set_ylim(bottom=0)
         axes.spines["left"].set_visible(False)
         if shown.stretched:
-            mark_stretched(axes, [0, 0.9, 0.99, 0.999, 0.9999, 0.99999], percent=True)
+            charts.mark_stretched(axes, [0, 0.9, 0.99, 0.999, 0.9999, 0.99999], percent=True)
         _legend(axes)
 
     return Chart(

@@ -19,19 +19,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.integrate import trapezoid
 
-from shiftcal.charts import (
-    GRID,
-    MUTED,
-    Look,
-    applied,
-    draw_bins,
-    draw_density,
-    draw_series,
-    looks,
-    mark_stretched,
-    picture,
-    shifted,
-)
+from shiftcal import charts
 from shiftcal.errors import FileError, require
 from shiftcal.files import atomic_write, parsing, read_json
 from shiftcal.numerics.samples import DIGITS, stretch
@@ -101,7 +89,7 @@ class FigureData(ABC):
         height = self._height * (1 if rows == 1 else 0.8 * rows)
         sizes = {f"{axis}tick.labelsize": _SMALL for axis in "xy"} | {"legend.fontsize": _SMALL}
         sizes |= {"font.size": _SMALL, "axes.labelsize": _SMALL, "axes.titlesize": _SMALL + 0.5}
-        with applied(sizes):
+        with charts.applied(sizes):
             figure = figures.Figure(figsize=(WIDTH, height), layout="constrained")
             grid = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
             for index, (axes, panel) in enumerate(zip(grid, panels, strict=False)):
@@ -139,7 +127,7 @@ def _add_words(figure: Any, height: float, title: str, note: str) -> None:
         y = 1 - 0.06 / total
         figure.text(y=y, s=title, va="top", size=_LARGE, weight="bold", **style)
     if note:
-        figure.text(y=0.06 / total, s=note, va="bottom", color=MUTED, **style)
+        figure.text(y=0.06 / total, s=note, va="bottom", color=charts.MUTED, **style)
     if entries:
         legend = figure.legend(
             entries.values(),
@@ -176,7 +164,7 @@ def _mark_names(axes: Any, names: Sequence[str], width: float) -> None:
     """Names at 0, 1, 2, ..., separated by light lines."""
     _mark(axes, range(len(names)), names, 0.95 * width / len(names))
     for place in range(1, len(names)):
-        axes.axvline(place - 0.5, color=GRID, linewidth=0.6, zorder=0)
+        axes.axvline(place - 0.5, color=charts.GRID, linewidth=0.6, zorder=0)
     axes.set_xlim(-0.5, len(names) - 0.5)
     axes.tick_params(axis="x", length=0)
 
@@ -241,7 +229,7 @@ class Lines(FigureData):
         return self.panels
 
     def _draw_panel(self, axes: Any, panel: Panel, width: float) -> str:
-        style = looks(series.key for one in self.panels for series in one.series)
+        style = charts.looks(series.key for one in self.panels for series in one.series)
         numbers = [x for x in panel.x if not isinstance(x, str)]
         joined = bool(numbers) if panel.joined is None else panel.joined
         bands = self.intervals == "bands"
@@ -251,14 +239,14 @@ class Lines(FigureData):
             axes.set_xscale("log")
         places = numbers or [float(i) for i in range(len(panel.x))]
         for index, series in enumerate(panel.series):
-            x = shifted(places, index, len(panel.series), spread=spread, log=panel.log_x)
+            x = charts.shifted(places, index, len(panel.series), spread=spread, log=panel.log_x)
             missing = (None,) * len(x)
             y, low, high = (
                 np.array(part or missing, np.float64)
                 for part in (series.y, series.low, series.high)
             )
             look, label = style[series.key], series.label
-            draw_series(axes, x, y, low, high, look, label=label, joined=joined, bands=bands)
+            charts.draw_series(axes, x, y, low, high, look, label=label, joined=joined, bands=bands)
         if numbers:
             seen = np.log(numbers) if panel.log_x else np.array(numbers)
             least = np.diff(seen).min(initial=np.inf) / max(np.ptp(seen), 1e-9)
@@ -310,7 +298,7 @@ class Boxes(FigureData):
         return (self.series,)
 
     def _draw_panel(self, axes: Any, panel: tuple[BoxSeries, ...], width: float) -> str:
-        style = looks(series.key for series in panel)
+        style = charts.looks(series.key for series in panel)
         step = 0.82 / len(panel)
         for index, series in enumerate(panel):
             offset = (index - (len(panel) - 1) / 2) * step
@@ -329,7 +317,7 @@ class Boxes(FigureData):
 
 
 def _draw_boxes(
-    axes: Any, boxes: dict[float, tuple[float, ...]], look: Look, width: float, *, label: str
+    axes: Any, boxes: dict[float, tuple[float, ...]], look: charts.Look, width: float, *, label: str
 ) -> None:
     line, tint = {"color": look.colour, "linewidth": 0.9}, (look.colour, 0.33)
     edge = {"markeredgecolor": look.colour, "markeredgewidth": 0.7}
@@ -394,8 +382,8 @@ class CalibrationPlots(FigureData):
 
     def _draw_panel(self, axes: Any, panel: Reliability, width: float) -> str:
         x, y = (np.array(part, np.float64) for part in (panel.confidence, panel.accuracy))
-        look = looks(one.key for one in self.panels)[panel.key]
-        draw_bins(axes, x, y, y, y, look, end=100.0)
+        look = charts.looks(one.key for one in self.panels)[panel.key]
+        charts.draw_bins(axes, x, y, y, y, look, end=100.0)
         axes.set_xticks([0, 50, 100])
         axes.set_yticks([0, 50, 100])
         axes.grid()
@@ -468,9 +456,9 @@ class Densities(FigureData):
             (self.target, self.target_mean, _BLUE, f"{self.target_label}, and its mean"),
         ):
             place = float(self._places(mean))
-            draw_density(axes, x, y, place, colour, label=label, fill=True, linewidth=1.2)
+            charts.draw_density(axes, x, y, place, colour, label=label, fill=True, linewidth=1.2)
         if self.stretched:
-            mark_stretched(axes, [0.5, 0.9, 0.99, 0.999, 0.99999])
+            charts.mark_stretched(axes, [0.5, 0.9, 0.99, 0.999, 0.99999])
         axes.set_xlim(x[0], x[-1])
         title = f"{panel.label} (chosen)" if panel.chosen else panel.label
         axes.set_title(_wrapped(title, width), weight="bold" if panel.chosen else "normal")
@@ -512,9 +500,9 @@ def write_figure(data: FigureData, folder: str | os.PathLike[str], name: str) ->
         FileError: If a file cannot be written.
         MissingExtra: If matplotlib is not installed.
     """
-    with applied({}):
+    with charts.applied({}):
         figure = data.draw()
-        contents = {suffix: picture(figure, suffix) for suffix in ("png", "svg")}
+        contents = {suffix: charts.picture(figure, suffix) for suffix in ("png", "svg")}
     document = {"format": FORMAT, "version": VERSION, **data.to_dict()}
     text = json.dumps(document, ensure_ascii=False, allow_nan=False)
     contents["json"] = f"{text}\n".encode()

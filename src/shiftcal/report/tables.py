@@ -167,16 +167,12 @@ class Table:
         for j, column in enumerate(self.columns):
             if column.lower_is_better is None:
                 continue
-            ranked = {
-                i: row.cells[j].number
-                for i, row in enumerate(self.rows)
-                if row.ranked and row.cells[j].number is not None
-            }
-            numbers = [number for number in ranked.values() if number is not None]
+            ranked = [row.cells[j].number for row in self.rows if row.ranked]
+            numbers = [number for number in ranked if number is not None]
             choose = min if column.lower_is_better else max
             best = printed(choose(numbers), column.digits) if numbers else ""
-            for i, cells in enumerate(rows):
-                number = ranked.get(i)
+            for row, cells in zip(self.rows, rows, strict=True):
+                number = cells[j].number if row.ranked else None
                 mark = number is not None and printed(number, column.digits) == best
                 cells[j] = replace(cells[j], mark=mark)
         pairs = zip(self.rows, rows, strict=True)
