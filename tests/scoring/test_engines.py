@@ -32,7 +32,11 @@ def _nothing_is_left():
 
 @pytest.mark.parametrize(
     "work",
-    [lambda: ew.work_of(ew.Linear(), dtype="float16"), ew.onnx_work, ew.torch_work],
+    [
+        lambda: ew.work_of(ew.Linear(), dtype="float16"),
+        ew.onnx_work,
+        pytest.param(ew.torch_work, marks=pytest.mark.slow),
+    ],
     ids=["numpy16", "onnx", "torch"],
 )
 def test_two_workers_give_the_bytes_of_one(work):

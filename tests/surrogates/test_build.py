@@ -131,14 +131,6 @@ def test_a_bank_is_added_to_and_lost_sets_are_made_again(tmp_path):
     assert files(tmp_path / "bank") == whole
 
 
-def test_a_cache_serves_other_banks(tmp_path):
-    built(tmp_path / "one", cache=tmp_path / "cache")
-    done, seen = built(tmp_path / "two", cache=tmp_path / "cache", severities=(2, 3))
-    assert (done.computed, seen) == (20, 20)
-    same = [(tmp_path / name / "clean.npz").read_bytes() for name in ("one", "two")]
-    assert same[0] == same[1]
-
-
 # Interrupted runs.
 
 

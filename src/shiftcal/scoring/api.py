@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -312,7 +312,7 @@ def _write_npz(
                     "shard_keys": [shard.key for shard in job.shards(CLEAN)],
                     "image_digests": job.image_digests(),
                 }
-                archive.array("part", text_of(described.to_dict() | whole))
+                archive.array("part", text_of(asdict(described) | whole))
         flush_file(unfinished)
         put_in_place(unfinished, target)
     except OSError as error:

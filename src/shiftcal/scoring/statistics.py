@@ -121,10 +121,6 @@ class Part:
     n_images: int
     key: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
-
     @classmethod
     def from_node(cls, path: Path, node: object) -> Part:
         """The part that a JSON object describes; raises FileError, naming the file."""
@@ -563,7 +559,7 @@ def write_statistics(
         statistics: Of the usual precision, and not classwise; ``None`` for a part without rows.
         part: Which part of a job they are, if one.
     """
-    content: dict[str, Any] = {"part": None if part is None else part.to_dict()}
+    content: dict[str, Any] = {"part": None if part is None else asdict(part)}
     if statistics is not None:
         if statistics._settings != (PRECISION, False):
             raise InputError(f"statistics are written with precision={PRECISION}, not classwise.")
@@ -717,12 +713,6 @@ def find_parts(paths: Sequence[str | os.PathLike[str]]) -> list[PartFile]:
         raise InputError(
             f"all {of} parts must be there; missing: {', '.join(map(str, missing))}. Score with "
             f"--shard {missing[0]}/{of} and so on, or name those files too."
-        )
-    starts = [*(file.part.first for file in parts), first.part.n_images]
-    if starts != [0, *(file.part.stop for file in parts)]:
-        raise InputError(
-            f"parts must follow one another and cover all {first.part.n_images} images; those of "
-            f"{first.path} and the others do not. Score all parts again."
         )
     return parts
 
