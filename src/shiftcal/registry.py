@@ -365,7 +365,7 @@ MONITORS = Registry(
 )
 WINDOWS = Registry(
     "window",
-    {"shiftcal.monitoring.stream": "Exponential Sliding"},
+    {"shiftcal.monitoring.monitor": "Exponential Sliding"},
     base="shiftcal.monitoring:Window",
 )
 TRAINERS = Registry(

@@ -13,7 +13,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from shiftcal import SurrogateBank
 from shiftcal.monitoring import Sliding
 from shiftcal.monitoring.detector import count_alarms, find_limits, learn, row_features, scales_of
-from shiftcal.monitoring.stream import Running
+from shiftcal.monitoring.monitor import Running
 from shiftcal.numerics.jit import to_read
 
 

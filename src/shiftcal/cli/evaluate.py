@@ -317,7 +317,7 @@ def estimate(
 
     Args:
         estimator: An estimator: atc, doc, rehearsed, surrogate-curve, or mean-confidence:METHOD
-            (sac if no method is inputs.named). Repeatable; default: all.
+            (sac if no method is named). Repeatable; default: all.
     """
     from shiftcal.checks import check_fraction
 

@@ -29,10 +29,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-import typer
+from typer import Argument, Option
 
+from shiftcal.cli import options
 from shiftcal.cli.inputs import check_order, warn_of_another_model
-from shiftcal.cli.options import Normalize
 from shiftcal.cli.output import (
     DONE,
     GATE_FAILED,
@@ -685,104 +685,54 @@ def text_of(line: dict[str, Any]) -> str:
 
 
 def monitor(
-    spec: Annotated[
-        Path,
-        typer.Argument(
-            metavar="SPEC", help="A saved monitor (.json), or a bank's folder to fit one on first."
-        ),
-    ],
-    follow: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Read the scores files of this folder as they appear, by name."
-        ),
-    ] = None,
-    once: Annotated[
-        bool, typer.Option("--once", help="With --follow: end when all files are read.")
-    ] = False,
-    settle: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS", min=0, help="With --follow: age of a complete file; default: 1."
-        ),
-    ] = None,
-    on_error: Annotated[
-        str, typer.Option(metavar="stop|skip", help="At a batch or file that cannot be used.")
-    ] = "stop",
-    every: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Rows per printed line; default: the window's."),
-    ] = None,
-    confidences: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE|-",
-            help="Append every row's confidence and class here as JSON lines; - for stdout.",
-        ),
-    ] = None,
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Keep the running state here; a restart with it resumes after the last batch.",
-        ),
-    ] = None,
-    replay: Annotated[
-        bool,
-        typer.Option(
-            "--replay", help="With --state: stdin starts from its beginning; skip what was seen."
-        ),
-    ] = False,
-    fail_on: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="outside-bank|shift", help="End with status 1 when that begins. Repeatable."
-        ),
-    ] = None,
-    metrics_port: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=0, max=65535, help="Port for Prometheus; 0 for any free."),
-    ] = None,
-    metrics_host: Annotated[
-        str | None, typer.Option(metavar="HOST", help="Its address; default: 127.0.0.1.")
-    ] = None,
-    method: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With a bank: method; default: rehearsal.")
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the method. Repeatable."),
-    ] = None,
-    estimator: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|none", help="With a bank: estimator of accuracy; default: rehearsed."
-        ),
-    ] = None,
-    window: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="With a bank: use the last N rows.")
-    ] = None,
-    half_life: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="With a bank: rows count half after N rows."),
-    ] = None,
-    false_alarms: Annotated[
-        float | None,
-        typer.Option(metavar="X", help="With a bank: false alarms per 100,000 clean rows."),
-    ] = None,
-    save: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Save the fitted monitor as .json."),
-    ] = None,
-    normalize: Normalize = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON lines, one object each with a 'type'.")
-    ] = False,
+    spec: Annotated[Path, Argument(metavar="SPEC")],
+    follow: options.Folder = None,
+    once: bool = False,
+    settle: Annotated[float | None, Option(metavar="SECONDS", min=0)] = None,
+    on_error: Annotated[str, Option(metavar="stop|skip")] = "stop",
+    every: options.MaybeCount = None,
+    confidences: Annotated[str | None, Option(metavar="FILE|-")] = None,
+    state: options.File = None,
+    replay: bool = False,
+    fail_on: Annotated[list[str] | None, Option(metavar="outside-bank|shift")] = None,
+    metrics_port: Annotated[int | None, Option(metavar="N", min=0, max=65535)] = None,
+    metrics_host: Annotated[str | None, Option(metavar="HOST")] = None,
+    method: options.Name = None,
+    set_: options.Settings = None,
+    estimator: Annotated[str | None, Option(metavar="NAME|none")] = None,
+    window: options.MaybeCount = None,
+    half_life: options.MaybeCount = None,
+    false_alarms: Annotated[float | None, Option(metavar="X")] = None,
+    save: options.File = None,
+    normalize: options.Normalize = False,
+    as_json: Annotated[bool, Option("--json")] = False,
 ) -> Ended:
     """Calibrate a stream of logits, and report when it shifts.
 
     Example:
         shiftcal monitor bank/ --follow scores/ --state monitor.state.json
+
+    Args:
+        spec: A saved monitor (.json), or a bank's folder to fit one on first.
+        follow: Read the scores files of this folder as they appear, by name.
+        once: With --follow: end when all files are read.
+        settle: With --follow: age of a complete file; default: 1.
+        on_error: At a batch or file that cannot be used.
+        every: Rows per printed line; default: the window's.
+        confidences: Append every row's confidence and class here as JSON lines; - for stdout.
+        state: Keep the running state here; a restart with it resumes after the last batch.
+        replay: With --state: stdin starts from its beginning; skip what was seen.
+        fail_on: End with status 1 when that begins. Repeatable.
+        metrics_port: Port for Prometheus; 0 for any free.
+        metrics_host: Its address; default: 127.0.0.1.
+        method: With a bank: method; default: rehearsal.
+        set_: A setting of the method. Repeatable.
+        estimator: With a bank: estimator of accuracy; default: rehearsed.
+        window: With a bank: use the last N rows.
+        half_life: With a bank: rows count half after N rows.
+        false_alarms: With a bank: false alarms per 100,000 clean rows.
+        save: Save the fitted monitor as .json.
+        as_json: Print JSON lines, one object each with a 'type'.
     """
     return _monitor(SimpleNamespace(**locals()))
 

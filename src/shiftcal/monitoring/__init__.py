@@ -5,12 +5,12 @@ every block as its method would for those rows, and separates a shift from chanc
 were set on streams simulated from the clean set of the bank.
 """
 
-from shiftcal.monitoring.monitor import Monitor
-from shiftcal.monitoring.stream import (
+from shiftcal.monitoring.monitor import (
     KINDS,
     STATES,
     Event,
     Exponential,
+    Monitor,
     Sliding,
     Update,
     Window,

@@ -15,7 +15,7 @@ from shiftcal.surrogates import SurrogateBank
 from shiftcal.types import Logits
 
 if TYPE_CHECKING:
-    from shiftcal.monitoring.stream import Plan
+    from shiftcal.monitoring.monitor import Plan
 
 Array: TypeAlias = NDArray[np.float64]
 

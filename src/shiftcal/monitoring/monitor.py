@@ -1,4 +1,4 @@
-"""A monitor: logits in, confidences and events out."""
+"""A monitor: its windows, states and events; logits in, confidences and events out."""
 
 from __future__ import annotations
 
@@ -8,28 +8,644 @@ import json
 import math
 import os
 import threading
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from numbers import Real
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, final
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from shiftcal import estimates, methods, persistence
 from shiftcal.checks import check_count, check_flag, check_fraction, check_positive
 from shiftcal.errors import InputError
-from shiftcal.estimates import AccuracyEstimator, Rehearsed
+from shiftcal.estimates import AccuracyEstimate, AccuracyEstimator, Rehearsed
+from shiftcal.maps import Map
 from shiftcal.methods import Method
-from shiftcal.methods.method import given_bank, given_logits
-from shiftcal.methods.rehearsal import Rehearsal
+from shiftcal.methods.method import (
+    FEW_ROWS,
+    Selection,
+    given_bank,
+    given_logits,
+    nearest_first,
+    temperature_of,
+)
+from shiftcal.methods.rehearsal import (
+    EDGE,
+    NEAR,
+    ODDS,
+    Answer,
+    Grouped,
+    Memory,
+    Quadratic,
+    Rehearsal,
+    random_parts,
+)
+from shiftcal.methods.sac import SAC
 from shiftcal.monitoring.detector import Detector, learn, scales_of
-from shiftcal.monitoring.stream import Chooser, Running, Sliding, State, Stream, Update, Window
+from shiftcal.numerics.jit import to_read
 from shiftcal.persistence import Arrays, Estimator
 from shiftcal.surrogates import SetSummary, SurrogateBank
-from shiftcal.types import Logits
+from shiftcal.types import Logits, Probs
 
 FORMAT, VERSION = "shiftcal-monitor-state", 1
 FEWEST_ALARMS, MOST_ALARMS = 0.001, 100.0
+State: TypeAlias = Literal["filling", "normal", "shifted", "outside-bank"]
+Kind: TypeAlias = Literal["shift-began", "outside-bank", "back-inside", "back-to-normal"]
+STATES: tuple[State, ...] = ("filling", "normal", "shifted", "outside-bank")
+KINDS: tuple[Kind, ...] = ("shift-began", "outside-bank", "back-inside", "back-to-normal")
+# Sums over the rows of a block are whole numbers of this unit, so no batching changes a bit. Their
+# 2 k + 4 columns, of the raw softmax: p_max; entropy; p of every class; p² of every class; p_max²;
+# -log(1 - p_max).
+UNIT = 2.0**-40
+# Such sums of this many rows fit into 64 bits.
+_MOST_BLOCK_ROWS = 100_000
+_MOST_BLOCKS = 1000
+_LARGEST = 1 << 62
+# Exponential windows keep this many half-lives; older blocks count less than a thirtieth.
+_HALF_LIVES = 5
+# Ratios are no larger: a window without any spread would be infinitely far.
+_MOST = 1e6
+
+
+class Plan(NamedTuple):
+    """A window in numbers.
+
+    Attributes:
+        block: Rows of a block, the step in which the window moves.
+        weights: ``(b,)`` weights of the rows of a block, by age, the newest block first.
+    """
+
+    block: int
+    weights: NDArray[np.float64]
+
+    @property
+    def blocks(self) -> int:
+        """Blocks that are kept."""
+        return len(self.weights)
+
+    @property
+    def rows(self) -> int:
+        """Rows in those blocks."""
+        return self.block * self.blocks
+
+
+class Window(Estimator, ABC):
+    """How many of the last rows count, and how much; ``plan`` checks the settings."""
+
+    kind: ClassVar[str] = "window"
+
+    @abstractmethod
+    def plan(self) -> Plan:
+        """The window in numbers.
+
+        Raises:
+            InputError: If the settings cannot be used.
+        """
+
+
+def _block_rows(value: object, blocks: object, *, name: str, most_blocks: int) -> tuple[int, int]:
+    """Rows of a block and the number of blocks, where ``value`` rows are cut into ``blocks``."""
+    parts = check_count(blocks, name="blocks", most=most_blocks)
+    rows = check_count(value, name=name, least=parts, most=_MOST_BLOCK_ROWS * parts)
+    if rows % parts:
+        below = rows - rows % parts
+        raise InputError(
+            f"{name} must be a multiple of blocks; got {rows} rows and {parts} blocks. Take "
+            f"{below} or {below + parts} rows."
+        )
+    return rows // parts, parts
+
+
+@final
+class Exponential(Window):
+    """All rows of the last five half-lives; those of a block of age ``a`` rows count ``2^(-a/h)``.
+
+    It is as noisy as a sliding window of about ``2.8 h`` rows, ``(Σ w)² / Σ w²``.
+
+    Args:
+        half_life: ``h``, rows after which a row counts half, a multiple of ``blocks``.
+        blocks: Blocks per half-life; a choice is made at the end of every one.
+    """
+
+    name: ClassVar[str] = "exponential"
+
+    def __init__(self, *, half_life: int = 700, blocks: int = 4) -> None:
+        self.half_life = half_life
+        self.blocks = blocks
+
+    def plan(self) -> Plan:
+        """Powers of a half, one for each block."""
+        most = _MOST_BLOCKS // _HALF_LIVES
+        block, parts = _block_rows(self.half_life, self.blocks, name="half_life", most_blocks=most)
+        return Plan(block, 0.5 ** (np.arange(_HALF_LIVES * parts) / parts))
+
+
+@final
+class Sliding(Window):
+    """The last ``rows`` rows, each counting the same; it moves on by ``rows / blocks``.
+
+    Args:
+        rows: Rows of the window, a multiple of ``blocks``.
+        blocks: Blocks of the window. With more, shifts are seen sooner at a higher cost: a choice
+            is made at the end of every one.
+    """
+
+    name: ClassVar[str] = "sliding"
+
+    def __init__(self, *, rows: int = 2000, blocks: int = 10) -> None:
+        self.rows = rows
+        self.blocks = blocks
+
+    def plan(self) -> Plan:
+        """Ones, for all blocks."""
+        block, blocks = _block_rows(self.rows, self.blocks, name="rows", most_blocks=_MOST_BLOCKS)
+        return Plan(block, np.ones(blocks))
+
+
+@dataclass(frozen=True)
+class Event:
+    """A change of state.
+
+    Attributes:
+        kind: ``"shift-began"``, ``"outside-bank"``, ``"back-inside"`` or ``"back-to-normal"``.
+        row: Rows of the stream when it was seen: always the end of a block.
+        at: The caller's clock for the batch, in seconds; ``None`` if it gave none.
+        state: The state from then on.
+        statistic: The value that was compared, see :class:`Monitor`.
+        threshold: What it was compared with.
+        message: The same in a sentence.
+    """
+
+    kind: Kind
+    row: int
+    at: float | None
+    state: State
+    statistic: float
+    threshold: float
+    message: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values, for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return f"row {self.row:,}: {self.kind}: {self.message}"
+
+
+@dataclass(frozen=True, eq=False)
+class Update:
+    """What a monitor made of one batch.
+
+    Attributes:
+        confidence: ``(n,)`` calibrated probability of the predicted class.
+        predicted: ``(n,)`` the predicted class.
+        probs: ``(n, k)`` calibrated probabilities, if they were asked for.
+        rows: Rows of the stream so far, with these.
+        state: State of the stream after them.
+        statistic: Distance of the last rows from the clean set, as a share of what raises
+            ``shift-began``; 0 before the first look.
+        outside: Distance from everything in the bank, as a share of its reach; 1 and more is
+            outside.
+        temperature: Temperature of the next row; ``None`` if the map is none.
+        events: Changes of state, in order.
+    """
+
+    confidence: NDArray[np.float64]
+    predicted: NDArray[np.intp]
+    probs: Probs | None
+    rows: int
+    state: State
+    statistic: float
+    outside: float
+    temperature: float | None
+    events: tuple[Event, ...]
+    _looked: tuple[Grouped, Method, AccuracyEstimator | None, float] | None = field(repr=False)
+
+    @cached_property
+    def selection(self) -> Selection | None:
+        """The method's choice at the last look, with flags; ``None`` before the first.
+
+        Computed when first asked for.
+        """
+        return self._looked and copy.copy(self._looked[1]).adapt_moments(self._looked[0])
+
+    @cached_property
+    def estimate(self) -> AccuracyEstimate | None:
+        """The accuracy on the window of the last look; ``None`` before it, or without estimator.
+
+        Computed when first asked for.
+        """
+        if self._looked is None:
+            return None
+        window, _, estimator, level = self._looked
+        return None if estimator is None else estimator.estimate_moments(window, level=level)
+
+
+@dataclass
+class Running:
+    """Everything that must be kept to resume a stream.
+
+    Attributes:
+        ring: ``(b, 2 k + 4)`` sums of the last blocks.
+        partial: ``(2 k + 4,)`` of the block that is not full yet.
+        rows: Rows so far.
+        state: The state.
+        calm: Looks in a row at which a shifted stream kept to the lower limit.
+        crossed: Looks in a row at which it was on the other side of the bank's reach.
+        statistic: Of the last look: distance from the clean set over what raises an alarm.
+        temperature: In use; ``None`` if the map is no temperature.
+        which: Number of the map in use, if there are several.
+        outside: Of the last look: distance from the bank over its reach.
+    """
+
+    ring: NDArray[np.int64]
+    partial: NDArray[np.int64]
+    temperature: float | None
+    which: int | None = None
+    rows: int = 0
+    state: State = "filling"
+    calm: int = 0
+    crossed: int = 0
+    statistic: float = 0.0
+    outside: float = 0.0
+
+    def copy(self) -> Self:
+        """One that the stream does not change."""
+        return replace(self, ring=self.ring.copy(), partial=self.partial.copy())
+
+    def check(self, fresh: Running, *, maps: int) -> None:
+        """Raise for values that no stream leads to.
+
+        Args:
+            fresh: The state before the first row, which has the right types and shapes.
+            maps: How many maps there are to choose from.
+
+        Raises:
+            InputError: That names the part.
+        """
+        for name, start in vars(fresh).items():
+            value = getattr(self, name)
+            good = type(value) is type(start) and np.shape(value) == np.shape(start)
+            if good and name == "state":
+                good = value in STATES
+            elif good and value is not None:
+                least, most = {"temperature": (1e-300, math.inf), "which": (0, maps - 1)}.get(
+                    name, (0, _LARGEST)
+                )
+                good = np.asarray(value).dtype == np.asarray(start).dtype
+                good = good and bool(least <= np.min(value) <= np.max(value) <= most)
+            if not good:
+                raise InputError(
+                    f"a monitor's state is damaged, or that of another monitor: its {name} cannot "
+                    f"be {' '.join(repr(value).split()):.60}."
+                )
+
+    def move_on(self, *, full: bool, lower: float, patience: int) -> Kind | None:
+        """Change the state after a look; returns the event if there is one.
+
+        Args:
+            full: Whether the window is full.
+            lower: Ratio that a return to normal has to keep to.
+            patience: Looks in a row that a return, or the way out of the bank, takes.
+        """
+        quiet: State = "normal" if full else "filling"
+        if self.state in ("filling", "normal"):
+            began = self.statistic >= 1
+            self.state = "shifted" if began else quiet
+            return "shift-began" if began else None
+        inside = self.state == "shifted"
+        self.calm = self.calm + 1 if self.statistic <= lower else 0
+        self.crossed = self.crossed + 1 if (self.outside >= 1) == inside else 0
+        if self.calm >= patience:
+            self.state, self.calm, self.crossed = quiet, 0, 0
+            return "back-to-normal"
+        if self.crossed < patience:
+            return None
+        self.state, self.crossed = "outside-bank" if inside else "shifted", 0
+        return "outside-bank" if inside else "back-inside"
+
+
+_MESSAGES: dict[Kind, str] = {
+    "shift-began": "the outputs of the last rows are {0:.2f} times as far from those of the clean "
+    "set as chance takes them within the false alarms allowed.",
+    "outside-bank": "the outputs of the window are {0:.2f} times the reach of the bank away: the "
+    "shift is outside what was calibrated, and the confidences are a guess.",
+    "back-inside": "the outputs of the window are {0:.2f} times the reach of the bank away: still "
+    "shifted, and within what was calibrated.",
+    "back-to-normal": "the outputs of the last rows have stayed near those of the clean set: "
+    "{0:.2f} of the distance that raises an alarm, and {1:.2f} is near.",
+}
+
+
+class Choice(NamedTuple):
+    """What is used from a look on.
+
+    Attributes:
+        temperature: What logits are divided by; ``None`` if the map is no temperature.
+        which: Which map of several; ``None`` if there is one.
+        outside: Distance of the window from everything in the bank, over its reach.
+    """
+
+    temperature: float | None
+    which: int | None = None
+    outside: float = 0.0
+
+
+class Chooser:
+    """The choices of a fitted method for windows, without the intervals and flags of a Selection.
+
+    Args:
+        method: Fitted.
+        ladder: Every set of its bank in numbers.
+    """
+
+    def __init__(self, method: Method, ladder: Sequence[SetSummary]) -> None:
+        self._method: Any = method
+        self._lowest = min(ladder, key=lambda s: s.mean_confidence)
+        self._highest = max(ladder, key=lambda s: s.mean_confidence)
+        self._ready: dict[tuple[int, int], FixedSize] = {}
+        # In the order in which ties are decided: the first of the nearest is taken.
+        self._order = nearest_first(ladder, [0.0] * len(ladder))
+        self._means = np.array([ladder[j].mean_confidence for j in self._order])
+
+    def start(self) -> Choice:
+        """What is used before the first look: the choice for the clean set."""
+        method = self._method
+        if isinstance(method, Rehearsal):
+            return Choice(method.temperatures_[0])
+        if isinstance(method, SAC):
+            return Choice(temperature_of(method.maps_[0]), 0)
+        if method.uses_target:  # a target as confident as the most confident set
+            sums = np.full((1, 2 + 2 * method.n_classes_), self._highest.mean_confidence)
+            return Choice(method._adapt_moments(Grouped(sums, np.ones(1), 0.0)).temperature)
+        return Choice(temperature_of(method.map_) if hasattr(method, "map_") else 1.0)
+
+    def choose(
+        self, means: NDArray[np.float64], n: int, groups: int, whole: Callable[[], Grouped]
+    ) -> Choice:
+        """The choice for a window.
+
+        Args:
+            means: ``(2 k + 3,)`` of p_max, entropy, ``p``, ``p²`` and p_max².
+            n: Rows of an unweighted sample that is as noisy.
+            groups: Blocks.
+            whole: Gives the sums of every block.
+        """
+        method = self._method
+        if isinstance(method, Rehearsal):
+            return self._rehearsed(means, n, groups, whole)
+        outside = self._beyond(float(means[0]), float(means[-1]), n)
+        if not method.uses_target:
+            return self.start()._replace(outside=outside)
+        if isinstance(method, SAC):
+            which = self._order[int(np.abs(self._means - means[0]).argmin())]
+            return Choice(temperature_of(method.maps_[which]), which, outside)
+        return Choice(method._adapt_moments(whole()).temperature, outside=outside)
+
+    def map_of(self, which: int | None) -> Map:
+        """The map in use, where it is no temperature."""
+        fitted: Map = self._method.map_ if which is None else self._method.maps_[which]
+        return fitted
+
+    def _rehearsed(
+        self, means: NDArray[np.float64], n: int, groups: int, whole: Callable[[], Grouped]
+    ) -> Choice:
+        method = self._method
+        if (n, groups) not in self._ready:
+            self._ready[n, groups] = FixedSize(method.memory_, n, groups=groups, seed=method.seed_)
+        answer = self._ready[n, groups].answer(means[:-1], whole)
+        decision = method.decide(answer, float(means[0]))
+        distance = float(answer.distance) / method.memory_.reach
+        return Choice(
+            math.exp(decision.log_t), outside=0.0 if decision.clean else min(distance, _MOST)
+        )
+
+    def _beyond(self, mean: float, square: float, n: int) -> float:
+        """How far mean confidence lies outside that of the sets, over three standard errors."""
+        sd = math.sqrt(max(square - mean**2, 0.0))
+        low, high = self._lowest, self._highest
+        largest = 0.0
+        for end, excess in ((low, low.mean_confidence - mean), (high, mean - high.mean_confidence)):
+            if excess > 0:
+                noise = math.hypot(max(sd, end.sd_confidence) / math.sqrt(n), end.standard_error)
+                largest = max(largest, min(excess / (3 * noise), _MOST) if noise > 0 else _MOST)
+        return largest
+
+
+class FixedSize:
+    """Answers for targets of ``n`` rows as :meth:`Memory.answer` gives them, to rounding.
+
+    It takes microseconds, since all that depends on the size is looked up before.
+
+    Args:
+        memory: What was learnt.
+        n: Rows of the targets.
+        groups: Groups that they come in, all of one size.
+        seed: Of the parts that are asked of a target larger than all that was rehearsed.
+    """
+
+    def __init__(self, memory: Memory, n: int, *, groups: int, seed: int) -> None:
+        taken = max(1, round(groups * memory.responses[-1].size / n))
+        self._parts: NDArray[np.float64] | None = None
+        if taken < groups:
+            drawn = random_parts(groups, taken, np.random.default_rng(seed))
+            self._parts = drawn.astype(np.float64)  # which makes a product of matrices fast
+        self._counts: NDArray[np.float64] | NDArray[np.int64] | None = None
+        self._shares = np.empty((0, groups))
+        coarse, fine, share = memory.between(n)
+        both = (coarse, fine)
+        self._quadratics = np.array(
+            [[_packed(q) for q in (r.same, r.moved, r.judge)] for r in both]
+        )
+        self._clouds = np.array(
+            [
+                [np.concatenate([c.centre, c.whiten.ravel()]) for c in (r.everywhere, r.clean)]
+                for r in both
+            ]
+        )
+        shares = (share, 1 - share)
+        self._limits = np.array(
+            [(r.low, r.high, ODDS, w) for r, w in zip(both, shares, strict=True)]
+        )
+
+    def answer(
+        self, means: NDArray[np.float64], whole: Callable[[], Grouped] | None = None
+    ) -> Answer:
+        """What a target's outputs say.
+
+        Args:
+            means: ``(2 + 2 k,)`` of the moments of its rows.
+            whole: Gives the groups, where parts of them may have to be asked.
+        """
+        from shiftcal.monitoring.stream_kernels import answer
+
+        asked = means[None]
+        if self._parts is not None and whole is not None:
+            target = whole()
+            if target.counts is not self._counts:  # of a window that moves they are one array
+                self._shares = self._parts / (self._parts @ target.counts)[:, None]
+                self._counts = target.counts
+            asked = self._shares @ target.sums
+        out = np.empty(11)
+        answer(asked, EDGE, self._quadratics, self._clouds, self._limits, out)
+        out[6] /= NEAR
+        return Answer(*out[:7].tolist())
+
+
+def _packed(q: Quadratic) -> NDArray[np.float64]:
+    columns = q.coefficients[:, [0, -1]].T  # the judge has one answer, twice here
+    return np.concatenate([q.centre, q.scale, *columns])
+
+
+class Stream:
+    """Moves the running state of a monitor on, in place. Not thread-safe.
+
+    Args:
+        monitor: Fitted; it has the lock.
+    """
+
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor, self.running = monitor, monitor.running_
+        self._chooser = Chooser(monitor.method_, monitor.ladder_)
+        self._plan = monitor.window_.plan()
+        scales, detector = scales_of(self._plan), monitor.detector_
+        spread = np.sqrt(1 / scales.rows + 1 / detector.n_clean)[:, None]
+        arrays = (
+            scales.weights / scales.totals[:, None] / spread,
+            scales.needed,
+            detector.reference / spread,
+            detector.directions,
+            detector.limits.squares,
+        )
+        self._scales = tuple(map(to_read, arrays))
+        # The fewest blocks for a choice.
+        self._least = min(-(-FEW_ROWS // self._plan.block), self._plan.blocks)
+        self._weigh()
+        self._use_map()
+        self._looked = self._look_back()
+
+    def feed(self, logits: Logits, at: float | None, *, probabilities: bool) -> Update:
+        """Take checked rows, whose sums become part of the window."""
+        run, block = self.running, self._plan.block
+        z = to_read(logits)
+        n, k = z.shape
+        confidence, predicted = np.empty(n), np.empty(n, np.intp)
+        probs = np.empty((n, k) if probabilities else (0, 0))
+        events: list[Event] = []
+        start, looked = 0, False
+        while start < n:
+            stop = min(n, start + block - run.rows % block)
+            piece = slice(start, stop)
+            self._rows(z[piece], confidence[piece], predicted[piece], probs[piece])
+            run.rows += stop - start
+            start = stop
+            if run.rows % block == 0:
+                looked = True
+                events += self._end_block(at)
+        if looked:
+            self._looked = self._look_back()
+        return Update(
+            confidence,
+            predicted,
+            probs if probabilities else None,
+            rows=run.rows,
+            state=run.state,
+            statistic=run.statistic,
+            outside=run.outside,
+            temperature=run.temperature,
+            events=tuple(events),
+            _looked=self._looked,
+        )
+
+    def _rows(
+        self, z: Logits, confidence: NDArray[np.float64], predicted: NDArray[np.intp], probs: Probs
+    ) -> None:
+        """Rows of one block, with the calibration in use."""
+        from shiftcal.monitoring.stream_kernels import pass_rows
+
+        if self._map is None:
+            t = self.running.temperature
+            pass_rows(z, t, self.running.partial, confidence, predicted, probs)
+            return
+        pass_rows(z, 1.0, self.running.partial, confidence, predicted, np.empty((0, 0)))
+        calibrated = self._map.apply_checked(z)
+        predicted[:] = calibrated.argmax(axis=1)
+        confidence[:] = calibrated.max(axis=1)
+        if len(probs):
+            probs[:] = calibrated
+
+    def _end_block(self, at: float | None) -> list[Event]:
+        """Move the window on, choose for it, and compare it with the clean set."""
+        from shiftcal.monitoring.stream_kernels import largest_ratio
+
+        run = self.running
+        run.ring[(run.rows // self._plan.block - 1) % len(run.ring)] = run.partial
+        run.partial[:] = 0
+        if self._filled < len(run.ring):
+            self._weigh()
+        if self._filled < self._least:
+            return []
+        blocks = self._blocks()
+        # Sums over the first axis are added up in order, block by block.
+        means = (self._shares * blocks[:, :-1]).sum(axis=0)
+        choice = self._chooser.choose(means, self._n, self._filled, self._grouped)
+        changed = choice.which != run.which
+        run.temperature, run.which, run.outside = choice
+        if changed:
+            self._use_map()
+        run.statistic = largest_ratio(blocks, *self._scales)
+        limits = self._monitor.detector_.limits
+        full = self._filled == len(run.ring)
+        kind = run.move_on(full=full, lower=limits.lower, patience=self._monitor.patience_)
+        if kind is None:
+            return []
+        about_clean = kind in ("shift-began", "back-to-normal")
+        statistic = run.statistic if about_clean else run.outside
+        threshold = limits.lower if kind == "back-to-normal" else 1.0
+        message = _MESSAGES[kind].format(statistic, threshold)
+        return [Event(kind, run.rows, at, run.state, statistic, threshold, message)]
+
+    def _weigh(self) -> None:
+        """Weights of the blocks that are there, and how many rows are as noisy.
+
+        As groups they are scaled to weigh as much as an unweighted sample that is as noisy:
+        ``n = (Σ w)² / Σ w²`` times the rows of a block.
+        """
+        block = self._plan.block
+        self._filled = min(self.running.rows // block, self._plan.blocks)
+        w = self._plan.weights[: self._filled]
+        if len(w):
+            total, squares = float(w.sum()), float((w**2).sum())
+            self._shares = (w * (UNIT / (block * total)))[:, None]
+            self._n = round(block * total**2 / squares)
+            w = w * (w.sum() / (w**2).sum())
+        self._counts, self._units = block * w, UNIT * w[:, None]
+
+    def _blocks(self) -> NDArray[np.int64]:
+        """``(f, 2 k + 4)`` sums of the blocks, the newest first."""
+        ring, newest = self.running.ring, self.running.rows // self._plan.block - 1
+        blocks: NDArray[np.int64] = ring[(newest - np.arange(self._filled)) % len(ring)]
+        return blocks
+
+    def _grouped(self) -> Grouped:
+        """The blocks as groups of rows, as methods and estimators take them."""
+        sums = self._blocks() * self._units
+        return Grouped(sums[:, :-2], self._counts, float(sums[:, -2].sum()))
+
+    def _look_back(self) -> tuple[Grouped, Method, AccuracyEstimator | None, float] | None:
+        if self._filled < self._least:
+            return None
+        monitor = self._monitor
+        return self._grouped(), monitor.method_, monitor.estimator_, monitor.level_
+
+    def _use_map(self) -> None:
+        """Look up what is applied; ``None`` for a division by the temperature."""
+        run = self.running
+        self._map = self._chooser.map_of(run.which) if run.temperature is None else None
 
 
 @final

@@ -39,7 +39,7 @@ def pass_rows(
     Args:
         logits: ``(n, k)``.
         temperature: What they are divided by.
-        sums: ``(2 k + 4,)`` whole numbers, see ``stream.UNIT``; added to.
+        sums: ``(2 k + 4,)`` whole numbers, see ``monitor.UNIT``; added to.
         confidence: ``(n,)`` gets the largest probability.
         predicted: ``(n,)`` gets the first class that has it.
         probs: ``(n, k)`` gets the probabilities, or ``(0, 0)``.
