@@ -46,7 +46,7 @@ def test_the_derivatives_are_those_of_the_value(overconfident):
 
     h = 1e-4  # central differences: error h**2, rounding 1e-16 / h
     here = at(0.0)
-    assert here.slope == pytest.approx((at(h).nll - at(-h).nll) / (2 * h), rel=1e-6)
+    assert here.slope == pytest.approx((at(h).loss - at(-h).loss) / (2 * h), rel=1e-6)
     slopes = [at(r).slope / (1 + r) for r in (-h, h)]
     assert here.curvature == pytest.approx((slopes[1] - slopes[0]) / (2 * h), rel=1e-6)
     curvatures = [at(r).curvature / (1 + r) ** 2 for r in (-h, h)]
@@ -60,7 +60,7 @@ def test_small_terms_beside_a_large_one_are_not_lost_in_single_precision(monkeyp
     logits[:, 0] = 0
     data = (logits, np.zeros(256, dtype=np.intp), None)
     compiled, plain = both_paths(monkeypatch, data, 1.0)
-    assert compiled.nll == pytest.approx(plain.nll, abs=1e-6)
+    assert compiled.loss == pytest.approx(plain.loss, abs=1e-6)
     assert compiled.slope == pytest.approx(plain.slope, rel=2e-6)
 
 

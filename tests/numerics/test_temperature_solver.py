@@ -59,7 +59,7 @@ def test_it_is_what_scipy_finds(n, k, true):
     found = solve_temperature(logits, labels)
     assert found.status.converged
     assert found.temperature == pytest.approx(bounded(logits, labels), rel=1e-6)
-    assert found.nll == pytest.approx(nll(found.temperature, logits, labels), rel=1e-9)
+    assert found.loss == pytest.approx(nll(found.temperature, logits, labels), rel=1e-9)
 
 
 def test_it_is_what_scikit_learn_finds(overconfident):
@@ -105,7 +105,7 @@ def test_a_weight_of_two_is_a_row_given_twice(n):
     weighted = solve_temperature(logits, labels, times.astype(np.float64))
     repeated = solve_temperature(np.repeat(logits, times, axis=0), np.repeat(labels, times))
     assert weighted.temperature == pytest.approx(repeated.temperature, rel=1e-9)
-    assert weighted.nll == pytest.approx(repeated.nll, rel=1e-9)
+    assert weighted.loss == pytest.approx(repeated.loss, rel=1e-9)
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-6, 1e6, 1e305])
@@ -162,8 +162,8 @@ def test_no_other_temperature_in_the_range_is_better(n, k, scale, seed):
     found = solve_temperature(logits, labels)
     assert 0.01 <= found.temperature <= 100
     best = min(nll(t, logits, labels) for t in np.geomspace(0.01, 100, 60))
-    assert found.nll <= best + 1e-9 * max(1, best)
-    assert found.nll == pytest.approx(nll(found.temperature, logits, labels), rel=1e-6, abs=1e-9)
+    assert found.loss <= best + 1e-9 * max(1, best)
+    assert found.loss == pytest.approx(nll(found.temperature, logits, labels), rel=1e-6, abs=1e-9)
     at_end = found.temperature in (0.01, 100.0)
     assert found.status.converged != at_end
     assert bool(found.status.message) == at_end
@@ -206,4 +206,4 @@ def test_a_fit_that_stops_at_an_end_of_the_range_says_why(n, case, t_range, end,
     assert found.temperature == t_range[end == "upper"]
     assert found.status.code == f"at-{end}-bound"
     assert words in found.status.message
-    assert found.nll == pytest.approx(nll(found.temperature, logits, labels), rel=1e-9)
+    assert found.loss == pytest.approx(nll(found.temperature, logits, labels), rel=1e-9)

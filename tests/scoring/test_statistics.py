@@ -79,7 +79,7 @@ def test_the_temperature_is_that_of_the_exact_fit_and_of_scipy(rows, statistics)
     assert fit.temperature == pytest.approx(exact, rel=1e-8)
     assert fit.temperature == pytest.approx(scipy_temperature(z, y), rel=1e-8)
     losses = -log_softmax(z / exact, axis=1)[np.arange(len(z)), y]
-    assert fit.nll == statistics.nll(fit.temperature) == pytest.approx(losses.mean(), abs=1e-9)
+    assert fit.loss == statistics.nll(fit.temperature) == pytest.approx(losses.mean(), abs=1e-9)
     assert statistics.temperature == fit.temperature
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
@@ -16,6 +16,87 @@ from shiftcal.numerics.jit import SMALL, block_sums, in_parts, moderate, row_blo
 from shiftcal.numerics.softmax import entropy
 from shiftcal.types import FitStatus, Labels, Logits, Weights
 
+Data: TypeAlias = tuple[Logits, Labels, Weights | None]
+
+
+class TemperatureSolution(NamedTuple):
+    """Where the search for a temperature ended.
+
+    Attributes:
+        temperature: The temperature, inside the range that was allowed.
+        status: Converged, or at which end of the range and why.
+        loss: What was minimised, there: mean negative log-likelihood or Brier score, weighted if
+            weights were given.
+    """
+
+    temperature: float
+    status: FitStatus
+    loss: float
+
+
+# --------------------------------------------------------------------------------------
+# Why a temperature stopped at an end of its range.
+# --------------------------------------------------------------------------------------
+
+_ERROR_FREE = (
+    "the set is error-free (every label is a largest logit of its row), so sharper is always "
+    "better. Calibrate on data the model was not trained on"
+)
+_CHANCE = (
+    "the model is no better than chance on this set, so nothing beats a uniform guess. Check that "
+    "labels and columns are in the same order"
+)
+_CONSTANT = "every row of logits is constant, so all temperatures give the same uniform guess"
+_BELOW = "the fit is still improving there, so the best temperature is lower yet"
+_ABOVE = "the fit is still improving there, so the best temperature is higher yet"
+
+
+def end_status(
+    t_range: tuple[float, float], *, upper: bool, flat: bool, error_free: bool, gain: float
+) -> FitStatus:
+    """Status of a fit that stopped at an end of ``t_range``.
+
+    Args:
+        t_range: Smallest and largest temperature allowed.
+        upper: Whether it is the upper end.
+        flat: Whether every row of logits that has weight holds one number only.
+        error_free: Whether every label of such a row is a largest logit of it.
+        gain: Mean of ``z[label] - mean z``, of any scale: if positive, some temperature beats a
+            uniform guess.
+    """
+    stopped = "the temperature stopped at"
+    if upper:
+        why = _CONSTANT if flat else _ABOVE if gain > 0 else _CHANCE
+        text = f"{stopped} {t_range[1]:g}, the upper end of t_range: {why}."
+        return FitStatus("at-upper-bound", text)
+    why = _ERROR_FREE if error_free else _BELOW
+    return FitStatus(
+        "at-lower-bound", f"{stopped} {t_range[0]:g}, the lower end of t_range: {why}."
+    )
+
+
+def _facts(data: Data) -> dict[str, Any]:
+    """What :func:`end_status` needs to know of the rows."""
+    logits, labels, weights = data
+    flat, error_free, gain = True, True, 0.0
+    for rows in row_blocks(*logits.shape):
+        z = logits[rows]
+        w = np.ones(len(z)) if weights is None else weights[rows]
+        top, of_label = z.max(axis=1), z[np.arange(len(z)), labels[rows]]
+        flat = flat and not (w * (top > z.min(axis=1))).any()
+        error_free = error_free and not (w * (of_label < top)).any()
+        gain += w @ (of_label - z.mean(axis=1, dtype=np.float64))
+    return {"flat": flat, "error_free": error_free, "gain": gain}
+
+
+def _at_end(
+    data: Data, t_range: tuple[float, float], look: Callable[[Data, float], Any], *, upper: bool
+) -> TemperatureSolution:
+    temperature = t_range[upper]
+    status = end_status(t_range, upper=upper, **_facts(data))
+    return TemperatureSolution(temperature, status, look(data, 1 / temperature).loss)
+
+
 # --------------------------------------------------------------------------------------
 # The Brier score of scaled logits and its slope in the scale.
 # --------------------------------------------------------------------------------------
@@ -27,15 +108,15 @@ class BrierSlope(NamedTuple):
     """Weighted means over rows.
 
     Attributes:
-        score: Mean of ``sum over k of (p_k - [label = k])**2``.
+        loss: Mean of ``sum over k of (p_k - [label = k])**2``.
         slope: Its derivative by the logarithm of beta.
     """
 
-    score: float
+    loss: float
     slope: float
 
 
-def brier_slope(data: tuple[Logits, Labels, Weights | None], beta: float) -> BrierSlope:
+def brier_slope(data: Data, beta: float) -> BrierSlope:
     """Score and slope at ``beta``, the inverse temperature.
 
     Args:
@@ -53,7 +134,7 @@ def brier_slope(data: tuple[Logits, Labels, Weights | None], beta: float) -> Bri
     return BrierSlope(score, 2 * _LN2 * slope)
 
 
-def _sums(data: tuple[Logits, Labels, Weights | None], b: float) -> NDArray[np.float64]:
+def _sums(data: Data, b: float) -> NDArray[np.float64]:
     """What the kernel computes, all rows at once."""
     logits, labels, weights = data
     z = logits.astype(np.float64)
@@ -78,27 +159,13 @@ _GRID = 33
 _CLOSE = 1e-11
 
 
-class BrierSolution(NamedTuple):
-    """Where the search ended.
-
-    Attributes:
-        temperature: The temperature, inside the range that was allowed.
-        status: Converged, or at which end of the range and why.
-        brier: Mean Brier score there, weighted if weights were given.
-    """
-
-    temperature: float
-    status: FitStatus
-    brier: float
-
-
 def solve_brier_temperature(
     logits: Logits,
     labels: Labels,
     weights: Weights | None = None,
     *,
     t_range: tuple[float, float] = (0.01, 100.0),
-) -> BrierSolution:
+) -> TemperatureSolution:
     """The T that minimises the mean of ``sum over k of (softmax(z / T)_k - [label = k])**2``.
 
     The score may have several minima in T. The slope's sign on a grid shows where they are; each
@@ -116,7 +183,7 @@ def solve_brier_temperature(
     slopes = np.array([brier_slope(data, math.exp(u)).slope for u in grid])
     steep = np.flatnonzero(slopes)
     if len(steep) == 0:
-        return _at_end(data, t_range, upper=True)
+        return _at_end(data, t_range, brier_slope, upper=True)
     minima = [grid[0]] if slopes[steep[0]] > 0 else []
     for i, j in pairwise(steep):
         if slopes[i] < 0 < slopes[j]:
@@ -127,30 +194,12 @@ def solve_brier_temperature(
             )
     if slopes[steep[-1]] < 0:
         minima.append(grid[-1])
-    best = min(minima, key=lambda u: brier_slope(data, math.exp(u)).score)
+    best = min(minima, key=lambda u: brier_slope(data, math.exp(u)).loss)
     if best in (grid[0], grid[-1]):
-        return _at_end(data, t_range, upper=bool(best == grid[0]))
-    return BrierSolution(
-        math.exp(-best), FitStatus("converged"), brier_slope(data, math.exp(best)).score
+        return _at_end(data, t_range, brier_slope, upper=bool(best == grid[0]))
+    return TemperatureSolution(
+        math.exp(-best), FitStatus("converged"), brier_slope(data, math.exp(best)).loss
     )
-
-
-def _at_end(
-    data: tuple[Logits, Labels, Weights | None], t_range: tuple[float, float], *, upper: bool
-) -> BrierSolution:
-    temperature = t_range[1] if upper else t_range[0]
-    score = brier_slope(data, 1 / temperature).score
-    if not upper:
-        error_free = is_error_free(data)
-        why = ERROR_FREE if error_free else BELOW
-        return BrierSolution(temperature, at_lower_bound(t_range, why), score)
-    if is_constant(data):
-        why = FLAT
-    elif beats_chance(data):
-        why = ABOVE
-    else:
-        why = CHANCE
-    return BrierSolution(temperature, at_upper_bound(t_range, why), score)
 
 
 # --------------------------------------------------------------------------------------
@@ -166,7 +215,7 @@ class Moments(NamedTuple):
 
     Attributes:
         beta: The inverse temperature: the one asked for, rounded to the logits' precision.
-        nll: Mean of ``log sum exp(x) - x[label]``.
+        loss: Mean of ``log sum exp(x) - x[label]``.
         slope: Mean of ``E[x] - x[label]``.
         curvature: Mean of the variance of ``x``.
         third: Mean of the third central moment of ``x``.
@@ -174,16 +223,14 @@ class Moments(NamedTuple):
     """
 
     beta: float
-    nll: float
+    loss: float
     slope: float
     curvature: float
     third: float
     regret: float
 
 
-def softmax_moments(
-    data: tuple[Logits, Labels, Weights | None], beta: float, *, every: int = 1
-) -> Moments | None:
+def softmax_moments(data: Data, beta: float, *, every: int = 1) -> Moments | None:
     """The moments at ``beta``; ``None`` if the rows looked at weigh nothing.
 
     Sums are in float64 and in an order of their own, so the result does not depend on how many
@@ -208,7 +255,7 @@ def softmax_moments(
     beta = float(b) * _LN2
     return Moments(
         beta,
-        nll=log_sum + beta * regret,
+        loss=log_sum + beta * regret,
         slope=_LN2 * mean + beta * regret,
         curvature=_LN2**2 * variance,
         third=_LN2**3 * third,
@@ -216,7 +263,7 @@ def softmax_moments(
     )
 
 
-def _moment_sums(data: tuple[Logits, Labels, Weights | None], b: float) -> NDArray[np.float64]:
+def _moment_sums(data: Data, b: float) -> NDArray[np.float64]:
     """What the kernel computes, all rows at once."""
     logits, labels, weights = data
     z = logits.astype(np.float64)
@@ -316,20 +363,6 @@ _ENOUGH = 6144
 _CORRECTION = {"float32": 2e-6, "float64": 1e-10}
 
 
-class TemperatureSolution(NamedTuple):
-    """Where the search ended.
-
-    Attributes:
-        temperature: The temperature, inside the range that was allowed.
-        status: Converged, or at which end of the range and why.
-        nll: Mean negative log-likelihood there, weighted if weights were given.
-    """
-
-    temperature: float
-    status: FitStatus
-    nll: float
-
-
 def solve_temperature(
     logits: Logits,
     labels: Labels,
@@ -365,7 +398,8 @@ def solve_temperature(
     if found.converged:
         nll = _nll(found.here, found.beta / found.here.beta - 1)
         return TemperatureSolution(1 / found.beta, FitStatus("converged"), nll)
-    return _likelihood_at_end(data, t_range, found.here)
+    upper = _facts(data)["flat"] if found.here.regret == 0 else found.here.slope > 0
+    return _at_end(data, t_range, softmax_moments, upper=upper)
 
 
 def _one_look(data: Data, some: Moments, *, every: int) -> tuple[float, float | None]:
@@ -394,28 +428,7 @@ def _one_look(data: Data, some: Moments, *, every: int) -> tuple[float, float | 
 
 def _nll(here: Moments, r: float) -> float:
     """The likelihood a small relative step away."""
-    return here.nll + r * (here.slope + r * (here.curvature / 2 + r * here.third / 6))
-
-
-def _likelihood_at_end(
-    data: Data, t_range: tuple[float, float], here: Moments
-) -> TemperatureSolution:
-    """The end of the range that the slope points to, and the reason."""
-    low, high = t_range
-    if here.regret == 0 and not is_constant(data):
-        status = at_lower_bound(t_range, ERROR_FREE)
-    elif here.regret == 0:
-        status = at_upper_bound(t_range, FLAT)
-    elif here.slope <= 0:
-        status = at_lower_bound(t_range, BELOW)
-    elif beats_chance(data):
-        status = at_upper_bound(t_range, ABOVE)
-    else:
-        status = at_upper_bound(t_range, CHANCE)
-    temperature = low if status.code == "at-lower-bound" else high
-    there = softmax_moments(data, 1 / temperature)
-    assert there is not None
-    return TemperatureSolution(temperature, status, there.nll)
+    return here.loss + r * (here.slope + r * (here.curvature / 2 + r * here.third / 6))
 
 
 # --------------------------------------------------------------------------------------
@@ -687,69 +700,3 @@ class Likelihood:
                 6 * rise - 3 * turn + bend / 2,
             ]
         )
-
-
-# --------------------------------------------------------------------------------------
-# Why a temperature stopped at an end of its range.
-# --------------------------------------------------------------------------------------
-
-Data: TypeAlias = tuple[Logits, Labels, Weights | None]
-
-# Logits looked at in one go, so that no copy of all rows is made.
-_BLOCK = 1 << 16
-ERROR_FREE = (
-    "the set is error-free (every label is a largest logit of its row), so sharper is always "
-    "better. Calibrate on data the model was not trained on"
-)
-CHANCE = (
-    "the model is no better than chance on this set, so nothing beats a uniform guess. Check that "
-    "labels and columns are in the same order"
-)
-FLAT = "every row of logits is constant, so all temperatures give the same uniform guess"
-BELOW = "the fit is still improving there, so the best temperature is lower yet"
-ABOVE = "the fit is still improving there, so the best temperature is higher yet"
-
-
-def at_lower_bound(t_range: tuple[float, float], why: str) -> FitStatus:
-    """Status of a fit that stopped at the lower end of ``t_range``."""
-    return FitStatus(
-        "at-lower-bound",
-        f"the temperature stopped at {t_range[0]:g}, the lower end of t_range: {why}.",
-    )
-
-
-def at_upper_bound(t_range: tuple[float, float], why: str) -> FitStatus:
-    """Status of a fit that stopped at the upper end of ``t_range``."""
-    return FitStatus(
-        "at-upper-bound",
-        f"the temperature stopped at {t_range[1]:g}, the upper end of t_range: {why}.",
-    )
-
-
-def is_constant(data: Data) -> bool:
-    """Whether every row that has weight holds one number only."""
-    return not any((w * (z.max(axis=1) > z.min(axis=1))).any() for z, _, w in _blocks(data))
-
-
-def is_error_free(data: Data) -> bool:
-    """Whether every label of a row that has weight is a largest logit of it."""
-    return not any((w * (_at(z, y) < z.max(axis=1))).any() for z, y, w in _blocks(data))
-
-
-def beats_chance(data: Data) -> bool:
-    """Whether the mean of ``z[label] - mean z`` is positive: then some T beats a uniform guess."""
-    gains = [w @ (_at(z, y) - z.mean(axis=1, dtype=np.float64)) for z, y, w in _blocks(data)]
-    return sum(gains) > 0
-
-
-def _at(logits: Logits, labels: Labels) -> Logits:
-    return logits[np.arange(len(logits)), labels]
-
-
-def _blocks(data: Data) -> Iterator[tuple[Logits, Labels, Weights]]:
-    logits, labels, weights = data
-    rows = max(1, _BLOCK // logits.shape[1])
-    for start in range(0, len(logits), rows):
-        part = slice(start, start + rows)
-        z = logits[part]
-        yield z, labels[part], np.ones(len(z)) if weights is None else weights[part]

@@ -42,7 +42,6 @@ from shiftcal.files import (
     write_document,
 )
 from shiftcal.metrics import Binning, BinTable, check_binning, check_bins
-from shiftcal.numerics import temperature as range_status
 from shiftcal.numerics.binning import (
     BinSums,
     debiased_error,
@@ -67,6 +66,7 @@ from shiftcal.numerics.temperature import (
     FRACTION_BITS,
     Likelihood,
     TemperatureSolution,
+    end_status,
     ladder_sums,
 )
 from shiftcal.scores import Scores
@@ -463,18 +463,13 @@ class ScoreStatistics:
         beta = likelihood.minimum(ends) if self.sums["regret"] else None
         if beta is not None:
             return TemperatureSolution(1 / beta, FitStatus("converged"), likelihood.nll(beta))
-        if self.sums["regret"] == 0:
-            flat = self.sums["constant"] == self.n
-            lower, why = not flat, range_status.FLAT if flat else range_status.ERROR_FREE
-        elif likelihood.slope(ends[1]) <= 0:
-            lower, why = True, range_status.BELOW
-        else:
-            lower = False
-            why = range_status.ABOVE if self.sums["gain"] > 0 else range_status.CHANCE
-        at_bound = range_status.at_lower_bound if lower else range_status.at_upper_bound
-        temperature = t_range[0] if lower else t_range[1]
-        nll = likelihood.nll(1 / temperature)
-        return TemperatureSolution(temperature, at_bound(t_range, why), nll)
+        flat, error_free = self.sums["constant"] == self.n, self.sums["regret"] == 0
+        upper = flat if error_free else likelihood.slope(ends[1]) > 0
+        status = end_status(
+            t_range, upper=upper, flat=flat, error_free=error_free, gain=self.sums["gain"]
+        )
+        temperature = t_range[upper]
+        return TemperatureSolution(temperature, status, likelihood.nll(1 / temperature))
 
     def write(self, path: str | os.PathLike[str], *, part: Part | None = None) -> None:
         """Write everything to versioned JSON, whole or not at all.
