@@ -20,8 +20,8 @@ import sys
 seen = set()
 def profile(frame, event, arg):
     code = frame.f_code
-    # Bodies of modules and classes are run by imports; functions have the flag CO_OPTIMIZED.
-    if event == "call" and code.co_flags & 1 and code.co_name not in ("<lambda>", "<genexpr>"):
+    # Bodies of modules and classes are run by imports; those of classes set __qualname__.
+    if event == "call" and "__qualname__" not in code.co_names and code.co_name[0] != "<":
         if not code.co_name.startswith("__") and "/shiftcal/" in code.co_filename:
             seen.add(code.co_filename)
 from shiftcal.__main__ import main
