@@ -141,7 +141,7 @@ def test_it_is_what_a_slow_search_finds(n, k, temperature):
         assert found.status.converged
         # Comparing values finds a minimum to the square root of their precision only.
         assert found.temperature == pytest.approx(by_search(logits, labels, w), rel=1e-6)
-        assert found.brier == pytest.approx(brier(found.temperature, logits, labels, w), rel=1e-9)
+        assert found.loss == pytest.approx(brier(found.temperature, logits, labels, w), rel=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -172,7 +172,7 @@ def test_of_two_minima_the_lower_is_taken(many, temperature):
     assert dips.sum() == 2
     found = solve_brier_temperature(logits, labels)
     assert found.temperature == pytest.approx(temperature, rel=0.01)
-    assert found.brier <= scores.min()
+    assert found.loss <= scores.min()
 
 
 def test_every_end_of_the_range_says_why(overconfident):
