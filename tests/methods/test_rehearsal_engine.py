@@ -29,7 +29,7 @@ from shiftcal.methods.rehearsal import (
     remember,
     row_moments,
 )
-from shiftcal.monitoring.stream import FixedSize
+from shiftcal.monitoring.monitor import FixedSize
 
 LABELS = np.repeat([0, 1, 3], [60, 30, 10])  # classes 2 and 4 have no rows
 
