@@ -49,16 +49,6 @@ def one_thread():
         yield
 
 
-@pytest.fixture
-def published():
-    return sized(tiny(seed=5), 224).eval()
-
-
-def install(monkeypatch, modules):
-    for name, module in modules.items():
-        monkeypatch.setitem(sys.modules, name, module)
-
-
 IMAGES = torch.from_numpy(np.random.default_rng(0).normal(size=(3, 3, 20, 20)).astype(np.float32))
 
 
@@ -92,10 +82,8 @@ def close(made, wanted):
     np.testing.assert_allclose(made.detach(), wanted.detach(), atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["resnet50", "resnet101"])
-def test_a_resnet_is_torchvisions_with_its_first_weights_and_without_its_head(
-    monkeypatch, published, name
-):
+def test_a_resnet_is_torchvisions_with_its_first_weights_and_without_its_head(monkeypatch):
+    published = sized(tiny(seed=5), 224).eval()
     modules = standin_torchvision(PRESET, published)
     models = modules["torchvision.models"]
     models.list_models = lambda **_: ["resnet50", "resnet101"]
@@ -104,12 +92,13 @@ def test_a_resnet_is_torchvisions_with_its_first_weights_and_without_its_head(
     monkeypatch.setattr(
         weights, "transforms", lambda self: asked.append(self.name) or SimpleNamespace(**PRESET)
     )
-    install(monkeypatch, modules)
-    backbone = make_backbone(name)
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    backbone = make_backbone("resnet50")
     # The newest weights, which torchvision takes by default, are not the reference's.
     assert asked == ["IMAGENET1K_V1"]
     assert len(models.calls) == 1
-    assert (backbone.n_features, backbone.side, backbone.spec) == (4 * 28 * 28, 224, name)
+    assert (backbone.n_features, backbone.side, backbone.spec) == (4 * 28 * 28, 224, "resnet50")
     assert backbone.preprocessing == REFERENCE
     wanted = published[:-1](LARGE)
     np.testing.assert_allclose(backbone.module.eval()(LARGE).detach(), wanted.detach(), atol=1e-6)

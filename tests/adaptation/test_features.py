@@ -13,7 +13,6 @@ from two_domains import Counting, colour_features, colour_model, domains, drawn,
 
 from shiftcal import corrupt
 from shiftcal.adaptation import Frozen, frozen_features
-from shiftcal.adaptation.run import as_feature_model
 from shiftcal.datasets import as_image_set
 from shiftcal.errors import FileError, InputError
 from shiftcal.models import TorchModel
@@ -46,15 +45,6 @@ def test_what_is_there_is_not_computed_again_and_labels_do_not_count(tmp_path):
         assert counting.seen == seen
 
 
-def test_the_identity_names_model_and_images(tmp_path):
-    first = frozen_features(colour_model(), IMAGES, tmp_path / "a", severities=()).identity
-    model = colour_model(key="colours-v2")
-    second = frozen_features(model, IMAGES, tmp_path / "b", severities=()).identity
-    third = frozen_features(colour_model(), domains(N)[0], tmp_path / "c", severities=()).identity
-    assert first["fingerprint"] != second["fingerprint"]
-    assert first["images"] == second["images"] != third["images"]
-
-
 def test_an_onnx_file_with_features_is_a_backbone(tmp_path):
     (tmp_path / "net.onnx").write_bytes(mean_colour_onnx(["n", 3, 16, 16]))
     text = f"{tmp_path / 'net.onnx'}?features_from=x"
@@ -80,11 +70,6 @@ def test_a_module_gives_what_it_returns_and_a_classifier_what_its_head_takes(tmp
         expected = module.layers(torch.from_numpy(module.preprocessing.apply(PIXELS)))
     frozen = frozen_features(backbone, IMAGES, tmp_path / "f", severities=())
     np.testing.assert_allclose(frozen.features(), expected.mean((2, 3)), rtol=1e-5, atol=1e-6)
-
-
-def test_modules_of_other_weights_have_other_fingerprints():
-    prints = [as_feature_model(one_layer(*seed)).fingerprint for seed in ((), (), (4,))]
-    assert prints[0] == prints[1] != prints[2]
 
 
 @pytest.mark.filterwarnings("ignore:left out")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -19,7 +17,6 @@ from shiftcal.adaptation.feeds import (
     TARGET,
     ArrayFeed,
     ImageFeed,
-    generator,
     indices,
     random_box,
     training_transform,
@@ -37,22 +34,11 @@ LABELS = np.arange(10) % 3
 PHOTO = photo(150, 200)
 
 
-def one_pass(n, number, *, batch_size, key=(0, SOURCE)):
-    steps = n // batch_size
-    return [indices(n, number * steps + i, batch_size=batch_size, key=key) for i in range(steps)]
-
-
 def test_the_order_is_the_same_on_every_machine():
     first = indices(10, 0, batch_size=10, key=(0, SOURCE))
     largest = indices(10, 0, batch_size=10, key=(2**64 - 1, TARGET))
     assert first.tolist() == [8, 7, 4, 2, 6, 5, 9, 0, 1, 3]
     assert largest.tolist() == [8, 5, 4, 7, 3, 1, 6, 0, 2, 9]
-
-
-def test_a_pass_has_every_image_once_but_for_what_is_left_over():
-    batches = one_pass(23, 0, batch_size=5)
-    assert len(batches) == 4
-    assert len(set(np.concatenate(batches).tolist())) == 20
 
 
 def test_too_few_images_for_a_batch_come_as_often_as_one_another():
@@ -93,12 +79,6 @@ def test_a_batch_has_the_rows_that_are_due(drawn):
         np.testing.assert_array_equal(batch.target.numpy(), target[theirs])
         assert batch.source.dtype == batch.target.dtype == torch.float32
         assert batch.labels.dtype == torch.int64
-
-
-def test_batches_from_the_middle_on_are_the_same(drawn):
-    whole = list(feed(drawn).batches(0, 12))
-    for one, two in zip(whole[5:], feed(drawn).batches(5, 12), strict=True):
-        assert all(map(torch.equal, one, two))
 
 
 def labelled(images, labels=LABELS):
@@ -162,21 +142,6 @@ def test_a_worker_that_dies_raises_with_what_to_do():
         list(feed.batches(0, 9))
 
 
-def test_another_seed_batch_domain_or_position_gives_others():
-    numbers = [
-        (a, b, c, d)
-        for a in (0, 2**64 - 1)
-        for b in (0, 10**6)
-        for c in (0, 1)
-        for d in (0, 1, 500)
-    ]
-    drawn = [
-        generator(seed, step=step, domain=domain, position=place).integers(2**63)
-        for seed, step, domain, place in numbers
-    ]
-    assert len(set(drawn)) == len(drawn) == 24
-
-
 def made(name, side, seeds):
     """The photo after a transform, once for each seed."""
     pipeline = training_transform(name, side)
@@ -202,10 +167,6 @@ def test_framings_are_the_reference_librarys(name, framing):
     assert training_transform(name, 224).framing == framing
 
 
-def test_the_whole_image_is_squeezed_and_nothing_else_for_none():
-    np.testing.assert_array_equal(made("none", 56, [0])[0], squeezed(56))
-
-
 def test_a_centre_crop_is_the_one_pillow_cuts_mirrored_or_not():
     wanted = squeezed(64)[4:60, 4:60]
     images = made("center-crop", 56, range(20))
@@ -213,19 +174,6 @@ def test_a_centre_crop_is_the_one_pillow_cuts_mirrored_or_not():
     assert 0 < sum(mirrored) < 20
     for image, flipped in zip(images, mirrored, strict=True):
         np.testing.assert_array_equal(image, wanted[:, ::-1] if flipped else wanted)
-
-
-def test_a_random_crop_is_a_part_of_the_squeezed_image():
-    whole = squeezed(64)
-    parts = {
-        whole[top : top + 56, left : left + 56][:, ::way].tobytes()
-        for top in range(9)
-        for left in range(9)
-        for way in (1, -1)
-    }
-    images = made("random-crop", 56, range(30))
-    assert all(image.tobytes() in parts for image in images)
-    assert len({image.tobytes() for image in images}) > 20
 
 
 def test_by_default_a_part_is_cut_from_the_squeezed_image_resized_and_mirrored_or_not():
@@ -253,20 +201,6 @@ def test_unknown_names_and_sides_raise():
 def boxes(height, width, **options):
     rng = np.random.default_rng(5)
     return np.array([random_box(height, width, rng, **options) for _ in range(3000)])
-
-
-def test_areas_are_uniform_where_no_box_is_too_large():
-    # At most half of the area in proportions of at most 4/3 always fits into a square.
-    top, _, height, width = boxes(1000, 1000, scale=(0.1, 0.5)).T
-    ends = math.log(3 / 4), math.log(4 / 3)
-    for drawn, low, high in (
-        (height * width / 1e6, 0.1, 0.5),
-        (np.log(width / height), *ends),
-        (top / (1000 - height), 0, 1),
-    ):
-        # Kolmogorov's distance: more than 0.036 has a probability of 0.001 at 3,000 draws.
-        even = np.linspace(low, high, len(drawn))
-        assert np.abs(np.sort(drawn) - even).max() / (high - low) < 0.036
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,10 @@ from torch.nn import functional
 
 from shiftcal.adaptation import loop
 from shiftcal.adaptation.feeds import ArrayFeed
-from shiftcal.adaptation.loop import differences, read_history, resolve_device, seeded, train
+from shiftcal.adaptation.loop import read_history, seeded, train
 from shiftcal.adaptation.network import linear_bottleneck, make_objective
 from shiftcal.adaptation.trainers import Settings, Trainer
-from shiftcal.errors import FileError, FitError, InputError
+from shiftcal.errors import FileError, FitError
 from shiftcal.models.pytorch import torch_threads
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -188,13 +188,6 @@ def test_the_best_on_the_source_is_selected_and_the_latest_of_equals(tmp_path):
     assert same(parts, until)
 
 
-def test_a_finished_training_is_not_repeated(tmp_path):
-    one, first = training(tmp_path)
-    two, second = training(tmp_path, stop=0)
-    assert same(one, two)
-    assert (second.resumed_at, second.losses, second.images_per_second) == (60, first.losses, 0)
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -234,16 +227,6 @@ def test_a_checkpoint_of_another_training_raises(tmp_path, identity, message):
     with pytest.raises(FileError, match=f"holds a checkpoint of another training: .*{message}"):
         training(tmp_path, identity=identity)
     assert (tmp_path / CHECKPOINT).read_bytes() == before
-
-
-def test_differences_are_few_and_exact():
-    before = {"a": {"b": 1, "c": [1, 2]}, "d": {}, "gone": True}
-    assert not differences(before, dict(before))
-    other = {**before, "a": {"b": 1, "c": [1, 3]}}
-    assert differences(before, other) == "a.c was [1, 2] and is [1, 3]"
-    many = differences({}, {f"n{i}": i for i in range(7)})
-    assert many.count("absent") == 4
-    assert many.endswith("and 3 more")
 
 
 def forged(path, change):
@@ -298,28 +281,3 @@ def test_a_diverging_training_names_the_step_and_keeps_the_checkpoint(tmp_path, 
     assert f"The checkpoint of step 32 is kept in {tmp_path}." in str(caught.value)
     with safe_open(tmp_path / CHECKPOINT, framework="pt") as file:
         assert json.loads(file.metadata()["shiftcal"])["step"] == 32
-
-
-def test_layers_may_share_weights(tmp_path):
-    def shared(folder, stop=None):
-        objective = network("images", Moments())
-        objective.extra = nn.Linear(5, 3)
-        objective.extra.weight = objective.classifier.head.weight
-        nn.init.zeros_(objective.extra.bias)
-        feed = Stopping(*data("images"), batch_size=8, seed=3)
-        feed.stop = stop
-        settings = Settings(iterations=60, batch_size=8, lr=0.01)
-        train(objective, feed, settings, folder, identity={}, device="cpu", checkpoint_every=8)
-        return objective
-
-    whole = shared(tmp_path / "whole")
-    with pytest.raises(RuntimeError, match="stop"):
-        shared(tmp_path / "parts", 30)
-    parts = shared(tmp_path / "parts")
-    assert same(whole, parts)
-    assert parts.extra.weight is parts.classifier.head.weight
-
-
-def test_an_unknown_device_raises():
-    with pytest.raises(InputError, match="device must be one that torch has here"):
-        resolve_device("abacus")

@@ -10,23 +10,15 @@ import scipy.special
 import scipy.stats
 import torch
 from numeric_gradient import numeric_gradient
-from sklearn.metrics import log_loss
-from sklearn.metrics.pairwise import rbf_kernel
 
 from shiftcal.adaptation.network import (
     ALPHAS,
     class_confusion,
     domain_loss,
-    entropy_weights,
     jmmd,
     margin_disparity,
     mk_mmd,
-    multi_gaussian,
-    outer,
-    reverse,
-    squared_distances,
     stepwise_norm,
-    warm_start,
 )
 
 BOTH = pytest.mark.parametrize("linear", [True, False], ids=["linear", "quadratic"])
@@ -185,14 +177,6 @@ def test_half_precision_is_as_good_as_its_inputs(case, dtype):
     assert inside == pytest.approx(loss(torch.from_numpy(x)).item(), rel=1e-6)
 
 
-def test_kernels_are_those_of_scikit_learn():
-    x = draw(20, 4)
-    mean = 2 * x.var(axis=0).sum()
-    expected = sum(rbf_kernel(x, gamma=1 / (2 * alpha * mean)) for alpha in ALPHAS)
-    np.testing.assert_allclose(multi_gaussian(torch.from_numpy(x)), expected, rtol=1e-12)
-    assert torch.autograd.gradcheck(squared_distances, torch.from_numpy(x[:4]).requires_grad_())
-
-
 @BOTH
 def test_discrepancies_do_not_depend_on_units_origin_or_rotation(linear):
     turn, _ = np.linalg.qr(draw(3, 3, seed=5))
@@ -212,16 +196,6 @@ def test_equal_rows_give_the_offset_and_no_gradient(linear, value):
     assert loss.item() == pytest.approx(2 / 3, rel=1e-6)
     assert not s.grad.any()
     assert not t.grad.any()
-
-
-def test_jmmd_sees_a_shift_of_the_joint_distribution_that_no_layer_alone_shows():
-    side = np.repeat([-1.0, 1.0], 20)
-    f = np.concatenate([side, side])[:, None] + 0.1 * draw(80, 1)
-    p = np.eye(2)[(side > 0).astype(int)]
-    same = jmmd(torch.from_numpy(f), torch.from_numpy(np.concatenate([p, p])))
-    crossed = jmmd(torch.from_numpy(f), torch.from_numpy(np.concatenate([p, 1 - p])))
-    assert abs(same.item() - 2 / 39) < 0.2
-    assert crossed.item() > 1
 
 
 def test_class_confusion_at_its_limits():
@@ -244,35 +218,3 @@ def test_rows_of_no_length_get_finite_gradients(value):
     loss.backward()
     assert loss.item() == 1
     assert torch.isfinite(features.grad).all()
-
-
-def test_outer_products_and_entropy_weights_are_those_of_numpy_and_scipy():
-    p, f = torch.from_numpy(scipy.special.softmax(draw(5, 3), axis=1)), torch.from_numpy(draw(5, 4))
-    expected = [np.outer(a, b).ravel() for a, b in zip(p.numpy(), f.numpy(), strict=True)]
-    np.testing.assert_allclose(outer(p, f), expected, rtol=1e-15)
-    weights = 1 + np.exp(-scipy.stats.entropy(p.numpy(), axis=1))
-    np.testing.assert_allclose(entropy_weights(p), weights / weights.mean(), rtol=1e-13)
-    assert not entropy_weights(p.requires_grad_()).requires_grad
-
-
-def test_the_domain_loss_with_weights_is_that_of_scikit_learn():
-    s, t = draw(6), draw(6, seed=1)
-    weights = entropy_weights(torch.from_numpy(scipy.special.softmax(draw(12, 3), axis=1)))
-    z = scipy.special.expit(np.concatenate([s, t]))
-    expected = log_loss([1] * 6 + [0] * 6, z, sample_weight=weights.numpy())
-    found = domain_loss(torch.from_numpy(np.concatenate([s, t])), weights)
-    assert found.item() == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("coefficient", [0.0, 0.1, 2.5])
-def test_reversal_multiplies_the_gradient(coefficient):
-    x = torch.tensor([1.0, -2.0, 3.0], dtype=torch.float64, requires_grad=True)
-    (reverse(x, coefficient) ** 2).sum().backward()
-    np.testing.assert_allclose(x.grad, -coefficient * 2 * x.detach(), rtol=1e-15)
-
-
-@pytest.mark.parametrize("step", [0, 17, 1000, 10**7])
-@pytest.mark.parametrize(("limit", "warm_up"), [(1, 1000), (0.7, 300)])
-def test_the_warm_start_is_the_logistic_schedule(step, limit, warm_up):
-    expected = limit * (2 / (1 + math.exp(-step / warm_up)) - 1)
-    assert warm_start(step, limit, warm_up) == pytest.approx(expected, rel=1e-13, abs=1e-15)

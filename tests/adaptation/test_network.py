@@ -73,16 +73,6 @@ def test_the_total_is_the_cross_entropy_plus_the_weighted_transfer_loss():
     torch.testing.assert_close(losses.total, expected + 0.25 * theirs.features.mean())
 
 
-def test_logits_are_the_heads_of_the_bottlenecks_of_the_backbones():
-    backbone = nn.Linear(6, 5)
-    made = objective(Spy(), backbone=backbone).classifier.eval()
-    x = torch.randn(4, 6, generator=torch.Generator().manual_seed(3))
-    passed = made.both(x)
-    assert torch.equal(passed.features, made.bottleneck(backbone(x)))
-    assert torch.equal(passed.logits, made.head(passed.features))
-    assert torch.equal(made(x), passed.logits)
-
-
 def test_without_a_bottleneck_the_head_takes_the_backbones_features():
     made = Classifier(None, 5, 3, trainer=Spy(), width=0).eval()
     x = torch.randn(4, 5, generator=torch.Generator().manual_seed(3))

@@ -95,20 +95,6 @@ def test_a_corruption_is_left_out_whole():
         assert out.accuracy == accuracy_of(s.logits, s.labels)
 
 
-def test_of_one_corruption_one_set_is_left_out():
-    bank, *_ = shifted_world(3)
-    one = SurrogateBank([s for s in bank if s.corruption in (None, "0")])
-    curve = estimates.get("surrogate-curve")
-    first, second = curve().fit(one).left_out_
-    assert (
-        first.estimate == curve().fit(SurrogateBank([one[0], one[2]])).estimate(one[1].logits).value
-    )
-    assert (
-        second.estimate
-        == curve().fit(SurrogateBank([one[0], one[1]])).estimate(one[2].logits).value
-    )
-
-
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("network", ["resnet_basic_110", "wrn_28_10", "vgg_15_BN_64"])
 def test_the_accuracy_of_real_clean_images_is_covered(shared_data, name, network):

@@ -8,13 +8,13 @@ import math
 import numpy as np
 import pytest
 from gaussian_world import CORRUPTIONS, SEVERITIES, K, outputs, world
+from ladder_data import draw, make_bank
 from scipy.special import softmax
 from scipy.stats import entropy
 
-from shiftcal import SurrogateBank, estimates, methods
-from shiftcal.estimates import share_variance
-
-Rehearsed = estimates.get("rehearsed")
+from shiftcal import Rehearsal, SurrogateBank, methods
+from shiftcal.errors import NotFittedError
+from shiftcal.estimates import Rehearsed, share_variance
 
 
 @pytest.fixture(scope="module")
@@ -139,3 +139,25 @@ def test_label_shift_is_told_with_both_answers(fitted):
     found = fitted.estimate(outputs(2000, "noise", 1, seed=3, prior=prior)[0])
     (flag,) = (flag for flag in found.flags if flag.code == "label-shift")
     assert f"is used, {found.details['accuracy_moved_prior']:.3f}, not" in str(flag)
+
+
+@pytest.mark.parametrize("sets", [6, 1])
+def test_it_is_what_a_fit_on_the_bank_gives(sets, tmp_path):
+    whole = make_bank(300, classes=list("abcdef"))
+    bank = SurrogateBank(whole.sets[:sets], classes=whole.classes)
+    shared = Rehearsed.of(Rehearsal(seed=4).fit(bank))
+    fitted = Rehearsed(seed=4).fit(bank)
+    target = draw(200, 0.6, seed=1)[0]
+    assert shared.estimate(target) == fitted.estimate(target)
+    assert shared.left_out_ == fitted.left_out_
+    assert shared.class_names_ == fitted.class_names_
+    for name, estimator in (("shared", shared), ("fitted", fitted)):
+        (tmp_path / name).mkdir()
+        estimator.save(tmp_path / name / "saved.json")
+    texts = [(tmp_path / name / "saved.json").read_text() for name in ("shared", "fitted")]
+    assert texts[0] == texts[1]
+
+
+def test_a_method_that_is_not_fitted_lends_nothing():
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        Rehearsed.of(Rehearsal())

@@ -22,7 +22,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from sklearn.utils.validation import check_is_fitted
 
 from shiftcal import Scores, SurrogateBank, maps, methods
 from shiftcal.errors import FitWarning, InputError, NotFittedError, UnknownName
@@ -115,16 +114,6 @@ def adapted(trained, digits, **settings):
     return method, target
 
 
-def test_a_fitted_calibration_needs_no_fit(trained, digits):
-    method, target = adapted(trained, digits)
-    method.adapt(trained.decision_function(target))
-    made = CalibratedClassifier(trained, method)
-    check_is_fitted(made)
-    assert made.n_features_in_ == 64
-    wanted = method.predict_proba(trained.decision_function(target))
-    np.testing.assert_array_equal(made.predict_proba(target), wanted)
-
-
 def test_it_adapts_to_a_target_and_leaves_the_method_as_it_was(trained, digits):
     method, target = adapted(trained, digits)
     made = CalibratedClassifier(trained, method)
@@ -158,19 +147,6 @@ def test_a_classifier_of_probabilities_is_calibrated_by_their_logarithms(forest,
     np.testing.assert_array_equal(made.predict_proba(x), wanted)
     same = CalibratedClassifier(forest, methods.get("ts")(input="probabilities")).fit(*cal)
     np.testing.assert_allclose(same.predict_proba(x), wanted, atol=1e-9)
-
-
-def test_a_calibration_of_probabilities_is_given_the_classifiers_own(digits):
-    train, cal, (x, _) = digits
-    with warnings.catch_warnings():  # that a setting will go
-        warnings.simplefilter("ignore", FutureWarning)
-        classifier = SVC(probability=True, random_state=0).fit(*train)
-    fitted = maps.Temperature(input="probabilities")
-    made = CalibratedClassifier(classifier, fitted).fit(*cal)
-    wanted = made.calibration_.predict_proba(classifier.predict_proba(x))
-    np.testing.assert_array_equal(made.predict_proba(x), wanted)
-    other = CalibratedClassifier(classifier, fitted, scores="decision_function").fit(*cal)
-    assert np.abs(other.predict_proba(x) - wanted).max() > 0.01
 
 
 def test_a_classifier_that_is_not_fitted_is_fitted_on_a_part(digits):
@@ -217,15 +193,6 @@ def test_texts_and_sparse_rows_go_in():
     rows = sparse.csr_matrix(CountVectorizer().fit_transform(texts))
     made = CalibratedClassifier(LogisticRegression(), "beta").fit(rows, y)
     np.testing.assert_array_equal(made.predict(rows), y)
-
-
-def test_data_frames_keep_their_names(digits):
-    pandas = pytest.importorskip("pandas")
-    (x, y), *_ = digits
-    frame = pandas.DataFrame(x, columns=[f"p{place}" for place in range(64)])
-    made = CalibratedClassifier(LogisticRegression(max_iter=3000)).fit(frame, y)
-    assert list(made.feature_names_in_) == list(frame.columns)
-    assert made.predict(frame).shape == y.shape
 
 
 def test_classes_of_the_method_in_another_order_raise(trained, digits):

@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from hard_logits import at_an_edge, difficult, next_to_many
+from hard_logits import difficult, next_to_many
 from map_data import draw, quiet_fit
 from torch import nn
 
@@ -154,38 +154,6 @@ def test_a_state_dict_holds_tensors_and_fills_a_fresh_module(name, fit_map, net,
         torch.testing.assert_close(target(X), module(X), rtol=0, atol=0)
 
 
-def no_float64(one):
-    """What moving to a device without float64 does."""
-    if one.dtype == torch.float64:
-        raise TypeError("Cannot convert a MPS Tensor to float64 dtype")
-    return one
-
-
-@pytest.mark.parametrize("name", maps.names())
-def test_a_device_without_float64_gets_float32(name, fit_map):
-    fitted = fit_map(name)
-    module = CalibratedModule(nn.Identity(), fitted)._apply(no_float64)
-    assert {one.dtype for one in module.calibration.buffers()} == {torch.float32}
-    z = difficult(5)[:150]
-    found = module(torch.from_numpy(z)).numpy()
-    assert found.dtype == np.float32
-    # A few rows may fall on the other side of an edge of a bin.
-    off = np.abs(found - fitted.predict_proba(z)).max(axis=1) > 1e-4
-    assert off.mean() < 0.05
-
-
-@pytest.mark.parametrize(
-    "name", [name for name in maps.names() if maps.get(name).preserves_accuracy]
-)
-def test_the_predicted_class_is_the_networks_where_two_differ_in_the_last_digit(name):
-    fitted = quiet_fit(maps.get(name)(), *draw(1500, 4, temperature=8.0, seed=1))
-    z = np.random.default_rng(0).standard_normal((2000, 4)).astype(np.float32) / 100
-    z[:, 3] = np.nextafter(z.max(axis=1), np.float32(1))  # one step above all others, and last
-    found = CalibratedModule(nn.Identity(), fitted)(torch.from_numpy(z))
-    assert (found.argmax(dim=1) == 3).all()
-    assert found.max() <= 1
-
-
 @pytest.mark.parametrize("name", ["temperature", "isotonic"])
 def test_networks_that_give_probabilities(name, net):
     z, y = draw(1500, 5, temperature=1.8, seed=1)
@@ -243,10 +211,3 @@ def test_settings_that_mean_nothing_raise(fit_map, net):
         CalibratedModule(net, net)
     with pytest.raises(NotFittedError, match="not fitted yet"):
         CalibratedModule(net, methods.get("ts")())
-
-
-def test_confidences_are_rounded_before_they_meet_an_edge(fit_map):
-    fitted, z = at_an_edge(fit_map("histogram"))
-    assert fitted.predict_proba(z).max() == pytest.approx(0.4)
-    found = CalibratedModule(nn.Identity(), fitted)(torch.from_numpy(z))
-    assert found.max().item() == pytest.approx(0.4)

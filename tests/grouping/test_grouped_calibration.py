@@ -130,23 +130,6 @@ def test_the_weight_is_that_of_the_random_effects_model(sac):
     np.testing.assert_allclose(weights, n / (n + within / between), rtol=1e-6)
 
 
-def test_the_inverse_of_the_temperature_is_the_weighted_mean_of_both(sac):
-    z, _, groups = mixture(*UNEVEN)
-    chosen = GroupedCalibration(sac).adapt(z, groups)
-    for choice in chosen.groups.values():
-        w, whole = choice.weight, chosen.everything.temperature
-        expected = w / choice.own.temperature + (1 - w) / whole
-        assert 1 / choice.temperature == pytest.approx(expected, rel=1e-12)
-
-
-def test_a_group_of_many_rows_gets_its_own_choice(sac):
-    z, _, groups = mixture(("north", 60_000, 1.3), ("south", 60_000, 0.5))
-    chosen = GroupedCalibration(sac).adapt(z, groups)
-    for choice in chosen.groups.values():
-        assert choice.weight > 0.9999
-        assert choice.temperature == pytest.approx(choice.own.temperature, rel=1e-3)
-
-
 @pytest.fixture(scope="module")
 def world():
     return gaussian_world.world()
@@ -217,18 +200,6 @@ def test_groups_of_one_row_each_get_the_choice_for_all_rows(method):
     np.testing.assert_array_equal(
         grouped.predict_proba(z[:40], range(40)), method.predict_proba(z[:40])
     )
-
-
-def test_neither_the_method_nor_the_arrays_are_changed(sac):
-    z, _, groups = mixture(*UNEVEN)
-    before = sac.adapt(z[:50])
-    copies = z.copy(), groups.copy()
-    grouped = GroupedCalibration(sac)
-    grouped.adapt(z, groups)
-    grouped.predict_proba(z, groups)
-    assert sac.selection_ is before
-    np.testing.assert_array_equal(z, copies[0])
-    np.testing.assert_array_equal(groups, copies[1])
 
 
 def test_scores_and_probabilities_are_taken_as_the_method_takes_them():

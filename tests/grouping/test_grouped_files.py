@@ -1,4 +1,4 @@
-"""Grouped calibrations that are refused, saved, loaded and shown."""
+"""Grouped calibrations: methods that cannot be used, files, and how they are shown."""
 
 from __future__ import annotations
 
@@ -30,26 +30,17 @@ def grouped(sac):
     return made
 
 
-@pytest.mark.parametrize("name", ["ts", "sts", "vanilla"])
-def test_a_method_with_nothing_to_choose_is_refused(name):
-    method = sc.methods.get(name)().fit(BANK)
-    with pytest.raises(InputError, match=f"{name} calibrates every target alike.*sac or rehearsal"):
-        GroupedCalibration(method).adapt(Z, GROUPS)
-
-
-def test_a_method_that_learns_from_mixed_images_is_refused():
-    method = sc.PseudoCal().fit(BANK)
-    with pytest.raises(
-        InputError, match=r"pseudocal learns from mixed images.*target of every group"
-    ):
-        GroupedCalibration(method).adapt(Z, GROUPS)
-
-
 @pytest.mark.parametrize(
-    ("method", "given"), [(sc.SAC, "the class SAC"), ("sac", "'sac'"), (None, "None")]
+    ("method", "message"),
+    [
+        (sc.TS().fit(BANK), "ts calibrates every target alike.*sac or rehearsal"),
+        (sc.PseudoCal().fit(BANK), "pseudocal learns from mixed images.*target of every group"),
+        (sc.SAC, "method must be a fitted method.*got the class SAC"),
+        ("sac", "method must be a fitted method.*got 'sac'"),
+    ],
 )
-def test_what_is_no_method_is_refused(method, given):
-    with pytest.raises(InputError, match=f"method must be a fitted method.*got {given}"):
+def test_a_method_that_cannot_choose_for_groups_raises(method, message):
+    with pytest.raises(InputError, match=message):
         GroupedCalibration(method).adapt(Z, GROUPS)
 
 
@@ -63,19 +54,6 @@ def test_a_method_with_features_needs_those_of_the_target():
         GroupedCalibration(method).adapt(Z, GROUPS)
     with pytest.raises(InputError, match="features"):
         GroupedCalibration(method).adapt(Z, GROUPS, np.ones((5, 3)))
-
-
-def test_an_error_of_the_method_names_the_group(sac, monkeypatch):
-    real = type(sac)._adapt
-
-    def fails(self, logits, features):
-        if len(logits) == 4:
-            raise InputError("too few.")
-        return real(self, logits, features)
-
-    monkeypatch.setattr(type(sac), "_adapt", fails)
-    with pytest.raises(InputError, match="group '3', of 4 rows: too few"):
-        GroupedCalibration(sac).adapt(Z, GROUPS)
 
 
 @pytest.mark.parametrize("settings", [{}, {"map": "isotonic"}, {"distance": "ks"}])
@@ -108,19 +86,13 @@ def choice_of(node):
     ("change", "message"),
     [
         (lambda node: choice_of(node).update(weight=1.5), "group 'north' has the weight 1.5"),
-        (lambda node: choice_of(node).update(weight={"float": "nan"}), "has the weight nan"),
         (lambda node: choice_of(node).update(temperature=-1.0), "the temperature -1.0"),
         (lambda node: choice_of(node).update(rows="many"), "holds 'many' where"),
-        (lambda node: choice_of(node).pop("own"), "own"),
-        (lambda node: choice_of(node).update(more=1), "more"),
         (lambda node: node["settings"].update(method="sac"), "method must be a fitted method"),
-        (lambda node: node["settings"].pop("method"), "method"),
         (lambda node: node["fitted"].pop("selections_"), "lacks its attribute 'selections_'"),
-        (lambda node: node.update(kind="groupings"), "unknown kind 'groupings'"),
-        (lambda node: node.update(name="_selection"), "no calibration by groups is called"),
     ],
 )
-def test_a_file_that_does_not_fit_together_is_refused(grouped, tmp_path, change, message):
+def test_a_file_that_does_not_fit_together_raises(grouped, tmp_path, change, message):
     path = tmp_path / "by-site.json"
     grouped.save(path)
     rewrite(path, change)

@@ -42,22 +42,6 @@ def test_the_variance_between_trials_is_the_published_one():
     assert between_variance(*log_risk_ratios()) == pytest.approx(0.3180, abs=2e-4)
 
 
-def test_the_root_is_that_of_a_search_over_a_grid():
-    values, variances = log_risk_ratios()
-    grid = np.linspace(0, 1, 200_001)
-    weights = 1 / (grid[:, None] + variances)
-    centre = (weights * values).sum(axis=1) / weights.sum(axis=1)
-    gap = (weights * (values - centre[:, None]) ** 2).sum(axis=1) - (len(values) - 1)
-    best = grid[np.abs(gap).argmin()]
-    assert between_variance(values, variances) == pytest.approx(best, abs=1e-5)
-
-
-def test_with_equal_noise_it_is_the_variance_seen_less_the_noise():
-    values = np.array([0.1, 0.5, 0.4, 0.9])
-    expected = values.var(ddof=1) - 0.02
-    assert between_variance(values, np.full(4, 0.02)) == pytest.approx(expected, rel=1e-9)
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.floats(0, 1), st.floats(1e-8, 1)), min_size=2, max_size=30),
@@ -66,19 +50,6 @@ def test_it_never_fails_and_stays_within_its_bounds(pairs):
     values, variances = np.array(pairs).T
     found = between_variance(values, variances)
     assert 0 <= found <= values.var(ddof=1) + 1e-12
-
-
-def test_the_variances_of_a_simulated_model_are_found():
-    rng = np.random.default_rng(3)
-    rows = rng.integers(2, 60, 4000)
-    codes = np.repeat(np.arange(4000), rows)
-    confidence = (
-        0.6 + 0.1 * rng.standard_normal(4000)[codes] + 0.2 * rng.standard_normal(len(codes))
-    )
-    found = spread_of(confidence, codes, rows)
-    # 124,000 rows and 4,000 groups: the standard errors are 0.4 % and 2.5 % of the variances.
-    assert found.within == pytest.approx(0.04, rel=0.02)
-    assert found.between == pytest.approx(0.01, rel=0.1)
 
 
 def test_the_variance_within_is_that_of_an_analysis_of_variance():
