@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from shiftcal.checks import check_choice
 from shiftcal.datasets.catalog import About, Download, Part
@@ -39,10 +40,10 @@ class _Domains:
     inside: tuple[str, ...] = ()
     also: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """The domains as parts of the data set."""
-        return tuple(Part(name, {"domain": name}, n) for name, n in self.counts.items())
+    def about(self, **facts: Any) -> About:
+        """What is known of it; the domains are its parts."""
+        parts = tuple(Part(name, {"domain": name}, n) for name, n in self.counts.items())
+        return About(self.load, self.title, len(self.classes), parts=parts, **facts)
 
     def load(self, root: str | os.PathLike[str], *, domain: str | None = None) -> FileImages:
         """One domain, or all of them in order; images by path, their domain as a field.
@@ -156,52 +157,36 @@ _VISDA2017 = _Domains(
 )
 # fmt: on
 
-OFFICE_HOME = About(
-    load=_OFFICE_HOME.load,
-    title="Office-Home",
-    n_classes=65,
+OFFICE_HOME = _OFFICE_HOME.about(
     homepage="https://www.hemanthdv.org/officeHomeDataset.html",
     licence="research use under the makers' fair use notice",
-    parts=_OFFICE_HOME.parts,
     by_hand=(
         "Download OfficeHomeDataset_10072016.zip from the Google Drive link at "
         "https://www.hemanthdv.org/officeHomeDataset.html, unpack it, and name the folder that "
         "holds Art, Clipart, Product and Real World."
     ),
 )
-OFFICE_CALTECH10 = About(
-    load=_OFFICE_CALTECH10.load,
-    title="Office-Caltech10",
-    n_classes=10,
+OFFICE_CALTECH10 = _OFFICE_CALTECH10.about(
     homepage="https://doi.org/10.1109/CVPR.2012.6247911",
     licence="none stated; research use",
-    parts=_OFFICE_CALTECH10.parts,
     by_hand=(
         "No official archive of the images exists: take the ten shared classes of Office-31 "
         "(amazon, dslr, webcam) and of Caltech-256, and put them into folders "
         "<domain>/<class>/ with the domains amazon, Caltech, dslr and webcam."
     ),
 )
-PACS = About(
-    load=_PACS.load,
-    title="PACS",
-    n_classes=7,
+PACS = _PACS.about(
     homepage="https://dali-dl.github.io/project_iccv2017.html",
     licence="none stated; research use",
-    parts=_PACS.parts,
     by_hand=(
         "Download the images from the Google Drive link at "
         "https://dali-dl.github.io/project_iccv2017.html, unpack them, and name the folder that "
         "holds art_painting, cartoon, photo and sketch."
     ),
 )
-VISDA2017 = About(
-    load=_VISDA2017.load,
-    title="VisDA-2017",
-    n_classes=12,
+VISDA2017 = _VISDA2017.about(
     homepage="http://ai.bu.edu/visda-2017/",
     licence="non-commercial research and education, no redistribution",
-    parts=_VISDA2017.parts,
     downloads=tuple(
         Download(f"https://csr.bu.edu/ftp/visda17/clf/{name}.tar", f"{name}.tar")
         for name in _VISDA2017.counts
