@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from shiftcal.lazy import lazy
 
 if TYPE_CHECKING:
-    from shiftcal.studies.plan import AdaptationPlan, Plan, plan_text, read_plan, to_toml
+    from shiftcal.studies.plan import AdaptationPlan, Plan, names, plan_text, read_plan, to_toml
     from shiftcal.studies.records import Record
     from shiftcal.studies.run import Done, Run, rebuild, reproduce
     from shiftcal.studies.sources import Means
@@ -35,16 +35,9 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "plan": "AdaptationPlan Plan plan_text read_plan to_toml",
+        "plan": "AdaptationPlan Plan names plan_text read_plan to_toml",
         "records": "Record",
         "run": "Done Run rebuild reproduce",
         "sources": "Means",
     },
 )
-
-
-def names() -> list[str]:
-    """The studies that shiftcal knows by name."""
-    from shiftcal.studies.plan import built_in
-
-    return built_in()

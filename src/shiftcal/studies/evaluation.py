@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from shiftcal import methods, metrics
 from shiftcal.errors import FileError, FitWarning, InputError
@@ -46,24 +46,10 @@ Outcome: TypeAlias = dict[str, Any]
 # --------------------------------------------------------------------------------------
 
 
-class Fitted(NamedTuple):
-    """A method that has learned what it can before it sees a target.
-
-    Attributes:
-        method: The method; ``None`` is the oracle, which learns from each target's labels.
-        n_sets: How many sets it learned from.
-        n_calibration: Images in each.
-    """
-
-    method: Method | None
-    n_sets: int
-    n_calibration: int
-
-
 def fitted(
     variant: Variant, bank: SurrogateBank, train_features: Callable[[], Floats | None]
-) -> Fitted:
-    """The variant's method, fitted to a bank.
+) -> Method | None:
+    """The variant's method, fitted to a bank; ``None`` is the oracle, which learns from targets.
 
     Args:
         variant: What.
@@ -71,7 +57,7 @@ def fitted(
         train_features: Reads features of training images, for methods that need them.
     """
     if variant.method == ORACLE:
-        return Fitted(None, 1, len(bank.clean))
+        return None
     method: Method = methods.get(variant.method)(**variant.settings)
     features = train_features() if method.uses_features else None
     if method.uses_features and features is None:
@@ -82,19 +68,19 @@ def fitted(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)  # what matters comes again as a flag
         method.fit(bank, source_features=features)
-    return Fitted(method, len(bank) if method.uses_bank else 1, len(bank.clean))
+    return method
 
 
-def judged(made: Fitted, target: Stored, *, bins: int, seed: int | None = None) -> Outcome:
+def judged(method: Method | None, target: Stored, *, bins: int, seed: int | None) -> Outcome:
     """Adapt to a target and compare its calibrated confidences with its labels.
 
     Args:
-        made: A fitted method.
+        method: A fitted method; ``None`` is the oracle.
         target: Test rows with labels.
         bins: Of the ECE.
-        seed: Of the method's own draw; default: that of its settings.
+        seed: Of the method's own draw; ``None`` is that of its settings.
     """
-    method, labels = made.method, target.labels
+    labels = target.labels
     assert labels is not None
     chosen, flags = "", ""
     temperature: float | None
@@ -113,8 +99,6 @@ def judged(made: Fitted, target: Stored, *, bins: int, seed: int | None = None) 
     confidence = probs.max(axis=1)
     correct = probs.argmax(axis=1) == labels
     return {
-        "n_sets": made.n_sets,
-        "n_calibration": made.n_calibration,
         "n": len(labels),
         "ece": metrics.ece(confidence, correct, n_bins=bins),
         "debiased_ece": metrics.debiased_ece(confidence, correct, n_bins=bins),
@@ -252,22 +236,21 @@ def outcomes_of(data: Data, cells: Sequence[Cell], bins: int) -> Iterator[dict[s
     for cell in cells:
         by_ladder.setdefault(cell.variant.ladder, {})[id(cell.variant)] = cell.variant
         by_target.setdefault(cell.target, []).append(cell)
-    made: dict[int, Fitted] = {}
+    made: dict[int, tuple[Method | None, Outcome]] = {}
     for ladder, variants in by_ladder.items():
         bank = data.bank(ladder, seed)
         for which, variant in variants.items():
-            made[which] = fitted(variant, bank, data.train_features)
+            n_sets = len(bank) if uses_bank(variant.method) else 1
+            sizes = {"n_sets": n_sets, "n_calibration": len(bank.clean)}
+            made[which] = fitted(variant, bank, data.train_features), sizes
     for target, own in by_target.items():
         rows = data.rows(target, seed)
-        yield {
-            cell.key: judged(
-                made[id(cell.variant)],
-                rows,
-                bins=bins,
-                seed=seed_of(cell.variant, cell.draw, seed, target),
-            )
-            for cell in own
-        }
+        outcomes = {}
+        for cell in own:
+            method, sizes = made[id(cell.variant)]
+            draw = seed_of(cell.variant, cell.draw, seed, target)
+            outcomes[cell.key] = sizes | judged(method, rows, bins=bins, seed=draw)
+        yield outcomes
 
 
 def _parts(

@@ -13,7 +13,6 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from datetime import date, time
 from itertools import permutations
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -79,8 +78,6 @@ def _named(value: object) -> dict[str, Any]:
 def _method(value: object) -> object:
     from shiftcal import methods
 
-    if isinstance(value, MethodPlan):
-        return value
     settings = _named(value)
     name, label = settings.pop("name"), settings.pop("label", None)
     if name == ORACLE:
@@ -104,8 +101,6 @@ def _method(value: object) -> object:
 def _trainer(value: object) -> object:
     from shiftcal import adaptation
 
-    if isinstance(value, TrainerPlan):
-        return value
     settings = _named(value)
     name, label = settings.pop("name"), settings.pop("label", None)
     return TrainerPlan(name, label or adaptation.get(name).label, settings)
@@ -545,8 +540,8 @@ _NAMES = {"methods", "name", "map", "maps", "method", "estimator", "trainers"} |
 _HIDDEN = ("where", "stored")
 
 
-def built_in() -> list[str]:
-    """Names of the plans that come with shiftcal."""
+def names() -> list[str]:
+    """The studies that shiftcal knows by name."""
     return sorted(file.stem for file in BUILT_IN.glob("*.toml"))
 
 
@@ -561,12 +556,12 @@ def plan_text(plan: str | os.PathLike[str]) -> tuple[str, str]:
         FileError: If the file cannot be read.
     """
     name = os.fspath(plan)
-    if name in built_in():
+    if name in names():
         return (BUILT_IN / f"{name}.toml").read_text("utf-8"), f"the plan {name!r}"
     file = Path(name)
     if file.suffix.lower() != ".toml" and not file.exists():
         raise UnknownName(
-            f"no study is called {name!r}, and no file. {suggest(name, built_in())} Your own plan "
+            f"no study is called {name!r}, and no file. {suggest(name, names())} Your own plan "
             "is a file that ends in .toml."
         )
     try:
@@ -823,17 +818,9 @@ def _key(key: str) -> str:
 
 
 def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        # JSON leaves one character as it is that TOML wants escaped.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, (int, float)):
-        return repr(value)
-    if isinstance(value, (date, time)):
-        return value.isoformat()
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{_key(key)} = {_value(each)}' for key, each in value.items())}}}"
-    if any(isinstance(each, Mapping) for each in value):
+    if isinstance(value, (list, tuple)) and any(isinstance(each, Mapping) for each in value):
         return "[\n" + "".join(f"  {_value(each)},\n" for each in value) + "]"
-    return f"[{', '.join(map(_value, value))}]"
+    # Plain values are JSON, which leaves one character as it is that TOML wants escaped.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

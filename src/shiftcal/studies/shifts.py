@@ -230,6 +230,8 @@ class Distances(Study):
 # --------------------------------------------------------------------------------------
 
 _ROWS = "Rows looked at"
+# In keys, between that of SAC and the number of rows.
+_PEEK = "-peek-"
 _PEEK_BOXES = (
     "A value is the ECE under one corruption, its mean over splits and draws; severity 0 has one, "
     "the clean test images."
@@ -274,7 +276,7 @@ class Peek(Study):
             made += [
                 replace(
                     each,
-                    key=f"{each.key}-peek-{size}",
+                    key=f"{each.key}{_PEEK}{size}",
                     label=f"{each.label}, {size} rows",
                     settings={**each.settings, "peek": size},
                     setting=str(size),
@@ -287,78 +289,67 @@ class Peek(Study):
 
     def findings(self, results: Results) -> Findings:
         """Boxes by severity, means against the number of rows, how often the choice holds."""
-        records, severities = results.records, results.severities
-        sac, title = select(records, method="sac"), "ECE by the number of target rows looked at"
-        peeks = {}
-        for key, label in labels_of(record for record in sac if record.setting).items():
-            base, own = key.rpartition("-peek-")[0], select(sac, variant=key)
-            size, whole = int(own[0].setting), select(sac, variant=base)
-            peeks[key] = _Peeked(base, label, size, own, whole)
+        severities, sac = results.severities, select(results.records, method="sac")
+        over, title = show.shifted(severities), "ECE by the number of target rows looked at"
+        labels, bases = labels_of(sac), _bases(sac)
+
+        def same(key: str, span: Span) -> Cell:
+            own = select(sac, variant=key, severity=span)
+            return show.percent(same_set(own, select(sac, variant=key.rpartition(_PEEK)[0])))
+
         tables = {
-            "mean-ece": show.severity_table(records, severities, title=f"Mean {title}"),
+            "mean-ece": show.severity_table(results.records, severities, title=f"Mean {title}"),
             "same-set": show.table(
                 "Draws that choose the same surrogate set as all rows do",
-                {key: each.label for key, each in peeks.items()},
+                {key: labels[key] for own in bases.values() for key in own.values()},
                 show.percents(show.spans(severities), digits=1),
-                lambda key, span: show.percent(same_set(peeks[key].at(span), peeks[key].whole)),
+                same,
                 corner=_ROWS,
             ),
-            "peek-size": _sizes_table(peeks, show.shifted(severities)),
+            "peek-size": _sizes_table(sac, over),
         }
         figures: dict[str, FigureData] = {
             "peek": show.severity_boxes(sac, severities, title=title, note=_PEEK_BOXES),
-            "peek-size": _sizes_figure(peeks, results, show.shifted(severities)),
+            "peek-size": _sizes_figure(results, sac, over),
         }
         return Findings(tables, figures)
 
 
-@dataclass(frozen=True)
-class _Peeked:
-    """SAC that looks at a few rows; ``whole`` are the records of the same with all rows."""
-
-    base: str
-    label: str
-    size: int
-    records: Sequence[Record]
-    whole: Sequence[Record]
-
-    def at(self, severities: Span) -> list[Record]:
-        """The records at some severities."""
-        return select(self.records, severity=severities)
-
-    def spread(self, severities: Span) -> float | None:
-        """Standard deviation of the ECE over the draws for one target of one split, in percent.
-
-        The variances of all targets and splits are averaged. ``None`` with one draw.
-        """
-        values: dict[tuple[int, str], list[float]] = {}
-        for record in self.at(severities):
-            values.setdefault((record.split, record.target), []).append(record.ece)
-        variances = [np.var(each, ddof=1) for each in values.values() if len(each) > 1]
-        return 100 * float(np.sqrt(np.mean(variances))) if variances else None
+def _bases(sac: Sequence[Record]) -> dict[str, dict[int, str]]:
+    """By the key of SAC that looks at all rows: by number of rows, the key of that with fewer."""
+    bases: dict[str, dict[int, str]] = {}
+    for key in labels_of(record for record in sac if record.setting):
+        base, _, size = key.rpartition(_PEEK)
+        bases.setdefault(base, {})[int(size)] = key
+    return bases
 
 
-def _sizes_table(peeks: dict[str, _Peeked], over: Span) -> Table:
+def _spread(records: Sequence[Record]) -> float | None:
+    """Standard deviation of the ECE over the draws for one target of one split, in percent.
+
+    The variances of all targets and splits are averaged. ``None`` with one draw.
+    """
+    values: dict[tuple[int, str], list[float]] = {}
+    for record in records:
+        values.setdefault((record.split, record.target), []).append(record.ece)
+    variances = [np.var(each, ddof=1) for each in values.values() if len(each) > 1]
+    return 100 * float(np.sqrt(np.mean(variances))) if variances else None
+
+
+def _sizes_table(sac: Sequence[Record], over: Span) -> Table:
     """The shifted targets: a row for each number of rows, that with all of them last."""
-    rows: dict[tuple[str, str], str] = {}
-    for base in dict.fromkeys(each.base for each in peeks.values()):
-        own = {key: each for key, each in peeks.items() if each.base == base}
-        rows |= {(base, key): each.label for key, each in own.items()}
-        rows[base, ""] = next(iter(own.values())).whole[0].label
+    labels, bases = labels_of(sac), _bases(sac)
 
-    def cell(row: tuple[str, str], column: str) -> Cell:
-        base, key = row
-        if not key:
-            whole = next(each.whole for each in peeks.values() if each.base == base)
-            found = show.mean_cell(select(whole, severity=over))
-            return found if column == "mean ECE" else Cell(None)
-        each = peeks[key]
+    def cell(key: str, column: str) -> Cell:
+        own, whole = (
+            select(sac, variant=each, severity=over) for each in (key, key.rpartition(_PEEK)[0])
+        )
         if column == "mean ECE":
-            return show.mean_cell(each.at(over))
+            return show.mean_cell(own)
         if column == "spread over draws":
-            return Cell(each.spread(over))
+            return Cell(_spread(own))
         compare = difference if column == "more than with all rows" else same_set
-        return show.percent(compare(each.at(over), each.whole))
+        return show.percent(compare(own, whole))
 
     points = ("more than with all rows", "spread over draws")
     columns = {
@@ -368,7 +359,7 @@ def _sizes_table(peeks: dict[str, _Peeked], over: Span) -> Table:
     }
     return show.table(
         f"Number of target rows looked at, {show.severities_in_words(over)}",
-        rows,
+        {key: labels[key] for base, own in bases.items() for key in (*own.values(), base)},
         columns,
         cell,
         note=(
@@ -376,36 +367,32 @@ def _sizes_table(peeks: dict[str, _Peeked], over: Span) -> Table:
             "other rows are drawn."
         ),
         corner=_ROWS,
-        group=lambda row: row[0],
+        group=lambda key: key if key in bases else key.rpartition(_PEEK)[0],
     )
 
 
-def _sizes_figure(peeks: dict[str, _Peeked], results: Results, over: Span) -> Lines:
+def _sizes_figure(results: Results, sac: Sequence[Record], over: Span) -> Lines:
     """Mean ECE against the number of rows: over all severities next to others, and by severity."""
-    bases: dict[str, list[_Peeked]] = {}
-    for each in peeks.values():
-        bases.setdefault(each.base, []).append(each)
-    base = next(iter(bases.values()))
-    sizes = sorted(each.size for each in base)
-    most = max((r.n for r in base[0].whole if r.severity is not None), default=0)
-    x = {size: float(size) for size in (*sizes, *([most] if most > sizes[-1] else []))}
+    labels, bases = labels_of(sac), _bases(sac)
+    base, sizes = next(iter(bases.items()))
+    all_rows = (r.n for r in select(sac, variant=base) if r.severity is not None)
+    most = max(all_rows, default=0)
+    x = {size: float(size) for size in sorted({*sizes, max(most, *sizes)})}
 
-    def ece(own: Sequence[_Peeked], size: int, severities: Span) -> Cell:
+    def ece(base: str, size: int, severities: Span) -> Cell:
         """With one standard deviation over the draws to either side."""
-        one = next((each for each in own if each.size == size), None)
-        records = select(own[0].whole, severity=severities) if one is None else one.at(severities)
-        value = show.mean_cell(records).number
-        half = None if one is None else one.spread(severities)
+        own = select(sac, variant=bases[base].get(size, base), severity=severities)
+        value, half = show.mean_cell(own).number, _spread(own)
         if half is None or value is None:
             return Cell(value)
         return Cell(value, value - half, value + half)
 
-    names = {key: own[0].label.rpartition(",")[0] for key, own in bases.items()}
-    last = ", all of them last" if len(x) > len(base) else ""
+    names = {key: labels[key].rpartition(",")[0] for key in bases}
+    last = ", all of them last" if len(x) > len(sizes) else ""
     overall = show.panel(
         names,
         x,
-        lambda key, size: ece(bases[key], size, over),
+        lambda key, size: ece(key, size, over),
         x_label=f"target rows looked at{last}",
         title=f"mean of {show.severities_in_words(over)}",
         log_x=True,
@@ -421,7 +408,7 @@ def _sizes_figure(peeks: dict[str, _Peeked], results: Results, over: Span) -> Li
         x,
         lambda key, size: Cell(ece(base, size, (int(key.rpartition("-")[2]),)).value),
         x_label=overall.x_label,
-        title=f"{next(iter(names.values()))} by severity",
+        title=f"{names[base]} by severity",
         log_x=True,
     )
     return show.lines(
@@ -429,20 +416,20 @@ def _sizes_figure(peeks: dict[str, _Peeked], results: Results, over: Span) -> Li
         replace(overall, series=(*overall.series, *level)),
         by_severity,
         intervals="bands",
-        note=_band_note(base, over),
+        note=_band_note([select(sac, variant=key, severity=over) for key in sizes.values()]),
     )
 
 
-def _band_note(base: Sequence[_Peeked], over: Span) -> str:
+def _band_note(peeks: Sequence[Sequence[Record]]) -> str:
     """What the band is, and how much better the mean within it is known."""
-    if all(each.spread(over) is None for each in base):
+    if all(_spread(own) is None for own in peeks):
         return "One draw has no band."
-    targets = {record.target for each in base for record in each.records if record.severity}
+    targets = {record.target for own in peeks for record in own}
     note = (
         "Band on the left: how far the ECE of one target strays when other rows are drawn, one "
         f"standard deviation to either side of the mean of all {len(targets)} targets."
     )
-    means = [mean for each in base if (mean := mean_of(each.at(over)))]
+    means = [mean for own in peeks if (mean := mean_of(own))]
     halves = [100 * (mean.high - mean.value) for mean in means if mean.high is not None]
     if not halves:
         return note

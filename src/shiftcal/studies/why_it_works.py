@@ -383,7 +383,7 @@ def _calibrated(
     """Confidence and correctness of a method: by its temperature, or else fitted again."""
     if record.temperature is not None:
         return p_max(target.logits, record.temperature), correctness(target)
-    method = fitted(variant, bank, results.archive.train_features).method
+    method = fitted(variant, bank, results.archive.train_features)
     assert method is not None  # the oracle has a temperature
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)  # it is in the record's flags
