@@ -124,7 +124,7 @@ def test_the_file_that_is_read_is_never_written(tmp_path):
     assert np.array_equal(np.load(tmp_path / "in.npy"), IMAGES)
 
 
-def test_bad_files_are_refused_by_name(tmp_path):
+def test_bad_files_are_rejected_by_name(tmp_path):
     (tmp_path / "text.npy").write_text("not an array")
     np.savez(tmp_path / "two.npz", a=IMAGES, b=IMAGES)
     np.save(tmp_path / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)

@@ -149,7 +149,7 @@ def test_what_a_function_returns_is_checked(function, words):
         (darker, {"key": 3}, "key must be text"),
     ],
 )
-def test_what_cannot_be_a_corruption_is_refused(steps, options, words):
+def test_what_cannot_be_a_corruption_is_rejected(steps, options, words):
     with pytest.raises(InputError, match=words):
         Custom(steps, **options)
 

@@ -179,12 +179,14 @@ def _arrow_batches(stream: Any) -> Iterator[Batch | BadBatch]:
 
     arrow = require("pyarrow", extra="parquet", needed_by="an Arrow stream")
     ipc = require("pyarrow.ipc", extra="parquet", needed_by="an Arrow stream")
+    # One stream for one reader after another, never closed.
+    source = SimpleNamespace(read=stream.read, closed=False, close=lambda: None)
     number, reader = 0, None
     while reader is not None or stream.peek(1):
         where = f"batch {number + 1}"
         try:
             if reader is None:
-                reader = ipc.open_stream(arrow.PythonFile(_Unseekable(stream), mode="r"))
+                reader = ipc.open_stream(arrow.PythonFile(source, mode="r"))
             record = reader.read_next_batch()
             record.validate(full=True)
         except StopIteration:
@@ -201,18 +203,6 @@ def _arrow_batches(stream: Any) -> Iterator[Batch | BadBatch]:
             yield BadBatch(where, error)
         else:
             yield _batch_of(scores, where)
-
-
-class _Unseekable:
-    """What pyarrow reads from: the same stream for one reader after another, never closed."""
-
-    closed = False
-
-    def __init__(self, stream: Any) -> None:
-        self.read = stream.read
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 def _batch_of(scores: Any, where: str, file: str | None = None) -> Batch:
@@ -554,15 +544,9 @@ class Run:
 
     def print_end(self, by: str) -> None:
         """Print the last line."""
-        self.print_about(
-            "end",
-            by=by,
-            rows=self.rows,
-            batches=self.batches,
-            malformed=self.malformed,
-            events=self.events,
-            followed=bool(self.progress.folder),
-        )
+        names = ("rows", "batches", "malformed", "events")
+        counts = {name: getattr(self, name) for name in names}
+        self.print_about("end", by=by, **counts, followed=bool(self.progress.folder))
 
     def write_state(self) -> None:
         """Replace the state file."""
