@@ -150,6 +150,15 @@ BAD_SELECTION = [
     ((THREE, ["a"]), {}, "the 3 sets that sac chose from; got 1"),
     ((THREE,), {"show": "T"}, "show must be one of 'distances'"),
 ]
+UNKNOWN = sc.SurrogateBank.from_arrays([s.logits for s in digits_bank()], digits_bank()[0].labels)
+BAD_ERRORS = [
+    (([sc.SAC], digits_bank()), {}, "methods must be fitted methods"),
+    (([], digits_bank()), {}, "methods must be fitted methods, at least one"),
+    ((3, digits_bank()), {}, "methods must be fitted methods"),
+    (([sc.TS(), sc.TS()], digits_bank()), {}, "with different labels"),
+    (([sc.TS()], digits_target()), {}, "targets must be a SurrogateBank; got Scores"),
+    (([sc.TS()], UNKNOWN), {}, "targets must have severities; that of 'set 2' is unknown"),
+]
 
 
 @pytest.mark.parametrize(
@@ -161,6 +170,7 @@ BAD_SELECTION = [
             (plot.confidence_density, BAD_DENSITY),
             (plot.ece_by_severity, BAD_SEVERITY),
             (plot.selection, BAD_SELECTION),
+            (plot.errors_by_severity, BAD_ERRORS),
         )
         for case in cases
     ],
@@ -183,25 +193,3 @@ def test_a_choice_that_a_method_has_not_made_cannot_be_drawn():
     for method in (sc.SAC(), sc.Rehearsal(), sc.SAC().fit(digits_bank())):
         with pytest.raises(NotFittedError, match="has chosen nothing yet"):
             plot.selection(method)
-
-
-@pytest.mark.parametrize(
-    ("methods", "targets", "match"),
-    [
-        ([sc.SAC], digits_bank(), "methods must be fitted methods"),
-        ([], digits_bank(), "methods must be fitted methods, at least one"),
-        (3, digits_bank(), "methods must be fitted methods"),
-        ([sc.TS(), sc.TS()], digits_bank(), "with different labels"),
-        ([sc.TS()], digits_target(), "targets must be a SurrogateBank; got Scores"),
-        (
-            [sc.TS()],
-            sc.SurrogateBank.from_arrays(
-                [s.logits for s in digits_bank()][:2], digits_bank()[0].labels
-            ),
-            "targets must have severities; that of 'set 2' is unknown",
-        ),
-    ],
-)
-def test_bad_input_of_errors_by_severity_is_an_error(methods, targets, match):
-    with pytest.raises(InputError, match=match):
-        plot.errors_by_severity(methods, targets)

@@ -456,19 +456,17 @@ def make_facts(
         missing={name: printable_name(why, 400) for name, why in missing.items()},
         shown=shown,
         choice=Choice(
-            selection.method,
-            printable_name(str(selection), 400),
-            selection.distance or "mean",
-            selection.margin,
-            others[0].name if selection.index is not None and others else None,
-            dict(selection.details),
+            method=selection.method,
+            text=facts_of[main].choice,
+            distance=selection.distance or "mean",
+            margin=selection.margin,
+            runner_up=others[0].name if selection.index is not None and others else None,
+            details=dict(selection.details),
         ),
         sets=sets,
         densities=_densities(raw.confidence, bank, sets, shown_set),
         classes=_classes(raw, calibrated, names, scores, judging.level),
-        examples=()
-        if image_of_row is None
-        else _examples(*image_of_row, scores, raw, calibrated, names),
+        examples=_examples(image_of_row, scores, raw, calibrated, names),
         warnings=notes,
         judging=judging,
         provenance=Provenance(
@@ -670,17 +668,10 @@ def _classes(
     for j in np.argsort(-counts, kind="stable")[:_MOST_CLASSES].tolist():
         n = int(counts[j])
         accuracy = None if hits is None or not n else _share(float(hits[j]), float(n), level)
-        classes.append(
-            ClassFacts(
-                j,
-                names[j],
-                n,
-                n / scores.n,
-                float(before[j] / n) if n else None,
-                float(after[j] / n) if n else None,
-                accuracy,
-            )
-        )
+        means: tuple[float | None, float | None] = (None, None)
+        if n:
+            means = float(before[j] / n), float(after[j] / n)
+        classes.append(ClassFacts(j, names[j], n, n / scores.n, *means, accuracy))
     return tuple(classes)
 
 
@@ -706,35 +697,28 @@ def _match_images(images: object, target: Scores) -> tuple[Any, NDArray[np.intp]
 
 
 def _examples(
-    images: Any,
-    image_of_row: NDArray[np.intp],
+    image_of_row: tuple[Any, NDArray[np.intp]] | None,
     target: Scores,
     raw: _Outputs,
     calibrated: _Outputs,
     names: Sequence[str],
 ) -> tuple[Example, ...]:
     """The rows whose confidence changed most, with their images; ties in the order of rows."""
+    if image_of_row is None:
+        return ()
+    images, places = image_of_row
     change = np.abs(calibrated.confidence - raw.confidence)
     examples = []
     for row in np.argsort(-change, kind="stable")[:_MOST_EXAMPLES].tolist():
-        place = int(image_of_row[row])
+        place = int(places[row])
         batch = images.read([place])
         if not change[row] or not len(batch.images):  # unchanged, or unreadable today
             continue
+        name = images.ids([place])[0] if target.ids is None else str(target.ids[row])
         label = None if target.labels is None else names[int(target.labels[row])]
-        examples.append(
-            Example(
-                row,
-                printable_name(
-                    images.ids([place])[0] if target.ids is None else str(target.ids[row])
-                ),
-                names[int(raw.predicted[row])],
-                label,
-                float(raw.confidence[row]),
-                float(calibrated.confidence[row]),
-                picture(batch.images[0]),
-            )
-        )
+        words = printable_name(name), names[int(raw.predicted[row])], label
+        change_of_row = float(raw.confidence[row]), float(calibrated.confidence[row])
+        examples.append(Example(row, *words, *change_of_row, picture(batch.images[0])))
     return tuple(examples)
 
 
