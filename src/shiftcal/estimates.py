@@ -135,19 +135,16 @@ def shift_error(left_out: Sequence[LeftOut]) -> dict[str, float]:
     return {"shift_error": float((sum(squares) / len(squares)) ** 0.5), "shift_fits": float(fits)}
 
 
-def half_width(point: Point, shift: Mapping[str, float], level: float) -> float:
-    """Half of an interval: ``sqrt(z² (s² + c²) + t² e²)``, without ``e`` if it is not known."""
-    q = (1 + level) / 2
-    half = NormalDist().inv_cdf(q) * math.hypot(point.sampling_sd, point.calibration_sd)
-    if not shift:
-        return half
-    return math.hypot(half, float(stdtrit(shift["shift_fits"], q)) * shift["shift_error"])
-
-
 def ends(point: Point, shift: Mapping[str, float], level: float) -> tuple[float, float]:
-    """Both ends of an interval: quantiles of the draws, held around the value, if there are any."""
+    """Both ends of an interval: quantiles of the draws, held around the value, if there are any.
+
+    Else ``value ± sqrt(z² (s² + c²) + t² e²)``, without ``e`` if it is not known.
+    """
     if point.draws is None:
-        half = half_width(point, shift, level)
+        q = (1 + level) / 2
+        half = NormalDist().inv_cdf(q) * math.hypot(point.sampling_sd, point.calibration_sd)
+        if shift:
+            half = math.hypot(half, stdtrit(shift["shift_fits"], q) * shift["shift_error"])
         return point.value - half, point.value + half
     low, high = np.quantile(point.draws, [(1 - level) / 2, (1 + level) / 2])
     return min(float(low), point.value), max(float(high), point.value)
@@ -479,7 +476,7 @@ class DoC(AccuracyEstimator):
 
     def _estimate(self, logits: Logits) -> Point:
         confidence = float(p_max(logits, self.temperature_).mean())
-        value = min(max(confidence + self.gap_, 0.0), 1.0)
+        value = _in_unit(confidence + self.gap_)
         return Point(
             value,
             sampling_sd=math.sqrt(share_variance(value, len(logits))),
@@ -656,11 +653,12 @@ class Rehearsed(AccuracyEstimator):
 
     def _shift_errors(self) -> Iterator[LeftOut]:
         """What the rehearsals saw of it already: the mean over the draws of each set."""
-        told = zip(self.memory_.ladders, self.memory_.accuracy_errors, self.ladder_, strict=True)
-        for ladder, error, s in told:
+        memory = self.memory_
+        for ladder, error, s in zip(
+            memory.ladders, memory.accuracy_errors, self.ladder_, strict=True
+        ):
             if ladder:
-                said = min(max(s.accuracy + float(error), 0.0), 1.0)
-                yield LeftOut(ladder - 1, s.name, s.accuracy, said)
+                yield LeftOut(ladder - 1, s.name, s.accuracy, _in_unit(s.accuracy + float(error)))
 
     def _estimate(self, logits: Logits) -> Point:
         rng = np.random.default_rng(self.seed_)
@@ -717,8 +715,8 @@ class Rehearsed(AccuracyEstimator):
     ) -> NDArray[np.float64]:
         """What the accuracy may be: :data:`_DRAWS` of all that is uncertain."""
         same, moved = (
-            said - rng.choice(errors.accuracy, size=_DRAWS)
-            for said, errors in (
+            accuracy - rng.choice(errors.accuracy, size=_DRAWS)
+            for accuracy, errors in (
                 (redrawn.accuracy, self.memory_.errors),
                 (redrawn.accuracy_moved, self.memory_.moved_errors),
             )

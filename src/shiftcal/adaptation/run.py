@@ -221,7 +221,7 @@ class HeadedModel(WrappedModel):
 
     def _identity(self) -> Iterable[str] | None:
         inner = self.model.fingerprint
-        return None if inner is None else headed_identity(inner, self.classifier)
+        return None if inner is None else _headed_identity(inner, self.classifier)
 
     def _forward(self, batch: NDArray[Any]) -> Any:
         outputs = self.model._forward(batch)
@@ -230,14 +230,9 @@ class HeadedModel(WrappedModel):
         return heads.logits, heads.features
 
 
-def headed_identity(backbone: str, classifier: Classifier) -> list[str]:
+def _headed_identity(backbone: str, classifier: Classifier) -> list[str]:
     """What decides the outputs of a :class:`HeadedModel`, from the fingerprint of its backbone."""
     return ["adapted", backbone, str(classifier), weights_digest(classifier.state_dict())]
-
-
-def headed_fingerprint(backbone: str, classifier: Classifier) -> str:
-    """The fingerprint of a :class:`HeadedModel`, from that of its backbone."""
-    return digest(["logits", *headed_identity(backbone, classifier)])
 
 
 def run_heads(classifier: Classifier, features: NDArray[Any]) -> Pass:
@@ -871,7 +866,9 @@ class _Run:
     ) -> None:
         """The same as :meth:`_score_images`, from heads on frozen features."""
         task, split = self.task, self.split
-        fingerprint = headed_fingerprint(source.identity["fingerprint"], classifier)
+        fingerprint = digest(
+            ["logits", *_headed_identity(source.identity["fingerprint"], classifier)]
+        )
 
         def origin(images: ImageSet, frozen: Frozen) -> dict[str, Any]:
             backbone = frozen.document["origin"]
