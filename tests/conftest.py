@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from drawn_logits import draw_logits
 from hypothesis import HealthCheck, settings
+from map_data import draw_logits
 
 settings.register_profile("fast", max_examples=30, deadline=None, derandomize=True)
 settings.register_profile(

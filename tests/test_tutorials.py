@@ -20,7 +20,7 @@ from page_blocks import blocks_of, is_shown, shown_after
 ROOT = Path(__file__).resolve().parents[1]
 TUTORIALS = ROOT / "docs" / "tutorials"
 PAGES = sorted(path.name for path in TUTORIALS.glob("*.md") if path.name != "index.md")
-PROCESS = Path(__file__).parent / "support" / "page_process.py"
+PROCESS = Path(__file__).parent / "support" / "page_blocks.py"
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
     "optional-dependencies"
 ]

@@ -15,8 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from toy_server import Turn, serving
-from toy_sets import about_toys, source_of, toy_archive, use_toys, write_toys
+from toy_sets import Turn, about_toys, serving, source_of, toy_archive, use_toys, write_toys
 
 from shiftcal import corruptions, datasets, maps, methods, metrics
 

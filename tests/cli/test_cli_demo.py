@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +19,28 @@ from absent_package import hide
 from scipy.special import softmax
 from sklearn.datasets import load_digits
 from sklearn.neural_network import MLPClassifier
-from small_demo import small_subject
 
 import shiftcal as sc
 import shiftcal.demo
 from shiftcal.cli.main import run
+from shiftcal.demo import digits_subject
+
+
+@cache
+def small_subject():
+    """The subject of the demo with a part of everything."""
+    subject = digits_subject()
+    few = np.arange(240)
+    return replace(
+        subject,
+        calibration=subject.calibration.subset(few, name="few digits"),
+        new=subject.new[:200],
+        new_labels=subject.new_labels[:200],
+        train=subject.train.subset(few, name="few digits trained on"),
+        corruptions=("brightness", "gaussian_noise"),
+        n_resamples=50,
+    )
+
 
 pytestmark = pytest.mark.filterwarnings("ignore::shiftcal.errors.FitWarning")
 

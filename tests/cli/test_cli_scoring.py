@@ -11,9 +11,9 @@ import sys
 import numpy as np
 import pytest
 from bank_process import kill, wait_for
+from exact_model import write_parts
 from ladder_data import draw
 from onnx_resnet import mean_colour_onnx, resnet20_onnx
-from score_parts import write_parts
 from small_disk import files
 from stored_images import draw_images, encode, write_images
 

@@ -8,7 +8,8 @@ import typing
 
 import numpy as np
 import pytest
-from map_data import draw, equal_size_ece, nll, quiet_fit, softmax
+from map_data import draw_logits as draw
+from map_data import equal_size_ece, nll, quiet_fit, softmax
 from sklearn.base import clone
 
 from shiftcal import maps

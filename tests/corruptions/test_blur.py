@@ -5,9 +5,8 @@ from __future__ import annotations
 import cv2
 import numpy as np
 import pytest
-from clipped_zoom import clipped_zoom
 from corrupted import corrupted
-from magick_blur import drawn_angle, magick_blur
+from corruption_recipes import clipped_zoom, drawn_angle, magick_blur
 from photos import odd_images, photos
 from skimage.filters import gaussian
 

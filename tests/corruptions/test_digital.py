@@ -9,10 +9,9 @@ import cv2
 import numpy as np
 import pytest
 from corrupted import corrupted
-from image_streams import image_keys, symmetric_halves, words
 from photos import odd_images, photo, photos
 from PIL import Image
-from random_fields import TABLES
+from random_fields import TABLES, image_keys, symmetric_halves, words
 from scipy import stats
 from scipy.ndimage import map_coordinates
 from skimage.filters import gaussian

@@ -7,15 +7,12 @@ import hashlib
 import cv2
 import numpy as np
 import pytest
-from clipped_zoom import clipped_zoom
 from corrupted import corrupted
-from image_streams import image_keys, symmetric_halves, words
-from magick_blur import drawn_angle, magick_blur
+from corruption_recipes import clipped_zoom, drawn_angle, magick_blur, recipe
 from photos import odd_images, photo, photos
 from PIL import Image
-from random_fields import TABLES
+from random_fields import TABLES, image_keys, symmetric_halves, words
 from scipy import stats
-from spatter_recipe import recipe
 
 from shiftcal import corruptions
 from shiftcal.corruptions import Fog, Snow

@@ -8,7 +8,7 @@ import pickle
 
 import numpy as np
 import pytest
-from cifar_copies import NAMES, batch_dict, drawn, publish, write_python_batches
+from dataset_copies import NAMES, batch_dict, drawn, publish, write_python_batches
 from hostile_files import Trap, trap
 
 import shiftcal as sc

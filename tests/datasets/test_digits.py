@@ -9,8 +9,8 @@ import struct
 
 import numpy as np
 import pytest
+from dataset_copies import write_pictures
 from PIL import Image
-from tiny_pictures import write_pictures
 
 from shiftcal.datasets import load
 from shiftcal.datasets.catalog.digits import MNIST, USPS, mnist, mnist_m, usps

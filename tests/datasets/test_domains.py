@@ -6,7 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from tiny_pictures import write_pictures
+from dataset_copies import write_pictures
 
 from shiftcal.datasets import load
 from shiftcal.errors import FileError, MissingData, UnknownName

@@ -12,9 +12,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from toy_archives import FILES, MODES, NOISE, archive_of, content, entry, tar
-from toy_server import Turn, serving, unused_port
-from toy_sets import about_toys, source_of, toy_archive, use_toys, write_toys
+from toy_sets import (
+    FILES,
+    MODES,
+    NOISE,
+    Turn,
+    about_toys,
+    archive_of,
+    content,
+    entry,
+    serving,
+    source_of,
+    tar,
+    toy_archive,
+    unused_port,
+    use_toys,
+    write_toys,
+)
 
 from shiftcal import datasets
 from shiftcal.datasets.catalog import Download

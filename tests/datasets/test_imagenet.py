@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from imagenet_copies import WNIDS, write_class_index, write_image
+from dataset_copies import WNIDS, write_class_index, write_image
 from PIL import Image
 
 import shiftcal as sc

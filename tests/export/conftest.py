@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 
 import pytest
-from map_data import draw, quiet_fit
+from map_data import draw_logits as draw
+from map_data import quiet_fit
 
 from shiftcal import SurrogateBank, maps, methods
 

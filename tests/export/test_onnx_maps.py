@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from hard_logits import at_an_edge, difficult, next_to_many
-from map_data import draw, quiet_fit
+from gaussian_world import bank_of, draw_domain
+from map_data import at_an_edge, difficult, next_to_many, quiet_fit
+from map_data import draw_logits as draw
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
-from shifted_data import bank_of, draw_domain
 from small_networks import NEWEST, network, run, saved, tensor
 
 from shiftcal import Scores, SurrogateBank, maps, methods

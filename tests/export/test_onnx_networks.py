@@ -6,7 +6,8 @@ import numpy as np
 import onnx
 import pytest
 from absent_package import hide
-from map_data import draw, quiet_fit
+from map_data import draw_logits as draw
+from map_data import quiet_fit
 from onnx import TensorProto, helper, numpy_helper
 from small_networks import INPUTS, network, run, saved, tensor
 

@@ -9,8 +9,8 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from hard_logits import difficult, next_to_many
-from map_data import draw, quiet_fit
+from map_data import difficult, next_to_many, quiet_fit
+from map_data import draw_logits as draw
 from torch import nn
 
 from shiftcal import maps, methods

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from golden_images import SMALL, TABLES, digest, golden_images
+from corrupted import SMALL, TABLES, digest, golden_images
 
 from shiftcal import corrupt, corruptions
 

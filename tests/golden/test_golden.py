@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from corrupted import corrupted
-from golden_images import LARGE, SMALL, TABLES, digest, golden_images
+from corrupted import LARGE, SMALL, TABLES, corrupted, digest, golden_images
 
 from shiftcal import corruptions
 

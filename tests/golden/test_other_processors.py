@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from corrupted import corrupted
-from golden_images import LARGE, digest, golden_images
+from corrupted import LARGE, corrupted, digest, golden_images
 
 from shiftcal import corruptions
 
@@ -17,7 +16,7 @@ CODE = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from corrupted import corrupted
-from golden_images import LARGE, digest, golden_images
+from corrupted import LARGE, digest, golden_images
 from shiftcal import corruptions
 for name in corruptions.names():
     print(name, digest(corrupted(golden_images(*LARGE), name, 3, "imagenet", seed=2)))

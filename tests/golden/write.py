@@ -14,8 +14,14 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "support"))
 
-from corrupted import corrupted  # noqa: E402
-from golden_images import LARGE, SMALL, TABLES, digest, golden_images  # noqa: E402
+from corrupted import (  # noqa: E402
+    LARGE,
+    SMALL,
+    TABLES,
+    corrupted,
+    digest,
+    golden_images,
+)
 
 from shiftcal import corruptions  # noqa: E402
 

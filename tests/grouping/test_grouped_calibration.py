@@ -7,10 +7,10 @@ from itertools import permutations
 import gaussian_world
 import numpy as np
 import pytest
+from gaussian_world import bank_of, draw_domain
 from ladder_data import draw, make_bank
 from scipy.optimize import brentq
 from scipy.special import log_softmax, softmax
-from shifted_data import bank_of, draw_domain
 
 import shiftcal as sc
 from shiftcal.errors import InputWarning, NotFittedError

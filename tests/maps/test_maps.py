@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from drawn_logits import draw_logits
-from map_data import draw, nll, quiet_fit, softmax, top1
+from map_data import draw_logits, nll, quiet_fit, softmax, top1
+from map_data import draw_logits as draw
 from scipy import special
 from scipy.optimize import brentq, minimize, minimize_scalar
 from scipy.special import expit, log_softmax

@@ -1,4 +1,4 @@
-"""The engine of Rehearsal against numpy, scipy and scikit-learn."""
+"""The engine of Rehearsal against numpy, scipy and scikit-learn; methods that adapt to sums."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from gaussian_world import CORRUPTIONS, oracle_log_t, outputs, world
 from ladder_data import draw
+from monitored import bank as monitored_bank
 from monitored import method, rows
 from scipy.spatial.distance import mahalanobis
 from scipy.special import logit, softmax
@@ -13,7 +14,8 @@ from scipy.stats import entropy
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import PolynomialFeatures
 
-from shiftcal import SurrogateBank
+from shiftcal import SAC, SurrogateBank, estimates, methods
+from shiftcal.errors import InputError
 from shiftcal.methods import rehearsal
 from shiftcal.methods.rehearsal import (
     CALM,
@@ -275,7 +277,7 @@ def test_errors_of_sets_are_those_of_a_memory_without_their_corruption(bank, kep
             assert kept.accuracy_errors[j] == pytest.approx(said - accuracy, abs=0.03)
 
 
-def grouped(logits, groups):
+def grouped(logits, groups=20):
     moments = row_moments(logits).reshape(groups, -1, 2 + 2 * logits.shape[1])
     counts = np.full(groups, moments.shape[1])
     return Grouped(moments.sum(axis=1), counts, float((moments[..., 0] ** 2).sum()))
@@ -290,3 +292,58 @@ def test_compiled_answers_are_those_of_the_memory_at_every_size(n, strength):
     ready = FixedSize(memory, n, groups=20, seed=0)
     found = ready.answer(target.sums.sum(axis=0) / n, lambda: target)
     np.testing.assert_allclose(found, [float(value) for value in wanted], rtol=1e-9, atol=1e-12)
+
+
+TARGET = rows(1000, 0.8, seed=5)
+
+
+@pytest.mark.parametrize("name", ["rehearsal", "sac", "ace", "sts", "ts", "vanilla"])
+def test_the_choice_is_that_of_the_rows(name):
+    known = method(name)
+    wanted = known.adapt(TARGET)
+    found = known.adapt_moments(grouped(TARGET))
+    assert found.temperature == pytest.approx(wanted.temperature, rel=1e-9)
+    assert (found.index, found.n_target) == (wanted.index, wanted.n_target)
+    assert [flag.code for flag in found.flags] == [flag.code for flag in wanted.flags]
+    assert known.selection_ is found
+
+
+def test_weights_count_as_often_as_they_say():
+    """A block of weight two is as good as twice the block, but for how noisy it is."""
+    sums = grouped(TARGET, 2)
+    weights = np.array([2.0, 1.0])
+    weighed = Grouped(sums.sums * weights[:, None], sums.counts * weights)
+    twice = np.concatenate([TARGET[:500], TARGET])
+    assert weighed.mean_confidence == pytest.approx(grouped(twice, 3).mean_confidence, rel=1e-12)
+    np.testing.assert_allclose(weighed.statistics(), grouped(twice, 3).statistics(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["cpcs", "transcal", "pseudocal"])
+def test_others_say_that_they_need_rows(name):
+    assert "every row" in methods.get(name)().needs_rows()
+
+
+def test_sac_by_other_distances_refuses():
+    with pytest.raises(InputError, match="sac cannot adapt to sums: distance"):
+        SAC(distance="ks").fit(monitored_bank()).adapt_moments(grouped(TARGET))
+
+
+def test_sums_of_other_classes_are_refused():
+    with pytest.raises(InputError, match="14 columns of 6 classes; got 12"):
+        method("ts").adapt_moments(grouped(TARGET[:, :5]))
+
+
+@pytest.mark.parametrize("name", ["rehearsed", "surrogate-curve"])
+def test_an_estimate_from_sums_is_that_of_the_rows(name):
+    known = estimates.get(name)().fit(monitored_bank(300))
+    wanted = known.estimate(TARGET[:200])
+    found = known.estimate_moments(grouped(TARGET[:200]), level=0.95)
+    assert found.value == pytest.approx(wanted.value, rel=1e-9)
+    assert found.n_target == 200
+    with pytest.raises(InputError, match="14 columns of 6 classes; got 12"):
+        known.estimate_moments(grouped(TARGET[:200, :5]))
+
+
+def test_an_estimator_that_needs_rows_says_so():
+    with pytest.raises(InputError, match="atc cannot estimate from sums"):
+        estimates.get("atc")().fit(monitored_bank(300)).estimate_moments(grouped(TARGET))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from drawn_logits import draw_logits
+from map_data import draw_logits
 
 from shiftcal.numerics import jit as _block_sums
 from shiftcal.numerics import temperature as softmax_moments

@@ -6,9 +6,9 @@ import os
 
 import numpy as np
 import pytest
-from drawn_logits import draw_logits
 from hypothesis import given
 from hypothesis import strategies as st
+from map_data import draw_logits
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin

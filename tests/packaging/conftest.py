@@ -11,8 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from clean_environment import Environment, create, made_once, run
-from released import ROOT
+from clean_environment import ROOT, Environment, create, made_once, run
 
 FOLDER = ROOT / ".venv-packages"
 CONSTRAINTS = {"core": "constraints.txt", "minimum": "constraints-minimum.txt"}

@@ -11,8 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from clean_environment import run
-from released import PROJECT, ROOT
+from clean_environment import PROJECT, ROOT, run
 
 # Of the tree, what only those need who change it and send it somewhere.
 NOT_RELEASED = re.compile(r"\.(ci|github)/|\.pre-commit-config\.yaml$|\.gitattributes$")

@@ -7,7 +7,7 @@ import copy
 import numpy as np
 import pytest
 from digits_bank import CLASSES, digits_bank, digits_target
-from drawn_logits import draw_logits
+from map_data import draw_logits
 from matplotlib.colors import to_hex, to_rgba
 from matplotlib.figure import Figure
 from scipy import special, stats

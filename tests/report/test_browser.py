@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from browser import Browser, chromium
+from browser import FAINT, Browser, chromium
 from report_facts import hostile, labelled, unlabelled
-from seen_contrast import FAINT
 
 from shiftcal.report.render import write_report
 

@@ -6,8 +6,8 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from exact_model import part_note, write_parts
 from ladder_data import draw
-from score_parts import part_note, write_parts
 
 from shiftcal.errors import FileError, InputError
 from shiftcal.scores import Scores, read_scores, write_scores

@@ -8,8 +8,8 @@ import zlib
 
 import numpy as np
 import pytest
-from drawn_logits import draw_logits
 from ladder_data import STEPS, draw, make_bank
+from map_data import draw_logits
 from scipy.optimize import brentq
 from scipy.special import log_softmax, softmax
 

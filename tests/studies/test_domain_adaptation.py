@@ -8,8 +8,7 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from adaptation_records import evaluated, everywhere, facts, plan
-from study_records import LABELS
+from study_records import LABELS, adaptation_plan, evaluated, everywhere, facts
 from toy_adaptation import EVALUATIONS, IMAGES, NETWORKS, PLAN, toy_plan, write_domains
 
 from shiftcal import studies
@@ -147,7 +146,9 @@ def number(trainer, task, seed, method):
 @pytest.fixture
 def tables():
     networks = [facts(trainer=t, seed=s) for t in ("source-only", "dan", "cdan") for s in (0, 1)]
-    return findings_of(plan(), everywhere(plan(), ece=number), networks).tables
+    return findings_of(
+        adaptation_plan(), everywhere(adaptation_plan(), ece=number), networks
+    ).tables
 
 
 def row(table, label):
@@ -185,12 +186,12 @@ def test_a_seed_without_one_of_the_tasks_does_not_count_in_the_mean_over_them():
         for task in ("art_to_clipart", "art_to_product")
         for seed in (0, 1)
     ]
-    cells = row(findings_of(plan(), whole[:-1]).tables["ece-cdan"], "SAC").cells
+    cells = row(findings_of(adaptation_plan(), whole[:-1]).tables["ece-cdan"], "SAC").cells
     assert [cell.value for cell in cells] == pytest.approx([15.0, 10.0, 10.0])
 
 
 def test_one_seed_has_no_intervals_and_the_note_says_so():
-    one = plan(seeds=(0,))
+    one = adaptation_plan(seeds=(0,))
     table = findings_of(one, everywhere(one, ece=number)).tables["ece-cdan"]
     assert all(cell.low is None for each in table.rows for cell in each.cells)
     assert "no intervals" in table.note

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+from pathlib import Path
+
 import numpy as np
 
 from shiftcal.models import as_model
+from shiftcal.surrogates.build import build_bank, conditions_of
 
 WEIGHTS = np.array([[3, -1, 0, 2], [-2, 4, 1, 0], [1, 0, -3, 2]], np.float64)
 
@@ -42,3 +47,58 @@ def labelled(n, *, seed=0, size=(12, 10)):
     """Images and labels of four classes."""
     rng = np.random.default_rng(seed)
     return rng.integers(0, 256, (n, *size, 3), dtype=np.uint8), rng.integers(0, 4, n)
+
+
+IMAGES, LABELS = labelled(20, seed=9, size=(16, 16))
+
+
+class Fails(Exact):
+    def __init__(self, after):
+        super().__init__()
+        self.after = after
+
+    def __call__(self, batch):
+        if len(self.calls) == self.after:
+            raise RuntimeError("no more")
+        return super().__call__(batch)
+
+
+def built(folder, model=None, *, images=IMAGES, labels=LABELS, corruption="pixelate",
+          severities=(1, 2), **options):  # fmt: skip
+    model = model or exact()
+    done = build_bank(
+        model,
+        images,
+        folder,
+        labels=labels,
+        conditions=conditions_of(corruption, severities),
+        **{"shard_size": 8, **options},
+    )
+    return done, model.function.seen
+
+
+def files(folder):
+    return {f.relative_to(folder).as_posix(): f.read_bytes() for f in Path(folder).rglob("*")}
+
+
+def part_note(shard, of, first, stop, n_images, *, key="job-1", **more):
+    """What a file says of its part."""
+    told = {"shard": shard, "of": of, "first": first, "stop": stop, "n_images": n_images}
+    return np.array(json.dumps({**told, "key": key, **more}))
+
+
+def write_parts(folder, cuts, *, key="job-1", **arrays):
+    """``part-1.npz`` and so on, cut at rows ``cuts``; arrays of one row per image are cut too."""
+    n = len(arrays["logits"])
+    ends = [0, *cuts, n]
+    paths = []
+    for i, (first, stop) in enumerate(itertools.pairwise(ends), start=1):
+        note = part_note(i, len(ends) - 1, first, stop, n, key=key)
+        own = {
+            name: array if name == "classes" else array[first:stop]
+            for name, array in arrays.items()
+        }
+        path = folder / f"part-{i}.npz"
+        np.savez(path, **own, part=note, origin=np.array('{"key": "any"}'))
+        paths.append(path)
+    return paths

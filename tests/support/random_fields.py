@@ -1,4 +1,4 @@
-"""The random numbers that noise of an image is made of, by plain arithmetic in float64."""
+"""The random numbers of images, word by word, for oracles that are to use the same ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from shiftcal.corruptions.corruption import stream_keys
-from shiftcal.corruptions.kernels.random_kernels import fill_words
+from shiftcal.corruptions.kernels.random_kernels import U, fill_words
 
 TABLES = ("cifar", "tiny-imagenet", "imagenet")
 
@@ -15,9 +15,7 @@ def random_words(count, name, severity, *, index=0, seed=0, first=0):
     """The numbers ``first``, ``first + 1``, ... of an image's stream."""
     indices = np.array([index], np.int64)
     (key,) = stream_keys(seed=seed, corruption=name, severity=severity, indices=indices)
-    out = np.empty(count, np.uint32)
-    fill_words(out, np.uint32(first), *key)
-    return out
+    return words(key, first, count)
 
 
 def normal_deviates(count, name, severity, *, index=0, seed=0):
@@ -49,3 +47,21 @@ def largest_correlation(noise):
         product = early * late
         found.append(abs(product.mean()) / product.std() * np.sqrt(product.size))
     return max(found)
+
+
+def image_keys(name, severity, n, *, seed=0):
+    """The keys of images 0 to n - 1: (n, 2)."""
+    return stream_keys(seed=seed, corruption=name, severity=severity, indices=np.arange(n))
+
+
+def words(key, first, count):
+    """Words ``first``, ``first + 1``, ... of the stream: uint32."""
+    out = np.empty(count, np.uint32)
+    fill_words(out, U(first), key[0], key[1])
+    return out
+
+
+def symmetric_halves(values):
+    """Two numbers in (-1, 1) from the low and the high 16 bits of every word, float64."""
+    low, high = values & np.uint32(0xFFFF), values >> np.uint32(16)
+    return tuple((2 * half.astype(np.float64) + 1) / 65536 - 1 for half in (low, high))

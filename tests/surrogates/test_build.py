@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bank_process import SHARD, begin, build, calls, finish, kill, wait_for
-from built_bank import IMAGES, LABELS, Fails, built, files
-from exact_model import Exact, exact, features_of, logits_of
+from exact_model import IMAGES, LABELS, Exact, Fails, built, exact, features_of, files, logits_of
 from filelock import FileLock
 from hostile_files import trap
 from onnx_resnet import mean_colour_onnx

@@ -1,14 +1,17 @@
-"""Miniature copies of CIFAR-10 and its relatives in the layouts they are published in."""
+"""Small copies of data sets in the formats that they are published in."""
 
 from __future__ import annotations
 
 import hashlib
 import io
+import json
 import pickle
 import struct
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+from PIL import Image
 
 NAMES = ["airplane", "automobile", "bird", "cat", "deer"]
 NAMES += ["dog", "frog", "horse", "ship", "truck"]
@@ -77,3 +80,27 @@ def publish(monkeypatch, folder):
     for file in folder.rglob("*_batch*"):
         digest = hashlib.md5(file.read_bytes(), usedforsecurity=False).hexdigest()
         monkeypatch.setitem(PUBLISHED, file.name, digest)
+
+
+# 1,000 made-up wnids; the one at place i is n1000000i with steps of seven.
+WNIDS = [f"n{10_000_000 + 7 * i:08d}" for i in range(1000)]
+
+
+def write_image(file, value):
+    """A grey JPEG of 16 x 16 pixels whose value says which one it is."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(np.full((16, 16, 3), value, np.uint8)).save(file, "JPEG", quality=95)
+
+
+def write_class_index(file):
+    """imagenet_class_index.json."""
+    file.write_text(json.dumps({str(i): [wnid, f"name {i}"] for i, wnid in enumerate(WNIDS)}))
+
+
+def write_pictures(root: Path, paths: list[str], *, height: int = 10, width: int = 12) -> Path:
+    """One picture at each path below ``root``; the ``i``-th is evenly grey, ``10 * i``."""
+    for i, path in enumerate(paths):
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.full((height, width, 3), 10 * i, np.uint8)).save(file)
+    return root
