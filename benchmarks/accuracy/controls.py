@@ -31,7 +31,7 @@ from shiftcal.adaptation.run import Frozen, Task, frozen_features, run_heads
 from shiftcal.adaptation.trainers import choose
 from shiftcal.datasets import as_image_set
 from shiftcal.models.pytorch import torch_threads as cpu_threads
-from shiftcal.scoring.progress import Reporting
+from shiftcal.progress import Reporting
 
 sys.path.insert(0, str(Path(__file__).parent))
 from domains import RUNS, frozen_lite0, plan_of

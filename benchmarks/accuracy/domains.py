@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from shiftcal import studies
-from shiftcal.scoring.progress import Reporting
+from shiftcal.progress import Reporting
 
 sys.path.insert(0, str(Path(__file__).parent))
 from studies import ROOT, RUNS, Network, commit_of, data_folder, keep, lite0

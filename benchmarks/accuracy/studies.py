@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from shiftcal import studies
-from shiftcal.scoring.progress import Reporting
+from shiftcal.progress import Reporting
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = Path(__file__).parent / "results" / "studies"

@@ -31,7 +31,7 @@ from shiftcal import adaptation
 from shiftcal.adaptation.feeds import ArrayFeed, Batch, Feed
 from shiftcal.adaptation.loop import seeded, train
 from shiftcal.adaptation.network import make_objective
-from shiftcal.scoring.progress import Reporting
+from shiftcal.progress import Reporting
 
 ROUNDS, SLICE = 5, 20
 FEATURES, CLASSES = 1280, 10

@@ -25,11 +25,11 @@ from shiftcal.files import atomic_write, make_folder, sha256_of, write_document
 from shiftcal.methods.rehearsal import Rehearsal
 from shiftcal.models import Model, as_model
 from shiftcal.models.model import digest
+from shiftcal.progress import Reporting
 from shiftcal.report import facts as report_facts
 from shiftcal.report.render import write_report
 from shiftcal.scores import read_scores
 from shiftcal.scoring import score_file
-from shiftcal.scoring.progress import Reporting
 from shiftcal.scoring.shards import one_blas_thread
 from shiftcal.surrogates import SurrogateBank
 from shiftcal.surrogates.build import build_bank, conditions_of

@@ -21,9 +21,9 @@ from shiftcal.corruptions import Strengths, corrupt
 from shiftcal.datasets import calibration_split
 from shiftcal.errors import InputError
 from shiftcal.files import sha256_of
+from shiftcal.progress import Reporting
 from shiftcal.report.gallery import PAPER
 from shiftcal.scores import Scores, write_scores
-from shiftcal.scoring.progress import Reporting
 from shiftcal.studies.ablation import spread
 from shiftcal.studies.evaluation import cells_of, evaluate
 from shiftcal.studies.plan import (

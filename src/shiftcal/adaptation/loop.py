@@ -21,7 +21,7 @@ from shiftcal.adaptation.network import torch, weights_digest
 from shiftcal.adaptation.trainers import Settings
 from shiftcal.errors import FileError, FitError, InputError
 from shiftcal.files import atomic_write, make_folder, parsing
-from shiftcal.scoring.progress import Reporting, showing
+from shiftcal.progress import Reporting, showing
 
 CHECKPOINT, HISTORY = "checkpoint.safetensors", "history.csv"
 PRECISIONS = ("bfloat16", "float16")

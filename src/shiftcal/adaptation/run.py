@@ -42,11 +42,11 @@ from shiftcal.models import Model, Preprocessing, TorchModel, as_model, load_wei
 from shiftcal.models.model import WrappedModel, as_features, digest
 from shiftcal.models.resolve import Spec
 from shiftcal.numerics.jit import thread_count
+from shiftcal.progress import Reporting, showing
 from shiftcal.registry import TRAINERS
 from shiftcal.scores import Scores, read_features, read_scores
 from shiftcal.scoring import score, score_file
 from shiftcal.scoring.engines import Engine, LocalEngine
-from shiftcal.scoring.progress import Reporting, showing
 from shiftcal.scoring.shards import (
     SHARD_SIZE,
     Condition,

@@ -249,10 +249,10 @@ def check(
         part: Check this part of it only. Repeatable.
         all_images: Decode every image, not 100 spread over each part.
     """
-    from shiftcal.corruptions.corruption import bar
     from shiftcal.datasets.fetch import check_data_set, was_fetched
+    from shiftcal.progress import bar
 
-    with bar(f"checking {path.name}", shown=None) as step:
+    with bar(f"checking {path.name}") as step:
         found = check_data_set(
             name,
             path,
@@ -315,12 +315,12 @@ def get(
         again: Download it even if it is there, to repair a bad copy.
         keep_archives: Keep archives after unpacking them.
     """
-    from shiftcal.corruptions.corruption import bar
     from shiftcal.datasets.fetch import get_data_set
+    from shiftcal.progress import bar
 
     listed, about = DATA_SETS.canonical(name), DATA_SETS.get(name)
     folder = to or Path(listed)
-    with bar(f"downloading {listed}", shown=None) as step:
+    with bar(f"downloading {listed}") as step:
         fetched = get_data_set(
             name,
             folder,

@@ -63,10 +63,10 @@ def corrupt(
     assert target is not None
     severities = inputs.parse_severities(severity)
     corruptions = inputs.choose_corruptions(corruption, frost_photos)
-    from shiftcal.corruptions.corruption import bar
+    from shiftcal.progress import bar
     from shiftcal.surrogates.image_sets import corrupt_files
 
-    with inputs.blaming_functions(), bar(f"corrupting {source.name}", shown=None) as step:
+    with inputs.blaming_functions(), bar(f"corrupting {source.name}") as step:
         outcome = corrupt_files(
             source,
             target,

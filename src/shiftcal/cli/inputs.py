@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from shiftcal.maps import Map
     from shiftcal.methods import Method
     from shiftcal.models import Model
+    from shiftcal.progress import Reporting
     from shiftcal.scores import Scores
-    from shiftcal.scoring.progress import Reporting
     from shiftcal.surrogates import SurrogateBank
     from shiftcal.types import Floats
 
@@ -531,7 +531,7 @@ def parse_classes(text: str) -> tuple[str, ...]:
 
 def reporting() -> Reporting:
     """How progress is shown: a bar on a terminal, lines elsewhere."""
-    from shiftcal.scoring.progress import Reporting
+    from shiftcal.progress import Reporting
 
     return Reporting(line=lambda text: complain("progress", text))
 

@@ -6,10 +6,8 @@ import functools
 import hashlib
 import inspect
 import re
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar, Literal, TypeAlias, final
@@ -308,22 +306,3 @@ def check_name(name: object) -> str:
         "name must be made of letters, digits, '_', '-' and '.', since files are called by it, and "
         f"not 'labels', the file of labels; got {name!r}."
     )
-
-
-@contextmanager
-def bar(doing: str, *, shown: bool | None) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on standard error; gives a function of (done, total).
-
-    Args:
-        doing: Stands before the bar.
-        shown: Whether to show it. ``None``: if standard error is a terminal.
-    """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    if shown is None:
-        shown = sys.stderr is not None and sys.stderr.isatty()
-    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=not shown) as progress:
-        task = progress.add_task(doing, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)

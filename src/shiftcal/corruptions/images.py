@@ -23,7 +23,6 @@ from shiftcal.corruptions.corruption import (
     Keys,
     Setting,
     Settings,
-    bar,
     check_name,
     ladder_of,
     name_of,
@@ -35,6 +34,7 @@ from shiftcal.corruptions.inputs import InputCorruption
 from shiftcal.errors import InputError, InputWarning, require
 from shiftcal.files import atomic_write, read_npy
 from shiftcal.numerics.jit import thread_count
+from shiftcal.progress import bar
 from shiftcal.registry import CORRUPTIONS, imported, is_own
 from shiftcal.types import Images
 

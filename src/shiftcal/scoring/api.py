@@ -26,10 +26,10 @@ from shiftcal.files import (
     read_npz,
 )
 from shiftcal.models import Model, as_model
+from shiftcal.progress import Reporting
 from shiftcal.scores import Scores, write_scores
 from shiftcal.scores_io import WRITABLE, suffix_of
 from shiftcal.scoring.engines import Engine
-from shiftcal.scoring.progress import Reporting
 from shiftcal.scoring.shards import (
     BLOCK,
     CLEAN,

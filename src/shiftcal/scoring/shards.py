@@ -40,8 +40,8 @@ from shiftcal.files import NpzStream, atomic_write, checksum_of, lock, make_fold
 from shiftcal.models import Model, as_model
 from shiftcal.models.model import Outputs
 from shiftcal.numerics.jit import thread_count
+from shiftcal.progress import Reporting, showing
 from shiftcal.scoring.engines import Engine, LocalEngine
-from shiftcal.scoring.progress import Reporting, showing
 from shiftcal.types import Floats, Images, Labels, Logits
 
 T = TypeVar("T")

@@ -29,9 +29,9 @@ from shiftcal.datasets import ChainImages, ImageSet, as_image_set
 from shiftcal.errors import FileError, FitError
 from shiftcal.files import make_folder, parsing, read_document, sha256_of, write_document
 from shiftcal.numerics.softmax import p_max
+from shiftcal.progress import Reporting, showing
 from shiftcal.report.tables import Cell as TableCell
 from shiftcal.report.tables import Column, Table
-from shiftcal.scoring.progress import Reporting, showing
 from shiftcal.scoring.shards import digest_of_labels
 from shiftcal.studies import tables as show
 from shiftcal.studies.evaluation import Cell, Data, in_processes, key_of

@@ -19,8 +19,8 @@ from shiftcal.files import make_folder, read_document, write_document
 from shiftcal.maps import Temperature
 from shiftcal.methods import Method
 from shiftcal.numerics.softmax import p_max
+from shiftcal.progress import Reporting, showing
 from shiftcal.scoring import engines
-from shiftcal.scoring.progress import Reporting, showing
 from shiftcal.scoring.shards import one_blas_thread
 from shiftcal.studies.plan import CLEAN, ORACLE, Plan, uses_bank, uses_features
 from shiftcal.studies.records import Record

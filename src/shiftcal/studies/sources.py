@@ -25,9 +25,9 @@ from shiftcal.errors import FileError, InputError, InputWarning, MissingData, Mi
 from shiftcal.files import make_folder, parsing, read_document, sha256_of, write_document
 from shiftcal.models import GroupedModel, Model, as_model
 from shiftcal.models.resolve import stored_spec
+from shiftcal.progress import Reporting
 from shiftcal.scores import read_scores
 from shiftcal.scoring.engines import Engine
-from shiftcal.scoring.progress import Reporting
 from shiftcal.scoring.shards import Condition, may_give_features
 from shiftcal.studies.plan import CLEAN, MARK, NAME_IT, Plan, uses_features
 from shiftcal.studies.study import Ladder, Target, Variant, set_name

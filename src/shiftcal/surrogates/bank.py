@@ -268,7 +268,7 @@ class SurrogateBank:
                 message names; what was done until then is kept.
             FileError: If the folder cannot be written, or holds something else.
         """
-        from shiftcal.scoring.progress import Reporting
+        from shiftcal.progress import Reporting
         from shiftcal.surrogates.build import build_bank, conditions_of, synthesize_in_memory
 
         conditions = conditions_of(corruption, severities)

@@ -24,8 +24,8 @@ from shiftcal.errors import FileError, InputError
 from shiftcal.files import NpzStream, atomic_write, sha256_of
 from shiftcal.models import Model, Preprocessing, as_model
 from shiftcal.models.resolve import stored_spec
+from shiftcal.progress import Reporting
 from shiftcal.scoring.engines import Engine
-from shiftcal.scoring.progress import Reporting
 from shiftcal.scoring.shards import (
     CLEAN,
     Condition,

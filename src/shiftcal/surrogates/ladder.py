@@ -14,9 +14,9 @@ from shiftcal.checks import check_count, check_fraction
 from shiftcal.corruptions import Corruption, Strengths, as_corruption
 from shiftcal.corruptions.images import LIMITS, Limits
 from shiftcal.errors import FitWarning, InputError
+from shiftcal.progress import Reporting
 from shiftcal.registry import CORRUPTIONS
 from shiftcal.scoring.engines import Engine
-from shiftcal.scoring.progress import Reporting
 from shiftcal.scoring.shards import (
     CLEAN,
     Condition,

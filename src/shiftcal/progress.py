@@ -36,6 +36,46 @@ class Step(Protocol):
 
 
 @contextmanager
+def bar(doing: str, *, shown: bool | None = None) -> Iterator[Callable[..., None]]:
+    """A progress bar on standard error; gives a function of (done, total, pace).
+
+    Args:
+        doing: Stands before the bar.
+        shown: Whether to show it; ``None``: if standard error is a terminal.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    # Rich needs widgets in a notebook; a line that is overwritten does not.
+    notebook = True if "ipykernel" in sys.modules else None
+    console = Console(stderr=True, force_jupyter=False, force_terminal=notebook)
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[pace]}", markup=False),
+    )
+    with Progress(*columns, console=console, disable=not _is_shown(shown)) as progress:
+        task = progress.add_task(doing, total=None, pace="")
+        begun = time.monotonic()
+
+        def update(done: int, total: int, pace: str | None = None) -> None:
+            if pace is None and done:
+                pace = _left((time.monotonic() - begun) * (total - done) / done)
+            progress.update(task, completed=done, total=total, pace=pace or "")
+
+        yield update
+
+
+def _is_shown(shown: bool | None) -> bool:
+    return (sys.stderr is not None and sys.stderr.isatty()) if shown is None else shown
+
+
+def _left(seconds: float) -> str:
+    return f"{timedelta(seconds=round(seconds))} left".removeprefix("0:")
+
+
+@contextmanager
 def showing(
     doing: str,
     total: int,
@@ -53,25 +93,11 @@ def showing(
         line: As for :class:`Reporting`.
         unit: What is counted.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    if shown is None:
-        shown = sys.stderr is not None and sys.stderr.isatty()
-    # Rich needs widgets in a notebook; a line that is overwritten does not.
-    notebook = True if "ipykernel" in sys.modules else None
-    console = Console(stderr=True, force_jupyter=False, force_terminal=notebook)
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[pace]}", markup=False),
-    )
     begun = last = time.monotonic()
     done = computed = 0
     guard = threading.Lock()  # finished images are counted by the thread that reads, too
-    with Progress(*columns, console=console, disable=not shown) as progress:
-        task = progress.add_task(doing, total=total, pace="")
+    with bar(doing, shown=shown) as update:
+        update(0, total)
 
         def step(images: int, *, kept: bool) -> None:
             nonlocal done, computed, last
@@ -82,10 +108,10 @@ def showing(
             rate = computed / max(now - begun, 1e-9)
             pace = ""
             if rate:
-                left = str(timedelta(seconds=round((total - done) / rate))).removeprefix("0:")
-                pace = f"{rate:,.{0 if rate >= 10 else 1}f} {unit}/s, {left} left"
-            progress.update(task, completed=done, pace=pace)
-            if line is not None and not shown and now - last >= _BETWEEN:
+                left = _left((total - done) / rate)
+                pace = f"{rate:,.{0 if rate >= 10 else 1}f} {unit}/s, {left}"
+            update(done, total, pace)
+            if line is not None and not _is_shown(shown) and now - last >= _BETWEEN:
                 last = now
                 counted = f"{done:,} of {total:,} {unit}"
                 line(f"{doing}: {', '.join(filter(None, (counted, pace)))}")
