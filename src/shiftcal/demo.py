@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from shiftcal.corruptions import corrupt
 from shiftcal.datasets import ImageSet, as_image_set
 from shiftcal.datasets.splits import calibration_split
-from shiftcal.errors import FileError, MissingExtra
+from shiftcal.errors import FileError
 from shiftcal.files import atomic_write, make_folder, sha256_of, write_document
 from shiftcal.methods.rehearsal import Rehearsal
 from shiftcal.models import Model, as_model
@@ -172,7 +172,10 @@ def run_demo(
         FileError: If the folder holds something else, or a file cannot be written.
     """
     start = time.perf_counter()
-    page, train, document = folder / "report.html", folder / "train.npz", folder / "demo.json"
+    train, document = folder / "train.npz", folder / "demo.json"
+    # A page in HTML needs the extra "report".
+    suffix = ".html" if find_spec("jinja2") and find_spec("matplotlib") else ".md"
+    page = folder / f"report{suffix}"
     if folder.exists() and any(folder.iterdir()) and not document.is_file():
         raise FileError(f"{folder} is not empty and has no demo. Name a new folder with -o.")
     with step("training a small network"):
@@ -222,13 +225,8 @@ def run_demo(
             )
             facts.append(made)
             results.append(_result(target, scores_file, made.to_dict()))
-    no_report = ""
     with step(f"writing the report, {page}"):
-        try:
-            write_report(facts[0], page)
-        except MissingExtra as error:
-            page.unlink(missing_ok=True)  # it would be of an earlier run
-            no_report = str(error)
+        write_report(facts[0], page)
     clean = bank.clean.summary()
     result = {
         "folder": str(folder),
@@ -239,9 +237,8 @@ def run_demo(
         "clean_accuracy": clean.accuracy,
         "clean_confidence": clean.mean_confidence,
         "targets": results,
-        "report": None if no_report else str(page),
-        "no_report": no_report,
-        "next": _next_commands(folder, with_report=not no_report),
+        "report": str(page),
+        "next": _next_commands(folder, folder / f"mixture{suffix}"),
         "seconds": time.perf_counter() - start,
     }
     write_document(document, result, format="shiftcal-demo", version=1, indent=1)
@@ -263,14 +260,14 @@ def _result(target: Target, scores: Path, facts: dict[str, Any]) -> dict[str, An
     }
 
 
-def _next_commands(folder: Path, *, with_report: bool) -> list[list[str]]:
+def _next_commands(folder: Path, page: Path) -> list[list[str]]:
     """Commands to try, as words: each works by itself."""
     first, second, third = (str(folder / f"{target.name}.npz") for target in TARGETS)
     bank, train = str(folder / "bank"), str(folder / "train.npz")
-    page, calibrated = str(folder / "mixture.html"), str(folder / "calibrated.npz")
-    commands = [
-        ["shiftcal", "apply", str(folder / "rehearsal.json"), first, "-o", calibrated],
+    method, calibrated = str(folder / "rehearsal.json"), str(folder / "calibrated.npz")
+    return [
+        ["shiftcal", "apply", method, first, "-o", calibrated],
         ["shiftcal", "compare", bank, second, "--source-train", train],
         ["shiftcal", "estimate", bank, third],
+        ["shiftcal", "report", bank, second, "-o", str(page)],
     ]
-    return [*commands, *([["shiftcal", "report", bank, second, "-o", page]] if with_report else [])]

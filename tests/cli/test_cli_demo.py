@@ -120,7 +120,7 @@ def shiftcal_demo():
     return sys.modules["shiftcal.demo"]
 
 
-def test_interrupted_it_resumes_and_without_jinja2_there_is_no_report(
+def test_interrupted_it_resumes_and_without_jinja2_the_report_is_markdown(
     small, tmp_path, shiftcal, shiftcal_json, monkeypatch
 ):
     def interrupt(*_, **__):
@@ -136,9 +136,8 @@ def test_interrupted_it_resumes_and_without_jinja2_there_is_no_report(
     hide(monkeypatch, "jinja2")
     document = shiftcal_json("demo -o here")
     assert Path("here/bank/bank.json").stat().st_mtime_ns == banked
-    assert document["report"] is None
-    assert "pip install 'shiftcal[report]'" in document["no_report"]
-    assert [words[1] for words in document["next"]] == ["apply", "compare", "estimate"]
+    assert Path(document["report"]).read_text("utf-8").startswith("# ")
+    assert document["next"][-1][-1].endswith(".md")
     assert not list(Path("here").rglob("*.tmp"))
 
 

@@ -91,11 +91,8 @@ def _lines(result: dict[str, Any]) -> Iterator[str]:
         "use which method, and when none: page 'Choose a method' of the docs (docs/choose.md in a "
         "clone).\n"
     )
-    if result["report"] is None:
-        yield f"No report was written: {result['no_report']}"
-    else:
-        yield f"The report: {result['report']}"
-        yield f"  to open it: {Path(result['report']).resolve().as_uri()}"
+    yield f"The report: {result['report']}"
+    yield f"  to open it: {Path(result['report']).resolve().as_uri()}"
     yield "\nNext, with the files just made:"
     for words in result["next"]:
         yield f"  {pasted(words)}"
