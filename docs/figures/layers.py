@@ -36,6 +36,7 @@ DOES = {
     "checks": "input validation",
     "files": "reading, atomic writes",
     "registry": "names to classes",
+    "progress": "progress bar",
     "lazy": "import on use",
     "markup": "HTML, text",
     "types": "shared nouns",

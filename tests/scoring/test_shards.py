@@ -11,11 +11,12 @@ from exact_model import exact, labelled
 from sklearn.linear_model import LogisticRegression
 from stored_images import write_images
 
+from shiftcal import progress
 from shiftcal.corruptions import as_corruption
 from shiftcal.datasets import as_image_set
 from shiftcal.errors import InputError, InputWarning
 from shiftcal.models import Preprocessing, as_model
-from shiftcal.scoring import progress, shards
+from shiftcal.scoring import shards
 from shiftcal.scoring.shards import CLEAN, Condition, ShardResult, ShardStore, make_job
 
 IMAGES, LABELS = labelled(20, seed=3)
