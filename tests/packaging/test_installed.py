@@ -88,7 +88,7 @@ def test_the_lists_of_extras_and_versions_agree():
     assert sorted(file.stem for file in SERVED.glob("*.py")) == EXTRAS
     (line,) = requirements("all")
     assert sorted(line.partition("[")[2].strip("]").split(",")) == EXTRAS
-    asked = PROJECT["dependencies"] + [line for extra in EXTRAS for line in requirements(extra)]
+    asked = {*PROJECT["dependencies"], *(line for extra in EXTRAS for line in requirements(extra))}
     lines = (ROOT / "constraints-minimum.txt").read_text("utf-8").splitlines()
     listed = [line for line in lines if not line.startswith("#")]
     assert sorted(listed) == sorted(line.replace(">=", "==") for line in asked)
