@@ -311,6 +311,8 @@ def bomb(document):
         (lambda d: d["sums"].update(rows=0), "contradict one another"),
         (lambda d: d["sums"].update(correct=0), "contradict one another"),
         (lambda d: d["sums"].update(regret=-1), "contradict one another"),
+        (lambda d: d["sums"].update(confidence=-1), "contradict one another"),
+        (lambda d: d["sums"].update(brier=-(10**30)), "contradict one another"),
         (lambda d: d.update(n_classes=1), "n_classes must be a whole number of at least 2"),
         (lambda d: d.update(classes=["a"]), "classes must name the 6 columns"),
         (lambda d: d.update(sums=None), "is damaged"),

@@ -10,6 +10,7 @@ import base64
 import copy
 import itertools
 import json
+import math
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -598,16 +599,30 @@ def read_statistics(path: str | os.PathLike[str]) -> tuple[ScoreStatistics | Non
 
 
 def _is_sound(statistics: ScoreStatistics) -> bool:
-    """Whether cells and sums are of the same rows."""
-    cells, sums = statistics.cells, statistics.sums
-    return bool(
-        sums["rows"] == cells.count.sum() > 0
+    """Whether there are rows that have these cells and sums."""
+    cells, sums, n, k = statistics.cells, statistics.sums, statistics.n, statistics.k
+    total, squares, correct = sums["confidence"], sums["confidence_squared"], cells.correct.sum()
+    possible = bool(
+        n == cells.count.sum() > 0
         and ((cells.correct >= 0) & (cells.correct <= cells.count)).all()
         and (cells.width >= 0).all()
-        and cells.width.sum(axis=(1, 2)).tolist()
-        == [cells.count.sum(), cells.correct.sum(), cells.confidence.sum()]
-        and sums.get("correct", 0) == cells.correct.sum()
-        and sums.get("regret", 0) >= 0
+        and cells.width.sum(axis=(1, 2)).tolist() == [n, correct, cells.confidence.sum()]
+        and n << CONFIDENCE_BITS >= total >= (n << CONFIDENCE_BITS) // k - n
+        and total**2 <= n * squares
+        and squares <= total << CONFIDENCE_BITS
+        and abs((int(cells.confidence.sum()) << 10) - total) <= n * ((1 << 9) + 1)
+    )
+    if not possible or not statistics.ladder:
+        return possible
+    unit = n << FRACTION_BITS
+    # Of a row: the log of a sum of k exponentials, none above 1, the greatest 1.
+    most = math.ceil(unit * math.log(k)) + n
+    return bool(
+        sums["correct"] == correct
+        and -n <= sums["log_sum"] <= most
+        and -n <= sums["brier"] <= 2 * unit + n
+        and 0 <= sums["top1_brier"] <= n << _BITS["top1_brier"]
+        and (sums["regret"] == 0 or (sums["regret"] > 0 and correct < n))
     )
 
 
