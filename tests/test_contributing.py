@@ -13,12 +13,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "contributing.md").read_text("utf-8")
-# Of each example the table of its kind, the file, the line in the table, and the text.
+# Of each example the table of its kind, the file, the class, its module, and the text.
 EXAMPLES = {
-    table: (file, line, text)
-    for file, line, table, text in re.findall(
-        r"^In .*?`(src/shiftcal/[\w/]+\.py)`, with the line `([^`]+)` in the table `(\w+)`"
-        r".*?^```python\n(.*?)^```",
+    table: (file, name, module, text)
+    for file, name, module, table, text in re.findall(
+        r"^In .*?`(src/shiftcal/[\w/]+\.py)`, with `(\w+)` listed under `([\w.]+)` in the table "
+        r"`(\w+)`.*?^```python\n(.*?)^```",
         PAGE,
         re.M | re.S,
     )
@@ -29,7 +29,6 @@ def test_the_page_has_a_corruption_a_map_and_a_method():
     assert sorted(EXAMPLES) == ["CORRUPTIONS", "MAPS", "METHODS"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("table", EXAMPLES)
 def test_an_example_in_its_place_keeps_the_contracts(table, tmp_path):
     shutil.copytree(
@@ -37,15 +36,18 @@ def test_an_example_in_its_place_keeps_the_contracts(table, tmp_path):
     )
     shutil.copytree(ROOT / "tests", tmp_path / "tests")
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    file, line, text = EXAMPLES[table]
+    file, name, module, text = EXAMPLES[table]
     place = tmp_path / file
     before = place.read_text("utf-8") if place.exists() else ""
     place.write_text(f"{before}\n\n{text}", "utf-8")
     registry = tmp_path / "src" / "shiftcal" / "registry.py"
-    head = rf'(?m)^{table} = Registry\(\n    "[\w ]+",\n    {{\n'
-    tables, n = re.subn(head, lambda found: f"{found[0]}        {line},\n", registry.read_text())
-    assert n == 1
-    registry.write_text(tables)
+    before, start, after = registry.read_text().partition(f"\n{table} = Registry(\n")
+    assert start
+    if f'"{module}": "' in after:
+        after = after.replace(f'"{module}": "', f'"{module}": "{name} ', 1)
+    else:
+        after = after.replace("    {\n", f'    {{\n        "{module}": "{name}",\n', 1)
+    registry.write_text(before + start + after)
     contract = f"tests/contracts/test_{table.lower().removesuffix('s')}_contract.py"
     done = subprocess.run(
         [
@@ -57,7 +59,7 @@ def test_an_example_in_its_place_keeps_the_contracts(table, tmp_path):
             "-p",
             "no:cacheprovider",
             "-k",
-            line.split('"')[1],
+            name.lower(),
             contract,
         ],
         cwd=tmp_path,

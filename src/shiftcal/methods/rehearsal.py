@@ -177,7 +177,7 @@ class Grouped:
         return output_statistics(some @ self.sums / (some @ self.counts)[:, None]).mean(axis=0)
 
     def redrawn(self, n_draws: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """The statistics of ``n_draws`` samples drawn anew, group by group with replacement."""
+        """The statistics of ``n_draws`` samples drawn again, group by group with replacement."""
         g = len(self.counts)
         times = rng.multinomial(g, np.full(g, 1 / g), size=n_draws)
         return output_statistics(times @ self.sums / (times @ self.counts)[:, None])
@@ -617,7 +617,7 @@ class Memory:
         return self.answers(target.at_size(self.responses[-1].size, rng), target.n)
 
     def redrawn(self, target: Grouped, n_draws: int, rng: np.random.Generator) -> Answer:
-        """What the target's rows say when they are drawn anew, around what they say themselves.
+        """What the target's rows say when they are drawn again, around what they say themselves.
 
         Rows that come twice make the entropy of a mean lower than that of as many other rows, so
         that the statistics drawn are moved to have the mean of those that :meth:`answer` asks.
@@ -898,7 +898,7 @@ class Rehearsal(Method):
     def _interval(
         self, target: Grouped, decision: Decision, nearest: int, rng: np.random.Generator
     ) -> Interval | None:
-        """Quantiles over rows drawn anew, either class prior, and errors as seen on the bank."""
+        """Quantiles over rows drawn again, either class prior, and errors as seen on the bank."""
         if len(self.ladder_) == 1:
             return None
         drawn = self.memory_.redrawn(target, _DRAWS, rng)

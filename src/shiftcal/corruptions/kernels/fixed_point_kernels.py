@@ -418,7 +418,7 @@ def _weigh(result: Any, near: Any, far: Any, edge: Any, corner: Any) -> None:
 # A plane of ``h`` rows and ``w`` columns is a line of ``(h + 4) (w + 4)`` values. Loops run over
 # all
 # of it, frames between the rows included, at one go: at 32 pixels a loop for each row would cost
-# more than the work. What then stands in the frame has no meaning until it is written anew.
+# more than the work. What then stands in the frame has no meaning until it is written again.
 # --------------------------------------------------------------------------------------
 
 FRAME = 2

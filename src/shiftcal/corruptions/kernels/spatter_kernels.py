@@ -396,7 +396,7 @@ def fill_normals(out: Any, table: Any, a: Any, b: Any) -> None:
 
 @njit
 def fill_liquid(field: Any, levels: Any, out: Any) -> None:
-    """Whole grey levels, 0 where the field is too low; above 255 they begin anew at 0.
+    """Whole grey levels, 0 where the field is too low; above 255 they begin again at 0.
 
     Args:
         field: ``(h, w)`` float32, grey levels without their mean.
