@@ -15,7 +15,6 @@ from shiftcal import corrupt, studies
 from shiftcal.errors import FileError, InputError, InputWarning, MissingData
 from shiftcal.files import lock
 from shiftcal.studies.plan import LadderPlan, NaturalSet
-from shiftcal.studies.run import task_of
 from shiftcal.studies.sources import INDEX, Archive, open_sources
 
 COMMAND = r"shiftcal reproduce \S*plan\.toml -o \S*run"
@@ -76,13 +75,6 @@ def test_every_record_is_computed_again_to_the_last_digit(once):
         assert run.recompute(record) == record
     with pytest.raises(InputError, match="has no evaluation"):
         run.recompute(replace(run.records[0], split=7))
-
-
-def test_a_target_of_a_run_can_be_reported_on(once):
-    task = task_of(once.folder, "fog-5")
-    assert (len(task.bank), len(task.target.labels)) == (3, 60)
-    with pytest.raises(InputError, match="Name one of them"):
-        task_of(once.folder, None)
 
 
 def test_draws_and_workers_do_not_change_records(tmp_path, data, undrawn):

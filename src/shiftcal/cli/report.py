@@ -8,7 +8,7 @@ import shlex
 import time
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -73,44 +73,24 @@ def report(
         bank_place, target_place,
         bank=bank, surrogates=surrogate, target=target, source_train=source_train,
     )  # fmt: skip
-    usage, read = "", dict[str, Any]()
     with progress(f"making a report of {files.target}"):
-        if files.bank is not None and (files.bank / "plan.toml").is_file():
-            from shiftcal.studies.run import task_of
-
-            if labels or images or source_train or normalize:
-                raise InputError(
-                    f"{files.bank} is a study, which has its own files. Leave --labels, --images, "
-                    "--source-train and --normalize out."
-                )
-            task = task_of(files.bank, None if files.target is None else str(files.target))
-            digested = list(task.files)
-            read = {
-                "bank": task.bank,
-                "target": task.target,
-                "source_features": task.source_features,
-            }
-        else:
-            path = files.must_have_target()
-            usage = _usage(files, path, method, assigned, normalize=normalize)
-            sets, scores, features = inputs.read_inputs(files, normalize=normalize, labels=labels)
-            digested = [] if files.bank is None else [files.bank / "bank.json"]
-            others = (path, labels, files.source_train)
-            digested += [*files.surrogates, *(member_of(one)[0] for one in others if one)]
-            read = {
-                "bank": sets,
-                "target": scores,
-                "source_features": features,
-                "images": images,
-                "target_model": model_digest_of_file(path),
-            }
+        path = files.must_have_target()
+        usage = _usage(files, path, method, assigned, normalize=normalize)
+        sets, scores, features = inputs.read_inputs(files, normalize=normalize, labels=labels)
+        digested = [] if files.bank is None else [files.bank / "bank.json"]
+        others = (path, labels, files.source_train)
+        digested += [*files.surrogates, *(member_of(one)[0] for one in others if one)]
         try:
             digests = {str(file): sha256_of(file) for file in digested}
         except OSError as error:
             reason = error.strerror or error
             raise FileError(f"{error.filename} could not be read: {reason}.") from error
         facts = make_facts(
-            **read,
+            bank=sets,
+            target=scores,
+            source_features=features,
+            images=images,
+            target_model=model_digest_of_file(path),
             method=cls(**settings),
             title=title or "",
             judging=Judging(bins, level, resamples, seed),

@@ -18,18 +18,16 @@ from typing import Any
 import numpy as np
 
 from shiftcal.checks import check_count
-from shiftcal.errors import FileError, InputError, UnknownName, suggest
+from shiftcal.errors import FileError, InputError
 from shiftcal.files import atomic_write, lock, make_folder
 from shiftcal.markup import code, heading, inline, paragraphs
 from shiftcal.report.figures import write_figure
 from shiftcal.report.tables import to_markdown, write_table
-from shiftcal.scores import Scores
 from shiftcal.scoring.shards import one_blas_thread
 from shiftcal.studies.evaluation import EVALUATED, Cell, Data, cells_of, evaluate, outcomes_of
 from shiftcal.studies.plan import AdaptationPlan, AnyPlan, Plan, plan_text, read_plan, to_toml
 from shiftcal.studies.records import Record, Results, read_records, write_records
 from shiftcal.studies.sources import (
-    INDEX,
     PLAN,
     Archive,
     Means,
@@ -41,10 +39,8 @@ from shiftcal.studies.sources import (
     score_sets,
     wanted_of,
 )
-from shiftcal.studies.study import Findings, Target, ladder_of, study_of, variants_of
+from shiftcal.studies.study import Findings, study_of, variants_of
 from shiftcal.studies.tables import of_one_split
-from shiftcal.surrogates import SurrogateBank
-from shiftcal.types import Floats
 
 RECORDS, ABOUT, PAGE, LIST = "records.csv", "run.json", "report.md", "report.json"
 # A run has one of these folders as soon as it has begun.
@@ -500,59 +496,3 @@ class Run:
             f"with surrogate sets of {record.calibration} in split {record.split}, draw "
             f"{record.draw}."
         )
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """A target of a study in its first split.
-
-    Attributes:
-        bank: The plan's surrogate sets, of the calibration rows.
-        target: Test rows of the target, with labels.
-        source_features: Of training images, if the study has them.
-        files: What it was read from; the index has the checksums of all scores.
-    """
-
-    bank: SurrogateBank
-    target: Scores
-    source_features: Floats | None
-    files: tuple[Path, ...]
-
-
-def task_of(folder: Path, name: str | None) -> Task:
-    """A target of a study that has been run.
-
-    Args:
-        folder: Of the run.
-        name: Of the target, as in records.
-
-    Raises:
-        UnknownName: If the study has no such target.
-        InputError: If none is named, or the study trained a network for every target.
-        FileError: If scores are missing.
-    """
-    run = Run(folder)
-    plan = run.plan
-    if isinstance(plan, AdaptationPlan):
-        trained = sorted(folder.glob("trainings/*/*/seed-*/adapt.json"))
-        hint = f"none in {folder / 'trainings'} is finished."
-        if trained:
-            hint = f"shiftcal report {shlex.quote(str(trained[0].parent))} -o report.html"
-        raise InputError(f"{folder} has a network for every target. Name one: {hint}")
-    archive, seed = run.archive, plan.seeds[0]
-    if name is None:
-        raise InputError(
-            f"{folder} is a study with several targets. Name one of them after it: "
-            f"{', '.join(archive.entries)}."
-        )
-    if name not in archive.entries:
-        raise UnknownName(
-            f"{folder} has no target {name!r}. {suggest(name, list(archive.entries))}"
-        )
-    rows = archive.rows(Target(name, name, None if archive.entries[name].own else 0), seed)
-    return Task(
-        archive.bank(ladder_of(plan), seed),
-        Scores(rows.logits, labels=rows.labels, features=rows.features, source=name),
-        archive.train_features(),
-        (folder / PLAN, folder / INDEX),
-    )
