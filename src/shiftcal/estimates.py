@@ -25,7 +25,6 @@ from shiftcal import persistence as _persistence
 from shiftcal.checks import check_choice, check_count, check_flag, check_fraction
 from shiftcal.errors import FitWarning, InputError, ShiftcalError
 from shiftcal.maps import Temperature
-from shiftcal.markup import facts, piece, remarks
 from shiftcal.methods import Method
 from shiftcal.methods.method import fit_map, given_bank, given_logits
 from shiftcal.methods.rehearsal import Answer, Grouped, Memory, Rehearsal, grouped_moments, remember
@@ -77,15 +76,6 @@ class AccuracyEstimate:
 
     def __repr__(self) -> str:
         return f"<{self.estimator}: {self}>"
-
-    def _repr_html_(self) -> str:
-        rows = [
-            ("interval", f"{self.low:.4f} to {self.high:.4f}, at {100 * self.level:g} %"),
-            ("rows of the target", f"{self.n_target:,}"),
-            *((name.replace("_", " "), f"{value:.4g}") for name, value in self.details.items()),
-        ]
-        flags = remarks((flag.code, flag.message) for flag in self.flags)
-        return piece(f"{self.estimator}: {self}", facts(rows), flags)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from shiftcal.checks import (
     to_array,
 )
 from shiftcal.errors import InputError
-from shiftcal.markup import piece, table
 from shiftcal.numerics.binning import (
     BinSums,
     binned_by,
@@ -177,8 +176,6 @@ def check_full(probs: object, labels: object) -> tuple[Probs, Labels]:
 # The table behind a reliability diagram and behind ECE.
 # --------------------------------------------------------------------------------------
 
-# Bins that a notebook shows.
-_MOST_SHOWN = 50
 _COLUMNS = ("lower", "upper", "count", "confidence", "accuracy", "gap")
 
 
@@ -241,12 +238,6 @@ class BinTable:
 
     def __repr__(self) -> str:
         return f"<BinTable of {len(self)} bins, {self.count.sum():,} rows, ECE {self.ece:.4f}>"
-
-    def _repr_html_(self) -> str:
-        title = f"{len(self)} bins, {self.count.sum():,} rows, ECE {self.ece:.4f}"
-        rows = ((i + 1, *self._line(i).split()[1:]) for i in range(len(self)))
-        head = ("bin", *_COLUMNS)
-        return piece(title, table(head, rows, total=len(self), most=_MOST_SHOWN, words=0))
 
     def __str__(self) -> str:
         head = f"{'bin':>4} {'lower':>7} {'upper':>7} {'count':>9} " + (

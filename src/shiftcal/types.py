@@ -75,7 +75,3 @@ class Interval:
 
     def __str__(self) -> str:
         return f"{self.value:.4f} ({self.low:.4f} to {self.high:.4f})"
-
-    def _repr_html_(self) -> str:
-        ends = f"{self.low:.4f} to {self.high:.4f}, {100 * self.level:g} %"
-        return f"<span><b>{self.value:.4f}</b> ({ends})</span>"

@@ -7,6 +7,7 @@ import io
 import re
 import xml.etree.ElementTree as ET
 from decimal import ROUND_HALF_EVEN, Decimal
+from html import unescape
 
 import numpy as np
 import pytest
@@ -243,8 +244,7 @@ def test_every_text_shows_in_markdown_as_it_is(reader, texts):
 @READERS
 def test_lines_of_a_cell_stay_in_the_cell(reader):
     table = Table("", (Column("x"),), (Row("a\n| b |\r\nc", (Cell(1.0),)),))
-    html = reader(to_markdown(table)).replace("<br />", "<br>")
-    assert "a<br>| b |<br>c" in html
+    assert "a<br>| b |<br>c" in unescape(reader(to_markdown(table))).replace("<br />", "<br>")
 
 
 def test_infinite_numbers_and_ranges_print_in_both_formats():

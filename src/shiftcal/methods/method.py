@@ -20,7 +20,6 @@ from shiftcal import persistence as _persistence
 from shiftcal.checks import GUARD_FROM, check_choice, check_features, check_scores
 from shiftcal.errors import FitWarning, InputError, NotFittedError
 from shiftcal.maps import Map
-from shiftcal.markup import facts, piece, remarks, table
 from shiftcal.numerics.softmax import softmax
 from shiftcal.persistence import Estimator
 from shiftcal.scores import Scores, model_digest
@@ -104,10 +103,6 @@ def given_logits(logits: object, *, input: str, k: int, classes: tuple[str, ...]
     return check_scores(logits, input=input, k=k, guard_from=GUARD_FROM)
 
 
-# Sets whose distances a notebook shows.
-_NEAREST = 6
-
-
 @dataclass(frozen=True)
 class Selection:
     """The outcome of ``adapt``. What a method does not have stays ``None`` or empty.
@@ -173,30 +168,6 @@ class Selection:
 
     def __repr__(self) -> str:
         return f"<{self.method} selection: {self}>"
-
-    def _repr_html_(self) -> str:
-        rows, mean = self.n_target, self.mean_confidence
-        target = None if rows is None or mean is None else f"{rows:,} rows, mean {mean:.4f}"
-        rows_of_facts = [
-            ("confidence of the target", target),
-            ("distance", self.distance),
-            ("margin to the next set", None if self.margin is None else f"{self.margin:.4g}"),
-            *((name.replace("_", " "), f"{value:.4g}") for name, value in self.details.items()),
-        ]
-        flags = remarks((flag.code, flag.message) for flag in self.flags)
-        return piece(f"{self.method}: {self}", facts(rows_of_facts), self._distances_html(), flags)
-
-    def _distances_html(self) -> str:
-        """The nearest sets; their names are known to whoever has the bank."""
-        if not self.distances:
-            return ""
-        order = sorted(
-            range(len(self.distances)), key=lambda j: (j != self.index, self.distances[j])
-        )
-        named = {self.index: f"{self.set_name}, chosen"}
-        rows = ((j + 1, named.get(j, ""), f"{self.distances[j]:.4f}") for j in order)
-        head = ("set", "", "distance")
-        return table(head, rows, total=len(order), most=_NEAREST, words=2, marked=0)
 
 
 def mean_selection(selections: Sequence[Selection]) -> Selection:

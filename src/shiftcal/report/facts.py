@@ -26,7 +26,6 @@ from shiftcal.datasets import as_image_set
 from shiftcal.errors import FitWarning, InputError, InputWarning, ShiftcalError, require
 from shiftcal.estimates import Rehearsed
 from shiftcal.maps import Temperature
-from shiftcal.markup import lines, piece
 from shiftcal.methods import Method
 from shiftcal.methods.method import Selection
 from shiftcal.methods.rehearsal import Rehearsal
@@ -305,9 +304,6 @@ class ReportFacts:
 
     def __repr__(self) -> str:
         return f"<ReportFacts: {self.target.name}, {self.target.n:,} rows: {self.verdict.headline}>"
-
-    def _repr_html_(self) -> str:
-        return piece(self.verdict.headline, lines([self.verdict.reason, *self.verdict.advice]))
 
 
 def _json_ready(value: Any) -> Any:

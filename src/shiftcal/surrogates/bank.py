@@ -32,7 +32,6 @@ from shiftcal.files import (
     sha256_of,
     write_document,
 )
-from shiftcal.markup import piece, table
 from shiftcal.numerics.softmax import p_max
 from shiftcal.scores import Scores, read_scores, write_scores
 from shiftcal.types import Floats, InputKind, Labels, Logits
@@ -48,7 +47,6 @@ WORK = ".work"
 _KIND, _FIX = "the description of a bank", "Make the bank again, in a new folder."
 # Sets shown by default.
 _SHOWN = 24
-_HEAD = ("set", "name", "rows", "mean confidence", "accuracy", "gap")
 
 
 @dataclass(frozen=True)
@@ -531,20 +529,6 @@ class SurrogateBank:
 
     def __repr__(self) -> str:
         return self._text(_SHOWN)
-
-    def _repr_html_(self) -> str:
-        rows = (
-            (
-                j,
-                s.name,
-                f"{s.n:,}",
-                f"{s.mean_confidence:.3f}",
-                f"{s.accuracy:.3f}",
-                f"{s.mean_confidence - s.accuracy:+.3f}",
-            )
-            for j, s in enumerate((one.summary() for one in self.sets), start=1)
-        )
-        return piece(self._title(), table(_HEAD, rows, total=len(self), most=_SHOWN, words=2))
 
     def _text(self, most: int) -> str:
         shown = [one.summary() for one in self.sets[:most]]
