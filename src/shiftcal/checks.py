@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,22 +18,11 @@ from shiftcal.types import Confidence, Correct, Floats, Images, Labels, Logits, 
 # Elements looked at in one go, so that checks need no memory worth mentioning.
 _BLOCK = 1 << 18
 # Beyond this even differences of logits are of no use, and their squares overflow.
-LARGEST_LOGIT = 1e30
-_READ_FIRST = " Read a file first, with shiftcal.read_scores."
-_HINTS = {
-    "Scores": " Pass its logits().",
-    "str": _READ_FIRST,
-    "PosixPath": _READ_FIRST,
-    "WindowsPath": _READ_FIRST,
-}
+_LARGEST_LOGIT = 1e30
 BINARY = {
     "logits": " For a binary score s, pass np.column_stack([np.zeros_like(s), s]).",
     "probabilities": " For a binary probability p, pass np.column_stack([1 - p, p]).",
 }
-_INFINITE_LOGITS = (
-    " (Infinite logits are often the logarithm of a zero probability: pass the probabilities "
-    'with input="probabilities".)'
-)
 
 
 def to_array(values: object, *, name: str) -> NDArray[Any]:
@@ -49,46 +37,41 @@ def to_array(values: object, *, name: str) -> NDArray[Any]:
         array = np.asarray(values)
     except Exception as error:  # torch, jax and others raise what they like here
         raise InputError(f"{name} could not be read as an array: {error}.") from error
-    if array.dtype.name == "bfloat16":
-        array = array.astype(np.float32)
     if array.ndim == 0:
-        kind = "a single value" if isinstance(values, np.ndarray) else type(values).__name__
-        raise InputError(f"{name} must be an array; got {kind}.{_HINTS.get(kind, '')}")
-    return array
+        raise InputError(
+            f"{name} must be an array; got {type(values).__name__}. Read a file first, with "
+            "shiftcal.read_scores; of Scores, pass logits()."
+        )
+    return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
 
 
-def matrix(values: object, *, name: str, k: int | None) -> Floats:
+def _matrix(values: object, *, name: str, k: int | None) -> Floats:
     """Finite numbers ``(n, k)``, with ``k`` columns if it is given."""
     x = to_array(values, name=name)
-    if x.ndim != 2:
-        hint = BINARY.get(name, "") if x.ndim == 1 else ""
-        raise InputError(f"{name} must have shape (n, k) with k >= 2; got shape {x.shape}.{hint}")
-    if x.shape[0] == 0:
+    if len(x) == 0:
         raise InputError(f"{name} must have at least one row; this set is empty.")
-    if x.shape[1] < 2:
+    if x.ndim != 2 or x.shape[1] < 2:
+        hint = BINARY[name] if x.ndim == 1 or x.shape[1:] == (1,) else ""
         raise InputError(
-            f"{name} must have a column per class and at least two; got shape {x.shape}."
-            f"{BINARY.get(name, '')}"
+            f"{name} must have shape (n, k), a row per sample and a column per class, k >= 2; got "
+            f"shape {x.shape}.{hint}"
         )
     if k is not None and x.shape[1] != k:
         raise InputError(
             f"{name} must have {k} columns, one per class it was fitted with; got {x.shape[1]}."
         )
-    return finite(as_float(x, name), name)
+    return _finite(_as_float(x, name), name)
 
 
-def vector(values: object, *, name: str, n: int | None = None) -> Floats:
+def _vector(values: object, *, name: str, n: int | None = None) -> Floats:
     """Numbers ``(n,)``, not checked to be finite."""
     x = to_array(values, name=name)
-    if x.ndim != 1 or (n is not None and len(x) != n):
-        wanted = "(n,)" if n is None else f"({n},)"
-        raise InputError(f"{name} must have shape {wanted}; got shape {x.shape}.")
-    if len(x) == 0:
-        raise InputError(f"{name} must have at least one entry; this set is empty.")
-    return as_float(x, name)
+    if x.ndim != 1 or len(x) == 0 or len(x) != (n or len(x)):
+        raise InputError(f"{name} must have shape ({n or 'n'},), not empty; got shape {x.shape}.")
+    return _as_float(x, name)
 
 
-def as_float(x: NDArray[Any], name: str) -> Floats:
+def _as_float(x: NDArray[Any], name: str) -> Floats:
     """Float32 or float64 as it came; halves and integers are widened, exactly."""
     if x.dtype.kind not in "iufb":
         hint = " From pandas: frame.to_numpy(dtype=float)." if x.dtype == object else ""
@@ -99,32 +82,33 @@ def as_float(x: NDArray[Any], name: str) -> Floats:
     return np.ascontiguousarray(x, dtype=np.float32 if x.dtype == np.float32 else np.float64)
 
 
-def finite(x: Floats, name: str) -> Floats:
+def _finite(x: Floats, name: str) -> Floats:
     """``x`` itself, if all of it is finite; logits must also be within ±1e30."""
-    limit = LARGEST_LOGIT if name == "logits" else float(np.finfo(x.dtype).max)
-    for start, block in blocks(x):
+    limit = _LARGEST_LOGIT if name == "logits" else float(np.finfo(x.dtype).max)
+    for start, block in _blocks(x):
         # Two looks without a copy; a NaN makes both ends NaN, and no comparison holds then.
         if block.min() >= -limit and block.max() <= limit:
             continue
         bad = np.argwhere(~(np.abs(block) <= limit))[0]
         value = float(block[tuple(bad)])
-        hint = _INFINITE_LOGITS if name == "logits" and np.isinf(value) else ""
+        infinite = name == "logits" and np.isinf(value)
+        hint = ' Of zero probabilities: pass them with input="probabilities".' if infinite else ""
         rule = f"lie within ±{limit:g}" if np.isfinite(value) else "be finite"
-        raise InputError(
-            f"{name} must {rule}; row {start + int(bad[0])} holds {value:g}. Drop such rows, or "
-            f"find out where they come from.{hint}"
-        )
+        row = start + int(bad[0])
+        raise InputError(f"{name} must {rule}; row {row} holds {value:g}. Drop such rows.{hint}")
     return x
 
 
-def blocks(x: Floats) -> Iterator[tuple[int, Floats]]:
+def _blocks(x: Floats) -> Iterator[tuple[int, Floats]]:
     """Blocks of rows, each with the number of its first row."""
     rows = max(1, _BLOCK // max(1, x.size // len(x)))
     for start in range(0, len(x), rows):
         yield start, x[start : start + rows]
 
 
-_NUMBER = (int, float, np.integer, np.floating)
+# --------------------------------------------------------------------------------------
+# Names of classes, labels and groups.
+# --------------------------------------------------------------------------------------
 
 
 def plain(x: NDArray[Any], name: str) -> NDArray[Any]:
@@ -133,35 +117,39 @@ def plain(x: NDArray[Any], name: str) -> NDArray[Any]:
     An array of any other type is returned as it is.
 
     Raises:
-        InputError: Naming the first entry that is neither, or not what the others are.
+        InputError: Naming the first entry that is neither, or not what the first one is.
     """
     if x.dtype.kind not in "OT":  # T is numpy's text of any length
         return x
     entries = x.ravel().tolist()
     text = any(isinstance(entry, str) for entry in entries)
+    kind = str if text else (int, float, np.integer, np.floating)
     for i, entry in enumerate(entries):
-        number = isinstance(entry, _NUMBER) and not isinstance(entry, bool)
-        if not (isinstance(entry, str) if text else number):
+        if not isinstance(entry, kind) or isinstance(entry, bool):
             raise InputError(
                 f"{name} must be all text or all whole numbers; entry {i} is {repr(entry)[:40]}. "
-                "Fill in what is missing, or drop those rows, and convert the rest."
+                "Fill in what is missing, or drop those rows."
             )
     return np.array(entries, dtype=np.str_ if text else None).reshape(x.shape)
+
+
+def as_text(values: NDArray[Any], name: str) -> NDArray[np.str_]:
+    """Text from text, from UTF-8 bytes, or from whole numbers."""
+    try:
+        return np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values.astype(str)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name} must be text in UTF-8; {error.object!r} is not.") from error
 
 
 def check_classes(classes: object, *, k: int) -> tuple[str, ...]:
     """Names of the ``k`` classes in the order of the columns, all different and none empty."""
     given = plain(to_array(classes, name="classes"), "classes")
-    if given.ndim != 1 or given.dtype.kind not in "US":
+    if given.shape != (k,) or given.dtype.kind not in "US":
         raise InputError(
-            f"classes must be a list of {k} names; got shape {given.shape} of dtype "
-            f"{given.dtype}. Pass them as text, np.array(names, dtype=str)."
+            f"classes must be the names of the {k} columns of the scores, as text; got shape "
+            f"{given.shape} of dtype {given.dtype}."
         )
     names = as_text(given, "classes").tolist()
-    if len(names) != k:
-        raise InputError(
-            f"classes must name the {k} columns of the scores; got {len(names)} names."
-        )
     for column, name in enumerate(names):
         if not name or name in names[:column]:
             what = f"{name!r} comes twice" if name else f"that of column {column} is empty"
@@ -180,24 +168,19 @@ def label_indices(labels: NDArray[Any], classes: Sequence[str] | None) -> NDArra
         classes: The names, in the order of the columns.
 
     Raises:
-        InputError: If a label is neither a class name nor a number, or could be meant as either.
+        InputError: If a label is neither a class name nor a number.
     """
     given = plain(labels, "labels")
     if given.dtype.kind not in "US":
         return given
     distinct, where = np.unique(as_text(given, "labels"), return_inverse=True)
-    numbers = None if set(distinct.tolist()) & set(classes or ()) else _numbers(distinct)
-    if numbers is None:
-        return class_indices(distinct.tolist(), classes)[where.reshape(labels.shape)]
-    for name in classes or ():
-        value = _numbers(np.array([name]))
-        if value is not None and float(value[0]).is_integer():
-            raise InputError(
-                f"labels must be names of classes where these are numbers, as {name!r} is; "
-                f"{str(distinct[0])!r} is no class, and could be meant as a name or as an index. "
-                "Use the names, or save indices as integers, not as text."
-            )
-    return numbers[where.reshape(labels.shape)]
+    where = where.reshape(labels.shape)
+    if not set(distinct.tolist()) & set(classes or ()):
+        try:
+            return distinct.astype(np.float64)[where]
+        except ValueError:  # not numbers either
+            pass
+    return class_indices(distinct.tolist(), classes)[where]
 
 
 def class_indices(names: Sequence[str], classes: Sequence[str] | None) -> NDArray[np.intp]:
@@ -219,29 +202,8 @@ def class_indices(names: Sequence[str], classes: Sequence[str] | None) -> NDArra
     return np.array([position[name] for name in names], dtype=np.intp)
 
 
-def as_text(values: NDArray[Any], name: str) -> NDArray[np.str_]:
-    """Text from text, from UTF-8 bytes, or from whole numbers."""
-    try:
-        return np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values.astype(str)
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{name} must be text in UTF-8; {error.object!r} is not. Save them as text, "
-            "np.array(names, dtype=str)."
-        ) from error
-
-
-def _numbers(text: NDArray[np.str_]) -> NDArray[np.float64] | None:
-    joined = "".join(text.tolist())
-    if "_" in joined or not joined.isascii():  # 1_0 is a number to Python, and to few others
-        return None
-    try:
-        return text.astype(np.float64)
-    except ValueError:
-        return None
-
-
 def check_groups(groups: object, *, k: int | None = None) -> dict[str, tuple[int, ...]]:
-    """Two or more groups in their order: name -> its members, sorted.
+    """Two or more groups of classes in their order: name -> its members, sorted.
 
     Every group has a member, and no class is in two of them; some classes may be in none.
 
@@ -253,10 +215,9 @@ def check_groups(groups: object, *, k: int | None = None) -> dict[str, tuple[int
         InputError: If they are something else.
     """
     if not isinstance(groups, Mapping) or len(groups) < 2:
-        came = f"{len(groups)}" if isinstance(groups, Mapping) else type(groups).__name__
         raise InputError(
             "groups must be two or more, a mapping of names to class indices such as "
-            f'{{"bear": [294, 295], "bicycle": [444, 671]}}; got {came}.'
+            f'{{"bear": [294, 295], "bicycle": [444, 671]}}; got {groups!r:.80}.'
         )
     names = check_classes(list(groups), k=len(groups))
     checked: dict[str, tuple[int, ...]] = {}
@@ -264,23 +225,71 @@ def check_groups(groups: object, *, k: int | None = None) -> dict[str, tuple[int
     for name, given in zip(names, groups.values(), strict=True):
         members = to_array(given, name=f"group {name!r}")
         if members.ndim != 1 or not members.size or members.dtype.kind not in "iu":
-            raise InputError(
-                f"group {name!r} must be class indices, one or more in a row; got shape "
-                f"{members.shape} of dtype {members.dtype}."
-            )
+            raise InputError(f"group {name!r} must be a list of class indices; got {given!r:.80}.")
         checked[name] = tuple(sorted(members.tolist()))
         for member in checked[name]:
             if member < 0 or (k is not None and member >= k):
                 limit = "0 or more" if k is None else f"from 0 to {k - 1}"
                 raise InputError(f"class indices of group {name!r} must be {limit}; got {member}.")
-            if member in owner:
+            if owner.setdefault(member, name) != name or checked[name].count(member) > 1:
                 raise InputError(
                     f"a class must be in one group and once; {member} is in {owner[member]!r} and "
                     f"in {name!r}."
                 )
-            owner[member] = name
     return checked
 
+
+def check_row_groups(groups: object, *, n: int) -> tuple[tuple[str, ...], NDArray[np.intp]]:
+    """The names of the groups in the order they come, and of every row the number of its group.
+
+    Names are text; whole numbers, truth values and dates stand for the text they are written as,
+    so that 7, 7.0 and ``"7"`` are one group, in memory and in a file.
+
+    Args:
+        groups: ``(n,)`` one entry per row: a list, an array, a column of a data frame.
+        n: How many rows there are.
+
+    Raises:
+        InputError: If they are as many as something else, an entry is missing, or it is of a kind
+            that has no text of its own.
+    """
+    if isinstance(groups, (list, tuple)):  # one entry a place: numpy would make columns of pairs
+        entries = list(groups)
+        groups = np.empty(len(entries), dtype=object)
+        groups[:] = entries if all(np.ndim(entry) == 0 for entry in entries) else None
+    given = to_array(groups, name="groups")
+    if given.shape != (n,):
+        raise InputError(
+            f"groups must have one entry per row, shape ({n},); got shape {given.shape}. Groups by "
+            "several columns: join them to one text first, such as 'site 3, camera 1'."
+        )
+    texts = np.datetime_as_string(given) if given.dtype.kind == "M" else given
+    known: dict[str, int] = {}
+    codes = [
+        known.setdefault(_group_name(row, entry), len(known))
+        for row, entry in enumerate(texts.tolist())
+    ]
+    return tuple(known), np.array(codes, dtype=np.intp)
+
+
+def _group_name(row: int, entry: object) -> str:
+    """The text that an entry stands for."""
+    if isinstance(entry, bytes):
+        entry = entry.decode("utf-8", "backslashreplace")
+    if isinstance(entry, (float, np.floating)) and float(entry).is_integer():
+        entry = int(entry)
+    text = str(entry)
+    if isinstance(entry, (str, np.bool_, date, Integral)) and text not in ("", "NaT"):
+        return text
+    raise InputError(
+        f"groups must be names, whole numbers or dates, none missing; that of row {row} is "
+        f"{repr(entry)[:40]} (the first row is 0). Give such rows a name, such as 'unknown'."
+    )
+
+
+# --------------------------------------------------------------------------------------
+# Images.
+# --------------------------------------------------------------------------------------
 
 LEAST_SIDE = 8
 
@@ -298,7 +307,7 @@ class ImageLayout:
     grey: bool
 
     def to_colour(self, images: NDArray[np.uint8]) -> Images:
-        """A slice along the first axis of :meth:`batched` images as ``(n, height, width, 3)``."""
+        """A slice along the first axis of checked images as ``(n, height, width, 3)``."""
         return np.repeat(images[..., None], 3, axis=3) if self.grey else images
 
     def from_colour(self, images: Images) -> NDArray[np.uint8]:
@@ -315,8 +324,6 @@ def check_images(images: object) -> tuple[NDArray[np.uint8], ImageLayout]:
         InputError: If they are not uint8, not of such a shape, smaller than 8 pixels, or if it
             cannot be told whether three grey images or the channels of one came.
     """
-    if isinstance(images, np.ma.MaskedArray):
-        raise InputError("images must not be masked, since a mask is lost. Pass images.filled(0).")
     if getattr(images, "mode", None) in ("P", "1", "CMYK", "YCbCr", "HSV", "LAB"):  # Pillow's
         images = images.convert("RGB")  # type: ignore[attr-defined]
     if isinstance(images, (list, tuple)) and len({np.shape(image) for image in images}) > 1:
@@ -326,25 +333,21 @@ def check_images(images: object) -> tuple[NDArray[np.uint8], ImageLayout]:
         )
     given = images if isinstance(images, np.memmap) else to_array(images, name="images")
     if given.dtype != np.uint8:
-        top = float(given.max()) if given.dtype.kind in "fb" and given.size else 255.0
-        how = "(images * 255).round().astype(np.uint8)" if top <= 1 else "images.astype(np.uint8)"
         raise InputError(
-            f"images must be uint8, 0 to 255; got {given.dtype}. Pass {how} if they are finite."
+            f"images must be uint8, 0 to 255; got {given.dtype}. If they are 0 to 1, pass "
+            "(images * 255).round().astype(np.uint8)."
         )
     shape, last = given.shape, given.shape[-1]
     colour = given.ndim in (3, 4) and last in (1, 3)
     first = given.ndim > 2 and shape[-3] in (1, 3) and last not in (1, 3)
     if first or not (colour or (given.ndim in (2, 3) and last >= LEAST_SIDE)):
-        hint = ""
+        axes = "0, 2, 3, 1" if given.ndim == 4 else "1, 2, 0"
+        hint = " Leave transparency out: images[..., :3]." if last == 4 else ""
         if first:  # of one image, or three grey ones
-            axes = "0, 2, 3, 1" if given.ndim == 4 else "1, 2, 0"
-            three = ", images[..., None] if they are grey" if given.ndim == 3 else ""
-            hint = f" With channels first, pass images.transpose({axes}){three}."
-        elif last == 4:
-            hint = " Leave transparency out: images[..., :3]."
+            hint = f" Channels first: images.transpose({axes}); three grey: images[..., None]."
         raise InputError(
-            "images must have shape (n, height, width, 3) or (height, width, 3), their channels "
-            f"last, or the same without the last axis if they are grey; got shape {shape}.{hint}"
+            "images must have shape (n, height, width, 3) or (height, width, 3), channels last, or "
+            f"the same without the last axis if they are grey; got shape {shape}.{hint}"
         )
     grey = not colour or last == 1
     batch = given[..., 0] if colour and grey else given
@@ -355,6 +358,11 @@ def check_images(images: object) -> tuple[NDArray[np.uint8], ImageLayout]:
             f"{batch.shape[1]} x {batch.shape[2]}. Enlarge them first."
         )
     return batch, ImageLayout(shape, grey)
+
+
+# --------------------------------------------------------------------------------------
+# Options.
+# --------------------------------------------------------------------------------------
 
 
 def check_choice(value: object, allowed: Sequence[str], *, name: str) -> Any:
@@ -420,23 +428,22 @@ def check_range(value: object, *, name: str) -> tuple[float, float]:
     )
 
 
+# --------------------------------------------------------------------------------------
+# Scores and what belongs to their rows.
+# --------------------------------------------------------------------------------------
+
 # Rows of probabilities may miss one by this much: float16 softmax over 1000 classes does.
-SUM_TOLERANCE = 5e-3
-# Rows from which on logits to be calibrated are refused if all look like probabilities: so many
-# rows of real logits are never all on the simplex. Fewer could be, and must not fail where many
-# pass; they are warned of.
+_SUM_TOLERANCE = 5e-3
+# Rows from which on logits are rejected if all look like probabilities: so many rows of real
+# logits are never all on the simplex; fewer could be.
 GUARD_FROM = 10
-# Decimals that probabilities are rounded to. A row of k of them then misses one by up to k halves
-# of the last decimal; what misses it by more than this is no row of probabilities.
-_DECIMALS = (1, 2, 3, 4)
-_FARTHEST = 0.5
 # A probability of zero has no logarithm; float32 softmax underflows here anyway.
 SMALLEST_PROBABILITY = float(np.finfo(np.float32).tiny)
+# A softmax in float32 can exceed 1 by so much.
+_ABOVE_ONE = 1e-6
 
 
-def check_scores(
-    scores: object, *, input: str = "logits", k: int | None = None, guard_from: int = 1
-) -> Logits:
+def check_scores(scores: object, *, input: str = "logits", k: int | None = None) -> Logits:
     """Logits of shape ``(n, k)`` from what a model gave, whichever kind it is.
 
     Args:
@@ -444,43 +451,34 @@ def check_scores(
         input: What the numbers are: ``"logits"`` or ``"probabilities"``. Probabilities become
             ``log(max(p, 1.2e-38))``, which is the same as logits for everything shiftcal does.
         k: Number of classes they must have.
-        guard_from: Refuse logits that look like probabilities from this many rows on, and warn of
-            fewer. A single row of logits can be on the simplex by chance, ten cannot.
 
     Raises:
         InputError: If they are not that kind, not finite, empty, or of another shape.
     """
-    kind = check_choice(input, ("logits", "probabilities"), name="input")
-    if kind == "probabilities":
-        probs = check_probs(scores, k=k)
-        return np.log(np.maximum(probs, SMALLEST_PROBABILITY))
-    return check_logits(scores, k=k, guard_from=guard_from)
+    if check_choice(input, ("logits", "probabilities"), name="input") == "logits":
+        return check_logits(scores, k=k)
+    return np.log(np.maximum(check_probs(scores, k=k), SMALLEST_PROBABILITY))
 
 
-def check_logits(logits: object, *, k: int | None = None, guard_from: int = 1) -> Logits:
-    """Finite logits ``(n, k)`` with ``n >= 1`` and ``k >= 2``, in float32 or float64."""
-    z = matrix(logits, name="logits", k=k)
-    total = _row_sum(z, rounded_from=GUARD_FROM)
-    if total is None:
-        return z
-    percent = " in percent" if total == 100 else ""
-    looks = (
-        f"probabilities{percent}: every row is non-negative and sums to {total} up to rounding."
-        f"{' Divide them by 100.' if percent else ''}"
-    )
-    sure = "if they really are logits, add any constant to them first (softmax ignores it)"
-    if len(z) >= guard_from:
-        raise InputError(
-            f'these logits are {looks} Say input="probabilities" if that is what they are (in a '
-            f"file: name the array 'probabilities'); {sure}."
+def check_logits(logits: object, *, k: int | None = None) -> Logits:
+    """Finite logits ``(n, k)`` with ``n >= 1`` and ``k >= 2``, in float32 or float64.
+
+    Rows that all look like probabilities, or percentages, are rejected; fewer than ten, which
+    may do so by chance, give a warning.
+    """
+    z = _matrix(logits, name="logits", k=k)
+    total = _row_sum(z)
+    if total is not None:
+        percent = " in percent, divide them by 100" if total == 100 else ""
+        few = len(z) < GUARD_FROM
+        text = (
+            f"these logits {'look like' if few else 'are'} probabilities{percent}: every row is "
+            f'non-negative and sums to {total}. Say input="probabilities" (in a file, name the '
+            "array so); if they really are logits, add a constant to them first."
         )
-    warnings.warn(
-        f"these logits look like {looks} {len(z)} of them are too few to tell, so they were taken "
-        "as logits. If they are probabilities, pass np.log(p.clip(1e-38)) in place of p, or fit "
-        f'with input="probabilities"; {sure}.',
-        InputWarning,
-        stacklevel=_levels_to_the_caller(),
-    )
+        if not few:
+            raise InputError(text)
+        warnings.warn(text, InputWarning, stacklevel=2)
     return z
 
 
@@ -489,23 +487,24 @@ def check_probs(probs: object, *, k: int | None = None) -> Probs:
 
     Rows may miss one by 0.005 (half precision does); they are divided by their sum.
     """
-    p = matrix(probs, name="probabilities", k=k).astype(np.float64)
+    p = _matrix(probs, name="probabilities", k=k).astype(np.float64)
     low, high, sums = float(p.min()), float(p.max()), p.sum(axis=1)
     worst = int(np.argmax(np.abs(sums - 1)))
-    out_of_range = low < 0 or high > 1 + SUM_TOLERANCE
-    off = abs(sums[worst] - 1) > SUM_TOLERANCE
-    if out_of_range or (off and _row_sum(p, rounded_from=1) == 100):
-        hint = 'Logits go in with input="logits", or as softmax(logits).'
-        if _row_sum(p, rounded_from=1) == 100:
-            hint = "They are in percent, every row sums to 100: divide them by 100."
+    if low < 0 or high > 1 + _SUM_TOLERANCE:
+        percent = _row_sum(p) == 100
         raise InputError(
-            f"probabilities must lie in [0, 1]; these go from {low:.4g} to {high:.4g}. {hint}"
+            f"probabilities must lie in [0, 1]; these go from {low:.4g} to {high:.4g}. "
+            + (
+                "They are in percent: divide them by 100."
+                if percent
+                else 'Logits go in with input="logits".'
+            )
         )
-    if off:
+    if abs(sums[worst] - 1) > _SUM_TOLERANCE:
         raise InputError(
             f"every row of probabilities must sum to 1; row {worst} sums to {sums[worst]:.4g}. "
-            "If they were rounded, divide each row by its sum: --normalize on the command line, "
-            "normalize=True in read_scores and Scores."
+            "If they were rounded: --normalize on the command line, normalize=True in read_scores "
+            "and Scores."
         )
     # What is right up to rounding stays: equal probabilities in two rows must still tie.
     inexact = np.abs(sums - 1) > 1e-12
@@ -514,20 +513,20 @@ def check_probs(probs: object, *, k: int | None = None) -> Probs:
     return p
 
 
-def check_features(features: object, *, name: str, n: int | None = None) -> Floats:
-    """Finite features ``(n, d)`` with at least one row."""
-    f = to_array(features, name=name)
-    if f.ndim != 2 or 0 in f.shape:
-        raise InputError(f"{name} must have shape (n, d), not empty; got shape {f.shape}.")
-    if n is not None and f.shape[0] != n:
-        raise InputError(f"{name} must have one row per sample: {n} samples, {f.shape[0]} rows.")
-    return finite(as_float(f, name), name)
+def _row_sum(z: Floats) -> int | None:
+    """What all rows sum to if they are probabilities or percentages: 1 or 100; else ``None``."""
+    total = 100 if z[0].sum() > 50 else 1
+    for _, block in _blocks(z):
+        off = np.abs(block.sum(axis=1) - total).max()
+        if block.min() < 0 or off > 0.02 * total:  # they may be rounded
+            return None
+    return total
 
 
 def normalize_rows(probs: NDArray[Any]) -> Floats:
     """Rows divided by their sum, where they can be probabilities that were rounded.
 
-    Rows with numbers outside of [0, 1], or without a positive sum, stay for the check to refuse.
+    Rows with numbers outside of [0, 1], or without a positive sum, stay for the check to reject.
     """
     p = np.array(probs, dtype=np.float64)
     sums = p.sum(axis=1)
@@ -536,113 +535,31 @@ def normalize_rows(probs: NDArray[Any]) -> Floats:
     return p
 
 
-def _row_sum(z: Floats, *, rounded_from: int) -> int | None:
-    """What all rows sum to if they are probabilities or percentages: 1 or 100; else ``None``.
-
-    Args:
-        z: Finite numbers ``(n, k)``.
-        rounded_from: From how many rows on sums may be off by what rounding accounts for.
-    """
-    total = 100 if z[0].sum() > 50 else 1
-    worst, decimals = 0.0, list(_DECIMALS)
-    for _, block in blocks(z):
-        if block.min() < 0:
-            return None
-        p = block / total
-        worst = max(worst, float(np.abs(p.sum(axis=1) - 1).max()))
-        if worst > _FARTHEST or p.max() > 1 + SUM_TOLERANCE:
-            return None
-        while decimals and not _are_rounded(p, decimals[0]):
-            del decimals[0]
-    allowed = SUM_TOLERANCE
-    if decimals and len(z) >= rounded_from:
-        allowed = max(allowed, 0.5 * z.shape[1] * 10.0 ** -decimals[0] * (1 + 1e-6))
-    return total if worst <= allowed else None
-
-
-def _are_rounded(p: Floats, decimals: int) -> bool:
-    # Half precision keeps three decimals and a bit.
-    return bool((np.abs(p - p.round(decimals)) <= min(3e-4, 0.05 * 10.0**-decimals)).all())
-
-
-def _levels_to_the_caller() -> int:
-    """How many frames above the one that asks the first outside this package is."""
-    level, frame = 1, sys._getframe(1)
-    package = __name__.partition(".")[0]
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
-        level, frame = level + 1, frame.f_back
-    return level
-
-
-def check_row_groups(groups: object, *, n: int) -> tuple[tuple[str, ...], NDArray[np.intp]]:
-    """The names of the groups in the order they come, and of every row the number of its group.
-
-    Names are text; whole numbers, truth values and dates stand for the text they are written as,
-    so that 7, 7.0 and ``"7"`` are one group, in memory and in a file.
-
-    Args:
-        groups: ``(n,)`` one entry per row: a list, an array, a column of a data frame.
-        n: How many rows there are.
-
-    Raises:
-        InputError: If they are as many as something else, an entry is missing, or it is of a kind
-            that has no text of its own.
-    """
-    if isinstance(groups, (list, tuple)):  # one entry a place: numpy would make columns of pairs
-        entries = list(groups)
-        groups = np.empty(len(entries), dtype=object)
-        groups[:] = entries if all(np.ndim(entry) == 0 for entry in entries) else None
-    given = to_array(groups, name="groups")
-    if given.shape != (n,):
+def check_features(features: object, *, name: str, n: int | None = None) -> Floats:
+    """Finite features ``(n, d)`` with at least one row."""
+    f = to_array(features, name=name)
+    if f.ndim != 2 or 0 in f.shape or len(f) != (n or len(f)):
         raise InputError(
-            f"groups must have one entry per row, shape ({n},); got shape {given.shape}. Groups by "
-            "several columns: join them to one text first, such as 'site 3, camera 1'."
+            f"{name} must have shape ({n or 'n'}, d), a row per sample; got shape {f.shape}."
         )
-    texts = np.datetime_as_string(given) if given.dtype.kind == "M" else given
-    known: dict[str, int] = {}
-    codes = [
-        known.setdefault(_group_name(row, entry), len(known))
-        for row, entry in enumerate(texts.tolist())
-    ]
-    return tuple(known), np.array(codes, dtype=np.intp)
-
-
-def _group_name(row: int, entry: object) -> str:
-    """The text that an entry stands for."""
-    if isinstance(entry, bytes):
-        entry = entry.decode("utf-8", "backslashreplace")
-    if isinstance(entry, (float, np.floating)) and float(entry).is_integer():
-        entry = int(entry)
-    text = str(entry)
-    if isinstance(entry, (str, bool, np.bool_, date, Integral)) and text not in ("", "NaT"):
-        return text
-    raise InputError(
-        f"groups must be names, whole numbers or dates, none missing; that of row {row} is "
-        f"{repr(entry)[:40]} (the first row is 0). Give such rows a name, such as 'unknown'."
-    )
-
-
-ABOVE_ONE = 1e-6
+    return _finite(_as_float(f, name), name)
 
 
 def check_labels(labels: object, *, n: int, k: int) -> Labels:
     """Integer labels ``(n,)`` in ``0..k-1``."""
     y = plain(to_array(labels, name="labels"), "labels")
     if y.ndim != 1:
-        how = "labels.argmax(axis=1) if they are one-hot" if y.shape == (n, k) else "labels.ravel()"
+        how = "argmax(axis=1) if they are one-hot" if y.shape == (n, k) else "ravel()"
+        raise InputError(f"labels must have shape ({n},); got shape {y.shape}. Pass labels.{how}.")
+    if len(y) != n:
         raise InputError(
-            f"labels must be class indices of shape ({n},); got shape {y.shape}. Pass {how}."
+            f"labels must have one entry per row: {n} rows, {len(y)} labels. Both must come from "
+            "the same samples in the same order."
         )
     if y.dtype.kind not in "iufb":
         raise InputError(
-            f"labels must be class indices 0..{k - 1}; got values like "
-            f"{y[0] if y.size else 'none'!r}. Map names to their column first, for instance with "
-            "np.array([list(classes).index(name) for name in labels])."
-        )
-    if len(y) != n:
-        raise InputError(
-            f"labels must have one entry per row: {n} rows, {len(y)} labels. "
-            "Check that both come from the same samples in the same order."
+            f"labels must be class indices 0..{k - 1}; got values like {y[0]!r}. Map names to "
+            "their column first: np.array([list(classes).index(name) for name in labels])."
         )
     if y.dtype.kind == "f" and not (np.isfinite(y).all() and (y == np.floor(y)).all()):
         bad = int(np.argmax(~np.isfinite(y) | (y != np.floor(y))))
@@ -652,8 +569,7 @@ def check_labels(labels: object, *, n: int, k: int) -> Labels:
     if low < 0 or high >= k:
         hint = " If yours start at 1, pass labels - 1." if low == 1 and high == k else ""
         raise InputError(
-            f"labels must lie in 0..{k - 1}, one per column of logits; "
-            f"these go from {low} to {high}.{hint}"
+            f"labels must lie in 0..{k - 1}, one per column; these go from {low} to {high}.{hint}"
         )
     return out
 
@@ -663,7 +579,7 @@ def check_weights(sample_weight: object, *, n: int) -> Weights | None:
     if sample_weight is None:
         return None
     name = "sample_weight"
-    w = finite(vector(sample_weight, name=name, n=n), name).astype(np.float64)
+    w = _finite(_vector(sample_weight, name=name, n=n), name).astype(np.float64)
     if w.min() < 0 or not w.any():
         raise InputError(
             "sample_weight must not be negative, nor zero everywhere; row "
@@ -681,17 +597,16 @@ def check_confidence(confidence: object, *, name: str = "confidence") -> Confide
     if given.ndim == 2 and given.shape[1] > 1:
         raise InputError(
             f"{name} must have shape (n,), the probability of the predicted class; got shape "
-            f"{given.shape}. From whole rows: probs.max(axis=1), and correct is "
-            "probs.argmax(axis=1) == labels."
+            f"{given.shape}. From whole rows: probs.max(axis=1)."
         )
-    c = vector(given, name=name)
+    c = _vector(given, name=name)
     # One look, block by block, decides everything: a NaN makes both ends NaN.
-    ends = np.array([(block.min(), block.max()) for _, block in blocks(c)])
+    ends = np.array([(block.min(), block.max()) for _, block in _blocks(c)])
     low, high = float(ends[:, 0].min()), float(ends[:, 1].max())
-    if low >= 0 and 1 < high <= 1 + ABOVE_ONE:
+    if low >= 0 and 1 < high <= 1 + _ABOVE_ONE:
         return np.minimum(c, 1)
     if not (low >= 0 and high <= 1):
-        finite(c, name)
+        _finite(c, name)
         raise InputError(
             f"{name} must lie in [0, 1]; these go from {low:.4g} to {high:.4g}. "
             "Pass the probability of the predicted class, as a fraction."
@@ -706,11 +621,9 @@ def check_correct(correct: object, *, n: int) -> Correct:
         raise InputError(
             f"correct must have one entry per confidence, shape ({n},); got shape {r.shape}."
         )
-    if r.dtype == np.bool_:
-        return r
-    if r.dtype.kind not in "iuf" or not ((r == 0) | (r == 1)).all():
+    if r.dtype.kind != "b" and (r.dtype.kind not in "iuf" or not ((r == 0) | (r == 1)).all()):
         raise InputError(
-            "correct must hold True and False (or 1 and 0), whether the predicted class was "
-            "right. From labels: correct = probs.argmax(axis=1) == labels."
+            "correct must hold True and False (or 1 and 0). From labels: "
+            "probs.argmax(axis=1) == labels."
         )
-    return r.astype(np.bool_)
+    return r.astype(np.bool_, copy=False)

@@ -19,7 +19,6 @@ from scipy.special import expit
 
 from shiftcal import persistence as _persistence
 from shiftcal.checks import (
-    GUARD_FROM,
     check_count,
     check_labels,
     check_not_negative,
@@ -111,7 +110,7 @@ class Map(Estimator, ABC):
     def predict_proba(self, logits: object) -> Probs:
         """Calibrated probabilities ``(n, k)``, float64, row by row."""
         self._require_fitted()
-        z = check_scores(logits, input=self.input, k=self.n_classes_, guard_from=GUARD_FROM)
+        z = check_scores(logits, input=self.input, k=self.n_classes_)
         return self.apply_checked(z)
 
     @final

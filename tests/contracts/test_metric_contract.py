@@ -158,7 +158,7 @@ def test_percent_are_refused(metric, rows):
 @pytest.mark.parametrize("name", reads("top1"))
 def test_labels_in_place_of_correctness_are_refused(name):
     c, _ = rows_for(name)
-    with pytest.raises(InputError, match=r"correct = probs.argmax\(axis=1\) == labels"):
+    with pytest.raises(InputError, match=r"probs.argmax\(axis=1\) == labels"):
         metrics.get(name)(c, np.arange(len(c)) % 4)
 
 

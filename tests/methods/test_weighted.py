@@ -111,7 +111,7 @@ def test_a_regression_that_stops_early_says_so_without_a_warning():
 @pytest.mark.parametrize(
     ("source", "settings", "words"),
     [
-        (SOURCE[:0], {}, "source_features must have shape.*not empty"),
+        (SOURCE[:0], {}, "source_features must have shape"),
         (SOURCE[:, 0], {}, "source_features must have shape"),
         (np.where(SOURCE[5, 1] == SOURCE, np.nan, SOURCE), {}, "row 5 holds nan"),
         *((SOURCE, {"clip": clip}, "clip must be a positive number") for clip in (0, np.inf, "2")),

@@ -109,7 +109,11 @@ BAD_RELIABILITY = [
     (([0.5, np.nan], [True, False]), {}, "confidence must be finite; row 1 holds nan"),
     (([0.5, 1.5], [True, False]), {}, r"confidence must lie in \[0, 1\]"),
     (([0.5],), {}, "confidence must come with correct.*got list alone"),
-    ((np.eye(3), [0, 1, 2]), {}, 'these logits are probabilities.*input="probabilities"'),
+    (
+        (np.tile(np.eye(3), (4, 1)), [0, 1, 2] * 4),
+        {},
+        'these logits are probabilities.*input="probabilities"',
+    ),
     ((EYE, [0, 1, 3]), {}, r"labels must lie in 0\.\.2"),
     ((sc.Scores(EYE),), {}, "scores must have labels.*confidence_density"),
     (TWO, {"level": 95}, "level must lie strictly between 0 and 1"),

@@ -274,7 +274,7 @@ def raising(rows):
         (raising, "the model failed on the inputs: RuntimeError: no such layer"),
         (CLASSIFIER.predict_proba, r'these logits are probabilities.* input="probabilities"'),
         (lambda rows: rows[:5, :3], "a row for each of 178 inputs; got 5 rows"),
-        (lambda rows: rows[:, :1], "column per class and at least two"),
+        (lambda rows: rows[:, :1], "a column per class, k >= 2"),
         (lambda rows: np.full((len(rows), 3), np.nan), "must be finite; row 0 holds nan"),
         (CLASSIFIER.predict, "the model's output for the inputs cannot be used"),
     ],

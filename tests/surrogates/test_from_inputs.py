@@ -86,7 +86,7 @@ def test_features_are_those_of_the_clean_set():
     np.testing.assert_array_equal(bank.clean.features, ROWS[:, :4])
     cpcs = sc.CPCS(input=bank.input).fit(bank, source_features=ROWS[::2, :4])
     cpcs.adapt(LOGISTIC.predict_proba(ROWS), ROWS[:, :4])
-    with pytest.raises(InputError, match="features must have one row per sample"):
+    with pytest.raises(InputError, match=r"features must have shape \(178, d\)"):
         bank_of(features=features[:5])
 
 
@@ -213,7 +213,7 @@ def test_whatever_the_model_takes_can_be_corrupted():
         ({"severities": 6}, InputError, "at most 5; got 6"),
         ({"seed": "x"}, InputError, "seed must be"),
         ({"input": "logit"}, UnknownName, "Did you mean 'logits'"),
-        ({"classes": ["a", "b"]}, InputError, "classes must name the 3 columns"),
+        ({"classes": ["a", "b"]}, InputError, "classes must be the names of the 3 columns"),
         ({"inputs": ROWS[:0], "labels": NAMES[:0]}, InputError, "one at least"),
         ({"corruption": lambda rows: rows[1:]}, InputError, "must return 178 inputs"),
     ],

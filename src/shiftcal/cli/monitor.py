@@ -476,7 +476,7 @@ class Run:
 
     def _checked(self, batch: Batch) -> Any:
         """The logits of a batch."""
-        from shiftcal.checks import GUARD_FROM, check_scores, normalize_rows
+        from shiftcal.checks import check_scores, normalize_rows
 
         monitor, values = self.monitor, batch.values
         kind = batch.kind or monitor.method_.input
@@ -485,7 +485,7 @@ class Run:
                 check_order(Path(batch.where), batch.classes, monitor.class_names_)
             if self.options.normalize and kind == "probabilities":
                 values = normalize_rows(values)
-            return check_scores(values, input=kind, k=monitor.n_classes_, guard_from=GUARD_FROM)
+            return check_scores(values, input=kind, k=monitor.n_classes_)
         except InputError as error:
             raise BadBatch(batch.where, error, file=batch.file) from error
 

@@ -17,7 +17,7 @@ from sklearn.base import clone
 
 from shiftcal import maps
 from shiftcal import persistence as _persistence
-from shiftcal.checks import GUARD_FROM, check_choice, check_features, check_scores
+from shiftcal.checks import check_choice, check_features, check_scores
 from shiftcal.errors import FitWarning, InputError, NotFittedError
 from shiftcal.maps import Map
 from shiftcal.numerics.softmax import softmax
@@ -97,10 +97,10 @@ def given_logits(logits: object, *, input: str, k: int, classes: tuple[str, ...]
             )
         kind: InputKind = check_choice(input, _KINDS, name="input")
         scores = logits.as_kind(kind)
-        if scores.n >= GUARD_FROM and scores.k == k:
+        if scores.k == k:
             return scores.logits()  # which checks once
         logits = scores.values
-    return check_scores(logits, input=input, k=k, guard_from=GUARD_FROM)
+    return check_scores(logits, input=input, k=k)
 
 
 @dataclass(frozen=True)

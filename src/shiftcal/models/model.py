@@ -267,7 +267,7 @@ class Model(ABC):
 
     def _guarded(self, z: NDArray[Any], where: str) -> Logits:
         try:
-            return check_scores(z, input=self.output, guard_from=GUARD_FROM)
+            return check_scores(z, input=self.output)
         except InputError as error:
             hint = ""
             if self.output == "logits" and "probabilities" in str(error):

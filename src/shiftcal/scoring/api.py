@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.checks import GUARD_FROM, check_choice, check_logits, check_probs
+from shiftcal.checks import check_choice, check_logits, check_probs
 from shiftcal.corruptions.inputs import count_inputs
 from shiftcal.datasets import ImageSet, as_image_set, mix_images
 from shiftcal.errors import FileError, InputError
@@ -402,7 +402,7 @@ class ModelOfInputs:
             return check_probs(given)
         if self.labels is not None and np.ndim(given) == 1:
             given = np.column_stack([np.zeros_like(given), given])
-        return np.array(check_logits(given, guard_from=GUARD_FROM))  # the model may reuse a buffer
+        return np.array(check_logits(given))  # the model may reuse a buffer
 
 
 def _labels_of(model: Any) -> Any:

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.checks import (
-    GUARD_FROM,
     check_classes,
     check_count,
     check_not_negative,
@@ -142,8 +141,7 @@ def checked_blocks(scores: Scores) -> Iterator[tuple[Logits, Labels | None]]:
         part = slice(start, min(start + rows, scores.n))
         values = np.asarray(scores.values[part])
         try:
-            # A few rows may look like probabilities by chance, and must not fail where many pass.
-            logits = check_scores(values, input=scores.input, guard_from=GUARD_FROM)
+            logits = check_scores(values, input=scores.input)
         except InputError as error:
             kind = FileError if scores.source else InputError
             counted = f" Rows are counted from row {start}." if start else ""
