@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 # ├── InputError (ValueError)        what was passed cannot be used
 # │   ├── UnknownName                no map, method, metric ... of that name
 # │   └── FileError                  a file is missing, damaged, or of another kind
-# │       └── MissingData            nothing of the images asked for is there
+# │       └── MissingData            images or a model asked for are not there
 # ├── FitError (ValueError)          the data cannot support the fit
 # ├── NotFittedError                 fit (or adapt) has to come first; also scikit-learn's class
 # └── MissingExtra (ImportError)     an optional package is not installed
@@ -58,9 +58,9 @@ class FileError(InputError):
 
 
 class MissingData(FileError):
-    """Nothing of the images or the model asked for is there: no folder, no file, no such part.
+    """Images or a model asked for are not there: no folder, no file, no such part.
 
-    If some of it is there, or it is not as it must be, that is a plain :class:`FileError`.
+    If they are there and not as they must be, that is a plain :class:`FileError`.
     """
 
 

@@ -18,6 +18,7 @@ import pytest
 from toy_sets import Turn, about_toys, serving, source_of, toy_archive, use_toys, write_toys
 
 from shiftcal import corruptions, datasets, maps, methods, metrics
+from shiftcal.datasets.catalog import Download
 
 
 def test_everything_there_is_has_its_line(shiftcal):
@@ -154,7 +155,7 @@ def server(toys, tmp_path, monkeypatch):
     body = toy_archive(tmp_path / "made")
     with serving() as toy:
         toy.body = body
-        toy.source = source_of(toy.offer("/toys", Turn(body)), body)
+        toy.source = source_of(toy.offer("/toys.tar.gz", Turn(body)), body)
         about_toys(monkeypatch, downloads=(toy.source,))
         yield toy
 
@@ -174,11 +175,8 @@ def test_a_complete_copy(toys, shiftcal, shiftcal_json):
         "part   state     must be  there are  looked at",
         "train  complete       12         12         12",
         "test   complete        6          6          6",
-        "",
-        "checksums: none known.",
     ]
     document = shiftcal_json("data check TOYS copy --part test")
-    assert document["checksums"] == "none known"
     assert (document["command"], document["name"], document["path"]) == (
         "data check",
         "toys",
@@ -198,9 +196,8 @@ def test_a_complete_copy(toys, shiftcal, shiftcal_json):
 
 
 def test_a_copy_that_is_not_complete_has_status_2_and_says_what_to_do(
-    toys, shiftcal, shiftcal_json, monkeypatch
+    toys, shiftcal, shiftcal_json
 ):
-    about_toys(monkeypatch, digests={f"toys/{i}": "md5:00" for i in range(5)})
     (toys / "toys" / "test" / "car" / "1.png").unlink()
     (toys / "toys" / "train").rename(toys / "elsewhere")
     done = shiftcal("data check toys copy")
@@ -209,12 +206,9 @@ def test_a_copy_that_is_not_complete_has_status_2_and_says_what_to_do(
         "part   state    must be  there are  looked at",
         "train  missing       12          0          0",
         "test   wrong          6          5          5",
-        "",
         "train: copy/toys/train does not exist.",
         "test: there must be 6 images; there are 5.",
         "test: every class must have 2 images; not so: car (1).",
-        "missing files: toys/0, toys/1, toys/2 and 2 more.",
-        "checksums: absent.",
     ]
     assert done.err == (
         "error: the copy is not complete: train, test. "
@@ -226,10 +220,11 @@ def test_a_copy_that_is_not_complete_has_status_2_and_says_what_to_do(
 
 
 def test_another_checksum_is_told(toys, shiftcal, monkeypatch):
-    about_toys(monkeypatch, digests={"toys/test/car/1.png": "md5:00"})
+    about_toys(monkeypatch, downloads=(Download("https://example.org/list.txt", "md5:00"),))
+    (toys / "list.txt").write_text("toys")
     done = shiftcal("data check toys copy")
     assert done.status == 2
-    assert "toys/test/car/1.png: md5 00, got " in done.out
+    assert "list.txt: md5 00, got " in done.out
     assert "1 files have another checksum" in done.err
 
 
@@ -256,7 +251,7 @@ def test_a_set_is_fetched_and_the_second_time_is_there(server, shiftcal, shiftca
     assert (again.status, again.err) == (0, "")
     assert "toys.tar.gz  was there already  verified" in again.out
     assert len(server.asked) == 1
-    document = shiftcal_json("data get toys --again --keep-archives")
+    document = shiftcal_json("data get toys --again")
     assert len(server.asked) == 2
     assert (document["name"], document["folder"], document["licence"]) == ("toys", "toys", "free")
     assert document["files"] == [
@@ -267,15 +262,14 @@ def test_a_set_is_fetched_and_the_second_time_is_there(server, shiftcal, shiftca
             "verified": True,
         }
     ]
-    assert Path("toys/toys.tar.gz").exists()
 
 
 def test_a_failure_is_one_line_with_status_2(server, shiftcal):
-    server.offer("/toys", Turn(b"no", status=404))
+    server.offer("/toys.tar.gz", Turn(b"no", status=404))
     done = shiftcal("data get toys --to new")
     assert (done.status, done.out) == (2, "")
     assert done.err.startswith(
-        f"error: {server.source.url} could not be downloaded: the server answers"
+        f"error: {server.source.url} could not be downloaded: HTTP Error 404"
     )
     assert done.err.count("\n") == 1
 
@@ -297,7 +291,9 @@ sys.exit(run(["data", "get", "toys", "--to", "new"]))
 
 def test_kill_9_keeps_the_part_and_the_next_run_resumes(server, shiftcal, request):
     release, half = threading.Event(), len(server.body) // 2
-    server.offer("/toys", Turn(server.body, cut_after=half, stall=release), Turn(server.body))
+    server.offer(
+        "/toys.tar.gz", Turn(server.body, cut_after=half, stall=release), Turn(server.body)
+    )
     support = str(request.config.rootpath / "tests" / "support")
     words = [sys.executable, "-c", PROGRAM, json.dumps(asdict(server.source))]
     paths = os.pathsep.join(filter(None, [support, os.environ.get("PYTHONPATH")]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import hashlib
 import struct
 
 import numpy as np
@@ -17,13 +16,6 @@ from shiftcal.datasets.catalog.digits import MNIST, USPS, mnist, mnist_m, usps
 from shiftcal.errors import FileError, UnknownName
 
 LABELS = [7, 2, 1, 0, 9]
-# Checksums of the unpacked files, as others publish them: archives differ by the packer.
-UNPACKED = {
-    "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
-    "train-labels-idx1-ubyte": "a25bea736e30d166cdddb491f175f624",
-    "t10k-images-idx3-ubyte": "2646ac647ad5339dbf082846283269ea",
-    "t10k-labels-idx1-ubyte": "27ae3e4e09519cfbb04c329615203637",
-}
 
 
 def idx(array):
@@ -36,35 +28,29 @@ def pixels():
     return np.random.default_rng(3).integers(0, 256, (5, 28, 28), np.uint8)
 
 
-def write(folder, pixels, *, dash="-", labels=LABELS, packed=False, before=""):
+def write(folder, pixels, *, packed=False, before=""):
     folder.mkdir(parents=True, exist_ok=True)
-    files = {f"images{dash}idx3": pixels, f"labels{dash}idx1": np.array(labels, np.uint8)}
-    for name, array in files.items():
+    for name, array in {"images-idx3": pixels, "labels-idx1": np.array(LABELS, np.uint8)}.items():
         file = folder / f"{before}t10k-{name}-ubyte{'.gz' if packed else ''}"
         file.write_bytes(gzip.compress(idx(array)) if packed else idx(array))
     return folder
 
 
 @pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("dash", ["-", "."])
-@pytest.mark.parametrize("before", ["", "mnist_"])
-def test_images_and_labels_come_back_whatever_the_spelling(tmp_path, pixels, packed, dash, before):
-    write(tmp_path, pixels, packed=packed, dash=dash, before=before)
+@pytest.mark.parametrize(("place", "before"), [("", ""), ("", "mnist_"), ("MNIST/raw", "")])
+def test_images_and_labels_come_back(tmp_path, pixels, packed, place, before):
+    write(tmp_path / place, pixels, packed=packed, before=before)
     images = mnist(tmp_path, split="test")
     assert images.labels.tolist() == LABELS
     assert images.classes == tuple("0123456789")
     np.testing.assert_array_equal(images.read([0, 1, 2]).images, np.stack([pixels[:3]] * 3, -1))
     np.testing.assert_array_equal(images.read([4, 0]).images[..., 1], pixels[[4, 0]])
-    np.testing.assert_array_equal(images[3][..., 2], pixels[3])
 
 
 def test_the_real_files_are_complete(shared_data):
     root = shared_data / "digits"
-    for name, digest in UNPACKED.items():
-        content = gzip.decompress((root / f"mnist_{name}.gz").read_bytes())
-        assert hashlib.md5(content).hexdigest() == digest
     train, test = mnist(root, split="train"), mnist(root, split="test")
-    assert [len(train), len(test)] == [part.n for part in MNIST.parts] == [60000, 10000]
+    assert [len(train), len(test)] == list(MNIST.counts.values()) == [60000, 10000]
     # Counts of the digits 0 to 9 in the test set.
     counts = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
     assert np.bincount(test.labels).tolist() == counts
@@ -73,10 +59,10 @@ def test_the_real_files_are_complete(shared_data):
 
 
 def test_a_missing_file_is_named(tmp_path, pixels):
-    with pytest.raises(FileError, match=r"holds no t10k-images-idx3-ubyte, with or without \.gz"):
+    with pytest.raises(FileError, match="must hold t10k-images-idx3-ubyte or"):
         mnist(tmp_path)
     write(tmp_path, pixels)
-    with pytest.raises(FileError, match="holds no train-images-idx3-ubyte"):
+    with pytest.raises(FileError, match="must hold train-images-idx3-ubyte"):
         mnist(tmp_path, split="train")
     with pytest.raises(UnknownName, match="split must be one of 'train', 'test'"):
         mnist(tmp_path, split="val")
@@ -129,14 +115,9 @@ def text(rows=ROWS, digits=DIGITS):
     return "".join(lines).encode()
 
 
-def write_usps(folder, content, *, name="usps.t.bz2"):
-    (folder / name).write_bytes(bz2.compress(content) if name.endswith(".bz2") else content)
-    return folder
-
-
-@pytest.mark.parametrize("name", ["usps.t.bz2", "usps.t"])
-def test_values_from_minus_one_to_one_become_bytes(tmp_path, name):
-    images = usps(write_usps(tmp_path, text(), name=name))
+def test_values_from_minus_one_to_one_become_bytes(tmp_path):
+    (tmp_path / "usps.t.bz2").write_bytes(bz2.compress(text()))
+    images = usps(tmp_path)
     assert images.labels.tolist() == DIGITS
     expected = np.rint((ROWS + 1) / 2 * 255).reshape(4, 16, 16)
     # Values are kept in single precision: one that falls between two bytes may go either way.
@@ -146,7 +127,7 @@ def test_values_from_minus_one_to_one_become_bytes(tmp_path, name):
 
 def test_the_real_arrays_have_the_published_counts(shared_data):
     train, test = (usps(shared_data / "digits", split=split) for split in ("train", "test"))
-    assert [len(train), len(test)] == [part.n for part in USPS.parts] == [7291, 2007]
+    assert [len(train), len(test)] == list(USPS.counts.values()) == [7291, 2007]
     # Counts of the digits 0 to 9 that Hastie, Tibshirani and Friedman publish with the data.
     counts = [1194, 1005, 731, 658, 652, 556, 664, 645, 542, 644]
     assert np.bincount(train.labels).tolist() == counts
@@ -159,21 +140,25 @@ def test_the_real_arrays_have_the_published_counts(shared_data):
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
+    ("name", "file", "content"),
     [
-        ("usps.t.bz2", b"garbage"),
-        ("usps.t.bz2", bz2.compress(b"1 1:0.5\n" * 100)[:-9]),
-        ("usps.t", b""),
-        ("usps.t", b"0 1:0.5\n"),
-        ("usps.t", b"11 1:0.5\n"),
-        ("usps.t", b"1 257:0.5\n"),
-        ("usps.t", b"1 1:2\n"),
-        ("usps.t", b"1 1:nan\n"),
-        ("usps.t", b"1 1\n"),
-        ("usps.npz", b"PK garbage"),
+        ("mnist", "t10k-images-idx3-ubyte", b""),
+        ("mnist", "t10k-images-idx3-ubyte", b"garbage"),
+        ("mnist", "t10k-images-idx3-ubyte", idx(np.zeros((2, 28, 28), np.uint8))[:-1]),
+        ("mnist", "t10k-images-idx3-ubyte.gz", b"garbage"),
+        ("usps", "usps.t.bz2", b"garbage"),
+        ("usps", "usps.t.bz2", bz2.compress(b"1 1:0.5\n" * 100)[:-9]),
+        ("usps", "usps.t.bz2", bz2.compress(b"")),
+        ("usps", "usps.t.bz2", bz2.compress(b"0 1:0.5\n")),
+        ("usps", "usps.t.bz2", bz2.compress(b"1 257:0.5\n")),
+        ("usps", "usps.t.bz2", bz2.compress(b"1 1:2\n")),
+        ("usps", "usps.t.bz2", bz2.compress(b"1 1:nan\n")),
+        ("usps", "usps.npz", b"PK garbage"),
+        ("mnist-m", "mnist_m_test_labels.txt", b"0.png seven\n"),
+        ("mnist-m", "mnist_m_test_labels.txt", b""),
     ],
 )
-def test_files_of_usps(tmp_path, name, content):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(FileError, match="usps"):
-        load("usps", tmp_path)
+def test_damaged_files_are_named(tmp_path, name, file, content):
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(FileError, match=file.partition(".")[0]):
+        load(name, tmp_path)

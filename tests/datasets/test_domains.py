@@ -12,88 +12,72 @@ from shiftcal.datasets import load
 from shiftcal.errors import FileError, MissingData, UnknownName
 from shiftcal.registry import DATA_SETS
 
-# Miniatures in the layouts as distributed, with the label of every image.
-COPIES = {
-    "office-home": {
-        "Art/Alarm_Clock/00001.png": 0,
-        "Art/TV/00002.png": 58,
-        "Art/Table/00001.png": 59,
-        "Clipart/Webcam/00001.png": 64,
-        "Product/Backpack/00001.png": 1,
-        "Real_World/Bed/00010.png": 3,
-    },
-    "office-caltech10": {
-        "amazon/back_pack/frame_0001.png": 0,
-        "amazon/laptop_computer/frame_0001.png": 5,
-        "caltech/laptop/frame_0001.png": 5,
-        "dslr/mug/frame_0001.png": 8,
-        "webcam/projector/frame_0001.png": 9,
-    },
-    "pacs": {
-        "art_painting/dog/pic_001.png": 0,
-        "art_painting/person/pic_002.png": 6,
-        "cartoon/house/pic_001.png": 5,
-        "photo/guitar/063_0001.png": 3,
-        "sketch/giraffe/n02439033_67-1.png": 2,
-    },
-    "visda2017": {
-        "train/aeroplane/src_1_02691156_4def__44_349_150.png": 0,
-        "train/train/src_1_04468005_1__180_236_150.png": 10,
-        "validation/plant/plant_7.png": 8,
-    },
+DOMAINS = {
+    "office-home": ["Art", "Clipart", "Product", "Real World"],
+    "office-caltech10": ["amazon", "Caltech", "dslr", "webcam"],
+    "pacs": ["art_painting", "cartoon", "photo", "sketch"],
+    "visda2017": ["train", "validation"],
 }
 INSIDE = {
     "office-home": "OfficeHomeDataset_10072016",
     "office-caltech10": "office_caltech_10",
-    "pacs": "PACS/kfold",
-    "visda2017": "visda-2017",
+    "pacs": "kfold",
+    "visda2017": "visda2017",
 }
 
 
-@pytest.mark.parametrize("name", COPIES)
-def test_labels_go_by_the_classes_of_the_whole_data_set(name, tmp_path):
-    write_pictures(tmp_path, list(COPIES[name]))
+def paths(name):
+    """An image of every class in every domain, whose folders are spelled in their own way."""
+    folders = [domain.replace(" ", "_") for domain in DOMAINS[name]]
+    return [f"{folder}/c{i:02d}/a.png" for folder in folders for i in range(n_classes(name))]
+
+
+def n_classes(name):
+    return DATA_SETS.get(name).n_classes
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_labels_are_places_among_the_sorted_classes(name, tmp_path):
+    write_pictures(tmp_path, paths(name))
     images = load(name, tmp_path)
-    assert images.ids(range(len(images))) == list(COPIES[name])
-    assert images.labels.tolist() == list(COPIES[name].values())
-    assert len(images.classes) == DATA_SETS.get(name).n_classes
-    assert [int(images[i].max()) for i in range(len(images))] == [
-        10 * i for i in range(len(images))
-    ]
-    domains = [part.name for part in DATA_SETS.get(name).parts]
+    domains = DOMAINS[name]
+    assert images.ids(range(len(images))) == paths(name)
+    assert images.labels.tolist() == list(range(n_classes(name))) * len(domains)
     assert list(dict.fromkeys(images.fields["domain"].tolist())) == domains
+    assert list(DATA_SETS.get(name).counts) == domains
     alone = load(name, tmp_path, domain=domains[-1].lower().replace(" ", "_"))
     assert set(alone.fields["domain"]) == {domains[-1]}
     assert alone.name == f"{images.name} {domains[-1]}"
-    write_pictures(tmp_path / "above" / INSIDE[name], list(COPIES[name]))
-    assert len(load(name, tmp_path / "above")) == len(images)
+    (tmp_path / "above").mkdir()
+    (tmp_path / "above" / INSIDE[name]).symlink_to(tmp_path)
+    assert len(load(name, tmp_path / "above", domain=domains[0])) == n_classes(name)
 
 
 def test_what_is_not_there_is_named(tmp_path):
-    write_pictures(tmp_path, list(COPIES["office-home"]))
-    with pytest.raises(UnknownName, match="Did you mean 'Clipart'"):
-        load("office-home", tmp_path, domain="Clippart")
-    (tmp_path / "art").mkdir()
-    with pytest.raises(FileError, match="one folder for Art"):
-        load("office-home", tmp_path)
-    (tmp_path / "art").rmdir()
-    shutil.rmtree(tmp_path / "Clipart")
-    with pytest.raises(FileError, match=r"no folder 'Clipart' of Office-Home; it has 'Art'"):
-        load("office-home", tmp_path)
-    assert len(load("office-home", tmp_path, domain="Product")) == 1
-    with pytest.raises(MissingData, match="no domain of it"):
+    write_pictures(tmp_path, paths("pacs"))
+    with pytest.raises(UnknownName, match="Did you mean 'sketch'"):
+        load("pacs", tmp_path, domain="skech")
+    shutil.rmtree(tmp_path / "cartoon")
+    with pytest.raises(MissingData, match=r"no folder cartoon of PACS; it has art_painting"):
         load("pacs", tmp_path)
-    write_pictures(tmp_path, ["Art/Elephant/1.png"])
-    with pytest.raises(FileError, match=r"Elephant.1.png is not in the folder of a class"):
-        load("office-home", tmp_path, domain="Art")
+    with pytest.raises(MissingData, match="no domain of it"):
+        load("office-home", tmp_path)
+    write_pictures(tmp_path, ["photo/elephant/1.png"])
+    with pytest.raises(FileError, match="the folders of 7 classes of PACS"):
+        load("pacs", tmp_path, domain="photo")
+    shutil.rmtree(tmp_path / "photo" / "elephant")
+    shutil.rmtree(tmp_path / "photo" / "c03")
+    with pytest.raises(FileError, match="the folders of 7 classes of PACS"):
+        load("pacs", tmp_path, domain="photo")
 
 
 def test_real_copies_have_the_published_counts(shared_data):
     caltech = load("office-caltech10", shared_data / "office-caltech10")
+    assert caltech.classes[5] == "laptop_computer"
     domains, counts = np.unique(caltech.fields["domain"], return_counts=True)
-    assert dict(zip(domains.tolist(), counts.tolist(), strict=True)) == {
-        part.name: part.n for part in DATA_SETS.get("office-caltech10").parts
-    }
+    found = dict(zip(domains.tolist(), counts.tolist(), strict=True))
+    assert found == DATA_SETS.get("office-caltech10").counts
     sketches = load("pacs", shared_data / "pacs-2800", domain="sketch")
+    assert sketches.classes[2:4] == ("giraffe", "guitar")
     assert np.bincount(sketches.labels).tolist() == [100, 100, 100, 100, 100, 80, 100]
     assert sketches[0].shape == (227, 227, 3)

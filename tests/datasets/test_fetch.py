@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import hashlib
 import tarfile
 import threading
@@ -53,10 +52,10 @@ def server(monkeypatch):
 def fetch(tmp_path):
     """``fetch(url)``: the content of the file; ``fetch.steps`` are the calls of progress."""
 
-    def fetch(url, *, digest=MD5, size=0, timeout=5.0):
+    def fetch(url, *, timeout=5.0):
         steps = fetch.steps = []
         return download(
-            Download(url, "data.bin", digest, size=size),
+            Download(url, MD5, size=len(BODY)),
             tmp_path,
             timeout=timeout,
             progress=lambda *step: steps.append(step),
@@ -71,25 +70,20 @@ def names(folder):
 
 
 def test_a_file_arrives_complete_and_alone(server, fetch, tmp_path):
-    assert fetch(server.offer("/data", Turn(BODY))) == BODY
+    assert fetch(server.offer("/data.bin", Turn(BODY))) == BODY
     assert names(tmp_path) == ["data.bin"]
-    assert ("data.bin", 300_000, 300_000) in fetch.steps
-    assert fetch(server.offer("/data", Turn(OTHER))) == BODY
-    assert server.ranges() == [None]
-    (tmp_path / "data.bin").write_bytes(OTHER)
-    with pytest.raises(FileError, match="Remove it, and the same command downloads it"):
-        fetch(server.offer("/data", Turn(BODY)))
+    assert fetch.steps[-1] == (300_000, 300_000)
 
 
 def test_what_arrived_is_kept_and_another_run_resumes(server, fetch, tmp_path):
-    url = server.offer("/data", Turn(BODY, cut_after=1000))
-    with pytest.raises(FileError, match=r"gave up after 6 tries\. 6,000 bytes are kept"):
+    url = server.offer("/data.bin", Turn(BODY, cut_after=1000), Turn(b"no", status=503))
+    with pytest.raises(FileError, match=r"503.*1,000 bytes are kept; the same command resumes"):
         fetch(url)
-    assert (tmp_path / "data.bin.partial").read_bytes() == BODY[:6000]
-    server.offer("/data", Turn(BODY))
+    assert (tmp_path / "data.bin.partial").read_bytes() == BODY[:1000]
+    server.offer("/data.bin", Turn(BODY))
     assert fetch(url) == BODY
     assert names(tmp_path) == ["data.bin"]
-    assert server.ranges() == [None, *(f"bytes={n}000-" for n in range(1, 7))]
+    assert server.ranges() == [None] + ["bytes=1000-"] * 7
 
 
 @pytest.mark.parametrize(
@@ -97,45 +91,38 @@ def test_what_arrived_is_kept_and_another_run_resumes(server, fetch, tmp_path):
     [
         [Turn(BODY, cut_after=100_000), Turn(BODY)],
         [Turn(BODY, cut_after=100_000, ranges=False), Turn(BODY, ranges=False)],
-        [Turn(BODY, cut_after=100_000), Turn(OTHER[:50_000]), Turn(BODY)],
         [Turn(BODY, length=None)],
         [Turn(BODY, chunked=True)],
         [Turn(BODY, chunked=True, cut_after=1000), Turn(BODY)],
         [Turn(b"no", status=503), Turn(BODY)],
         [Turn(BODY, length=None, cut_after=1000), Turn(BODY)],
     ],
-    ids=["cut", "no ranges", "shorter", "no length", "chunked", "cut chunk", "busy", "size known"],
+    ids=["cut", "no ranges", "no length", "chunked", "cut chunk", "busy", "size known"],
 )
 def test_servers_that_bring_the_file_in_the_end(server, fetch, turns):
-    assert fetch(server.offer("/data", *turns), size=len(BODY)) == BODY
+    assert fetch(server.offer("/data.bin", *turns)) == BODY
 
 
 @pytest.mark.parametrize(
-    ("turn", "digest", "words"),
+    ("turn", "words"),
     [
-        (Turn(OTHER), MD5, f"md5 {MD5[4:]}, got .* It was removed"),
-        (Turn(b"no", status=404), MD5, "answers 404"),
-        (Turn(b"no", status=500), MD5, "answers 500 .*gave up after 6 tries"),
-        (Turn(b"<html>", headers=(("Content-Type", "text/html"),)), MD5, "returned a web page"),
-        (Turn(BODY), "", "only https can be trusted"),
-        (
-            Turn(b"", status=302, headers=(("Location", "file:///etc/passwd"),)),
-            MD5,
-            "could not be downloaded",
-        ),
+        (Turn(OTHER), f"md5 {MD5[4:]}, got .* It was removed"),
+        (Turn(b"no", status=404), "404"),
+        (Turn(b"no", status=500), "500"),
+        (Turn(b"", status=302, headers=(("Location", "file:///etc/passwd"),)), "could not be"),
     ],
 )
-def test_what_is_not_the_file_leaves_nothing(server, fetch, tmp_path, turn, digest, words):
+def test_what_is_not_the_file_leaves_nothing(server, fetch, tmp_path, turn, words):
     with pytest.raises(FileError, match=words):
-        fetch(server.offer("/data", turn), digest=digest)
-    assert not any((tmp_path / f"data.bin{end}").exists() for end in ("", ".partial"))
+        fetch(server.offer("/data.bin", turn))
+    assert names(tmp_path) == []
 
 
 def test_nobody_listening_and_a_stalled_connection_count_as_broken(server, fetch):
-    with pytest.raises(FileError, match="Connection refused; gave up after 6 tries"):
-        fetch(f"http://127.0.0.1:{unused_port()}/data")
+    with pytest.raises(FileError, match="Connection refused"):
+        fetch(f"http://127.0.0.1:{unused_port()}/data.bin")
     release = threading.Event()
-    url = server.offer("/data", Turn(BODY, cut_after=1000, stall=release), Turn(BODY))
+    url = server.offer("/data.bin", Turn(BODY, cut_after=1000, stall=release), Turn(BODY))
     assert fetch(url, timeout=0.2) == BODY
     release.set()
     assert server.ranges() == [None, "bytes=1000-"]
@@ -146,8 +133,8 @@ def toys(server, tmp_path, monkeypatch):
     """The toys at an address: an archive, and a file to leave as it is."""
     (tmp_path / "made").mkdir()
     archive = toy_archive(tmp_path / "made")
-    one = source_of(server.offer("/toys", Turn(archive)), archive)
-    two = source_of(server.offer("/notes", Turn(BODY)), BODY, file="notes.bin", unpack=False)
+    one = source_of(server.offer("/toys.tar.gz", Turn(archive)), archive)
+    two = source_of(server.offer("/notes.bin", Turn(BODY)), BODY)
     about_toys(monkeypatch, downloads=(one, two))
     return one, two
 
@@ -172,16 +159,19 @@ def test_a_set_is_downloaded_once(toys, server, tmp_path):
     assert new(folder) == [False, False]
     (folder / "notes.bin").unlink()
     assert new(folder) == [False, True]
-    assert [path for path, _ in server.asked] == ["/toys", "/notes", "/notes"]
-    assert new(folder, again=True, keep_archives=True) == [True, True]
-    assert visible(folder) == ["notes.bin", "toys", "toys.tar.gz"]
+    assert [path for path, _ in server.asked] == ["/toys.tar.gz", "/notes.bin", "/notes.bin"]
+    (folder / "notes.bin").write_bytes(OTHER)
+    assert check_data_set("toys", folder).altered[0].startswith("notes.bin: md5 ")
+    assert new(folder) == [False, True]
+    assert new(folder, again=True) == [True, True]
+    assert visible(folder) == ["notes.bin", "toys"]
 
 
 def test_a_broken_second_file_costs_only_that(toys, server, tmp_path):
-    server.offer("/notes", Turn(b"no", status=404))
+    server.offer("/notes.bin", Turn(b"no", status=404))
     with pytest.raises(FileError, match="404"):
         get_data_set("toys", tmp_path / "to")
-    server.offer("/notes", Turn(BODY))
+    server.offer("/notes.bin", Turn(BODY))
     assert new(tmp_path / "to") == [False, True]
 
 
@@ -195,8 +185,8 @@ def test_what_cannot_be_downloaded_says_so(toys, tmp_path):
 
 def test_two_at_once_do_not_mix(toys, server, tmp_path):
     release, folder = threading.Event(), tmp_path / "to"
-    (archive,) = server.turns["/toys"]
-    server.offer("/toys", Turn(archive.body, cut_after=100, stall=release), archive)
+    (archive,) = server.turns["/toys.tar.gz"]
+    server.offer("/toys.tar.gz", Turn(archive.body, cut_after=100, stall=release), archive)
     first = threading.Thread(target=new, args=(folder,))
     first.start()
     try:
@@ -216,13 +206,10 @@ def test_every_published_set_says_how_to_get_it_and_what_is_missing(name, tmp_pa
     assert about.downloads or about.by_hand.endswith(".")
     for source in about.downloads:
         assert source.url.startswith("https://")
-        assert "/" not in source.file
         algorithm, _, digits = source.digest.partition(":")
         assert len(digits) == {"md5": 32, "sha256": 64, "": 0}[algorithm]
     found = check_data_set(name, tmp_path)
     assert {part.state for part in found.parts} == {"missing"}
-    assert found.absent == tuple(about.checksums())
-    assert {file for part in about.parts for file in part.files} == set(about.checksums())
 
 
 @pytest.fixture
@@ -296,12 +283,12 @@ def test_a_complete_copy_is_complete(root):
     steps = []
     for folder in (root, root / "toys"):
         found = check_data_set("toys", folder, progress=lambda *step: steps.append(step))
-        assert (found.complete, found.checksums) == (True, "none known")
+        assert found.complete
         assert [(p.expected, p.found, p.decoded) for p in found.parts] == [(12, 12, 12), (6, 6, 6)]
-    assert steps[:2] == [("train", 12, 12), ("test", 6, 6)]
+    assert steps[:2] == [(12, 12), (6, 6)]
 
 
-def test_what_is_missing_or_wrong_is_named(root, tmp_path, monkeypatch):
+def test_what_is_missing_or_wrong_is_named(root):
     test = root / "toys" / "test"
     (test / "car" / "1.png").write_bytes(b"no image")
     (reason,) = problems(root, "test")
@@ -313,39 +300,9 @@ def test_what_is_missing_or_wrong_is_named(root, tmp_path, monkeypatch):
         "there must be 6 images; there are 5.",
         "every class must have 2 images; not so: car (1).",
     )
-    about_toys(monkeypatch, n_classes=8)
-    assert problems(root, "train") == ("there must be 8 classes; there are 3.",)
-
-
-def test_checksums_of_files_are_verified(root, monkeypatch):
-    file = root / "toys" / "test" / "car" / "1.png"
-    image = file.read_bytes()
-    (root / "toys" / "list.gz").write_bytes(gzip.compress(b"content"))
-    digests = {
-        "toys/test/car/1.png": f"sha256:{hashlib.sha256(image).hexdigest().upper()}",
-        "toys/list": f"md5:{hashlib.md5(b'content').hexdigest()}",
-        "toys/binary/car": "md5:00",
-    }
-    about_toys(
-        monkeypatch,
-        digests=digests,
-        paths=lambda name: [name, f"{name}.gz"],
-    )
-    found = check_data_set("toys", root)
-    assert (found.complete, found.checksums) == (True, "verified")
-    assert found.verified == ("toys/test/car/1.png", "toys/list")
-    assert found.absent == ("toys/binary/car",)
-    file.write_bytes(image + b"x")
-    (root / "toys" / "list.gz").write_bytes(gzip.compress(b"content" * 1000)[:-9])
-    found = check_data_set("toys", root)
-    assert (found.complete, found.checksums) == (False, "altered")
-    assert found.altered[0].startswith("toys/test/car/1.png: sha256 ")
-    assert "list.gz could not be read" in found.altered[1]
 
 
 def test_real_copies(shared_data):
     found = check_data_set("pacs", shared_data / "pacs-2800", sample=5)
     assert found.parts[0].problems == ("there must be 2,048 images; there are 700.",)
-    # Compressed again, so that only what the files unpack to is as published.
-    found = check_data_set("mnist", shared_data / "digits", sample=3)
-    assert (found.complete, len(found.verified)) == (True, 4)
+    assert check_data_set("mnist", shared_data / "digits", sample=3).complete

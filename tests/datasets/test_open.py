@@ -22,7 +22,6 @@ from shiftcal import datasets
 from shiftcal.datasets import as_image_set, load
 from shiftcal.datasets.arrays import ArrayImages
 from shiftcal.datasets.catalog import About
-from shiftcal.datasets.fetch import check_data_set
 from shiftcal.datasets.tar import TarImages
 from shiftcal.errors import FileError, InputError, MissingData, UnknownName
 from shiftcal.registry import DATA_SETS
@@ -92,7 +91,7 @@ def catalog(monkeypatch):
         return held
 
     module = types.ModuleType("toys")
-    module.TOY = About(toy_set, "Toy set", 2, "https://example.org", "free", ())
+    module.TOY = About(toy_set, "Toy set", 2, "https://example.org", "free", {})
     monkeypatch.setitem(sys.modules, "toys", module)
     monkeypatch.setattr(DATA_SETS, "entries", {"toy-set": "toys:TOY"})
 
@@ -131,38 +130,6 @@ def test_some_of_several_files_are_not_nothing(tmp_path):
     with pytest.raises(FileError, match=r"b\.tar does not exist") as caught:
         TarImages([tmp_path / "a.tar", tmp_path / "b.tar"])
     assert type(caught.value) is FileError
-
-
-def wrong(name, root, part):
-    """That a part is wrong, and what is said of it."""
-    (found,) = check_data_set(name, root, parts=[part]).parts
-    assert found.state == "wrong", found.problems
-    return found.problems[0]
-
-
-def test_images_without_their_labels_are_wrong_not_missing(tmp_path):
-    np.save(tmp_path / "cifar10.1_v6_data.npy", draw_images(3, 32, 32))
-    assert "v6_labels.npy is missing" in wrong("cifar10-1", tmp_path, "v6")
-    np.save(tmp_path / "mnist_m_test.npy", draw_images(3, 28, 28))
-    assert "mnist_m_test_labels.npy is missing" in wrong("mnist-m", tmp_path, "test")
-    (tmp_path / "t10k-images-idx3-ubyte").write_bytes(b"x")
-    assert "holds no t10k-labels-idx1-ubyte" in wrong("mnist", tmp_path, "test")
-
-
-def test_some_of_what_is_asked_for_together_is_not_nothing(tmp_path):
-    np.save(tmp_path / "fog.npy", draw_images(5, 32, 32))
-    write_images(tmp_path / "pacs" / "photo" / "dog", draw_images(1), ["1.png"])
-    for name, root, options in (
-        ("cifar10-c", tmp_path, {"corruption": "fog,snow"}),
-        ("pacs", tmp_path / "pacs", {}),
-    ):
-        with pytest.raises(FileError, match="has no") as caught:
-            load(name, root, **options)
-        assert type(caught.value) is FileError
-    with pytest.raises(MissingData, match="has no 'snow'"):
-        load("cifar10-c", tmp_path, corruption="snow")
-    with pytest.raises(MissingData, match="has no folder 'sketch'"):
-        load("pacs", tmp_path / "pacs", domain="sketch")
 
 
 PIXEL = io.BytesIO()

@@ -75,11 +75,11 @@ def write_python_batches(folder, test, train=()):
 
 def publish(monkeypatch, folder):
     """Let the batches below a folder be the published ones."""
-    from shiftcal.datasets.catalog.cifar import PUBLISHED
+    from shiftcal.datasets.catalog.cifar import BATCHES
 
     for file in folder.rglob("*_batch*"):
         digest = hashlib.md5(file.read_bytes(), usedforsecurity=False).hexdigest()
-        monkeypatch.setitem(PUBLISHED, file.name, digest)
+        monkeypatch.setitem(BATCHES, file.name, digest)
 
 
 # 1,000 made-up wnids; the one at place i is n1000000i with steps of seven.
@@ -102,5 +102,5 @@ def write_pictures(root: Path, paths: list[str], *, height: int = 10, width: int
     for i, path in enumerate(paths):
         file = root / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(np.full((height, width, 3), 10 * i, np.uint8)).save(file)
+        Image.fromarray(np.full((height, width, 3), 10 * i % 256, np.uint8)).save(file)
     return root

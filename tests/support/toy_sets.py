@@ -19,22 +19,19 @@ import numpy as np
 from photos import photo
 from PIL import Image
 
-from shiftcal.datasets.catalog import About, Download, Part
+from shiftcal.datasets.catalog import About, Download
 from shiftcal.datasets.image_files import FileImages
 from shiftcal.errors import MissingData
 from shiftcal.registry import DATA_SETS
 
 
 def toys(root, *, split="train"):
-    """Toys from ``<split>/<class>/<file>``, or from what a list names."""
+    """Toys from ``<split>/<class>/<file>``."""
     folder = Path(root, "toys", split) if Path(root, "toys").is_dir() else Path(root, split)
     if not folder.is_dir():
         raise MissingData(f"{folder} does not exist.")
     classes = sorted(path.name for path in folder.iterdir() if path.is_dir())
-    if (folder / "list.txt").exists():
-        files = (folder / "list.txt").read_text().split()
-    else:
-        files = sorted(str(path.relative_to(folder)) for path in folder.glob("*/*.png"))
+    files = sorted(str(path.relative_to(folder)) for path in folder.glob("*/*.png"))
     labels = [classes.index(Path(file).parent.name) for file in files]
     return FileImages(folder, files, name=f"Toys {split}", labels=labels, classes=classes)
 
@@ -45,11 +42,9 @@ TOYS = About(
     n_classes=3,
     homepage="https://example.org/toys",
     licence="free",
-    parts=(
-        Part("train", {"split": "train"}, n=12, per_class=4),
-        Part("test", {"split": "test"}, n=6, per_class=2),
-    ),
-    downloads=(Download("https://example.org/toys.tar.gz", "toys.tar.gz", size=1),),
+    counts={"train": 12, "test": 6},
+    balanced=True,
+    downloads=(Download("https://example.org/toys.tar.gz", size=1),),
 )
 TOYS_BY_HAND = replace(
     TOYS, title="Other Toys", downloads=(), by_hand="Ask the maker of the toys for them."
@@ -87,14 +82,14 @@ def toy_archive(folder):
     return (folder / "made.tar.gz").read_bytes()
 
 
-def source_of(url, body, *, file="toys.tar.gz", unpack=True, size=0):
+def source_of(url, body):
     """The facts of a file with that content."""
-    return Download(url, file, f"md5:{hashlib.md5(body).hexdigest()}", unpack=unpack, size=size)
+    return Download(url, f"md5:{hashlib.md5(body).hexdigest()}")
 
 
 NOISE = np.random.default_rng(2).bytes(50_000)
 FILES = {"set/a/1.bin": NOISE, "set/b/2.bin": b"two", "set/read me": b""}
-MODES = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz", ".tar.bz2": "w:bz2", ".tar.xz": "w:xz"}
+MODES = {".tar": "w", ".tar.gz": "w:gz"}
 
 
 def entry(name, kind=tarfile.REGTYPE, *, link="", size=0, mode=0o644):

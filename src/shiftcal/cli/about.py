@@ -8,7 +8,7 @@ import re
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
@@ -24,9 +24,6 @@ from shiftcal.registry import (
     STUDIES,
     TRAINERS,
 )
-
-if TYPE_CHECKING:
-    from shiftcal.datasets.fetch import Findings
 
 # Kinds that are listed by default, with the headers of their tables; the others by name only.
 _TABLES = {
@@ -220,14 +217,14 @@ def list_sets() -> Report:
                 "n_classes": about.n_classes,
                 "homepage": about.homepage,
                 "licence": about.licence,
-                "parts": {part.name: part.n for part in about.parts},
+                "parts": dict(about.counts),
                 "downloads": [source.url for source in about.downloads],
                 "by_hand": about.by_hand,
             }
         )
         sizes = [source.size for source in about.downloads]
         size = "by hand" if not sizes else decimal(sum(sizes)) if all(sizes) else "yes"
-        n = sum(part.n for part in about.parts)
+        n = sum(about.counts.values())
         rows.append([name, about.title, f"{about.n_classes:,}", f"{n:,}", size, about.licence])
     header = ["name", "data set", "classes", "images", "download", "licence"]
     return Report({"data_sets": described}, table(header, rows, right=header[2:5]))
@@ -258,7 +255,7 @@ def check(
             path,
             parts=part or (),
             sample=None if all_images else 100,
-            progress=lambda _, done, total: step(done, total or 1),
+            progress=lambda done, total: step(done, total or 1),
         )
     listed, about = DATA_SETS.canonical(name), DATA_SETS.get(name)
     document = {
@@ -266,10 +263,7 @@ def check(
         "path": path,
         "complete": found.complete,
         "parts": found.parts,
-        "checksums": found.checksums,
-        "files_verified": found.verified,
         "files_altered": found.altered,
-        "files_absent": found.absent,
     }
     advice = ""
     if not found.complete:
@@ -279,31 +273,20 @@ def check(
         wrong = ", ".join(bad) if bad else f"{len(found.altered):,} files have another checksum"
         fix = command if about.downloads else about.by_hand
         advice = f"the copy is not complete: {wrong}. {fix}"
-    return Report(document, "\n".join(_finding_lines(found)), bad_input=advice)
-
-
-def _finding_lines(found: Findings) -> list[str]:
     rows = [
         [part.name, part.state, f"{part.expected:,}", f"{part.found:,}", f"{part.decoded:,}"]
         for part in found.parts
     ]
     numbers = ["must be", "there are", "looked at"]
-    lines = [table(["part", "state", *numbers], rows, right=numbers), ""]
+    lines = [table(["part", "state", *numbers], rows, right=numbers)]
     lines += [f"{part.name}: {text}" for part in found.parts for text in part.problems]
-    lines += found.altered
-    if found.absent and not found.complete:  # a complete copy may have another layout
-        more = f" and {len(found.absent) - 3:,} more" if len(found.absent) > 3 else ""
-        lines.append(f"missing files: {', '.join(found.absent[:3])}{more}.")
-    verified = f"{len(found.verified):,} files are as published"
-    lines.append(f"checksums: {verified if found.verified else found.checksums}.")
-    return lines
+    return Report(document, "\n".join([*lines, *found.altered]), bad_input=advice)
 
 
 def get(
     name: SetName,
     to: Annotated[Path | None, Option("--to", "--output", "-o", metavar="DIR")] = None,
     again: bool = False,
-    keep_archives: bool = False,
 ) -> Report:
     """Download a data set, or the rest of it.
 
@@ -313,7 +296,6 @@ def get(
     Args:
         to: Folder to download it into; default: one of its name.
         again: Download it even if it is there, to repair a bad copy.
-        keep_archives: Keep archives after unpacking them.
     """
     from shiftcal.datasets.fetch import get_data_set
     from shiftcal.progress import bar
@@ -325,8 +307,7 @@ def get(
             name,
             folder,
             again=again,
-            keep_archives=keep_archives,
-            progress=lambda _, done, total: step(done, total or done or 1),
+            progress=lambda done, total: step(done, total or done or 1),
         )
     document = {"name": listed, "folder": folder, "licence": about.licence, "files": fetched}
     rows = [
