@@ -329,7 +329,6 @@ def test_it_says_what_was_chosen_and_what_was_checked(net, shiftcal):
     assert f"temperature  {selection.temperature:.3f}\n" in out
     assert "calibrated   logits (logits)\n" in out
     assert "outputs      logits, probabilities, confidence\n" in out
-    assert "opset        17, as it was\n" in out
     assert "checked      the network, run by onnxruntime; largest difference " in out
     assert out.endswith("\nwritten to out.onnx\n")
 
@@ -366,7 +365,7 @@ def test_a_network_that_cannot_be_run_is_written_with_a_warning(ts, shiftcal_jso
     saved(ts, network(nodes, k=6, more=[words]))
     done = shiftcal("export ts.json --onnx net.onnx -o out.onnx")
     assert done.status == 0
-    assert "warning: the calibrated network was not run: it does not run on its inputs" in done.err
+    assert "warning: the calibrated network was not run: " in done.err
     assert "checked      the calibration alone, run by onnxruntime; largest diff" in done.out
 
 

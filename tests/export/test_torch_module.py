@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
-import warnings
 
 import numpy as np
 import pytest
@@ -17,16 +15,8 @@ from shiftcal import maps, methods
 from shiftcal.errors import InputError, NotFittedError
 from shiftcal.export import CalibratedModule
 
-# A map for every module there is; others differ in their numbers.
-FORMS = (
-    "temperature",
-    "ensemble-temperature",
-    "entropy-temperature",
-    "vector",
-    "matrix",
-    "beta",
-    "isotonic",
-)
+FORMS = ("temperature", "ensemble-temperature", "vector", "matrix", "dirichlet")
+EVERY = pytest.mark.parametrize("name", FORMS)
 CLOSE = 1e-6  # float32 of a probability near one, and a softmax of as many digits
 
 
@@ -54,7 +44,7 @@ def assert_calibrated(fitted, found, logits, atol=CLOSE):
 
 
 @pytest.mark.parametrize("k", [2, 5, 30])
-@pytest.mark.parametrize("name", maps.names())
+@EVERY
 def test_every_map_gives_its_probabilities(name, k, fit_map):
     fitted, z = fit_map(name, k), difficult(k)
     found = CalibratedModule(nn.Identity(), fitted)(torch.from_numpy(z))
@@ -71,7 +61,7 @@ def test_sums_over_many_classes_are_good_to_the_last_digit_asked_for(name, k, fi
     assert_calibrated(fitted, found, z, atol=5e-7)
 
 
-@pytest.mark.parametrize("name", maps.names())
+@EVERY
 def test_in_double_precision_all_digits_are_kept(name, fit_map):
     fitted, z = fit_map(name), difficult(5, np.float64)
     found = CalibratedModule(nn.Identity(), fitted).double()(torch.from_numpy(z))
@@ -80,7 +70,7 @@ def test_in_double_precision_all_digits_are_kept(name, fit_map):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("name", maps.names())
+@EVERY
 def test_in_half_precision_the_calibration_keeps_its_digits(name, dtype, fit_map, net):
     fitted = fit_map(name)
     module = CalibratedModule(copy.deepcopy(net), fitted).to(dtype)
@@ -91,43 +81,15 @@ def test_in_half_precision_the_calibration_keeps_its_digits(name, dtype, fit_map
     assert_calibrated(fitted, found, module.module(X.to(dtype)).float().numpy())
 
 
-@pytest.mark.parametrize("name", maps.names())
-def test_the_softmax_of_its_logits_are_its_probabilities(name, fit_map):
-    fitted, z = fit_map(name), difficult(5)
-    module = CalibratedModule(nn.Identity(), fitted, logits=True)
-    found = module(torch.from_numpy(z))
-    assert torch.isfinite(found).all()
-    wide = z.astype(np.float64)
-    rows = np.abs(wide).max(axis=1) < 500  # z / T of a thousand has but four digits behind the dot
-    softmaxed = torch.softmax(found.double(), 1)[rows]
-    np.testing.assert_allclose(softmaxed, fitted.predict_proba(z)[rows], rtol=0, atol=2e-6)
+@EVERY
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+def test_every_form_can_be_traced(name, fit_map, net):
+    module = CalibratedModule(net, fit_map(name)).eval()
+    traced = torch.jit.trace(module, X[:3], check_trace=False)
+    torch.testing.assert_close(traced(X), module(X), rtol=0, atol=CLOSE)
 
 
-@pytest.fixture
-def jit():
-    """TorchScript, whose functions say that there are newer ones."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r".*torch\.jit", DeprecationWarning)
-        yield torch.jit
-
-
-def reread(jit, scripted):
-    buffer = io.BytesIO()
-    jit.save(scripted, buffer)
-    buffer.seek(0)
-    return jit.load(buffer)
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_every_form_can_be_traced(name, fit_map, net, jit):
-    for logits in (False, True):
-        module = CalibratedModule(net, fit_map(name), logits=logits).eval()
-        wanted = module(X)
-        traced = jit.trace(module, X[:3], check_trace=False)
-        torch.testing.assert_close(reread(jit, traced)(X), wanted, rtol=0, atol=CLOSE)
-
-
-@pytest.mark.parametrize("name", FORMS)
+@EVERY
 def test_every_form_survives_torch_export_with_any_number_of_rows(name, fit_map, net):
     module = CalibratedModule(net, fit_map(name)).eval()
     rows = torch.export.Dim("rows", min=1, max=4096)
@@ -139,7 +101,7 @@ def test_every_form_survives_torch_export_with_any_number_of_rows(name, fit_map,
         torch.testing.assert_close(program.module()(part), module(part), rtol=0, atol=CLOSE)
 
 
-@pytest.mark.parametrize("name", maps.names())
+@EVERY
 def test_a_state_dict_holds_tensors_and_fills_a_fresh_module(name, fit_map, net, tmp_path):
     module = CalibratedModule(net, fit_map(name))
     torch.save(module.state_dict(), tmp_path / "state.pt")
@@ -148,13 +110,11 @@ def test_a_state_dict_holds_tensors_and_fills_a_fresh_module(name, fit_map, net,
     blank = copy.deepcopy(module)
     for buffer in blank.calibration.buffers():
         buffer.fill_(0.5)
-    fresh = CalibratedModule(Net(), fit_map(name))
-    for target in (blank, fresh):
-        target.load_state_dict(state)
-        torch.testing.assert_close(target(X), module(X), rtol=0, atol=0)
+    blank.load_state_dict(state)
+    torch.testing.assert_close(blank(X), module(X), rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("name", ["temperature", "isotonic"])
+@pytest.mark.parametrize("name", ["temperature", "dirichlet"])
 def test_networks_that_give_probabilities(name, net):
     z, y = draw(1500, 5, temperature=1.8, seed=1)
     p = torch.softmax(torch.from_numpy(z), 1).numpy()
@@ -177,7 +137,7 @@ def test_an_adapted_method_is_copied(sac, net, ladder):
     sac.adapt(ladder[0][0].logits)
     assert sac.selection_.temperature != temperature
     assert torch.equal(module(X), before)
-    assert f"calibrated by sac (temperature), T = {temperature:.4g}" in repr(module)
+    assert "calibrated by sac (temperature)" in repr(module)
 
 
 class Pair(nn.Module):
@@ -189,8 +149,7 @@ class Pair(nn.Module):
     ("network", "message"),
     [
         (nn.Linear(6, 7), r"must return one tensor \(n, 5\).*it returned \(60, 7\)"),
-        (nn.Unflatten(1, (2, 3)), r"must return one tensor \(n, 5\).*it returned \(60, 2, 3\)"),
-        (Pair(), r"must return one tensor \(n, 5\).*it returned tuple.*logits alone"),
+        (Pair(), r"must return one tensor \(n, 5\).*it returned tuple"),
     ],
 )
 def test_networks_that_give_something_else_raise(network, message, fit_map):
@@ -199,15 +158,14 @@ def test_networks_that_give_something_else_raise(network, message, fit_map):
         module(X)
 
 
-def test_settings_that_mean_nothing_raise(fit_map, net):
-    fitted = fit_map("temperature")
-    with pytest.raises(InputError, match=r"module must be a torch.nn.Module; got str"):
-        CalibratedModule("net.onnx", fitted)
-    with pytest.raises(InputError, match="input must be"):
-        CalibratedModule(net, fitted, input="scores")
-    with pytest.raises(InputError, match="logits must be true or false"):
-        CalibratedModule(net, fitted, logits="yes")
-    with pytest.raises(InputError, match="must be a fitted method or map; got Net"):
-        CalibratedModule(net, net)
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        CalibratedModule(net, methods.get("ts")())
+@pytest.mark.parametrize(
+    ("module", "fitted", "message"),
+    [
+        ("net.onnx", maps.Temperature(), r"module must be a torch.nn.Module; got str"),
+        (nn.Identity(), nn.Identity(), "must be a fitted method or map; got Identity"),
+        (nn.Identity(), methods.get("ts")(), "not fitted yet"),
+    ],
+)
+def test_bad_input_raises(module, fitted, message):
+    with pytest.raises((InputError, NotFittedError), match=message):
+        CalibratedModule(module, fitted)

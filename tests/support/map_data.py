@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 
 import numpy as np
@@ -52,17 +51,6 @@ def next_to_many(k, temperature):
     z = 0.3 * np.random.default_rng(0).standard_normal((200, k))
     z[:, 5] = 2 + np.log(k)
     return (z * temperature).astype(np.float32)
-
-
-def at_an_edge(histogram):
-    """A histogram with an edge where a row's confidence lies once it is rounded, and the row."""
-    fitted, z = copy.deepcopy(histogram), np.array([[2.7, 1.1, 0.0, 1.2, -1.0]])
-    while True:
-        z[0, 0] += 0.001
-        c = softmax(z).max()
-        if c - np.round(c, 12) > 3e-13:
-            fitted.edges_, fitted.accuracy_ = np.array([np.round(c, 12)]), np.array([0.4, 0.9])
-            return fitted, z
 
 
 def draw_logits(n: int, k: int, *, temperature: float, seed: int, spread: float = 2.5):

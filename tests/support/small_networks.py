@@ -47,9 +47,7 @@ def network(
     shapes=None,
     more=(),
     constants=(),
-    functions=(),
     domains=("",),
-    ir_version=None,
 ):
     """``logits = x @ w``, and what else is given.
 
@@ -63,9 +61,7 @@ def network(
         shapes: Name of an output -> its shape, or a whole ValueInfoProto.
         more: Further inputs, as ValueInfoProto.
         constants: Further initializers.
-        functions: FunctionProtos.
         domains: Of operators.
-        ir_version: Of the file.
     """
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     first = helper.make_node("MatMul", ["x", "w"], ["logits"])
@@ -86,8 +82,7 @@ def network(
         opset_imports=[
             helper.make_opsetid(name, opset if name in ("", "ai.onnx") else 1) for name in domains
         ],
-        functions=list(functions),
-        ir_version=ir_version or (8 if opset < 20 else 10),
+        ir_version=8 if opset < 20 else 10,
     )
 
 

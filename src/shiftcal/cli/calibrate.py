@@ -388,7 +388,6 @@ def _export_text(document: dict[str, Any]) -> str:
                 ("temperature", temperature(document["temperature"])),
                 ("calibrated", f"{document['source']} ({document['input']})"),
                 ("outputs", ", ".join(document["outputs"])),
-                ("opset", f"{document['opset']}, as it was"),
                 ("checked", checked),
                 ("flags", ", ".join(flag["code"] for flag in flags) or "none"),
             ]
@@ -397,6 +396,4 @@ def _export_text(document: dict[str, Any]) -> str:
         "",
         f"written to {document['output']}",
     ]
-    if document["data_files"]:
-        lines.append(f"its weights are in {', '.join(document['data_files'])} in the same folder")
     return "\n".join(lines)

@@ -7,29 +7,22 @@ import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial, partialmethod
+from functools import partialmethod
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.checks import SMALLEST_PROBABILITY, check_choice, check_scores
 from shiftcal.errors import FileError, InputError, InputWarning, MissingExtra, UnknownName, require
-from shiftcal.export.formulas import (
-    applied_map,
-    digest_of,
-    drawn_logits,
-    formula_of,
-    is_fine,
-    probabilities,
-)
-from shiftcal.files import atomic_write, file_to_write
+from shiftcal.export.formulas import applied_map, drawn_logits, formula_of, is_fine, probabilities
+from shiftcal.files import atomic_write, file_to_write, parsing
 from shiftcal.maps import Map
 from shiftcal.methods import Method
 from shiftcal.methods.method import temperature_of
-from shiftcal.models.model import ModelFile
+from shiftcal.models.model import ModelFile, first_line
 from shiftcal.models.onnx import external_files, open_session
 
 # Largest difference of a probability that counts as rounding.
@@ -37,21 +30,10 @@ TOLERANCE = 1e-6
 # The oldest version of ONNX's own operators that is written.
 OLDEST_OPSET = 13
 _HALVES = ("FLOAT16", "BFLOAT16")
-_FLOATS = {"FLOAT", "DOUBLE", *_HALVES}
 # Domains of ONNX's own operators.
 _OWN = ("", "ai.onnx")
 # Types of inputs that numpy calls otherwise.
 _DTYPES = {"tensor(float)": "float32", "tensor(double)": "float64"}
-# Operations that are one node.
-_NODES = {
-    "exp": "Exp",
-    "log": "Log",
-    "rounded": "Round",
-    "where": "Where",
-    "maximum": "Max",
-    "minimum": "Min",
-    "take": "Gather",
-}
 
 
 def _onnx() -> Any:
@@ -67,14 +49,10 @@ class OnnxExport:
         method: Name of the method, or of the map if it was one alone.
         map: Name of the map that is applied.
         temperature: Its temperature, if it is one.
-        digest: SHA-256 of the map, which the file holds as ``shiftcal.digest``.
-        opset: Version of the operators, as it was.
         source: Name of what is calibrated inside the network.
         input: What that holds: ``"logits"`` or ``"probabilities"``.
-        outputs: Names of all outputs, in order.
-        probabilities: Name of the calibrated probabilities ``(n, k)``.
-        confidence: Name of the largest of them ``(n,)``.
-        data_files: Files with weights that belong to it, in the folder of the file.
+        outputs: Names of all outputs, in order; the last two are the probabilities ``(n, k)`` and
+            the largest of them ``(n,)``.
         checked: What was run and compared with shiftcal: ``"network"``, ``"calibration"`` if the
             network could not be run, or ``None``.
         difference: The largest difference of a probability there; ``None`` if nothing was run.
@@ -84,14 +62,9 @@ class OnnxExport:
     method: str
     map: str
     temperature: float | None
-    digest: str
-    opset: int
     source: str
     input: str
     outputs: tuple[str, ...]
-    probabilities: str
-    confidence: str
-    data_files: tuple[str, ...]
     checked: str | None
     difference: float | None
 
@@ -116,12 +89,11 @@ def to_onnx(
         fitted: A fitted map, or a fitted method; one that adapts to a target must have done so.
         model: The ONNX file. If it has weights in other files, ``output`` must be in its folder.
         output: The file to write.
-        output_name: Which output holds the scores; by default the only one of shape ``(n, k)``.
-        input: What that output holds, ``"logits"`` or ``"probabilities"``; by default what
-            ``fitted`` was fitted on. If the output is a softmax, its input counts as logits; so
-            does the logarithm of a softmax.
+        output_name: Which output holds the scores; default: the only one of shape ``(n, k)``.
+        input: What that output holds, ``"logits"`` or ``"probabilities"``; default: what
+            ``fitted`` was fitted on. If the output is a softmax, its input counts as logits.
         replace: Leave the calibrated output out. All others are kept in any case.
-        check: Run the result by onnxruntime and compare it with shiftcal. ``True`` draws inputs,
+        check: Run the result in onnxruntime and compare it with shiftcal. ``True`` draws inputs,
             and does nothing if onnxruntime is not installed; an array, or arrays by name, are
             used as inputs; ``False`` runs nothing.
 
@@ -133,170 +105,138 @@ def to_onnx(
     k = applied.n_classes_
     if input is not None:
         check_choice(input, ("logits", "probabilities"), name="input")
-    onnx = _onnx()
-    network, file, others = _read(Path(model))
-    target, folder = file_to_write(output), file.path.parent
+    network, file, opset = _read(Path(model))
+    others, target = external_files(file.data, file.path), file_to_write(output)
     if target.exists() and any(target.samefile(one) for one in (file.path, *others)):
-        raise FileError(
-            f"{output} is read by the export and must not be replaced by it. Name another file."
-        )
-    if others and target.parent.resolve() != folder.resolve():
-        raise FileError(
-            f"{output} must be in the folder of {model}, whose weights are in other files there. "
-            f"Name {folder / target.name}, or save the network with its weights inside."
-        )
-    scores = _choose_output(network, k=k, name=output_name, path=model)
-    plan = _plan(network, scores, applied, input=input, fitted_input=fitted.input)
-    calibrated = onnx.ModelProto()
-    calibrated.CopyFrom(network)
-    calibrated.graph.node.extend(plan.nodes)
-    kept = [one for one in network.graph.output if not (replace and one.name == scores.name)]
-    del calibrated.graph.output[:]
-    calibrated.graph.output.extend([*kept, *plan.values])
-    temperature, digest = temperature_of(applied), digest_of(applied)
+        raise FileError(f"{output} is read by the export and must not be replaced. Name another.")
+    if others and target.parent.resolve() != file.path.parent.resolve():
+        raise FileError(f"{output} must be in the folder of {model}, where its weights are.")
+    name, dtype, rows = _choose_output(network, k=k, name=output_name, path=model)
+    source, kind = name, input or fitted.input
+    if kind == "logits":
+        source = _before_softmax(network, name) or name
+    prefix, names = _free_names(file.data)
+    out: Any = np.float64 if dtype == "DOUBLE" else np.float32
+    formula, numbers = formula_of(applied)
+    # onnxruntime computes half precision in float32 where it has nothing else, and removes casts
+    # to half and back: float32 would see other logits than the output shows.
+    narrow = is_fine(formula, k) and dtype not in _HALVES
+    g = _Graph(opset, prefix, out if narrow else np.float64, out)
+    z = g.cast(_Value(g, source), g.dtype)
+    if kind == "probabilities":
+        z = g.log(g.maximum(z, SMALLEST_PROBABILITY))
+    probs = probabilities(g, formula, numbers, z, k)
+    helper, graph = _onnx().helper, network.graph
+    if replace:
+        graph.output.remove(next(one for one in graph.output if one.name == name))
+    for new, value, shape in zip(
+        names, (probs, g.reduce("ReduceMax", probs, keepdims=0)), ([rows, k], [rows]), strict=True
+    ):
+        g.nodes.append(helper.make_node("Identity", [value.name], [new], f"{prefix}/{new}"))
+        number_type = helper.np_dtype_to_tensor_dtype(np.dtype(out))
+        graph.output.append(helper.make_tensor_value_info(new, number_type, shape))
+    graph.node.extend(g.nodes)
+    temperature = temperature_of(applied)
     facts = {
         "version": version("shiftcal"),
         "method": fitted.name,
         "map": applied.name,
-        **({} if temperature is None else {"temperature": repr(temperature)}),
-        "input": plan.kind,
-        "source": plan.source,
-        "digest": digest,
+        "temperature": temperature,
+        "input": kind,
+        "source": source,
     }
-    for name, text in facts.items():
-        calibrated.metadata_props.add(key=f"shiftcal.{name}", value=text)
+    for key, fact in facts.items():
+        if fact is not None:
+            network.metadata_props.add(key=f"shiftcal.{key}", value=str(fact))
+    checked, difference = None, None
+    if check is not False:
+        comparison = _Comparison(network, g.nodes, source, kind, applied)
+        checked, difference = comparison.run(check, file.path.parent)
     with atomic_write(target) as temporary:
-        temporary.write_bytes(calibrated.SerializeToString())
-        if (objection := _objection(temporary)) and not _objection(file.path):
-            raise FileError(f"{target} was not written, as it would not be valid: {objection}")
-        checked, difference = _checked(temporary, calibrated, plan, applied, check)
-    probabilities_name, confidence_name = (value.name for value in plan.values)
+        temporary.write_bytes(network.SerializeToString())
     return OnnxExport(
         path=target,
         method=fitted.name,
         map=applied.name,
         temperature=temperature,
-        digest=digest,
-        opset=plan.opset,
-        source=plan.source,
-        input=plan.kind,
-        outputs=tuple(value.name for value in calibrated.graph.output),
-        probabilities=probabilities_name,
-        confidence=confidence_name,
-        data_files=tuple(one.relative_to(folder).as_posix() for one in others),
+        source=source,
+        input=kind,
+        outputs=tuple(value.name for value in graph.output),
         checked=checked,
         difference=difference,
     )
 
 
-def _read(path: Path) -> tuple[Any, ModelFile, list[Path]]:
-    """The network, its file, and the other files it refers to."""
+def _read(path: Path) -> tuple[Any, ModelFile, int]:
+    """The network, its file, and the version of ONNX's own operators in it."""
     file = ModelFile(path, "an ONNX file")
-    try:
+    with parsing(path, "an ONNX file"):
         network = _onnx().load_model_from_string(file.data)
-        others = external_files(file.data, file.path)
-        objection = _objection(file.path)
-        if objection and _session(file.path) is not None:
-            objection = ""  # the checker may not know an operator that onnxruntime has
-    except (FileError, MissingExtra):
-        raise
-    except Exception as error:  # protobuf's own classes
-        objection = str(error) or type(error).__name__
-    if objection:
-        first = objection.strip().partition("\n")[0]
-        raise FileError(f"{path} must be an ONNX file; it is damaged or something else: {first}")
-    if (opset := _opset(network)) < OLDEST_OPSET:
+    opset = next((int(x.version) for x in network.opset_import if x.domain in _OWN), 0)
+    if opset < OLDEST_OPSET:
         raise FileError(
-            f"{path} must import ONNX's own operators of version {OLDEST_OPSET} or later; it has "
-            f"{opset or 'none'}. Update it: onnx.version_converter.convert_version(network, 17)."
+            f"{path} must be an ONNX file with operators of version {OLDEST_OPSET} or later; it "
+            f"has {opset or 'none'}. Update it with onnx.version_converter."
         )
-    if any(entry.key == "shiftcal.digest" for entry in network.metadata_props):
-        raise FileError(
-            f"{path} is calibrated by shiftcal already, and calibrating it twice would be wrong. "
-            "Name the uncalibrated network."
-        )
-    return network, file, others
+    if any(entry.key == "shiftcal.version" for entry in network.metadata_props):
+        raise FileError(f"{path} is calibrated by shiftcal already. Name the uncalibrated network.")
+    return network, file, opset
 
 
-def _opset(network: Any) -> int:
-    return next((int(x.version) for x in network.opset_import if x.domain in _OWN), 0)
-
-
-def _objection(path: Path) -> str:
-    """What ONNX's checker objects to in a file; empty if nothing."""
-    try:
-        _onnx().checker.check_model(str(path))
-    except Exception as error:  # its own classes, and protobuf's
-        return str(error) or type(error).__name__
-    return ""
-
-
-class _Output(NamedTuple):
-    """An output that may hold scores: its ONNX dtype, such as ``FLOAT``, and its shape."""
-
-    name: str
-    dtype: str
-    rows: int | str | None
-    columns: int | str | None
-
-
-def _choose_output(network: Any, *, k: int, name: str | None, path: object) -> _Output:
-    """The output that holds scores of ``k`` classes; ``None`` takes the only one it may be."""
+def _choose_output(
+    network: Any, *, k: int, name: str | None, path: object
+) -> tuple[str, str, int | str | None]:
+    """Name, ONNX dtype and number of rows of the output that holds scores of ``k`` classes."""
     onnx = _onnx()
     with suppress(Exception):  # fill in what can be known of the shapes, if all operators are known
         network = onnx.shape_inference.infer_shapes(network)
     outputs = {value.name: value for value in network.graph.output}
     if name is not None and name not in outputs:
         raise UnknownName(f"{path} has no output {name!r}. Its outputs: {', '.join(outputs)}.")
-    if name is not None:
-        outputs = {name: outputs[name]}
-    candidates: list[_Output] = []
-    for value in outputs.values():
+    fitting: list[tuple[Any, ...]] = []
+    for value in outputs.values() if name is None else [outputs[name]]:
         tensor = value.type.tensor_type
         dtype = onnx.TensorProto.DataType.Name(tensor.elem_type)
-        shape: list[Any] = [
-            int(dim.dim_value) if dim.HasField("dim_value") else dim.dim_param or None
-            for dim in tensor.shape.dim
-        ]
-        shape = shape if tensor.HasField("shape") else [None, None]
-        # A column dimension without a number may be the classes.
-        if (
-            dtype in _FLOATS
-            and len(shape) == 2
-            and (shape[1] == k or not isinstance(shape[1], int))
-        ):
-            candidates.append(_Output(value.name, dtype, *shape))
-    candidates = [one for one in candidates if one.columns == k] or candidates
-    if len(candidates) == 1:
-        return candidates[0]
-    if candidates:
+        sizes = [size.dim_value or size.dim_param or None for size in tensor.shape.dim]
+        sizes = sizes if tensor.HasField("shape") else [None, None]
+        if dtype in ("FLOAT", "DOUBLE", *_HALVES) and len(sizes) == 2:
+            fitting.append((value.name, dtype, *sizes))
+    # Columns without a number may be the classes.
+    exact = [one for one in fitting if one[3] == k]
+    fitting = exact or [one for one in fitting if not isinstance(one[3], int)]
+    if len(fitting) == 1:
+        return fitting[0][:3]
+    if fitting:
         raise InputError(
-            f"{path} has several outputs of shape (n, {k}): "
-            f"{', '.join(one.name for one in candidates)}. Name the one that holds the scores: "
-            "output_name= in Python, --output-name on the command line."
+            f"{path} has several outputs of shape (n, {k}): {', '.join(x[0] for x in fitting)}. "
+            "Name the one that holds the scores: output_name=, or --output-name."
         )
-    zipped = any(node.op_type == "ZipMap" for node in network.graph.node)
-    hint = 'skl2onnx leaves ZipMap out with options={"zipmap": False}.'
     found = ", ".join(map(onnx.helper.printable_value_info, outputs.values()))
     raise InputError(
-        f"the output that is calibrated must be floats of shape (n, {k}), a column for each "
-        f"class of the calibration; {path} has none: {found or 'no output'}. "
-        f"{hint if zipped else 'Both must be of one model.'}"
+        f"the calibrated output must be floats of shape (n, {k}), a column for each class of the "
+        f"calibration; {path} has none: {found}. Both must be of one model."
     )
 
 
-def _ending(network: Any, name: str) -> tuple[str, str, bool]:
-    """``"Softmax"``, ``"LogSoftmax"`` or ``""`` before an output, its input, and a cast between."""
-    makers = {output: node for node in network.graph.node for output in node.output}
-    node, is_cast = makers.get(name), False
-    while node is not None and node.op_type in ("Identity", "Cast") and node.domain in _OWN:
-        is_cast |= node.op_type == "Cast"
-        node = makers.get(node.input[0])
-    if node is not None and node.domain in _OWN and node.op_type in ("Softmax", "LogSoftmax"):
-        axes = [attribute.i for attribute in node.attribute if attribute.name == "axis"]
-        if (axes or [-1])[0] in (1, -1):
-            return node.op_type, node.input[0], is_cast
-    return "", "", False
+def _before_softmax(network: Any, name: str) -> str | None:
+    """What goes into the softmax over the columns that gives an output; ``None`` if none does."""
+    for node in network.graph.node:
+        if name in node.output and node.op_type == "Softmax" and node.domain in _OWN:
+            axes = [attribute.i for attribute in node.attribute if attribute.name == "axis"]
+            return str(node.input[0]) if (axes or [-1])[0] in (1, -1) else None
+    return None
+
+
+def _free_names(stored: bytes) -> tuple[str, list[str]]:
+    """A prefix of names and names of two outputs that do not occur in a network."""
+    prefix, names = "shiftcal", ["probabilities", "confidence"]
+    while f"{prefix}/".encode() in stored:
+        prefix += "_"
+    for i in range(2):
+        # Names are stored with their length before them.
+        while bytes([len(names[i])]) + names[i].encode() in stored:
+            names[i] = f"calibrated_{names[i]}"
+    return prefix, names
 
 
 class _Value:
@@ -308,19 +248,11 @@ class _Value:
     def _with(self, kind: str, other: Any) -> _Value:
         return self.graph.add(kind, self, other)
 
-    def _after(self, kind: str, other: Any) -> _Value:
-        return self.graph.add(kind, other, self)
-
-    def __neg__(self) -> _Value:
-        return self.graph.add("Neg", self)
-
     __add__ = partialmethod(_with, "Add")
     __sub__ = partialmethod(_with, "Sub")
     __mul__ = partialmethod(_with, "Mul")
     __truediv__ = partialmethod(_with, "Div")
     __lt__ = partialmethod(_with, "Less")
-    __rsub__ = partialmethod(_after, "Sub")
-    __rtruediv__ = partialmethod(_after, "Div")
 
 
 class _Graph:
@@ -337,29 +269,26 @@ class _Graph:
 
     def __init__(self, opset: int, prefix: str, dtype: Any, out: Any) -> None:
         self.opset, self.prefix, self.dtype, self.out = opset, prefix, dtype, out
-        self.step, self.tiny = float(np.finfo(out).eps), float(np.finfo(dtype).tiny)
+        self.step = float(np.finfo(out).eps)
         self.nodes: list[Any] = []
-        self._constants: dict[tuple[str, bytes], _Value] = {}
-        for method, kind in _NODES.items():
-            setattr(self, method, partial(self.add, kind))
 
-    def add(self, kind: str, *inputs: Any, outputs: int = 1, **settings: Any) -> _Value:
-        """Add a node; its first output. Numbers and arrays become constants."""
-        values = [one if isinstance(one, _Value) else self.constant(one) for one in inputs]
+    def add(self, kind: str, *inputs: Any, **settings: Any) -> _Value:
+        """Add a node; its output. Numbers and arrays become constants."""
+        names = [(x if isinstance(x, _Value) else self.constant(x)).name for x in inputs]
         name = f"{self.prefix}/{kind}-{len(self.nodes)}"
-        names = [f"{name}-{i}" for i in range(outputs)]
-        sources = [one.name for one in values]
-        self.nodes.append(_onnx().helper.make_node(kind, sources, names, name, **settings))
-        return _Value(self, names[0])
+        self.nodes.append(_onnx().helper.make_node(kind, names, [name], name, **settings))
+        return _Value(self, name)
+
+    exp = partialmethod(add, "Exp")
+    log = partialmethod(add, "Log")
+    where = partialmethod(add, "Where")
+    maximum = partialmethod(add, "Max")
+    softmax = partialmethod(add, "Softmax", axis=1)
 
     def constant(self, value: Any, dtype: Any = None) -> _Value:
         """A constant, by default of the dtype of the calibration."""
         array = np.asarray(value, dtype=self.dtype if dtype is None else dtype)
-        key = (f"{array.dtype.str}{array.shape}", array.tobytes())
-        if key not in self._constants:
-            tensor = _onnx().numpy_helper.from_array(array)
-            self._constants[key] = self.add("Constant", value=tensor)
-        return self._constants[key]
+        return self.add("Constant", value=_onnx().numpy_helper.from_array(array))
 
     def cast(self, x: _Value, dtype: Any) -> _Value:
         return self.add("Cast", x, to=_onnx().helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
@@ -371,177 +300,121 @@ class _Graph:
         return x
 
     def reduce(self, kind: str, x: _Value, *, keepdims: int = 1) -> _Value:
+        """Over the columns; axes are an input of newer operators, and an attribute of older."""
         if self.opset >= (13 if kind == "ReduceSum" else 18):
             return self.add(kind, x, self.constant([1], np.int64), keepdims=keepdims)
         return self.add(kind, x, axes=[1], keepdims=keepdims)
 
-    def max(self, x: _Value) -> _Value:
-        return self.reduce("ReduceMax", x)
-
-    def sum(self, x: _Value) -> _Value:
-        return self.reduce("ReduceSum", x)
-
-    def softmax(self, x: _Value) -> _Value:
-        return self.add("Softmax", x, axis=1)
+    max = partialmethod(reduce, "ReduceMax")
+    sum = partialmethod(reduce, "ReduceSum")
 
     def linear(self, x: _Value, weight: Any) -> _Value:
         return self.add("Mul" if weight.ndim == 1 else "MatMul", x, weight)
 
-    def first_largest(self, x: _Value, width: int) -> _Value:
-        first = self.add("ArgMax", x, axis=1, keepdims=1)
-        return self.add("Equal", self.constant(np.arange(width)[None], np.int64), first)
 
-    def places(self, n: int) -> _Value:
-        return self.constant(np.arange(n)[None])
+@dataclass(frozen=True)
+class _Comparison:
+    """Runs a calibrated network and compares it with shiftcal.
 
-    def count_below(self, edges: Any, x: _Value) -> _Value:
-        """By bisection: the memory of a row is one number."""
-        place = self.add("Mul", self.cast(x, np.int64), self.constant(0, np.int64))
-        bits = len(edges).bit_length()
-        edges = np.concatenate([edges, np.full((1 << bits) - 1 - len(edges), np.inf)])
-        for bit in reversed(range(bits)):
-            last = place + self.constant((1 << bit) - 1, np.int64)
-            less = self.add("Gather", edges, last) < x
-            place = self.add("Where", less, place + self.constant(1 << bit, np.int64), place)
-        return place
+    Attributes:
+        network: The network; its last two outputs are the calibration's.
+        nodes: Those of the calibration.
+        source: Name of what they take.
+        kind: What that holds.
+        applied: The map.
+    """
 
-    def falling(self, x: _Value, n: int) -> _Value:
-        return self.add("TopK", x, self.constant([n], np.int64), outputs=2, axis=1)
-
-    def sums_from_end(self, x: _Value, n: int) -> _Value:
-        return self.add("CumSum", x, self.constant(1, np.int64), reverse=1)
-
-
-class _Plan(NamedTuple):
-    """The nodes to append, what they take, and the declarations of the two outputs they give."""
-
-    opset: int
+    network: Any
+    nodes: list[Any]
     source: str
     kind: str
-    nodes: list[Any]
-    values: list[Any]
+    applied: Map
 
-
-def _plan(
-    network: Any, scores: _Output, applied: Map, *, input: str | None, fitted_input: str
-) -> _Plan:
-    """The nodes that calibrate an output; ``input`` is what it holds, if the user named it."""
-    helper, opset, k = _onnx().helper, _opset(network), applied.n_classes_
-    ending, before, is_cast = _ending(network, scores.name)
-    source, kind = scores.name, input or fitted_input
-    if ending == "LogSoftmax":
-        if input == "probabilities":
-            raise InputError(
-                f"the output {scores.name!r} is the logarithm of a softmax, which counts as "
-                'logits; got input="probabilities". Leave input out.'
-            )
-        kind = "logits"
-    elif ending == "Softmax" and kind == "logits":
-        source = before
-    # Names are strings with their length before them; none of ours may be in the network.
-    stored, prefix = network.SerializeToString(), "shiftcal"
-    while f"{prefix}/".encode() in stored:
-        prefix += "_"
-
-    def free(name: str) -> str:
-        taken = bytes([len(name)]) + name.encode() in stored
-        return free(f"calibrated_{name}") if taken else name
-
-    names = [free("probabilities"), free("confidence")]
-    out: Any = np.float64 if scores.dtype == "DOUBLE" else np.float32
-    # What is cast behind a softmax may be of half precision before it. onnxruntime computes such
-    # networks in float32 where it has nothing else and removes a cast to half and back, so the
-    # calibration would see other logits: it computes them in float64.
-    half = scores.dtype in _HALVES or (source != scores.name and is_cast)
-    formula, numbers = formula_of(applied)
-    g = _Graph(opset, prefix, out if is_fine(formula, k) and not half else np.float64, out)
-    z = g.cast(_Value(g, source), g.dtype)
-    if kind == "probabilities":
-        z = g.add("Log", g.add("Max", z, SMALLEST_PROBABILITY))
-    probs = probabilities(g, formula, numbers, z, k)
-    confidence = g.reduce("ReduceMax", probs, keepdims=0)
-    for value, name in zip((probs, confidence), names, strict=True):
-        g.nodes.append(helper.make_node("Identity", [value.name], [name], f"{prefix}/{name}"))
-    dtype = helper.np_dtype_to_tensor_dtype(np.dtype(out))
-    values = [
-        helper.make_tensor_value_info(name, dtype, shape)
-        for name, shape in zip(names, ([scores.rows, k], [scores.rows]), strict=True)
-    ]
-    return _Plan(opset, source, kind, g.nodes, values)
-
-
-# --------------------------------------------------------------------------------------
-# Whether the network with its calibration returns what shiftcal returns, by running both.
-# --------------------------------------------------------------------------------------
-
-
-def _checked(
-    file: Path, calibrated: Any, plan: _Plan, applied: Map, check: object
-) -> tuple[str | None, float | None]:
-    """What was run, and the largest difference."""
-    if check is False:
-        return None, None
-    try:
-        runtime = require("onnxruntime", extra="onnx", needed_by="check= of an export to ONNX")
-    except MissingExtra:
-        if check is True:
-            return None, None
-        raise
-    silent = runtime.RunOptions()
-    silent.log_severity_level = 4  # a failure is reported by what it raises
-    alone = _compare_alone(calibrated, plan, applied)
-    # The calibrated scores must be an output to be compared with.
-    more = _onnx().ModelProto()
-    more.CopyFrom(calibrated)
-    if plan.source not in [value.name for value in calibrated.graph.output]:
-        more.graph.output.append(_onnx().ValueInfoProto(name=plan.source))
-    session = _session(bytes(more.SerializeToString()), file.parent)
-    reason = "onnxruntime does not load it"
-    if session is not None:
+    def run(self, check: object, folder: Path) -> tuple[str | None, float | None]:
+        """What was run, and the largest difference; ``folder`` has the weights, if apart."""
         try:
-            feed = _drawn(session) if check is True else _passed(session, check)
-            (source,) = session.run([plan.source], feed, silent)
-            return "network", max(alone, _difference(session, feed, source, plan, applied))
-        except (InputError, FileError):
+            runtime = require("onnxruntime", extra="onnx", needed_by="check= of an export to ONNX")
+        except MissingExtra:
+            if check is True:
+                return None, None
             raise
+        alone = self._alone()
+        # The calibrated scores must be an output to be compared with.
+        network = _onnx().ModelProto()
+        network.CopyFrom(self.network)
+        if self.source not in [value.name for value in network.graph.output]:
+            network.graph.output.append(_onnx().ValueInfoProto(name=self.source))
+        silent = runtime.RunOptions()
+        silent.log_severity_level = 4  # a failure is reported by what it raises
+        try:
+            session = _session(network, folder)
+            feed = _feed(session, check)
+            (scores,) = session.run([self.source], feed, silent)
         except Exception as error:  # onnxruntime's own classes, one for every code
-            reason = f"it does not run on its inputs ({str(error).strip().partition(chr(10))[0]})"
             if check is not True:
-                raise InputError(f"check= must fit the network: {reason}.") from error
-    warnings.warn(
-        f"the calibrated network was not run: {reason}. Pass inputs as check=, an array or "
-        "arrays by name, or set check=False.",
-        InputWarning,
-        stacklevel=3,
-    )
-    return "calibration", alone
+                raise InputError(f"check= must fit the network: {first_line(error)}") from error
+            warnings.warn(
+                f"the calibrated network was not run: {first_line(error)} Pass inputs as check=, "
+                "an array or arrays by name, or set check=False.",
+                InputWarning,
+                stacklevel=4,
+            )
+            return "calibration", alone
+        return "network", max(alone, self._difference(session, feed, scores))
+
+    def _alone(self) -> float:
+        """Largest difference of the calibration as a network of its own, on drawn scores."""
+        helper, outputs = _onnx().helper, list(self.network.graph.output)[-2:]
+        dtype, k = outputs[0].type.tensor_type.elem_type, self.applied.n_classes_
+        taken = helper.make_tensor_value_info(self.source, dtype, [None, k])
+        graph = helper.make_graph(self.nodes, "calibration", [taken], outputs)
+        opsets = [one for one in self.network.opset_import if one.domain in _OWN]
+        versions = {"opset_imports": opsets, "ir_version": self.network.ir_version}
+        scores: NDArray[Any] = drawn_logits(k)
+        if self.kind == "probabilities":
+            scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+            scores /= scores.sum(axis=1, keepdims=True)
+        scores = scores.astype(helper.tensor_dtype_to_np_dtype(dtype))
+        session = _session(helper.make_model(graph, **versions))
+        return self._difference(session, {self.source: scores}, scores)
+
+    def _difference(self, session: Any, feed: Mapping[str, Any], source: NDArray[Any]) -> float:
+        names = [value.name for value in self.network.graph.output][-2:]
+        probs, confidence = session.run(names, dict(feed))
+        try:
+            scores = check_scores(source, input=self.kind, k=self.applied.n_classes_)
+        except InputError as error:
+            other = "probabilities" if self.kind == "logits" else "logits"
+            raise InputError(
+                f"{self.source!r} of the network must hold {self.kind}: {error} If it holds "
+                f'{other}, set input="{other}", or --input {other}.'
+            ) from error
+        wanted = self.applied.apply_checked(scores)
+        off = np.abs(probs - wanted).max(), np.abs(confidence - wanted.max(axis=1)).max()
+        worst = float(np.max(off))  # NaN if one is
+        if not worst <= TOLERANCE:
+            raise FileError(
+                f"the calibrated network must return shiftcal's probabilities to {TOLERANCE:g}; in "
+                f"onnxruntime it is {worst:.3g} off, so nothing was written. Please report it."
+            )
+        return worst
 
 
-def _session(file: Path | bytes, folder: Path | None = None) -> Any:
-    """A session; ``None`` if onnxruntime is not installed, or does not know an operator."""
-    try:
-        return open_session(file, providers=["CPUExecutionProvider"], threads=1, folder=folder)
-    except (FileError, MissingExtra):
-        return None
+def _session(network: Any, folder: Path | None = None) -> Any:
+    data = bytes(network.SerializeToString())
+    return open_session(data, providers=["CPUExecutionProvider"], threads=1, folder=folder)
 
 
-def _passed(session: Any, check: object) -> dict[str, NDArray[Any]]:
-    names = [one.name for one in session.get_inputs()]
-    if not isinstance(check, Mapping) and hasattr(check, "__array__") and len(names) == 1:
-        check = {names[0]: check}
-    if not isinstance(check, Mapping) or sorted(check) != sorted(names):
-        raise InputError(
-            "check must be True, False, an array for a network of one input, or an array for "
-            f"every input ({', '.join(names)}); got {type(check).__name__}."
-        )
-    return {name: np.asarray(value) for name, value in check.items()}
-
-
-def _drawn(session: Any) -> dict[str, NDArray[Any]]:
-    """Noise for every input: four rows, and 32 for other open dimensions."""
+def _feed(session: Any, check: object) -> dict[str, NDArray[Any]]:
+    """The user's inputs, or noise: four rows, and 32 for other open dimensions."""
+    inputs = session.get_inputs()
+    if isinstance(check, Mapping):
+        return {name: np.asarray(value) for name, value in check.items()}
+    if check is not True:
+        return {inputs[0].name: np.asarray(check)}
     rng = np.random.default_rng(0)
     feed: dict[str, NDArray[Any]] = {}
-    for one in session.get_inputs():
+    for one in inputs:
         dtype = np.dtype(_DTYPES.get(one.type, one.type[7:-1]))  # of "tensor(uint8)"
         sizes = [4, *[32] * len(one.shape)]
         shape = [n if isinstance(n, int) else sizes[i > 0] for i, n in enumerate(one.shape)]
@@ -550,46 +423,3 @@ def _drawn(session: Any) -> dict[str, NDArray[Any]]:
         else:  # token ids too: every vocabulary has the first two
             feed[one.name] = rng.integers(0, 256 if dtype == np.uint8 else 2, shape).astype(dtype)
     return feed
-
-
-def _compare_alone(calibrated: Any, plan: _Plan, applied: Map) -> float:
-    """Largest difference of the calibration as a network of its own, on drawn scores."""
-    helper = _onnx().helper
-    dtype = plan.values[0].type.tensor_type.elem_type
-    given = helper.make_tensor_value_info(plan.source, dtype, [None, applied.n_classes_])
-    graph = helper.make_graph(plan.nodes, "calibration", [given], plan.values)
-    opsets = [helper.make_opsetid("", plan.opset)]
-    alone = helper.make_model(graph, opset_imports=opsets, ir_version=calibrated.ir_version)
-    scores: NDArray[Any] = drawn_logits(applied.n_classes_)
-    if plan.kind == "probabilities":
-        scores = np.exp(scores - scores.max(axis=1, keepdims=True))
-        scores /= scores.sum(axis=1, keepdims=True)
-    scores = scores.astype(helper.tensor_dtype_to_np_dtype(dtype))
-    session = _session(bytes(alone.SerializeToString()))
-    return _difference(session, {plan.source: scores}, scores, plan, applied)
-
-
-def _difference(
-    session: Any, feed: Mapping[str, Any], source: NDArray[Any], plan: _Plan, applied: Map
-) -> float:
-    probs, confidence = session.run([value.name for value in plan.values], dict(feed))
-    try:
-        scores = check_scores(source, input=plan.kind, k=applied.n_classes_)
-    except InputError as error:
-        other = "probabilities" if plan.kind == "logits" else "logits"
-        raise InputError(
-            f"{plan.source!r} of the network must hold {plan.kind} of {applied.n_classes_} "
-            f"classes, and what it returned cannot be: {error} If the network returns {other}, "
-            f'set input="{other}" in Python, --input {other} on the command line.'
-        ) from error
-    wanted = applied.apply_checked(scores)
-    worst = max(
-        float(np.abs(probs - wanted).max()), float(np.abs(confidence - wanted.max(axis=1)).max())
-    )
-    if not worst <= TOLERANCE:  # nor if it is NaN
-        raise FileError(
-            f"the calibrated network must return shiftcal's probabilities to {TOLERANCE:g}; run by "
-            f"onnxruntime it is {worst:.3g} off, so nothing was written. Please report it, "
-            "with the operators of the network."
-        )
-    return worst

@@ -15,14 +15,15 @@ from sklearn.utils.validation import column_or_1d
 
 from shiftcal import maps, methods
 from shiftcal.checks import check_choice, check_count, check_fraction
-from shiftcal.errors import FitWarning, InputError, NotFittedError, UnknownName, suggest
+from shiftcal.errors import FitWarning, InputError, NotFittedError
 from shiftcal.maps import Map
 from shiftcal.methods import Method
 from shiftcal.methods.method import Selection
 from shiftcal.models.sklearn import which_scores
-from shiftcal.registry import imported, is_own
 from shiftcal.scores import Scores
 from shiftcal.types import InputKind, Probs
+
+_PROBS = "predict_proba"
 
 
 class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -102,10 +103,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         places = {label: place for place, label in enumerate(np.asarray(fitted.classes_).tolist())}
         unknown = [label for label in y.tolist() if label not in places]
         if unknown:
-            raise InputError(
-                f"y must hold classes the classifier knows, {', '.join(map(repr, places))}; got "
-                f"{unknown[0]!r}."
-            )
+            raise InputError(f"y must hold classes the classifier knows; got {unknown[0]!r}.")
         indices = np.array([places[label] for label in y.tolist()], dtype=np.intp)
         self.calibration_ = fresh.fit(scores.as_kind(_kind(fresh)).values, indices)
         self.estimator_ = fitted
@@ -125,10 +123,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """
         fitted, calibration = self._ready()
         if not isinstance(calibration, Method):
-            raise InputError(
-                f"a method adapts to a target; the calibration is the map {calibration.name!r}, "
-                "which looks at none. Give a method, such as sac."
-            )
+            raise InputError(f"a method adapts to a target; {calibration.name!r} is a map.")
         adapted = deepcopy(calibration)
         chosen = adapted.adapt(self._scores_for(fitted, adapted, X), features)
         self.estimator_, self.calibration_ = fitted, adapted
@@ -137,16 +132,14 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Probs:
         """Calibrated probabilities ``(n, k)``, columns in the order of ``classes_``."""
         fitted, calibration = self._ready()
-        is_method = isinstance(calibration, Method)
-        if is_method and calibration.uses_target and calibration.selection_ is None:
-            raise NotFittedError(
-                f"the calibration {calibration.name} has not seen a target yet; call adapt(X) "
-                "with unlabelled rows of the data to be calibrated first."
-            )
         scores = self._scores_for(fitted, calibration, X)
-        if is_method:
-            return calibration.predict_proba(scores)
-        return calibration.predict_proba(scores.as_kind(_kind(calibration)).values)
+        if isinstance(calibration, Map):
+            return calibration.predict_proba(scores.as_kind(_kind(calibration)).values)
+        if calibration.uses_target and calibration.selection_ is None:
+            raise NotFittedError(
+                f"{calibration.name} has not seen a target yet; call adapt(X) with unlabelled rows."
+            )
+        return calibration.predict_proba(scores)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class ``(n,)`` by ``predict_proba``."""
@@ -171,35 +164,28 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         fitted = getattr(self, "estimator_", self.estimator)
         calibration = getattr(self, "calibration_", self.calibration)
         if not _is_fitted(fitted) or not _is_fitted_calibration(calibration):
-            raise NotFittedError(
-                "this CalibratedClassifier is not fitted yet; call fit before using it, or make it "
-                "of a fitted classifier and a fitted calibration."
-            )
+            raise NotFittedError("this CalibratedClassifier is not fitted yet; call fit first.")
         return fitted, calibration
 
     def _scores_for(self, fitted: Any, calibration: Method | Map, X: Any) -> Scores:
         k = len(fitted.classes_)
         if k < 2:
             raise InputError(
-                "estimator must know two classes at least; it was fitted on one class, of which "
-                "every probability is 1. Fit it on rows of several classes."
+                "estimator must know two classes at least; it was fitted on one class."
             )
-        name, own = self.scores, hasattr(fitted, "predict_proba")
-        if name is None and own and _kind(calibration) == "probabilities":
-            name = "predict_proba"
+        name = self.scores
+        if name is None and calibration.input == "probabilities" and hasattr(fitted, _PROBS):
+            name = _PROBS
         name = which_scores(fitted, name)
         given = np.asarray(getattr(fitted, name)(X))
         values = np.column_stack([np.zeros_like(given), given]) if given.ndim == 1 else given
         if values.shape[1:] != (k,):
-            raise InputError(
-                f"{name} of the classifier must have a column for each of its {k} classes; it gave "
-                f"shape {given.shape}."
-            )
+            raise InputError(f"{name} must have a column for each of {k} classes: {given.shape}.")
         names = tuple(str(label) for label in fitted.classes_)
         known = getattr(calibration, "class_names_", None)
         # Other names for the same classes are nothing to object to; another order of them is.
         same = known is not None and sorted(known) == sorted(names)
-        kind: InputKind = "probabilities" if name == "predict_proba" else "logits"
+        kind: InputKind = "probabilities" if name == _PROBS else "logits"
         return Scores(values, kind, classes=names if same else None)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -240,9 +226,8 @@ def _held_out_rows(
         held[rng.permutation(rows)[:count]] = True
     if not held.any():
         raise InputError(
-            "y must have a class with at least two rows, one to fit the classifier on and one to "
-            f"calibrate it; got n_samples={len(y)}, all of different classes. Use more rows, or "
-            "a fitted classifier."
+            "y must have a class with at least two rows, to fit on one and calibrate on another; "
+            f"got n_samples={len(y)}, all of different classes."
         )
     return np.flatnonzero(~held), np.flatnonzero(held)
 
@@ -258,18 +243,12 @@ def _is_fitted_calibration(calibration: object) -> TypeGuard[Method | Map]:
 def _unfitted(calibration: object) -> Method | Map:
     """A fresh calibration with the settings of the one given, or of the name given."""
     if isinstance(calibration, str):
-        own = imported(calibration) if is_own(calibration) else None
-        is_map = calibration in maps.names() or (isinstance(own, type) and issubclass(own, Map))
-        if own is None and calibration not in [*methods.names(), *maps.names()]:
-            near = suggest(calibration, [*methods.names(), *maps.names()])
-            raise UnknownName(f"no method or map is called {calibration!r}. {near}")
-        fresh: Method | Map = (maps if is_map else methods).get(calibration)()
+        kind = maps if calibration in maps.names() else methods
+        fresh: Method | Map = kind.get(calibration)()
         return fresh
     if not isinstance(calibration, Method | Map):
-        raise InputError(
-            "calibration must be a method or a map of shiftcal, or the name of one; got "
-            f"{type(calibration).__name__}."
-        )
+        name = type(calibration).__name__
+        raise InputError(f"calibration must be a method or a map, or the name of one; got {name}.")
     return clone(calibration)
 
 
