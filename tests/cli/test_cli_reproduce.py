@@ -178,7 +178,7 @@ def test_a_run_is_rebuilt_without_model_and_images(done, shiftcal_json):
         (done / file).unlink()
     run = done / "runs" / "mine"
     before = contents(run)
-    for name in ("tables", "figures", "splits", "evaluated"):
+    for name in ("tables", "figures", "evaluated"):
         shutil.rmtree(run / name)
     for name in ("records.csv", "report.md"):
         (run / name).unlink()
@@ -254,7 +254,7 @@ def begin(folder, *words):
 
 def shown(run):
     """Everything that people look at, and the scores."""
-    kinds = ("tables", "figures", "splits")
+    kinds = ("tables", "figures")
     names = ("records.csv", "report.md", "report.json", "index.json")
     return {
         str(file.relative_to(run)): file.read_bytes()
@@ -290,7 +290,7 @@ def stopped_and_resumed(folder, pattern, how, workers="1"):
 
 
 def test_a_killed_run_resumes_to_the_same_bytes(folder):
-    stopped_and_resumed(folder, "evaluated/*/*.json", signal.SIGKILL)
+    stopped_and_resumed(folder, "evaluated/*.json", signal.SIGKILL)
 
 
 @pytest.mark.slow
@@ -299,7 +299,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(folder):
     ("pattern", "workers"),
     [
         ("scores/*/*.npz", "1"),
-        ("evaluated/*/*.json", "2"),
+        ("evaluated/*.json", "2"),
         ("tables/*.csv", "1"),
         ("figures/*.png", "1"),
     ],

@@ -103,7 +103,7 @@ def test_a_mistake_in_the_plan_is_named(there, refused):
     message = refused("reproduce wrong.toml --data .")
     assert "wrong.toml [trainers] 2: no trainer is called 'dann'. Did you mean 'dan'?" in message
     (there / "wrong.toml").write_text(PLAN.replace(BINS, "bins = 3\nlr = 1"), "utf-8")
-    assert "has no entry 'lr'" in refused("reproduce wrong.toml --data .")
+    assert "[lr]: there is no such entry" in refused("reproduce wrong.toml --data .")
 
 
 def begin(folder, *words):

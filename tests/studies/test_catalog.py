@@ -25,17 +25,17 @@ from shiftcal.progress import Reporting
 from shiftcal.report.gallery import PAPER
 from shiftcal.scores import Scores, write_scores
 from shiftcal.studies.ablation import spread
-from shiftcal.studies.evaluation import cells_of, evaluate
+from shiftcal.studies.evaluation import evaluate
+from shiftcal.studies.images import ImagesPipeline
 from shiftcal.studies.plan import (
     CalibrationPlan,
     LadderPlan,
-    MethodPlan,
+    NamedPlan,
     NaturalSet,
     ShiftPlan,
     plan_text,
     read_plan,
 )
-from shiftcal.studies.records import Results
 from shiftcal.studies.shifts import by_chance
 from shiftcal.studies.sources import Archive, Entry
 from shiftcal.studies.study import study_of
@@ -71,19 +71,19 @@ def rows_of(table):
         ("ablation", {"options": {"panels": ["maps"]}}, "no panel 'maps'"),
         ("ablation", {"options": {"maps": ["isotonics"]}}, "isotonic"),
         ("ablation", {"options": {"sets": [0, 1]}}, r"\[options\] \[sets\] 1.*equal to 1; got 0"),
-        ("ablation", {"options": {"images": [9, 9]}}, r"images: must have different values"),
-        ("ablation", {"options": {"mapz": []}}, "no entry 'mapz'. Did you mean 'maps'"),
+        ("ablation", {"options": {"images": [9, 9]}}, r"\[images\]: must have different values"),
+        ("ablation", {"options": {"mapz": []}}, "no such entry. Did you mean 'maps'"),
         ("ablation", {"shifts": NATURAL}, "natural set 'sketch' has none"),
         ("corruption-choice", {"options": {"choices": []}}, "choices.*at least 1"),
         ("corruption-choice", {"options": {"choices": ["fog", "fog"]}}, "different values"),
         ("corruption-choice", {"options": {"choices": ["foq"]}}, "Did you mean 'fog'"),
-        ("corruption-choice", {"methods": (MethodPlan("sac", "SAC"),)}, 'must name "ts"'),
+        ("corruption-choice", {"methods": (NamedPlan("sac", "SAC"),)}, 'must name "ts"'),
         ("distances", {}, "at least twice"),
         ("natural", {}, "needs natural sets"),
-        ("natural", {"shifts": NATURAL, "options": {"sizes": [1]}}, "no entry 'sizes'"),
+        ("natural", {"shifts": NATURAL, "options": {"sizes": [1]}}, "no such entry"),
         ("peek", {"options": {"sizes": 10}}, "sizes.*valid tuple"),
         ("peek", {"options": {"draws": 0}}, "draws.*equal to 1"),
-        ("peek", {"methods": (MethodPlan("ts", "TS"),)}, "is about SAC"),
+        ("peek", {"methods": (NamedPlan("ts", "TS"),)}, "is about SAC"),
         ("why-it-works", {"options": {"target": "fog-2"}}, "got 'fog-2'. Did you mean 'fog-"),
         ("why-it-works", {"options": {"target": "fog-3", "split": 9}}, r"seeds .*; got 9"),
         ("syntetic", {}, "Did you mean 'synthetic'"),
@@ -175,7 +175,7 @@ def test_each_choice_is_left_out_of_its_own_targets_and_others_are_evaluated_onc
 
 
 def test_sac_looks_at_all_rows_and_at_each_number_of_rows_in_several_draws():
-    methods = (MethodPlan("ts", "TS"), MethodPlan("sac", "SAC"))
+    methods = (NamedPlan("ts", "TS"), NamedPlan("sac", "SAC"))
     found = variants("peek", methods=methods, options={"sizes": [100, 10], "draws": 2})
     assert [(v.key, v.draws) for v in found] == [
         ("ts", 1), ("sac-peek-10", 2), ("sac-peek-100", 2), ("sac", 1)
@@ -187,7 +187,7 @@ def test_sac_looks_at_all_rows_and_at_each_number_of_rows_in_several_draws():
 
 
 def test_agreement_of_two_distances_is_the_share_of_targets_with_the_same_set():
-    methods = (MethodPlan("sac", "Mean"), MethodPlan("sac", "KS", {"distance": "ks"}))
+    methods = (NamedPlan("sac", "Mean"), NamedPlan("sac", "KS", {"distance": "ks"}))
     made = [
         record(
             variant=key,
@@ -401,12 +401,12 @@ def why(folder, arrays, **changes):
     for name, own in logits.items():
         file = f"scores/{name}.npz"
         write_scores(folder / file, Scores(own, "logits", labels=labels))
-        entries[name] = Entry(file, name, name == "sketch", sha256_of(folder / file))
+        entries[name] = Entry(file, sha256_of(folder / file))
     archive = Archive(folder, entries, images=IMAGES)
     made = of(
         "why-it-works",
         **{
-            "methods": tuple(MethodPlan(n, n.upper()) for n in ("vanilla", "ts", "sac", "oracle")),
+            "methods": tuple(NamedPlan(n, n.upper()) for n in ("vanilla", "ts", "sac", "oracle")),
             "calibration": CalibrationPlan(severities=(1, 2), images=IMAGES),
             "shifts": ShiftPlan(("fog",), (0, 1, 2)),
             "seeds": (3, 4),
@@ -415,17 +415,11 @@ def why(folder, arrays, **changes):
             **changes,
         },
     )
-    study = study_of(made)
-    cells = list(cells_of(made, study.variants(made), archive))
-    records, _ = evaluate(
-        cells,
-        lambda _: archive,
-        folder,
-        bins=BINS,
-        workers=1,
-        reporting=Reporting(shown=False),
-    )
-    return records, study.findings(Results(made, tuple(records), archive))
+    pipeline = ImagesPipeline(made)
+    pipeline.archive = archive
+    how = {"bins": BINS, "workers": 1, "reporting": Reporting(shown=False)}
+    records, _ = evaluate(pipeline.cells(), pipeline.data_of, folder, **how)
+    return records, pipeline.findings(records)
 
 
 @pytest.fixture(scope="module")
@@ -524,7 +518,7 @@ def test_a_natural_target_and_a_method_without_temperature_are_shown(arrays, tmp
         tmp_path,
         arrays,
         shifts=NATURAL,
-        methods=(MethodPlan("sac", "Isotonic", {"map": "isotonic"}),),
+        methods=(NamedPlan("sac", "Isotonic", {"map": "isotonic"}),),
         options={"target": "sketch", "split": 4},
     )
     mean, rungs = by_hand(arrays, "sketch", 4)
@@ -541,7 +535,7 @@ def test_bins_without_a_width_are_drawn_as_one(arrays, tmp_path, value):
     logits, labels = arrays
     top = logits["fog-2"] == logits["fog-2"].max(axis=1, keepdims=True)
     flat = {**logits, "fog-2": 1000.0 * top if value == 1.0 else 0.0 * logits["fog-2"]}
-    _, found = why(tmp_path, (flat, labels), methods=(MethodPlan("vanilla", "Vanilla"),))
+    _, found = why(tmp_path, (flat, labels), methods=(NamedPlan("vanilla", "Vanilla"),))
     panel = found.figures["calibration"].panels[0]
     assert panel.count == (N - IMAGES,)
     assert panel.edges[0] <= value <= panel.edges[1]

@@ -125,10 +125,18 @@ def test_a_missing_domain_is_explained_and_its_tasks_can_be_left_out(tmp_path, u
         studies.reproduce(toy_plan(data), tmp_path / "other", skip_missing=True)
 
 
-def test_what_cannot_be_run_is_rejected_first(tmp_path, times_of_day):
-    text = PLAN.replace("bins = 3", "bins = 40")
-    with pytest.raises(InputError, match="for each of the 40 bins"):
-        studies.reproduce(toy_plan(times_of_day, text), tmp_path / "run")
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("bins = 3", "bins = 40", "for each of the 40 bins"),
+        ('"dan"', '{ name = "dan", lrr = 1 }', r"\[trainers\] 2: .*lrr"),
+        ("[training.settings]", '[training]\ntransform = "x"\n[training.settings]', "transform"),
+        ("severities = [1, 3]", "severities = []", "severities must name at least one"),
+    ],
+)
+def test_what_cannot_be_run_is_rejected_first(tmp_path, times_of_day, old, new, words):
+    with pytest.raises(InputError, match=words):
+        studies.reproduce(toy_plan(times_of_day, PLAN.replace(old, new)), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

@@ -78,7 +78,7 @@ def test_a_reduced_study_has_the_order_of_the_paper(reduced):
 @pytest.mark.slow
 def test_everything_is_rebuilt_from_the_stored_scores(reduced, tmp_path):
     folder = shutil.copytree(reduced.folder, tmp_path / "run")
-    for name in ("figures", "tables", "splits"):
+    for name in ("figures", "tables"):
         shutil.rmtree(folder / name)
     assert studies.rebuild(folder).scored == 0
     for file in [*reduced.folder.glob("figures/*.json"), *reduced.folder.glob("tables/*")]:

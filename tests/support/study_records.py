@@ -11,11 +11,10 @@ from shiftcal.studies.plan import (
     AdaptationPlan,
     DataPlan,
     DomainPlan,
-    MethodPlan,
     ModelPlan,
+    NamedPlan,
     NetworkPlan,
     Plan,
-    TrainerPlan,
 )
 from shiftcal.studies.records import Record, Results
 from shiftcal.studies.sources import Archive
@@ -80,7 +79,7 @@ def plan(**changes: Any) -> Plan:
         "study": "synthetic",
         "model": ModelPlan(("cifar-resnet:20",)),
         "data": DataPlan(("nowhere",)),
-        "methods": tuple(MethodPlan(name, label) for name, label in LABELS.items()),
+        "methods": tuple(NamedPlan(name, label) for name, label in LABELS.items()),
     }
     return Plan(**{**defaults, **changes})
 
@@ -99,9 +98,9 @@ def adaptation_plan(**changes: Any) -> AdaptationPlan:
     defaults: dict[str, Any] = {
         "domains": tuple(DomainPlan(x, x[0].upper(), x, ((x,),)) for x in DOMAINS),
         "tasks": (("art", "clipart"), ("art", "product")),
-        "trainers": tuple(TrainerPlan(name, label) for name, label in TRAINERS.items()),
+        "trainers": tuple(NamedPlan(name, label) for name, label in TRAINERS.items()),
         "network": NetworkPlan(("net",), True),
-        "methods": tuple(MethodPlan(name, label) for name, label in LABELS.items()),
+        "methods": tuple(NamedPlan(name, label) for name, label in LABELS.items()),
         "seeds": (0, 1),
     }
     return AdaptationPlan(**{**defaults, **changes})

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from shiftcal.studies.plan import CalibrationPlan, DataPlan, MethodPlan, ModelPlan, Plan, ShiftPlan
+from shiftcal.studies.plan import CalibrationPlan, DataPlan, ModelPlan, NamedPlan, Plan, ShiftPlan
 
 N, CLASSES = 120, 3
 SPEC = "python:toy_study:net?key=toy-v1&raw=true&batch_size=40"
@@ -62,7 +62,7 @@ def other_net(batch):
 def write_data(folder: Path) -> Path:
     """Images to calibrate and to test on, training images, and a natural target."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, n, seed in (("test", N, 1), ("train", 90, 2), ("natural", 45, 3)):
+    for name, n, seed in (("test", N, 1), ("train", 90, 2), ("natural", 60, 3)):
         images, labels = drawn(n, seed)
         np.save(folder / f"{name}.npy", images)
         np.save(folder / f"{name}-labels.npy", labels)
@@ -82,7 +82,7 @@ def toy_plan(data: Path, *, methods=PLAIN, **changes: Any) -> Plan:
         ),
         calibration=CalibrationPlan("pixelate", (1, 3), 60),
         shifts=ShiftPlan(("fog", "gaussian_noise"), (0, 1, 5)),
-        methods=tuple(MethodPlan(name, name.upper()) for name in methods),
+        methods=tuple(NamedPlan(name, name.upper()) for name in methods),
         seeds=(0, 1),
         bins=5,
     )

@@ -15,47 +15,33 @@ from typing import Any
 
 import numpy as np
 
-from shiftcal.adaptation import Adapted, adapt
-from shiftcal.adaptation.run import (
-    BANK,
-    SOURCE_TRAIN,
-    TARGET,
-    Frozen,
-    Task,
-    content_digest,
-    frozen_features,
-)
+from shiftcal.adaptation import Adapted, adapt, run
+from shiftcal.adaptation.network import make_backbone, stored_backbone
+from shiftcal.adaptation.trainers import Choice, choose
 from shiftcal.datasets import ChainImages, ImageSet, as_image_set
-from shiftcal.errors import FileError, FitError
+from shiftcal.errors import FileError, FitError, InputError
 from shiftcal.files import make_folder, parsing, read_document, sha256_of, write_document
 from shiftcal.numerics.softmax import p_max
 from shiftcal.progress import Reporting, showing
 from shiftcal.report.tables import Cell as TableCell
 from shiftcal.report.tables import Column, Table
 from shiftcal.scoring.shards import digest_of_labels
+from shiftcal.studies import sources
 from shiftcal.studies import tables as show
-from shiftcal.studies.evaluation import Cell, Data, in_processes, key_of
+from shiftcal.studies.evaluation import Cell, in_processes, key_of
 from shiftcal.studies.plan import (
     CLEAN,
     NAME_IT,
     AdaptationPlan,
     DomainPlan,
+    NamedPlan,
     Pair,
-    TrainerPlan,
-    chosen_by,
+    check_learning,
+    digest,
+    uses_bank,
     uses_features,
 )
 from shiftcal.studies.records import Record, mean_over_splits, select, to_csv
-from shiftcal.studies.sources import (
-    Means,
-    Search,
-    Stored,
-    check_bins,
-    check_labels,
-    digest,
-    limited,
-    repair,
-)
 from shiftcal.studies.study import Findings, Ladder, Target, Variant, set_name
 from shiftcal.surrogates import SurrogateBank
 from shiftcal.types import Floats
@@ -86,7 +72,7 @@ class Training:
     """
 
     pair: Pair
-    trainer: TrainerPlan
+    trainer: NamedPlan
     seed: int
     folder: Path = Path()
     failed: str = ""
@@ -111,18 +97,19 @@ class Training:
         """Of the source images that were trained on."""
         return Adapted.open(self.folder).source_features
 
-    def rows(self, target: Target | None = None, seed: int = 0) -> Stored:
+    def rows(self, target: Target | None = None, seed: int = 0) -> sources.Stored:
         """The held-out target."""
         scores = Adapted.open(self.folder).target
-        return Stored(scores.logits(), scores.labels, scores.features)
+        return sources.Stored(scores.logits(), scores.labels, scores.features)
 
     def facts(self) -> Facts:
         """The network in numbers."""
-        sides = []
-        for each in (self.bank().clean, self.rows()):
-            accuracy = float((each.logits.argmax(axis=1) == each.labels).mean())
-            sides.append((len(each.logits), accuracy, float(p_max(each.logits).mean())))
-        return Facts(*self.identity, *sides[0], *sides[1])
+        clean = self.bank().clean
+        sides: list[float] = []
+        for each in (sources.Stored(clean.logits, clean.labels, None), self.rows()):
+            confidence = float(p_max(each.logits).mean())
+            sides += [len(each.logits), float(each.correct.mean()), confidence]
+        return Facts(*self.identity, *sides)  # type: ignore[arg-type]
 
 
 def _all_trainings(plan: AdaptationPlan) -> Iterator[Training]:
@@ -133,9 +120,9 @@ def _all_trainings(plan: AdaptationPlan) -> Iterator[Training]:
                 yield Training(pair, trainer, seed)
 
 
-def _read_index(run: Path) -> dict[str, Any]:
+def _read_index(folder: Path) -> dict[str, Any]:
     kind = "an index of trainings"
-    return read_document(run / _INDEX, kind, fix=repair(run), **_INDEX_FORMAT)
+    return read_document(folder / _INDEX, kind, fix=sources.repair(folder), **_INDEX_FORMAT)
 
 
 @dataclass(frozen=True)
@@ -177,7 +164,7 @@ class NetworksPipeline:
     those of :class:`shiftcal.studies.run.ImagesPipeline`.
     """
 
-    title = "Domain adaptation"
+    title, stage = "Domain adaptation", "training"
     how = (
         "The numbers come from rows of [`records.csv`](records.csv), one for each method on each "
         "trained network: panel is the trainer, target the task, split the seed. "
@@ -186,14 +173,17 @@ class NetworksPipeline:
         "source and the weights are in the same folder. `studies.Run(folder).recompute(record)` "
         "computes it again."
     )
+    missing: tuple[str, ...] = ()
+    folder: Path
+    backbone: Any
 
-    def __init__(self, plan: AdaptationPlan, missing: tuple[str, ...] = ()) -> None:
-        self.plan, self.missing = plan, missing
+    def __init__(self, plan: AdaptationPlan) -> None:
+        self.plan = plan
         self.images: dict[str, ImageSet] = {}
         self.counts: dict[str, int] = {}
         self.trainings: dict[tuple[str, str, int], Training] = {}
-        self.backbone: Any = None
-        self.run = Path()
+        severities = plan.calibration.severities
+        check_learning(plan, {m.label: severities for m in plan.methods if uses_bank(m.name)})
 
     @classmethod
     def opened(cls, plan: AdaptationPlan, *, skip_missing: bool) -> NetworksPipeline:
@@ -206,15 +196,21 @@ class NetworksPipeline:
         from shiftcal.adaptation.loop import resolve_device
 
         resolve_device(plan.training.device)
-        search = Search()
+        for i, trainer in enumerate(plan.trainers, 1):
+            try:
+                _chosen(plan, trainer)
+            except InputError as error:
+                raise type(error)(f"{plan.where} [trainers] {i}: {error}") from error
+        search, images, domains = sources.Search(), {}, []
         text, backbone = search.first("the backbone", plan.network.backbone, _backbone(plan))
         needed = {name for task in plan.tasks for name in task}
-        images: dict[str, ImageSet] = {}
-        domains = []
         for domain in (domain for domain in plan.domains if domain.name in needed):
-            opener = partial(_open_images, domain)
             place, found = search.first(
-                domain.title, domain.images, opener, domain.fetch, optional=True
+                domain.title,
+                domain.images,
+                partial(_open_images, domain),
+                domain.fetch,
+                optional=True,
             )
             if place is not None and found is not None:
                 images[domain.name] = found
@@ -229,21 +225,20 @@ class NetworksPipeline:
             domains=tuple(domain for domain in domains if domain.name in used),
             tasks=tasks,
         )
-        pipeline = cls(plan, missing)
-        pipeline.backbone = backbone
+        pipeline = cls(plan)
+        pipeline.missing, pipeline.backbone = missing, backbone
         for domain in plan.domains:
-            stratified = plan.is_source(domain)  # labels of a mere target have no say
-            pipeline.images[domain.name] = limited(
-                images[domain.name], domain.limit, domain.title, stratified=stratified
-            )
-        pipeline.counts = {name: len(each) for name, each in pipeline.images.items()}
+            # Labels of a mere target have no say.
+            choice = (images[domain.name], domain.limit, domain.title)
+            chosen = sources.limited(*choice, stratified=plan.is_source(domain))
+            pipeline.images[domain.name], pipeline.counts[domain.name] = chosen, len(chosen)
         tested = []
         for source, target in tasks:
-            check_labels(pipeline.images[target], target)
-            split = Task(pipeline.images[source], pipeline.images[target]).split(plan.seeds[0])
-            tested.append((len(split.held_out), f"the held-out half of {target}"))
-        fewest, what = min(tested)
-        check_bins(fewest, plan.bins, what)
+            sources.check_labels(pipeline.images[target], target)
+            task = run.Task(pipeline.images[source], pipeline.images[target])
+            tested.append((len(task.split(plan.seeds[0]).held_out), target))
+        fewest, target = min(tested)
+        sources.check_bins(fewest, plan.bins, f"the held-out half of {target}")
         return pipeline
 
     @classmethod
@@ -253,8 +248,8 @@ class NetworksPipeline:
         Raises:
             FileError: If a network is missing.
         """
-        pipeline = cls(plan)
-        pipeline.run, document = folder, _read_index(folder)
+        pipeline, document = cls(plan), _read_index(folder)
+        pipeline.folder, pipeline.counts = folder, document["images"]
         known = {tuple(who): (place, failed) for *who, place, failed in document["networks"]}
         for training in _all_trainings(plan):
             place, failed = known.get(training.identity, ("", ""))
@@ -262,96 +257,83 @@ class NetworksPipeline:
             if not failed and not found.finished:
                 raise FileError(
                     f"{folder} has no network of {training.trainer.label} on "
-                    f"{training.pair.title}, seed {training.seed}. {repair(folder)}"
+                    f"{training.pair.title}, seed {training.seed}. {sources.repair(folder)}"
                 )
             pipeline.trainings[training.identity] = found
-        pipeline.counts = document["images"]
         return pipeline
 
-    def compute(
-        self, folder: Path, means: Means, workers: int, lap: Callable[[str], None]
-    ) -> dict[str, int]:
+    def compute(self, folder: Path, means: sources.Means, workers: int) -> dict[str, int]:
         """Compute frozen features, then train all networks that are not trained yet."""
         plan, reporting = self.plan, means.reporting
         # A worker that was started before may be in another folder than this process is by now.
-        self.run = folder.absolute()
-        features: dict[str, Frozen] = {}
-        scored = 0
-        if plan.network.frozen:
-            features, scored = self._features(means)
-            lap("features")
-        trainings = list(self._placed(features, reporting))
-        left = [t for t in trainings if not t.finished and not t.failed]
-        threads = plan.training.threads or (1 if plan.network.frozen else None)
-        shown, at_once = reporting.shown, max(1, workers // (threads or workers))
-        same = ("recipe", "transform", "select", "device", "precision")
-        options: dict[str, Any] = {name: getattr(plan.training, name) for name in same}
-        options |= {**vars(plan.calibration), "reporting": Reporting(shown=False)}
+        self.folder = folder.absolute()
+        features, scored = self._features(means) if plan.network.frozen else ({}, 0)
+        self.trainings = {t.identity: t for t in self._placed(features, reporting)}
+        left = [t for t in self.trainings.values() if not t.finished and not t.failed]
+        shared: dict[str, Any] = {**vars(plan.training), **vars(plan.calibration)}
+        changes, threads = shared.pop("settings"), shared.pop("threads")
+        threads = threads or (1 if plan.network.frozen else None)
         if threads is None:  # each shows its own progress, and has processes that read images
-            shown = False
-            options |= {"reporting": reporting, "workers": 0 if workers == 1 else workers}
+            bar, at_once = replace(reporting, shown=False), 1
+            shared |= {"reporting": reporting, "workers": 0 if workers == 1 else workers}
+        else:
+            bar, at_once = reporting, max(1, workers // threads)
+            shared["reporting"] = Reporting(shown=False)
         tasks = []
         for training in left:
-            names = (training.pair.source.name, training.pair.target.name)
-            own = {
-                "trainer": training.trainer.name,
-                "changes": {**plan.training.settings, **training.trainer.settings},
-                "seed": training.seed,
-                **(
-                    {"features": tuple(features[name] for name in names)}
-                    if features
-                    else {"backbone": plan.network.backbone[0]}
-                ),
-            }
-            images = (self.images[name] for name in names)
-            tasks.append((training, *images, {**options, **own}, threads))
-        self.trainings = {training.identity: training for training in trainings}
-        bar = showing("training", len(left), shown=shown, line=reporting.line, unit="trainings")
-        with bar as step, closing(in_processes(_trained, tasks, at_once)) as results:
+            pair, trainer = training.pair, training.trainer
+            names = (pair.source.name, pair.target.name)
+            own: dict[str, Any] = {"trainer": trainer.name, "seed": training.seed}
+            own["changes"] = {**changes, **trainer.settings}
+            if features:
+                own["features"] = tuple(features[name] for name in names)
+            else:
+                own["backbone"] = plan.network.backbone[0]
+            source, target = (self.images[name] for name in names)
+            tasks.append((training, source, target, {**shared, **own}, threads))
+        progress = showing("training", len(left), **vars(bar), unit="trainings")
+        with progress as step, closing(in_processes(_trained, tasks, at_once)) as results:
             for training in results:
                 self.trainings[training.identity] = training
                 step(1, kept=False)
-        root = self.run / "trainings"
-        networks = [
-            [*t.identity, str(t.folder.relative_to(root)), t.failed]
-            for t in self.trainings.values()
-        ]
+        networks = [[*t.identity, self._place(t), t.failed] for t in self.trainings.values()]
         content = {"images": self.counts, "networks": networks}
-        write_document(self.run / _INDEX, content, indent=1, **_INDEX_FORMAT)
-        lap("training")
+        write_document(self.folder / _INDEX, content, indent=1, **_INDEX_FORMAT)
         return {"scored": scored, "trained": len(left)}
 
-    def _features(self, means: Means) -> tuple[dict[str, Frozen], int]:
+    def _place(self, training: Training) -> str:
+        return training.folder.relative_to(self.folder / "trainings").as_posix()
+
+    def _features(self, means: sources.Means) -> tuple[dict[str, run.Frozen], int]:
         """Frozen features of every domain; a source has those of the surrogate sets, too."""
         plan, found, scored = self.plan, {}, 0
         for domain in plan.domains:
             name = digest(plan.network.backbone, *plan.images_of(domain))
-            folder = self.run / "features" / f"{domain.name}-{name}"
+            folder = self.folder / "features" / f"{domain.name}-{name}"
             make_folder(folder.parent)
             before = 0
             with suppress(FileError):
-                before = len(Frozen.open(folder).document["sets"])
-            features = frozen_features(
+                before = len(run.Frozen.open(folder).document["sets"])
+            features = run.frozen_features(
                 self.backbone,
                 self.images[domain.name],
                 folder,
                 corruption=plan.calibration.corruption,
                 severities=plan.calibration.severities if plan.is_source(domain) else (),
-                engine=means.engine,
-                cache=means.cache,
-                reporting=means.reporting,
+                **vars(means),
             )
-            added = len(features.document["sets"]) - before
-            scored += added * len(self.images[domain.name])
+            scored += (len(features.document["sets"]) - before) * self.counts[domain.name]
             found[domain.name] = features
         return found, scored
 
-    def _placed(self, features: Mapping[str, Frozen], reporting: Reporting) -> Iterator[Training]:
+    def _placed(
+        self, features: Mapping[str, run.Frozen], reporting: Reporting
+    ) -> Iterator[Training]:
         """All trainings with their folders, decided by the plan and by images and labels."""
         plan = self.plan
         content = {
             name: [
-                features[name].identity if features else content_digest(images, reporting),
+                features[name].identity if features else run.content_digest(images, reporting),
                 digest_of_labels(images.labels),
                 images.classes,
             ]
@@ -359,9 +341,9 @@ class NetworksPipeline:
         }
         failures = {}  # the same seed would diverge again
         with suppress(FileError):
-            failures = {place: failed for *_, place, failed in _read_index(self.run)["networks"]}
+            failures = {place: failed for *_, place, failed in _read_index(self.folder)["networks"]}
         for training in _all_trainings(plan):
-            pair, chosen = training.pair, chosen_by(plan, training.trainer)
+            pair, chosen = training.pair, _chosen(plan, training.trainer)
             decided = digest(
                 _TRAINING_FORMAT,
                 content[pair.source.name],
@@ -375,9 +357,9 @@ class NetworksPipeline:
                 asdict(plan.calibration),
             )
             named = f"{training.trainer.key}-{decided}"
-            folder = self.run / "trainings" / pair.name / named / f"seed-{training.seed}"
-            failed = failures.get(folder.relative_to(self.run / "trainings").as_posix(), "")
-            yield replace(training, folder=folder, failed=failed)
+            folder = self.folder / "trainings" / pair.name / named / f"seed-{training.seed}"
+            placed = replace(training, folder=folder)
+            yield replace(placed, failed=failures.get(self._place(placed), ""))
 
     def cells(self) -> list[Cell]:
         """Every method on every network, known by its bank, its source and its target."""
@@ -386,23 +368,21 @@ class NetworksPipeline:
         for (task, trainer, seed), training in self.trainings.items():
             if training.failed:
                 continue
-            folder = training.folder
-            with parsing(folder, "a trained network", fix=repair(self.run)):
-                bank, train, target = (
-                    sha256_of(folder / name) for name in (f"{BANK}/bank.json", SOURCE_TRAIN, TARGET)
-                )
-            on = Target(task, task, None)
-            arrays = (folder / TARGET).relative_to(self.run).as_posix()
+            folder, on = training.folder, (Target(task, task, None),)
+            files = [folder / name for name in (f"{run.BANK}/bank.json", run.TARGET)]
+            train = folder / run.SOURCE_TRAIN
+            with parsing(folder, "a trained network", fix=sources.repair(self.folder)):
+                *content, features = (sha256_of(file) for file in (*files, train))
+            arrays = files[-1].relative_to(self.folder).as_posix()
             for each in plan.methods:
-                variant = Variant(
-                    each.key, each.label, each.name, ladder, (on,), each.settings, panel=trainer
-                )
-                features = train if uses_features(each.name) else None
-                key = key_of(variant, bank, target, features, plan.bins)
-                made.append(Cell(variant, on, seed, 0, key, arrays))
+                named = (each.key, each.label, each.name, ladder, on, each.settings)
+                variant = Variant(*named, panel=trainer)
+                used = features if uses_features(each.name) else None
+                key = key_of(variant, *content, used, plan.bins)
+                made.append(Cell(variant, on[0], seed, 0, key, arrays))
         return made
 
-    def data_of(self, cell: Cell) -> Data:
+    def data_of(self, cell: Cell) -> Training:
         """The network of a cell."""
         return self.trainings[cell.target.name, cell.variant.panel, cell.split]
 
@@ -413,21 +393,31 @@ class NetworksPipeline:
         failures = [(*t.identity, t.failed) for t in trainings if t.failed]
         return findings_of(self.plan, records, facts, failures)
 
-    def write_more(self) -> list[str]:
-        """Nothing."""
-        return []
-
     def about(self) -> dict[str, Any]:
         """How many images each domain has, and how many trainings diverged."""
         diverged = sum(bool(training.failed) for training in self.trainings.values())
         return {"diverged": diverged, "domains": self.counts}
 
 
-def _backbone(plan: AdaptationPlan) -> Callable[[str], Any]:
-    from shiftcal.adaptation.network import make_backbone, stored_backbone
-    from shiftcal.adaptation.run import as_feature_model
+def _chosen(plan: AdaptationPlan, trainer: NamedPlan) -> Choice:
+    """A trainer with its options and settings as a plan wants it.
 
-    make: Callable[[Any], Any] = as_feature_model if plan.network.frozen else make_backbone
+    Raises:
+        UnknownName: If there is no such recipe.
+        InputError: If an option cannot be used.
+    """
+    return choose(
+        trainer.name,
+        recipe=plan.training.recipe,
+        changes={**plan.training.settings, **trainer.settings},
+        transform=plan.training.transform,
+        frozen=plan.network.frozen,
+        backbone=plan.network.backbone[0],
+    )
+
+
+def _backbone(plan: AdaptationPlan) -> Callable[[str], Any]:
+    make: Callable[[Any], Any] = run.as_feature_model if plan.network.frozen else make_backbone
     if not plan.stored:
         return make
     return lambda text: make(
@@ -441,20 +431,19 @@ def _open_images(domain: DomainPlan, texts: tuple[str, ...]) -> ImageSet:
     return joined if domain.labels is None else as_image_set(joined, labels=domain.labels)
 
 
-def _trained(
-    training: Training, source: ImageSet, target: ImageSet, options: Any, threads: int | None
-) -> Iterator[Training]:
+def _trained(task: tuple[Training, ImageSet, ImageSet, dict[str, Any], int | None]) -> Training:
     """Train, and store the outputs; with the reason if it diverged."""
     from shiftcal.models.pytorch import torch_threads
 
+    training, source, target, options, threads = task
     make_folder(training.folder.parent)
     with torch_threads(threads):
         try:
             adapt(source, target, training.folder, **options)
         except FitError as error:
             # Its advice is for somebody who trains one network.
-            training = replace(training, failed=f"{str(error).partition('. ')[0].rstrip('.')}.")
-    yield training
+            return replace(training, failed=f"{str(error).partition('. ')[0].rstrip('.')}.")
+    return training
 
 
 # --------------------------------------------------------------------------------------

@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from shiftcal import methods, metrics
-from shiftcal.errors import FileError, FitWarning, InputError
+from shiftcal.errors import FileError, FitWarning
 from shiftcal.files import make_folder, read_document, write_document
 from shiftcal.maps import Temperature
 from shiftcal.methods import Method
@@ -22,9 +21,9 @@ from shiftcal.numerics.softmax import p_max
 from shiftcal.progress import Reporting, showing
 from shiftcal.scoring import engines
 from shiftcal.scoring.shards import one_blas_thread
-from shiftcal.studies.plan import CLEAN, ORACLE, Plan, uses_bank, uses_features
+from shiftcal.studies.plan import ORACLE, uses_bank
 from shiftcal.studies.records import Record
-from shiftcal.studies.sources import Archive, Entry, Stored
+from shiftcal.studies.sources import Stored
 from shiftcal.studies.study import Ladder, Target, Variant
 from shiftcal.surrogates import SurrogateBank
 from shiftcal.types import Floats
@@ -37,6 +36,7 @@ _FILE: dict[str, Any] = {"format": "shiftcal-study-outcomes", "version": FORMAT}
 # Targets per task of a worker: what Ctrl-C loses, and what methods are fitted for.
 _TARGETS = 12
 T = TypeVar("T")
+R = TypeVar("R")
 # What an evaluation gives: the fields of a record from ``n_sets`` to ``flags``.
 Outcome: TypeAlias = dict[str, Any]
 
@@ -60,11 +60,6 @@ def fitted(
         return None
     method: Method = methods.get(variant.method)(**variant.settings)
     features = train_features() if method.uses_features else None
-    if method.uses_features and features is None:
-        raise InputError(
-            f"{variant.label} needs features of training images, and there are none: name them in "
-            "the plan, [data] train = ..., with a model that gives features."
-        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)  # what matters comes again as a flag
         method.fit(bank, source_features=features)
@@ -178,35 +173,6 @@ def key_of(variant: Variant, *content: object) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def cells_of(plan: Plan, variants: Sequence[Variant], archive: Archive) -> Iterator[Cell]:
-    """All evaluations of a plan, split by split, variant by variant.
-
-    Methods that learn from the clean set alone do not depend on the others, and those that use no
-    features not on the training images.
-    """
-
-    def scores(entry: Entry | None) -> tuple[str, str] | None:
-        return None if entry is None else (entry.key, entry.sha256)
-
-    for split in plan.seeds:
-        for variant in variants:
-            sets = variant.ladder.sets if uses_bank(variant.method) else (CLEAN,)
-            learned = (
-                [scores(archive.entries[name]) for name in sets],
-                variant.ladder.images,
-                plan.calibration.images,
-                plan.bins,
-                scores(archive.train) if uses_features(variant.method) else None,
-                split,
-            )
-            for target in variant.targets:
-                entry = archive.entries[target.name]
-                for draw in range(variant.draws):
-                    seed = seed_of(variant, draw, split, target)
-                    key = key_of(variant, *learned, scores(entry), target.natural, draw, seed)
-                    yield Cell(variant, target, split, draw, key, entry.file)
-
-
 # --------------------------------------------------------------------------------------
 # Evaluation
 # --------------------------------------------------------------------------------------
@@ -225,11 +191,12 @@ class Data(Protocol):
         """The test rows of a target in a split."""
 
 
-def outcomes_of(data: Data, cells: Sequence[Cell], bins: int) -> Iterator[dict[str, Outcome]]:
-    """Outcomes by key, target by target, of cells of one split.
+def outcomes_of(part: tuple[Data, Sequence[Cell], int]) -> dict[str, Outcome]:
+    """Outcomes by key, of cells of one split on the same data, with a number of bins.
 
     Every variant is fitted once, and one bank at a time is in memory.
     """
+    data, cells, bins = part
     seed = cells[0].split
     by_ladder: dict[Ladder, dict[int, Variant]] = {}
     by_target: dict[Target, list[Cell]] = {}
@@ -237,37 +204,21 @@ def outcomes_of(data: Data, cells: Sequence[Cell], bins: int) -> Iterator[dict[s
         by_ladder.setdefault(cell.variant.ladder, {})[id(cell.variant)] = cell.variant
         by_target.setdefault(cell.target, []).append(cell)
     made: dict[int, tuple[Method | None, Outcome]] = {}
-    for ladder, variants in by_ladder.items():
-        bank = data.bank(ladder, seed)
-        for which, variant in variants.items():
-            n_sets = len(bank) if uses_bank(variant.method) else 1
-            sizes = {"n_sets": n_sets, "n_calibration": len(bank.clean)}
-            made[which] = fitted(variant, bank, data.train_features), sizes
-    for target, own in by_target.items():
-        rows = data.rows(target, seed)
-        outcomes = {}
-        for cell in own:
-            method, sizes = made[id(cell.variant)]
-            draw = seed_of(cell.variant, cell.draw, seed, target)
-            outcomes[cell.key] = sizes | judged(method, rows, bins=bins, seed=draw)
-        yield outcomes
-
-
-def _parts(
-    cells: Sequence[Cell], data_of: Callable[[Cell], Data], workers: int
-) -> list[tuple[Data, list[Cell]]]:
-    """Cells cut by data and split, and then by target so that workers have equal shares."""
-    groups: dict[tuple[Data, int], list[Cell]] = {}
-    for cell in cells:
-        groups.setdefault((data_of(cell), cell.split), []).append(cell)
-    parts = []
-    for (data, _), own in groups.items():
-        names = list(dict.fromkeys(cell.target.name for cell in own))
-        n = min(len(names), max(workers, -(-len(names) // _TARGETS)))
-        for part in range(n):
-            wanted = set(names[part::n])
-            parts.append((data, [cell for cell in own if cell.target.name in wanted]))
-    return parts
+    outcomes = {}
+    with one_blas_thread():
+        for ladder, variants in by_ladder.items():
+            bank = data.bank(ladder, seed)
+            for which, variant in variants.items():
+                n_sets = len(bank) if uses_bank(variant.method) else 1
+                sizes = {"n_sets": n_sets, "n_calibration": len(bank.clean)}
+                made[which] = fitted(variant, bank, data.train_features), sizes
+        for target, own in by_target.items():
+            rows = data.rows(target, seed)
+            for cell in own:
+                method, sizes = made[id(cell.variant)]
+                draw = seed_of(cell.variant, cell.draw, seed, target)
+                outcomes[cell.key] = sizes | judged(method, rows, bins=bins, seed=draw)
+    return outcomes
 
 
 def evaluate(
@@ -296,60 +247,41 @@ def evaluate(
         The records, and how many evaluations were made by this call.
     """
     known: dict[str, Outcome] = {}
-    for file in (folder / EVALUATED).glob("*/*.json"):
-        known |= _read(file)
+    for file in (folder / EVALUATED).glob("*.json"):
+        with suppress(FileError):  # a damaged one is evaluated again
+            known |= read_document(file, "outcomes", **_FILE)["outcomes"]
     missing = {cell.key: cell for cell in cells if cell.key not in known}
-    parts = _parts(list(missing.values()), data_of, workers)
-    bar = showing(
-        "evaluating",
-        len(missing),
-        shown=reporting.shown,
-        line=reporting.line,
-        unit="evaluations",
-    )
-    tasks = [(data, own, bins) for data, own in parts]
-    with one_blas_thread(), bar as step, closing(in_processes(_outcomes, tasks, workers)) as done:
+    groups: dict[tuple[Data, int], dict[str, list[Cell]]] = {}
+    for cell in missing.values():
+        targets = groups.setdefault((data_of(cell), cell.split), {})
+        targets.setdefault(cell.target.name, []).append(cell)
+    parts = []
+    for (data, _), targets in groups.items():
+        own = list(targets.values())
+        n = min(len(own), max(workers, -(-len(own) // _TARGETS)))
+        parts += [(data, [cell for some in own[i::n] for cell in some], bins) for i in range(n)]
+    make_folder(folder / EVALUATED)
+    bar = showing("evaluating", len(missing), **vars(reporting), unit="evaluations")
+    with one_blas_thread(), bar as step, closing(in_processes(outcomes_of, parts, workers)) as done:
         for outcomes in done:
-            cell = missing[next(iter(outcomes))]
-            file = folder / EVALUATED / f"split-{cell.split}" / f"{cell.target.name}.json"
-            make_folder(file.parent)
-            stored = {"outcomes": {**_read(file), **outcomes}}
-            write_document(file, stored, durable=False, **_FILE)
+            file = folder / EVALUATED / f"{next(iter(outcomes))}.json"
+            write_document(file, {"outcomes": outcomes}, durable=False, **_FILE)
             known |= outcomes
             step(len(outcomes), kept=False)
     return [cell.record(known[cell.key]) for cell in cells], len(missing)
 
 
-def _read(file: Path) -> dict[str, Outcome]:
-    """The outcomes of a file; a damaged one has none, and they are evaluated again."""
-    with suppress(FileError):
-        found: dict[str, Outcome] = read_document(file, "outcomes", **_FILE)["outcomes"]
-        return found
-    return {}
-
-
-def _outcomes(data: Data, cells: Sequence[Cell], bins: int) -> Iterator[dict[str, Outcome]]:
-    with one_blas_thread():
-        yield from outcomes_of(data, cells, bins)
-
-
-def _listed(work: Callable[..., Iterator[T]], task: tuple[Any, ...]) -> list[T]:
-    return list(work(*task))
-
-
 def in_processes(
-    work: Callable[..., Iterator[T]], tasks: Sequence[tuple[Any, ...]], workers: int
-) -> Generator[T, None, None]:
+    work: Callable[[T], R], tasks: Sequence[T], workers: int
+) -> Generator[R, None, None]:
     """What tasks give, as it comes; closed before the end, running tasks are given up.
 
     Args:
-        work: Called with the parts of a task; both can be sent to another process.
+        work: Called with a task; both can be sent to another process.
         tasks: What is to be done.
-        workers: Processes; with one, the work is done here, step by step.
+        workers: Processes; with one, the work is done here.
     """
     if workers == 1 or len(tasks) < 2:
-        for task in tasks:
-            yield from work(*task)
-        return
-    for found in engines.in_processes(partial(_listed, work), tasks, workers):
-        yield from found
+        yield from map(work, tasks)
+    else:
+        yield from engines.in_processes(work, tasks, workers)

@@ -6,12 +6,12 @@ from TOML; ``to_toml`` writes them back.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 import tomllib
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import permutations
 from pathlib import Path
@@ -27,13 +27,11 @@ from pydantic import (
 )
 
 from shiftcal import corruptions
+from shiftcal.corruptions import Corruption
 from shiftcal.errors import FileError, InputError, UnknownName, suggest
-from shiftcal.registry import is_own
+from shiftcal.registry import CORRUPTIONS, METHODS, TRAINERS, is_own
 
-ORACLE = "oracle"
-CLEAN = "clean"
-# Between the name of a ladder and the digest of its strengths, in files.
-MARK = ".."
+ORACLE, CLEAN, ADAPTATION = "oracle", "clean", "adaptation"
 BUILT_IN = Path(__file__).parent / "plans"
 # How a user names the model of a plan.
 NAME_IT = "--model {0}, in Python read_plan(..., model={0})"
@@ -45,16 +43,28 @@ STRICT = ConfigDict(extra="forbid")
 # --------------------------------------------------------------------------------------
 
 
-def _spelled(corruption: str) -> str:
-    """A published name as files and records have it: ``Defocus-Blur`` is ``defocus_blur``."""
-    usual = corruption.replace("-", "_").lower()
-    return usual if usual in corruptions.names() else corruption
+def _different(attribute: str = "") -> AfterValidator:
+    """No two values are the same, or have the same value of an attribute."""
+
+    def check(values: tuple[Any, ...]) -> tuple[Any, ...]:
+        compared = [getattr(each, attribute) if attribute else each for each in values]
+        if len(set(compared)) < len(compared):
+            what = f"a different {attribute} each" if attribute else "different values"
+            raise ValueError(f"must have {what}; got {compared}")
+        return values
+
+    return AfterValidator(check)
 
 
-def _different(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    if len(set(values)) < len(values):
-        raise ValueError(f"must have different values; got {list(values)}")
-    return values
+def _called(*entries: str) -> BeforeValidator:
+    """Entries of a table that by default are its name."""
+    return BeforeValidator(
+        lambda value: (
+            {**dict.fromkeys(entries, value.get("name")), **value}
+            if isinstance(value, dict)
+            else value
+        )
+    )
 
 
 def _as_list(value: object) -> object:
@@ -65,84 +75,59 @@ def _as_lists(value: object) -> object:
     return [_as_list(each) for each in value] if isinstance(value, list) else value
 
 
-def _named(value: object) -> dict[str, Any]:
-    """A method or trainer as a table; it may be a name alone."""
+def _named(value: object) -> object:
+    """A method or trainer: a name alone, or a table with the settings next to the name."""
     table = {"name": value} if isinstance(value, str) else value
-    if not isinstance(table, dict) or not isinstance(table.get("name"), str):
-        raise ValueError(f"must be a name, or a table with name = ...; got {value!r}")
-    if not isinstance(table.get("label", ""), str):
-        raise ValueError(f"label must be a text; got {table['label']!r}")
-    return {**table, "name": table["name"].lower()}
+    if not isinstance(table, dict):
+        return table
+    own = {key: table[key] for key in ("name", "label") if key in table}
+    return {**own, "settings": {key: table[key] for key in table if key not in own}}
 
 
-def _method(value: object) -> object:
-    from shiftcal import methods
-
-    settings = _named(value)
-    name, label = settings.pop("name"), settings.pop("label", None)
-    if name == ORACLE:
-        if settings:
-            raise ValueError(f"the oracle has no settings; got {', '.join(settings)}.")
-        return MethodPlan(name, label or "Oracle")
-    method = methods.get(name)
+def _method(plan: NamedPlan) -> NamedPlan:
+    if plan.name == ORACLE:
+        if plan.settings:
+            raise ValueError(f"the oracle has no settings; got {', '.join(plan.settings)}")
+        return replace(plan, label=plan.label or "Oracle")
+    method = METHODS.get(plan.name)
     if method.uses_mixed:
-        raise ValueError(
-            f"{method.__name__} needs scores of mixed target images, which a study does not make. "
-            "Leave it out."
-        )
-    known = sorted(method().get_params())
-    for each in settings:
-        if each not in known:
-            raise ValueError(f"{method.__name__} has no setting {each!r}. {suggest(each, known)}")
-    method(**settings)
-    return MethodPlan(name, label or method.__name__, settings)
+        raise ValueError(f"{method.__name__} needs mixed target images, which no study scores")
+    method().set_params(**plan.settings)
+    return replace(plan, label=plan.label or method.__name__)
 
 
-def _trainer(value: object) -> object:
-    from shiftcal import adaptation
-
-    settings = _named(value)
-    name, label = settings.pop("name"), settings.pop("label", None)
-    return TrainerPlan(name, label or adaptation.get(name).label, settings)
-
-
-def _titled(value: object) -> object:
-    """A natural set or a domain; its title is its name by default."""
-    return {"title": value.get("name"), **value} if isinstance(value, dict) else value
-
-
-def _shortened(value: object) -> object:
-    return {"short": value.get("name"), **value} if isinstance(value, dict) else value
+def _trainer(plan: NamedPlan) -> NamedPlan:
+    return replace(plan, label=plan.label or TRAINERS.get(plan.name).label)
 
 
 def _ladder(ladder: LadderPlan) -> LadderPlan:
-    from shiftcal.corruptions import Strengths
-
-    if ladder.name.replace("-", "_").lower() in corruptions.names() or MARK in ladder.name:
-        raise ValueError(f"the name must not be a published corruption's, nor contain {MARK!r}.")
-    Strengths(ladder.corruption, ladder.strengths, name=ladder.name)
+    corruptions.Strengths(ladder.corruption, ladder.strengths, name=ladder.name)  # raises
     return ladder
 
 
-_Text = Annotated[str, Field(strict=True)]
-_Word = Annotated[str, Field(strict=True, min_length=1)]
-_Name = Annotated[str, Field(strict=True, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
-_Corruption = Annotated[_Word, AfterValidator(_spelled)]
+_Word = Annotated[str, Field(min_length=1)]
+_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+_Corruption = Annotated[_Word, AfterValidator(CORRUPTIONS.canonical)]
 Count = Annotated[int, Field(strict=True, ge=1)]
 _Seed = Annotated[int, Field(strict=True, ge=0)]
-_Places = Annotated[tuple[_Word, ...], BeforeValidator(_as_list), Field(min_length=1)]
-_Different = AfterValidator(_different)
+_List = BeforeValidator(_as_list)
+_Places = Annotated[tuple[_Word, ...], _List, Field(min_length=1)]
 _Rising = AfterValidator(lambda values: tuple(sorted(values)))
-Names = Annotated[tuple[_Word, ...], _Different, Field(min_length=1)]
-Counts = Annotated[tuple[Count, ...], _Different, _Rising]
-_Severities = Annotated[tuple[_Seed, ...], _Different, _Rising]
-_Seeds = Annotated[tuple[_Seed, ...], _Different, Field(min_length=1)]
-_Strengths = tuple[
-    Annotated[tuple[Annotated[float, Field(strict=True)], ...], Field(min_length=1)], ...
+Names = Annotated[tuple[_Word, ...], _different(), Field(min_length=1)]
+Counts = Annotated[tuple[Count, ...], _different(), _Rising]
+_Seeds = Annotated[tuple[_Seed, ...], _different(), Field(min_length=1)]
+_Numbers = Annotated[tuple[Annotated[float, Field(strict=True)], ...], Field(min_length=1)]
+_Methods = Annotated[
+    tuple[Annotated["NamedPlan", BeforeValidator(_named), AfterValidator(_method)], ...],
+    _different("label"),
+    _different("key"),
 ]
-_Methods = tuple[Annotated["MethodPlan", BeforeValidator(_method)], ...]
-_Trainers = tuple[Annotated["TrainerPlan", BeforeValidator(_trainer)], ...]
-_Domain = Annotated["DomainPlan", BeforeValidator(_titled), BeforeValidator(_shortened)]
+_Trainers = Annotated[
+    tuple[Annotated["NamedPlan", BeforeValidator(_named), AfterValidator(_trainer)], ...],
+    _different("label"),
+    _different("key"),
+    Field(min_length=1),
+]
 
 
 # --------------------------------------------------------------------------------------
@@ -158,14 +143,12 @@ class ModelPlan:
         spec: As :func:`shiftcal.models.as_model` takes it; several are alternatives, of which the
             first that exists is used.
         groups: Name of a grouping of its classes into fewer, such as ``"imagenet16"``.
-        batch_size: Images per batch; default: chosen by memory.
         dtype: What logits and features are stored as.
     """
 
     __pydantic_config__ = STRICT
     spec: _Places
-    groups: _Text | None = None
-    batch_size: Count | None = None
+    groups: str | None = None
     dtype: Literal["float32", "float16"] = "float32"
 
 
@@ -186,12 +169,12 @@ class DataPlan:
 
     __pydantic_config__ = STRICT
     images: _Places
-    labels: _Text | None = None
+    labels: str | None = None
     limit: Count | None = None
-    train: Annotated[tuple[_Word, ...], BeforeValidator(_as_list)] = ()
-    train_labels: _Text | None = None
+    train: Annotated[tuple[_Word, ...], _List] = ()
+    train_labels: str | None = None
     train_limit: Count = 10_000
-    fetch: _Text = ""
+    fetch: str = ""
 
 
 @dataclass(frozen=True)
@@ -235,8 +218,8 @@ class NaturalSet:
     name: _Name
     title: _Word
     images: _Places
-    labels: _Text | None = None
-    fetch: _Text = ""
+    labels: str | None = None
+    fetch: str = ""
 
 
 @dataclass(frozen=True)
@@ -246,20 +229,17 @@ class ShiftPlan:
     Attributes:
         corruptions: By which the test images are shifted.
         severities: At which severities; 0 is the clean test images.
-        made: Where ready-made corrupted images are, with ``{corruption}`` and ``{severity}`` in
-            the text; default: images are corrupted on the fly.
         seed: Of the corruptions' random numbers.
         table: Whose strengths, as for :func:`shiftcal.corrupt`.
         sets: Natural targets.
     """
 
     __pydantic_config__ = STRICT
-    corruptions: Annotated[tuple[_Corruption, ...], BeforeValidator(_as_list)] = ()
-    severities: _Severities = (0, 1, 2, 3, 4, 5)
-    made: _Text | None = None
+    corruptions: Annotated[tuple[_Corruption, ...], _List, _different()] = ()
+    severities: Annotated[tuple[_Seed, ...], _different(), _Rising] = (0, 1, 2, 3, 4, 5)
     seed: _Seed = 0
     table: _Word = "auto"
-    sets: tuple[Annotated[NaturalSet, BeforeValidator(_titled)], ...] = ()
+    sets: Annotated[tuple[Annotated[NaturalSet, _called("title")], ...], _different("name")] = ()
 
 
 @dataclass(frozen=True)
@@ -273,29 +253,30 @@ class LadderPlan:
     """
 
     __pydantic_config__ = STRICT
-    name: _Word
+    name: _Corruption
     corruption: _Corruption
-    strengths: Annotated[_Strengths, BeforeValidator(_as_lists), Field(min_length=1)]
+    strengths: Annotated[tuple[_Numbers, ...], BeforeValidator(_as_lists)]
 
 
 @dataclass(frozen=True)
-class MethodPlan:
-    """One line of the comparison.
+class NamedPlan:
+    """A method or a trainer.
 
     Attributes:
-        name: Of the method, as ``shiftcal list`` shows them; or ``"oracle"``.
+        name: As ``shiftcal list`` and ``shiftcal train --list`` show them; or ``"oracle"``.
         label: In tables and figures.
-        settings: Of the method.
+        settings: Of the method; or options of the trainer and settings of its training.
     """
 
-    name: str
-    label: str
+    name: Annotated[_Word, AfterValidator(METHODS.canonical)]
+    label: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
-        """In records: the name of the method, and the values of its settings."""
-        return "-".join([self.name, *(str(value) for value in self.settings.values())])
+        """In files and records: the name, and the values of the settings."""
+        values = (key if value is True else str(value) for key, value in self.settings.items())
+        return re.sub(r"[^A-Za-z0-9_.-]+", "_", "-".join([self.name, *values]))
 
 
 @dataclass(frozen=True)
@@ -323,13 +304,15 @@ class Plan:
     study: _Word
     model: ModelPlan
     data: DataPlan
-    about: _Text = ""
+    about: str = ""
     calibration: CalibrationPlan = CalibrationPlan()
     shifts: ShiftPlan = ShiftPlan()
     methods: _Methods = ()
     seeds: _Seeds = (0, 1, 2, 3, 4)
     bins: Count = 15
-    ladders: tuple[Annotated[LadderPlan, AfterValidator(_ladder)], ...] = ()
+    ladders: Annotated[
+        tuple[Annotated[LadderPlan, AfterValidator(_ladder)], ...], _different("name")
+    ] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     where: str = field(default="the plan", compare=False)
     stored: bool = field(default=False, compare=False)
@@ -338,8 +321,6 @@ class Plan:
 # --------------------------------------------------------------------------------------
 # What studies of domain adaptation are made of
 # --------------------------------------------------------------------------------------
-
-ADAPTATION = "adaptation"
 
 
 @dataclass(frozen=True)
@@ -366,30 +347,9 @@ class DomainPlan:
         BeforeValidator(lambda value: _as_lists(_as_list(value))),
         Field(min_length=1),
     ]
-    labels: _Text | None = None
+    labels: str | None = None
     limit: Count | None = None
-    fetch: _Text = ""
-
-
-@dataclass(frozen=True)
-class TrainerPlan:
-    """A way to train.
-
-    Attributes:
-        name: As ``shiftcal train --list`` shows them.
-        label: In tables and figures.
-        settings: Options of the trainer and settings of its training.
-    """
-
-    name: str
-    label: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def key(self) -> str:
-        """In files and records: the name, and what differs from its recipe."""
-        parts = [key if value is True else f"{key}-{value}" for key, value in self.settings.items()]
-        return re.sub(r"[^A-Za-z0-9_.-]+", "_", "-".join([self.name, *parts]))
+    fetch: str = ""
 
 
 @dataclass(frozen=True)
@@ -422,11 +382,11 @@ class TrainingPlan:
     """
 
     __pydantic_config__ = STRICT
-    recipe: _Text | None = None
-    transform: _Text | None = None
+    recipe: str | None = None
+    transform: str | None = None
     select: Literal["last", "source-validation"] = "last"
     device: Annotated[_Word, Field(pattern=r"^[a-z]+(:[0-9]+)?$")] = "auto"
-    precision: _Text | None = None
+    precision: str | None = None
     threads: Count | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -470,13 +430,18 @@ class AdaptationPlan:
     """
 
     __pydantic_config__ = STRICT
-    domains: Annotated[tuple[_Domain, ...], Field(min_length=2)]
-    tasks: Annotated[tuple[tuple[_Text, _Text], ...], Field(min_length=1)]
-    trainers: Annotated[_Trainers, Field(min_length=1)]
+    domains: Annotated[
+        tuple[Annotated[DomainPlan, _called("title", "short")], ...],
+        _different("name"),
+        _different("short"),
+        Field(min_length=2),
+    ]
+    tasks: Annotated[tuple[tuple[str, str], ...], _different(), Field(min_length=1)]
+    trainers: _Trainers
     network: NetworkPlan
     training: TrainingPlan = TrainingPlan()
     calibration: SurrogatePlan = SurrogatePlan()
-    about: _Text = ""
+    about: str = ""
     methods: Annotated[_Methods, Field(min_length=1)] = ()
     seeds: _Seeds = (0, 1, 2, 3, 4)
     bins: Count = 15
@@ -514,16 +479,41 @@ def image_specs(plan: AnyPlan) -> list[str]:
 
 def uses_bank(method: str) -> bool:
     """Whether a method learns from surrogate sets."""
-    from shiftcal import methods
-
-    return method != ORACLE and bool(methods.get(method).uses_bank)
+    return method != ORACLE and bool(METHODS.get(method).uses_bank)
 
 
 def uses_features(method: str) -> bool:
     """Whether a method needs features of training images and target."""
-    from shiftcal import methods
+    return method != ORACLE and bool(METHODS.get(method).uses_features)
 
-    return method != ORACLE and bool(methods.get(method).uses_features)
+
+def digest(*entries: object) -> str:
+    """A short digest of entries of a plan."""
+    return hashlib.blake2b(json.dumps(entries).encode(), digest_size=4).hexdigest()
+
+
+def corruption_of(plan: AnyPlan, name: str) -> Corruption:
+    """A corruption by its name in a plan, which may be that of one of its ladders."""
+    for ladder in plan.ladders if isinstance(plan, Plan) else ():
+        if ladder.name == name:
+            # Files of other strengths under the same name stay what they are.
+            unique = f"{ladder.name}..{digest(ladder.corruption, ladder.strengths)}"
+            return corruptions.Strengths(ladder.corruption, ladder.strengths, name=unique)
+    return corruptions.as_corruption(name)
+
+
+def check_severities(plan: AnyPlan, name: str, severities: tuple[int, ...]) -> None:
+    """Reject severities that a corruption does not have.
+
+    Raises:
+        UnknownName: If there is no such corruption.
+        InputError: If it has fewer severities.
+    """
+    most = corruption_of(plan, name).severities
+    if max(severities, default=0) > most:
+        raise InputError(
+            f"{plan.where}: {name} has the severities 1 to {most}; got {list(severities)}."
+        )
 
 
 # --------------------------------------------------------------------------------------
@@ -531,11 +521,8 @@ def uses_features(method: str) -> bool:
 # --------------------------------------------------------------------------------------
 
 # Entries that hold names of methods, maps, corruptions and trainers.
-_NAMES = {"methods", "name", "map", "maps", "method", "estimator", "trainers"} | {
-    "corruption",
-    "corruptions",
-    "choices",
-}
+_NAMES = {"methods", "trainers", "name", "method", "estimator", "map", "maps"}
+_NAMES |= {"corruption", "corruptions", "choices"}
 # Never from a text: where it was read, and whether it is trusted.
 _HIDDEN = ("where", "stored")
 
@@ -598,24 +585,31 @@ def read_plan(
     except tomllib.TOMLDecodeError as error:
         raise FileError(f"{where} is not TOML: {error}.") from error
     values = _filled(values, None if data is None else os.fspath(data), where)
-    for name in values.keys() & set(_HIDDEN):
-        raise InputError(f"{where} has no entry {name!r}.")
     own = any(text == file.read_text("utf-8") for file in BUILT_IN.glob("*.toml"))
     values |= {"where": where, "stored": model is None and not own}
-    if values.get("study") == ADAPTATION:
-        if values.get("tasks", "all") == "all" and isinstance(values.get("domains"), list):
-            names = [each.get("name") for each in values["domains"] if isinstance(each, dict)]
-            values["tasks"] = list(permutations(names, 2))
-        plan: AdaptationPlan = validated(AdaptationPlan, values, where)
-        if model is not None:
-            plan = replace(plan, network=replace(plan.network, backbone=(model,)))
-        _check_adaptation(plan)
-        return plan
-    found: Plan = validated(Plan, values, where)
-    if model is not None:
-        found = replace(found, model=replace(found.model, spec=(model,)))
-    _check(found)
-    return found
+    if values.get("study") != ADAPTATION:
+        plan: Plan = validated(Plan, values, where)
+        check_severities(plan, plan.calibration.corruption, plan.calibration.severities)
+        for name in plan.shifts.corruptions:
+            # That of the surrogate sets is left out of the targets.
+            left_out = name == plan.calibration.corruption
+            check_severities(plan, name, () if left_out else plan.shifts.severities)
+        return plan if model is None else replace(plan, model=replace(plan.model, spec=(model,)))
+    if values.get("tasks", "all") == "all" and isinstance(values.get("domains"), list):
+        names = [each.get("name") for each in values["domains"] if isinstance(each, dict)]
+        values["tasks"] = list(permutations(names, 2))
+    adapting: AdaptationPlan = validated(AdaptationPlan, values, where)
+    check_severities(adapting, adapting.calibration.corruption, adapting.calibration.severities)
+    known = [domain.name for domain in adapting.domains]
+    for source, target in adapting.tasks:
+        if source == target or not {source, target} <= set(known):
+            raise InputError(
+                f"{where} tasks must connect two of the domains {', '.join(known)}; got "
+                f"{source!r} and {target!r}."
+            )
+    if model is None:
+        return adapting
+    return replace(adapting, network=replace(adapting.network, backbone=(model,)))
 
 
 def _filled(value: Any, data: str | None, where: str, key: str = "") -> Any:
@@ -647,101 +641,17 @@ def validated(kind: type, values: dict[str, Any], where: str) -> Any:
         return TypeAdapter(kind).validate_python(values)
     except ValidationError as error:
         first = error.errors()[0]
-        *tables, entry = (str(e + 1) if isinstance(e, int) else e for e in first["loc"])
-        place = " ".join([where, *(t if t.isdigit() else f"[{t}]" for t in tables)])
-        if first["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
-            known = [] if tables else [f.name for f in fields(kind) if f.name not in _HIDDEN]
-            hint = f" {suggest(entry, known)}" if known else ""
-            raise InputError(f"{place} has no entry {entry!r}.{hint}") from error
-        if first["type"] in ("missing", "missing_argument"):
-            raise InputError(f"{place} needs {entry} = ...; it is missing.") from error
-        if first["type"] == "value_error":
-            reason = first["msg"].removeprefix("Value error, ").removesuffix(".")
-            raise InputError(f"{place} {entry}: {reason}.") from error
-        raise InputError(f"{place} {entry}: {first['msg']}; got {first['input']!r}.") from error
-
-
-# --------------------------------------------------------------------------------------
-# What concerns several entries at once, or what other packages know
-# --------------------------------------------------------------------------------------
-
-
-def _check_unique(names: Iterable[str], where: str) -> None:
-    for name, times in Counter(names).items():
-        if times > 1:
-            raise InputError(f"{where} {name!r} appears twice. Rename one, or leave it out.")
-
-
-def _check_severities(
-    name: str, severities: tuple[int, ...], ladders: tuple[LadderPlan, ...], where: str
-) -> None:
-    own = {ladder.name: len(ladder.strengths) for ladder in ladders}
-    try:
-        most = own[name] if name in own else corruptions.get(name)().severities
-    except UnknownName as error:
-        raise UnknownName(f"{where}: {error}") from error
-    if max(severities, default=0) > most:
-        raise InputError(
-            f"{where} severities must be those of {name}, 1 to {most}; got {list(severities)}."
-        )
-
-
-def _check(plan: Plan) -> None:
-    from shiftcal.checks import check_choice
-    from shiftcal.corruptions.corruption import TABLES
-
-    where, shifts, made_by = plan.where, plan.shifts, plan.calibration
-    check_choice(shifts.table, ("auto", *TABLES), name=f"{where} [shifts] table")
-    _check_severities(
-        made_by.corruption, made_by.severities, plan.ladders, f"{where} [calibration]"
-    )
-    for name in shifts.corruptions:
-        # That of the surrogate sets is left out of the targets.
-        severities = () if name == made_by.corruption else shifts.severities
-        _check_severities(name, severities, plan.ladders, f"{where} [shifts]")
-    for blank in ("{corruption}", "{severity}"):
-        if shifts.made is not None and blank not in shifts.made:
-            raise InputError(
-                f"{where} [shifts] made must contain {blank}, or all targets would be the same "
-                f"images; got {shifts.made!r}."
-            )
-    _check_unique(shifts.corruptions, f"{where} [shifts] corruptions:")
-    _check_unique((ladder.name for ladder in plan.ladders), f"{where} [ladders] name")
-    _check_unique((method.label for method in plan.methods), f"{where} methods: the label")
-    _check_unique((each.name for each in shifts.sets), f"{where} [shifts.sets] name")
-    taken = {*corruptions.names(), *(ladder.name for ladder in plan.ladders)}
-    for each in shifts.sets:
-        if each.name in (CLEAN, "train") or each.name.rpartition("-")[0] in taken:
-            raise InputError(f"{where} [shifts.sets] name {each.name!r} is taken. Choose another.")
-
-
-def _check_adaptation(plan: AdaptationPlan) -> None:
-    where, made_by = plan.where, plan.calibration
-    names = [domain.name for domain in plan.domains]
-    for source, target in plan.tasks:
-        unknown = [name for name in (source, target) if name not in names]
-        if unknown or source == target:
-            hint = suggest(unknown[0], names) if unknown else ""
-            raise InputError(
-                f"{where} tasks must connect two domains; got {source!r} and {target!r}. {hint}"
-            )
-    for unique, what in (
-        (names, "domains: the name"),
-        ([domain.short for domain in plan.domains], "domains: the short name"),
-        ([pair.name for pair in plan.pairs], "tasks:"),
-        ([trainer.key for trainer in plan.trainers], "trainers:"),
-        ([trainer.label for trainer in plan.trainers], "trainers: the label"),
-        ([method.label for method in plan.methods], "methods: the label"),
-        ([method.key for method in plan.methods], "methods:"),
-    ):
-        _check_unique(unique, f"{where} {what}")
-    _check_severities(made_by.corruption, made_by.severities, (), f"{where} [calibration]")
-    check_learning(plan, {m.label: made_by.severities for m in plan.methods if uses_bank(m.name)})
-    for i, trainer in enumerate(plan.trainers, 1):
-        try:
-            chosen_by(plan, trainer)
-        except InputError as error:
-            raise type(error)(f"{where} trainers {i}: {error}") from error
+        place = [str(e + 1) if isinstance(e, int) else f"[{e}]" for e in first["loc"]]
+        reason = first["msg"].removeprefix("Value error, ").removesuffix(".")
+        if first["type"] == "missing":
+            reason = "must be given"
+        elif first["type"] == "unexpected_keyword_argument":
+            known = [each.name for each in fields(kind) if each.name not in _HIDDEN]
+            hint = suggest(first["loc"][-1], known) if len(place) == 1 else ""
+            reason = f"there is no such entry. {hint}".removesuffix(".").rstrip()
+        elif first["type"] != "value_error":
+            reason += f"; got {first['input']!r}"
+        raise InputError(f"{' '.join([where, *place])}: {reason}.") from error
 
 
 def check_learning(plan: AnyPlan, learning: Mapping[str, tuple[int, ...]]) -> None:
@@ -758,25 +668,6 @@ def check_learning(plan: AnyPlan, learning: Mapping[str, tuple[int, ...]]) -> No
         )
 
 
-def chosen_by(plan: AdaptationPlan, trainer: TrainerPlan) -> Any:
-    """A trainer with its options and settings as a plan wants it.
-
-    Raises:
-        UnknownName: If there is no such trainer, or no such recipe.
-        InputError: If an option cannot be used.
-    """
-    from shiftcal.adaptation.trainers import choose
-
-    return choose(
-        trainer.name,
-        recipe=plan.training.recipe,
-        changes={**plan.training.settings, **trainer.settings},
-        transform=plan.training.transform,
-        frozen=plan.network.frozen,
-        backbone=plan.network.backbone[0],
-    )
-
-
 # --------------------------------------------------------------------------------------
 # From a plan to TOML
 # --------------------------------------------------------------------------------------
@@ -784,33 +675,19 @@ def chosen_by(plan: AdaptationPlan, trainer: TrainerPlan) -> Any:
 
 def to_toml(plan: AnyPlan) -> str:
     """The plan as :func:`~shiftcal.studies.read_plan` reads it, with the defaults written out."""
-    values = asdict(plan)
+    values = {key: each for key, each in asdict(plan).items() if key not in _HIDDEN}
     for name in ("methods", "trainers"):
-        values[name] = [
-            {"name": each.name, "label": each.label, **each.settings}
-            for each in getattr(plan, name, ())
-        ] or None
-    first = {name: values.pop(name) for name in ("study", "about")}
-    return "\n".join(_table((), {**first, **values})) + "\n"
-
-
-def _table(path: tuple[str, ...], values: Mapping[str, Any]) -> list[str]:
-    """Lines of a table: its own entries, then the tables in it, then arrays of tables."""
-    own, tables = [], []
+        own = getattr(plan, name, ())
+        entries = [{"name": each.name, "label": each.label, **each.settings} for each in own]
+        values |= {name: entries} if entries else {}
+    lines, tables = [f"study = {_value(values.pop('study'))}"], []
     for key, value in values.items():
-        place = (*path, _key(key))
-        several = isinstance(value, (list, tuple)) and key not in ("methods", "trainers")
-        if value is None or (key in _HIDDEN and not path):
-            continue
-        if isinstance(value, Mapping):
-            lines = _table(place, value)
-            tables += ["", f"[{'.'.join(place)}]", *lines] if value else []
-        elif several and any(isinstance(each, Mapping) for each in value):
-            for each in value:
-                tables += ["", f"[[{'.'.join(place)}]]", *_table(place, each)]
-        else:
-            own.append(f"{place[-1]} = {_value(value)}")
-    return own + tables
+        if not isinstance(value, Mapping):
+            lines.append(f"{key} = {_value(value)}")
+        elif value:
+            own = (f"{_key(k)} = {_value(v)}" for k, v in value.items() if v is not None)
+            tables += ["", f"[{key}]", *own]
+    return "\n".join([*lines, *tables]) + "\n"
 
 
 def _key(key: str) -> str:
@@ -819,8 +696,12 @@ def _key(key: str) -> str:
 
 def _value(value: Any) -> str:
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{_key(key)} = {_value(each)}' for key, each in value.items())}}}"
-    if isinstance(value, (list, tuple)) and any(isinstance(each, Mapping) for each in value):
-        return "[\n" + "".join(f"  {_value(each)},\n" for each in value) + "]"
+        own = (f"{_key(key)} = {_value(each)}" for key, each in value.items() if each is not None)
+        return f"{{ {', '.join(own)} }}"
+    if isinstance(value, (list, tuple)):
+        items = list(map(_value, value))
+        if any(isinstance(each, Mapping) for each in value):
+            return "[\n" + "".join(f"  {item},\n" for item in items) + "]"
+        return f"[{', '.join(items)}]"
     # Plain values are JSON, which leaves one character as it is that TOML wants escaped.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

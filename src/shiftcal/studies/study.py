@@ -89,11 +89,6 @@ class Variant:
     setting: str = ""
     draws: int = 1
 
-    @property
-    def identity(self) -> tuple[str, ...]:
-        """What distinguishes its records from those of others."""
-        return self.panel, self.setting, self.key, self.ladder.corruption
-
 
 @dataclass(frozen=True)
 class Findings:
@@ -205,7 +200,7 @@ def variants_of(plan: Plan) -> list[Variant]:
     """What a plan evaluates.
 
     Raises:
-        InputError: If nothing is compared, or the same twice.
+        InputError: If nothing is compared.
     """
     study = study_of(plan)
     variants = study.variants(plan)
@@ -215,13 +210,5 @@ def variants_of(plan: Plan) -> list[Variant]:
             f"{plan.where} compares nothing: it needs methods, and [shifts] corruptions and "
             "severities to compare them on; the corruption of the surrogate sets is left out."
         )
-    seen: dict[tuple[str, ...], str] = {}
-    for variant in variants:
-        if variant.identity in seen:
-            raise InputError(
-                f"{plan.where} compares {seen[variant.identity]!r} with {variant.label!r}, which "
-                "have the same method and settings. Leave one out, or change a setting."
-            )
-        seen[variant.identity] = variant.label
     check_learning(plan, {v.label: v.ladder.severities for v in variants if uses_bank(v.method)})
     return variants
