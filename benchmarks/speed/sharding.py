@@ -11,7 +11,6 @@ import os
 import sys
 import tempfile
 import time
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -90,7 +89,7 @@ def merging_timings(folder: Path, facts: dict[str, object]) -> list[Timing]:
     scores = []
     for i in range(SCORE_PARTS):
         own = slice(i * step, (i + 1) * step)
-        note = asdict(Part(i + 1, SCORE_PARTS, own.start, own.stop, ROWS, "job"))
+        note = Part(i + 1, SCORE_PARTS, own.start, own.stop, ROWS, "job")._asdict()
         scores.append(folder / f"scores-{i + 1}.npz")
         np.savez(scores[-1], logits=z[own], labels=y[own], part=np.array(json.dumps(note)))
     parts = find_parts(scores)

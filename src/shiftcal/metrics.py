@@ -654,7 +654,7 @@ def top1_brier(confidence: Any, correct: Any) -> float:
 # ``package.module:function`` or declared as an entry point of ``shiftcal.metrics``.
 #
 # Beside them: :func:`bin_table`, the table behind ECE; :func:`bootstrap`, an interval for any
-# metric. :class:`shiftcal.ScoreStatistics` has all of them for data that does not fit in memory.
+# metric. :class:`shiftcal.ScoreStatistics` has them for data that does not fit in memory.
 # --------------------------------------------------------------------------------------
 
 names = METRICS.names

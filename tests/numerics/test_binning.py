@@ -13,7 +13,7 @@ from netcal.metrics import ECE
 
 from shiftcal.numerics import binning
 from shiftcal.numerics import binning as binning_passes
-from shiftcal.numerics.binning import equal_size_bins, equal_width_bins
+from shiftcal.numerics.binning import equal_size_bins, equal_width_bins, sums_between
 
 # More samples than this go to the compiled passes.
 KERNEL = 40_000
@@ -169,3 +169,8 @@ def test_every_sample_is_in_exactly_one_bin(rows, n_bins, kind, compiled):
         assert len(found.counts) == min(n, n_bins)
         assert np.ptp(found.counts) <= 1
         assert np.all(np.diff(found.counts) <= 0)
+
+
+def test_a_group_across_a_cut_is_spread_evenly():
+    sums = sums_between(np.array([1, 4]), np.array([10.0, 8.0]), np.array([0, 3, 5]))
+    assert sums.tolist() == [14.0, 4.0]

@@ -44,10 +44,10 @@ def sets(draw):
     return z.astype(draw(DTYPES)), y, shards
 
 
-def statistics(z, y):
+def statistics(z, y, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # a row or two may be on the simplex
-        return ScoreStatistics.of(Scores(z, labels=y))
+        return ScoreStatistics.of(Scores(z, labels=y), **options)
 
 
 def sharded(z, y, shards, random):
@@ -81,8 +81,8 @@ def test_targets_without_labels_merge_too(data, random):
     assert merged.sd_confidence == pytest.approx(confidence.std(), abs=1e-9)
 
 
-@given(sets(), st.randoms(use_true_random=False))
-def test_merged_numbers_are_those_of_the_rows(data, random):
+@given(sets(), st.randoms(use_true_random=False), st.integers(1, 8), st.integers(1, 20))
+def test_merged_numbers_are_those_of_the_rows(data, random, precision, n_bins):
     z, y, shards = data
     merged = sum(sharded(z, y, shards, random))
     z = z.astype(float)
@@ -92,9 +92,10 @@ def test_merged_numbers_are_those_of_the_rows(data, random):
     assert merged.accuracy() == correct.mean()
     losses = -log_softmax(z, axis=1)[np.arange(len(z)), y]
     assert merged.nll() == pytest.approx(losses.mean(), rel=1e-12, abs=1e-12)
-    low, high = merged.ece_range()
+    coarse = statistics(z, y, precision=precision)
+    low, high = coarse.ece_range(n_bins=n_bins)
     # rounding of a float64 mean of exact residuals
-    assert low - 1e-12 <= ece(confidence, correct) <= high + 1e-12
+    assert low - 1e-12 <= ece(confidence, correct, n_bins=n_bins) <= high + 1e-12
     near_an_edge = np.abs(confidence * 15 - np.rint(confidence * 15)) < 1e-12
     assume(not near_an_edge.any())  # rounding alone decides in which bin such a row is
     width = ece(confidence, correct, binning="width")

@@ -16,8 +16,6 @@ from shiftcal.metrics import (
     mce,
     smooth_ece,
 )
-from shiftcal.numerics.binning import expected_error
-from shiftcal.numerics.sketch import CellSums, ece_range
 
 # Ties, the ends, neighbours of the ends, and anything between.
 CONFIDENCE = st.one_of(
@@ -106,20 +104,3 @@ def test_a_table_counts_every_row_once(rows, n_bins, binning):
     held = table.count > 0
     assert np.dot(table.count[held], table.confidence[held]) == pytest.approx(c.sum(), abs=1e-9)
     assert np.dot(table.count[held], table.accuracy[held]) == pytest.approx(r.sum(), abs=1e-9)
-
-
-def cells_of(rows, precision, width_bins=15):
-    cells = CellSums.empty(precision=precision, width_bins=width_bins)
-    c, r = arrays(rows)
-    cells.add(c[:, None], r[:, None])
-    return cells
-
-
-@given(ROWS, st.integers(1, 8), BINS)
-def test_the_range_of_cells_always_holds_the_exact_ece(rows, precision, n_bins):
-    c, r = arrays(rows)
-    cells = cells_of(rows, precision, n_bins)
-    low, high = ece_range(cells, n_bins)
-    assert low - ROUNDING <= ece(c, r, n_bins=n_bins) <= high + ROUNDING
-    value = expected_error(cells.width_bins())
-    assert value == pytest.approx(ece(c, r, n_bins=n_bins, binning="width"), abs=1e-9)

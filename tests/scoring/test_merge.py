@@ -11,7 +11,7 @@ from ladder_data import draw
 
 from shiftcal.errors import FileError, InputError
 from shiftcal.scores import Scores, read_scores, write_scores
-from shiftcal.scoring import statistics as merge_npz
+from shiftcal.scoring import statistics as module
 from shiftcal.scoring.statistics import (
     ScoreStatistics,
     find_parts,
@@ -51,7 +51,7 @@ def whole(arrays):
 def test_a_merged_file_has_the_bytes_of_one_written_at_once(
     tmp_path, monkeypatch, arrays, whole, cuts
 ):
-    monkeypatch.setattr(merge_npz, "_STRETCH", 24 * 7)  # seven rows of scores at a time
+    monkeypatch.setattr(module, "_BLOCK", 6 * 7)  # seven rows of scores at a time
     paths = write_parts(tmp_path, cuts, **arrays)
     total = merge_scores(find_parts(paths[::-1]), tmp_path / "all.npz")
     write_scores(tmp_path / "once.npz", whole)
@@ -75,7 +75,7 @@ def test_statistics_files_and_scores_files_merge_to_the_same(tmp_path, arrays, w
 def test_images_that_gave_no_row_are_no_gap(tmp_path, arrays):
     z = arrays["logits"]
     np.savez(tmp_path / "1.npz", logits=z[:48], part=part_note(1, 2, 0, 50, 103))
-    np.savez(tmp_path / "2.npz", logits=z[50:], part=part_note(2, 2, 50, 103, 103, more="this"))
+    np.savez(tmp_path / "2.npz", logits=z[50:], part=part_note(2, 2, 50, 103, 103))
     parts = find_parts([tmp_path / "1.npz", tmp_path / "2.npz"])
     assert merge_scores(parts, tmp_path / "all.npz").n == 101
     assert read_scores(tmp_path / "all.npz").n == 101
@@ -99,14 +99,12 @@ def test_memory_does_not_grow_with_the_parts(tmp_path):
     z = np.random.default_rng(0).standard_normal((60_000, 250)).astype(np.float32)  # 60 MB
     paths = write_parts(tmp_path, (30_000,), logits=z)
     parts = find_parts(paths)
-    merge_npz_stretch = merge_npz._STRETCH
     del z
     tracemalloc.start()
     merge_scores(parts, tmp_path / "all.npz")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    # a stretch of 17 MB, its copies on the way in and out, and blocks of it in double precision
-    assert peak < 4 * merge_npz_stretch < 60e6 * 1.2
+    assert peak < 5 * 8 * module._BLOCK  # copies of a block in double precision
 
 
 def test_parts_that_are_not_one_job_raise(tmp_path, arrays):
@@ -139,7 +137,7 @@ def test_files_that_are_no_parts_raise(tmp_path, arrays, whole):
         find_parts([])
     for note in (np.array("{"), np.array([1, 2]), np.array('{"shard": 1}'), np.array("[" * 99999)):
         np.savez(tmp_path / "odd.npz", logits=arrays["logits"], part=note)
-        with pytest.raises(FileError, match=r"odd.npz is damaged.*does not describe a part"):
+        with pytest.raises(FileError, match=r"odd.npz could not be read as a part of a job"):
             find_parts([tmp_path / "odd.npz"])
 
 
@@ -153,18 +151,13 @@ def of_two(tmp_path, first, second):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda a: a.pop("labels"), r"2.npz holds labels of nothing per row, and .*1.npz of int64"),
-        (lambda a: a.update(more=a.pop("ids")), r"2.npz holds ids of nothing per row"),
-        (
-            lambda a: a.update(logits=a["logits"][:, :5]),
-            r"of 5 x float32 per row, and .* of 6 x float32",
-        ),
-        (lambda a: a.update(logits=a["logits"].astype(float)), r"of 6 x float64 per row"),
-        (lambda a: a.update(labels=a["labels"][:3]), r"2.npz is damaged: labels of shape \(3,\)"),
+        (lambda a: a.pop("labels"), r"2.npz holds 6 logits of float32, ids.*1.npz .*labels, ids"),
+        (lambda a: a.update(logits=a["logits"][:, :5]), "2.npz"),
+        (lambda a: a.update(logits=a["logits"].astype(float)), r"2.npz holds 6 logits of float64"),
+        (lambda a: a.update(labels=a["labels"][:3]), r"2.npz: labels must have one entry per"),
         (lambda a: a.update(labels=a["labels"] + 9), r"2.npz: labels must lie in 0..5"),
-        (lambda a: a.update(classes=CLASSES[::-1]), r"column 0 is 'a' in one and 'f' in another"),
+        (lambda a: a.update(classes=CLASSES[::-1]), r"2.npz: .*the same classes in the same order"),
         (lambda a: a.update(logits=a["logits"] * np.nan), r"2.npz: logits .* row 0 holds nan"),
-        (lambda a: a.update(logits=np.asfortranarray(a["logits"])), "column by column"),
         (lambda a: a.update(logits=a["logits"].astype(object)), "pickled Python objects"),
     ],
 )

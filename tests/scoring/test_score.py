@@ -140,14 +140,9 @@ def test_labels_are_columns_of_the_logits(labels, theirs, ours, k, columns):
 @pytest.mark.parametrize(
     ("labels", "theirs", "ours", "message"),
     [
-        ([0, 1, 1, 0], ["ant", "yak"], ANIMALS, "class 'yak', which is not among the model's, 4"),
+        ([0, 1, 1, 0], ["ant", "yak"], ANIMALS, "class 'yak', which is not among the model's 4"),
         ([0, 1, 1, 0], ["0-dog", "1-cat"], ANIMALS, "the class '0-dog', which is not among"),
-        (
-            [0, 1, 1, 0],
-            ["a", "b"],
-            None,
-            r"2 classes .*labels=\.\.\., on the command line --labels",
-        ),
+        ([0, 1, 1, 0], ["a", "b"], None, r"2 classes, and the model 4"),
         ([0, 4, 1, 0], None, None, r"must be from 0 to 3, .* got 4"),
     ],
 )
@@ -220,8 +215,7 @@ def test_images_that_cannot_be_read_are_not_mixed(tmp_path):
 @pytest.mark.parametrize(
     ("scores", "message"),
     [
-        (sc.Scores(logits_of(MIXED[1:])), r"60 images, 59 rows\. Leave images that"),
-        (sc.Scores(logits_of(MIXED[1:]), ids=np.array(["x"] * 59)), "59 rows of other ids"),
+        (sc.Scores(logits_of(MIXED[1:])), r"must be Scores of the 60 images .* 59 rows"),
         (logits_of(MIXED), "must be Scores"),
     ],
 )
@@ -276,7 +270,7 @@ def raising(rows):
         (lambda rows: rows[:5, :3], "a row for each of 178 inputs; got 5 rows"),
         (lambda rows: rows[:, :1], "a column per class, k >= 2"),
         (lambda rows: np.full((len(rows), 3), np.nan), "must be finite; row 0 holds nan"),
-        (CLASSIFIER.predict, "the model's output for the inputs cannot be used"),
+        (CLASSIFIER.predict, "the model's output cannot be used"),
     ],
 )
 def test_models_of_inputs_that_cannot_be_used_raise(model, message):

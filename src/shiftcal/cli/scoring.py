@@ -313,8 +313,8 @@ def _accuracy(output: Path | None, statistics: Path | None) -> float:
     if statistics is not None:
         return ScoreStatistics.read(statistics).accuracy()
     assert output is not None, "something was written"
-    if output.suffix.lower() == ".npz":
-        return statistics_of_npz(output).accuracy()
+    if output.suffix.lower() == ".npz" and (found := statistics_of_npz(output)) is not None:
+        return found.accuracy()
     scores = read_scores(output)
     return float((scores.values.argmax(axis=1) == scores.labels).mean())
 

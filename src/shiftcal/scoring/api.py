@@ -5,27 +5,27 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shiftcal.checks import check_choice, check_logits, check_probs
 from shiftcal.corruptions.inputs import count_inputs
-from shiftcal.datasets import ImageSet, as_image_set, mix_images
+from shiftcal.datasets import as_image_set, mix_images
 from shiftcal.errors import FileError, InputError
 from shiftcal.files import (
     NpzStream,
+    atomic_write,
     checksum_of,
     file_to_write,
-    flush_file,
     flush_folder,
     put_in_place,
     read_npz,
 )
 from shiftcal.models import Model, as_model
+from shiftcal.models.sklearn import which_scores
 from shiftcal.progress import Reporting
 from shiftcal.scores import Scores, write_scores
 from shiftcal.scores_io import WRITABLE, suffix_of
@@ -40,18 +40,11 @@ from shiftcal.scoring.shards import (
     are_named,
     cache_folder,
     digest_of_labels,
-    gathered,
-    left_out,
     make_job,
-    model_labels,
     names_of,
-    none_readable,
-    results_of,
     run_job,
     text_of,
     unfinished_work,
-    warn_of_bad,
-    write_set,
 )
 from shiftcal.scoring.statistics import (
     Part,
@@ -59,7 +52,6 @@ from shiftcal.scoring.statistics import (
     statistics_of_npz,
     write_statistics,
 )
-from shiftcal.types import Floats, InputKind, Labels
 
 # Images whose content is compared between parts of a job.
 _SAMPLE = 64
@@ -98,18 +90,17 @@ def score(
     folder = cache_folder(cache)
     lasting = folder is not None
     job = make_job(model, images, labels, dtype=dtype, shard_size=shard_size, lasting=lasting)
-    store = ShardStore(cache=folder)
-    done = run_job(job, store, engine, Reporting(progress))
-    warn_of_bad(job, done.outlines[CLEAN].bad)
-    return _scores(job, store, done)
+    done = run_job(job, ShardStore(cache=folder), engine, Reporting(progress))
+    done.warn_of_bad()
+    return _scores(done)
 
 
-def _scores(job: Job, store: ShardStore, done: Finished) -> Scores:
-    rows = done.outlines[CLEAN].rows()
-    logits, features = gathered(job, CLEAN, store)
-    labels = None if done.labels is None else done.labels[rows]
-    names = names_of(job.images, rows)
-    return Scores(logits, "logits", labels, features, names, job.model.classes)
+def _scores(done: Finished) -> Scores:
+    rows, labels = done.rows, done.labels
+    logits, features = done.arrays(CLEAN)
+    names = names_of(done.job.images, rows)
+    labels = None if labels is None else labels[rows]
+    return Scores(logits, "logits", labels, features, names, done.job.model.classes)
 
 
 @dataclass(frozen=True)
@@ -176,150 +167,115 @@ def score_file(
         suffix_of(target, WRITABLE)
     main = target or file_to_write(statistics or "")
     job = make_job(model, images, labels, dtype=dtype, shard_size=shard_size, part=part)
-    scored = None if target is None else _already(target, job, part)
-    if scored is not None and target is not None:
+    described = None if part is None else _part_of(job, *part)
+    scored = None if target is None else _already(target, job, described)
+    if scored is not None:
         if statistics is not None:
-            rows = statistics_of_npz(target) if scored.n else None
-            write_statistics(statistics, rows, _part_of(job, part))
+            write_statistics(statistics, statistics_of_npz(main), described)
         return scored
     with unfinished_work(main.with_name(f"{main.name}.parts"), main) as folder:
         store = ShardStore(folder, cache=cache_folder(cache))
         done = run_job(job, store, engine, reporting or Reporting())
-        about = done.outlines[CLEAN]
         if statistics is not None:
-            write_statistics(statistics, _statistics(job, store, done), _part_of(job, part))
+            write_statistics(statistics, _statistics(done), described)
         if target is not None and target.suffix.lower() == ".npz":
-            _write_npz(target, folder, job, store, done=done, part=part)
+            _write_npz(target, folder, done, described)
         elif target is not None:
-            if not about.k:
-                raise none_readable(job, about)
-            write_scores(target, _scores(job, store, done))
-    warn_of_bad(job, about.bad)
-    bad, labelled = left_out(job, about.bad), done.labels is not None
-    return Scored(about.n, about.k, labelled, done.computed, bad, job.set_key(CLEAN))
+            if not done.k:
+                raise done.none_readable()
+            write_scores(target, _scores(done))
+    done.warn_of_bad()
+    labelled = done.labels is not None
+    return Scored(len(done.rows), done.k, labelled, done.computed, done.left_out, _key(job))
 
 
-def _already(target: Path, job: Job, part: tuple[int, int] | None) -> Scored | None:
+def _key(job: Job) -> str:
+    return checksum_of({"shards": job.keys(CLEAN)})
+
+
+def _already(target: Path, job: Job, part: Part | None) -> Scored | None:
     """What is in the file, if it was made by this very job."""
     if target.suffix.lower() != ".npz" or not target.exists():
         return None
     try:
-        origin = json.loads(str(read_npz(target, ["origin"])["origin"]))
-        key, k = origin["key"], origin["k"]
-        if key != job.set_key(CLEAN):
+        found = read_npz(target, ["origin", "part"])
+        origin = json.loads(str(found["origin"]))
+        same = (origin["shards"], origin["content"]) == (job.keys(CLEAN), _content(job))
+        if not same or str(found.get("part")) != str(part and text_of(part._asdict())):
             return None
-        labels = model_labels(job.images, job.model, k)
-        if origin["around"] != _around(job, labels, part):
-            return None
-        return Scored(origin["n"], k, labels is not None, 0, origin["left_out"], key)
+        n, k, left_out = origin["n"], origin["k"], origin["left_out"]
     except (FileError, ValueError, KeyError, TypeError):
         return None  # whatever it is, it is replaced
+    return Scored(n, k, bool(k) and job.images.labels is not None, 0, left_out, _key(job))
 
 
-def _statistics(job: Job, store: ShardStore, done: Finished) -> ScoreStatistics | None:
+def _statistics(done: Finished) -> ScoreStatistics | None:
     """Of all rows, one shard at a time; ``None`` without rows."""
-    if not done.outlines[CLEAN].n:
+    labels, classes = done.labels, done.job.model.classes
+    if not done.k:
         return None
-    labels, classes = done.labels, job.model.classes
     return ScoreStatistics.merged(
         ScoreStatistics.of(
             Scores(r.logits, labels=None if labels is None else labels[r.rows], classes=classes)
         )
-        for r in results_of(job, CLEAN, store)
+        for r in done.results(CLEAN)
     )
 
 
-def _digest_of_names(images: ImageSet) -> str | None:
-    """A digest of the names of images; ``None`` if they have numbers only."""
-    if not are_named(images):
-        return None
-    blocks = np.array_split(np.arange(len(images)), len(images) // BLOCK + 1)
-    return checksum_of({"names": [checksum_of({"ids": images.ids(block)}) for block in blocks]})
-
-
-def _around(job: Job, labels: Labels | None, part: tuple[int, int] | None) -> str:
+def _content(job: Job) -> str:
     """A digest of what a scores file holds in addition to the outputs of the model."""
-    return checksum_of(
-        {
-            "labels": digest_of_labels(labels),
-            "names": _digest_of_names(job.images),
-            "classes": job.model.classes,
-            "part": part,
-        }
-    )
+    images, names = job.images, []
+    if are_named(images):
+        blocks = np.array_split(np.arange(len(images)), len(images) // BLOCK + 1)
+        names = [checksum_of({"ids": images.ids(block)}) for block in blocks]
+    labels, classes = digest_of_labels(images.labels), [images.classes, job.model.classes]
+    return checksum_of({"names": names, "labels": labels, "classes": classes})
 
 
-def _part_of(job: Job, part: tuple[int, int] | None) -> Part | None:
-    """The description of a part; ``None`` if the job is not one.
+def _part_of(job: Job, which: int, of: int) -> Part:
+    """The description of a part.
 
     Parts may be scored on different machines. They must agree in model, preprocessing and options,
     in number, names and labels of all images, and in the content of a sample of them.
     """
-    if part is None:
-        return None
-    images = job.images
-    sample = np.unique(np.linspace(0, len(images) - 1, _SAMPLE).astype(np.intp))
+    n = len(job.images)
+    sample = np.unique(np.linspace(0, n - 1, _SAMPLE).astype(np.intp))
     key = checksum_of(
         {
-            "model": job.model_id["fingerprint"],
-            "preprocessing": job.model_id["preprocessing"],
-            "dtype": job.dtype,
-            "shard_size": job.shard_size,
-            "names": _digest_of_names(images),
-            "labels": digest_of_labels(images.labels),
-            "classes": images.classes,
-            "sample": images.digest(sample),
+            "model": [job.model_id["fingerprint"], job.model_id["preprocessing"]],
+            "options": [job.dtype, job.shard_size],
+            "content": _content(job),
+            "sample": job.images.digest(sample),
         }
     )
-    return Part(*part, *job.span, n_images=len(images), key=key)
+    return Part(which, of, *job.span, n_images=n, key=key)
 
 
-def _write_npz(
-    target: Path,
-    folder: Path,
-    job: Job,
-    store: ShardStore,
-    *,
-    done: Finished,
-    part: tuple[int, int] | None,
-) -> None:
+def _write_npz(target: Path, folder: Path, done: Finished, part: Part | None) -> None:
     """Write the scores file of a finished job in pieces, first to the folder of the shards."""
-    about, images, classes = done.outlines[CLEAN], job.images, job.model.classes
+    job, images, rows = done.job, done.job.images, done.rows
     origin = {
-        "key": job.set_key(CLEAN),
-        "around": _around(job, done.labels, part),
-        "n": about.n,
-        "k": about.k,
-        "left_out": left_out(job, about.bad),
         **job.origin(),
+        "shards": job.keys(CLEAN),
+        "content": _content(job),
+        "n": len(rows),
+        "k": done.k,
+        "left_out": done.left_out,
     }
     unfinished = folder / "scores.npz"
-    try:
-        with NpzStream(unfinished) as archive:
-            write_set(archive, job, CLEAN, store, done)
-            archive.array("origin", text_of(origin))
-            if are_named(images) and about.n:
-                blocks = np.array_split(about.rows(), about.n // BLOCK + 1)
-                width = max(len(name) for block in blocks for name in images.ids(block))
-                names = (np.array(images.ids(block), np.str_) for block in blocks)
-                archive.pieces("ids", (about.n,), f"U{width}", names)
-            if classes is not None:
-                archive.array("classes", np.array(classes, np.str_))
-            if (described := _part_of(job, part)) is not None:
-                # From these `merge` makes the origin of the whole.
-                whole = {
-                    "around": _around(job, done.labels, None) if about.k else None,
-                    "shard_keys": [shard.key for shard in job.shards(CLEAN)],
-                    "image_digests": job.image_digests(),
-                }
-                archive.array("part", text_of(asdict(described) | whole))
-        flush_file(unfinished)
-        put_in_place(unfinished, target)
-    except OSError as error:
-        raise FileError(
-            f"{target} could not be written: {error.strerror or error}. Finished shards are kept; "
-            "the same command resumes from there."
-        ) from error
+    with atomic_write(unfinished) as temporary, NpzStream(temporary) as archive:
+        done.write_set(archive, CLEAN)
+        archive.array("origin", text_of(origin))
+        if are_named(images) and len(rows):
+            blocks = np.array_split(rows, len(rows) // BLOCK + 1)
+            width = max(len(name) for block in blocks for name in images.ids(block))
+            names = (np.array(images.ids(block), np.str_) for block in blocks)
+            archive.pieces("ids", (len(rows),), f"U{width}", names)
+        if job.model.classes is not None:
+            archive.array("classes", np.array(job.model.classes, np.str_))
+        if part is not None:
+            archive.array("part", text_of(part._asdict()))
+    put_in_place(unfinished, target)
     flush_folder(target.parent)
 
 
@@ -353,59 +309,35 @@ def score_inputs(
     Raises:
         InputError: If the model fails, or gives something else.
     """
-    return ModelOfInputs(model, input=input, classes=classes).scores(inputs, where="the inputs")
+    if input is not None:
+        check_choice(input, tuple(_GIVES), name="input")
+    labels, n = labels_of(model), count_inputs(inputs)
+    call, kind = model, input or "logits"
+    if labels is not None:
+        kind = input or next((kind for kind, name in _GIVES.items() if hasattr(model, name)), kind)
+        call = getattr(model, which_scores(model, _GIVES[kind]))
+        classes = [str(each) for each in labels] if classes is None else classes
+    try:
+        given = call(inputs)
+    except Exception as error:  # a user's model raises anything
+        raise InputError(
+            f"the model failed on the inputs: {type(error).__name__}: {error}"
+        ) from error
+    if labels is not None and np.ndim(given) == 1:
+        given = np.column_stack([np.zeros_like(given), given])
+    try:
+        # A copy, since the model may reuse a buffer.
+        values = check_probs(given) if kind == "probabilities" else np.array(check_logits(given))
+    except InputError as error:
+        raise InputError(f"the model's output cannot be used: {error}") from error
+    if len(values) != n:
+        raise InputError(
+            f"the model's output must have a row for each of {n} inputs; got {len(values)} rows."
+        )
+    return Scores(values, kind, classes=classes)  # type: ignore[arg-type]
 
 
-class ModelOfInputs:
-    """Whatever turns inputs into scores; arguments as for :func:`score_inputs`.
-
-    Attributes:
-        input: What it gives.
-        classes: Names of the classes, if known.
-        labels: What the classifier calls its classes; ``None`` for a function.
-    """
-
-    def __init__(self, model: Any, *, input: str | None, classes: Sequence[str] | None) -> None:
-        if input is not None:
-            check_choice(input, tuple(_GIVES), name="input")
-        self.labels = _labels_of(model)
-        if self.labels is None:
-            self._call, kind = model, input or "logits"
-        else:
-            self._call, kind = _method_of(model, input)
-            classes = [str(each) for each in self.labels] if classes is None else classes
-        self.input: InputKind = "logits" if kind == "logits" else "probabilities"
-        self.classes = None if classes is None else tuple(classes)
-
-    def scores(self, inputs: Any, *, where: str, hint: str = "") -> Scores:
-        """Checked scores of inputs, which messages call ``where``; ``hint`` if the model fails."""
-        n = count_inputs(inputs)
-        try:
-            given = self._call(inputs)
-        except Exception as error:  # a user's model raises anything
-            raise InputError(
-                f"the model failed on {where}: {type(error).__name__}: {error}{hint}"
-            ) from error
-        try:
-            values = self._checked(given)
-        except InputError as error:
-            raise InputError(f"the model's output for {where} cannot be used: {error}") from error
-        if len(values) != n:
-            raise InputError(
-                f"the model's output for {where} must have a row for each of {n} inputs; got "
-                f"{len(values)} rows."
-            )
-        return Scores(values, self.input, classes=self.classes)
-
-    def _checked(self, given: Any) -> Floats:
-        if self.input == "probabilities":
-            return check_probs(given)
-        if self.labels is not None and np.ndim(given) == 1:
-            given = np.column_stack([np.zeros_like(given), given])
-        return np.array(check_logits(given))  # the model may reuse a buffer
-
-
-def _labels_of(model: Any) -> Any:
+def labels_of(model: Any) -> Any:
     """The classes of a fitted classifier; ``None`` of a function."""
     kind = type(model).__name__
     if isinstance(model, Model):
@@ -430,21 +362,6 @@ def _labels_of(model: Any) -> Any:
     return None
 
 
-def _method_of(model: Any, input: str | None) -> tuple[Any, str]:
-    for kind, name in _GIVES.items():
-        if input in (None, kind) and hasattr(model, name):
-            if name == "decision_function":
-                from shiftcal.models.sklearn import refuse_pairs
-
-                refuse_pairs(model)
-            return getattr(model, name), kind
-    wanted = " or ".join(_GIVES.values()) if input is None else _GIVES[input]
-    raise InputError(
-        f"model must have {wanted}; {type(model).__name__} has not. CalibratedClassifierCV around "
-        "it gives probabilities."
-    )
-
-
 def score_mixed(
     model: object,
     images: object,
@@ -465,8 +382,7 @@ def score_mixed(
         model: A model, or what :func:`shiftcal.models.as_model` makes one of.
         images: The target: a set of images, or what :func:`shiftcal.datasets.as_image_set` makes
             one of.
-        scores: What the model gave for them, to save that pass. If some could not be read and are
-            not in it, the others are known by their ids.
+        scores: What the model gave for them, to save that pass: a row for every image.
         ratio: Share of the first image in a mixture, above 0.5 and below 1.
         seed: Of the permutation that decides which images are mixed.
         **options: ``dtype``, ``engine``, ``shard_size``, ``cache`` and ``progress``, as for
@@ -482,24 +398,18 @@ def score_mixed(
     """
     made = as_model(model)
     target = as_image_set(images).relabelled(None)
-    known = score(made, target, **options) if scores is None else scores
-    if not isinstance(known, Scores):
-        raise InputError(f"scores must be Scores, as shiftcal.score gives them; got {type(known)}.")
-    if known.n != len(target):
-        target = target.subset(_rows(known, target), name=target.name)
-    mixtures = mix_images(target, known.values, ratio=ratio, seed=seed)
+    if scores is None:
+        scores = score(made, target, **options)
+        if scores.n < len(target):  # some could not be read
+            assert scores.ids is not None
+            left = set(scores.ids.tolist())
+            names = target.ids(np.arange(len(target)))
+            rows = [row for row, name in enumerate(names) if name in left]
+            target = target.subset(np.array(rows), name=target.name)
+    if not isinstance(scores, Scores) or scores.n != len(target):
+        raise InputError(
+            f"scores must be Scores of the {len(target):,} images of {target.name}; got {scores!r}."
+            " Leave images that cannot be read out of the set (images.subset)."
+        )
+    mixtures = mix_images(target, scores.values, ratio=ratio, seed=seed)
     return score(made, mixtures, **options)
-
-
-def _rows(scores: Scores, images: ImageSet) -> NDArray[np.intp]:
-    """Which images scores are of, if they are not of all."""
-    if scores.ids is not None:
-        where = {name: row for row, name in enumerate(images.ids(np.arange(len(images))))}
-        rows = [where.get(str(name), -1) for name in scores.ids]
-        if len(where) == len(images) and min(rows) >= 0:
-            return np.array(rows, np.intp)
-    raise InputError(
-        f"scores must be of the images of {images.name}, in their order: {len(images):,} images, "
-        f"{scores.n:,} rows{'' if scores.ids is None else ' of other ids'}. Leave images that "
-        "cannot be read out of the set (images.subset), and score it again."
-    )

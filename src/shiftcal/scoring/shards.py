@@ -14,7 +14,7 @@ import re
 import secrets
 import shutil
 import warnings
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -26,7 +26,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import load, save
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from shiftcal.checks import as_text, check_choice, check_count, plain, to_array
@@ -36,7 +35,7 @@ from shiftcal.corruptions.images import check_table, lasting_identity
 from shiftcal.datasets import Batch, ImageSet, as_image_set
 from shiftcal.datasets.labels import labels_for
 from shiftcal.errors import FileError, InputError, InputWarning
-from shiftcal.files import NpzStream, atomic_write, checksum_of, lock, make_folder
+from shiftcal.files import NpzStream, atomic_write, checksum_of, lock, make_folder, read_npz
 from shiftcal.models import Model, as_model
 from shiftcal.models.model import Outputs
 from shiftcal.numerics.jit import thread_count
@@ -52,11 +51,9 @@ BLOCK = 4096
 # Bytes of images kept, since the next shard is often the same images under another corruption.
 _KEPT_BYTES = 1 << 28
 # Changes with what is in the file of a shard.
-_FORMAT = 2
-# Images tried to find one that can be read.
-_FIRST = 64
-# Images named in a warning.
-_NAMED = 3
+_FORMAT = 3
+# Images tried to find one that can be read, and named in a warning.
+_FIRST, _NAMED = 64, 3
 FEATURES = ("clean", "all", "none")
 # Names of ImageNet's folders, whatever a model calls its classes.
 _WNID = re.compile(r"n[0-9]{8}")
@@ -189,11 +186,10 @@ class Job:
             with suppress(PackageNotFoundError):  # something else decodes images then
                 self._versions["pillow"] = version("pillow")
         self._digests: dict[int, str] = {}
-        self._kept: OrderedDict[tuple[int, int], Batch] = OrderedDict()
-        self._kept_bytes = 0
+        self._kept: dict[int, Batch] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_kept": OrderedDict(), "_kept_bytes": 0}
+        return {**self.__dict__, "_kept": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -207,13 +203,9 @@ class Job:
             for condition in conditions or self.conditions:
                 yield Shard(self._key(condition, start), condition, start, stop)
 
-    def set_key(self, condition: Condition) -> str:
-        """A digest of everything that decides the result of a set."""
-        return checksum_of({"shards": [shard.key for shard in self.shards(condition)]})
-
-    def image_digests(self) -> list[str]:
-        """Digests of the content of the images, shard by shard."""
-        return [self._digest(start) for start in range(*self.span, self.shard_size)]
+    def keys(self, condition: Condition) -> list[str]:
+        """Keys of the shards of a set: digests of everything that decides its result."""
+        return [shard.key for shard in self.shards(condition)]
 
     def origin(self) -> dict[str, Any]:
         """How results were made, for JSON."""
@@ -224,13 +216,15 @@ class Job:
                 **self.model_id,
                 "batch_size": self.batch_size,
             },
-            "images": {
-                "name": self.images.name,
-                "digest": checksum_of({"images": self.image_digests()}),
-            },
+            "images": {"name": self.images.name},
             "dtype": self.dtype,
             "shard_size": self.shard_size,
         }
+
+    def image_digest(self) -> str:
+        """A digest of the content of the images."""
+        starts = range(*self.span, self.shard_size)
+        return checksum_of({"images": [self._digest(start) for start in starts]})
 
     def keeps_features(self, condition: Condition) -> bool:
         """Whether the set of a condition keeps features of a model that gives them."""
@@ -297,8 +291,13 @@ class Job:
             return ShardResult(shard.key, rows, np.empty((0, 0), self.dtype), None, bad)
         logits, features = self.model.joined(outputs, where=shard.name, first=shard.start)
         kept = features if self.keeps_features(shard.condition) else None
-        rounded = [None if a is None else self._rounded(a, shard) for a in (logits, kept)]
-        return ShardResult(shard.key, rows, rounded[0], rounded[1], bad)  # type: ignore[arg-type]
+        return ShardResult(
+            shard.key,
+            rows,
+            self._rounded(logits, shard),
+            None if kept is None else self._rounded(kept, shard),
+            bad,
+        )
 
     def _rounded(self, values: NDArray[Any], shard: Shard) -> NDArray[Any]:
         with np.errstate(over="ignore"):
@@ -328,16 +327,15 @@ class Job:
                 yield shard, batch, numbers
 
     def _read(self, start: int, stop: int) -> Batch:
-        found = self._kept.get((start, stop))
-        if found is None:
-            framing = self.model.preprocessing.framing
-            rows = np.arange(start, stop)
-            found = self.images.read(rows, framing=framing, threads=self._threads)
-            self._kept[start, stop] = found
-            self._kept_bytes += found.images.nbytes
-            while self._kept_bytes > _KEPT_BYTES:
-                self._kept_bytes -= self._kept.popitem(last=False)[1].images.nbytes
-        return found
+        if start not in self._kept:
+            if sum(batch.images.nbytes for batch in self._kept.values()) > _KEPT_BYTES:
+                self._kept.clear()
+            self._kept[start] = self.images.read(
+                np.arange(start, stop),
+                framing=self.model.preprocessing.framing,
+                threads=self._threads,
+            )
+        return self._kept[start]
 
     def _corrupted(self, batch: Batch, condition: Condition) -> Images:
         if condition.corruption is None:
@@ -366,9 +364,8 @@ def _model_identity(model: Model, *, lasting: bool) -> dict[str, Any]:
     if fingerprint is None:
         if lasting:
             warnings.warn(
-                "it is unknown whether this model is the same as in an earlier run, so a later run "
-                "cannot use the results of this one. Give the model a name that changes with it: "
-                "as_model(..., key='my-model-v1').",
+                "the model has no key, so later runs cannot reuse its results. Give it one that "
+                "changes with it: as_model(..., key='my-model-v1').",
                 InputWarning,
                 stacklevel=3,
             )
@@ -422,24 +419,23 @@ def model_labels(images: ImageSet, model: Model, k: int) -> Labels | None:
         numbered = all(name.isdecimal() for name in theirs)
         wordnet = all(_WNID.fullmatch(name) for name in theirs)
         if ours is not None and (set(theirs) & set(ours) or not (numbered or wordnet)):
-            column = {name: j for j, name in enumerate(ours)}
             used = [theirs[j] for j in np.unique(labels)]
-            if strange := [name for name in used if name not in column]:
+            if strange := [name for name in used if name not in ours]:
                 raise ForeignLabels(
                     f"{images.name} has images of the class {strange[0]!r}, which is not among the "
-                    f"model's, {_listed(ours)}. Leave it out, or name the model's classes as the "
-                    "images do (classes=..., on the command line --classes)."
+                    f"model's {len(ours)}, {', '.join(ours[:3])} ... Leave it out, or name the "
+                    "model's classes as the images do (classes=..., --classes)."
                 )
+            column = {name: j for j, name in enumerate(ours)}
             matched: Labels = np.array([column.get(name, -1) for name in theirs], np.intp)[labels]
             return matched
         if numbered:
             labels = np.array([int(name) for name in theirs])[labels]
         elif len(theirs) != k:
             raise ForeignLabels(
-                f"{images.name} has {_listed(theirs)}, and the model {k}, so which is which is "
-                "unknown. Name the model's classes in the order of its logits (classes=..., on "
-                "the command line --classes), or give the images labels by its columns "
-                "(labels=..., on the command line --labels FILE)."
+                f"{images.name} has {len(theirs)} classes, and the model {k}, so which is which is "
+                "unknown. Name the model's classes in the order of its logits (classes=..., "
+                "--classes), or give labels by its columns (labels=..., --labels FILE)."
             )
     if labels.max() >= k:
         raise ForeignLabels(
@@ -454,11 +450,6 @@ def digest_of_labels(labels: Labels | None) -> str | None:
     if labels is None:
         return None
     return hashlib.blake2b(labels.astype("<i8").tobytes(), digest_size=16).hexdigest()
-
-
-def _listed(classes: tuple[str, ...]) -> str:
-    many = "1 class" if len(classes) == 1 else f"{len(classes)} classes"
-    return f"{many} ({', '.join(classes[:3])}{', ...' if len(classes) > 3 else ''})"
 
 
 def make_job(
@@ -504,12 +495,11 @@ def make_job(
                 f"fewer parts, or a shard size of at most {max(1, n // of)}."
             )
         span = (shards * (which - 1) // of * size, min(n, shards * which // of * size))
-    batch_size = model.batch_size
     return Job(
         model,
         images,
         conditions,
-        batch_size or model.size_of_batches(first_images(images, model)),
+        model.batch_size or model.size_of_batches(first_image(images, model)),
         seed=check_count(seed, name="seed", least=0, most=2**128),
         table=check_choice(table, ("auto", *TABLES), name="table"),
         dtype=check_choice(dtype, ("float32", "float16"), name="dtype"),
@@ -525,113 +515,69 @@ def _warn_of_second_resize(model: Model, images: ImageSet) -> None:
     side, resize = images.ready_made, model.preprocessing.framing.resize
     if side is None or resize in (None, side, (side, side)):
         return
-    to = f"{resize[0]} x {resize[1]}" if isinstance(resize, tuple) else str(resize)
     warnings.warn(
-        f"the images of {images.name} were resized and cut to {side} x {side} when they were made, "
-        f"and the model's preprocessing resizes them to {to} once more, so it sees them larger "
-        "than it was trained to, and less of them. To avoid that: ?resize=none in the spec of the "
-        "model, or Preprocessing(resize=None, ...).",
+        f"the images of {images.name} are cut to {side} x {side} already, and the model's "
+        f"preprocessing resizes them to {resize} once more, so it sees less of them. To avoid "
+        "that: ?resize=none in the spec of the model, or Preprocessing(resize=None, ...).",
         InputWarning,
         stacklevel=4,
     )
 
 
-def first_images(images: ImageSet, model: Model) -> Images:
-    """The first image as the model takes it, or some others if that one cannot be read.
+def first_image(images: ImageSet, model: Model) -> Images:
+    """The first image that can be read, as the model takes it, ``(1, height, width, 3)``.
 
     Raises:
-        InputError: If none of those can be read either.
+        InputError: If none of the first 64 can be read.
     """
-    n = len(images)
-    spread = np.unique(np.linspace(0, n - 1, _FIRST).astype(np.intp))
-    for indices in (np.arange(1), np.arange(min(n, _FIRST)), spread):
-        some = images.read(indices, framing=model.preprocessing.framing)
-        if len(some.indices):
-            return some.images
-    reason = next(iter(some.bad.values()))
+    for index in range(min(len(images), _FIRST)):
+        batch = images.read(np.array([index]), framing=model.preprocessing.framing)
+        if len(batch.indices):
+            return batch.images
+    reason = next(iter(batch.bad.values()))
     raise InputError(f"none of the images of {images.name} that were tried can be read: {reason}")
 
 
 class ShardStore:
-    """One file per finished shard, written atomically, with a checksum.
+    """One file per finished shard, written atomically.
 
     Args:
         folder: Where shards are written; ``None`` keeps them in memory.
         cache: A second folder, which several results share: it is read first, and written to
-            instead if possible.
+            instead.
     """
 
     def __init__(self, folder: Path | None = None, *, cache: Path | None = None) -> None:
-        self._folder = folder
-        self._cache = cache
-        self._writable = cache is not None
+        self._folders = [place for place in (cache, folder) if place is not None]
         self._memory: dict[str, ShardResult] = {}
 
     def get(self, key: str) -> ShardResult | None:
         """The shard; ``None`` if it is missing or damaged."""
-        for folder in filter(None, (self._cache, self._folder)):
-            with suppress(OSError):
-                content = _shard_file(folder, key).read_bytes()
-                if content[:16] == _checksum(key, content[16:]):
-                    arrays = load(content[16:])
-                    bad = json.loads(arrays["bad"].tobytes())
-                    rows, logits = arrays["rows"], arrays["logits"]
-                    reasons = {int(index): why for index, why in bad.items()}
-                    return ShardResult(key, rows, logits, arrays.get("features"), reasons)
+        for folder in self._folders:
+            with suppress(FileError):
+                found = read_npz(_shard_file(folder, key))
+                bad = {int(index): why for index, why in json.loads(str(found["bad"])).items()}
+                return ShardResult(key, found["rows"], found["logits"], found.get("features"), bad)
         return self._memory.get(key)
 
     def put(self, result: ShardResult) -> None:
         """Store a shard in the cache, else in the folder, else in memory."""
-        if self._cache is not None and self._writable:
-            try:
-                return self._write(self._cache, result)
-            except (FileError, OSError) as error:
-                self._writable = False
-                warnings.warn(
-                    f"the cache {self._cache} cannot be written ({_reason(error)}); it is only "
-                    "read from now on.",
-                    InputWarning,
-                    stacklevel=2,
-                )
-        if self._folder is None:
+        if not self._folders:
             self._memory[result.key] = result
-            return None
-        try:
-            return self._write(self._folder, result)
-        except (FileError, OSError) as error:
-            raise FileError(
-                f"{self._folder} could not be written: {_reason(error)}. Finished shards are kept; "
-                "the same command resumes from there."
-            ) from error
-
-    def _write(self, folder: Path, result: ShardResult) -> None:
-        bad = json.dumps({str(index): result.bad[index] for index in sorted(result.bad)})
-        arrays = {
-            "rows": result.rows,
-            "logits": result.logits,
-            "bad": np.frombuffer(bad.encode(), np.uint8),
-        }
-        if result.features is not None:
-            arrays["features"] = result.features
-        content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
-        file = _shard_file(folder, result.key)
-        file.parent.mkdir(parents=True, exist_ok=True)
+            return
+        file = _shard_file(self._folders[0], result.key)
+        make_folder(file.parent)
         # Not flushed, or the model would wait for the disk: a damaged file is computed again.
-        with atomic_write(file, durable=False) as temporary:
-            temporary.write_bytes(_checksum(result.key, content) + content)
+        with atomic_write(file, durable=False) as temporary, NpzStream(temporary) as archive:
+            archive.array("rows", result.rows)
+            archive.array("logits", result.logits)
+            if result.features is not None:
+                archive.array("features", result.features)
+            archive.array("bad", text_of({str(i): why for i, why in sorted(result.bad.items())}))
 
 
 def _shard_file(folder: Path, key: str) -> Path:
     return folder / key[:2] / f"{key}.shard"
-
-
-def _checksum(key: str, content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=16, key=key.encode()).digest()
-
-
-def _reason(error: Exception) -> str:
-    cause = error.__cause__ if isinstance(error, FileError) else error
-    return getattr(cause, "strerror", None) or str(error).rstrip(".")
 
 
 def cache_folder(cache: str | os.PathLike[str] | None) -> Path | None:
@@ -660,44 +606,93 @@ def unfinished_work(folder: Path, result: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@dataclass(eq=False)
-class Outline:
-    """A finished set without its rows.
-
-    Attributes:
-        span: First image and the one after the last.
-        k: Number of classes; 0 if no image could be read.
-        d: Number of features; 0 if there are none.
-        bad: Why images could not be read, by index.
-    """
-
-    span: tuple[int, int]
-    k: int = 0
-    d: int = 0
-    bad: dict[int, str] = field(default_factory=dict)
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return self.span[1] - self.span[0] - len(self.bad)
-
-    def rows(self) -> NDArray[np.int64]:
-        """Indices of the images that could be read, ``(n,)``."""
-        return np.setdiff1d(np.arange(*self.span, dtype=np.int64), list(self.bad))
-
-
-class Finished(NamedTuple):
+@dataclass
+class Finished:
     """A job whose shards are all stored.
 
     Attributes:
-        outlines: Each set without its rows.
-        labels: Of all images as columns of the logits, if known.
+        job: The job.
+        store: Where its shards are.
+        k: Number of classes; 0 if no image could be read.
         computed: Images that this run scored.
+        bad: Why images could not be read, by index.
     """
 
-    outlines: dict[Condition, Outline]
-    labels: Labels | None
-    computed: int
+    job: Job
+    store: ShardStore
+    k: int = 0
+    computed: int = 0
+    bad: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Indices of the images that could be read, ``(n,)``."""
+        return np.setdiff1d(np.arange(*self.job.span, dtype=np.int64), list(self.bad))
+
+    @property
+    def labels(self) -> Labels | None:
+        """Labels of all images as columns of the logits, if known."""
+        return model_labels(self.job.images, self.job.model, self.k)
+
+    @property
+    def left_out(self) -> list[dict[str, Any]]:
+        """Images that could not be read, for JSON."""
+        indices = sorted(self.bad)
+        names = self.job.images.ids(indices) if indices else []
+        return [
+            {"index": index, "id": name, "reason": self.bad[index]}
+            for index, name in zip(indices, names, strict=True)
+        ]
+
+    def results(self, condition: Condition) -> Iterator[ShardResult]:
+        """The shards of a set that have rows, in the order of the images."""
+        for key in self.job.keys(condition):
+            result = self.store.get(key)
+            if result is None:
+                raise FileError(
+                    "a finished shard was damaged or removed while results were put together. "
+                    "The same command computes it again."
+                )
+            if len(result.rows):
+                yield result
+
+    def arrays(self, condition: Condition) -> tuple[Logits, Floats | None]:
+        """Logits and features of a set, in memory."""
+        results = list(self.results(condition))
+        features = [r.features for r in results if r.features is not None]
+        logits = np.concatenate([r.logits for r in results])
+        return logits, np.concatenate(features) if features else None
+
+    def write_set(self, archive: NpzStream, condition: Condition) -> None:
+        """Write logits, labels and features of a set to an archive, one shard at a time."""
+        rows, labels, dtype = self.rows, self.labels, self.job.dtype
+        logits = (r.logits for r in self.results(condition))
+        archive.pieces("logits", (len(rows), self.k), dtype, logits)
+        if labels is not None:
+            archive.array("labels", labels[rows].astype(np.int64))
+        first = next(self.results(condition), None)
+        if first is not None and first.features is not None:
+            shape = (len(rows), first.features.shape[1])
+            features = (r.features for r in self.results(condition) if r.features is not None)
+            archive.pieces("features", shape, dtype, features)
+
+    def none_readable(self) -> InputError:
+        """The error of a job without any row."""
+        return InputError(
+            f"none of the {len(self.bad):,} images of {self.job.images.name} could be read. "
+            f"The first: {self.bad[min(self.bad)]}"
+        )
+
+    def warn_of_bad(self) -> None:
+        """Warn of images that could not be read."""
+        if self.bad:
+            some = "; ".join(self.bad[index].rstrip(".") for index in sorted(self.bad)[:_NAMED])
+            more = f"; and {len(self.bad) - _NAMED:,} more" if len(self.bad) > _NAMED else ""
+            warnings.warn(
+                f"left out {len(self.bad):,} of {len(self.job.images):,} images: {some}{more}.",
+                InputWarning,
+                stacklevel=3,
+            )
 
 
 def run_job(job: Job, store: ShardStore, engine: Engine | None, reporting: Reporting) -> Finished:
@@ -711,24 +706,20 @@ def run_job(job: Job, store: ShardStore, engine: Engine | None, reporting: Repor
     engine = LocalEngine() if engine is None else engine
     if not isinstance(engine, Engine):
         raise InputError(f"engine must be an engine, such as LocalEngine(workers=2); got {engine}.")
-    outlines = {condition: Outline(job.span) for condition in job.conditions}
-    pending: dict[str, Shard] = {}
+    done, pending = Finished(job, store), dict[str, Shard]()
     total = (job.span[1] - job.span[0]) * len(job.conditions)
-    computed = 0
 
     def note(shard: Shard, result: ShardResult, *, kept: bool) -> None:
-        outline, (m, k) = outlines[shard.condition], result.logits.shape
-        d = 0 if result.features is None else result.features.shape[1]
-        if m and outline.k and (outline.k, outline.d) != (k, d):
+        m, k = result.logits.shape
+        if m and done.k not in (0, k):
             raise InputError(
-                f"shards of {job.images.name}, {shard.condition.name}, must all come from one "
-                f"model; they have {outline.k} classes with {outline.d} features, and {k} with "
-                f"{d}. The model has changed and its key has not: give it another key."
+                f"shards of {job.images.name} must all come from one model; they have {done.k} "
+                f"classes and {k}. The model has changed and its key has not: give it another key."
             )
-        if m and not outline.k:
-            outline.k, outline.d = k, d
+        if m and not done.k:
+            done.k = k
             model_labels(job.images, job.model, k)  # raises early if labels are not among them
-        outline.bad |= result.bad
+        done.bad |= result.bad
         step(shard.stop - shard.start, kept=kept)
 
     def missing() -> Iterator[Shard]:
@@ -745,54 +736,10 @@ def run_job(job: Job, store: ShardStore, engine: Engine | None, reporting: Repor
         for result in engine.map_shards(job, missing()):
             store.put(result)
             note(pending.pop(result.key), result, kept=False)
-            computed += len(result.rows)
-    first = outlines[job.conditions[0]]
-    if not first.n and job.span == (0, len(job.images)):
-        raise none_readable(job, first)
-    return Finished(outlines, model_labels(job.images, job.model, first.k), computed)
-
-
-def none_readable(job: Job, outline: Outline) -> InputError:
-    """The error of a job without any row."""
-    return InputError(
-        f"none of the {len(outline.bad):,} images of {job.images.name} could be read. "
-        f"The first: {outline.bad[min(outline.bad)]}"
-    )
-
-
-def results_of(job: Job, condition: Condition, store: ShardStore) -> Iterator[ShardResult]:
-    """The shards of a finished set that have rows, in the order of the images."""
-    for shard in job.shards(condition):
-        result = store.get(shard.key)
-        if result is None:
-            raise FileError(
-                "a finished shard was damaged or removed while results were put together. "
-                "The same command computes it again."
-            )
-        if len(result.rows):
-            yield result
-
-
-def gathered(job: Job, condition: Condition, store: ShardStore) -> tuple[Logits, Floats | None]:
-    """Logits and features of a set, in memory."""
-    results = list(results_of(job, condition, store))
-    features = [r.features for r in results if r.features is not None]
-    logits = np.concatenate([r.logits for r in results])
-    return logits, np.concatenate(features) if features else None
-
-
-def write_set(
-    archive: NpzStream, job: Job, condition: Condition, store: ShardStore, done: Finished
-) -> None:
-    """Write logits, labels and features of a set to an archive, one shard at a time."""
-    outline = done.outlines[condition]
-    results = (r.logits for r in results_of(job, condition, store))
-    archive.pieces("logits", (outline.n, outline.k), job.dtype, results)
-    if done.labels is not None:
-        archive.array("labels", done.labels[outline.rows()].astype(np.int64))
-    if outline.d:
-        features = (r.features for r in results_of(job, condition, store) if r.features is not None)
-        archive.pieces("features", (outline.n, outline.d), job.dtype, features)
+            done.computed += len(result.rows)
+    if not done.k and job.span == (0, len(job.images)):
+        raise done.none_readable()
+    return done
 
 
 def are_named(images: ImageSet) -> bool:
@@ -808,24 +755,3 @@ def names_of(images: ImageSet, rows: NDArray[np.int64]) -> NDArray[np.str_] | No
 def text_of(document: Mapping[str, Any]) -> NDArray[np.str_]:
     """A JSON document as an array of an archive."""
     return np.array(json.dumps(document, sort_keys=True), np.str_)
-
-
-def left_out(job: Job, bad: Mapping[int, str]) -> list[dict[str, Any]]:
-    """Images that could not be read, for JSON."""
-    names = job.images.ids(sorted(bad)) if bad else []
-    return [
-        {"index": index, "id": name, "reason": bad[index]}
-        for index, name in zip(sorted(bad), names, strict=True)
-    ]
-
-
-def warn_of_bad(job: Job, bad: Mapping[int, str]) -> None:
-    """Warn of images that could not be read."""
-    if bad:
-        some = "; ".join(bad[index].rstrip(".") for index in sorted(bad)[:_NAMED])
-        more = f"; and {len(bad) - _NAMED:,} more" if len(bad) > _NAMED else ""
-        warnings.warn(
-            f"left out {len(bad):,} of {len(job.images):,} images: {some}{more}.",
-            InputWarning,
-            stacklevel=3,
-        )

@@ -7,14 +7,12 @@ put their rows or their statistics together.
 from __future__ import annotations
 
 import base64
-import copy
-import itertools
 import json
-import math
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,9 +30,8 @@ from shiftcal.errors import FileError, InputError
 from shiftcal.files import (
     NpzStream,
     atomic_write,
-    checksum_of,
     find,
-    npy_head,
+    naming,
     open_npz,
     parsing,
     read_document,
@@ -44,23 +41,17 @@ from shiftcal.files import (
 from shiftcal.metrics import Binning, BinTable, check_binning, check_bins
 from shiftcal.numerics.binning import (
     BinSums,
+    Groups,
     debiased_error,
+    equal_size_cuts,
     expected_error,
     largest_error,
     largest_residual,
     smooth_error,
+    sums_between,
 )
 from shiftcal.numerics.samples import area_under_risk
-from shiftcal.numerics.sketch import (
-    CONFIDENCE_UNIT,
-    EXACT_BITS,
-    CellSums,
-    ece_range,
-    exact_sum,
-    fixed_square_sum,
-    fixed_sum,
-)
-from shiftcal.numerics.softmax import p_max, softmax, top1_square_losses
+from shiftcal.numerics.softmax import p_max, top1_square_losses
 from shiftcal.numerics.temperature import (
     BETAS,
     FRACTION_BITS,
@@ -70,113 +61,108 @@ from shiftcal.numerics.temperature import (
     ladder_sums,
 )
 from shiftcal.scores import Scores
-from shiftcal.scores_io import KINDS, the_kind
-from shiftcal.types import FitStatus, Labels, Logits
+from shiftcal.scores_io import the_kind
+from shiftcal.types import FitStatus, Floats, Labels, Logits
 
 # Elements in a block: 16 MB of double precision, enough for all threads to have their part.
 _BLOCK = 1 << 21
 # Confidences are summed as whole multiples of 2**-40, so their squares as those of 2**-80.
 CONFIDENCE_BITS = 40
+# The smallest difference two floats can have: every finite float is a whole multiple of it.
+EXACT_BITS = 1074
 OF_CONFIDENCE = ("rows", "confidence", "confidence_squared")
 OF_LABELS = ("correct", "constant", "log_sum", "brier", "top1_brier", "regret", "gain")
 _BITS = {"correct": 0, "top1_brier": 30, "regret": EXACT_BITS, "gain": EXACT_BITS}
-# Moments at the ladder of temperatures, and the temperatures between which it gives the likelihood.
-LADDER = 3 * len(BETAS)
+# The temperatures between which the ladder gives the likelihood.
 REACH = (1 / float(BETAS[-1]), 1 / float(BETAS[0]))
 # A cell of confidence is 1.2e-4 wide in the middle, 6e-5 at 0.99; all of them take 0.5 MB.
 PRECISION, FINEST = 7, 14
-# Fineness of the cells of a class: k classes are k tables.
-_CLASS_PRECISION = 3
+# In cells and bins confidences are summed as whole multiples of this.
+UNIT = 2.0**-30
 _WIDTH_BINS = 15
 _MOST_ROWS = (1 << 33) - 1
 
-FORMAT, VERSION = "shiftcal-statistics", 3
+FORMAT, VERSION = "shiftcal-statistics", 4
 _KIND = "statistics of scores"
 _FIX = "Write it again with `shiftcal score --statistics` or `shiftcal merge`."
-
-# Bytes of an array held at once, and rows: of few classes, what is computed of a row is larger.
-_STRETCH, _ROWS = 1 << 24, 1 << 15
-# What a row has in addition to its scores, in the order in which scores files are written.
-_ALONGSIDE = ("labels", "features", "ids")
 _NO_ROWS = "none of the parts holds a row, so there is nothing to merge."
 
 
-@dataclass(frozen=True)
-class Part:
-    """One of the parts that a job was cut into.
+# --------------------------------------------------------------------------------------
+# Cells that confidences fall into: of equal width in the middle, ever finer towards 0 and 1.
+#
+# With ``d`` the distance to the nearer end and ``p`` the precision, a cell is ``2^-(p+6)`` wide
+# where ``d > 1/64``. Nearer to the end every octave ``(2^-j, 2^-(j-1)]`` of ``d``, for
+# ``j = 7..25``, is cut into ``2^p`` cells; what is nearer than ``2^-25`` is one cell (float32 knows
+# nothing between that and 1), and exactly 0 and exactly 1 have cells of their own, because a
+# float32 softmax gives many ones. Cells hold their upper end. Only bits of floats and powers of two
+# are used, so a confidence has the same cell on every machine.
+# --------------------------------------------------------------------------------------
 
-    Attributes:
-        shard: Its number, from 1.
-        of: Number of parts.
-        first: Index of its first image.
-        stop: Index after its last.
-        n_images: Images of the whole job.
-        key: A digest of the whole job, the same in all parts.
-    """
-
-    shard: int
-    of: int
-    first: int
-    stop: int
-    n_images: int
-    key: str
-
-    @classmethod
-    def from_node(cls, path: Path, node: object) -> Part:
-        """The part that a JSON object describes; raises FileError, naming the file."""
-        given = node if isinstance(node, dict) else {}
-        values = {field.name: given.get(field.name) for field in fields(cls)}
-        numbers = [value for name, value in values.items() if name != "key"]
-        if all(type(n) is int and n >= 0 for n in numbers) and type(values["key"]) is str:
-            part = cls(**values)  # type: ignore[arg-type]
-            if 1 <= part.shard <= part.of and part.first <= part.stop <= part.n_images:
-                return part
-        raise FileError(f"{path} is damaged: {values} does not describe a part. Score it again.")
+_OCTAVES = range(7, 26)
+_MANTISSA = 52
+_EXPONENT_BIAS = 1023
 
 
-def checked_blocks(scores: Scores) -> Iterator[tuple[Logits, Labels | None]]:
-    """Finite logits of some rows at a time, with their labels; the scores may stay on disk."""
-    rows = max(1, _BLOCK // scores.k)
-    for start in range(0, scores.n, rows):
-        part = slice(start, min(start + rows, scores.n))
-        values = np.asarray(scores.values[part])
-        try:
-            logits = check_scores(values, input=scores.input)
-        except InputError as error:
-            kind = FileError if scores.source else InputError
-            counted = f" Rows are counted from row {start}." if start else ""
-            raise kind(f"{scores.source or 'scores'}: {error}{counted}") from error
-        yield logits, None if scores.labels is None else scores.labels[part]
+def n_cells(precision: int) -> int:
+    """Number of cells."""
+    return 2 * (2 + (len(_OCTAVES) << precision) + (31 << precision))
 
 
-def _sums_of(
-    logits: Logits, labels: Labels | None
-) -> tuple[dict[str, int], tuple[int, ...], NDArray[np.float64], NDArray[np.bool_]]:
-    """Sums and ladder of a block of rows, and for each row its confidence and correctness."""
-    confidence = p_max(logits)
-    sums = {
-        "rows": len(logits),
-        "confidence": fixed_sum(confidence, CONFIDENCE_BITS),
-        "confidence_squared": fixed_square_sum(confidence, CONFIDENCE_BITS),
-    }
-    if labels is None:
-        return sums, (), confidence, np.zeros(len(logits), np.bool_)
-    correct = logits.argmax(axis=1) == labels
-    ladder, log_sums, squares = ladder_sums(logits)
-    z = logits.astype(np.float64)
-    of_label = z[np.arange(len(z)), labels]
-    regret = z.max(axis=1) - of_label
-    brier = squares - 2 * np.exp(-regret - log_sums) + 1
-    sums |= {
-        "correct": int(correct.sum()),
-        "constant": int((z.max(axis=1) == z.min(axis=1)).sum()),
-        "log_sum": fixed_sum(log_sums, FRACTION_BITS),
-        "brier": fixed_sum(brier, FRACTION_BITS),
-        "top1_brier": fixed_sum(top1_square_losses(confidence, correct), _BITS["top1_brier"]),
-        "regret": exact_sum(regret),
-        "gain": exact_sum(of_label - z.mean(axis=1)),
-    }
-    return sums, tuple(ladder), confidence, correct
+def cell_of(confidence: Floats, precision: int) -> NDArray[np.int64]:
+    """The cell of each confidence; a greater confidence is never in a lower cell."""
+    c = confidence.astype(np.float64)
+    above = c > 0.5
+    distance = np.where(above, 1.0 - c, c)  # exact: 1 - c is a float wherever c is above one half
+    # One bit less, below one half, closes cells at their upper end as the mirror does above it.
+    pattern = distance.view(np.int64) - ~above
+    octaves = pattern >> (_MANTISSA - precision)
+    octaves -= (_EXPONENT_BIAS - _OCTAVES[-1]) << precision
+    step = np.maximum(octaves, -1) + 2
+    middle = pattern >= int(np.float64(1 / 64).view(np.int64))
+    even = (pattern[middle].view(np.float64) * 2.0 ** (precision + 6)).astype(np.int64)
+    step[middle] = even + (2 + ((len(_OCTAVES) - 1) << precision))
+    step[distance == 0] = 0
+    return np.where(above, n_cells(precision) - 1 - step, step)
+
+
+# --------------------------------------------------------------------------------------
+# Sums as whole numbers of a unit, which come out the same in any order and grouping.
+# --------------------------------------------------------------------------------------
+
+# Sums of halves fit into 64 bits for any number of values that fits into memory.
+_HALF = 26
+
+
+def exact_sum(values: NDArray[np.float64]) -> int:
+    """The sum of finite values without any rounding, in units of ``2**-1074``."""
+    mantissa, exponent = np.frexp(values)
+    whole = (mantissa * 2.0**53).astype(np.int64)
+    shift = exponent.astype(np.int64) - 53 + EXACT_BITS
+    # What is below the unit is zero: a subnormal's mantissa has as many zeros at its end.
+    below = shift < 0
+    whole[below] >>= -shift[below]
+    shift[below] = 0
+    return sum(_sum(whole[shift == s]) << int(s) for s in np.unique(shift))
+
+
+def fixed_sum(values: NDArray[np.float64], bits: int) -> int:
+    """The sum of the nearest whole multiples of ``2**-bits``, in that unit."""
+    return _sum(np.rint(np.ldexp(values, bits)).astype(np.int64))
+
+
+def fixed_square_sum(values: NDArray[np.float64], bits: int) -> int:
+    """The sum of the squares of those multiples, in units of ``2**(-2 bits)``; bits up to 52."""
+    whole = np.rint(np.ldexp(values, bits)).astype(np.int64)
+    high, low = whole >> _HALF, whole & ((1 << _HALF) - 1)
+    squares = [_sum(high * high), _sum(high * low), _sum(low * low)]
+    return (squares[0] << (2 * _HALF)) + (squares[1] << (_HALF + 1)) + squares[2]
+
+
+def _sum(whole: NDArray[np.int64]) -> int:
+    """The sum of whole numbers of up to 53 bits, which may be too large for 64."""
+    high, low = whole >> _HALF, whole & ((1 << _HALF) - 1)
+    return (int(high.sum()) << _HALF) + int(low.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,8 +202,11 @@ class ScoreStatistics:
             exp(z - max z)``, of both Brier scores, of ``max z - z[label]`` (``regret``) and of
             ``z[label] - mean z`` (``gain``), each in its unit.
         ladder: Sums of moments at a ladder of temperatures; empty without labels.
-        cells: Rows counted in cells of confidence.
-        class_cells: The same for the column of each class, if ``classwise_ece`` is wanted.
+        cells: ``(3, cells)`` rows, correct rows and sum of confidences (in units of ``2^-30``) in
+            cells of confidence.
+        ends: ``(2, cells)`` least and greatest confidence in each cell; 2 and -1 if it is empty.
+        width: ``(3, 15)`` the same as ``cells`` in bins of equal width, whose edges fall inside
+            cells.
 
     Example:
         >>> import numpy as np
@@ -233,55 +222,79 @@ class ScoreStatistics:
     classes: tuple[str, ...] | None
     sums: Mapping[str, int]
     ladder: tuple[int, ...]
-    cells: CellSums
-    class_cells: CellSums | None = None
+    cells: NDArray[np.int64]
+    ends: NDArray[np.float64]
+    width: NDArray[np.int64]
 
     @classmethod
-    def of(
-        cls, scores: Scores, *, precision: int = PRECISION, classwise: bool = False
-    ) -> ScoreStatistics:
+    def of(cls, scores: Scores, *, precision: int = PRECISION) -> ScoreStatistics:
         """The statistics of scores, in memory or mapped from a file.
 
         Args:
             scores: The rows.
             precision: Fineness of the cells, 1 to 14.
-            classwise: Whether to count every class too, for ``classwise_ece``; 32 kB a class.
 
         Raises:
             InputError: If values are not what they should be, naming the file and the row.
         """
-        finest = check_count(precision, name="precision", most=FINEST)
-        cells = CellSums.empty(precision=finest, width_bins=_WIDTH_BINS)
-        class_cells = None
-        if classwise and scores.labels is not None:
-            class_cells = CellSums.empty(
-                precision=_CLASS_PRECISION, width_bins=_WIDTH_BINS, series=scores.k
-            )
-        sums: dict[str, int] = {}
-        ladder: tuple[int, ...] = ()
-        for logits, labels in checked_blocks(scores):
-            block, steps, confidence, correct = _sums_of(logits, labels)
-            cells.add(confidence[:, None], correct[:, None])
-            if class_cells is not None and labels is not None:
-                class_cells.add(softmax(logits), labels[:, None] == np.arange(scores.k))
-            sums, ladder = _added((sums, ladder), (block, steps)) if sums else (block, steps)
-        return cls(scores.k, scores.classes, sums, ladder, cells, class_cells)
+        check_count(precision, name="precision", most=FINEST)
+        return cls.merged(
+            cls._of_block(logits, labels, scores.classes, precision)
+            for logits, labels in _checked_blocks(scores)
+        )
 
     @classmethod
     def of_rows(
-        cls,
-        logits: object,
-        labels: object = None,
-        *,
-        precision: int = PRECISION,
-        classwise: bool = False,
+        cls, logits: object, labels: object = None, *, precision: int = PRECISION
     ) -> ScoreStatistics:
         """The statistics of logits ``(n, k)``, in memory or mapped, with labels ``(n,)`` if known.
 
         For probabilities use ``ScoreStatistics.of(Scores(probs, "probabilities", labels))``.
         """
-        scores = Scores(logits, labels=labels)  # type: ignore[arg-type]
-        return cls.of(scores, precision=precision, classwise=classwise)
+        return cls.of(Scores(logits, labels=labels), precision=precision)  # type: ignore[arg-type]
+
+    @classmethod
+    def _of_block(
+        cls, logits: Logits, labels: Labels | None, classes: tuple[str, ...] | None, precision: int
+    ) -> ScoreStatistics:
+        confidence = p_max(logits)
+        sums = {
+            "rows": len(logits),
+            "confidence": fixed_sum(confidence, CONFIDENCE_BITS),
+            "confidence_squared": fixed_square_sum(confidence, CONFIDENCE_BITS),
+        }
+        ladder: list[int] = []
+        correct = np.zeros(len(logits), np.bool_)
+        if labels is not None:
+            correct = logits.argmax(axis=1) == labels
+            ladder, log_sums, squares = ladder_sums(logits)
+            z = logits.astype(np.float64)
+            of_label = z[np.arange(len(z)), labels]
+            regret = z.max(axis=1) - of_label
+            brier = squares - 2 * np.exp(-regret - log_sums) + 1
+            top1_brier = top1_square_losses(confidence, correct)
+            sums |= {
+                "correct": int(correct.sum()),
+                "constant": int((z.max(axis=1) == z.min(axis=1)).sum()),
+                "log_sum": fixed_sum(log_sums, FRACTION_BITS),
+                "brier": fixed_sum(brier, FRACTION_BITS),
+                "top1_brier": fixed_sum(top1_brier, _BITS["top1_brier"]),
+                "regret": exact_sum(regret),
+                "gain": exact_sum(of_label - z.mean(axis=1)),
+            }
+        cell, size = cell_of(confidence, precision), n_cells(precision)
+        ends = np.repeat([[2.0], [-1.0]], size, axis=1)
+        np.minimum.at(ends[0], cell, confidence)
+        np.maximum.at(ends[1], cell, confidence)
+        # The rule of binning.equal_width_bins: (i/m, (i+1)/m], the first bin closed.
+        bin_of = np.searchsorted(np.linspace(0, 1, _WIDTH_BINS + 1)[1:-1], confidence, side="left")
+        # Sums of a block stay below 2**53, so that floats hold them exactly.
+        each = (np.ones(len(cell)), correct, np.rint(confidence / UNIT))
+        cells, width = (
+            np.stack([np.bincount(where, x, many) for x in each]).astype(np.int64)
+            for where, many in ((cell, size), (bin_of, _WIDTH_BINS))
+        )
+        return cls(logits.shape[1], classes, sums, tuple(ladder), cells, ends, width)
 
     @classmethod
     def merged(cls, parts: Iterable[ScoreStatistics]) -> ScoreStatistics:
@@ -294,10 +307,12 @@ class ScoreStatistics:
     def __add__(self, other: object) -> ScoreStatistics:
         if not isinstance(other, ScoreStatistics):
             return NotImplemented
+        named = None not in (self.classes, other.classes)
         for what, mine, theirs in (
             ("number of classes", self.k, other.k),
             ("labels for all rows or for none", self.labelled, other.labelled),
-            ("precision and classwise", self._settings, other._settings),
+            ("number of cells (precision)", self.cells.shape[1], other.cells.shape[1]),
+            ("classes in the same order", *((self.classes, other.classes) if named else (0, 0))),
         ):
             if mine != theirs:
                 raise InputError(
@@ -306,20 +321,19 @@ class ScoreStatistics:
                 )
         if self.n + other.n > _MOST_ROWS:
             raise InputError(f"statistics count at most {_MOST_ROWS:,} rows.")
-        classes = self.classes or other.classes
-        if None not in (self.classes, other.classes) and self.classes != other.classes:
-            pairs = enumerate(zip(self.classes or (), other.classes or (), strict=True))
-            column, (left, right) = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
-            raise InputError(
-                "statistics that are added must have the same classes in the same order; column "
-                f"{column} is {left!r} in one and {right!r} in another."
-            )
-        cells, class_cells = copy.deepcopy((self.cells, self.class_cells))
-        cells.merge(other.cells)
-        if class_cells is not None and other.class_cells is not None:
-            class_cells.merge(other.class_cells)
-        sums, ladder = _added((self.sums, self.ladder), (other.sums, other.ladder))
-        return ScoreStatistics(self.k, classes, sums, ladder, cells, class_cells)
+        least, most = (
+            np.minimum(self.ends[0], other.ends[0]),
+            np.maximum(self.ends[1], other.ends[1]),
+        )
+        return ScoreStatistics(
+            self.k,
+            self.classes or other.classes,
+            {name: total + other.sums[name] for name, total in self.sums.items()},
+            tuple(a + b for a, b in zip(self.ladder, other.ladder, strict=True)),
+            self.cells + other.cells,
+            np.stack([least, most]),
+            self.width + other.width,
+        )
 
     def __radd__(self, other: object) -> ScoreStatistics:
         return self if other == 0 else NotImplemented  # sum() starts from 0
@@ -327,10 +341,9 @@ class ScoreStatistics:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ScoreStatistics):
             return NotImplemented
-        ours, theirs = ((s.k, s.classes, s.sums, s.ladder, s._settings) for s in (self, other))
-        return ours == theirs and all(
-            np.array_equal(ours, theirs)
-            for ours, theirs in zip(self._tables(), other._tables(), strict=True)
+        plain = ("k", "classes", "sums", "ladder")
+        return all(getattr(self, name) == getattr(other, name) for name in plain) and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in _TABLES
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -338,14 +351,6 @@ class ScoreStatistics:
     def __repr__(self) -> str:
         labels = "with" if self.labelled else "without"
         return f"<ScoreStatistics of {self.n:,} rows, {self.k} classes, {labels} labels>"
-
-    @property
-    def _settings(self) -> tuple[int, bool]:
-        return self.cells.precision, self.class_cells is not None
-
-    def _tables(self) -> list[NDArray[Any]]:
-        both = (self.cells, self.class_cells)
-        return [table for cells in both if cells is not None for table in cells.arrays().values()]
 
     @property
     def n(self) -> int:
@@ -388,9 +393,11 @@ class ScoreStatistics:
         """
         value = self.ece(n_bins=n_bins, binning=binning)
         if check_binning(binning) == "width":
-            return value - CONFIDENCE_UNIT / 2, value + CONFIDENCE_UNIT / 2
-        low, high = ece_range(self.cells, n_bins)
-        return min(low, value), max(high, value)
+            return value - UNIT / 2, value + UNIT / 2
+        low, high = self._path_range(equal_size_cuts(self.n, n_bins))
+        return min(_least_length(low, high) / self.n, value), max(
+            _greatest_length(low, high) / self.n, value
+        )
 
     def mce(self, *, n_bins: int = 15, binning: Binning = "size") -> float:
         """:func:`shiftcal.mce` of the rows."""
@@ -400,31 +407,19 @@ class ScoreStatistics:
         """:func:`shiftcal.debiased_ece` of the rows."""
         return debiased_error(self._bins("debiased_ece", n_bins, binning, whole_ties=True))
 
-    def classwise_ece(self, *, n_bins: int = 15, binning: Binning = "size") -> float:
-        """:func:`shiftcal.classwise_ece` of the rows, from coarser cells."""
-        self._needs_labels("classwise_ece")
-        cells = self.class_cells
-        if cells is None:
-            raise InputError("classwise_ece needs ScoreStatistics.of(..., classwise=True).")
-        bins = (_bins_of(cells, n_bins, binning, series=column) for column in range(self.k))
-        return float(np.mean([expected_error(each) for each in bins]))
-
     def ks_error(self) -> float:
         """:func:`shiftcal.ks_error` of the rows, evaluated between cells."""
-        self._needs_labels("ks_error")
-        return largest_residual(self.cells.groups())
+        return largest_residual(self._groups("ks_error"))
 
     def smooth_ece(self) -> float:
         """:func:`shiftcal.smooth_ece` of the rows."""
-        self._needs_labels("smooth_ece")
-        groups = self.cells.groups()
+        groups = self._groups("smooth_ece")
         residual = (groups.confidence - groups.correct) / groups.n
         return smooth_error(groups.confidence / groups.count, residual)
 
     def aurc(self) -> float:
         """:func:`shiftcal.aurc` of the rows."""
-        self._needs_labels("aurc")
-        return area_under_risk(self.cells.groups())
+        return area_under_risk(self._groups("aurc"))
 
     def top1_brier(self) -> float:
         """:func:`shiftcal.top1_brier` of the rows."""
@@ -488,10 +483,7 @@ class ScoreStatistics:
         """
         statistics, _ = read_statistics(path)
         if statistics is None:
-            raise FileError(
-                f"{path} is of a part without any readable image, so it holds no statistics. "
-                "`shiftcal merge` accepts it with the other parts."
-            )
+            raise FileError(f"{path} is of a part without any readable image: it holds no rows.")
         return statistics
 
     def _needs_labels(self, name: str) -> None:
@@ -506,11 +498,75 @@ class ScoreStatistics:
         self._needs_labels(asked or name)
         return self.sums[name] / (self.n << _BITS.get(name, FRACTION_BITS))
 
+    def _groups(self, name: str) -> Groups:
+        """The cells that hold rows, as groups of nearly equal confidence."""
+        self._needs_labels(name)
+        count, correct, confidence = self.cells[:, self.cells[0] > 0]
+        return Groups(count, confidence * UNIT, correct.astype(np.float64))
+
     def _bins(
         self, name: str, n_bins: int, binning: Binning, *, whole_ties: bool = False
     ) -> BinSums:
-        self._needs_labels(name)
-        return _bins_of(self.cells, n_bins, binning, whole_ties=whole_ties)
+        """Bins of equal width, or of equally many rows.
+
+        A cell that lies across a cut is spread evenly; with ``whole_ties`` the cut moves to the
+        upper end of a cell whose rows are all equal.
+        """
+        groups = self._groups(name)
+        m, kind = check_bins(n_bins, binning)
+        if kind == "width":
+            if m != _WIDTH_BINS:
+                raise InputError(
+                    f"statistics keep {_WIDTH_BINS} bins of equal width; got n_bins={m}."
+                )
+            edges, (count, correct, confidence) = np.linspace(0, 1, m + 1), self.width
+            sums = confidence * UNIT, correct.astype(np.float64)
+            return BinSums(count, *sums, edges[:-1], edges[1:])
+        least, most = self.ends[:, self.cells[0] > 0]
+        cuts, ends = equal_size_cuts(self.n, m), np.cumsum(groups.count)
+        if whole_ties:
+            cell = np.searchsorted(ends, cuts[1:])
+            moved = np.where((least == most)[cell], ends[cell], cuts[1:])
+            cuts = np.concatenate([[0], np.unique(moved)])
+        return BinSums(
+            np.diff(cuts),
+            sums_between(groups.count, groups.confidence, cuts),
+            sums_between(groups.count, groups.correct, cuts),
+            least[np.searchsorted(ends, cuts[:-1], side="right")],
+            most[np.searchsorted(ends, cuts[1:], side="left")],
+        )
+
+    def _path_range(
+        self, cuts: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Bounds on ``P(a) = sum_{i <= a} (c_i - r_i)``, rows in order of confidence, at the cuts.
+
+        A bin between ranks ``a`` and ``b`` has residual ``P(b) - P(a)``, so
+        ``n ECE = sum |P(a_j) - P(a_(j-1))|``: the up-and-down length of the path through the cuts.
+        ``P`` is known exactly at the ends of cells and between bounds inside them. The least and
+        greatest length of a path within those bounds enclose the exact ECE, whatever rows the
+        cells held.
+        """
+        held = self.cells[0] > 0
+        count, correct, confidence = self.cells[:, held]
+        confidence = confidence * UNIT
+        ends = np.cumsum(count)
+        before = np.concatenate([[0.0], np.cumsum(confidence - correct)])
+        at = np.minimum(np.searchsorted(ends, cuts, side="left"), len(ends) - 1)
+        m, size = cuts - (ends - count)[at], count[at]  # rows of the cut cell that lie below
+        least, most = self.ends[:, held][:, at]
+        mean = confidence[at] / size
+        # Of the m lowest of a cell, the mean confidence is not above the cell's mean; the number
+        # correct is what the others leave, or all there are.
+        least_confidence = np.maximum(m * least, confidence[at] - (size - m) * most)
+        least_correct = np.maximum(0, m - (size - correct[at]))
+        most_correct = np.minimum(m, correct[at])
+        one_value = least == most  # rows of equal confidence are spread evenly by definition
+        even = m * correct[at] / size
+        slack = ends[at] * UNIT / 2
+        low = np.where(one_value, m * mean - even, least_confidence - most_correct)
+        high = np.where(one_value, m * mean - even, m * mean - least_correct)
+        return before[at] + low - slack, before[at] + high + slack
 
     def _likelihood(self, name: str, ends: tuple[float, float]) -> Likelihood:
         """The likelihood at every temperature of the ladder, which has to reach both ends."""
@@ -525,22 +581,65 @@ class ScoreStatistics:
         return Likelihood(moments, regret=regret, at_one=self._mean("log_sum") + regret)
 
 
-def _added(
-    one: tuple[Mapping[str, int], tuple[int, ...]], other: tuple[Mapping[str, int], tuple[int, ...]]
-) -> tuple[dict[str, int], tuple[int, ...]]:
-    sums = {name: one[0][name] + other[0][name] for name in one[0]}
-    return sums, tuple(a + b for a, b in zip(one[1], other[1], strict=True))
+# The arrays of statistics.
+_TABLES = ("cells", "ends", "width")
 
 
-def _bins_of(
-    cells: CellSums, n_bins: object, binning: object, *, series: int = 0, whole_ties: bool = False
-) -> BinSums:
-    m, kind = check_bins(n_bins, binning)
-    if kind == "size":
-        return cells.size_bins(m, series, whole_ties=whole_ties)
-    if m != _WIDTH_BINS:
-        raise InputError(f"statistics keep {_WIDTH_BINS} bins of equal width; got n_bins={m}.")
-    return cells.width_bins(series)
+def _checked_blocks(scores: Scores) -> Iterator[tuple[Logits, Labels | None]]:
+    """Finite logits of some rows at a time, with their labels; the scores may stay on disk."""
+    rows = max(1, _BLOCK // scores.k)
+    for start in range(0, scores.n, rows):
+        part = slice(start, start + rows)
+        try:
+            logits = check_scores(np.asarray(scores.values[part]), input=scores.input)
+        except InputError as error:
+            kind = FileError if scores.source else InputError
+            counted = f" Rows are counted from row {start}." if start else ""
+            raise kind(f"{scores.source or 'scores'}: {error}{counted}") from error
+        yield logits, None if scores.labels is None else scores.labels[part]
+
+
+def _least_length(low: NDArray[np.float64], high: NDArray[np.float64]) -> float:
+    """The shortest way through the intervals in order: stay unless forced, then go no further."""
+    at, length = min(max(0.0, low[0]), high[0]), 0.0
+    for a, b in zip(low[1:], high[1:], strict=True):
+        to = min(max(at, a), b)
+        length += abs(to - at)
+        at = to
+    return float(length)
+
+
+def _greatest_length(low: NDArray[np.float64], high: NDArray[np.float64]) -> float:
+    """The longest way through the intervals: length is convex, so it turns at their ends."""
+    length = np.zeros(2)
+    for before, after in pairwise(np.stack([low, high], axis=1)):
+        length = (np.abs(after[:, None] - before) + length).max(axis=1)
+    return float(length.max())
+
+
+# --------------------------------------------------------------------------------------
+# Statistics in a file.
+# --------------------------------------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """One of the parts that a job was cut into.
+
+    Attributes:
+        shard: Its number, from 1.
+        of: Number of parts.
+        first: Index of its first image.
+        stop: Index after its last.
+        n_images: Images of the whole job.
+        key: A digest of the whole job, the same in all parts.
+    """
+
+    shard: int
+    of: int
+    first: int
+    stop: int
+    n_images: int
+    key: str
 
 
 def write_statistics(
@@ -550,19 +649,19 @@ def write_statistics(
 
     Args:
         path: The file.
-        statistics: Of the usual precision, and not classwise; ``None`` for a part without rows.
+        statistics: Of the usual precision; ``None`` for a part without rows.
         part: Which part of a job they are, if one.
     """
-    content: dict[str, Any] = {"part": None if part is None else asdict(part)}
+    content: dict[str, Any] = {"part": None if part is None else part._asdict()}
     if statistics is not None:
-        if statistics._settings != (PRECISION, False):
-            raise InputError(f"statistics are written with precision={PRECISION}, not classwise.")
+        if statistics.cells.shape[1] != n_cells(PRECISION):
+            raise InputError(f"statistics are written with precision={PRECISION} only.")
         content |= {
             "n_classes": statistics.k,
             "classes": statistics.classes,
             "sums": statistics.sums,
             "ladder": statistics.ladder,
-            "cells": {name: _packed(t) for name, t in statistics.cells.arrays().items()},
+            "tables": {name: _packed(getattr(statistics, name)) for name in _TABLES},
         }
     write_document(Path(path), content, format=FORMAT, version=VERSION, indent=0)
 
@@ -576,51 +675,42 @@ def read_statistics(path: str | os.PathLike[str]) -> tuple[ScoreStatistics | Non
     source = Path(path)
     document = read_document(source, _KIND, format=FORMAT, version=VERSION, fix=_FIX)
     with parsing(source, _KIND, fix=_FIX):
-        node = document["part"]
-        part = None if node is None else Part.from_node(source, node)
+        part = None if document["part"] is None else Part(**document["part"])
         if "sums" not in document:
             return None, part
         k = check_count(document["n_classes"], name="n_classes", least=2)
         names, sums, ladder = document["classes"], document["sums"], tuple(document["ladder"])
         wanted = (*OF_CONFIDENCE, *OF_LABELS) if ladder else OF_CONFIDENCE
         whole = all(type(number) is int for number in (*sums.values(), *ladder))
-        if set(sums) != set(wanted) or len(ladder) not in (0, LADDER) or not whole:
+        if set(sums) != set(wanted) or len(ladder) not in (0, 3 * len(BETAS)) or not whole:
             raise InputError(f"the sums are not those of {FORMAT} version {VERSION}")
-        cells = CellSums.empty(precision=PRECISION, width_bins=_WIDTH_BINS)
-        for name, table in cells.arrays().items():
-            setattr(cells, name, _unpacked(document["cells"][name], like=table))
-        classes = None if names is None else check_classes(names, k=k)
-        statistics = ScoreStatistics(k, classes, {n: sums[n] for n in wanted}, ladder, cells)
+        classes, size = None if names is None else check_classes(names, k=k), n_cells(PRECISION)
+        shapes = {"cells": (3, size), "ends": (2, size), "width": (3, _WIDTH_BINS)}
+        tables = {name: _unpacked(document["tables"][name], name, s) for name, s in shapes.items()}
+        statistics = ScoreStatistics(k, classes, {n: sums[n] for n in wanted}, ladder, **tables)
         if not _is_sound(statistics):
             raise InputError("its numbers contradict one another")
         return statistics, part
 
 
 def _is_sound(statistics: ScoreStatistics) -> bool:
-    """Whether there are rows that have these cells and sums."""
-    cells, sums, n, k = statistics.cells, statistics.sums, statistics.n, statistics.k
-    total, squares, correct = sums["confidence"], sums["confidence_squared"], cells.correct.sum()
-    possible = bool(
-        n == cells.count.sum() > 0
-        and ((cells.correct >= 0) & (cells.correct <= cells.count)).all()
-        and (cells.width >= 0).all()
-        and cells.width.sum(axis=(1, 2)).tolist() == [n, correct, cells.confidence.sum()]
-        and n << CONFIDENCE_BITS >= total >= (n << CONFIDENCE_BITS) // k - n
-        and total**2 <= n * squares
-        and squares <= total << CONFIDENCE_BITS
-        and abs((int(cells.confidence.sum()) << 10) - total) <= n * ((1 << 9) + 1)
-    )
-    if not possible or not statistics.ladder:
-        return possible
-    unit = n << FRACTION_BITS
-    # Of a row: the log of a sum of k exponentials, none above 1, the greatest 1.
-    most = math.ceil(unit * math.log(k)) + n
+    """Whether there can be rows that have these cells and sums."""
+    cells, sums, n = statistics.cells, statistics.sums, statistics.n
+    total, unit = sums["confidence"], n << FRACTION_BITS
     return bool(
-        sums["correct"] == correct
-        and -n <= sums["log_sum"] <= most
-        and -n <= sums["brier"] <= 2 * unit + n
-        and 0 <= sums["top1_brier"] <= n << _BITS["top1_brier"]
-        and (sums["regret"] == 0 or (sums["regret"] > 0 and correct < n))
+        n == cells[0].sum() > 0
+        and ((cells[1] >= 0) & (cells[1] <= cells[0])).all()
+        and (statistics.width.sum(axis=1) == cells.sum(axis=1)).all()
+        and abs((int(cells[2].sum()) << CONFIDENCE_BITS - 30) - total) <= n << CONFIDENCE_BITS - 30
+        and total**2 <= n * sums["confidence_squared"] <= n * total << CONFIDENCE_BITS
+    ) and (
+        not statistics.labelled
+        or (
+            sums["correct"] == cells[1].sum()
+            and sums["regret"] >= 0
+            and sums["log_sum"] >= -n
+            and -n <= sums["brier"] <= 2 * unit + n
+        )
     )
 
 
@@ -629,67 +719,30 @@ def _packed(table: NDArray[Any]) -> str:
     return base64.b64encode(zlib.compress(raw, 4)).decode("ascii")
 
 
-def _unpacked(text: str, *, like: NDArray[Any]) -> NDArray[Any]:
+def _unpacked(text: str, name: str, shape: tuple[int, int]) -> NDArray[Any]:
     """The table, if it has the right size; nothing larger is ever unpacked."""
-    unpack = zlib.decompressobj()
-    raw = unpack.decompress(base64.b64decode(text, validate=True), like.nbytes + 1)
-    table = np.frombuffer(raw, dtype=like.dtype.newbyteorder("<"))
-    return table.astype(like.dtype).reshape(like.shape)
+    dtype = np.dtype("<f8" if name == "ends" else "<i8")
+    raw = zlib.decompressobj().decompress(
+        base64.b64decode(text, validate=True), 8 * shape[0] * shape[1] + 1
+    )
+    return np.frombuffer(raw, dtype).astype(dtype.newbyteorder("=")).reshape(shape)
 
 
-class Head(NamedTuple):
-    """Type and shape of an array, before it is read."""
-
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
+# --------------------------------------------------------------------------------------
+# Parts of one job, scored on machines that share no disk.
+# --------------------------------------------------------------------------------------
 
 
-def heads(path: Path) -> dict[str, Head]:
-    """Every array of an archive by name, none of them read."""
-    found = {}
-    with open_npz(find(path)) as archive:
-        for info in archive.zip.infolist():
-            with archive.zip.open(info) as file:
-                shape, _, dtype = npy_head(file)
-            found[info.filename.removesuffix(".npy")] = Head(dtype, shape)
-    return found
-
-
-def stretches(path: Path, name: str) -> Iterator[NDArray[Any]]:
-    """The rows of an array, in order and never all at once.
-
-    Raises:
-        FileError: If the archive is damaged or cut short.
-    """
-    with open_npz(path) as archive, archive.zip.open(f"{name}.npy") as file:
-        (n, *rest), by_column, dtype = npy_head(file)
-        if by_column and rest:
-            raise FileError(
-                f"{path}: {name} is stored column by column, and is read row by row. "
-                "Save np.ascontiguousarray of it."
-            )
-        row = dtype.itemsize * int(np.prod(rest, dtype=np.int64))
-        rows = min(_ROWS, max(1, _STRETCH // max(1, row)))
-        for start in range(0, n, rows):
-            count = min(rows, n - start)
-            yield np.frombuffer(file.read(count * row), dtype).reshape(count, *rest)
-        if file.read(1):  # the end: only here is the archive's own checksum compared
-            raise ValueError(f"{name} is longer than it says")
-
-
-@dataclass(frozen=True)
-class PartFile:
-    """A file that holds a part.
-
-    Attributes:
-        path: The file: scores (``.npz``) or statistics (``.json``).
-        part: Which part it says it is.
-        note: All that a scores file says of the part.
-    """
+class PartFile(NamedTuple):
+    """A file that holds a part: scores (``.npz``) or statistics (``.json``)."""
 
     path: Path
     part: Part
-    note: dict[str, Any]
+
+    @property
+    def is_statistics(self) -> bool:
+        """Whether it holds statistics and no rows."""
+        return self.path.suffix.lower() == ".json"
 
 
 def find_parts(paths: Sequence[str | os.PathLike[str]]) -> list[PartFile]:
@@ -703,7 +756,7 @@ def find_parts(paths: Sequence[str | os.PathLike[str]]) -> list[PartFile]:
         raise InputError("there are no parts to merge. Name every file of the job.")
     parts = sorted((_part_file(find(path)) for path in paths), key=lambda file: file.part.shard)
     first, of = parts[0], parts[0].part.of
-    for other in parts[1:]:
+    for one, other in pairwise(parts):
         mine, theirs = ((p.part.of, p.part.key, p.part.n_images) for p in (first, other))
         if mine != theirs:
             raise InputError(
@@ -711,7 +764,6 @@ def find_parts(paths: Sequence[str | os.PathLike[str]]) -> list[PartFile]:
                 f"the model, the images, an option, or the number of parts ({of} and "
                 f"{other.part.of}). Merge the parts of one job at a time."
             )
-    for one, other in itertools.pairwise(parts):
         if one.part.shard == other.part.shard:
             raise InputError(
                 f"every part must be there once; part {one.part.shard} of {of} is in {one.path} "
@@ -726,24 +778,19 @@ def find_parts(paths: Sequence[str | os.PathLike[str]]) -> list[PartFile]:
 
 
 def _part_file(file: Path) -> PartFile:
-    suffix = file.suffix.lower()
-    if suffix == ".json":
+    part = None
+    if file.suffix.lower() == ".json":
         part = read_statistics(file)[1]
-        if part is not None:
-            return PartFile(file, part, {})
-    elif suffix == ".npz":
-        stored = read_npz(file, ["part"])
-        if stored:
-            try:
-                note = json.loads(str(stored["part"]))
-            except (ValueError, RecursionError):
-                note = None
-            return PartFile(file, Part.from_node(file, note), note)
-    raise FileError(
-        f"{file} does not say which part of a job it is. Merge .npz or .json files that "
-        "`shiftcal score --shard i/n` wrote; statistics of other rows are added in Python with "
-        "ScoreStatistics.merged."
-    )
+    elif file.suffix.lower() == ".npz" and (stored := read_npz(file, ["part"])):
+        with parsing(file, "a part of a job", fix="Score it again."):
+            part = Part(**json.loads(str(stored["part"])))
+    if part is None:
+        raise FileError(
+            f"{file} does not say which part of a job it is. Merge .npz or .json files that "
+            "`shiftcal score --shard i/n` wrote; statistics of other rows are added in Python with "
+            "ScoreStatistics.merged."
+        )
+    return PartFile(file, part)
 
 
 def merge_statistics(parts: Sequence[PartFile]) -> ScoreStatistics:
@@ -752,30 +799,20 @@ def merge_statistics(parts: Sequence[PartFile]) -> ScoreStatistics:
     Raises:
         FileError: If a part cannot be read or does not fit the others, naming it.
     """
-    total = None
+    total: ScoreStatistics | int = 0
     for file in parts:
-        if file.path.suffix.lower() == ".json":
-            one, _ = read_statistics(file.path)
-        else:
-            one = None if _is_empty(heads(file.path)) else statistics_of_npz(file.path)
-        if one is not None:
-            total = _total(total, one, file.path)
-    if total is None:
+        one = read_statistics(file.path)[0] if file.is_statistics else statistics_of_npz(file.path)
+        with naming(file.path):
+            total = total if one is None else total + one
+    if not isinstance(total, ScoreStatistics):
         raise FileError(_NO_ROWS)
     return total
-
-
-def _total(total: ScoreStatistics | None, one: ScoreStatistics, path: Path) -> ScoreStatistics:
-    try:
-        return one if total is None else total + one
-    except InputError as error:
-        raise FileError(f"{path} does not fit the other parts: {error}") from error
 
 
 def merge_scores(parts: Sequence[PartFile], path: str | os.PathLike[str]) -> ScoreStatistics:
     """Write one scores file of all rows in the order of the images, whole or not at all.
 
-    Rows go from file to file in stretches of some megabytes, however large the parts are. If all
+    Rows go from file to file in blocks of some megabytes, however large the parts are. If all
     parts were scored alike, with one engine and batch size, the file has the same bytes as that of
     a run over all images, and such a run finds it finished.
 
@@ -790,138 +827,88 @@ def merge_scores(parts: Sequence[PartFile], path: str | os.PathLike[str]) -> Sco
         FileError: If a part cannot be read or does not fit the others, or ``path`` cannot be
             written.
     """
-    known: dict[Path, dict[str, Head]] = {}
+    sets: list[Scores] = []
     for file in parts:
-        if file.path.suffix.lower() == ".json":
+        if file.is_statistics:
             raise FileError(
                 f"{file.path} holds statistics and no rows, so no scores can be written. "
                 "Name an output that ends in .json for the statistics of all parts."
             )
-        found = heads(file.path)
-        if not _is_empty(found):
-            known[file.path] = found
-    if not known:
-        raise FileError(_NO_ROWS)
-    first = next(iter(known))
-    kind = the_kind(first, known[first])
-    whole = _joint(known, kind)
-    origin = _merged_origin(parts, *whole[kind].shape)
-    counted: list[ScoreStatistics] = []
+        if (one := _mapped_scores(file.path)) is not None:
+            if sets and (mine := _columns(sets[0])) != (theirs := _columns(one)):
+                raise FileError(
+                    f"{file.path} holds {theirs}, and {sets[0].source} {mine}. Parts of one job "
+                    "hold the same; score that part again."
+                )
+            sets.append(one)
+    total = merge_statistics(parts)
+    origin = _merged_origin(parts, total)
     with atomic_write(path) as temporary, NpzStream(temporary) as archive:
-        for name in (kind, "labels", "features"):
-            if (head := whole.get(name)) is not None:
-                rows = _counted(counted, list(known)) if name == kind else _rows(name, known)
-                archive.pieces(name, head.shape, head.dtype, rows)
+
+        def join(name: str, attribute: str) -> None:
+            arrays = [getattr(one, attribute) for one in sets]
+            if arrays[0] is not None:
+                shape, dtype = (total.n, *arrays[0].shape[1:]), np.result_type(*arrays)
+                rows = max(1, _BLOCK // arrays[0][0].size)
+                starts = ((a, start) for a in arrays for start in range(0, len(a), rows))
+                archive.pieces(name, shape, dtype, (a[s : s + rows] for a, s in starts))
+
+        join(sets[0].input, "values")
+        join("labels", "labels")
+        join("features", "features")
         if origin is not None:
             archive.array("origin", np.array(json.dumps(origin, sort_keys=True), np.str_))
-        if (ids := whole.get("ids")) is not None:
-            archive.pieces("ids", ids.shape, ids.dtype, _rows("ids", known))
-        if (classes := counted[0].classes) is not None:
-            archive.array("classes", np.array(classes, np.str_))
-    return counted[0]
+        join("ids", "ids")
+        if total.classes is not None:
+            archive.array("classes", np.array(total.classes, np.str_))
+    return total
 
 
-def _merged_origin(parts: Sequence[PartFile], n: int, k: int) -> dict[str, Any] | None:
+def _columns(scores: Scores) -> str:
+    """What a row of scores holds."""
+    alongside = [f"{scores.k} {scores.input} of {scores.values.dtype}"]
+    alongside += [name for name in ("labels", "ids") if getattr(scores, name) is not None]
+    if scores.features is not None:
+        alongside.append(f"{scores.features.shape[1]} features of {scores.features.dtype}")
+    return ", ".join(alongside)
+
+
+def _merged_origin(parts: Sequence[PartFile], total: ScoreStatistics) -> dict[str, Any] | None:
     """How the whole was made; ``None`` if a part does not say, or was made in another way."""
     try:
         origins = [json.loads(str(read_npz(p.path, ["origin"])["origin"])) for p in parts]
-        arounds = {p.note["around"] for p in parts} - {None}
-        keys = [key for p in parts for key in p.note["shard_keys"]]
-        digests = [digest for p in parts for digest in p.note["image_digests"]]
-        left_out = [bad for origin in origins for bad in origin["left_out"]]
-        models = [origin["model"] for origin in origins]
-        if len(arounds) != 1 or any(model != models[0] for model in models):
+        if any(origin["model"] != origins[0]["model"] for origin in origins):
             return None
-        return {
-            **origins[0],
-            "key": checksum_of({"shards": keys}),
-            "around": arounds.pop(),
-            "n": n,
-            "k": k,
-            "left_out": left_out,
-            "images": {**origins[0]["images"], "digest": checksum_of({"images": digests})},
+        lists = {
+            name: list(chain.from_iterable(origin[name] for origin in origins))
+            for name in ("shards", "left_out")
         }
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         return None
+    return {**origins[0], **lists, "n": total.n, "k": total.k}
 
 
-def _is_empty(found: dict[str, Head]) -> bool:
-    """Whether no image of a part could be read; the classes are not known then either."""
-    return any(found[kind].shape[:1] == (0,) for kind in KINDS if kind in found)
-
-
-def _joint(known: dict[Path, dict[str, Head]], kind: str) -> dict[str, Head]:
-    """Type and shape of each array of all rows.
-
-    Raises:
-        FileError: If those of the parts cannot stand below one another, naming two files.
-    """
-    first, joint = next(iter(known)), {}
-    for name in (kind, *_ALONGSIDE):
-        ours = _row_of(known[first].get(name))
-        for path, found in known.items():
-            if (theirs := _row_of(found.get(name))) != ours:
-                raise FileError(
-                    f"{path} holds {name} of {theirs} per row, and {first} of {ours}. Parts of one "
-                    "job hold the same; score that part again."
-                )
-        if name in known[first]:
-            each = [found[name] for found in known.values()]
-            dtype, n = np.result_type(*(h.dtype for h in each)), sum(h.shape[0] for h in each)
-            joint[name] = Head(dtype, (n, *each[0].shape[1:]))
-    return joint
-
-
-def _row_of(head: Head | None) -> str:
-    if head is None:
-        return "nothing"
-    kind = "text" if head.dtype.kind == "U" else str(head.dtype)
-    return " x ".join(map(str, (*head.shape[1:], kind)))
-
-
-def _rows(name: str, files: dict[Path, Any]) -> Iterator[NDArray[Any]]:
-    return itertools.chain.from_iterable(stretches(file, name) for file in files)
-
-
-def _counted(counted: list[ScoreStatistics], files: Sequence[Path]) -> Iterator[NDArray[Any]]:
-    """The scores of all files, counted on their way; the total is left in ``counted``."""
-    for file in files:
-        for scores in _scores(file):
-            total = _total(counted[0] if counted else None, ScoreStatistics.of(scores), file)
-            counted[:] = [total]
-            yield scores.values
-
-
-def statistics_of_npz(path: Path) -> ScoreStatistics:
-    """The statistics of a scores file, however large, in little memory.
+def statistics_of_npz(path: Path) -> ScoreStatistics | None:
+    """The statistics of a scores file, however large, in little memory; ``None`` without rows.
 
     Raises:
         FileError: If it cannot be read or used, naming the row.
     """
-    return ScoreStatistics.merged(map(ScoreStatistics.of, _scores(path)))
+    scores = _mapped_scores(path)
+    return None if scores is None else ScoreStatistics.of(scores)
 
 
-def _scores(path: Path) -> Iterator[Scores]:
-    """The scores of a file, some rows at a time, with labels and names of classes."""
-    found = heads(path)
+def _mapped_scores(path: Path) -> Scores | None:
+    """The scores of an archive, which stay on disk; ``None`` if it has no rows."""
+    with open_npz(path) as archive:
+        if damaged := archive.zip.testzip():
+            raise ValueError(f"{damaged} has another checksum")
+    found = read_npz(path, mapped=True)
     kind = the_kind(path, found)
-    known = read_npz(path, ["labels", "classes"])
-    labels, start = known.get("labels"), 0
-    if labels is not None and labels.shape[:1] != found[kind].shape[:1]:
-        raise FileError(
-            f"{path} is damaged: labels of shape {labels.shape} for scores of shape "
-            f"{found[kind].shape}. Score that part again."
-        )
-    for values in stretches(path, kind):
-        rows = slice(start, start + len(values))
-        start += len(values)
-        try:
-            yield Scores(
-                values,
-                kind,
-                labels=None if labels is None else labels[rows],
-                classes=known.get("classes"),  # type: ignore[arg-type]
-                source=str(path),
-            )
-        except InputError as error:
-            raise FileError(f"{path}: {error}") from error
+    if len(found[kind]) == 0:
+        return None
+    rest: dict[str, Any] = {
+        name: found.get(name) for name in ("labels", "features", "ids", "classes")
+    }
+    with naming(path):
+        return Scores(found[kind], kind, **rest, source=str(path))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,10 +21,11 @@ from shiftcal.corruptions import (
 )
 from shiftcal.corruptions.inputs import count_inputs
 from shiftcal.errors import FileError, InputError
-from shiftcal.files import NpzStream, atomic_write, sha256_of
+from shiftcal.files import NpzStream, atomic_write, checksum_of, sha256_of
 from shiftcal.models import Model, Preprocessing, as_model
 from shiftcal.models.resolve import stored_spec
 from shiftcal.progress import Reporting
+from shiftcal.scores import Scores
 from shiftcal.scoring.engines import Engine
 from shiftcal.scoring.shards import (
     CLEAN,
@@ -34,14 +35,10 @@ from shiftcal.scoring.shards import (
     ShardStore,
     cache_folder,
     digest_of_labels,
-    gathered,
-    left_out,
     make_job,
     model_labels,
     run_job,
     unfinished_work,
-    warn_of_bad,
-    write_set,
 )
 from shiftcal.surrogates.bank import (
     WORK,
@@ -55,9 +52,11 @@ from shiftcal.surrogates.bank import (
 )
 from shiftcal.types import Labels
 
+T = TypeVar("T")
+
 _NO_MISSING = (
-    " The corruption leaves missing values, and the model may be unable to take them: put an "
-    'imputer in front of it, or pass MissingValues(fill="median").'
+    " The corruption leaves missing values: put an imputer in front of the model, or pass "
+    'MissingValues(fill="median").'
 )
 
 
@@ -75,18 +74,21 @@ def synthesize_in_memory(
     """A bank of these sets; see :meth:`SurrogateBank.synthesize`."""
     folder = cache_folder(cache)
     job = labelled_job(model, images, labels, conditions, lasting=folder is not None, **options)
-    store = ShardStore(cache=folder)
-    done = run_job(job, store, engine, reporting or Reporting())
-    warn_of_bad(job, done.outlines[conditions[0]].bad)
-    sets = []
-    for position, condition in enumerate(conditions):
-        logits, features = gathered(job, condition, store)
-        corruption = None if condition.corruption is None else condition.corruption.name
-        name = set_name(position, corruption, condition.severity)
-        assert done.labels is not None
-        truth = done.labels[done.outlines[condition].rows()]
+    done = run_job(job, ShardStore(cache=folder), engine, reporting or Reporting())
+    done.warn_of_bad()
+    assert done.labels is not None
+    truth, sets = done.labels[done.rows], []
+    for condition in conditions:
+        name, corruption = _name(condition)
+        logits, features = done.arrays(condition)
         sets.append(SurrogateSet(logits, truth, name, corruption, condition.severity, features))
-    return SurrogateBank(sets, classes=job.model.classes, origin=_origin(job, done))
+    return SurrogateBank(sets, classes=job.model.classes, origin=_origin(done))
+
+
+def _name(condition: Condition) -> tuple[str, str | None]:
+    """The name of a set, and that of its corruption."""
+    corruption = None if condition.corruption is None else condition.corruption.name
+    return set_name(condition.severity, corruption, condition.severity), corruption
 
 
 def labelled_job(
@@ -102,16 +104,19 @@ def labelled_job(
     return job
 
 
-def _origin(job: Job, done: Finished) -> dict[str, Any]:
+def _settings(job: Job) -> dict[str, Any]:
+    """What the sets of one bank must have in common, for JSON."""
+    images = {"name": job.images.name, "digest": job.image_digest()}
+    return {**job.origin(), "images": images, "seed": job.seed, "table": job.table}
+
+
+def _origin(done: Finished) -> dict[str, Any]:
     """How a bank was made, for JSON."""
-    clean = done.outlines[job.conditions[0]]
     return {
-        **job.origin(),
-        "seed": job.seed,
-        "table": job.table,
-        "n_classes": clean.k,
+        **_settings(done.job),
+        "n_classes": done.k,
         "labels": digest_of_labels(done.labels),
-        "left_out": left_out(job, clean.bad),
+        "left_out": done.left_out,
     }
 
 
@@ -185,8 +190,8 @@ def build_bank(
                 store = ShardStore(work, cache=cache_folder(cache))
                 done = run_job(job, store, engine, reporting or Reporting())
                 computed = done.computed
-                bank = _add(target, bank, job, store, done)
-                warn_of_bad(job, done.outlines[job.conditions[0]].bad)
+                bank = _add(target, bank, done)
+                done.warn_of_bad()
     finally:
         if target.is_dir() and not any(target.iterdir()):
             target.rmdir()
@@ -232,47 +237,34 @@ def _check_same(target: Path, bank: dict[str, Any], job: Job, *, relabel: bool) 
         FileError: If it is of another model, of other images or made with other settings.
     """
     origin = bank["origin"]
-    now = {**job.origin(), "seed": job.seed, "table": job.table}
-    for what, *keys in _DECIDING:
-        before: Any = origin
-        after: Any = now
-        for key in keys:
-            before, after = before[key], after[key]
+    for (what, before), after in zip(
+        _deciding(origin).items(), _deciding(_settings(job)).values(), strict=True
+    ):
         if before != after:
-            if isinstance(before, dict) and isinstance(after, dict):
-                before, after = (
-                    ", ".join(f"{k} {v}" for k, v in one.items() if other.get(k) != v)
-                    for one, other in ((before, after), (after, before))
-                )
             raise FileError(
-                f"{target} holds a bank with {what} {_short(before)}, now it is {_short(after)}. "
-                "Give the same to add to it, or name a new folder."
+                f"{target} holds a bank with {what} {before}, now it is {after}. Give the same to "
+                "add to it, or name a new folder."
             )
     k, classes = origin["n_classes"], job.model.classes
     if classes is not None and len(classes) != k:
         raise InputError(
             f"{target} holds a bank of {k} classes, so --classes (classes=...) must name {k}; got "
-            f"{_few(classes)}."
+            f"{len(classes)}."
         )
     labels = model_labels(job.images, job.model, k)
     assert labels is not None
-    names = None if classes is None else list(classes)
-    if relabel and (names, digest_of_labels(labels)) != (bank["classes"], origin["labels"]):
+    names = bank["classes"] if classes is None else list(classes)
+    if (names, digest_of_labels(labels)) != (bank["classes"], origin["labels"]):
+        if not relabel:
+            raise FileError(
+                f"{target} holds a bank with other labels or classes. Give the same --labels and "
+                "--classes to add to it, or --relabel (relabel=True) to put these into the bank: "
+                "no image is scored again."
+            )
         _relabel(target, bank, labels, names)
-    if names is not None and names != bank["classes"]:
-        wrong = f"classes {_few(bank['classes'])}, now they are {_few(classes)}"
-    elif origin["labels"] != (digest := digest_of_labels(labels)):
-        wrong = f"labels {_short(origin['labels'])}, now they are {_short(digest)}"
-    else:
-        wrong = ""
-    if wrong:
-        raise FileError(
-            f"{target} holds a bank with {wrong}. Give the same --labels and --classes to add to "
-            "it; --relabel (relabel=True) puts these into the bank, and no image is scored again."
-        )
     stored = {entry["file"]: entry["key"] for entry in bank["sets"]}
     for condition in job.conditions:
-        key = job.set_key(condition)
+        key = _key(job, condition)
         if stored.get(_file(condition), key) != key:
             raise FileError(
                 f"{target} has a set {_file(condition)} that was made in another way: with other "
@@ -281,29 +273,24 @@ def _check_same(target: Path, bank: dict[str, Any], job: Job, *, relabel: bool) 
             )
 
 
-# What must be the same to add to a bank, with its place in the origin. What changes the digests
-# of others comes first.
-_DECIDING = (
-    ("the model", "model", "fingerprint"),
-    ("the engine", "model", "engine"),
-    ("the preprocessing", "model", "preprocessing"),
-    ("batch size", "model", "batch_size"),
-    ("shard size", "shard_size"),
-    ("images", "images", "digest"),
-    ("dtype", "dtype"),
-    ("seed", "seed"),
-    ("table", "table"),
-)
+def _deciding(origin: dict[str, Any]) -> dict[str, Any]:
+    """What must be the same to add to a bank; what changes the digests of others comes first."""
+    model = origin["model"]
+    return {
+        "the model": model["fingerprint"],
+        "the engine": model["engine"],
+        "the preprocessing": model["preprocessing"],
+        "batch size": model["batch_size"],
+        "shard size": origin["shard_size"],
+        "images": origin["images"]["digest"],
+        "dtype": origin["dtype"],
+        "seed": origin["seed"],
+        "table": origin["table"],
+    }
 
 
-def _few(classes: Sequence[str] | None) -> str:
-    names = list(classes or ())
-    return f"{len(names)} ({', '.join(names[:3])}{', ...' * (len(names) > 3)})" if names else "none"
-
-
-def _short(value: object) -> object:
-    digest = isinstance(value, str) and len(value) >= 32 and " " not in value
-    return f"{str(value)[:12]}..." if digest else value
+def _key(job: Job, condition: Condition) -> str:
+    return checksum_of({"shards": job.keys(condition)})
 
 
 def _relabel(target: Path, bank: dict[str, Any], labels: Labels, classes: list[str] | None) -> None:
@@ -329,21 +316,19 @@ def _is_sound(target: Path, bank: dict[str, Any], condition: Condition) -> bool:
     return file.exists() and digests.get(file.name) == sha256_of(file)
 
 
-def _add(
-    target: Path, bank: dict[str, Any] | None, job: Job, store: ShardStore, done: Finished
-) -> dict[str, Any]:
+def _add(target: Path, bank: dict[str, Any] | None, done: Finished) -> dict[str, Any]:
     """Write the sets of a job, then the description that names them."""
+    job = done.job
     if bank is None:
-        classes, origin = job.model.classes, _origin(job, done)
+        classes, origin = job.model.classes, _origin(done)
         bank = {"input": "logits", "classes": classes, "origin": origin, "sets": []}
     entries = {entry["file"]: entry for entry in bank["sets"]}
     for condition in job.conditions:
-        file, (corruption, severity) = target / _file(condition), condition
+        file = target / _file(condition)
         with atomic_write(file) as temporary, NpzStream(temporary) as archive:
-            write_set(archive, job, condition, store, done)
-        made_by = None if corruption is None else corruption.name
-        entry = entry_of(file, set_name(severity, made_by, severity), made_by, severity)
-        entries[file.name] = {**entry, "key": job.set_key(condition)}
+            done.write_set(archive, condition)
+        entry = entry_of(file, *_name(condition), condition.severity)
+        entries[file.name] = {**entry, "key": _key(job, condition)}
     bank["sets"] = list(entries.values())
     write_description(target, bank)
     return read_description(target)
@@ -360,11 +345,15 @@ def conditions_of(corruption: object, severities: Sequence[int] | int | None) ->
     Raises:
         InputError: If a corruption is named twice, or has no such severity.
     """
-    several = isinstance(corruption, (list, tuple)) and all(
-        isinstance(each, (str, Corruption)) for each in corruption
-    )
-    made = [as_corruption(each) for each in (corruption if several else [corruption])]  # type: ignore[attr-defined]
+    made = _each(corruption, (str, Corruption), as_corruption)
     return [CLEAN, *(Condition(*step) for step in steps_of(made, severities))]
+
+
+def _each(corruption: object, kinds: tuple[type, ...], make: Callable[[object], T]) -> list[T]:
+    """One corruption, or those of a list; a list of functions is one, a function a severity."""
+    listed = corruption if isinstance(corruption, (list, tuple)) else [corruption]
+    functions = listed and not any(isinstance(one, kinds) for one in listed)
+    return [make(corruption)] if functions else [make(one) for one in listed]
 
 
 def steps_of(made: Sequence[Any], severities: object) -> list[tuple[Any, int]]:
@@ -438,62 +427,45 @@ def bank_of_inputs(
     input: str | None,
 ) -> SurrogateBank:
     """A bank of inputs as they are and corrupted; see :meth:`SurrogateBank.from_inputs`."""
-    from shiftcal.scoring.api import ModelOfInputs
+    from shiftcal.scoring.api import labels_of, score_inputs
 
     count_inputs(inputs)
+    made = _each(corruption, (str, InputCorruption, type), as_input_corruption)
+    ladders = [each.fitted_to(inputs) for each in made]
     key = check_count(seed, name="seed", least=0, most=2**128)
-    ladders = [each.fitted_to(inputs) for each in _input_corruptions(corruption)]
+
+    def scores(each: InputCorruption, level: int, name: str) -> Scores:
+        # Severity 0 is a copy: a model may change what it is given.
+        given = corrupt_inputs(inputs, each, severity=level, seed=key)
+        try:
+            return score_inputs(model, given, input=input, classes=classes)
+        except InputError as error:
+            hint = _NO_MISSING if level and each.may_lose_values else ""
+            raise type(error)(f"the set {name!r}: {error}{hint}") from error
+
     steps = steps_of(ladders, severities)
-    scorer = ModelOfInputs(model, input=input, classes=classes)
-    # A function may change what it is given, and all other sets are made of these inputs.
-    unchanged = corrupt_inputs(inputs, ladders[0], severity=0)
-    clean = scorer.scores(unchanged, where="the inputs as they are")
-    indices = labels if scorer.labels is None else _class_indices(labels, scorer.labels)
+    clean, own = scores(ladders[0], 0, "clean"), labels_of(model)
+    indices = labels if own is None else _class_indices(labels, own)
     (checked,) = labels_per_set(indices, [clean.values.shape], clean.classes)
     copied = None if features is None else np.array(to_array(features, name="features"))
     sets = [SurrogateSet(clean.logits(), checked, "clean", severity=0, features=copied)]
     for each, level in steps:
-        name = set_name(len(sets), each.name, level)
-        made = corrupt_inputs(inputs, each, severity=level, seed=key)
-        hint = _NO_MISSING if each.may_lose_values else ""
-        logits = scorer.scores(made, where=f"the set {name!r}", hint=hint).logits()
+        name = set_name(level, each.name, level)
+        logits = scores(each, level, name).logits()
         sets.append(SurrogateSet(logits, checked, name, corruption=each.name, severity=level))
     origin = {"corruptions": [each.description for each in ladders], "seed": key}
-    return SurrogateBank(sets, classes=clean.classes, input=scorer.input, origin=origin)
-
-
-def _input_corruptions(corruption: object) -> list[InputCorruption]:
-    """One corruption, or those of a list; a list of functions is one, a function a severity."""
-    if not isinstance(corruption, (list, tuple)):
-        return [as_input_corruption(corruption)]
-    known = [
-        isinstance(each, (str, InputCorruption))
-        or (isinstance(each, type) and issubclass(each, InputCorruption))
-        for each in corruption
-    ]
-    if any(known) and not all(known):
-        raise InputError(
-            "corruption must be a list of names and corruptions, or one of functions, which are "
-            "the severities of one ladder; got both. Wrap a function that is a ladder of its own: "
-            "corruptions.CustomInputs(function)."
-        )
-    return [as_input_corruption(each) for each in (corruption if all(known) else [corruption])]
+    return SurrogateBank(sets, classes=clean.classes, input=clean.input, origin=origin)
 
 
 def _class_indices(labels: object, classes: Any) -> Labels:
     """Labels of a classifier as positions among its classes."""
     given = to_array(labels, name="labels")
     if given.ndim != 1:
-        raise InputError(
-            f"labels must have shape (n,); got shape {given.shape}. Pass labels.ravel() if it is a "
-            "column."
-        )
+        raise InputError(f"labels must have shape (n,); got shape {given.shape}.")
     position = {name: i for i, name in enumerate(classes.tolist())}
-    for row, label in enumerate(given.tolist()):
-        if label not in position:
-            shown = ", ".join(map(repr, list(position)[:10]))
-            raise InputError(
-                f"labels must be what the classifier calls its classes ({shown}); that of row {row}"
-                f" is {label!r}. Pass them as they were passed to fit."
-            )
+    if unknown := [label for label in given.tolist() if label not in position]:
+        raise InputError(
+            f"labels must be what the classifier calls its classes ({list(position)[:10]}); got "
+            f"{unknown[0]!r}. Pass them as they were passed to fit."
+        )
     return np.array([position[label] for label in given.tolist()], dtype=np.intp)
