@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from shiftcal.corruptions import corrupt
 from shiftcal.datasets import ImageSet, as_image_set
-from shiftcal.datasets.splits import calibration_split
+from shiftcal.datasets.labels import calibration_split
 from shiftcal.errors import FileError
 from shiftcal.files import atomic_write, make_folder, sha256_of, write_document
 from shiftcal.methods.rehearsal import Rehearsal

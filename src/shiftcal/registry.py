@@ -247,6 +247,17 @@ def split_spec(text: str) -> tuple[str, str, dict[str, str]]:
     return (named[0], body[named.end() + 1 :], options) if named else ("", body, options)
 
 
+def plain_value(text: str) -> int | float | bool | str | None:
+    """The number, truth value or nothing (``none``) that a text stands for, else the text."""
+    words = {"none": None, "true": True, "false": False}
+    if text.lower() in words:
+        return words[text.lower()]
+    if re.fullmatch(r"[+-]?[0-9]{1,18}", text):
+        return int(text)
+    number = re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text)
+    return float(text) if number else text
+
+
 def told(error: BaseException) -> str:
     """What was raised, and where, if that is a line of the user's."""
     frame = traceback.extract_tb(error.__traceback__)[-1]

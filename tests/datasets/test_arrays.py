@@ -133,7 +133,7 @@ def test_a_file_that_changed_or_went_is_said(mapped, tmp_path):
     with pytest.raises(FileError, match=r"images.npy has changed since the set was made"):
         pickle.loads(sent)
     (tmp_path / "images.npy").unlink()
-    with pytest.raises(FileError, match=r"images.npy could not be opened: No such file"):
+    with pytest.raises(FileError, match=r"images.npy could not be read: No such file"):
         pickle.loads(sent)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import tarfile
 from concurrent.futures import ThreadPoolExecutor
@@ -13,9 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from stored_images import draw_images, encode, hf_table, write_tar
 
-from shiftcal.datasets.image_files import expand_braces
-from shiftcal.datasets.parquet import ParquetImages
-from shiftcal.datasets.tar import TarImages
+from shiftcal.datasets.shards import ParquetImages, TarImages
 from shiftcal.errors import FileError
 
 IMAGES = draw_images(10)
@@ -117,8 +114,6 @@ def test_shards_are_read_in_order_with_their_labels(tmp_path):
     write_tar(tmp_path / "t-001.tar", members(sample(3, 1), sample(4, "3\n")))
     for source in (
         tmp_path,
-        tmp_path / "t-{000..001}.tar",
-        str(tmp_path / "t-{000,001}.tar"),
         [tmp_path / "t-000.tar", tmp_path / "t-001.tar"],
     ):
         held = TarImages(source)
@@ -129,17 +124,13 @@ def test_shards_are_read_in_order_with_their_labels(tmp_path):
 
 
 def test_a_sample_is_what_shares_the_name_up_to_the_first_dot(tmp_path):
-    described = json.dumps({"label": 1, "text": "a car"}).encode()
     write_tar(
         tmp_path / "t.tar",
         [
-            (
-                "a.b/x.seg.png",
-                encode(PHOTOS[5]),
-            ),  # ends in "seg.png": another part of the sample
+            ("a.b/x.seg.png", encode(PHOTOS[5])),  # another part of the sample
             ("a.b/x.PNG", encode(PHOTOS[0])),
-            ("a.b/y.json", described),
-            ("a.b/x.json", json.dumps({"label": 0}).encode()),
+            ("a.b/y.cls", b"1"),
+            ("a.b/x.cls", b"0"),
             ("README", b"no dot"),
             (".hidden.png", b"no name before the dot"),
             ("notes.txt", b"no image and no label"),
@@ -209,15 +200,3 @@ def test_a_shard_that_shrinks_or_goes_later_is_said(tmp_path):
     assert "has become shorter since" in held.read([1]).bad[1]
     file.unlink()
     assert "t.tar could not be read: No such file" in held.read([0]).bad[0]
-
-
-@pytest.mark.parametrize(
-    ("pattern", "expected"),
-    [
-        ("a-{08..10}.tar", ["a-08.tar", "a-09.tar", "a-10.tar"]),
-        ("{9..11}", ["9", "10", "11"]),
-        ("{a,b}{0..1}x", ["a0x", "a1x", "b0x", "b1x"]),
-    ],
-)
-def test_braces_stand_for_what_a_shell_makes_of_them(pattern, expected):
-    assert list(expand_braces(pattern)) == expected

@@ -13,9 +13,14 @@ from shiftcal.registry import DATA_SETS
 
 if TYPE_CHECKING:
     from shiftcal.datasets.image_set import Batch, ChainImages, ImageSet, MixedImages
-    from shiftcal.datasets.labels import class_groups, grouped
+    from shiftcal.datasets.labels import (
+        calibration_split,
+        class_groups,
+        grouped,
+        source_split,
+        target_split,
+    )
     from shiftcal.datasets.open import as_image_set, load, mix_images
-    from shiftcal.datasets.splits import calibration_split, source_split, target_split
 
 names = DATA_SETS.names
 
@@ -39,8 +44,7 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         "image_set": "Batch ChainImages ImageSet MixedImages",
-        "labels": "class_groups grouped",
+        "labels": "calibration_split class_groups grouped source_split target_split",
         "open": "as_image_set load mix_images",
-        "splits": "calibration_split source_split target_split",
     },
 )

@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 
 from shiftcal.checks import as_text, check_images
 from shiftcal.datasets.image_set import ImageSet
+from shiftcal.datasets.labels import read_labels
 from shiftcal.errors import FileError, InputError
-from shiftcal.files import read_npy, read_npz
+from shiftcal.files import parsing, read_npy, read_npz
 from shiftcal.types import Images
 
 # File, offset, shape and strides of a mapped array, and the size of the file.
 _Place = tuple[Path, int, tuple[int, ...], tuple[int, ...], int]
+# Items of sequences are read by one thread at a time.
+_ONE_READER = Lock()
 
 
 class ArrayImages(ImageSet):
@@ -89,15 +92,10 @@ def _place_of(array: NDArray[np.uint8]) -> _Place | None:
 
 def _mapped(place: _Place) -> NDArray[np.uint8]:
     file, offset, shape, strides, size = place
-    try:
+    with parsing(file, "images"):
         if file.stat().st_size != size:
             raise FileError(f"{file} has changed since the set was made; make it again.")
         return np.ndarray(shape, np.uint8, np.memmap(file, np.uint8, "r"), offset, strides)
-    except OSError as error:
-        raise FileError(
-            f"{file} could not be opened: {error.strerror or error}. A set of images in a file "
-            "can be read only where that file is."
-        ) from error
 
 
 def array_file(path: str | os.PathLike[str]) -> ArrayImages:
@@ -114,13 +112,10 @@ def array_file(path: str | os.PathLike[str]) -> ArrayImages:
     """
     file = Path(path)
     if file.suffix.lower() != ".npz":
-        images, labels = read_npy(file, mapped=True), None
-        for name in (f"{file.stem}_labels.npy", "labels.npy"):
-            if labels is None and name != file.name and file.with_name(name).is_file():
-                from shiftcal.datasets.labels import read_labels
-
-                labels = read_labels(file.with_name(name))
-        return ArrayImages(images, name=str(path), labels=labels)
+        others = (file.with_name(name) for name in (f"{file.stem}_labels.npy", "labels.npy"))
+        other = next((other for other in others if other.is_file() and other != file), None)
+        labels = None if other is None else read_labels(other)
+        return ArrayImages(read_npy(file, mapped=True), name=str(path), labels=labels)
     parts = read_npz(file, ("images", "labels", "classes", "ids"), mapped=True)
     if "images" not in parts:
         raise FileError(f"{file} must have an array 'images'; it has {', '.join(parts) or 'none'}.")
@@ -146,15 +141,13 @@ class SequenceImages(ImageSet):
 
     def __init__(self, items: Any) -> None:
         self._items = items
-        self._lock = Lock()
         self.name = "images" if isinstance(items, (list, tuple)) else type(items).__name__
-        n = len(items)
-        self._pairs = n > 0 and self._is_pair(self._item(0))
-        labels = None
+        n, labels = len(items), None
+        first = self._item(0) if n else None
+        self._pairs = isinstance(first, (tuple, list)) and len(first) == 2
         if self._pairs:
             targets = getattr(items, "targets", None)
-            known = targets is not None and len(targets) == n
-            labels = np.asarray(targets if known else [self._label(index) for index in range(n)])
+            labels = [self._item(i)[1] for i in range(n)] if targets is None else targets
         classes = getattr(items, "classes", None)
         named = isinstance(classes, (list, tuple)) and all(isinstance(x, str) for x in classes)
         super().__init__(n, name=self.name, labels=labels, classes=classes if named else None)
@@ -162,20 +155,11 @@ class SequenceImages(ImageSet):
 
     def _item(self, index: int) -> Any:
         try:
-            with self._lock:
+            with _ONE_READER:
                 return self._items[index]
         except Exception as error:  # somebody else's code
             text = " ".join(f"{type(error).__name__}: {error}".split())[:200]
             raise FileError(f"item {index} of {self.name} could not be read ({text}).") from error
-
-    def _is_pair(self, item: Any) -> bool:
-        return isinstance(item, (tuple, list)) and len(item) == 2
-
-    def _label(self, index: int) -> Any:
-        item = self._item(index)
-        if not self._is_pair(item):
-            raise InputError(f"item {index} of {self.name} must be an image and a label.")
-        return item[1]
 
     def _image(self, index: int) -> Images:
         item = self._item(index)
@@ -184,18 +168,9 @@ class SequenceImages(ImageSet):
             image = image.convert("RGB")  # transparency is dropped, as for image files
         try:
             batch, layout = check_images(image)
-            if len(batch) != 1:
-                raise InputError(f"it must be one image; got {len(batch)}.")
         except InputError as error:
             raise InputError(
                 f"item {index} of {self.name}: {error} A data set must come without transforms "
                 "that make tensors."
             ) from error
         return layout.to_colour(np.asarray(batch))[0]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: x for key, x in self.__dict__.items() if key != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = Lock()

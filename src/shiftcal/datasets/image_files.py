@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from io import BytesIO
@@ -18,14 +17,13 @@ from shiftcal.datasets.arrays import ArrayImages
 from shiftcal.datasets.image_set import ImageSet, side_of_corrupted
 from shiftcal.datasets.labels import labels_for, read_labels
 from shiftcal.errors import FileError, InputError, MissingData, require
-from shiftcal.files import MOST_PIXELS, Framing
+from shiftcal.files import MOST_PIXELS, Framing, naming
 from shiftcal.scores_io import member_of, named_member
 from shiftcal.types import Images
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", ".gif")
 # Pillow knows others, of which some start programs to be read.
 _FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "PPM", "TIFF", "GIF")
-_BRACES = re.compile(r"\{(?:(\d+)\.\.(\d+)|([^{}]*,[^{}]*))\}")
 _SPLITS = {"train", "training", "val", "valid", "validation", "test", "testing"}
 
 
@@ -71,12 +69,8 @@ def read_image(
         FileError: If the file is no image, is damaged, or is smaller than the crop.
     """
     file = Path(path)
-    try:
+    with naming(file):
         return np.array(Framing(resize, crop).of_picture(_decoded(_read_file(file), str(file))))
-    except FileError:
-        raise
-    except InputError as error:
-        raise FileError(f"{file}: {error}") from error
 
 
 def check_size(value: int | None, *, name: str) -> None:
@@ -102,14 +96,9 @@ def _decoded(encoded: bytes | memoryview, name: str) -> Any:
         with pillow.open(BytesIO(encoded), formats=_FORMATS) as opened:
             width, height = opened.size
             if width * height > MOST_PIXELS:
-                raise FileError(
-                    f"{name} claims {width} x {height} pixels; the most are {MOST_PIXELS:,}."
-                )
+                raise FileError(f"{name} claims more than {MOST_PIXELS:,} pixels.")
             if opened.mode.startswith(("I", "F")):
-                raise FileError(
-                    f"{name} has more than 8 bits per channel (mode {opened.mode}). Convert it to "
-                    "8 bits first."
-                )
+                raise FileError(f"{name} has more than 8 bits per channel. Convert it first.")
             return opened.convert("RGB")
     except FileError:
         raise
@@ -140,23 +129,20 @@ class EncodedImages(ImageSet):
 
     @final
     def _framed(self, index: int, framing: Framing) -> Images:
-        picture = self._picture(index)
-        if min(picture.size) < LEAST_SIDE:
-            raise InputError(
-                f"images must be at least {LEAST_SIDE} pixels high and wide; this one is "
-                f"{picture.size[1]} x {picture.size[0]}."
-            )
-        return np.array(framing.of_picture(picture))
+        return np.array(framing.of_picture(self._picture(index)))
 
     @final
     def _stored(self, index: int) -> bytes | memoryview:
         return self._encoded(index)
 
     def _picture(self, index: int) -> Any:
-        encoded = self._encoded(index)
-        if not len(encoded):
-            raise FileError(f"{self._called(index)} is empty.")
-        return _decoded(encoded, self._called(index))
+        picture = _decoded(self._encoded(index), self._called(index))
+        if min(picture.size) < LEAST_SIDE:
+            raise InputError(
+                f"images must be at least {LEAST_SIDE} pixels high and wide; this one is "
+                f"{picture.size[1]} x {picture.size[0]}."
+            )
+        return picture
 
 
 class FileImages(EncodedImages):
@@ -213,7 +199,9 @@ def class_folder(root: str | os.PathLike[str]) -> FileImages:
     loose = [file for file in files if len(file.parts) == 1]
     labels, classes = None, None
     if len(loose) < len(files):
-        classes = sorted({file.parts[0] for file in files})
+        labels = [file.parts[0] for file in files]
+        classes = sorted(set(labels))
+        there = {at.name for at in folder.iterdir() if at.is_dir() and not at.name.startswith(".")}
         if loose:
             raise FileError(
                 f"{folder} must hold either images or one folder per class; it holds {loose[0]} "
@@ -224,14 +212,11 @@ def class_folder(root: str | os.PathLike[str]) -> FileImages:
                 f"{folder} holds the parts {', '.join(classes)} of a data set, not classes. Name "
                 f"one of them: {folder / classes[0]}."
             )
-        there = {at.name for at in folder.iterdir() if at.is_dir() and not at.name.startswith(".")}
         if empty := sorted(there.difference(classes)):
             raise FileError(
                 f"{folder} has a folder without images, {empty[0]!r}, so the numbers of the "
                 "classes after it are unclear. Remove it, or put its images there."
             )
-        place = {one: index for index, one in enumerate(classes)}
-        labels = [place[file.parts[0]] for file in files]
     images = FileImages(folder, files, name=str(root), labels=labels, classes=classes)
     # <corruption>/<severity> is two below what `shiftcal corrupt` wrote.
     images.ready_made = side_of_corrupted(images.root, above=2)
@@ -277,47 +262,3 @@ def mosaic(
     if labels is not None:
         images = images.relabelled(labels_for(images, labels))
     return images if keep is None else images.subset(named_member(*member_of(keep)))
-
-
-def files_of(
-    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, suffix: str
-) -> list[Path]:
-    """The files that a user means, as absolute paths.
-
-    Args:
-        source: A file; a folder, whose files with that suffix are read in order of their names; a
-            pattern such as ``train-{000..009}.tar`` or ``{a,b}.tar``; or a list of files.
-        suffix: ``".tar"`` or the like.
-
-    Raises:
-        MissingData: If none of them is there.
-        FileError: If one of them is not.
-    """
-    if not isinstance(source, (str, os.PathLike)):
-        named = [Path(one) for one in source]
-    elif Path(source).is_dir():
-        entries = sorted(Path(source).iterdir())
-        named = [x for x in entries if x.name.lower().endswith(suffix) and x.name[0] != "."]
-    elif Path(source).exists():
-        named = [Path(source)]
-    else:
-        named = [Path(one) for one in expand_braces(os.fspath(source))]
-    if not named:
-        raise MissingData(f"{source} holds no file ending in {suffix}. Check the path.")
-    if absent := [file for file in named if not file.is_file()]:
-        kind = MissingData if len(absent) == len(named) else FileError
-        raise kind(f"{absent[0]} does not exist or is not a file. Check the path.")
-    return [file.absolute() for file in named]
-
-
-def expand_braces(pattern: str) -> list[str]:
-    """``a{08..10}b{x,y}`` as ``a08bx``, ``a08by``, ``a09bx`` ..."""
-    braces = _BRACES.search(pattern)
-    if braces is None:
-        return [pattern]
-    low, high, words = braces.groups()
-    choices = words.split(",") if words else range(int(low), int(high) + 1)
-    if len(choices) > 100_000:
-        raise FileError(f"{pattern} stands for more than 100,000 files.")
-    before, after = pattern[: braces.start()], expand_braces(pattern[braces.end() :])
-    return [f"{before}{str(one).zfill(len(low or ''))}{rest}" for one in choices for rest in after]

@@ -6,9 +6,11 @@ import copy
 import errno
 import hashlib
 import json
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, final
@@ -134,12 +136,7 @@ class ImageSet(ABC):
     @final
     def __getitem__(self, index: int) -> Images:
         """One image, uint8 ``(height, width, 3)``."""
-        if isinstance(index, bool) or not isinstance(index, (int, np.integer)):
-            raise InputError(
-                f"the index of an image of {self.name} must be a whole number; got {index!r}. "
-                "Use read(indices) for several, subset(indices) for a smaller set."
-            )
-        if not -len(self) <= index < len(self):
+        if not -len(self) <= operator.index(index) < len(self):
             raise IndexError(f"{self.name} has {len(self)} images; got index {index}.")
         return _in_colour(self._image(int(index) % len(self)))
 
@@ -164,23 +161,20 @@ class ImageSet(ABC):
             colour = whole if whole.ndim == 4 else np.repeat(whole[..., None], 3, axis=3)
             return Batch(wanted, framing.of_images(np.asarray(colour)))
         results = self._each(lambda index: self._framed(index, framing), wanted, threads)
-        bad = {
-            int(i): str(x)
-            for i, x in zip(wanted, results, strict=True)
-            if isinstance(x, InputError)
-        }
-        good = [image for image in results if not isinstance(image, InputError)]
-        kept = np.array([i for i in wanted if int(i) not in bad], np.intp)
-        for index, image in zip(kept, good, strict=True):
-            if image.shape != good[0].shape:
-                first, this = self.ids([int(kept[0]), int(index)])
-                raise InputError(
-                    f"images of {self.name} must have one size to go through a model together: "
-                    f"{first} is {good[0].shape[0]} x {good[0].shape[1]}, {this} is "
-                    f"{image.shape[0]} x {image.shape[1]}. Set resize and crop in the "
-                    "preprocessing of the model, on the command line ?resize=256&crop=224."
-                )
-        return Batch(kept, np.stack(good) if good else np.empty((0, 0, 0, 3), np.uint8), bad)
+        found = list(zip(wanted.tolist(), results, strict=True))
+        bad = {index: str(image) for index, image in found if isinstance(image, InputError)}
+        good = {index: image for index, image in found if not isinstance(image, InputError)}
+        sizes = {"{} x {}".format(*image.shape): index for index, image in good.items()}
+        if len(sizes) > 1:
+            named = [f"{self.ids([index])[0]} is {size}" for size, index in sizes.items()]
+            raise InputError(
+                f"images of {self.name} must have one size to go through a model together: "
+                f"{named[0]}, {named[1]}. Set resize and crop in the preprocessing of the model, "
+                "on the command line ?resize=256&crop=224."
+            )
+        kept = np.array([index for index in wanted if int(index) not in bad], np.intp)
+        images = [good[index] for index in kept.tolist()]
+        return Batch(kept, np.stack(images) if images else np.empty((0, 0, 0, 3), np.uint8), bad)
 
     @final
     def batches(
@@ -287,18 +281,12 @@ class ImageSet(ABC):
 
 
 def _are_names(labels: object, classes: Sequence[str] | None) -> bool:
-    """Whether labels are names of classes. A number is one if a class is called so, or may be."""
+    """Whether labels are names of classes. A number is one if a class is called so."""
     given = plain(to_array(labels, name="labels"), "labels")
     if given.dtype.kind not in "US":
         return False
-    if set(as_text(given.ravel(), "labels").tolist()) & set(classes or ()):
-        return True
-    try:
-        label_indices(given, classes)
-        label_indices(given, None)
-    except InputError:
-        return True
-    return False
+    words = set(as_text(given.ravel(), "labels").tolist())
+    return bool(words & set(classes or ())) or not all(map(str.isdecimal, words))
 
 
 def _in_colour(image: NDArray[np.uint8]) -> Images:
@@ -306,7 +294,27 @@ def _in_colour(image: NDArray[np.uint8]) -> Images:
     return layout.to_colour(np.asarray(batch))[0]
 
 
-class _Subset(ImageSet):
+class _View(ImageSet):
+    """Images of other sets."""
+
+    @abstractmethod
+    def _find(self, index: int) -> tuple[ImageSet, int]:
+        """The set that has an image, and the index there."""
+
+    def _image(self, index: int) -> Images:
+        part, within = self._find(index)
+        return part._image(within)
+
+    def _framed(self, index: int, framing: Framing) -> Images:
+        part, within = self._find(index)
+        return part._framed(within, framing)
+
+    def _stored(self, index: int) -> bytes | memoryview:
+        part, within = self._find(index)
+        return part._stored(within)
+
+
+class _Subset(_View):
     def __init__(self, whole: ImageSet, indices: NDArray[np.intp], name: str) -> None:
         self.whole = whole
         self.indices = indices
@@ -319,23 +327,17 @@ class _Subset(ImageSet):
         )
         self.ready_made = whole.ready_made
 
-    def _image(self, index: int) -> Images:
-        return self.whole._image(int(self.indices[index]))
+    def _find(self, index: int) -> tuple[ImageSet, int]:
+        return self.whole, int(self.indices[index])
 
     def _images(self, indices: NDArray[np.intp]) -> NDArray[np.uint8] | None:
         return self.whole._images(self.indices[indices])
-
-    def _framed(self, index: int, framing: Framing) -> Images:
-        return self.whole._framed(int(self.indices[index]), framing)
-
-    def _stored(self, index: int) -> bytes | memoryview:
-        return self.whole._stored(int(self.indices[index]))
 
     def ids(self, indices: Sequence[int] | NDArray[np.intp]) -> list[str]:
         return self.whole.ids(self.indices[np.asarray(indices, np.intp)])
 
 
-class ChainImages(ImageSet):
+class ChainImages(_View):
     """The images of several sets in order, with their labels and fields.
 
     Their names are those in the field ``id`` if the sets have it, else their numbers in the chain,
@@ -356,17 +358,13 @@ class ChainImages(ImageSet):
             raise InputError(f"{name} must consist of at least one set of images; got none.")
         first = self.parts[0]
         for part in self.parts:
-            for what, same in (
-                ("labels", (part.labels is None) == (first.labels is None)),
-                ("classes", part.classes == first.classes),
-                ("fields", part.fields.keys() == first.fields.keys()),
-            ):
-                if not same:
-                    raise InputError(
-                        f"the sets of {name} must have the same {what}; {first.name} and "
-                        f"{part.name} differ. relabelled(labels, classes=...) changes labels "
-                        "and classes."
-                    )
+            kinds = [(x.labels is None, x.classes, x.fields.keys()) for x in (first, part)]
+            if kinds[0] != kinds[1]:
+                raise InputError(
+                    f"the sets of {name} must have the same classes and fields, and all have labels "
+                    f"or none; {first.name} and {part.name} differ. relabelled(labels, "
+                    "classes=...) changes labels and classes."
+                )
         self._starts = np.cumsum([0, *map(len, self.parts)])
         labels = [part.labels for part in self.parts if part.labels is not None]
         super().__init__(
@@ -382,33 +380,20 @@ class ChainImages(ImageSet):
         if all(part.ready_made == first.ready_made for part in self.parts):
             self.ready_made = first.ready_made
 
-    def _image(self, index: int) -> Images:
-        part, within = self._find(index)
-        return part._image(within)
-
     def _images(self, indices: NDArray[np.intp]) -> NDArray[np.uint8] | None:
         owners = np.searchsorted(self._starts, indices, side="right") - 1
-        pieces: dict[int, NDArray[np.uint8]] = {}
+        joined = None
         for owner in np.unique(owners).tolist():
-            piece = self.parts[owner]._images(indices[owners == owner] - self._starts[owner])
-            if piece is None:
+            rows = owners == owner
+            piece = self.parts[owner]._images(indices[rows] - self._starts[owner])
+            if piece is None or rows.all():
+                return piece
+            if joined is None:
+                joined = np.empty((len(indices), *piece.shape[1:]), np.uint8)
+            if joined.shape[1:] != piece.shape[1:]:
                 return None
-            pieces[owner] = piece
-        shapes = {piece.shape[1:] for piece in pieces.values()}
-        if len(pieces) == 1 or len(shapes) > 1:
-            return piece if len(pieces) == 1 else None
-        joined = np.empty((len(indices), *shapes.pop()), np.uint8)
-        for owner, piece in pieces.items():
-            joined[owners == owner] = piece
+            joined[rows] = piece
         return joined
-
-    def _framed(self, index: int, framing: Framing) -> Images:
-        part, within = self._find(index)
-        return part._framed(within, framing)
-
-    def _stored(self, index: int) -> bytes | memoryview:
-        part, within = self._find(index)
-        return part._stored(within)
 
     def _find(self, index: int) -> tuple[ImageSet, int]:
         owner = int(np.searchsorted(self._starts, index, side="right")) - 1
@@ -473,9 +458,8 @@ class MixedImages(ImageSet):
     def _mix(self, a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.uint8]:
         if a.shape != b.shape:
             raise InputError(
-                f"images must have one size to be mixed; got {a.shape[0]} x {a.shape[1]} and "
-                f"{b.shape[0]} x {b.shape[1]}. Set resize and crop in the preprocessing of the "
-                "model."
+                "images must have one size to be mixed; these differ. Set resize and crop in the "
+                "preprocessing of the model."
             )
         mixed = np.multiply(a, np.float32(self.ratio), dtype=np.float32)
         mixed += np.multiply(b, np.float32(1 - self.ratio), dtype=np.float32)
@@ -492,9 +476,8 @@ def side_of_corrupted(folder: Path, *, above: int = 0, published: int | None = N
     """
     for place in (folder, *folder.absolute().parents[:above]):
         if (place / "corrupted.json").is_file():
-            try:
+            with suppress(OSError, ValueError, RecursionError, AttributeError):
                 crop = json.loads((place / "corrupted.json").read_text("utf-8")).get("crop")
-            except (OSError, ValueError, RecursionError, AttributeError):
-                return None
-            return crop if type(crop) is int and crop > 0 else None
+                return crop if type(crop) is int and crop > 0 else None
+            return None
     return published

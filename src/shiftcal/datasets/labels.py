@@ -1,4 +1,4 @@
-"""Labels of images from files, names and class groups."""
+"""Labels of images: from files, in groups of classes, and the splits that they decide."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.checks import check_groups
+from shiftcal.checks import check_count, check_fraction, check_groups, plain, to_array
 from shiftcal.datasets.image_set import ImageSet
-from shiftcal.errors import FileError, InputError, MissingData, UnknownName
+from shiftcal.errors import InputError, UnknownName
 from shiftcal.files import naming
-from shiftcal.scores import LabelFile, read_label_file
-from shiftcal.scores_io import member_of
+from shiftcal.scores import read_label_file
 
+Indices = NDArray[np.intp]
 _ADVICE = (
     "Names are relative to the folder of the images; without such a column, labels are in order."
 )
@@ -28,7 +28,7 @@ def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
         FileError: If the file is missing, damaged, or no file of labels.
     """
     with naming(path):
-        return _read(path).complete()
+        return read_label_file(path).complete()
 
 
 def labels_for(images: ImageSet, path: str | os.PathLike[str]) -> NDArray[Any]:
@@ -41,72 +41,22 @@ def labels_for(images: ImageSet, path: str | os.PathLike[str]) -> NDArray[Any]:
     Raises:
         FileError: If the file cannot be read, or lacks the label of an image.
     """
-    given = _read(path)
-    if given.keys:
-        try:
-            found = given.match(images.ids(range(len(images))), advice=_ADVICE)
-        except InputError as error:
-            raise FileError(
-                f"{path} must have the label of every image of {images.name}: {error}"
-            ) from error
-        return given.labels[found]
-    labels = read_labels(path)
-    if len(labels) != len(images):
-        raise FileError(
-            f"{path} must have a label for every image of {images.name}, {len(images):,} in "
-            f"order; it has {len(labels):,}. A column 'file' in a .csv says whose they are."
-        )
-    return labels
+    given = read_label_file(path)
+    with naming(path):
+        if given.keys:
+            return given.labels[given.match(images.ids(range(len(images))), advice=_ADVICE)]
+        labels = given.complete()
+        if len(labels) != len(images):
+            raise InputError(
+                f"labels must be given for every image of {images.name}, {len(images):,} in order; "
+                f"it has {len(labels):,}. A column 'file' in a .csv says whose they are."
+            )
+        return labels
 
 
-def _read(path: str | os.PathLike[str]) -> LabelFile:
-    file, _ = member_of(path)
-    if not file.exists():
-        raise MissingData(f"{file} does not exist. Check the path.")
-    return read_label_file(path)
-
-
-def named_labels(
-    labels: Sequence[int | str | None],
-    classes: Sequence[str] | None,
-    *,
-    ids: Sequence[object],
-    name: str,
-) -> tuple[Sequence[str] | None, NDArray[Any] | None]:
-    """The names of the classes and the labels of a container; either may be ``None``.
-
-    Labels that are all names give the classes, sorted, unless these are known. ``-1`` for all is
-    how the labels of a test set are kept secret: there are none then.
-
-    Args:
-        labels: One per image; ``None`` where it has none.
-        classes: Names of the classes, if they are known.
-        ids: Names of the images.
-        name: Of the set, for messages.
-
-    Raises:
-        FileError: If only some images have a label, or names and numbers are mixed.
-    """
-    if all(label is None for label in labels) or all(label == -1 for label in labels):
-        return classes, None
-    kinds = {type(label) for label in labels}
-    if len(kinds) > 1:
-        odd = next(i for i, label in enumerate(labels) if type(label) is not type(labels[0]))
-        raise FileError(
-            f"{name}: either no image has a label, or all have a number, or all have a name; "
-            f"{ids[0]} has {labels[0]!r:.40} and {ids[odd]} has {labels[odd]!r:.40}."
-        )
-    if kinds == {str} and classes is None:
-        classes = sorted({str(label) for label in labels})
-    return classes, np.array(labels)
-
-
-# 16-class-ImageNet: ImageNet's classes in sixteen groups that people name at a glance.
-#
-# From Geirhos and others, "Generalisation in humans and deep neural networks" (2018), as published
-# with their "ImageNet-trained CNNs are biased towards texture" (2019).
-
-# Name -> indices among the 1,000 classes in the order of their wnids. The authors left some kinds
+# 16-class-ImageNet: ImageNet's classes in sixteen groups that people name at a glance. From Geirhos
+# and others, "Generalisation in humans and deep neural networks" (2018), as published with their
+# "ImageNet-trained CNNs are biased towards texture" (2019). Name -> indices among the 1,000 classes in the order of their wnids. The authors left some kinds
 # out: a cock is no bird here, a boxer no dog.
 GROUPS: dict[str, tuple[int, ...]] = {
     "airplane": (404,),
@@ -180,3 +130,100 @@ def grouped(
             "has none of any. Groups name classes by their index."
         )
     return images.subset(kept, name=name).relabelled(labels[kept], classes=list(known))
+
+
+# The paper's ways to cut a set in two. Every image is given a number, and those with the smallest go
+# into the first part. The number of image i is word i of the generator Philox4x64-10 with the key
+# (seed, purpose), whose stream is fixed by its definition (Salmon and others, 2011): the same parts
+# on every machine and with every version of numpy. The purpose, a constant of each function, keeps
+# its choice independent of the others' under the same seed.
+_CALIBRATION, _SOURCE, _TARGET = 1, 2, 3
+
+
+def calibration_split(labels: object, *, n: int = 5000, seed: int = 0) -> tuple[Indices, Indices]:
+    """Indices for calibration and for the test, both sorted.
+
+    Every class has its share of the ``n``, rounded by largest remainders, where the lower class
+    comes first among equals. All corrupted versions of a set have its labels, so one choice of
+    images serves them all: no image is calibrated on in one version and tested on in another.
+
+    Args:
+        labels: ``(m,)``, class indices or names.
+        n: Images for calibration, exactly.
+        seed: Decides which.
+
+    Raises:
+        InputError: If there are not more than ``n`` images.
+    """
+    return _cut(_classes(labels), check_count(n, name="n"), seed, _CALIBRATION)
+
+
+def source_split(
+    n_or_labels: object, *, train: float = 0.8, seed: int = 0
+) -> tuple[Indices, Indices]:
+    """Indices to train on and to validate with, both sorted.
+
+    Args:
+        n_or_labels: How many images there are; or their labels ``(n,)``, by which every class has
+            its share in both parts.
+        train: Fraction to train on; the number is rounded to the nearest, a half up.
+        seed: Decides which.
+
+    Raises:
+        InputError: If a part would be empty.
+    """
+    if isinstance(n_or_labels, (int, np.integer)):
+        classes = np.zeros(check_count(n_or_labels, name="n", least=2), np.intp)
+    else:
+        classes = _classes(n_or_labels)
+    return _cut(classes, check_fraction(train, name="train"), seed, _SOURCE)
+
+
+def target_split(n: int, *, first: float = 0.5, seed: int = 0) -> tuple[Indices, Indices]:
+    """Indices of the images to adapt to and of those to test on, both sorted.
+
+    No labels are asked for, since a target has none.
+
+    Args:
+        n: How many images there are.
+        first: Fraction to adapt to; the number is rounded to the nearest, a half up.
+        seed: Decides which.
+
+    Raises:
+        InputError: If a part would be empty.
+    """
+    classes = np.zeros(check_count(n, name="n", least=2), np.intp)
+    return _cut(classes, check_fraction(first, name="first"), seed, _TARGET)
+
+
+def _cut(classes: Indices, first: float, seed: int, purpose: int) -> tuple[Indices, Indices]:
+    """The first part, of a number or fraction of the images, and the rest."""
+    total = len(classes)
+    n = first if isinstance(first, int) else int(np.floor(first * total + 0.5))
+    if not 0 < n < total:
+        raise InputError(
+            f"a split of {total:,} images must leave some for both parts; {n:,} were asked for in "
+            "the first."
+        )
+    seed = check_count(seed, name="seed", least=0, most=2**64 - 1)
+    words = np.random.Philox(key=np.array([seed, purpose], np.uint64)).random_raw(total)
+    counts = np.bincount(classes)
+    # Of every class n * count / total, rounded by largest remainders to the sum n.
+    shares, remainders = np.divmod(n * counts, total)
+    shares[np.argsort(-remainders, kind="stable")[: n - shares.sum()]] += 1
+    # By class, then by number; equal numbers keep the order of the images.
+    order = np.lexsort((words, classes))
+    chosen = np.zeros(total, bool)
+    for start, share in zip(np.cumsum(counts) - counts, shares, strict=True):
+        chosen[order[start : start + share]] = True
+    return np.flatnonzero(chosen), np.flatnonzero(~chosen)
+
+
+def _classes(labels: object) -> Indices:
+    given: NDArray[Any] = plain(to_array(labels, name="labels"), "labels")
+    if given.ndim != 1 or given.dtype.kind not in "iuUS" or not given.size:
+        raise InputError(
+            "labels must be class indices or names, one an image, shape (n,); got shape "
+            f"{given.shape} of dtype {given.dtype}."
+        )
+    return np.unique(given, return_inverse=True)[1].astype(np.intp)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import os
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,20 +11,15 @@ from typing import Any
 import numpy as np
 
 from shiftcal.checks import check_count, plain, to_array
+from shiftcal.datasets.arrays import ArrayImages, SequenceImages, array_file
+from shiftcal.datasets.image_files import SUFFIXES, FileImages, class_folder, mosaic
 from shiftcal.datasets.image_set import ImageSet, MixedImages
+from shiftcal.datasets.labels import labels_for
 from shiftcal.errors import FileError, InputError, MissingData, UnknownName, suggest
 from shiftcal.files import parsing
-from shiftcal.registry import DATA_SETS, split_spec
+from shiftcal.registry import DATA_SETS, plain_value, split_spec
 
-# Kind of container -> where it is opened.
-_KINDS = {
-    "array": "arrays:array_file",
-    "files": "image_files:FileImages",
-    "folder": "image_files:class_folder",
-    "mosaic": "image_files:mosaic",
-    "parquet": "parquet:ParquetImages",
-    "tar": "tar:TarImages",
-}
+_KINDS = ("array", "folder", "mosaic", "parquet", "tar")
 _CAN_BE_OPENED = (
     "a folder of class folders, a folder of .parquet or .tar files, an .npy, .npz, .parquet or "
     ".tar file, or NAME:PATH for a published data set"
@@ -60,8 +53,6 @@ def as_image_set(
     if labels is None and classes is None:
         return images
     if isinstance(labels, (str, os.PathLike)):
-        from shiftcal.datasets.labels import labels_for
-
         with parsing(Path(labels), "labels"):
             return images.relabelled(labels_for(images, labels), classes=classes)
     return images.relabelled(images.labels if labels is None else labels, classes=classes)
@@ -89,18 +80,11 @@ def _opened(thing: Any) -> ImageSet:
     if isinstance(thing, (str, os.PathLike)):
         return _from_text(os.fspath(thing))
     if isinstance(thing, np.ndarray) or hasattr(thing, "__array__"):
-        from shiftcal.datasets.arrays import ArrayImages
-
         return ArrayImages(thing)
-    if (
-        isinstance(thing, (list, tuple))
-        and thing
-        and all(isinstance(one, (str, os.PathLike)) for one in thing)
-    ):
-        return _container("files")(".", thing, name="image files")
     if hasattr(thing, "__len__") and hasattr(thing, "__getitem__") and not isinstance(thing, dict):
-        from shiftcal.datasets.arrays import SequenceImages
-
+        listed = isinstance(thing, (list, tuple)) and len(thing) > 0
+        if listed and all(isinstance(one, (str, os.PathLike)) for one in thing):
+            return FileImages(".", thing, name="image files")
         return SequenceImages(thing)
     raise InputError(
         "images must be an array, a list of images, a data set with a length and items, or a path; "
@@ -110,12 +94,12 @@ def _opened(thing: Any) -> ImageSet:
 
 def _from_text(text: str) -> ImageSet:
     kind, path, options = ("", text, {}) if Path(text).exists() else split_spec(text)
-    values = {name: _value(value) for name, value in options.items()}
     if not kind:
-        kind, path, values = _kind_of(Path(text).expanduser()), text, {}
-    if kind == "files":
-        file = Path(path).expanduser()
-        return _container("files")(file.parent, [file.name], name=str(file))
+        file = Path(text).expanduser()
+        kind, path, options = _kind_of(file), text, {}
+        if kind == "file":
+            return FileImages(file.parent, [file.name], name=text)
+    values = {name: plain_value(value) for name, value in options.items()}
     if kind.lower() in _KINDS:
         return _call(_container(kind.lower()), kind, path, values)
     known = DATA_SETS.names()
@@ -128,37 +112,28 @@ def _from_text(text: str) -> ImageSet:
 
 
 def _kind_of(path: Path) -> str:
-    """The kind of container at a path."""
-    name = path.name.lower()
+    """The kind of container at a path, or ``"file"`` for one image."""
     if path.is_dir():
-        held = {file.suffix.lower() for file in path.iterdir() if not file.name.startswith(".")}
-        if {".tar", ".parquet"} <= held:
-            raise FileError(
-                f"{path} holds .tar and .parquet files; it is unclear which have the images. "
-                f"Say tar:{path} or parquet:{path}."
-            )
-        return "tar" if ".tar" in held else "parquet" if ".parquet" in held else "folder"
-    if name.endswith(".tgz") or ".tar" in Path(name).suffixes:
-        return "tar"
-    if name.endswith(".parquet"):
-        return "parquet"
+        suffixes = {file.suffix.lower() for file in path.iterdir() if file.name[0] != "."}
+        return next((kind for kind in ("tar", "parquet") if f".{kind}" in suffixes), "folder")
     if not path.exists():
         raise MissingData(f"{path} does not exist. Images can be in {_CAN_BE_OPENED}.")
-    if name.endswith((".npy", ".npz")):
-        return "array"
-    from shiftcal.datasets.image_files import SUFFIXES
-
-    if name.endswith(SUFFIXES):
-        return "files"
-    raise FileError(f"{path} cannot be opened as images. They can be in {_CAN_BE_OPENED}.")
+    suffix = path.suffix.lower()
+    if suffix in (".npy", ".npz", ".tar", ".parquet"):
+        return "array" if suffix.startswith(".np") else suffix[1:]
+    if suffix not in SUFFIXES:
+        raise FileError(f"{path} cannot be opened as images. They can be in {_CAN_BE_OPENED}.")
+    return "file"
 
 
 def _container(kind: str) -> Callable[..., ImageSet]:
-    module, _, name = _KINDS[kind].partition(":")
-    function: Callable[..., ImageSet] = getattr(
-        importlib.import_module(f"shiftcal.datasets.{module}"), name
-    )
-    return function
+    if kind in ("parquet", "tar"):
+        from shiftcal.datasets.shards import ParquetImages, TarImages
+
+        return ParquetImages if kind == "parquet" else TarImages
+    others: dict[str, Callable[..., ImageSet]]
+    others = {"array": array_file, "folder": class_folder, "mosaic": mosaic}
+    return others[kind]
 
 
 def _call(
@@ -168,25 +143,16 @@ def _call(
     options: dict[str, Any],
 ) -> ImageSet:
     """The set that a loader returns, if it has all these options and they are all it needs."""
-    known = {
-        key: parameter.default is parameter.empty
-        for key, parameter in inspect.signature(function).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    }
+    parameters = inspect.signature(function).parameters.values()
+    known = {one.name: one.default for one in parameters if one.kind is one.KEYWORD_ONLY}
     for key in options:
         if key not in known:
             hint = suggest(key, sorted(known)) if known else "It has none."
             raise InputError(f"{name} has no option {key!r}. {hint}")
-    if missing := [key for key, needed in known.items() if needed and key not in options]:
-        raise InputError(f"{name} needs the option {missing[0]}=...; it is missing.")
+    for key, default in known.items():
+        if default is inspect.Parameter.empty and key not in options:
+            raise InputError(f"{name} needs the option {key}=...; it is missing.")
     return function(Path(path).expanduser(), **options)
-
-
-def _value(text: str) -> Any:
-    words = {"none": None, "true": True, "false": False}
-    if text.lower() in words:
-        return words[text.lower()]
-    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
 
 
 def mix_images(
@@ -221,14 +187,14 @@ def mix_images(
     check_count(seed, name="seed", least=0)
     array = plain(to_array(predictions, name="predictions"), "predictions")
     rows = array.ndim == 2 and array.shape[1] > 1 and array.dtype.kind in "iuf"
-    if len(array) != len(whole) or not (rows or (array.ndim == 1 and array.dtype.kind in "iu")):
+    indices = array.ndim == 1 and array.dtype.kind in "iu"
+    predicted = array.argmax(axis=1) if rows else array.astype(np.intp) if indices else array
+    good = len(array) == len(whole) and (rows or indices) and np.isfinite(array).all()
+    if not good or predicted.min() < 0:
         raise InputError(
-            f"predictions must be class indices ({len(whole)},) or logits ({len(whole)}, k), one "
-            f"per image of {whole.name}; got shape {array.shape} of dtype {array.dtype}."
+            f"predictions must be class indices ({len(whole)},) or finite logits ({len(whole)}, "
+            f"k), one per image of {whole.name}; got shape {array.shape} of dtype {array.dtype}."
         )
-    predicted = array.argmax(axis=1) if rows else array.astype(np.intp)
-    if predicted.min() < 0 or (rows and not np.isfinite(array).all()):
-        raise InputError("predictions must be finite, and class indices must not be negative.")
     partner = np.random.default_rng(seed).permutation(len(whole))
     first = np.flatnonzero(predicted != predicted[partner])
     if not len(first):

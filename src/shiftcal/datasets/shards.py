@@ -86,26 +86,26 @@ class ParquetImages(EncodedImages):
         self.files = _files_of(source, ".parquet")
         name = str(source) if isinstance(source, (str, os.PathLike)) else "Parquet files"
         self._groups: list[tuple[int, int]] = []
-        sizes: list[list[int]] = []
+        chosen: list[tuple[str, str | None, tuple[str, ...] | None]] = []
+        sizes: list[int] = []
         labels: list[int | str | None] = []
+        self._starts = [0]
         for number, file in enumerate(self.files):
             with open_parquet(file) as table:
-                columns = _columns(table.schema_arrow, image, label, str(file))
-                if number and columns != first:
+                chosen.append(_columns(table.schema_arrow, image, label, str(file)))
+                if chosen[-1] != chosen[0]:
                     raise FileError(f"{file} must have the columns and classes of the first file.")
-                first = columns
-                facts = table.metadata
-                sizes.append([facts.row_group(g).num_rows for g in range(facts.num_row_groups)])
-                self._groups += [(number, group) for group in range(facts.num_row_groups)]
-                if columns[1] is None:
-                    labels += [None] * facts.num_rows
-                else:
-                    labels += parquet_table(file, table, [columns[1]])[columns[1]].to_pylist()
-        self._column, _, classes = first
-        self._ends = np.cumsum([n for groups in sizes for n in groups], dtype=np.int64)
-        self._starts = np.cumsum([0, *map(sum, sizes)], dtype=np.int64)
+                facts, column = table.metadata, chosen[0][1]
+                for group in range(facts.num_row_groups):
+                    self._groups.append((number, group))
+                    sizes.append(facts.row_group(group).num_rows)
+                cells = parquet_table(file, table, [column])[column] if column else None
+                labels += [None] * facts.num_rows if cells is None else cells.to_pylist()
+                self._starts.append(len(labels))
         if not labels:
             raise FileError(f"{name} holds no images: it has no rows.")
+        self._column, _, classes = chosen[0]
+        self._ends = np.cumsum(sizes, dtype=np.int64)
         names, indices = _named_labels(labels, classes, name)
         self._start_cache()
         super().__init__(len(labels), name=name, labels=indices, classes=names)
@@ -146,7 +146,7 @@ class ParquetImages(EncodedImages):
         """The file and the row in it: ``test.parquet[12]``."""
         owners = np.searchsorted(self._starts, np.asarray(indices), side="right") - 1
         return [
-            f"{self.files[owner].name}[{int(index) - int(self._starts[owner])}]"
+            f"{self.files[owner].name}[{int(index) - self._starts[owner]}]"
             for owner, index in zip(owners, indices, strict=True)
         ]
 
@@ -167,28 +167,20 @@ def _columns(
     except (ValueError, KeyError, TypeError):
         features = {}
     kinds = {key: x.get("_type") for key, x in features.items() if isinstance(x, dict)}
-
-    def choose(
-        asked: str | None, role: str, columns: Sequence[str], kind: str, usual: Sequence[str]
-    ) -> list[str]:
-        """The column asked for, those of the kind, those of a usual name, or all, if one is."""
-        typed = [column for column in columns if kinds.get(column) == kind]
-        found = [asked] if asked else typed or [column for column in columns if column in usual]
-        if len(found) > 1 or not set(found).issubset(columns):
-            raise FileError(
-                f"{name} must have one column of {role}s; {', '.join(found)} of "
-                f"{', '.join(columns)} may be meant. Say which: {role}=NAME."
-            )
-        return found
-
-    holders = [field.name for field in schema if _holds_bytes(field.type)]
-    images = choose(image, "image", holders, "Image", ("image", "img")) or holders
-    if len(images) != 1:
+    columns, holders = schema.names, [field.name for field in schema if _holds_bytes(field.type)]
+    images = [image] if image else [x for x in holders if kinds.get(x) == "Image"] or holders
+    if len(images) != 1 or images[0] not in holders:
         raise FileError(
-            f"{name} must have one column with the bytes of image files, or image=NAME must say "
-            f"which; its columns are {', '.join(schema.names)}."
+            f"{name} must have one column with the bytes of image files, which image=NAME names; "
+            f"of its columns {', '.join(columns)} these have bytes: {', '.join(holders) or 'none'}."
         )
-    labels = choose(label, "label", schema.names, "ClassLabel", ("label", "labels"))
+    labels = [label] if label else [x for x in columns if kinds.get(x) == "ClassLabel"]
+    labels = labels or [x for x in columns if x in ("label", "labels")]
+    if len(labels) > 1 or not set(labels).issubset(columns):
+        raise FileError(
+            f"{name} must have one column of labels, which label=NAME names; its columns are "
+            f"{', '.join(columns)}."
+        )
     names = features[labels[0]].get("names") if labels and labels[0] in kinds else None
     classes = tuple(map(str, names)) if names else None
     return images[0], labels[0] if labels else None, classes
@@ -218,9 +210,7 @@ class TarImages(EncodedImages):
         self.files = _files_of(source, ".tar")
         name = str(source) if isinstance(source, (str, os.PathLike)) else "tar shards"
         samples = [
-            (number, *sample)
-            for number, file in enumerate(self.files)
-            for sample in _samples(file)
+            (number, *sample) for number, file in enumerate(self.files) for sample in _samples(file)
         ]
         if not samples:
             raise FileError(f"{name} holds no images. A sample's image ends in .jpg, .png ...")

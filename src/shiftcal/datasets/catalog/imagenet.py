@@ -16,7 +16,6 @@ import numpy as np
 from shiftcal.checks import check_choice
 from shiftcal.datasets.catalog import (
     PUBLISHED,
-    SEVERITIES,
     About,
     Download,
     Root,
@@ -27,7 +26,7 @@ from shiftcal.datasets.catalog import (
 from shiftcal.datasets.image_files import FileImages, find_images
 from shiftcal.datasets.image_set import ImageSet, side_of_corrupted
 from shiftcal.datasets.labels import labels_for
-from shiftcal.errors import FileError, MissingData
+from shiftcal.errors import FileError
 from shiftcal.files import parsing, read_json
 
 N_CLASSES = 1000
@@ -74,12 +73,6 @@ def _labelled(folder: Path, root: Path, name: str) -> FileImages:
     return FileImages(folder, found, name=name, labels=labels, classes=classes)
 
 
-def _existing(root: Root, title: str) -> Path:
-    if not Path(root).is_dir():
-        raise MissingData(f"{root} is not a folder. Name the one that holds {title}.")
-    return Path(root)
-
-
 def imagenet(root: Root, *, split: str = "val") -> ImageSet:
     """ImageNet's validation images; the classes are the 1,000 wnids, sorted.
 
@@ -97,8 +90,7 @@ def imagenet(root: Root, *, split: str = "val") -> ImageSet:
         FileError: If their labels are unknown.
     """
     check_choice(split, ("val",), name="split")
-    base = _existing(root, "ImageNet's images")
-    return _labelled(inside(base, "val", "images"), base, "ImageNet val")
+    return _labelled(inside(root, "val", "images"), Path(root), "ImageNet val")
 
 
 IMAGENET = About(
@@ -138,9 +130,8 @@ def imagenet_c(root: Root, *, corruption: Several = None, severity: Several = No
         MissingData: If a corruption or severity is not there.
         FileError: If labels are unknown.
     """
-    base = _existing(root, "ImageNet-C")
-    levels_there = (entry / str(level) for entry in base.iterdir() for level in SEVERITIES)
-    present = {level.parent.name for level in levels_there if level.is_dir()}
+    base = Path(root)
+    present = {level.parent.name for level in base.glob("*/[1-5]") if level.is_dir()}
     names, levels, title = chosen(corruption, severity, present, base)
     parts = [
         (name, level, _labelled(base / name / str(level), base, f"ImageNet-C {name} {level}"))
@@ -197,8 +188,7 @@ def imagenet_sketch(root: Root) -> ImageSet:
         MissingData: If there are no images.
         FileError: If their labels are unknown.
     """
-    base = _existing(root, "the folder sketch")
-    return _labelled(inside(base, "sketch"), base, "ImageNet-Sketch")
+    return _labelled(inside(root, "sketch"), Path(root), "ImageNet-Sketch")
 
 
 _HUB = "https://huggingface.co/datasets"
