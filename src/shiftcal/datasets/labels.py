@@ -56,8 +56,9 @@ def labels_for(images: ImageSet, path: str | os.PathLike[str]) -> NDArray[Any]:
 
 # 16-class-ImageNet: ImageNet's classes in sixteen groups that people name at a glance. From Geirhos
 # and others, "Generalisation in humans and deep neural networks" (2018), as published with their
-# "ImageNet-trained CNNs are biased towards texture" (2019). Name -> indices among the 1,000 classes in the order of their wnids. The authors left some kinds
-# out: a cock is no bird here, a boxer no dog.
+# "ImageNet-trained CNNs are biased towards texture" (2019). Name -> indices among the 1,000 classes
+# in the order of their wnids. The authors left some kinds out: a cock is no bird here, a boxer no
+# dog.
 GROUPS: dict[str, tuple[int, ...]] = {
     "airplane": (404,),
     "bear": (294, 295, 296, 297),
@@ -132,11 +133,11 @@ def grouped(
     return images.subset(kept, name=name).relabelled(labels[kept], classes=list(known))
 
 
-# The paper's ways to cut a set in two. Every image is given a number, and those with the smallest go
-# into the first part. The number of image i is word i of the generator Philox4x64-10 with the key
-# (seed, purpose), whose stream is fixed by its definition (Salmon and others, 2011): the same parts
-# on every machine and with every version of numpy. The purpose, a constant of each function, keeps
-# its choice independent of the others' under the same seed.
+# The paper's ways to cut a set in two. Every image is given a number, and those with the smallest
+# go into the first part. The number of image i is word i of the generator Philox4x64-10 with the
+# key (seed, purpose), whose stream is fixed by its definition (Salmon and others, 2011): the same
+# parts on every machine and with every version of numpy. The purpose, a constant of each function,
+# keeps its choice independent of the others' under the same seed.
 _CALIBRATION, _SOURCE, _TARGET = 1, 2, 3
 
 
