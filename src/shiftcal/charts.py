@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from shiftcal.errors import require
 from shiftcal.numerics.samples import folded_density, gathered, scott_width, stretch
 from shiftcal.types import Floats
+
+if TYPE_CHECKING:
+    from shiftcal.methods.method import Selection
 
 INK, MUTED, GRID = "#222222", "#555555", "#E2E2E2"
 
@@ -154,7 +157,6 @@ def applied(settings: Mapping[str, Any], *, extra: str = "plot") -> Iterator[Non
         "text.color": INK,
         "text.parse_math": False,  # a dollar or an underscore in a label is itself
         "svg.fonttype": "none",  # text stays text: it can be searched and edited
-        "svg.hashsalt": "shiftcal",  # without it every file has different ids
     }
     for axis in "xy":
         look |= {f"{axis}tick.color": MUTED, f"{axis}tick.labelcolor": INK}
@@ -163,11 +165,20 @@ def applied(settings: Mapping[str, Any], *, extra: str = "plot") -> Iterator[Non
         yield
 
 
-def picture(figure: Any, suffix: str) -> bytes:
-    """The file of a figure as ``png`` (200 dpi) or ``svg``, without a date: the same every time."""
+def picture(figure: Any, suffix: str, *, salt: str = "shiftcal") -> bytes:
+    """The file of a figure as ``png`` (200 dpi) or ``svg``, without a date: the same every time.
+
+    Args:
+        figure: What to save.
+        suffix: Which of the two.
+        salt: The ids in an SVG depend on it, which must differ on one page.
+    """
+    from matplotlib import rc_context
+
     silent = {"png": ("Software",), "svg": ("Creator", "Date", "Format", "Type")}
     content = BytesIO()
-    figure.savefig(content, format=suffix, dpi=200, metadata=dict.fromkeys(silent[suffix]))
+    with rc_context({"svg.hashsalt": salt}):
+        figure.savefig(content, format=suffix, dpi=200, metadata=dict.fromkeys(silent[suffix]))
     return content.getvalue()
 
 
@@ -303,29 +314,25 @@ def draw_strip(axes: Any, counts: Any, edges: Any, colour: str) -> None:
 
 
 def draw_target(
-    axes: Any,
-    confidence: float,
-    temperature: float | None,
-    ends: tuple[float, float] | None,
-    colour: str,
-    *,
-    label: str = "",
+    axes: Any, selection: Selection, confidence: float, colour: str, *, more: str = ""
 ) -> None:
     """A vertical line at the mean confidence, and on it the temperature with its interval."""
     axes.axvline(confidence, color=colour, linestyle=":", linewidth=1.0, zorder=1)
-    if temperature is not None:
-        bars = None if ends is None else ([temperature - ends[0]], [ends[1] - temperature])
+    t, around = selection.temperature, selection.temperature_interval
+    if t is not None:
+        bars = None if around is None else ([t - around.low], [around.high - t])
         style = {"marker": "D", "markersize": 7, "linestyle": "none", "capsize": 4, "zorder": 4}
-        axes.errorbar([confidence], [temperature], bars, color=colour, label=label, **style)
+        label = f"target: T = {t:.3g}{more}"
+        axes.errorbar([confidence], [t], bars, color=colour, label=label, **style)
 
 
-def mark_temperatures(axes: Any, temperatures: Sequence[float]) -> None:
+def mark_temperatures(axes: Any) -> None:
     """A logarithmic axis with round numbers; equal steps if the range is too narrow for factors."""
     from matplotlib.ticker import AutoLocator, LogLocator, NullLocator, StrMethodFormatter
 
+    least, most = axes.dataLim.intervaly
     axes.set_yscale("log")
-    narrow = max(temperatures) / min(temperatures) < 4.0
-    locator = AutoLocator() if narrow else LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0))
+    locator = AutoLocator() if most < 4 * least else LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0))
     axes.yaxis.set_major_locator(locator)
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.yaxis.set_minor_locator(NullLocator())

@@ -21,12 +21,12 @@ from shiftcal.corruptions import corrupt
 from shiftcal.datasets import ImageSet, as_image_set
 from shiftcal.datasets.labels import calibration_split
 from shiftcal.errors import FileError
-from shiftcal.files import atomic_write, make_folder, sha256_of, write_document
+from shiftcal.files import make_folder, sha256_of, write_document
 from shiftcal.methods.rehearsal import Rehearsal
 from shiftcal.models import Model, as_model
 from shiftcal.models.model import digest
 from shiftcal.progress import Reporting
-from shiftcal.report import facts as report_facts
+from shiftcal.report.facts import Judging, Provenance, ReportFacts, make_facts
 from shiftcal.report.render import write_report
 from shiftcal.scores import read_scores
 from shiftcal.scoring import score_file
@@ -51,13 +51,6 @@ class Target:
     corruption: str
     severity: int
     mixture: bool = False
-
-    def images(self, new: Images) -> Images:
-        """The images with the corruption."""
-        corrupted = np.array(corrupt(new, self.corruption, severity=self.severity, table=_TABLE))
-        if self.mixture:
-            corrupted[::2] = new[::2]
-        return corrupted
 
 
 # Fog, since the network is far overconfident in it; blur, since calibration hurts there.
@@ -194,15 +187,13 @@ def run_demo(
         )
         bank = SurrogateBank.load(folder / "bank")
     silent = Reporting(shown=False)
-    arrived = {}
     with step(f"new data arrives: {', '.join(target.name for target in TARGETS)}"):
         for target in TARGETS:
-            arrived[target.name] = images = target.images(subject.new)
-            with (
-                atomic_write(folder / f"{target.name}-images.npy") as temporary,
-                temporary.open("wb") as file,
-            ):
-                np.save(file, images)
+            images = np.array(
+                corrupt(subject.new, target.corruption, severity=target.severity, table=_TABLE)
+            )
+            if target.mixture:
+                images[::2] = subject.new[::2]
             scores_file, labels = folder / f"{target.name}.npz", subject.new_labels
             score_file(subject.model, images, scores_file, labels=labels, reporting=silent)
         score_file(subject.model, subject.train, train, reporting=silent)
@@ -211,20 +202,19 @@ def run_demo(
         Rehearsal().fit(bank).save(folder / "rehearsal.json")
         for target in TARGETS:
             scores_file = folder / f"{target.name}.npz"
-            files = (folder / "bank" / "bank.json", scores_file)
-            made = report_facts.make_facts(
+            digests = {
+                str(file): sha256_of(file) for file in (folder / "bank" / "bank.json", scores_file)
+            }
+            made = make_facts(
                 bank,
                 read_scores(scores_file),
-                images=arrived[target.name] if find_spec("PIL") else None,
                 source_features=read_scores(train).features,
                 title=f"shiftcal demo: {target.title}",
-                judging=report_facts.Judging(n_resamples=subject.n_resamples),
-                provenance=report_facts.Provenance(
-                    command=command, files={str(file): sha256_of(file) for file in files}
-                ),
+                judging=Judging(n_resamples=subject.n_resamples),
+                provenance=Provenance(command=command, files=digests),
             )
             facts.append(made)
-            results.append(_result(target, scores_file, made.to_dict()))
+            results.append({**asdict(target), "scores": str(scores_file), **_result(made)})
     with step(f"writing the report, {page}"):
         write_report(facts[0], page)
     clean = bank.clean.summary()
@@ -245,18 +235,18 @@ def run_demo(
     return result
 
 
-def _result(target: Target, scores: Path, facts: dict[str, Any]) -> dict[str, Any]:
+def _result(facts: ReportFacts) -> dict[str, Any]:
     """What is kept of the facts of a target."""
-    keys = ("name", "temperature", "mean_confidence", "ece")
+    document, verdict = facts.to_dict(), facts.verdict
     return {
-        **asdict(target),
-        "scores": str(scores),
-        **{key: facts["target"][key] for key in ("n", "mean_confidence", "accuracy")},
-        "estimate": facts["estimate"],
-        "verdict": facts["verdict"]["kind"],
-        "headline": facts["verdict"]["headline"],
-        "methods": [{key: one[key] for key in keys} for one in facts["methods"]],
-        "missing": facts["missing"],
+        **{key: document["target"][key] for key in ("n", "mean_confidence", "accuracy")},
+        **{key: document[key] for key in ("estimate", "missing")},
+        **{"verdict": verdict.kind, "headline": verdict.headline},
+        "methods": [
+            {"temperature": one["selection"]["temperature"]}
+            | {key: one[key] for key in ("name", "mean_confidence", "ece")}
+            for one in document["methods"]
+        ],
     }
 
 

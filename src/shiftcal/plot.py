@@ -550,15 +550,14 @@ def _draw_temperatures(ax: Any, method: object, choice: Selection) -> Any:
     if not named:
         label = f"{len(corruptions)} corruptions"
         axes.plot([], [], "o-", color=charts.ink(axes), label=label, alpha=0.6, **style)
-    around = choice.temperature_interval
-    ends = None if around is None else (around.low, around.high)
-    words = f"target: T = {choice.temperature:.3g}"
-    words += "" if ends is None else f" ({ends[0]:.3g} to {ends[1]:.3g})"
+    around, more = choice.temperature_interval, ""
+    if around is not None:
+        more += f" ({around.low:.3g} to {around.high:.3g})"
     if choice.index is not None:
-        words += f", that of {ladder[choice.index].name}"
+        more += f", that of {ladder[choice.index].name}"
     colour = charts.visible(charts.METHODS["sac"].colour, axes)
-    charts.draw_target(axes, choice.mean_confidence, choice.temperature, ends, colour, label=words)
-    charts.mark_temperatures(axes, [*temperatures, choice.temperature])
+    charts.draw_target(axes, choice, choice.mean_confidence, colour, more=more)
+    charts.mark_temperatures(axes)
     _name_axes(axes, x="mean raw confidence", y="temperature")
     _show_legend(axes)
     return axes

@@ -6,25 +6,26 @@ import base64
 import dataclasses
 import functools
 import hashlib
-import io
 import itertools
 import json
 import re
+import shutil
+import subprocess
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from absent_package import hide
 from ladder_data import draw, make_bank
-from PIL import Image
 from report_facts import HOSTILE, hostile, labelled, unlabelled
 
 import shiftcal as sc
 from shiftcal.errors import FileError, MissingExtra
-from shiftcal.report.facts import ClassFacts, Judging, make_facts, picture
+from shiftcal.report.facts import ClassFacts, Judging, make_facts
 from shiftcal.report.render import MOST_SHOWN, render, write_report
 
-VOID = {"meta", "img", "input"}
+VOID = {"meta", "input"}
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
 
 
 @functools.cache
@@ -73,7 +74,7 @@ def test_the_json_in_the_page_is_the_facts_and_tables_have_its_numbers(made):
     assert facts_in(text) == json.loads(json.dumps(facts.to_dict()))
     for one in facts.methods:
         assert f">{100 * one.mean_confidence:.1f}\u00a0%</data>" in text
-        found = one.gap if one.ece is None else one.ece
+        found = one.ece or one.gap
         assert f'<data value="{found.low}">{100 * found.low:.2f}</data>' in text
     for one in facts.classes:
         assert f'<data value="{one.after}">{100 * one.after:.1f}\u00a0%</data>' in text
@@ -131,7 +132,7 @@ def test_the_page_asks_for_nothing_from_outside(made):
         assert not any(name.startswith("on") for name in at), (tag, at)
         for name in ("src", "href", "xlink:href"):
             if name in at:
-                assert at[name].startswith(("data:image/", "#"))
+                assert at[name].startswith("#")
     assert not re.search(r"url\((?!#)|@import|https?://", text)
 
 
@@ -151,7 +152,6 @@ def test_names_that_are_hostile_are_words():
     text = page(hostile)
     parsed = Parsed(text)
     assert len(parsed.all("script")) == 2
-    assert {at["src"][:11] for at, _ in parsed.all("img")} == {"data:image/"}
     assert "alert" not in next(t for at, t in parsed.all("script") if "type" not in at)
     for raw in ("<img src=x", "</script><script>alert", "<!-- so", "\u202e", "\x07"):
         assert raw not in text
@@ -176,8 +176,6 @@ def test_the_page_can_be_read_by_everybody(made):
     for tag, at, _ in parsed.elements:
         for name in at.get("aria-labelledby", "").split():
             assert name in ids
-        if tag == "img":
-            assert at["alt"]
         if tag == "svg":
             assert at.get("aria-hidden") == "true" or at["role"] == "img"
         if tag == "th":
@@ -219,24 +217,17 @@ def test_many_sets_are_cut_to_the_nearest():
     assert len(facts_in(text)["sets"]) == 1000
 
 
-def test_pictures_are_small_and_true():
-    rng = np.random.default_rng(0)
-    small = rng.integers(0, 256, (8, 9, 3), dtype=np.uint8)
-    uri = picture(small)
-    read = np.asarray(Image.open(io.BytesIO(base64.b64decode(uri.partition(",")[2]))))
-    np.testing.assert_array_equal(read, small)
-    large = picture(rng.integers(0, 256, (900, 300, 3), dtype=np.uint8))
-    assert large.startswith("data:image/jpeg;base64,")
-    assert len(large) < 60_000
-    assert Image.open(io.BytesIO(base64.b64decode(large.partition(",")[2]))).size == (48, 144)
-
-
-def test_examples_are_the_largest_changes():
-    facts = hostile()
-    assert len(facts.examples) == 12
-    changes = [abs(one.after - one.before) for one in facts.examples]
-    assert changes == sorted(changes, reverse=True)
-    assert "picture" not in facts.to_dict()["examples"][0]
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+@pytest.mark.parametrize("made", [labelled, hostile])
+def test_a_browser_shows_it_and_has_no_complaint(made, tmp_path):
+    path = write_report(made(), tmp_path / "report.html")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
+    home = f"--user-data-dir={tmp_path / 'home'}"
+    command = [CHROMIUM, *options, home, "--dump-dom", path.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert "CONSOLE" not in done.stderr  # errors, and what the policy does not allow
+    assert done.stdout.count('<button type="button">') > 10  # its script has run
+    assert made().verdict.headline in done.stdout
 
 
 @pytest.mark.parametrize("made", [labelled, unlabelled, hostile])
@@ -293,5 +284,5 @@ def test_odd_banks_targets_and_methods_have_a_page(given):
         assert f'="{word}"' not in text
     assert facts.verdict.headline in text.replace("&#39;", "'")
     assert f"<strong>{facts.method}</strong>" in text
-    assert ("target: T = " in text) == (facts.of(facts.method).temperature is not None)
+    assert ("target: T = " in text) == (facts.of(facts.method).selection.temperature is not None)
     assert sum(one.n for one in facts.classes) == facts.target.n

@@ -50,12 +50,10 @@ def hostile():
         ids=np.array([f"{HOSTILE[1]} {i}" for i in range(400)]),
         source="folder/</title><script>alert(3)</script>.npz",
     )
-    images = np.random.default_rng(0).integers(0, 256, (400, 8, 8, 3), dtype=np.uint8)
     provenance = Provenance(command=f"shiftcal report {HOSTILE[1]}", files={HOSTILE[0]: "00"})
     return make_facts(
         SurrogateBank(sets, classes=HOSTILE),
         target,
-        images=images,
         title=HOSTILE[1],
         judging=JUDGING,
         provenance=provenance,

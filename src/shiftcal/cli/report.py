@@ -26,7 +26,6 @@ def report(
     bank: options.Bank = None,
     surrogate: options.Surrogates = None,
     labels: options.TargetLabels = None,
-    images: Annotated[str | None, typer.Option(metavar="PATH")] = None,
     method: Annotated[str, typer.Option(metavar="NAME")] = "rehearsal",
     set_: options.Settings = None,
     source_train: options.SourceTrain = None,
@@ -44,14 +43,12 @@ def report(
 
     Args:
         output: Report to write: .html, .md or .json.
-        images: The images that were scored, as for `shiftcal score`; the page shows those whose
-            confidence changed most.
         method: Method the report is about; others are compared to it.
         set_: A setting of --method, as for `shiftcal fit`.
         title: Title of the report.
     """
-    inputs.check_suffix(output, ".html", ".htm", ".md", ".json")
-    if output.suffix.lower() in (".html", ".htm"):
+    inputs.check_suffix(output, ".html", ".md", ".json")
+    if output.suffix.lower() == ".html":
         require("jinja2", extra="report", needed_by="shiftcal report")
         require("matplotlib", extra="report", needed_by="shiftcal report")
     from shiftcal import methods
@@ -89,7 +86,6 @@ def report(
             bank=sets,
             target=scores,
             source_features=features,
-            images=images,
             target_model=model_digest_of_file(path),
             method=cls(**settings),
             title=title or "",

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import datetime
-import io
 import math
 import platform
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import PurePath
@@ -22,34 +20,26 @@ from sklearn.base import clone
 from shiftcal import methods
 from shiftcal.charts import kernel_density
 from shiftcal.checks import check_count, check_features, check_fraction
-from shiftcal.datasets import as_image_set
-from shiftcal.errors import FitWarning, InputError, InputWarning, ShiftcalError, require
-from shiftcal.estimates import Rehearsed
-from shiftcal.maps import Temperature
+from shiftcal.errors import FitWarning, InputError, InputWarning, ShiftcalError
+from shiftcal.estimates import AccuracyEstimate, Rehearsed
 from shiftcal.methods import Method
 from shiftcal.methods.method import Selection
 from shiftcal.methods.rehearsal import Rehearsal
 from shiftcal.metrics import bin_table, bootstrap, ece
 from shiftcal.numerics.samples import DIGITS, exact_intervals
 from shiftcal.numerics.softmax import softmax
-from shiftcal.report.verdict import (
-    FIT_WARNING,
-    FlagFacts,
-    Verdict,
-    explain_flags,
-    judge,
-    printable_name,
-)
+from shiftcal.report.verdict import Ranged, Verdict, judge, printable
 from shiftcal.scores import Scores, model_digest
 from shiftcal.surrogates import SurrogateBank
-from shiftcal.types import Flag, Floats, Images, Labels
+from shiftcal.types import Flag, Floats, Labels
 
 FORMAT, VERSION = "shiftcal-report", 1
 # More bins than these cannot be distinguished in a diagram.
 MOST_BINS = 100
 # From the least to the most informed; other methods follow by name.
 _ORDER = ("vanilla", "ts", "cpcs", "transcal", "sts", "sac", "rehearsal")
-_ESTIMATE, _FILES = "the estimate", "the files"
+# Who raises flags besides methods, and the code of a warning of a fit.
+_ESTIMATE, _FILES, _FIT = "the estimate", "the files", "fit"
 # Probabilities held in memory at once.
 _BLOCK = 1 << 20
 # Rows drawn for one bootstrap interval, all draws together, and the fewest draws.
@@ -60,18 +50,6 @@ _MOST_CLASSES = 2000
 _CURVES, _POINTS, _CELLS = 7, 101, 2000
 # With a median above it, a plain axis would show one spike.
 _NEAR_ONE = 0.9
-_MOST_EXAMPLES = 12
-# Pixels of the longer side of a picture; smaller images are kept as they are.
-_SIDE, _SMALL = 144, 64
-
-
-@dataclass(frozen=True)
-class Ranged:
-    """A number with its interval; both ends are ``None`` if there is none."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -124,30 +102,6 @@ class TargetFacts:
 
 
 @dataclass(frozen=True)
-class EstimateFacts:
-    """The accuracy estimated without labels."""
-
-    value: float
-    low: float
-    high: float
-    level: float
-    estimator: str
-
-
-@dataclass(frozen=True)
-class Bin:
-    """A bin of a reliability diagram; an empty one has ``None`` for confidence and accuracy."""
-
-    lower: float
-    upper: float
-    count: int
-    confidence: float | None
-    accuracy: float | None
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True)
 class MethodFacts:
     """What one method does to the target.
 
@@ -155,28 +109,25 @@ class MethodFacts:
         name: Of the method.
         summary: What it does, in a line.
         choice: Its selection in words.
-        temperature: The temperature it applies, if it applies one.
-        temperature_low: Lower end of its interval.
-        temperature_high: Upper end.
+        selection: Its selection.
         mean_confidence: On the target, after calibration.
         gap: Mean confidence minus accuracy: measured with labels, else estimated.
         ece: On the target, with labels only.
         n_changed: Rows whose predicted class changes.
-        bins: The reliability diagram, on the rows of :class:`Shown`.
+        bins: Columns of the reliability diagram, on the rows of :class:`Shown`: those of
+            :meth:`shiftcal.metrics.BinTable.to_dict`, and both ends of the accuracies.
         shares: Shares of those rows in twenty bins of equal width.
     """
 
     name: str
     summary: str
     choice: str
-    temperature: float | None
-    temperature_low: float | None
-    temperature_high: float | None
+    selection: Selection
     mean_confidence: float
-    gap: Ranged | None
+    gap: Ranged
     ece: Ranged | None
     n_changed: int = 0
-    bins: tuple[Bin, ...] = ()
+    bins: dict[str, list[Any]] = field(default_factory=dict)
     shares: tuple[float, ...] = ()
 
 
@@ -215,18 +166,6 @@ class SetFacts:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What the method chose, and the margin to the runner-up (``None`` if it chose no set)."""
-
-    method: str
-    text: str
-    distance: str
-    margin: float | None
-    runner_up: str | None
-    details: dict[str, float]
-
-
-@dataclass(frozen=True)
 class DensityFacts:
     """Densities of raw confidence.
 
@@ -257,16 +196,13 @@ class ClassFacts:
 
 
 @dataclass(frozen=True)
-class Example:
-    """A row whose confidence changed much; ``picture`` is a data URI and not part of the JSON."""
+class FlagFacts:
+    """A flag: its code, who raised it, the messages, and whether it concerns the conclusion."""
 
-    row: int
-    id: str
-    predicted: str
-    label: str | None
-    before: float
-    after: float
-    picture: str = ""
+    code: str
+    by: tuple[str, ...]
+    messages: tuple[str, ...]
+    serious: bool
 
 
 @dataclass(frozen=True, repr=False)
@@ -275,17 +211,15 @@ class ReportFacts:
 
     title: str
     target: TargetFacts
-    estimate: EstimateFacts | None
+    estimate: Ranged
     verdict: Verdict
     method: str
     methods: tuple[MethodFacts, ...]
     missing: dict[str, str]
     shown: Shown
-    choice: Choice
     sets: tuple[SetFacts, ...]
     densities: DensityFacts
     classes: tuple[ClassFacts, ...]
-    examples: tuple[Example, ...]
     warnings: tuple[FlagFacts, ...]
     judging: Judging
     provenance: Provenance
@@ -295,12 +229,11 @@ class ReportFacts:
         return next(method for method in self.methods if method.name == name)
 
     def to_dict(self) -> dict[str, Any]:
-        """The facts in JSON's types, without pictures; infinite numbers are ``None``."""
-        facts: dict[str, Any] = _json_ready(asdict(self))
-        for example in facts["examples"]:
-            del example["picture"]
+        """The facts in JSON's types; infinite numbers are ``None``."""
         by = f"shiftcal {version('shiftcal')}"
-        return {"format": FORMAT, "version": VERSION, "written_by": by, **facts}
+        return {
+            "format": FORMAT, "version": VERSION, "written_by": by, **_json_ready(asdict(self))
+        }  # fmt: skip
 
     def __repr__(self) -> str:
         return f"<ReportFacts: {self.target.name}, {self.target.n:,} rows: {self.verdict.headline}>"
@@ -337,7 +270,6 @@ def make_facts(
     target: object,
     *,
     method: str | Method = "rehearsal",
-    images: object = None,
     source_features: object = None,
     target_model: str | None = None,
     title: str = "",
@@ -352,8 +284,6 @@ def make_facts(
         bank: The surrogate bank.
         target: :class:`Scores`, or logits ``(n, k)`` (probabilities if the bank has those).
         method: The method the report is about, by name or unfitted with its settings.
-        images: The images that were scored, for examples: any
-            :func:`shiftcal.datasets.as_image_set` opens.
         source_features: ``(m, d)`` of training samples, for methods that weight by features.
         target_model: Digest of the model that scored the target, if known.
         title: Of the report.
@@ -368,55 +298,38 @@ def make_facts(
     check_fraction(judging.level, name="level")
     check_count(judging.n_resamples, name="n_resamples", least=0)
     check_count(judging.seed, name="seed", least=0)
-    if judging.n_resamples == 1:
-        raise InputError("n_resamples must be 0 (no intervals) or at least 2; got 1.")
     if not isinstance(bank, SurrogateBank):
-        raise InputError(
-            f"bank must be a SurrogateBank; got {type(bank).__name__}. See SurrogateBank.load."
-        )
+        raise InputError(f"bank must be a SurrogateBank; got {type(bank).__name__}.")
     scores = target if isinstance(target, Scores) else Scores(target, input=bank.input)  # type: ignore[arg-type]
-    if scores.k != bank.n_classes:
-        raise InputError(
-            f"target must have the classes of the bank: it has {bank.n_classes}, and the target "
-            f"has {scores.k}. Both must come from one model."
-        )
-    image_of_row = None if images is None else _match_images(images, scores)
-    source = None
     if source_features is not None:
-        source = check_features(source_features, name="source_features")
-
-    main, fitted, missing, flags = _fit_all(method, bank, scores, source, judging)
-    estimate = None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the rehearsal has warned
-            rehearsal = fitted.get("rehearsal")
-            estimator = (
-                Rehearsed.of(rehearsal)
-                if isinstance(rehearsal, Rehearsal)
-                else Rehearsed(seed=judging.seed, input=bank.input).fit(bank)
-            )
-            found = estimator.estimate(scores, level=judging.level)
-        estimate = EstimateFacts(found.value, found.low, found.high, found.level, found.estimator)
-        flags[_ESTIMATE] = found.flags
-    except ShiftcalError as error:
-        missing["the estimated accuracy"] = str(error)
+        source_features = check_features(source_features, name="source_features")
+    wanted = _method(method, bank, judging) if isinstance(method, str) else clone(method)
+    main = wanted.set_params(input=bank.input).name
+    fitted, missing, flags = _fit_all(wanted, bank, scores, source_features, judging)
+    rehearsal = fitted["rehearsal"]
+    assert isinstance(rehearsal, Rehearsal)
+    estimated = Rehearsed.of(rehearsal).estimate(scores, level=judging.level)
+    estimate = Ranged(estimated.value, estimated.low, estimated.high)
+    flags[_ESTIMATE] = estimated.flags
     known_model = model_digest(bank.origin)
     if None not in (known_model, target_model) and known_model != target_model:
-        text = "the target was scored by another model, or preprocessed differently, than the bank."
+        text = (
+            "the target was scored by another model, or preprocessed differently, than the bank. "
+            "Score it with shiftcal score --bank."
+        )
         flags = {_FILES: (Flag("another-model", text),), **flags}
-    notes = explain_flags(flags, serious=frozenset({main, _ESTIMATE, _FILES}))
+    notes = _flags(flags, serious={main, _ESTIMATE, _FILES})
 
     values = scores.as_kind(bank.input).values
     outputs = {name: _outputs(one, values) for name, one in fitted.items()}
     raw, calibrated = outputs["vanilla"], outputs[main]
-    name = printable_name(PurePath(scores.source).name if scores.source else "target")
+    name = printable(PurePath(scores.source).name if scores.source else "target")
     accuracy = None
     if scores.labels is not None:
         accuracy = _share(float((raw.predicted == scores.labels).sum()), scores.n, judging.level)
     about = TargetFacts(name, scores.n, scores.k, float(raw.confidence.mean()), accuracy)
     selection = _selection(fitted[main])
-    sets = _sets(bank, fitted, selection, about.mean_confidence)
+    sets = _sets(bank, rehearsal.temperatures_, selection, about.mean_confidence)
     shown_set = selection.index
     if shown_set is None:
         shown_set = next(j for j, one in enumerate(sets) if one.nearest)
@@ -429,101 +342,116 @@ def make_facts(
         near = bank[shown_set]
         rows = near.logits if bank.input == "logits" else softmax(near.logits)
         diagrams = {name: _outputs(one, rows) for name, one in fitted.items()}
-        shown, labels = Shown("surrogate", printable_name(near.name), len(near)), near.labels
-    facts_of = {
-        name: _method(
-            one, outputs[name], raw, scores.labels, estimate, judging, diagrams[name], labels
+        shown, labels = Shown("surrogate", printable(near.name), len(near)), near.labels
+    facts_of = {}
+    for name, one in fitted.items():
+        counts, _ = np.histogram(diagrams[name].confidence, bins=_STRIP, range=(0.0, 1.0))
+        facts_of[name] = MethodFacts(
+            name=name,
+            summary=type(one).summary().replace("``", ""),
+            choice=printable(str(_selection(one)), 400),
+            selection=_selection(one),
+            mean_confidence=float(outputs[name].confidence.mean()),
+            gap=_gap(outputs[name], scores.labels, estimated),
+            ece=None if scores.labels is None else _ece(outputs[name], scores.labels, judging),
+            n_changed=int(np.count_nonzero(outputs[name].predicted != raw.predicted)),
+            bins=_bins(diagrams[name], labels, judging),
+            shares=tuple((counts / len(labels)).tolist()),
         )
-        for name, one in fitted.items()
-    }
     serious = frozenset(note.code for note in notes if note.serious)
-    names = [
-        printable_name(one) for one in bank.classes or scores.classes or map(str, range(scores.k))
-    ]
+    names = [printable(one) for one in bank.classes or scores.classes or map(str, range(scores.k))]
     provenance = provenance or Provenance()
-    others = sorted((one for one in sets if not one.chosen), key=lambda one: one.distance)
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
     return ReportFacts(
-        title=printable_name(title) or f"Calibration of {about.name}",
+        title=printable(title) or f"Calibration of {about.name}",
         target=about,
         estimate=estimate,
-        verdict=judge(about, estimate, facts_of["vanilla"], facts_of[main], selection, serious),
+        verdict=judge(about, estimate, facts_of["vanilla"], facts_of[main], serious),
         method=main,
         methods=tuple(facts_of.values()),
-        missing={name: printable_name(why, 400) for name, why in missing.items()},
+        missing={name: printable(why, 400) for name, why in missing.items()},
         shown=shown,
-        choice=Choice(
-            method=selection.method,
-            text=facts_of[main].choice,
-            distance=selection.distance or "mean",
-            margin=selection.margin,
-            runner_up=others[0].name if selection.index is not None and others else None,
-            details=dict(selection.details),
-        ),
         sets=sets,
         densities=_densities(raw.confidence, bank, sets, shown_set),
         classes=_classes(raw, calibrated, names, scores, judging.level),
-        examples=_examples(image_of_row, scores, raw, calibrated, names),
         warnings=notes,
         judging=judging,
         provenance=Provenance(
-            provenance.date or datetime.datetime.now(datetime.UTC).date().isoformat(),
-            _copyable(provenance.command),
-            _copyable(provenance.usage),
-            known_model or "",
-            {_copyable(name): digest for name, digest in provenance.files.items()},
-            provenance.versions or _versions(),
+            date=provenance.date or today,
+            command=printable(provenance.command, 10_000),
+            usage=printable(provenance.usage, 10_000),
+            model=known_model or "",
+            files={printable(name, 10_000): digest for name, digest in provenance.files.items()},
+            versions=provenance.versions or _versions(),
         ),
     )
 
 
-def _fit_all(
-    main: str | Method,
-    bank: SurrogateBank,
-    target: Scores,
-    source: Floats | None,
-    judging: Judging,
-) -> tuple[str, dict[str, Method], dict[str, str], dict[str, tuple[Flag, ...]]]:
-    """Name of the main method, all methods adapted to the target, why others are missing, flags.
+def _method(name: str, bank: SurrogateBank, judging: Judging) -> Method:
+    """An unfitted method with the seed and the level of the report, where it has such settings."""
+    cls = methods.get(name)
+    options: dict[str, Any] = {"seed": judging.seed, "level": judging.level, "input": bank.input}
+    return cls(**{key: options[key] for key in options if key in cls._get_param_names()})
 
-    An error of the main method is raised; that of another is the reason why it is missing.
+
+def _fit_all(
+    main: Method, bank: SurrogateBank, target: Scores, source: object, judging: Judging
+) -> tuple[dict[str, Method], dict[str, str], dict[str, tuple[Flag, ...]]]:
+    """All methods adapted to the target, why others are missing, and their flags and warnings.
+
+    An error of the main method and of Rehearsal, which the estimate needs, is raised; that of
+    another is the reason why it is missing.
     """
-    wanted = clone(main).set_params(input=bank.input) if isinstance(main, Method) else None
-    main = methods.get(main).name if wanted is None else wanted.name
-    order = sorted(methods.names(), key=lambda n: (_ORDER.index(n) if n in _ORDER else 99, n))
     fitted: dict[str, Method] = {}
     missing: dict[str, str] = {}
     flags: dict[str, tuple[Flag, ...]] = {}
-    for name in dict.fromkeys([*order, main]):
-        method = wanted
-        if method is None or name != main:
-            cls = methods.get(name)
-            options: dict[str, Any] = {"seed": judging.seed, "level": judging.level}
-            known = cls._get_param_names()
-            method = cls(input=bank.input, **{k: v for k, v in options.items() if k in known})
+    order = sorted(methods.names(), key=lambda n: (_ORDER.index(n) if n in _ORDER else 99, n))
+    for name in dict.fromkeys([*order, main.name]):
+        method = main if name == main.name else _method(name, bank, judging)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 method.fit(bank, source_features=source)
-                method.adapt(target)
+                selection = method.adapt(target)
             except ShiftcalError as error:
-                if name == main:
+                if name in (main.name, "rehearsal"):
                     raise
                 missing[name] = str(error)
                 continue
         fitted[name] = method
-        messages = []
-        for message, category in {str(one.message): one.category for one in caught}.items():
-            ours = issubclass(category, (FitWarning, InputWarning))
-            messages += [message] * ours
-            if name == main or not ours:
-                warnings.warn(message, category, stacklevel=3)  # in the caller of make_facts
-        flags[name] = (*_selection(method).flags, *(Flag(FIT_WARNING, one) for one in messages))
-    return main, fitted, missing, flags
+        ours = [one for one in caught if issubclass(one.category, (FitWarning, InputWarning))]
+        texts = dict.fromkeys(str(one.message) for one in ours)
+        flags[name] = (*selection.flags, *(Flag(_FIT, text) for text in texts))
+    return fitted, missing, flags
 
 
 def _selection(method: Method) -> Selection:
     assert method.selection_ is not None
     return method.selection_
+
+
+def _flags(raised: Mapping[str, Sequence[Flag]], *, serious: set[str]) -> tuple[FlagFacts, ...]:
+    """Every flag once, with all who raised it and their messages; the serious ones first.
+
+    Args:
+        raised: Who raised what.
+        serious: Those whose flags concern the conclusion. Of a serious flag only their messages
+            are kept.
+    """
+    messages: dict[str, list[tuple[str, str]]] = {}
+    for who, flags in raised.items():
+        for flag in flags:
+            messages.setdefault(flag.code, []).append((who, printable(flag.message, 1000)))
+    explained = []
+    for code, pairs in messages.items():
+        concerned = [pair for pair in pairs if pair[0] in serious]
+        by, texts = (
+            tuple(dict.fromkeys(words)) for words in zip(*(concerned or pairs), strict=True)
+        )
+        explained.append(
+            FlagFacts(code, by, texts[:20], serious=bool(concerned) and code != "like-clean")
+        )
+    return tuple(sorted(explained, key=lambda flag: not flag.serious))
 
 
 def _share(hits: float, n: float, level: float) -> Ranged:
@@ -532,85 +460,49 @@ def _share(hits: float, n: float, level: float) -> Ranged:
     return Ranged(min(max(hits / n, 0.0), 1.0), float(low[0]), float(high[0]))
 
 
-def _method(
-    method: Method,
-    outputs: _Outputs,
-    raw: _Outputs,
-    labels: Labels | None,
-    estimate: EstimateFacts | None,
-    judging: Judging,
-    shown: _Outputs,
-    shown_labels: Labels,
-) -> MethodFacts:
-    """What a method does to the target; the diagram is of the rows that are shown."""
-    selection = _selection(method)
-    confidence, mean = outputs.confidence, float(outputs.confidence.mean())
-    gap, error = None, None
-    if labels is not None:
-        correct = outputs.predicted == labels
-        gap = _gap(confidence - correct, judging.level)
-        bins: dict[str, Any] = {"n_bins": judging.n_bins}
-        error = Ranged(ece(confidence, correct, **bins))
-        if judging.n_resamples and len(correct) > 1:
-            draws = {"n_resamples": judging.n_resamples, "seed": judging.seed}
-            drawn = bootstrap(ece, confidence, correct, level=judging.level, **draws, **bins)
-            error = Ranged(drawn.value, drawn.low, drawn.high)
-    elif estimate is not None:
-        gap = Ranged(mean - estimate.value, mean - estimate.high, mean - estimate.low)
-    interval = selection.temperature_interval
-    counts, _ = np.histogram(shown.confidence, bins=_STRIP, range=(0.0, 1.0))
-    return MethodFacts(
-        name=method.name,
-        summary=type(method).summary().replace("``", ""),
-        choice=printable_name(str(selection), 400),
-        temperature=selection.temperature,
-        temperature_low=None if interval is None else interval.low,
-        temperature_high=None if interval is None else interval.high,
-        mean_confidence=mean,
-        gap=gap,
-        ece=error,
-        n_changed=int(np.count_nonzero(outputs.predicted != raw.predicted)),
-        bins=_bins(shown, shown_labels, judging),
-        shares=tuple((counts / len(shown.confidence)).tolist()),
-    )
-
-
-def _gap(differences: Floats, level: float) -> Ranged:
-    """The mean with its normal interval, within [-1, 1]; no interval for a single row."""
+def _gap(outputs: _Outputs, labels: Labels | None, estimate: AccuracyEstimate) -> Ranged:
+    """Mean confidence minus accuracy: by the labels with a normal interval, else estimated."""
+    if labels is None:
+        mean = float(outputs.confidence.mean())
+        return Ranged(mean - estimate.value, mean - estimate.high, mean - estimate.low)
+    differences = outputs.confidence - (outputs.predicted == labels)
     value, n = float(differences.mean()), len(differences)
     if n < 2:
         return Ranged(value)
     error = float(differences.std(ddof=1)) / math.sqrt(n)
-    half = NormalDist().inv_cdf((1 + level) / 2) * error
+    half = NormalDist().inv_cdf((1 + estimate.level) / 2) * error
     return Ranged(value, max(value - half, -1.0), min(value + half, 1.0))
 
 
-def _bins(outputs: _Outputs, labels: Labels, judging: Judging) -> tuple[Bin, ...]:
-    correct = outputs.predicted == labels
-    columns = bin_table(outputs.confidence, correct, n_bins=judging.n_bins).to_dict()
-    names = ("lower", "upper", "count", "confidence", "accuracy")
-    bins = []
-    for lower, upper, count, mean, accuracy in zip(*(columns[n] for n in names), strict=True):
-        ends = Ranged(0.0) if accuracy is None else _share(accuracy * count, count, judging.level)
-        bins.append(Bin(lower, upper, int(count), mean, accuracy, ends.low, ends.high))
-    return tuple(bins)
+def _ece(outputs: _Outputs, labels: Labels, judging: Judging) -> Ranged:
+    """ECE with its bootstrap interval, if one is wanted."""
+    rows: Any = (outputs.confidence, outputs.predicted == labels)
+    if not judging.n_resamples or len(labels) < 2:
+        return Ranged(ece(*rows, n_bins=judging.n_bins))
+    drawn = bootstrap(ece, *rows, **asdict(judging))
+    return Ranged(drawn.value, drawn.low, drawn.high)
+
+
+def _bins(outputs: _Outputs, labels: Labels, judging: Judging) -> dict[str, list[Any]]:
+    table = bin_table(outputs.confidence, outputs.predicted == labels, n_bins=judging.n_bins)
+    columns: dict[str, list[Any]] = table.to_dict()
+    ends = [
+        _share(accuracy * n, n, judging.level) if n else Ranged(math.nan)
+        for accuracy, n in zip(columns["accuracy"], columns["count"], strict=True)
+    ]
+    return {**columns, "low": [one.low for one in ends], "high": [one.high for one in ends]}
 
 
 def _sets(
-    bank: SurrogateBank, fitted: dict[str, Method], selection: Selection, confidence: float
+    bank: SurrogateBank, temperatures: Any, selection: Selection, confidence: float
 ) -> tuple[SetFacts, ...]:
-    temperatures = getattr(fitted.get("rehearsal"), "temperatures_", None)
-    if temperatures is None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FitWarning)  # methods that use them have warned
-            temperatures = [Temperature().fit(s.logits, s.labels).temperature_ for s in bank]
     summaries = bank.summaries()
     away = [abs(confidence - summary.mean_confidence) for summary in summaries]
     distances = selection.distances or away
     nearest = int(np.argmin(away))
     return tuple(
         SetFacts(
-            printable_name(summary.name),
+            printable(summary.name),
             summary.n,
             summary.mean_confidence,
             summary.accuracy,
@@ -647,96 +539,21 @@ def _densities(
 
 
 def _classes(
-    raw: _Outputs,
-    calibrated: _Outputs,
-    names: Sequence[str],
-    scores: Scores,
-    level: float,
+    raw: _Outputs, calibrated: _Outputs, names: Sequence[str], scores: Scores, level: float
 ) -> tuple[ClassFacts, ...]:
     """Every class by what the model predicts, the most predicted first."""
-
-    def summed(weights: NDArray[Any] | None) -> NDArray[Any]:
-        return np.bincount(raw.predicted, weights=weights, minlength=scores.k)
-
-    counts, before, after = summed(None), summed(raw.confidence), summed(calibrated.confidence)
-    hits = None if scores.labels is None else summed(raw.predicted == scores.labels)
+    correct = None if scores.labels is None else raw.predicted == scores.labels
+    counts, before, after, hits = (
+        np.bincount(raw.predicted, weights=weights, minlength=scores.k).tolist()
+        for weights in (None, raw.confidence, calibrated.confidence, correct)
+    )
     classes = []
-    for j in np.argsort(-counts, kind="stable")[:_MOST_CLASSES].tolist():
-        n = int(counts[j])
-        accuracy = None if hits is None or not n else _share(float(hits[j]), float(n), level)
-        means: tuple[float | None, float | None] = (None, None)
-        if n:
-            means = float(before[j] / n), float(after[j] / n)
-        classes.append(ClassFacts(j, names[j], n, n / scores.n, *means, accuracy))
+    for j in np.argsort(-np.array(counts), kind="stable")[:_MOST_CLASSES].tolist():
+        n = counts[j]
+        means = [total[j] / n if n else None for total in (before, after)]
+        accuracy = _share(hits[j], n, level) if n and correct is not None else None
+        classes.append(ClassFacts(j, names[j], n, n / scores.n, means[0], means[1], accuracy))
     return tuple(classes)
-
-
-def _match_images(images: object, target: Scores) -> tuple[Any, NDArray[np.intp]]:
-    """The image set, and the image of every row: by ids if every row has its image, else by order.
-
-    Raises:
-        InputError: If images and rows cannot be matched.
-    """
-    require("PIL.Image", extra="images", needed_by="pictures on a report")
-    opened = as_image_set(images)
-    if target.ids is not None:
-        positions = {name: i for i, name in enumerate(opened.ids(range(len(opened))))}
-        found = [positions.get(name, -1) for name in target.ids.tolist()]
-        if -1 not in found:
-            return opened, np.array(found, dtype=np.intp)
-    if len(opened) != target.n:
-        raise InputError(
-            f"images must be those that were scored: the target has {target.n:,} rows, and "
-            f"{opened.name} has {len(opened):,} images. Pass the images given to `shiftcal score`."
-        )
-    return opened, np.arange(target.n)
-
-
-def _examples(
-    image_of_row: tuple[Any, NDArray[np.intp]] | None,
-    target: Scores,
-    raw: _Outputs,
-    calibrated: _Outputs,
-    names: Sequence[str],
-) -> tuple[Example, ...]:
-    """The rows whose confidence changed most, with their images; ties in the order of rows."""
-    if image_of_row is None:
-        return ()
-    images, places = image_of_row
-    change = np.abs(calibrated.confidence - raw.confidence)
-    examples = []
-    for row in np.argsort(-change, kind="stable")[:_MOST_EXAMPLES].tolist():
-        place = int(places[row])
-        batch = images.read([place])
-        if not change[row] or not len(batch.images):  # unchanged, or unreadable today
-            continue
-        name = images.ids([place])[0] if target.ids is None else str(target.ids[row])
-        label = None if target.labels is None else names[int(target.labels[row])]
-        words = printable_name(name), names[int(raw.predicted[row])], label
-        change_of_row = float(raw.confidence[row]), float(calibrated.confidence[row])
-        examples.append(Example(row, *words, *change_of_row, picture(batch.images[0])))
-    return tuple(examples)
-
-
-def picture(image: Images) -> str:
-    """An image as a data URI: small ones exact, large ones reduced and compressed."""
-    pillow = require("PIL.Image", extra="images", needed_by="pictures on a report")
-    opened: Any = pillow.fromarray(np.ascontiguousarray(image))
-
-    def uri(kind: str, **options: Any) -> str:
-        content = io.BytesIO()
-        opened.save(content, format=kind, **options)
-        return f"data:image/{kind};base64,{base64.b64encode(content.getvalue()).decode()}"
-
-    if max(opened.size) <= _SMALL:
-        return uri("png", optimize=True)
-    opened.thumbnail((_SIDE, _SIDE), pillow.Resampling.LANCZOS)
-    return uri("jpeg", quality=85)
-
-
-def _copyable(text: str) -> str:
-    """The text uncut with its line ends, control characters escaped."""
-    return "\n".join(printable_name(line, None) for line in text.split("\n"))
 
 
 def _versions() -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Reports from facts: one offline HTML page, a Markdown text, or JSON. No number is computed here.
 
 :func:`make_facts` computes the facts, :func:`write_report` writes them in the format of the suffix.
+Charts are matplotlib's SVG, inline, in the colours of ``page.css``.
 """
 
 from __future__ import annotations
@@ -10,25 +11,39 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from shiftcal import charts
 from shiftcal.errors import FileError, require
 from shiftcal.files import atomic_write
-from shiftcal.markup import code, heading, inline, paragraphs, table_cell
-from shiftcal.report.charts import densities, errors, ladder, overview, reliability
-from shiftcal.report.facts import ReportFacts, make_facts
-from shiftcal.report.verdict import percent, ranged
+from shiftcal.markup import bold, code, heading, inline, table_cell
+from shiftcal.numerics.samples import DIGITS, stretch
+from shiftcal.report.facts import MethodFacts, ReportFacts, make_facts
+from shiftcal.report.verdict import Ranged, percent
 
 __all__ = ["make_facts", "render", "to_markdown", "write_report"]
 
-SUFFIXES = (".html", ".htm", ".md", ".json")
 # Rows of tables on the page; the JSON in it has all.
 MOST_SHOWN = 100
 _TONES = {"fine": "good", "outside": "open", "unclear": "open", "few": "open"}
+# The colours of the light page; in the SVG they become the variables of the page, so that they
+# change with it.
+_COLOURS = {
+    "ink": "#1b1f24", "muted": "#57606a", "grid": "#e6e9ed", "before": "#b34700",
+    "after": "#0a58b8", "truth": "#116329", "rest": "#6e7781", "near": "#8a3ffc",
+    "target": "#9a6700",
+}  # fmt: skip
+_NAMES = {colour: name for name, colour in _COLOURS.items()}
+# More sets than these are not drawn; the nearest ones are.
+_MOST_POINTS = 400
+_TIP = "tip:"
 
 
 def write_report(facts: ReportFacts, path: str | os.PathLike[str]) -> Path:
@@ -39,12 +54,12 @@ def write_report(facts: ReportFacts, path: str | os.PathLike[str]) -> Path:
         MissingExtra: If it is HTML and jinja2 is not installed.
     """
     suffix = Path(path).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise FileError(f"{path} must end in .html, .md or .json, which chooses the format.")
     if suffix == ".json":
         text = json.dumps(facts.to_dict(), indent=1, allow_nan=False) + "\n"
-    else:
+    elif suffix in (".html", ".md"):
         text = to_markdown(facts) if suffix == ".md" else render(facts)
+    else:
+        raise FileError(f"{path} must end in .html, .md or .json, which chooses the format.")
     with atomic_write(path) as temporary:
         temporary.write_bytes(text.encode("utf-8"))
     return Path(path)
@@ -52,16 +67,16 @@ def write_report(facts: ReportFacts, path: str | os.PathLike[str]) -> Path:
 
 def to_markdown(facts: ReportFacts) -> str:
     """The report as Markdown: verdict, facts, methods, limits, and how to repeat it."""
-    target, choice, provenance = facts.target, facts.choice, facts.provenance
-    clean = facts.sets[0]
+    target, provenance, clean = facts.target, facts.provenance, facts.sets[0]
+    main = facts.of(facts.method)
     about = {
         "Target": f"{target.name}: {target.n:,} rows, {target.n_classes} classes",
         "Bank": f"{len(facts.sets)} sets; calibration set {clean.name}, {clean.n:,} rows",
-        "Method": f"{choice.method}: {choice.text}",
+        "Method": f"{main.name}: {main.choice}",
         "Mean confidence": percent(target.mean_confidence),
-        "After calibration": percent(facts.of(facts.method).mean_confidence),
-        "Accuracy by the labels (%)": ranged(target.accuracy),
-        "Estimated accuracy (%)": ranged(facts.estimate),
+        "After calibration": percent(main.mean_confidence),
+        "Accuracy by the labels": percent(target.accuracy),
+        "Estimated accuracy": percent(facts.estimate),
         "Model": provenance.model or "unknown",
         "Date": provenance.date,
         "Versions": ", ".join(f"{name} {v}" for name, v in provenance.versions.items()),
@@ -73,19 +88,24 @@ def to_markdown(facts: ReportFacts) -> str:
     ]
     for one in facts.methods:
         mean = f"{100 * one.mean_confidence:.2f}"
-        mean = f"**{mean}**" if one.name == facts.method else mean
-        temperature = "–" if one.temperature is None else f"{one.temperature:.2f}"
-        errors = f"{ranged(one.ece, 2)} | {ranged(one.gap, 2)}"
-        rows.append(f"| {table_cell(one.name)} | {temperature} | {mean} | {errors} |")
-    flags = [
-        f"**{flag.code}** ({', '.join(flag.by)}): {inline(flag.meaning)} {inline(flag.todo)}"
+        temperature = one.selection.temperature
+        cells = (
+            table_cell(one.name),
+            "–" if temperature is None else f"{temperature:.2f}",
+            f"**{mean}**" if one is main else mean,
+            percent(one.ece, 2, ""),
+            percent(one.gap, 2, ""),
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    flags = (
+        f"**{flag.code}** ({', '.join(flag.by)}): {' '.join(map(inline, flag.messages))}"
         for flag in facts.warnings
         if flag.serious
-    ]
+    )
     blocks = [
         heading(facts.title, level=1),
-        f"**{inline(facts.verdict.headline)}**",
-        paragraphs(facts.verdict.reason),
+        bold(facts.verdict.headline),
+        inline(facts.verdict.reason),
         _bullets(map(inline, facts.verdict.advice)),
         heading("Facts", level=2),
         _bullets(f"{name}: {inline(value)}" for name, value in about.items()),
@@ -113,47 +133,31 @@ def render(facts: ReportFacts) -> str:
     """
     jinja2 = require("jinja2", extra="report", needed_by="a report in HTML")
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_template),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
     from markupsafe import Markup  # comes with jinja2
 
     environment.filters["data"] = lambda value, form: Markup(_number(value, form))
     style, script = _template("page.css"), _template("page.js")
-    others = [one for one in facts.methods if one.name not in ("vanilla", facts.method)]
-    # The nearest sets, in the order of the bank.
-    ranked = sorted(
-        range(len(facts.sets)),
-        key=lambda j: (not facts.sets[j].chosen, not facts.sets[j].nearest, facts.sets[j].distance),
-    )
-    page: str = environment.get_template("page.html.j2").render(
+    # JSON that cannot end the script element it is in.
+    document = json.dumps(facts.to_dict(), separators=(",", ":"), allow_nan=False)
+    document = document.translate({ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&"})
+    page: str = environment.from_string(_template("page.html.j2")).render(
         facts=facts,
+        main=facts.of(facts.method),
         style=style,
         script=script,
         # The page may show itself and run its own script, and nothing else.
         policy=(
-            f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; style-src-attr "
-            f"'unsafe-inline'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'"
+            f"default-src 'none'; style-src '{_hash(style)}'; style-src-attr 'unsafe-inline'; "
+            f"script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'"
         ),
-        document=_script_json(facts.to_dict()),
+        document=document,
         tone=_TONES.get(facts.verdict.kind, "bad"),
         level=f"{100 * facts.judging.level:g}",
         version=version("shiftcal"),
-        charts={
-            "overview": overview(facts),
-            "before": reliability(facts.of("vanilla"), facts.shown, colour="before"),
-            "after": [
-                (one, reliability(one, facts.shown, colour="after"))
-                for one in (facts.of(facts.method), *others)
-            ],
-            "errors": errors(facts),
-            "ladder": ladder(facts),
-            "densities": densities(facts),
-        },
-        shown_sets=sorted(ranked[:MOST_SHOWN]),
+        charts=_charts(facts),
+        sets=sorted(facts.sets, key=lambda one: (not one.chosen, not one.nearest, one.distance)),
         most=MOST_SHOWN,
     )
     return page
@@ -183,7 +187,196 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode()}"
 
 
-def _script_json(document: dict[str, Any]) -> str:
-    """JSON that cannot end the script element it is in."""
-    text = json.dumps(document, separators=(",", ":"), allow_nan=False)
-    return text.translate({ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&"})
+class Chart(NamedTuple):
+    """A drawing, and the words that replace it where it cannot be seen.
+
+    Attributes:
+        name: Unique on the page.
+        title: What it is.
+        description: What it shows, in a sentence.
+        size: In units of the drawing.
+        svg: Its elements, escaped.
+    """
+
+    name: str
+    title: str
+    description: str
+    size: tuple[float, float]
+    svg: str
+
+
+def _charts(facts: ReportFacts) -> dict[str, Any]:
+    """All charts of the page."""
+    colours = {f"axes.{part}color": _COLOURS["muted"] for part in ("edge", "label")}
+    colours |= {
+        f"{axis}tick.{part}": _COLOURS["muted"] for axis in "xy" for part in ("color", "labelcolor")
+    }
+    colours |= {"text.color": _COLOURS["ink"], "grid.color": _COLOURS["grid"]}
+    main = facts.of(facts.method)
+    others = [one for one in facts.methods if one.name not in ("vanilla", main.name)]
+    with charts.applied(colours, extra="report"):
+        return {
+            "overview": _overview(facts),
+            "before": _reliability(facts.of("vanilla"), facts, colour="before"),
+            "after": [(one, _reliability(one, facts, colour="after")) for one in (main, *others)],
+            "errors": _errors(facts),
+            "ladder": _ladder(facts),
+            "densities": _densities(facts),
+        }
+
+
+def _axes(width: float, height: float) -> Any:
+    figures = require("matplotlib.figure", extra="report", needed_by="a report in HTML")
+    figure = figures.Figure(figsize=(width, height), layout="constrained", facecolor="none")
+    axes = figure.add_subplot(facecolor="none")
+    axes.grid(axis="y")
+    return axes
+
+
+def _chart(axes: Any, name: str, title: str, description: str) -> Chart:
+    """The SVG of what was drawn; an artist whose id is a tip shows it when pointed at."""
+    text = charts.picture(axes.figure, "svg", salt=name).decode()
+    text = text[text.index("<g id=") : text.rindex("</svg>")]
+    text = re.sub(rf"""<g id=["']{_TIP}([^>]*)["']>""", r"<g><title>\1</title>", text)
+    text = re.sub(r"""<g id=["'][^>]*["'](/?)>""", r"<g\1>", text)
+    text = re.sub(
+        r"(fill|stroke): (#\w{6})",
+        lambda found: f"{found[1]}: var(--{_NAMES.get(found[2], 'ink')})",
+        text,
+    )
+    width, height = (round(72 * float(side), 1) for side in axes.figure.get_size_inches())
+    return Chart(name, title, description, (width, height), re.sub(r"\n\s*", " ", text))
+
+
+def _ranges(rows: Sequence[tuple[str, str, Ranged]], width: float, step: float, unit: str) -> Any:
+    """Numbers with their intervals, in percent, below one another; a row has colour and label."""
+    axes = _axes(width, 0.8 + step * len(rows))
+    for y, (name, label, found) in enumerate(rows):
+        colour, tip = _COLOURS[name], f"{label}: {percent(found)}"
+        if found.low is not None and found.high is not None:
+            ends = [100 * found.low, 100 * found.high]
+            style = {"linewidth": 2.5, "alpha": 0.85, "solid_capstyle": "round"}
+            axes.plot(ends, [y, y], color=colour, **style)
+        axes.plot([100 * found.value], [y], "o", color=colour, markersize=7, gid=_TIP + tip)
+    axes.set_yticks(range(len(rows)), [label for _, label, _ in rows])
+    axes.tick_params(axis="y", length=0)
+    axes.set(ylim=(len(rows) - 0.4, -0.6), xlabel=unit)
+    axes.spines["left"].set_visible(False)
+    return axes
+
+
+def _overview(facts: ReportFacts) -> Chart:
+    """Mean confidence before and after calibration, and the accuracy."""
+    after = Ranged(facts.of(facts.method).mean_confidence)
+    named = [
+        ("before", "mean confidence", Ranged(facts.target.mean_confidence)),
+        ("truth", "accuracy, by the labels", facts.target.accuracy),
+        ("truth", "accuracy, estimated", facts.estimate),
+        ("after", f"mean confidence after {facts.method}", after),
+    ]
+    rows = [(colour, label, found) for colour, label, found in named if found]
+    axes = _ranges(rows, 4.3, 0.45, "percent")
+    words = [f"{label}: {percent(found)}" for _, label, found in rows]
+    for y, text in enumerate(words):
+        axes.text(0, y - 0.28, text, weight="bold")
+    axes.set(xlim=(0, 101), ylim=(len(rows) - 0.5, -0.75), yticks=[])
+    return _chart(axes, "overview", "Mean confidence and accuracy", f"{'; '.join(words)}.")
+
+
+def _errors(facts: ReportFacts) -> Chart:
+    """ECE of every method with labels, else confidence minus estimated accuracy."""
+    labelled = facts.target.accuracy is not None
+    colours = {"vanilla": "before", facts.method: "after"}
+    rows = [(colours.get(one.name, "rest"), one.name, one.ece or one.gap) for one in facts.methods]
+    unit = f"{'ECE' if labelled else 'confidence − estimated accuracy'} (points)"
+    axes = _ranges(rows, 4.9, 0.34, unit)
+    axes.axvline(0, color=_COLOURS["ink"], linewidth=0.8)
+    if labelled:
+        axes.set_xlim(left=0)
+    best = min(rows, key=lambda row: abs(row[2].value))[1]
+    text = f"{len(rows)} methods; nearest to zero is {best}."
+    return _chart(axes, "errors", f"{unit} of every method", text)
+
+
+def _reliability(method: MethodFacts, facts: ReportFacts, *, colour: str) -> Chart:
+    """The reliability diagram of one method; the colour is ``"before"`` or ``"after"``."""
+    axes = _axes(4.9, 4.6)
+    x, y, low, high = (
+        100 * np.array(method.bins[name], np.float64)
+        for name in ("confidence", "accuracy", "low", "high")
+    )
+    charts.draw_bins(axes, x, y, low, high, charts.Look(_COLOURS[colour], "o"), end=100.0)
+    edges = np.linspace(0, 100, len(method.shares) + 1)
+    charts.draw_strip(axes, np.array(method.shares), edges, _COLOURS[colour])
+    axes.set(xlabel="confidence (%); at the bottom: share of rows", ylabel="accuracy (%)")
+    above, filled = np.count_nonzero(x > y), np.count_nonzero(np.isfinite(x))
+    name, title = f"reliability-{colour}-{method.name}", f"Reliability of {method.name}"
+    text = f"{filled} bins of {facts.shown.name}; in {above} confidence is above accuracy."
+    return _chart(axes, name, title, text)
+
+
+def _ladder(facts: ReportFacts) -> Chart:
+    """Every set by confidence and temperature, and the target with the temperature it gets."""
+    axes = _axes(4.9, 3.9)
+    mean, selection = facts.target.mean_confidence, facts.of(facts.method).selection
+    any_chosen = any(one.chosen for one in facts.sets)
+    drawn = sorted(facts.sets, key=lambda one: (one.chosen, one.nearest, -one.distance))
+    for one in drawn[-_MOST_POINTS:]:
+        marked = one.chosen if any_chosen else one.nearest
+        means = percent(one.mean_confidence), percent(one.accuracy)
+        axes.plot(
+            [100 * one.mean_confidence],
+            [one.temperature],
+            "o",
+            color=_COLOURS["near" if marked else "rest"],
+            markersize=8 if marked else 5,
+            gid=_TIP + f"{one.name}: confidence {means[0]}, accuracy {means[1]}, "
+            f"T = {one.temperature:.3g}",
+            label=("chosen" if any_chosen else "nearest") if marked else "sets of the bank",
+        )
+    charts.draw_target(axes, selection, 100 * mean, _COLOURS["after"])
+    charts.mark_temperatures(axes)
+    axes.set(xlabel="mean raw confidence (%)", ylabel="temperature T")
+    _legend(axes)
+    text = f"{len(facts.sets)} sets; the target's mean confidence is {percent(mean)}."
+    return _chart(axes, "ladder", "Sets of the bank by confidence and temperature", text)
+
+
+def _densities(facts: ReportFacts) -> Chart:
+    """Densities of raw confidence: the target over the sets of the bank nearest to it."""
+    axes = _axes(4.9, 3.9)
+    shown, mean = facts.densities, facts.target.mean_confidence
+
+    def place(confidence: Any) -> Any:
+        values = np.asarray(confidence)
+        return np.minimum(stretch(values), DIGITS) if shown.stretched else 100 * values
+
+    x = place(shown.grid)
+    for index, (position, y) in reversed(list(enumerate(shown.sets))):
+        one = facts.sets[position]
+        axes.plot(
+            x,
+            y,
+            color=_COLOURS["rest" if index else "near"],
+            linewidth=0.9 if index else 2,
+            gid=f"{_TIP}{one.name}: mean {percent(one.mean_confidence)}",
+            label="other sets" if index else "chosen set" if one.chosen else "nearest set",
+        )
+    tip, colour = f"{_TIP}the target: mean {percent(mean)}", _COLOURS["target"]
+    style: dict[str, Any] = {"label": "target", "gid": tip, "linewidth": 2, "fill": True}
+    charts.draw_density(axes, x, shown.target, float(place(mean)), colour, **style)
+    axes.set(xlim=(x[0], x[-1]), yticks=[], xlabel="raw confidence (%)")
+    axes.set_ylim(bottom=0)
+    axes.spines["left"].set_visible(False)
+    if shown.stretched:
+        charts.mark_stretched(axes, [0, 0.9, 0.99, 0.999, 0.9999, 0.99999], percent=True)
+    _legend(axes)
+    text = f"The target, and {len(shown.sets)} sets of the bank."
+    return _chart(axes, "densities", "Densities of raw confidence", text)
+
+
+def _legend(axes: Any) -> None:
+    """Every label once, above the axes."""
+    handles, labels = axes.get_legend_handles_labels()
+    once = dict(zip(labels, handles, strict=True))
+    axes.figure.legend(once.values(), once.keys(), loc="outside upper left", ncols=3)
