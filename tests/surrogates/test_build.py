@@ -233,7 +233,7 @@ OTHERWISE = {
     "seed 0, now it is 1": {"seed": 1},
     "table auto, now it is imagenet": {"table": "imagenet"},
     "labels .* --relabel": {"labels": LABELS[::-1].copy()},
-    "other labels or classes": {"model": lambda: exact(classes=["a", "b", "c", "d"])},
+    "labels or classes other": {"model": lambda: exact(classes=["a", "b", "c", "d"])},
     "pixelate-1.npz that was made in another way": {"features": "all"},
     "clean.npz that was made in another way": {"features": "none"},
 }

@@ -257,9 +257,9 @@ def _check_same(target: Path, bank: dict[str, Any], job: Job, *, relabel: bool) 
     if (names, digest_of_labels(labels)) != (bank["classes"], origin["labels"]):
         if not relabel:
             raise FileError(
-                f"{target} holds a bank with other labels or classes. Give the same --labels and "
-                "--classes to add to it, or --relabel (relabel=True) to put these into the bank: "
-                "no image is scored again."
+                f"{target} holds a bank with labels or classes other than these. Give the same to "
+                "add to it, or put these into it with --relabel (relabel=True): no image is "
+                "scored again."
             )
         _relabel(target, bank, labels, names)
     stored = {entry["file"]: entry["key"] for entry in bank["sets"]}
