@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from shiftcal import errors
 from shiftcal.errors import FileError, InputError, MissingExtra, ShiftcalError
 from shiftcal.models import as_model
 from shiftcal.scoring import score
@@ -140,12 +139,10 @@ def test_an_error_of_the_shards_comes_through():
         list(TWO.map_shards(ew.work_of(ew.Linear()), shards()))
 
 
-@pytest.mark.parametrize("name", ["InputError", "FileError", "MissingExtra"])
-def test_an_error_of_ours_at_loading_keeps_class_message_and_notes(name):
-    with pytest.raises(ShiftcalError) as caught:
-        list(TWO.map_shards(ew.work_of(ew.Refused(name)), ew.shards()[:3]))
-    assert type(caught.value) is getattr(errors, name)
-    assert (str(caught.value), caught.value.__notes__) == ("what went wrong", ["and where"])
+def test_an_error_of_ours_at_loading_keeps_class_message_and_notes():
+    with pytest.raises(FileError, match="what went wrong") as caught:
+        list(TWO.map_shards(ew.work_of(ew.Refused()), ew.shards()[:3]))
+    assert caught.value.__notes__ == ["and where"]
 
 
 @pytest.mark.parametrize(
@@ -174,15 +171,14 @@ def place(batch):
 """
 
 
-@pytest.mark.parametrize("first", [(), ("",)], ids=["not on the path", "first on the path"])
 @pytest.mark.parametrize("used", [True, False])
 def test_workers_import_from_the_current_folder_last_and_only_if_it_was_used(
-    tmp_path, monkeypatch, first, used
+    tmp_path, monkeypatch, used
 ):
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
-    monkeypatch.setattr(sys, "path", [*first, *sys.path, *([] if used else [str(tmp_path)])])
+    monkeypatch.setattr(sys, "path", ["", *sys.path, *([] if used else [str(tmp_path)])])
     ((here if used else tmp_path) / "model_of_here.py").write_text(PLACE)
     try:
         model = as_model("python:model_of_here:place")
@@ -242,7 +238,8 @@ def test_workers_end_with_a_process_that_is_stopped(how):
             pid = int(process.stdout.readline())
         os.killpg(process.pid, signal.SIGKILL if how == "SIGKILL" else signal.SIGINT)
         rest = process.communicate(timeout=60)[0]
-    assert rest == ("" if how == "SIGKILL" else "interrupted\n")
+    assert "Traceback" not in rest
+    assert how == "SIGKILL" or rest.endswith("interrupted\n")
     end = time.monotonic() + 20
     while pid is not None and Path(f"/proc/{pid}").exists():
         assert time.monotonic() < end

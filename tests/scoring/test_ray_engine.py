@@ -183,7 +183,6 @@ def test_an_address_where_nobody_is_raises_soon(settings, message, monkeypatch):
         ({"workers": 0}, "workers must be a whole number of at least 1"),
         ({"cpus_per_worker": 1.5}, "cpus_per_worker must be a whole number or below 1"),
         ({"gpus_per_worker": -1}, "gpus_per_worker must be a number of at least 0"),
-        ({"cpus_per_worker": 0}, "cpus_per_worker must be more than 0 if workers is not given"),
     ],
 )
 def test_settings_that_cannot_be_raise(settings, message):

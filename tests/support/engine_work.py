@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from shiftcal import errors
 from shiftcal.corruptions import as_corruption
 from shiftcal.datasets.arrays import ArrayImages
+from shiftcal.errors import FileError
 from shiftcal.models import CallableModel
 from shiftcal.scoring.shards import Condition, Job, Shard
 
@@ -77,26 +77,17 @@ class Unloadable(Linear):
         return int, ("no number",)
 
 
-def refusal(name):
-    """An error of ours with a note, by the name of its class."""
-    error = getattr(errors, name)("what went wrong")
+def refuse():
+    error = FileError("what went wrong")
     error.add_note("and where")
-    return error
-
-
-def raise_refusal(name):
-    raise refusal(name)
+    raise error
 
 
 class Refused(Linear):
     """Cannot be loaded, for a reason of ours."""
 
-    def __init__(self, name):
-        super().__init__()
-        self.name = name
-
     def __reduce__(self):
-        return raise_refusal, (self.name,)
+        return refuse, ()
 
 
 class ExitsAtLoading(Linear):

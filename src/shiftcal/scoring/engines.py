@@ -7,17 +7,16 @@ import inspect
 import logging
 import os
 import pickle
-import queue
 import secrets
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from functools import cache
 from itertools import chain
 from math import ceil
 from pathlib import Path
@@ -76,12 +75,11 @@ def engine_of(name: str | Engine, **settings: object) -> Engine:
     made = ENGINES.get(name)
     chosen = {key: value for key, value in settings.items() if value is not None}
     accepted = inspect.signature(made).parameters
-    for key in chosen:
-        if key not in accepted:
-            raise InputError(
-                f"{key} must be left out for the {name} engine, which takes "
-                f"{', '.join(accepted)}. Use engine ray for others."
-            )
+    if strange := [key for key in chosen if key not in accepted]:
+        raise InputError(
+            f"{strange[0]} must be left out for the {name} engine, which takes "
+            f"{', '.join(accepted)}. Use engine ray for others."
+        )
     engine: Engine = made(**chosen)
     return engine
 
@@ -123,89 +121,45 @@ class _Scorer:
         return result
 
 
-# Workers: each is a thread here that waits for a process, which may die.
-
-
 class WorkerDied(Exception):
-    """A worker ended before its task was finished."""
+    """A worker ended before its task was finished, and so did those that replaced it."""
 
 
-class _Worker(ABC):
-    """A process that does one task at a time, started for the first and again after a death."""
+def _results(
+    start: Callable[[], Callable[[T], Future[Any]]],
+    size: int,
+    tasks: Iterable[T],
+    *,
+    died: tuple[type[Exception], ...],
+) -> Iterator[Any]:
+    """Results as they come; a task is taken when a worker is free for it.
 
-    def __init__(self) -> None:
-        self._process: Any = None
-        self._stopped = False
-        self._guard = threading.Lock()
-
-    def do(self, task: Any) -> Any:
-        """The result of a task; raises what the task raises."""
-        death: object = "it was stopped"
-        for _ in range(MOST_DEATHS):
-            with self._guard:
-                if self._stopped:
-                    break
-                process = self._process = self._process or self._start()
-            try:
-                answer = self._answer(process, task)
-            except WorkerDied as error:
-                self.kill()
-                death = error
-                continue
-            if isinstance(answer, BaseException):
-                raise answer
-            return answer
-        raise ShiftcalError(
-            f"{MOST_DEATHS} workers died at {getattr(task, 'name', 'one task')}. The likely cause "
-            f"is memory: use fewer workers or a smaller batch size. The last one: {death}"
-        )
-
-    def stop(self) -> None:
-        """End the process and start no other."""
-        self._stopped = True
-        self.kill()
-
-    def kill(self) -> None:
-        """End the process, if there is one."""
-        with self._guard:
-            process, self._process = self._process, None
-            if process is not None:
-                self._end(process)
-
-    @abstractmethod
-    def _start(self) -> Any:
-        """A new process."""
-
-    @abstractmethod
-    def _answer(self, process: Any, task: Any) -> Any:
-        """The result or the error of a task; raises WorkerDied."""
-
-    @abstractmethod
-    def _end(self, process: Any) -> None:
-        """End a process, whatever it does."""
-
-
-def _results(start: Callable[[], _Worker], size: int, tasks: Iterable[T]) -> Iterator[Any]:
-    """Results as they come; a task is taken when a worker is free for it."""
-    rest = iter(tasks)
-    workers: list[_Worker] = []
-    busy: dict[Future[Any], _Worker] = {}
-    pool = ThreadPoolExecutor(size, thread_name_prefix="shiftcal-worker")
-    try:
-        while len(workers) < size and (task := next(rest, None)) is not None:
-            workers.append(start())
-            busy[pool.submit(workers[-1].do, task)] = workers[-1]
-        while busy:
-            done = next(iter(wait(busy, return_when=FIRST_COMPLETED).done))
-            worker = busy.pop(done)
+    Args:
+        start: A new worker: a function that begins a task.
+        size: Workers at most.
+        tasks: The tasks.
+        died: What a task raises whose workers have died.
+    """
+    rest, busy = iter(tasks), dict[Future[Any], tuple[Callable[[T], Future[Any]], T]]()
+    while len(busy) < size and (task := next(rest, None)) is not None:
+        begin = start()
+        busy[begin(task)] = begin, task
+    while busy:
+        done = next(iter(wait(busy, return_when=FIRST_COMPLETED).done))
+        begin, task = busy.pop(done)
+        try:
             result = done.result()
-            if (task := next(rest, None)) is not None:
-                busy[pool.submit(worker.do, task)] = worker
-            yield result
-    finally:
-        for worker in workers:
-            worker.stop()
-        pool.shutdown(cancel_futures=True)
+        except died as error:
+            raise ShiftcalError(
+                f"{MOST_DEATHS} workers died at {getattr(task, 'name', 'one task')}. The likely "
+                "cause is memory: use fewer workers or a smaller batch size. The last one: "
+                f"{' '.join(str(error).split())}"
+            ) from error
+        if isinstance(result, BaseException):
+            raise result
+        if (task := next(rest, None)) is not None:
+            busy[begin(task)] = begin, task
+        yield result
 
 
 def _packed(work: object) -> bytes:
@@ -221,111 +175,43 @@ def _packed(work: object) -> bytes:
         ) from error
 
 
-def _unpacked(sent: bytes) -> Any:
-    try:
-        return pickle.loads(sent)
-    except ShiftcalError:
-        raise
-    except (Exception, SystemExit) as error:  # constructors of user classes raise anything
-        raise InputError(
-            "the model and the images must be such that a worker can load them, from files and "
-            f"modules that its machine has too; that failed with {type(error).__name__}: {error}. "
-            "With one local worker they stay in this process."
-        ) from None
-
-
-def in_processes(work: Callable[[T], R], tasks: Iterable[T], workers: int) -> Iterator[R]:
-    """Results of ``work`` for each task, as they come, from processes on this machine.
-
-    They import what this process can, except from the current folder: a file ``numpy.py`` among
-    the data must not run. Modules that were already imported from there are the exception.
+class _Performer:
+    """The work, in another process.
 
     Args:
-        work: Sent to every process once.
-        tasks: A task is taken when a process is free for it.
-        workers: Processes; numerical libraries in them share the processors.
+        sent: The pickled work.
+        paths: Folders to import from.
+        folder: Current folder, for relative paths, if this machine has it.
     """
-    rest = iter(tasks)
-    first = next(rest, None)
-    if first is None:
-        return
-    paths, here = import_path()
-    threads = str(max(1, thread_count() // workers))
-    limits = {f"{name}_NUM_THREADS": threads for name in _LIMITS}
-    safe = {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(paths)}
-    environment, greeting = {**os.environ, **limits, **safe}, pickle.dumps((here, _packed(work)))
-    yield from _results(lambda: _Process(environment, greeting), workers, chain([first], rest))
 
+    def __init__(self, sent: bytes, paths: list[str], folder: str) -> None:
+        self._sent = sent
+        self._work: Any = None
+        sys.path += [path for path in paths if path not in sys.path and Path(path).exists()]
+        with suppress(OSError):
+            os.chdir(folder)
 
-class _Process(_Worker):
-    """A Python process that has the work, gets tasks on stdin and answers on stdout."""
-
-    def __init__(self, environment: dict[str, str], greeting: bytes) -> None:
-        super().__init__()
-        self._environment, self._greeting = environment, greeting
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
-            [sys.executable, "-c", f"from {__name__} import serve; serve()"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=self._environment,
-            start_new_session=True,  # Ctrl-C is for this process only
-        )
-        self._unsent = self._greeting
-        return process
-
-    def _answer(self, process: subprocess.Popen[bytes], task: Any) -> Any:
-        assert process.stdin is not None
-        assert process.stdout is not None
+    def do(self, task: Any) -> Any:
+        """The result of a task, or its error, which can be sent to another process."""
         try:
-            process.stdin.write(self._unsent + pickle.dumps(task))
-            process.stdin.flush()
-            self._unsent = b""
-            return pickle.load(process.stdout)
-        except (EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
-            raise WorkerDied(f"it ended with status {process.poll()}") from error
-
-    def _end(self, process: subprocess.Popen[bytes]) -> None:
-        process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            with suppress(OSError, ValueError):
-                pipe.close()  # type: ignore[union-attr]
-
-
-def serve() -> None:
-    """What a worker process runs: tasks from stdin, results to stdout."""
-    incoming, outgoing = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a model prints must not get between the results
-    here, sent = pickle.load(incoming)
-    tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
-
-    def receive() -> None:
-        with suppress(EOFError):
-            while True:
-                tasks.put(pickle.load(incoming))
-        os._exit(0)  # the process that sent them has ended
-
-    threading.Thread(target=receive, daemon=True).start()
-    sys.path += here
-    work = None
-    while True:
-        task = tasks.get()
-        try:
-            work = work or _unpacked(sent)
-            answer = work(task)
+            self._work = self._work or self._loaded()
+            return self._work(task)
+        except ShiftcalError as error:
+            return error
         except (Exception, SystemExit) as error:
-            answer = _portable(error)
-        pickle.dump(answer, outgoing)
-        outgoing.flush()
+            return ShiftcalError(f"{type(error).__name__} in a worker: {error}")
 
-
-def _portable(error: BaseException) -> ShiftcalError:
-    """An error that can be sent to another process."""
-    if isinstance(error, ShiftcalError):
-        return error
-    return ShiftcalError(f"{type(error).__name__} in a worker: {error}")
+    def _loaded(self) -> Any:
+        try:
+            return pickle.loads(self._sent)
+        except ShiftcalError:
+            raise
+        except (Exception, SystemExit) as error:  # constructors of user classes raise anything
+            raise InputError(
+                "the model and the images must be such that a worker can load them, from files "
+                f"and modules that its machine has too; that failed with {type(error).__name__}: "
+                f"{error}. With one local worker they stay in this process."
+            ) from None
 
 
 def import_path() -> tuple[list[str], list[str]]:
@@ -343,61 +229,111 @@ def import_path() -> tuple[list[str], list[str]]:
     return [folder for folder in folders if folder != str(here)], [str(here)] if used else []
 
 
-# A Ray cluster, or a Ray started for this run on this machine.
+def in_processes(work: Callable[[T], R], tasks: Iterable[T], workers: int) -> Iterator[R]:
+    """Results of ``work`` for each task, as they come, from processes on this machine.
 
-
-class _Actor:
-    """A worker in a process of the cluster.
+    They import what this process can, except from the current folder: a file ``numpy.py`` among
+    the data must not run. Modules that were already imported from there are the exception.
 
     Args:
-        sent: The pickled work.
-        paths: Folders that the process which sent it imports from.
-        folder: Its current folder, for relative paths.
+        work: Sent to every process once.
+        tasks: A task is taken when a process is free for it.
+        workers: Processes; numerical libraries in them share the processors.
     """
+    paths, here = import_path()
+    threads = str(max(1, thread_count() // workers))
+    environment = {
+        **os.environ,
+        **{f"{name}_NUM_THREADS": threads for name in _LIMITS},
+        "PYTHONSAFEPATH": "1",
+        "PYTHONPATH": os.pathsep.join(paths),
+    }
+    packed = cache(lambda: pickle.dumps((_packed(work), here, os.curdir)))
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="shiftcal-worker")
+    processes: list[_Process] = []
 
-    def __init__(self, sent: bytes, paths: list[str], folder: str) -> None:
-        self._sent = sent
-        self._work: Any = None
-        sys.path += [path for path in paths if path not in sys.path and Path(path).exists()]
-        with suppress(OSError):  # another machine need not have it
-            os.chdir(folder)
+    def start() -> Callable[[T], Future[Any]]:
+        processes.append(process := _Process(environment, packed()))
+        return lambda task: pool.submit(process.do, task)
+
+    try:
+        yield from _results(start, workers, tasks, died=(WorkerDied,))
+    finally:
+        for process in processes:
+            process.stop()
+        pool.shutdown(cancel_futures=True)
+
+
+class _Process:
+    """A Python process that does one task at a time, started again after a death."""
+
+    def __init__(self, environment: dict[str, str], greeting: bytes) -> None:
+        self._environment, self._greeting = environment, greeting
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stopped = False
+        self._guard = threading.Lock()
 
     def do(self, task: Any) -> Any:
-        """The result of a task, or its error."""
-        try:
-            self._work = self._work or _unpacked(self._sent)
-            return self._work(task)
-        except (Exception, SystemExit) as error:
-            return _portable(error)
+        """The result of a task, or its error; raises WorkerDied."""
+        for _ in range(MOST_DEATHS):
+            unsent = b""
+            with self._guard:
+                if self._stopped:
+                    break
+                if self._process is None:
+                    self._process, unsent = self._start(), self._greeting
+                process = self._process
+            assert process.stdin is not None
+            assert process.stdout is not None
+            try:
+                process.stdin.write(unsent + pickle.dumps(task))
+                process.stdin.flush()
+                return pickle.load(process.stdout)
+            except (EOFError, OSError, ValueError, pickle.UnpicklingError):
+                self._kill()
+        raise WorkerDied(f"it ended with status {process.poll()}")
+
+    def stop(self) -> None:
+        """End the process, whatever it does, and start no other."""
+        self._stopped = True
+        self._kill()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-c", f"from {__name__} import serve; serve()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=self._environment,
+            start_new_session=True,  # Ctrl-C is for this process only
+        )
+
+    def _kill(self) -> None:
+        with self._guard:
+            if self._process is not None:
+                self._process.kill()
+                with suppress(OSError, ValueError):
+                    self._process.communicate()
+                self._process = None
 
 
-class _RayWorker(_Worker):
-    def __init__(self, ray: Any, start: Callable[[], Any]) -> None:
-        super().__init__()
-        self._ray, self._actor = ray, start
-
-    def _start(self) -> Any:
-        return self._actor()
-
-    def _answer(self, process: Any, task: Any) -> Any:
-        errors = self._ray.exceptions
-        try:
-            # A copy: arrays that come are in the store of the cluster, and would keep it full.
-            return copy.deepcopy(self._ray.get(process.do.remote(task)))
-        except (errors.RayActorError, errors.WorkerCrashedError, errors.OutOfMemoryError) as error:
-            raise WorkerDied(" ".join(str(error).split())) from error
-
-    def _end(self, process: Any) -> None:
-        self._ray.kill(process, no_restart=True)
+def serve() -> None:
+    """What a worker process runs: tasks from stdin, results to stdout."""
+    incoming, outgoing = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a model prints must not get between the results
+    worker = _Performer(*pickle.load(incoming))
+    with suppress(EOFError, OSError):  # the process that sends tasks has ended
+        while True:
+            pickle.dump(worker.do(pickle.load(incoming)), outgoing)
+            outgoing.flush()
+    os._exit(0)
 
 
 class RayEngine(Engine):
     """Workers that are Ray actors, each of which holds the model.
 
-    If this process has called ``ray.init`` already, that Ray is used and left as it is; Ray then
-    lets workers import from the current folder unless its ``runtime_env`` has a ``working_dir``.
-    Results come back to this process: workers need no common disk, but files that the model and
-    the images are loaded from must be there for them too.
+    If this process has called ``ray.init`` already, that Ray is used and left as it is. Results
+    come back to this process: workers need no common disk, but files that the model and the images
+    are loaded from must be there for them too.
 
     Args:
         address: Of a running cluster, such as ``"10.0.0.1:6379"`` or ``"auto"``; it is left
@@ -425,8 +361,6 @@ class RayEngine(Engine):
         for name, share in (("cpus_per_worker", self.cpus), ("gpus_per_worker", self.gpus)):
             if share > 1 and share % 1:
                 raise InputError(f"{name} must be a whole number or below 1; got {share:g}.")
-        if not (self.cpus or self.gpus or workers):
-            raise InputError("cpus_per_worker must be more than 0 if workers is not given; got 0.")
 
     def map_shards(self, work: Job, shards: Iterable[Shard]) -> Iterator[ShardResult]:
         """Results as they come."""
@@ -435,21 +369,32 @@ class RayEngine(Engine):
         if first is None:
             return
         ray = require("ray", extra="ray", needed_by="the Ray engine")
-        started = self._connect(ray)
+        started, actors = self._connect(ray), []
         try:
             sent = ray.put(_packed(_Scorer(work, max(1, int(self.cpus)))))
-            paths, here = import_path()
-            arguments = (sent, [*paths, *here], str(Path.cwd()))
-            # A dead worker is replaced here, where its shard is known.
-            options = {"num_cpus": self.cpus, "num_gpus": self.gpus, "max_restarts": 0}
-            actor = ray.remote(**options, scheduling_strategy="SPREAD")(_Actor)
+            arguments = (sent, list(chain(*import_path())), str(Path.cwd()))
+            # Ray starts a worker that died again, and gives it its shard again.
+            worker = ray.remote(
+                num_cpus=self.cpus,
+                num_gpus=self.gpus,
+                max_restarts=-1,
+                max_task_retries=MOST_DEATHS - 1,
+                scheduling_strategy="SPREAD",
+            )(_Performer)
+
+            def start() -> Callable[[Shard], Future[Any]]:
+                actors.append(actor := worker.remote(*arguments))
+                return lambda shard: actor.do.remote(shard).future()
+
+            errors = ray.exceptions
+            died = (errors.RayActorError, errors.WorkerCrashedError, errors.OutOfMemoryError)
             size = self._size(ray.cluster_resources())
-            yield from _results(
-                lambda: _RayWorker(ray, lambda: actor.remote(*arguments)),
-                size,
-                chain([first], rest),
-            )
+            for result in _results(start, size, chain([first], rest), died=died):
+                # A copy: arrays that come are in the store of the cluster, and would keep it full.
+                yield copy.deepcopy(result)
         finally:
+            for actor in actors:
+                ray.kill(actor, no_restart=True)
             if started:
                 ray.shutdown()
 
@@ -468,24 +413,20 @@ class RayEngine(Engine):
             "log_to_driver": False,
             "logging_level": logging.ERROR,
         }
-        with tempfile.TemporaryDirectory(prefix="shiftcal-") as empty, _safe_path():
-            # Ray puts the folder of its workers first on their path: the current one by default.
-            if "RAY_JOB_CONFIG_JSON_ENV_VAR" not in os.environ:  # a submitted job has its own
-                settings["runtime_env"] = {"working_dir": empty}
-            if self.address is None:
-                cpus = None if self.workers is None else max(1, ceil(self.workers * self.cpus))
-                ray.init("local", num_cpus=cpus, include_dashboard=False, **settings)
-                return True
-            try:
-                host, _, port = self.address.removeprefix("ray://").rpartition(":")
-                if host and port.isdecimal():  # Ray itself would try for minutes
-                    socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
-                ray.init(self.address, **settings)
-            except (OSError, RuntimeError, ValueError) as error:
-                raise InputError(
-                    f"address must be that of a running Ray cluster; got {self.address!r}, and "
-                    f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
-                ) from error
+        if self.address is None:
+            cpus = None if self.workers is None else max(1, ceil(self.workers * self.cpus))
+            ray.init("local", num_cpus=cpus, include_dashboard=False, **settings)
+            return True
+        try:
+            host, _, port = self.address.removeprefix("ray://").rpartition(":")
+            if host and port.isdecimal():  # Ray itself would try for minutes
+                socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+            ray.init(self.address, **settings)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise InputError(
+                f"address must be that of a running Ray cluster; got {self.address!r}, and "
+                f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+            ) from error
         return True
 
     def _size(self, resources: dict[str, float]) -> int:
@@ -501,19 +442,3 @@ class RayEngine(Engine):
             f"which has {resources.get('CPU', 0):g} and {resources.get('GPU', 0):g}; "
             f"{most} would. Ask for less in cpus_per_worker, gpus_per_worker or workers."
         )
-
-
-@contextmanager
-def _safe_path() -> Iterator[None]:
-    """Keep the current folder off the import path of processes that Ray starts meanwhile."""
-    safe = {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(import_path()[0])}
-    before = {name: os.environ.get(name) for name in safe}
-    os.environ.update(safe)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
