@@ -30,7 +30,7 @@ from shiftcal.methods.method import fit_map, given_bank, given_logits
 from shiftcal.methods.rehearsal import Answer, Grouped, Memory, Rehearsal, grouped_moments, remember
 from shiftcal.numerics.samples import atc_threshold, share_at_or_above
 from shiftcal.numerics.softmax import entropy, p_max
-from shiftcal.persistence import NOT_NEGATIVE, POSITIVE, SHARE, Estimator
+from shiftcal.persistence import Estimator
 from shiftcal.registry import ESTIMATORS
 from shiftcal.surrogates import SetSummary, SurrogateBank
 from shiftcal.types import Flag, Logits
@@ -376,8 +376,6 @@ class ATC(AccuracyEstimator):
     name: ClassVar[str] = "atc"
     uses_bank: ClassVar[bool] = False
 
-    ranges: ClassVar = {"temperature_": POSITIVE, "thresholds_": (-math.inf, math.inf)}
-
     score_: str
     temperature_: float
     thresholds_: tuple[float, ...]
@@ -445,8 +443,6 @@ class DoC(AccuracyEstimator):
 
     name: ClassVar[str] = "doc"
     uses_bank: ClassVar[bool] = False
-
-    ranges: ClassVar = {"temperature_": POSITIVE, "gap_": (-1.0, 1.0), "gap_sd_": NOT_NEGATIVE}
 
     temperature_: float
     gap_: float
@@ -761,8 +757,6 @@ class SurrogateCurve(AccuracyEstimator):
     """
 
     name: ClassVar[str] = "surrogate-curve"
-    ranges: ClassVar = {"confidence_": SHARE, "accuracy_": SHARE}
-
     confidence_: NDArray[np.float64]
     accuracy_: NDArray[np.float64]
     ladder_: tuple[SetSummary, ...]

@@ -378,16 +378,6 @@ class GroupedCalibration(Estimator):
         self._require_fitted()
         _persistence.save(self, path)
 
-    def after_load(self) -> None:
-        """Reject values of a file that cannot be applied."""
-        self._checked_method()
-        for name, choice in self.selections_.groups.items() if hasattr(self, "n_classes_") else ():
-            t = choice.temperature
-            if not 0 <= choice.weight <= 1 or not (t is None or 0 < t < math.inf):
-                raise InputError(
-                    f"group {name!r} has the weight {choice.weight!r} and the temperature {t!r}"
-                )
-
     def _apply(self, z: Logits, names: tuple[str, ...], codes: NDArray[np.intp]) -> Probs:
         probs = np.empty(z.shape, dtype=np.float64)
         chosen = self.selections_

@@ -26,7 +26,7 @@ from shiftcal.checks import (
     check_scores,
     check_weights,
 )
-from shiftcal.errors import FitWarning, InputError
+from shiftcal.errors import FitWarning
 from shiftcal.numerics.fits import (
     beta_log_odds,
     distinct,
@@ -46,7 +46,7 @@ from shiftcal.numerics.temperature import (
     solve_power,
     solve_temperature,
 )
-from shiftcal.persistence import NOT_NEGATIVE, POSITIVE, SHARE, Estimator
+from shiftcal.persistence import Estimator
 from shiftcal.registry import MAPS
 from shiftcal.types import FitStatus, Labels, Logits, Probs, Weights
 
@@ -124,17 +124,6 @@ class Map(Estimator, ABC):
         """Probabilities for logits that were checked already."""
         return self._apply(logits)
 
-    def after_load(self) -> None:
-        """Reject a file with learned numbers that cannot be."""
-        super().after_load()
-        k = getattr(self, "n_classes_", 2)
-        if k < 2:
-            raise InputError(f"its n_classes_ must be at least 2; got {k}")
-        for name in ("weight_", "intercept_"):
-            found = getattr(self, name, None)
-            if found is not None and set(found.shape) != {k}:
-                raise InputError(f"its {name} must be of {k} classes; got shape {found.shape}")
-
     @abstractmethod
     def _fit(self, logits: Logits, labels: Labels, weights: Weights | None) -> None:
         """Learn from checked arrays; set every declared attribute, and ``status_`` if not well."""
@@ -166,7 +155,6 @@ class OneTemperature(InRange):
     """``softmax(z / T)``; a subclass says of which T."""
 
     is_temperature: ClassVar[bool] = True
-    ranges: ClassVar = {"temperature_": POSITIVE}
     _solve: ClassVar[Callable[..., Any]]
 
     temperature_: float
@@ -270,18 +258,6 @@ class Top1(Map):
     def _apply(self, logits: Logits) -> Probs:
         return rows_with_top1(logits, self._calibrate(top1_log_odds(logits)))
 
-    def after_load(self) -> None:
-        """Reject a file whose curve is no function of the confidence."""
-        super().after_load()
-        at, accuracy = getattr(self, "confidence_", None), getattr(self, "accuracy_", None)
-        if at is None:  # bins have one edge less
-            edges = getattr(self, "edges_", None)
-            at = None if edges is None else np.append(edges, np.inf)
-        if at is None or accuracy is None:
-            return
-        if at.ndim != 1 or at.shape != accuracy.shape or not at.size or (np.diff(at) < 0).any():
-            raise InputError("its curve must have one accuracy for every confidence, in order")
-
     @abstractmethod
     def _learn(self, log_odds: Array, correct: Array, weights: Weights) -> None:
         """Learn from ``(n,)`` log-odds, zeros and ones, and positive weights."""
@@ -293,8 +269,6 @@ class Top1(Map):
 
 class Curve(Top1):
     """A curve through points, linear between them and constant beyond."""
-
-    ranges: ClassVar = {"confidence_": SHARE, "accuracy_": SHARE}
 
     confidence_: Array
     accuracy_: Array
@@ -355,8 +329,6 @@ class Beta(Top1):
     """
 
     name: ClassVar[str] = "beta"
-    ranges: ClassVar = {"a_": NOT_NEGATIVE, "b_": NOT_NEGATIVE}
-
     a_: float
     b_: float
     m_: float
@@ -442,8 +414,6 @@ class EnsembleTemperature(InRange):
     """
 
     name: ClassVar[str] = "ensemble-temperature"
-    ranges: ClassVar = {"temperature_": POSITIVE, "weights_": SHARE}
-
     temperature_: float
     weights_: NDArray[np.float64]
 
@@ -464,13 +434,6 @@ class EnsembleTemperature(InRange):
                 "the weights of the ensemble may be off: their mean log-likelihood is up to "
                 f"{found.gap:.1e} below the best; use the temperature map on this set.",
             )
-
-    def after_load(self) -> None:
-        """Reject a file whose weights are not three that sum to one."""
-        super().after_load()
-        weights = getattr(self, "weights_", np.array([0.0, 1.0, 0.0]))
-        if weights.shape != (3,) or abs(weights.sum() - 1) > 1e-6:
-            raise InputError(f"its weights_ must be three that sum to 1; got {weights}")
 
     def _apply(self, logits: Logits) -> Probs:
         cooled, own, uniform = self.weights_
@@ -509,8 +472,6 @@ class EntropyTemperature(InRange):
     """
 
     name: ClassVar[str] = "entropy-temperature"
-    ranges: ClassVar = {"low_": POSITIVE, "high_": POSITIVE}
-
     log_scale_: float
     power_: float
     low_: float
@@ -554,8 +515,6 @@ class Histogram(Top1):
     """
 
     name: ClassVar[str] = "histogram"
-    ranges: ClassVar = {"edges_": SHARE, "accuracy_": SHARE}
-
     edges_: NDArray[np.float64]
     accuracy_: NDArray[np.float64]
 

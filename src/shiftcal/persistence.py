@@ -1,49 +1,23 @@
-"""Fitted estimators as versioned JSON, with large arrays in a safetensors file alongside."""
+"""Fitted estimators as versioned JSON files; the annotations of a class are its schema."""
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import functools
-import hashlib
 import math
 import os
-import sys
 import types
 import typing
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from shiftcal.errors import FileError, InputError, NotFittedError
-from shiftcal.files import (
-    atomic_write,
-    file_to_write,
-    link_followed,
-    parsing,
-    read_document,
-    write_document,
-)
-from shiftcal.registry import (
-    ESTIMATORS,
-    GROUPINGS,
-    MAPS,
-    METHODS,
-    MONITORS,
-    WINDOWS,
-    Registry,
-    is_own,
-)
-
-_NUMBERS = (float, np.ndarray)
-# Ranges that learned numbers have.
-FINITE = (-sys.float_info.max, sys.float_info.max)
-POSITIVE = (sys.float_info.min, sys.float_info.max)
-SHARE = (0.0, 1.0)
-NOT_NEGATIVE = (0.0, sys.float_info.max)
-POSITIVE_SHARE = (sys.float_info.min, 1.0)
+from shiftcal.errors import InputError, NotFittedError
+from shiftcal.files import parsing, read_document, write_document
+from shiftcal.registry import ESTIMATORS, MAPS, METHODS, PARTS, Registry, is_own
 
 
 class Estimator(BaseEstimator):
@@ -61,8 +35,6 @@ class Estimator(BaseEstimator):
 
     kind: ClassVar[str]
     name: ClassVar[str]
-    # Smallest and largest value of learned numbers; those not named here must be finite.
-    ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -81,20 +53,7 @@ class Estimator(BaseEstimator):
         return {name: hint for name, hint in hints.items() if name.endswith("_")}
 
     def after_load(self) -> None:
-        """Reject what a file gave, each part of its type, if a value cannot have been learned.
-
-        A subclass also checks that its parts fit together.
-        """
-        for name in self.fitted_attributes():
-            value = getattr(self, name, None)
-            if value is None or not (isinstance(value, _NUMBERS) or name in self.ranges):
-                continue
-            low, high = self.ranges.get(name, FINITE)
-            numbers = np.asarray(value, dtype=np.float64)
-            if not ((low <= numbers) & (numbers <= high)).all():  # nor is nan
-                raise InputError(
-                    f"its {name} must be between {low:.6g} and {high:.6g}; got {value!r:.80}"
-                )
+        """Check that the parts of a file fit together; a subclass says how."""
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "n_classes_"):
@@ -109,9 +68,9 @@ _REGISTRIES: dict[str, Registry] = {
     "map": MAPS,
     "method": METHODS,
     "accuracy-estimator": ESTIMATORS,
-    "grouping": GROUPINGS,
-    "monitor": MONITORS,
-    "window": WINDOWS,
+    "grouping": PARTS,
+    "monitor": PARTS,
+    "window": PARTS,
 }
 # Settings in which the name of another estimator can stand, and where that is looked up.
 _NAMING = {"map": MAPS, "method": METHODS, "estimator": ESTIMATORS}
@@ -270,23 +229,15 @@ _FIX = "Take it from a backup, or write it again with method.save(path) or `shif
 def save(estimator: Estimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to ``path``, whole or not at all.
 
-    Arrays of more than 64 numbers go to ``<stem>.<digest>.safetensors`` in the same folder. The
-    name holds the digest of the content, so replacing a saved method never leaves the old JSON
-    pointing at new arrays.
+    Arrays of more than 64 numbers are in the field ``arrays``, as base64 of safetensors.
     """
-    target = link_followed(file_to_write(path))
+    from safetensors.numpy import save as to_bytes
+
     arrays: Arrays = {}
-    content = {"object": encode(estimator, arrays), "arrays": _save_arrays(arrays, target)}
-    before = _named_arrays(target)
-    now = content["arrays"] and target.with_name(content["arrays"]["file"])
-    try:
-        write_document(target, content, format=FORMAT, version=VERSION, indent=1)
-    except BaseException:
-        if now is not None and now != before:
-            now.unlink(missing_ok=True)
-        raise
-    if before is not None and before != now:
-        before.unlink(missing_ok=True)
+    node = encode(estimator, arrays)
+    packed = to_bytes({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    content = {"object": node, "arrays": base64.b64encode(packed).decode() if arrays else None}
+    write_document(Path(path), content, format=FORMAT, version=VERSION, indent=1)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -295,67 +246,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises:
         FileError: If the file is missing, damaged, of another kind, or from a newer version.
     """
-    source = Path(path)
-    with parsing(source, _KIND, fix=_FIX):
-        document = _read(source)
-        return decode_estimator(document["object"], _read_arrays(document["arrays"], source))
-
-
-def _read(source: Path) -> dict[str, Any]:
-    return read_document(source, _KIND, format=FORMAT, version=VERSION, fix=_FIX)
-
-
-def _named_arrays(target: Path) -> Path | None:
-    """The arrays file of the saved method that ``target`` is about to replace."""
-    try:
-        name = _read(target)["arrays"]["file"]
-    except (FileError, KeyError, TypeError):
-        return None
-    return target.with_name(name) if _is_sidecar(name, target) else None
-
-
-def _is_sidecar(name: object, target: Path) -> bool:
-    """Whether ``name`` is one that :func:`save` would have given, and so in the same folder."""
-    return (
-        isinstance(name, str)
-        and Path(name).name == name
-        and name.startswith(f"{target.stem}.")
-        and name.endswith(".safetensors")
-    )
-
-
-def _save_arrays(arrays: Arrays, target: Path) -> dict[str, str] | None:
-    if not arrays:
-        return None
-    from safetensors.numpy import save as to_bytes
-
-    content = to_bytes({name: np.ascontiguousarray(array) for name, array in arrays.items()})
-    digest = hashlib.sha256(content).hexdigest()
-    name = f"{target.stem}.{digest[:12]}.safetensors"
-    with atomic_write(target.with_name(name)) as temporary:
-        temporary.write_bytes(content)
-    return {"file": name, "sha256": digest}
-
-
-def _read_arrays(entry: Any, source: Path) -> Arrays:
-    """The arrays of a document, from the file that it names."""
-    if entry is None:
-        return {}
     from safetensors.numpy import load as from_bytes
 
-    # A link to the document need not have one to the arrays next to it.
-    places = [place for place in (source, source.resolve()) if _is_sidecar(entry["file"], place)]
-    if not places:
-        raise InputError(f"its arrays file {entry['file']!r} must lie next to it under its name")
-    files = [place.with_name(entry["file"]) for place in places]
-    file = next((file for file in files if file.exists()), files[0])
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        raise InputError(
-            f"its arrays file {file} could not be read ({error.strerror or error}); the two files "
-            "belong together"
-        ) from error
-    if hashlib.sha256(content).hexdigest() != entry["sha256"]:
-        raise InputError(f"its arrays file {file} is damaged or belongs to another method")
-    return from_bytes(content)
+    source = Path(path)
+    with parsing(source, _KIND, fix=_FIX):
+        document = read_document(source, _KIND, format=FORMAT, version=VERSION, fix=_FIX)
+        packed = document["arrays"]
+        arrays = {} if packed is None else from_bytes(base64.b64decode(packed, validate=True))
+        return decode_estimator(document["object"], arrays)

@@ -15,6 +15,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
 
 
+@dataclass(eq=False)
 class Registry:
     """Names of one kind of thing, and what they stand for.
 
-    Args:
+    Attributes:
         noun: What an entry is called in messages, such as ``"calibration map"``.
         built_in: Built-in classes, by module; their names are made of those of the classes.
         base: ``module:Class`` of what a user's own must be; ``None`` if there can be none.
@@ -38,31 +40,22 @@ class Registry:
         functions: Whether entries are functions, which are instances of the base, not classes.
         space: What stands between the words of a name.
         irregular: Names of built-in classes that are not made in this way.
-
-    Attributes:
         entries: Built-in names, each with its ``module:Class``.
     """
 
-    def __init__(
-        self,
-        noun: str,
-        built_in: Mapping[str, str],
-        *,
-        base: str | None = None,
-        group: str | None = None,
-        functions: bool = False,
-        space: str = "-",
-        irregular: Mapping[str, str] | None = None,
-    ) -> None:
-        self.noun = noun
-        self.base = base
-        self.group = group
-        self.functions = functions
-        self.space = space
+    noun: str
+    built_in: Mapping[str, str]
+    base: str | None = None
+    group: str | None = None
+    functions: bool = False
+    space: str = "-"
+    irregular: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
         named = {
-            (irregular or {}).get(word)
-            or self.canonical(default_name(word, space)): f"{module}:{word}"
-            for module, words in built_in.items()
+            self.irregular.get(word)
+            or self.canonical(default_name(word, self.space)): f"{module}:{word}"
+            for module, words in self.built_in.items()
             for word in words.split()
         }
         self.entries: Mapping[str, str] = dict(sorted(named.items()))
@@ -102,11 +95,9 @@ class Registry:
         if self.base is None or not is_own(name):
             return self._listed(name)
         module, _, attribute = name.partition(":")
-        if module not in sys.modules:
-            package = module.partition(".")[0]
-            for entry in self._installed().values():
-                if entry.module.partition(".")[0] == package:
-                    _loaded(entry)
+        for entry in self._installed().values() if module not in sys.modules else ():
+            if entry.module.partition(".")[0] == module.partition(".")[0]:
+                _loaded(entry)
         if module not in sys.modules:
             raise UnknownName(
                 f"it needs the {self.noun} {name}, and a file is never the reason to import a "
@@ -163,29 +154,30 @@ class Registry:
 
     def _checked(self, found: Any, place: str) -> Any:
         """What a user's own name stands for, if it is what it must be."""
-        assert self.base is not None
-        base = _attribute(self.base)
-        good = isinstance(found, type) and issubclass(found, base)
-        if not (isinstance(found, base) if self.functions else good):
-            kind = "decorated with @metric(Facts(...))" if self.functions else "a subclass of "
-            name = "" if self.functions else base.__name__
-            raise InputError(f"{place} must be a {self.noun}, {kind}{name}; got {found!r}.")
-        if inspect.isabstract(found):
-            lacking = ", ".join(sorted(found.__abstractmethods__))
-            raise InputError(f"{place} is no whole {self.noun}: it must define {lacking}.")
-        if not self.functions and not self.is_built_in(found):
-            self._check_name(found)
-        return found
-
-    def _check_name(self, cls: type[Any]) -> None:
-        name = getattr(cls, "name", None)
-        if not isinstance(name, str) or not _NAME.fullmatch(name) or name in self.entries:
-            taken = f"the name of a built-in {self.noun}" if name in self.entries else "no name"
-            own = f"my{self.space}{name}" if name in self.entries else None
+        base = _attribute(self.base or "")
+        if self.functions:
+            if not isinstance(found, base):
+                raise InputError(
+                    f"{place} must be a {self.noun}, decorated with @metric(Facts(...)); got "
+                    f"{found!r}."
+                )
+            return found
+        if not (isinstance(found, type) and issubclass(found, base)):
             raise InputError(
-                f"{_place(cls)} has {taken}. Put this line into the class: "
-                f'name = "{own or default_name(cls.__name__, self.space)}"'
+                f"{place} must be a {self.noun}, a subclass of {base.__name__}; got {found!r}."
             )
+        if inspect.isabstract(found):
+            lacking = ", ".join(sorted(getattr(found, "__abstractmethods__", ())))
+            raise InputError(f"{place} is no whole {self.noun}: it must define {lacking}.")
+        name = getattr(found, "name", None)
+        taken = name in self.entries and not self.is_built_in(found)
+        if taken or not isinstance(name, str) or not _NAME.fullmatch(name):
+            own = f"my{self.space}{name}" if taken else default_name(found.__name__, self.space)
+            raise InputError(
+                f"{place} has {f'the name of a built-in {self.noun}' if taken else 'no name'}. "
+                f'Put this line into the class: name = "{own}"'
+            )
+        return found
 
 
 def is_own(name: object) -> bool:
@@ -215,12 +207,13 @@ def imported(name: str, *, prefix: str = "") -> Any:
 def current_folder() -> Iterator[None]:
     """Modules in the current folder can be imported, after all installed ones."""
     folder = str(Path.cwd())
-    sys.path.append(folder)
+    added = [] if folder in sys.path else [folder]
+    sys.path.extend(added)
     try:
         yield
     finally:
-        if folder in sys.path:  # what was imported may have changed the list
-            del sys.path[len(sys.path) - 1 - sys.path[::-1].index(folder)]
+        if added and folder in sys.path:  # what was imported may have changed the list
+            sys.path.remove(folder)
 
 
 def split_spec(text: str) -> tuple[str, str, dict[str, str]]:
@@ -364,20 +357,13 @@ ESTIMATORS = Registry(
     base="shiftcal.estimates:AccuracyEstimator",
     irregular={"DoC": "doc"},
 )
-GROUPINGS = Registry(
-    "calibration by groups",
-    {"shiftcal.grouping": "GroupedCalibration"},
-    base="shiftcal.grouping:GroupedCalibration",
-)
-MONITORS = Registry(
-    "monitor",
-    {"shiftcal.monitoring.monitor": "Monitor"},
-    base="shiftcal.monitoring:Monitor",
-)
-WINDOWS = Registry(
-    "window",
-    {"shiftcal.monitoring.monitor": "Exponential Sliding"},
-    base="shiftcal.monitoring:Window",
+PARTS = Registry(  # what else a saved file may be of
+    "part of a saved file",
+    {
+        "shiftcal.grouping": "GroupedCalibration",
+        "shiftcal.monitoring.monitor": "Exponential Monitor Sliding",
+    },
+    base="shiftcal.persistence:Estimator",
 )
 TRAINERS = Registry(
     "trainer",

@@ -1,4 +1,4 @@
-"""What a model gave for one set of samples, read from and written to files of five formats.
+"""What a model gave for one set of samples, read from and written to files of four formats.
 
 :func:`read_scores` and :func:`write_scores` choose the format by the file's suffix. Whether the
 numbers are logits or probabilities is said by the file, never guessed. Nothing is ever unpickled,
@@ -13,7 +13,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import InitVar, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,10 @@ from shiftcal.numerics.softmax import softmax
 from shiftcal.scores_io import (
     KEYS,
     KINDS,
+    READABLE,
+    READERS,
     WRITABLE,
+    WRITERS,
     Parts,
     is_empty,
     is_part,
@@ -52,11 +55,9 @@ from shiftcal.scores_io import (
     read_array,
     read_cells,
     read_member,
-    read_parts,
     suffix_of,
     table_parts,
     text_of,
-    write_parts,
 )
 from shiftcal.types import Floats, InputKind, Labels, Logits
 
@@ -211,8 +212,8 @@ def _ids(ids: object, n: int) -> NDArray[np.str_]:
 def read_scores(path: str | os.PathLike[str], *, normalize: bool = False) -> Scores:
     """The scores in a file; its suffix says the format.
 
-    ``.npz``, ``.npy`` (with its siblings), ``.csv``, ``.parquet`` and ``.safetensors`` are read, as
-    the page on file formats describes. Nothing is unpickled. Large ``.npy`` arrays stay on disk.
+    ``.npz``, ``.npy`` (with its siblings), ``.csv`` and ``.parquet`` are read, as the page on file
+    formats describes. Nothing is unpickled. Large ``.npy`` arrays stay on disk.
 
     Args:
         path: The file.
@@ -225,7 +226,7 @@ def read_scores(path: str | os.PathLike[str], *, normalize: bool = False) -> Sco
     """
     file = find(path)
     with parsing(file, "a scores file"):
-        return _assembled(file, read_parts(file), normalize=normalize)
+        return _assembled(file, READERS[suffix_of(file, READABLE)](file), normalize=normalize)
 
 
 def scores_of_table(path: Path, table: Any, *, kind: str) -> Scores:
@@ -263,7 +264,7 @@ def write_scores(
     An existing file is replaced in one step; whatever goes wrong, it stays as it was.
 
     Args:
-        path: Where to, ending in ``.npz``, ``.csv``, ``.parquet`` or ``.safetensors``.
+        path: Where to, ending in ``.npz``, ``.csv`` or ``.parquet``.
         scores: What to write.
         confidence: Confidence ``(n,)`` of the predicted class, written along with the scores.
         predicted: Predicted class ``(n,)`` as an index, likewise.
@@ -282,16 +283,13 @@ def write_scores(
     if confidence is not None:
         extra["confidence"] = np.asarray(check_confidence(confidence))
         if len(extra["confidence"]) != scores.n:
-            raise InputError(
-                "confidence must have one entry per row: "
-                f"{scores.n} rows, {len(extra['confidence'])} entries."
-            )
+            raise InputError(f"confidence must have one entry per row, {scores.n}.")
     parts = Parts(
         scores.input, scores.values, scores.labels, scores.features, scores.ids, scores.classes
     )
     with atomic_write(target, durable=durable) as temporary:
         try:
-            write_parts(temporary, suffix, parts, extra)
+            WRITERS[suffix](temporary, parts, extra)
         except UnicodeEncodeError as error:
             raise FileError(
                 f"{target} cannot be written: {error.object!r} among its ids or classes is not "
@@ -302,7 +300,7 @@ def write_scores(
 def read_features(path: str | os.PathLike[str]) -> Floats:
     """The features ``(n, d)`` in a file.
 
-    A ``.npy`` file whose name ends in ``features`` or ``feature`` is one array of them; an
+    A ``.npy`` file whose name ends in ``features`` is one array of them; an
     ``.npz`` file holds them under ``features`` and need hold nothing else; any other file is a
     scores file that has features.
 
@@ -357,14 +355,14 @@ class LabelFile:
 
     Attributes:
         labels: Numbers or text ``(n,)``, of the rows that have a label.
-        keys: Names of the samples ``(n,)``, by the column that holds them.
+        names: Names of the samples ``(n,)``, if the file has them.
         classes: Names of the classes that indices stand for.
         n_empty: How many rows have no label.
         noun: What a label is called in messages.
     """
 
     labels: NDArray[Any]
-    keys: Mapping[str, NDArray[np.str_]] = field(default_factory=dict)
+    names: NDArray[np.str_] | None = None
     classes: tuple[str, ...] | None = None
     n_empty: int = 0
     noun: str = "label"
@@ -382,63 +380,41 @@ class LabelFile:
             )
         return self.labels
 
-    def match(
-        self, wanted: Sequence[str], *, every: bool = True, advice: str = ""
-    ) -> NDArray[np.intp]:
-        """Where among the labels that of each name stands; -1 where there is none.
+    def match(self, wanted: Sequence[str], *, advice: str = "") -> NDArray[np.intp]:
+        """Where among the labels that of each name stands.
+
+        Raises:
+            InputError: If one is not there, or names do not tell samples apart.
+        """
+        found = self.find(wanted)
+        if (found < 0).any():
+            first = wanted[int(np.argmax(found < 0))]
+            raise InputError(
+                f"{int((found < 0).sum()):,} of {len(wanted):,} have no {self.noun} here, the "
+                f"first of them {first!r}. {advice}"
+            )
+        return found
+
+    def find(self, wanted: Sequence[str]) -> NDArray[np.intp]:
+        """The same, with -1 where there is none; empty names have none.
 
         Names must be the same letter by letter. Only if none is found so, names without their
         folders are compared, which must tell the samples apart. Rows of one name must agree.
-
-        Args:
-            wanted: Names of the samples.
-            every: Whether all must be found. The first column that has them counts; otherwise the
-                first that has any.
-            advice: What to do about names that are not there, to end the message with.
-
-        Raises:
-            InputError: If names are not there, or do not tell samples apart.
         """
-        faults: list[InputError] = []
-        found = np.full(len(wanted), -1, np.intp)
-        for column in self.keys:
-            try:
-                found = self._match(column, wanted, every=every, advice=advice)
-            except InputError as error:
-                faults.append(error)
-                continue
-            if (found >= 0).any():
-                return found
-        if faults:
-            raise faults[0]
-        return found
-
-    def _match(
-        self, column: str, wanted: Sequence[str], *, every: bool, advice: str
-    ) -> NDArray[np.intp]:
-        names = self.keys[column].tolist()
-        if every and "" in names:
-            raise InputError(
-                f"{column} must not be empty where {self.noun}s are joined by it; that of a row "
-                f"with a {self.noun} is. Fill it in, or remove the row."
-            )
-        sought = list(wanted)
+        assert self.names is not None
+        names, sought = self.names.tolist(), list(wanted)
         if not set(sought) & set(names) - {""}:
             sought, names = _without_folders(sought), _without_folders(names)
-        place = {name: i for i, name in enumerate(names) if name}
-        missing = [name for name, key in zip(wanted, sought, strict=True) if key not in place]
-        if every and missing:
-            raise InputError(
-                f"{len(missing):,} of {len(wanted):,} have no {self.noun} here: they are not in "
-                f"{column!r}, the first of them {missing[0]!r}. {advice}"
-            )
         if len(set(sought)) < len(set(wanted)):
             twice = next(name for name, many in Counter(sought).items() if many > 1)
-            raise InputError(f"several are called {twice!r}: {column!r} must hold folders as well.")
-        known, seen = set(sought), dict[str, Any]()
-        for name, label in zip(names, self.labels.tolist(), strict=True):
-            if name and name in known and seen.setdefault(name, label) != label:
-                raise InputError(f"it has {name!r} twice, as {seen[name]!r} and as {label!r}.")
+            raise InputError(f"several are called {twice!r}: the names must hold folders as well.")
+        place: dict[str, int] = {}
+        known = set(sought)
+        for i, name in enumerate(names):
+            if name and name in known:
+                first = self.labels[place.setdefault(name, i)]
+                if first != self.labels[i]:
+                    raise InputError(f"it has {name!r} twice, as {first!s} and {self.labels[i]!s}.")
         return np.array([place.get(key, -1) for key in sought], np.intp)
 
 
@@ -448,94 +424,84 @@ def _without_folders(names: Sequence[str]) -> list[str]:
 
 def _label_file(
     labels: NDArray[Any] | Sequence[Any] | None,
-    keys: Mapping[str, NDArray[np.str_]] | None = None,
+    names: NDArray[np.str_] | None = None,
     classes: tuple[str, ...] | None = None,
     noun: str = "label",
 ) -> LabelFile:
     """Labels of a file, of which cells of a table may be empty."""
     if labels is None or not len(labels):
         raise InputError(f"there are no {noun}s. Name them '{noun}s' ('{noun}' in a table).")
-    keys = keys or {}
-    for column, names in keys.items():
-        if len(names) != len(labels):
-            raise InputError(
-                f"there must be one of {column} per {noun}; {len(names)} {column}, "
-                f"{len(labels)} {noun}s."
-            )
+    if names is not None and len(names) != len(labels):
+        raise InputError(
+            f"there must be one name per {noun}; {len(names)} names, {len(labels)} {noun}s."
+        )
     if isinstance(labels, np.ndarray):
-        return LabelFile(labels, keys, classes, noun=noun)
+        return LabelFile(labels, names, classes, noun=noun)
     full = [row for row, cell in enumerate(labels) if not is_empty(cell)]
-    there = {column: names[full] for column, names in keys.items()}
     given = np.array([labels[row] for row in full])
+    there = None if names is None else names[full]
     return LabelFile(given, there, classes, len(labels) - len(full), noun)
 
 
 def read_label_file(
-    path: str | os.PathLike[str], *, noun: str = "label", column: str | None = None
+    path: str | os.PathLike[str],
+    *,
+    noun: str = "label",
+    column: str | None = None,
+    keys: Sequence[str] = KEYS,
 ) -> LabelFile:
     """What the file holds; its suffix says the format.
 
     ``.npy`` is one array. ``.npz`` holds ``labels``, maybe ``ids`` and ``classes``;
     ``FILE.npz:KEY`` is another array of it. ``.txt`` has a label a line. A ``.csv`` or
-    ``.parquet`` table has a column ``label`` and maybe ``file``, ``path`` or ``id``. A
-    ``.safetensors`` file is a scores file with labels.
+    ``.parquet`` table has a column ``label`` and maybe ``file``, ``path`` or ``id``.
 
     Args:
         path: The file.
         noun: What is read instead of labels, and the name of its column, such as ``group``.
         column: Another name of the column.
+        keys: Columns that may say whose labels are; the first that is there counts.
 
     Raises:
         FileError: If it cannot be read or has no labels.
     """
     file, key = member_of(path)
     file = find(file)
-    suffix = file.suffix.lower()
-    many = f"{noun}s"
+    suffix, many = file.suffix.lower(), f"{noun}s"
     with naming(path):
         if key is not None:
-            return _label_file(_vector(named_member(file, key), many))
+            return _label_file(_vector(named_member(file, key), many), noun=noun)
         if suffix in (".npy", ".txt") and column is not None:
             raise InputError(f"it has no columns, so {column!r} names nothing. Leave it out.")
         if suffix == ".npy":
             return _label_file(_vector(read_array(file), many), noun=noun)
         if suffix == ".npz":
-            labels = _vector(named_member(file, column, default=many), many)
+            labels = _vector(named_member(file, column or many), many)
             ids, classes = read_member(file, "ids"), read_member(file, "classes")
-            names = None if classes is None else check_classes(classes, k=classes.size)
-            keys = {} if ids is None else {"ids": as_text(_vector(ids, "ids"), "ids")}
-            return _label_file(labels, keys, names, noun)
+            known = None if classes is None else check_classes(classes, k=classes.size)
+            names = None if ids is None else as_text(_vector(ids, "ids"), "ids")
+            return _label_file(labels, names, known, noun)
         if suffix == ".txt":
             with parsing(file, "text in UTF-8"):
-                lines = [line.strip() for line in file.read_text("utf-8-sig").splitlines()]
-            while lines and not lines[-1]:
-                lines.pop()
-            if "" in lines:
-                raise InputError(f"line {lines.index('') + 1} is empty; every line needs a {noun}.")
-            return _label_file(lines, noun=noun)
+                lines = file.read_text("utf-8-sig").rstrip().splitlines()
+            return _label_file([line.strip() for line in lines], noun=noun)
         if suffix in (".csv", ".parquet"):
             wanted = column or noun
-            others = [name for name in KEYS if name != wanted]
-            cells, names = read_cells(file, (wanted, *others))
-            if column is not None and column not in cells:
-                raise InputError(f"there is no column {column!r}.")
-            keys = {name: np.array(text_of(cells[name])) for name in others if name in cells}
-            return _label_file(cells.get(wanted), keys, names, noun)
-        if suffix == ".safetensors" and noun == "label":
-            scores = read_scores(file)
-            keys = {} if scores.ids is None else {"ids": scores.ids}
-            return _label_file(scores.labels, keys, scores.classes)
+            cells, known = read_cells(file, (wanted, *(key for key in keys if key != wanted)))
+            if wanted not in cells:
+                raise InputError(f"there is no column {wanted!r}.")
+            owner = next((key for key in keys if key in cells and key != wanted), None)
+            names = None if owner is None else np.array(text_of(cells[owner]), dtype=np.str_)
+            return _label_file(cells[wanted], names, known, noun)
         raise FileError(
-            f"{file} must be a file of {many} and end in .npy, .npz, .txt, .csv or .parquet (of "
-            f"labels: or .safetensors); it ends in {file.suffix!r}."
+            f"{file} must be a file of {many} and end in .npy, .npz, .txt, .csv or .parquet; it "
+            f"ends in {file.suffix!r}."
         )
 
 
 def _vector(part: NDArray[Any], name: str) -> NDArray[Any]:
     if part.ndim != 1:
-        raise InputError(
-            f"{name} must have shape (n,); got shape {part.shape}. Save them as one list."
-        )
+        raise InputError(f"{name} must have shape (n,); got shape {part.shape}.")
     return part
 
 
@@ -544,11 +510,11 @@ def read_labels(path: str | os.PathLike[str], scores: Scores) -> Labels:
 
     A ``.npy`` file is one array of labels, a ``.txt`` file has one a line. An ``.npz`` file holds
     ``labels`` and may hold ``ids`` and ``classes``; a ``.csv`` or ``.parquet`` table has a column
-    ``label`` and may have ``file``, ``path`` or ``id``; any other file is a scores file with
-    labels. Labels that say whose they are, by ids or by such a column, are joined by the ids of
-    ``scores``, which must have them. Others are taken in order; that is an
-    :class:`~shiftcal.errors.InputWarning` if ``scores`` have ids. Class names are looked up among
-    those of ``scores``; whether labels are names or indices is told by all labels of the file.
+    ``label`` and may have ``file``, ``path`` or ``id``. Labels that say whose they are, by ids or
+    by such a column, are joined by the ids of ``scores``, which must have them. Others are taken
+    in order; that is an :class:`~shiftcal.errors.InputWarning` if ``scores`` have ids. Class names
+    are looked up among those of ``scores``; whether labels are names or indices is told by all
+    labels of the file.
 
     Args:
         path: The file.
@@ -561,12 +527,8 @@ def read_labels(path: str | os.PathLike[str], scores: Scores) -> Labels:
     given = read_label_file(path)
     with naming(path):
         labels = _indices(given, scores)
-        if given.keys:
-            return labels[given.match(_names(given, scores), advice=_ADVICE)]
-        given.complete()
-        labels = check_labels(labels, n=scores.n, k=scores.k)
-    _warn_of_order(path, given, scores)
-    return labels
+        joined = _joined(path, given, scores)
+        return check_labels(labels if joined is None else labels[joined], n=scores.n, k=scores.k)
 
 
 def read_groups(
@@ -584,22 +546,36 @@ def read_groups(
     """
     given = read_label_file(path, noun="group", column=column)
     with naming(path):
-        if given.keys:
-            return given.labels[given.match(_names(given, scores), advice="Add them.")]
-        groups = given.complete()
+        joined = _joined(path, given, scores)
+        groups = given.labels if joined is None else given.labels[joined]
         check_row_groups(groups, n=scores.n)
-    _warn_of_order(path, given, scores)
     return groups
 
 
-def _warn_of_order(path: str | os.PathLike[str], given: LabelFile, scores: Scores) -> None:
-    if scores.ids is not None:
-        warnings.warn(
-            f"{given.noun}s of {os.fspath(path)} were joined by order: it does not say whose they "
-            "are, the scores have ids. Add ids to it if the order may differ.",
-            InputWarning,
-            stacklevel=3,
+def _joined(
+    path: str | os.PathLike[str], given: LabelFile, scores: Scores
+) -> NDArray[np.intp] | None:
+    """Where the label of every row stands in the file; ``None`` if they are in order."""
+    if given.names is None:
+        if len(given.complete()) != scores.n:
+            raise InputError(
+                f"{given.noun}s must have one entry per row: {scores.n} rows, "
+                f"{len(given.labels)} {given.noun}s."
+            )
+        if scores.ids is not None:
+            warnings.warn(
+                f"{given.noun}s of {os.fspath(path)} were joined by order: it does not say whose "
+                "they are, the scores have ids. Add ids to it if the order may differ.",
+                InputWarning,
+                stacklevel=3,
+            )
+        return None
+    if scores.ids is None:
+        raise InputError(
+            f"it says whose its {given.noun}s are, and the scores have no ids to find them by. Add "
+            f"ids to the scores, or leave the names out if {given.noun}s are in order."
         )
+    return given.match(scores.ids.tolist(), advice=_ADVICE if given.noun == "label" else "")
 
 
 def read_labelled(path: str | os.PathLike[str], scores: Scores) -> Scores:
@@ -617,20 +593,18 @@ def read_labelled(path: str | os.PathLike[str], scores: Scores) -> Scores:
     """
     given = read_label_file(path)
     with naming(path):
-        if not given.keys or scores.ids is None:
-            whose = "the scores" if given.keys else "the labels"
+        if given.names is None or scores.ids is None:
+            whose = "the labels" if given.names is None else "the scores"
             raise InputError(
                 f"rows that have a label can be told by ids only, and {whose} have none. "
                 "Add ids, or give a label for every row."
             )
         labels = _indices(given, scores)
-        found = given.match(scores.ids.tolist(), every=False)
+        found = given.find(scores.ids.tolist())
         kept = np.flatnonzero(found >= 0)
         if not len(kept):
-            example = next(filter(None, scores.ids.tolist()), None)
-            such = "all empty" if example is None else f"such as {example!r}"
             raise InputError(
-                f"no row of the scores has a label in it: their ids are {such}. "
+                f"no row of the scores has a label in it: their ids are such as {scores.ids[0]!r}. "
                 "Check that both files speak of the same samples."
             )
         return replace(
@@ -640,25 +614,6 @@ def read_labelled(path: str | os.PathLike[str], scores: Scores) -> Scores:
             features=None if scores.features is None else scores.features[kept],
             ids=scores.ids[kept],
         )
-
-
-def _names(given: LabelFile, scores: Scores) -> list[str]:
-    """The names of all rows, by which labels are found."""
-    column = next(iter(given.keys))
-    if scores.ids is None:
-        raise InputError(
-            f"it says whose its {given.noun}s are ({column!r}), and the scores have no ids to find "
-            f"them by. Add ids to the scores; or, if {given.noun}s are in the order of the rows, "
-            f"leave {column!r} out."
-        )
-    ids = scores.ids.tolist()
-    if "" in ids:
-        raise InputError(
-            f"ids must not be empty where {given.noun}s are joined by them; that of row "
-            f"{ids.index('')} of {scores.source or 'the scores'} is (the first row is 0). Fill it "
-            "in."
-        )
-    return ids
 
 
 def _indices(given: LabelFile, scores: Scores) -> Labels:
@@ -674,8 +629,6 @@ def _indices(given: LabelFile, scores: Scores) -> Labels:
     if not (given.classes and scores.classes):
         return check_labels(found, n=n, k=scores.k)
     own = check_labels(found, n=n, k=len(given.classes))
-    used = np.unique(own)
-    place = np.zeros(len(given.classes), dtype=np.intp)
-    place[used] = class_indices([given.classes[i] for i in used], scores.classes)
-    indices: Labels = place[own]
+    used, where = np.unique(own, return_inverse=True)
+    indices: Labels = class_indices([given.classes[i] for i in used], scores.classes)[where]
     return indices

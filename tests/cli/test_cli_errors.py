@@ -73,7 +73,7 @@ WRONG = {
     "apply sac.json target.npz -o x.npz --groups net.onnx": "net.onnx must be a file of groups",
     "apply sac.json target.npz -o x.npz --groups groups.txt:a": "it has no columns, so 'a' names",
     "apply sac.json target.npz -o x.npz --groups groups.csv:cam": "there is no column 'cam'",
-    "apply sac.json target.npz -o x.npz --groups groups.csv": "there are no groups",
+    "apply sac.json target.npz -o x.npz --groups groups.csv": "no column 'group'",
     "apply sac.json target.npz -o x.npz --groups ragged.csv": "500 of 500 have no group here",
     "apply sac.json target.npz -o x.npz --groups few.csv": "499 of 500 have no group here",
     "apply sac.json target.npz -o x.npz --groups twice.csv": "it has 'row 0' twice",

@@ -171,7 +171,7 @@ def test_confidences_may_stand_among_the_lines(lines, watched):
     assert [line for line in mixed if line["type"] != "confidence"] == to_file
 
 
-@pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv", ".parquet", ".safetensors"])
+@pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv", ".parquet"])
 def test_a_folder_of_scores_files_is_a_stream(lines, watched, suffix):
     (watched / "in").mkdir()
     for i, z in enumerate(batches(300)):
@@ -428,7 +428,7 @@ BAD = [
     (b'{"logits": [[1, 2, 3]], "id": ["a", "b"]}\n', "an id for each row"),
     (b"[" * 100_000 + b"\n", "recursion"),
     (arrow({"x": Z[:, 0]}), "must have columns logit_<class> or probability_<class>"),
-    (arrow({"logits": [[1.0, 2.0, 3.0], [1.0]]}), "must have the same length"),
+    (arrow({"logits": [[1.0, 2.0, 3.0], [1.0]]}), "of the same length"),
     (CUT[2], "it must be an Arrow record batch"),
 ]
 

@@ -46,10 +46,10 @@ def test_folders_may_be_left_out_where_the_names_tell_the_images_apart(tmp_path)
     table.write_text("file,label\nc.png,2\nx.png,7\n/data/old/b.png,1\n.\\cat\\a.png,0\n")
     assert labels_for(files(), table).tolist() == ["0", "1", "2"]
     table.write_text("file,label\na.png,2\nb.png,7\n")
-    with pytest.raises(FileError, match=r"several are called 'a.png': 'file' must hold fol"):
+    with pytest.raises(FileError, match=r"several are called 'a.png'"):
         labels_for(files(["cat/a.png", "dog/a.png", "dog/b.png"]), table)
     table.write_text("file,label\n1/a.png,0\n2/a.png,5\n1/b.png,1\n1/c.png,2\n")
-    with pytest.raises(FileError, match=r"it has 'a.png' twice, as '0' and as '5'"):
+    with pytest.raises(FileError, match=r"it has 'a.png' twice, as 0 and 5"):
         labels_for(files(), table)
 
 
@@ -59,10 +59,10 @@ def test_an_image_that_the_table_lacks_is_named_with_their_number(tmp_path):
     # One is found by its whole name, so that dog/b.png is another image than cat/b.png.
     with pytest.raises(
         FileError,
-        match=r"2 of 3 have no label here:.* not in 'file', the first of them 'cat/b.png'",
+        match=r"2 of 3 have no label here, the first of them 'cat/b.png'",
     ):
         labels_for(files(), table)
-    with pytest.raises(FileError, match=r"3 of 3 have no label here: .*'file', .*'0'.*in order"):
+    with pytest.raises(FileError, match=r"3 of 3 have no label here, .*'0'.*in order"):
         labels_for(as_image_set(np.zeros((3, 8, 8, 3), np.uint8)), table)
 
 
@@ -72,15 +72,8 @@ def test_rows_of_one_image_must_agree(tmp_path):
     table.write_text(rows + "cat/a.png,0\nx.png,1\nx.png,2\n")
     assert labels_for(files(), table).tolist() == ["0", "1", "2"]
     table.write_text(rows + "cat/a.png,3\n")
-    with pytest.raises(FileError, match=r"it has 'cat/a.png' twice, as '0' and as '3'"):
+    with pytest.raises(FileError, match=r"it has 'cat/a.png' twice, as 0 and 3"):
         labels_for(files(), table)
-
-
-def test_of_several_columns_the_one_that_has_the_images_counts(tmp_path):
-    table = tmp_path / "l.csv"
-    table.write_text("id,file,label\n2,x,c\n0,y,a\n1,z,b\n")
-    images = as_image_set(np.zeros((3, 8, 8, 3), np.uint8))
-    assert labels_for(images, table).tolist() == ["a", "b", "c"]
 
 
 def test_labels_in_order_must_be_as_many_as_the_images(tmp_path):
@@ -97,7 +90,7 @@ def test_without_a_key_labels_are_the_array_of_that_name(tmp_path):
     assert read_labels(tmp_path / "l.npz").tolist() == [1, 1]
     np.savez(tmp_path / "o.npz", test=[1, 1], train=[0, 0])
     with pytest.raises(
-        FileError, match=r"no array 'labels'; it holds 'test', 'train'\. Name one as o\.npz:test"
+        FileError, match=r"no array 'labels'; it holds 'test', 'train'\. Name one as o\.npz:NAME"
     ):
         read_labels(tmp_path / "o.npz")
     with pytest.raises(FileError, match="no array 'tset'; it holds 'test', 'train'"):

@@ -277,7 +277,7 @@ def _of_the_rest(folder: Path) -> Iterator[tuple[str, Any]]:
     loaded = shiftcal.SurrogateBank.load(folder / "bank")
     assert all(np.array_equal(a.logits, b.logits) for a, b in zip(built, loaded, strict=True))
     yield "bank/summaries", [[s.n, s.mean_confidence, s.accuracy] for s in loaded.summaries()]
-    for suffix in (".npz", ".csv", ".parquet", ".safetensors"):
+    for suffix in (".npz", ".csv", ".parquet"):
         file = folder / f"scores{suffix}"
         shiftcal.write_scores(file, shiftcal.Scores(TARGET, "logits", labels=TRUTH))
         back = shiftcal.read_scores(file)

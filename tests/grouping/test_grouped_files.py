@@ -85,10 +85,7 @@ def choice_of(node):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda node: choice_of(node).update(weight=1.5), "group 'north' has the weight 1.5"),
-        (lambda node: choice_of(node).update(temperature=-1.0), "the temperature -1.0"),
         (lambda node: choice_of(node).update(rows="many"), "holds 'many' where"),
-        (lambda node: node["settings"].update(method="sac"), "method must be a fitted method"),
         (lambda node: node["fitted"].pop("selections_"), "lacks its attribute 'selections_'"),
     ],
 )

@@ -282,7 +282,7 @@ def test_a_damaged_state_is_rejected_and_changes_nothing(part, value):
         (lambda f: f.update(patience_=9), "digest"),
         (lambda f: f.update(n_classes_=5), "ring cannot be"),
         (lambda f: f.pop("detector_"), "lacks its attribute"),
-        (lambda f: f["window_"].update(name="tumbling"), "no window is called"),
+        (lambda f: f["window_"].update(name="tumbling"), "is called"),
         (lambda f: f["window_"]["settings"].update(rows=0), "rows must be"),
         (lambda f: f["method_"].update(kind="map", name="temperature"), "cannot be used|damaged"),
     ],

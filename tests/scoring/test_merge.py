@@ -127,8 +127,8 @@ def test_parts_that_are_not_one_job_raise(tmp_path, arrays):
 def test_files_that_are_no_parts_raise(tmp_path, arrays, whole):
     write_scores(tmp_path / "plain.npz", whole)
     ScoreStatistics.of(whole).write(tmp_path / "plain.json")
-    write_scores(tmp_path / "plain.safetensors", whole)
-    for name in ("plain.npz", "plain.json", "plain.safetensors"):
+    write_scores(tmp_path / "plain.csv", whole)
+    for name in ("plain.npz", "plain.json", "plain.csv"):
         with pytest.raises(FileError, match=rf"{name} does not say which part .* --shard i/n"):
             find_parts([tmp_path / name])
     with pytest.raises(FileError, match=r"does not exist. Did you mean 'plain"):

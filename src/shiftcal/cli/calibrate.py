@@ -150,7 +150,7 @@ def apply(
         method: Fitted method, as `shiftcal fit` writes it.
         place: Scores file of the target, no labels needed; or a .json file of its statistics, for
             which sac says what it would choose. The same as --target.
-        output: Where to write the calibrated scores: .npz, .csv, .parquet or .safetensors;
+        output: Where to write the calibrated scores: .npz, .csv or .parquet;
             required unless TARGET holds statistics.
         groups: Group of every row (camera, site, batch); each is calibrated by itself. A .txt of
             one per line, .npy, .npz, or a column of a .csv or .parquet.

@@ -21,7 +21,7 @@ import numpy as np
 from shiftcal.checks import check_choice
 from shiftcal.datasets.catalog import About, Download
 from shiftcal.errors import FileError, InputError, MissingData
-from shiftcal.files import flush_file, lock, make_folder, parsing, put_in_place, refuse_bomb
+from shiftcal.files import flush_file, lock, make_folder, parsing, put_in_place
 from shiftcal.registry import DATA_SETS
 
 # Called with how much of the current step is done, and the total if that is known.
@@ -202,20 +202,16 @@ def unpack(archive: Path, folder: Path) -> None:
     that lead outside and devices, :mod:`zipfile` makes every path relative.
 
     Raises:
-        FileError: If it is damaged, dangerous or too large, or the disk is full.
+        FileError: If it is damaged or dangerous, or the disk is full.
     """
     with parsing(archive, "an archive", fix="Remove it and download it again."):
         if archive.suffix == ".zip":
             with zipfile.ZipFile(archive) as members:
-                refuse_bomb(archive, unpacked=sum(x.file_size for x in members.infolist()))
                 members.extractall(folder)
             return
-        unpacked = 0
         with tarfile.open(archive) as opened:
             while (member := opened.next()) is not None:
                 opened.members = []  # type: ignore[attr-defined]  # millions fill the memory
-                unpacked += member.size
-                refuse_bomb(archive, unpacked=unpacked)
                 opened.extract(member, folder, filter="data")
 
 

@@ -16,6 +16,7 @@ from shiftcal.files import naming
 from shiftcal.scores import read_label_file
 
 Indices = NDArray[np.intp]
+_KEYS = ("file", "path", "id")
 _ADVICE = (
     "Names are relative to the folder of the images; without such a column, labels are in order."
 )
@@ -28,7 +29,7 @@ def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
         FileError: If the file is missing, damaged, or no file of labels.
     """
     with naming(path):
-        return read_label_file(path).complete()
+        return read_label_file(path, keys=_KEYS).complete()
 
 
 def labels_for(images: ImageSet, path: str | os.PathLike[str]) -> NDArray[Any]:
@@ -41,9 +42,9 @@ def labels_for(images: ImageSet, path: str | os.PathLike[str]) -> NDArray[Any]:
     Raises:
         FileError: If the file cannot be read, or lacks the label of an image.
     """
-    given = read_label_file(path)
+    given = read_label_file(path, keys=_KEYS)
     with naming(path):
-        if given.keys:
+        if given.names is not None:
             return given.labels[given.match(images.ids(range(len(images))), advice=_ADVICE)]
         labels = given.complete()
         if len(labels) != len(images):

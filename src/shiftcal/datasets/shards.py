@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from shiftcal.datasets.image_files import SUFFIXES, EncodedImages
 from shiftcal.errors import FileError, MissingData, require
-from shiftcal.files import open_parquet, parquet_table, parsing
+from shiftcal.files import open_parquet, parsing
 
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 # Groups of rows kept in memory, and rows read between two checks of how much memory they take.
-_KEPT, _ROWS = 4, 64
+_KEPT = 4
 # The folder and the name up to its first dot, then the rest.
 _NAME = re.compile(r"((?:.*/)?[^./][^./]*)\.([^/]+)")
 
@@ -99,7 +99,7 @@ class ParquetImages(EncodedImages):
                 for group in range(facts.num_row_groups):
                     self._groups.append((number, group))
                     sizes.append(facts.row_group(group).num_rows)
-                cells = parquet_table(file, table, [column])[column] if column else None
+                cells = table.read(columns=[column])[column] if column else None
                 labels += [None] * facts.num_rows if cells is None else cells.to_pylist()
                 self._starts.append(len(labels))
         if not labels:
@@ -134,7 +134,7 @@ class ParquetImages(EncodedImages):
                 which, group = self._groups[number]
                 path = self.files[which]
                 with open_parquet(path) as file:
-                    table = parquet_table(path, file, [self._column], group=group, rows=_ROWS)
+                    table = file.read_row_group(group, columns=[self._column])
                     column = table[self._column].combine_chunks()
                     column.validate(full=True)
                 while len(self._cache) >= _KEPT:

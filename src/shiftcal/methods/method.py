@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
 from abc import ABC, abstractmethod
@@ -350,22 +349,6 @@ class Method(Estimator, ABC):
         """Write the fitted method to versioned JSON; ``shiftcal.load`` reads it back."""
         self._require_fitted()
         _persistence.save(self, path)
-
-    def after_load(self) -> None:
-        """Reject a file whose maps, names of classes and choice do not belong together."""
-        super().after_load()
-        if not hasattr(self, "n_classes_"):
-            return
-        k, names, chosen = self.n_classes_, self.class_names_, self.selection_
-        learned = [getattr(self, name) for name in self.fitted_attributes()]
-        parts = [part for one in learned for part in (one if isinstance(one, tuple) else (one,))]
-        if any(part.n_classes_ != k for part in parts if isinstance(part, Map)):
-            raise InputError(f"its maps must all be of {k} classes")
-        if k < 2 or (names is not None and len(names) != k):
-            raise InputError(f"it must have names of all its {k} classes, two or more")
-        t = None if chosen is None else chosen.temperature
-        if t is not None and not 0 < t < math.inf:
-            raise InputError(f"its temperature must be finite and above 0; got {t}")
 
     @abstractmethod
     def _fit(self, bank: SurrogateBank, source_features: Floats | None) -> None:

@@ -15,11 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.checks import check_count, check_fraction
-from shiftcal.errors import InputError
 from shiftcal.methods.method import FEW_ROWS, Method, Selection, fit_map, nearest_first
 from shiftcal.numerics.jit import row_blocks
 from shiftcal.numerics.softmax import softmax
-from shiftcal.persistence import POSITIVE, SHARE
 from shiftcal.surrogates import SetSummary, SurrogateBank
 from shiftcal.types import Flag, Floats, Interval, Labels, Logits
 
@@ -810,8 +808,6 @@ class Rehearsal(Method):
     uses_target: ClassVar[bool] = True
     uses_bank: ClassVar[bool] = True
 
-    ranges: ClassVar = {"temperatures_": POSITIVE, "level_": SHARE}
-
     temperatures_: tuple[float, ...]
     ladder_: tuple[SetSummary, ...]
     memory_: Memory
@@ -834,12 +830,6 @@ class Rehearsal(Method):
         self.temperatures_ = tuple(map(float, found))
         logs = [math.log(t) for t in self.temperatures_]
         self.memory_ = remember(bank, logs, seed=self.seed_)
-
-    def after_load(self) -> None:
-        """Reject a file that has not one temperature for every set."""
-        super().after_load()
-        if hasattr(self, "n_classes_") and not len(self.temperatures_) == len(self.ladder_) > 0:
-            raise InputError("it must have one temperature for every set")
 
     def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
         rng = np.random.default_rng(self.seed_)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -81,8 +80,6 @@ class SAC(Method):
     uses_target: ClassVar[bool] = True
     uses_bank: ClassVar[bool] = True
 
-    ranges: ClassVar = {"threshold_": (-math.inf, math.inf)}
-
     maps_: tuple[Map, ...]
     ladder_: tuple[SetSummary, ...]
     distance_: str
@@ -133,17 +130,6 @@ class SAC(Method):
         estimated = share_at_or_above(_SCORES[self.distance_](rows), self.threshold_)
         target = replace(target, estimated_accuracy=estimated)
         return self._select(target, [abs(estimated - s.accuracy) for s in self.ladder_])
-
-    def after_load(self) -> None:
-        """Reject a file whose maps and sets do not belong together."""
-        super().after_load()
-        if not hasattr(self, "n_classes_"):
-            return
-        n, chosen, samples = len(self.maps_), self.selection_, self.samples_
-        if not n == len(self.ladder_) > 0 or (samples is not None and len(samples) != n):
-            raise InputError("it must have one map for every set")
-        if chosen is not None and not (chosen.index is not None and 0 <= chosen.index < n):
-            raise InputError(f"it chose set {chosen.index!r} of {n}, which is not there")
 
     def adapt_statistics(self, statistics: ScoreStatistics) -> Selection:
         """Adapt to a target of which only the statistics are there, such as merged ones.

@@ -24,7 +24,6 @@ from shiftcal.methods.method import (
 )
 from shiftcal.methods.rehearsal import Grouped
 from shiftcal.numerics.softmax import p_max, softmax
-from shiftcal.persistence import POSITIVE, POSITIVE_SHARE, SHARE
 from shiftcal.surrogates import SurrogateBank, SurrogateSet
 from shiftcal.types import FitStatus, Flag, Floats, Labels, Logits, Probs
 
@@ -195,8 +194,6 @@ class ACE(Method):
     name: ClassVar[str] = "ace"
     uses_target: ClassVar[bool] = True
 
-    ranges: ClassVar = {"mean_confidence_": POSITIVE_SHARE, "accuracy_": SHARE}
-
     easy_: Temperature
     hard_: Temperature
     mean_confidence_: float
@@ -310,8 +307,6 @@ class PseudoCal(Method):
     name: ClassVar[str] = "pseudocal"
     uses_target: ClassVar[bool] = True
     uses_mixed: ClassVar[bool] = True
-
-    ranges: ClassVar = {"clean_temperature_": POSITIVE}
 
     clean_temperature_: float
 

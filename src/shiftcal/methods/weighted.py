@@ -19,7 +19,7 @@ from shiftcal.checks import check_choice, check_count, check_features
 from shiftcal.errors import InputError, NotFittedError
 from shiftcal.methods.method import Method, Selection, fit_map, mean_selection
 from shiftcal.numerics.softmax import p_max
-from shiftcal.persistence import SHARE, Estimator
+from shiftcal.persistence import Estimator
 from shiftcal.surrogates import SurrogateBank
 from shiftcal.types import Correct, FitStatus, Flag, Floats, Labels, Logits, Weights
 
@@ -639,8 +639,6 @@ class TransCal(Weighted):
     """
 
     name: ClassVar[str] = "transcal"
-
-    ranges: ClassVar = {"source_confidence_": SHARE}
 
     wrong_: NDArray[np.bool_]
     source_confidence_: float

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from shiftcal.checks import check_choice, check_count
 from shiftcal.errors import FileError, InputError, require
-from shiftcal.files import check_zip, parsing
+from shiftcal.files import parsing
 from shiftcal.models.model import (
     Model,
     ModelFile,
@@ -344,7 +344,6 @@ def read_weights(path: str | Path) -> dict[str, Any]:
 
 def _saved(path: Path) -> Any:
     torch = require("torch", extra="torch", needed_by="a file of weights")
-    check_zip(path)
     with parsing(path, "weights"), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # on files that are rejected right after
         try:
@@ -404,7 +403,6 @@ class _TorchFile(TorchNetwork):
     def _open(self) -> None:
         file = ModelFile(self.path, self._kind, expected=self._digest)
         self.path, self._digest = file.path, file.digest
-        check_zip(file.path)
         try:
             # The bytes that the digest is of, and not the file, which may have changed since.
             self.module = self._load(file.data)

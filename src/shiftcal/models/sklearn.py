@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from shiftcal.checks import check_choice
 from shiftcal.errors import FileError, InputError, require
-from shiftcal.files import check_zip
 from shiftcal.models.model import Model, first_line, regular_file
 from shiftcal.models.preprocessing import Preprocessing
 
@@ -136,7 +135,6 @@ def read_skops(path: str | Path, *, trusted: Sequence[str] = ()) -> tuple[Any, s
         FileError: If the file is missing or damaged, or holds other types; the message names them.
     """
     path = regular_file(path, "a .skops file")
-    check_zip(path)
     skops = require("skops.io", extra="skops", needed_by="a .skops file")
     data = path.read_bytes()  # checked and loaded from the same bytes
     if not zipfile.is_zipfile(io.BytesIO(data)):
