@@ -24,10 +24,10 @@ IMAGES = as_image_set(PIXELS)
 
 def test_features_are_the_models_own_clean_and_corrupted(tmp_path):
     frozen = frozen_features(colour_model(), IMAGES, tmp_path / "f", severities=(1, 3))
-    for which in ("clean", 0, 1, 3):
-        pixels = corrupt(PIXELS, "pixelate", severity=which) if which in (1, 3) else PIXELS
-        np.testing.assert_array_equal(frozen.features(which), colour_features(pixels)[1])
-    assert (frozen.n_features, frozen.corruption) == (6, "pixelate")
+    for severity in (0, 1, 3):
+        pixels = corrupt(PIXELS, "pixelate", severity=severity) if severity else PIXELS
+        np.testing.assert_array_equal(frozen.features(severity), colour_features(pixels)[1])
+    assert frozen.corruption == "pixelate"
     assert isinstance(frozen.features(), np.memmap)
     other = pickle.loads(pickle.dumps(frozen))
     np.testing.assert_array_equal(other.features(), frozen.features())
@@ -89,5 +89,5 @@ def test_bad_input_raises(tmp_path):
         frozen_features(str(tmp_path / "net.onnx"), IMAGES, tmp_path / "f")
     write_domain(tmp_path / "images", *drawn(9))
     (tmp_path / "images" / "bee" / "001.png").write_bytes(b"nothing")
-    with pytest.raises(InputError, match=r"must be readable to be trained on; 1 .*bee/001\.png"):
+    with pytest.raises(InputError, match=r"must be readable to be trained on; bee/001\.png"):
         frozen_features(colour_model(), tmp_path / "images", tmp_path / "g", severities=())

@@ -49,13 +49,13 @@ def discrepancy(x, kernel, *, linear):
     return value
 
 
-def mmd_by_loops(x, held, *, linear, alphas=ALPHAS, outputs=None, sigma=0.92):
+def mmd_by_loops(x, held, *, linear, outputs=None, sigma=0.92):
     """Of rows of both domains; the kernels' widths are those of ``held``."""
     mean = mean_distance(held)
 
     def kernel(i, j):
         far = ((x[i] - x[j]) ** 2).sum()
-        value = sum(np.exp(-far / (2 * alpha * mean)) for alpha in alphas)
+        value = sum(np.exp(-far / (2 * alpha * mean)) for alpha in ALPHAS)
         if outputs is not None:
             value *= np.exp(-((outputs[i] - outputs[j]) ** 2).sum() / (2 * sigma**2))
         return value
@@ -111,8 +111,8 @@ CASES = {
         FEATURES,
     ),
     "mk_mmd, quadratic": (
-        lambda x: mk_mmd(*x.chunk(2), linear=False, alphas=(0.2, 3.0)),
-        lambda x, held: mmd_by_loops(x, held, linear=False, alphas=(0.2, 3.0)),
+        lambda x: mk_mmd(*x.chunk(2), linear=False),
+        lambda x, held: mmd_by_loops(x, held, linear=False),
         FEATURES,
     ),
     "jmmd, features": (
@@ -161,20 +161,6 @@ def test_the_gradient_is_that_of_central_differences(case):
     # Central differences with steps of 1e-5 are good to about 1e-10.
     expected = numeric_gradient(lambda at: 3 * oracle(at, x), x)
     np.testing.assert_allclose(inputs.grad, expected, atol=2e-9)
-
-
-@EVERY
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_as_good_as_its_inputs(case, dtype):
-    loss, _, x = CASES[case]
-    half = torch.tensor(x, dtype=dtype, requires_grad=True)
-    value = loss(half)
-    assert value.item() == pytest.approx(loss(half.detach().double()).item(), rel=2e-2, abs=1e-2)
-    value.backward()
-    assert half.grad.dtype == dtype
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        inside = loss(torch.from_numpy(x)).item()
-    assert inside == pytest.approx(loss(torch.from_numpy(x)).item(), rel=1e-6)
 
 
 @BOTH

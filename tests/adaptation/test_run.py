@@ -124,7 +124,7 @@ def test_a_run_describes_itself(finished, mode):
     assert isinstance(opened.settings, Settings)
     assert [row.step for row in opened.history] == list(range(1, 13))
     assert f"<Adapted: DAN in {made.folder}, accuracy {made.accuracy:.4f}" in repr(opened)
-    names = {"adapt.json", "bank", WEIGHTS, "history.csv", "source-train.npz", "split.npz"}
+    names = {"adapt.json", "bank", WEIGHTS, "source-train.npz", "split.npz"}
     names |= {"target.npz", *(["features"] if mode == "frozen" else [])}
     assert {file.name for file in made.folder.iterdir()} == names
 
@@ -193,13 +193,12 @@ def test_the_same_call_has_nothing_to_do_and_a_seed_is_a_result(tmp_path, finish
 @pytest.mark.parametrize(
     ("mode", "options", "message"),
     [
-        ("frozen", {"seed": 7}, "training.seed was 0 and is 7"),
-        ("frozen", {"trainer": "mcc"}, 'another run: trainer was "dan" and is "mcc". Pass'),
-        ("frozen", {"severities": (1,)}, "severities was [1, 5] and is [1]"),
-        ("frozen", {"backbone": colour_model(key="v2")}, "inputs.source.fingerprint was"),
-        ("frozen", {"target": domains(N)[1].subset(np.arange(N)[::-1])}, "target.images was"),
-        ("network", {"backbone": one_layer(4)}, "training.inputs.backbone was"),
-        ("network", {"transform": "none"}, 'transform was "default" and is "none"'),
+        ("frozen", {"seed": 7}, "another run: seed differ. Pass the same"),
+        ("frozen", {"trainer": "mcc", "severities": (1,)}, "settings, severities, trainer differ"),
+        ("frozen", {"backbone": colour_model(key="v2")}, "backbone differ"),
+        ("frozen", {"target": domains(N)[1].subset(np.arange(N)[::-1])}, "images, labels differ"),
+        ("network", {"backbone": one_layer(4)}, "backbone differ"),
+        ("network", {"transform": "none"}, "backbone differ"),
     ],
 )
 def test_another_run_in_the_same_folder_raises(finished, mode, options, message):
@@ -208,13 +207,6 @@ def test_another_run_in_the_same_folder_raises(finished, mode, options, message)
         run(finished[mode].folder, mode, **options)
     assert message in str(raised.value)
     assert times(finished[mode].folder) == before
-
-
-@BOTH
-def test_the_best_on_the_calibration_images_can_be_kept(tmp_path, mode):
-    made = run(tmp_path / "run", mode, select="source-validation")
-    best = max(row.source_validation for row in made.history)
-    assert made.bank.clean.summary().accuracy == pytest.approx(best)
 
 
 @pytest.mark.parametrize(
@@ -242,26 +234,23 @@ def test_a_killed_run_resumes_to_the_same_bytes(tmp_path, mode, place, number):
     with pytest.raises(FileError, match="holds a run that is not finished"):
         Adapted.open(folder)
     made = adapted(folder, mode)
-    if place == "batch":
-        assert made.document["trained"]["resumed_at"] == 14
-    assert arrays_of(folder) == arrays_of(whole)
+    assert made.resumed_at == 14 or place != "batch"
+    for file in whole.rglob("*"):
+        if file.is_file():
+            assert (folder / file.relative_to(whole)).read_bytes() == file.read_bytes(), file
     assert {file.name for file in folder.iterdir()} == {file.name for file in whole.iterdir()}
 
 
 def test_features_are_shared_between_runs_and_not_needed_after(tmp_path):
     counting = Counting()
-    for trainer, seed in (("dan", 0), ("mcc", 1)):
-        options = {"trainer": trainer, "seed": seed, "features": tmp_path / "shared"}
-        run(tmp_path / trainer, "frozen", backbone=colour_model(counting), **options)
-        assert counting.seen == 4 * N  # the source clean and at two severities, the target
-    assert not (tmp_path / "dan" / "features").exists()
-    alone = Counting()
-    made = run(tmp_path / "alone", "frozen", backbone=colour_model(alone))
-    assert alone.seen == 2 * N + 3 * len(made.split.calibration)
-    shutil.rmtree(made.folder / "features")
-    assert run(made.folder, "frozen", backbone=colour_model(alone)).finished_before
-    assert alone.seen == 2 * N + 3 * len(made.split.calibration)
+    for trainer in ("dan", "mcc"):
+        options = {"trainer": trainer, "features": tmp_path / "shared"}
+        made = run(tmp_path / trainer, "frozen", backbone=colour_model(counting), **options)
+        assert counting.seen == 2 * N + 3 * len(made.split.calibration)
     assert not (made.folder / "features").exists()
+    shutil.rmtree(tmp_path / "shared")
+    assert run(made.folder, "frozen", backbone=colour_model(counting), **options).finished_before
+    assert counting.seen == 2 * N + 3 * len(made.split.calibration)
 
 
 @pytest.fixture(scope="module")
@@ -308,12 +297,11 @@ def test_features_of_something_else_raise(tmp_path, pair):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"backbone": None}, "backbone must name what gives the features"),
+        ({"backbone": None}, "backbone must be a name such as 'resnet50'"),
         ({"trainer": "cdam"}, "no trainer is called 'cdam'. Did you mean 'cdan'"),
         ({"severities": ()}, "severities must name at least one"),
         ({"severities": (6,)}, "severity must be .* 5; got 6"),
         ({"transform": "none"}, "a frozen backbone sees none"),
-        ({"precision": "float8"}, "precision must be"),
         ({"device": "abacus"}, "device must be one that torch has here"),
         ({"features": "f", "frozen": False}, "features are those of a frozen backbone"),
         ({"source": as_image_set(drawn(9)[0])}, "has no labels, and the source needs them"),
@@ -335,7 +323,7 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path):
         Adapted.open(tmp_path)
 
 
-def test_images_are_the_same_from_memory_and_from_files(tmp_path, monkeypatch):
+def test_images_are_read_from_files_by_workers_too(tmp_path):
     for name, (images, labels) in {"a": drawn(N, seed=1), "b": drawn(N, seed=2)}.items():
         write_domain(tmp_path / name, images, labels)
 
@@ -344,10 +332,7 @@ def test_images_are_the_same_from_memory_and_from_files(tmp_path, monkeypatch):
         made = run(tmp_path / folder, "network", **sets, **options)
         return (made.folder / WEIGHTS).read_bytes()
 
-    kept = weights("kept")
-    monkeypatch.setattr("shiftcal.adaptation.feeds._MOST_IN_MEMORY", 0)
-    assert weights("read") == kept
-    assert weights("by-worker", workers=1) == kept
+    assert weights("by-worker", workers=1) == weights("read")
     for file in (tmp_path / "b" / "ant").iterdir():
         file.write_bytes(b"nothing")
     with pytest.raises(FileError, match=r"b/ant/\d+\.png .* No image is left out of a training"):
@@ -463,8 +448,7 @@ def named(classes):
     ("call", "message"),
     [
         (lambda: Task(as_image_set(IMAGES), SOURCE), "has no labels"),
-        (lambda: Task(SOURCE, named(("ant", "cat", "bee"))), "got 'cat' for 'bee'"),
-        (lambda: Task(SOURCE, named(("ant", "bee", "dog"))), "got 'dog' for 'cat'"),
+        (lambda: Task(SOURCE, named(("ant", "cat", "bee"))), "must have the classes of"),
         (
             lambda: Task(UNNAMED, as_image_set(IMAGES, labels=LABELS + 3)),
             r"labels of .* must be from 0 to 2, .* got 5",
@@ -473,8 +457,8 @@ def named(classes):
             lambda: Task(as_image_set(IMAGES, labels=0 * LABELS), as_image_set(IMAGES)),
             "two classes",
         ),
-        (lambda: Task(SOURCE.subset([0, 1]), SOURCE).split(), "at least 3 images.*it has 2"),
-        (lambda: Task(SOURCE, SOURCE.subset([0])).split(), "at least 2 images.*it has 1"),
+        (lambda: Task(SOURCE.subset([0, 1]), SOURCE).split(), "must have 3 images; it has 2"),
+        (lambda: Task(SOURCE, SOURCE.subset([0])).split(), "must have 2 images; it has 1"),
     ],
 )
 def test_tasks_that_cannot_be_raise(call, message):

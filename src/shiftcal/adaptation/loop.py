@@ -6,31 +6,24 @@ the step is enough to resume to the same bytes.
 
 from __future__ import annotations
 
-import csv
-import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from shiftcal.adaptation.feeds import Feed
-from shiftcal.adaptation.network import torch, weights_digest
+from shiftcal.adaptation.network import torch
 from shiftcal.adaptation.trainers import Settings
 from shiftcal.errors import FileError, FitError, InputError
 from shiftcal.files import atomic_write, make_folder, parsing
 from shiftcal.progress import Reporting, showing
 
-CHECKPOINT, HISTORY = "checkpoint.safetensors", "history.csv"
-PRECISIONS = ("bfloat16", "float16")
-_FORMAT, _VERSION = "shiftcal-checkpoint", 3
-_MOMENTUM, _BEST = "momentum.", "best."
-# Losses are read after so many steps: reading them waits for the device.
-_WINDOW = 20
-# Rows of the history in all, about, and how often the accuracy is measured.
-_ROWS, _ACCURACIES = 100, 20
+CHECKPOINT = "checkpoint.pt"
+# Rows of the history in all, about.
+_ROWS = 100
 # Seconds after which a checkpoint is due, whatever the number of steps.
 _SECONDS = 300.0
 
@@ -44,7 +37,6 @@ class Row(NamedTuple):
         classification: Cross-entropy on the source.
         transfer: Transfer loss, before ``trade_off``.
         total: What is minimised.
-        source_validation: Accuracy on validation images of the source after the step, if measured.
     """
 
     step: int
@@ -52,25 +44,6 @@ class Row(NamedTuple):
     classification: float
     transfer: float
     total: float
-    source_validation: float | None = None
-
-
-class Trained(NamedTuple):
-    """A finished training.
-
-    Attributes:
-        steps: Steps in all.
-        losses: The last row of its history, as JSON can hold it.
-        resumed_at: Steps done by earlier calls; 0 if it began with this one.
-        images_per_second: Of both domains; 0 if nothing was left to do.
-        selected_step: Steps after which the weights were as they are now.
-    """
-
-    steps: int
-    losses: dict[str, Any]
-    resumed_at: int
-    images_per_second: float
-    selected_step: int
 
 
 def train(
@@ -82,12 +55,10 @@ def train(
     identity: Mapping[str, Any],
     seed: int = 0,
     device: str = "auto",
-    precision: str | None = None,
     checkpoint_every: int = 500,
-    validate: Callable[[Any], float] | None = None,
     reporting: Reporting | None = None,
-) -> tuple[Trained, list[Row]]:
-    """Train a network; it has the selected weights afterwards, and is in evaluation mode.
+) -> tuple[list[Row], int]:
+    """Train a network, and leave it in evaluation mode.
 
     After an interruption the same call resumes from the checkpoint in ``folder``. On the same CPU,
     torch and number of threads it gives the same weights to the last bit; on a GPU as nearly as
@@ -102,234 +73,101 @@ def train(
         identity: Everything that decides the result (data, trainer, settings ...), as JSON.
         seed: Of all random numbers in the steps.
         device: As torch names it, or ``"auto"``.
-        precision: Of the forward pass: ``"bfloat16"`` or ``"float16"``; ``None`` is float32.
         checkpoint_every: Steps between two checkpoints; there is one every five minutes too.
-        validate: From the classifier, in evaluation mode, to its accuracy on validation images of
-            the source: the weights with the best of some twenty accuracies are the result, the
-            latest of equals. By default the last weights are.
         reporting: How progress is shown.
 
     Returns:
-        What was done, and how the losses developed.
+        How the losses developed, and the steps that earlier calls did.
 
     Raises:
         FileError: If the folder holds another training or a damaged checkpoint.
         FitError: If the training diverges; the last checkpoint is kept.
     """
-    where = resolve_device(device)
+    where, last = resolve_device(device), settings.iterations
     make_folder(folder)
+    objective.to(where).train()
+    optimiser = make_optimiser(objective, settings)
+    first, rows, recent = 0, list[Row](), list[Any]()  # recent: losses since the last row
+    if (folder / CHECKPOINT).exists():
+        first, rows, recent = _restore(folder, identity, objective, optimiser)
+    reporting, saved_at = reporting or Reporting(), time.monotonic()
+    bar = showing("training", last, shown=reporting.shown, line=reporting.line, unit="steps")
     devices = [where] if where.type == "cuda" else []
-    with torch.random.fork_rng(devices), _deterministic(where):
-        training = _Training(objective.to(where), settings, folder, seed, precision, identity)
-        return training.run(feed, checkpoint_every, validate, reporting or Reporting())
+    with bar as advance, torch.random.fork_rng(devices), _deterministic(where):
+        advance(first, kept=True)
+        for step, batch in enumerate(feed.batches(first, last), first):
+            torch.manual_seed(_mixed(_mixed(_mixed(_mixed(seed) + 2)) + step))
+            inputs = (None if x is None else x.to(where, non_blocking=True) for x in batch)
+            losses = objective(*inputs, step)
+            for group in optimiser.param_groups:
+                group["lr"] = settings.lr_at(step) * group["factor"]
+            optimiser.zero_grad()
+            losses.total.backward()
+            optimiser.step()
+            recent.append(torch.stack(losses).detach())
+            done = step + 1
+            row_due, save_due = (
+                done == last or done % every == 0 for every in (-(-last // _ROWS), checkpoint_every)
+            )
+            save_due |= time.monotonic() - saved_at > _SECONDS
+            if row_due or save_due:  # reading the losses waits for the device
+                total, classification, transfer = _means(recent, done, settings)
+            if row_due:
+                rate = settings.lr_at(step)
+                rows.append(Row(done, rate, classification, transfer, total))
+                advance(len(recent), kept=False)
+                recent = []
+            if save_due:
+                state = {
+                    "identity": dict(identity),
+                    "step": done,
+                    "rows": list(map(list, rows)),
+                    "recent": recent,
+                    "network": objective.state_dict(),
+                    "optimiser": optimiser.state_dict(),
+                }
+                with atomic_write(folder / CHECKPOINT) as temporary:
+                    torch.save(state, temporary)
+                saved_at = time.monotonic()
+    objective.eval()
+    return rows, first
 
 
-class _Training:
-    """A training from its last checkpoint on; the arguments are those of :func:`train`."""
+def _means(recent: list[Any], done: int, settings: Settings) -> list[float]:
+    """Mean losses of the last steps, which must be finite."""
+    losses = torch.stack(recent).double().tolist()
+    for step, each in enumerate(losses, done - len(losses) + 1):
+        if not all(map(math.isfinite, each)):
+            raise FitError(
+                f"the training diverged: in step {step:,} of {settings.iterations:,} the loss is "
+                f"{each[0]:.4g}, at the learning rate {settings.lr_at(step - 1):.3g}. Train into "
+                "another folder with a smaller lr or trade_off."
+            )
+    return [sum(column) / len(column) for column in zip(*losses, strict=True)]
 
-    def __init__(
-        self,
-        objective: Any,
-        settings: Settings,
-        folder: Path,
-        seed: int,
-        precision: str | None,
-        identity: Mapping[str, Any],
-    ) -> None:
-        self.objective, self.settings, self.folder = objective, settings, folder
-        self.seed, self.precision = seed, precision
-        self.device = next(objective.parameters()).device
-        self.identity = {**identity, "device": self.device.type}
-        self.optimiser = make_optimiser(objective, settings)
-        # Small gradients underflow in float16 unless the loss is scaled.
-        self.scaler = torch.amp.GradScaler(self.device.type, enabled=precision == "float16")
-        self.step, self.rows = 0, list[Row]()
-        self.recent = list[list[float]]()  # losses of the steps since the last row
-        self.best: list[Any] | None = None  # step and accuracy
-        self.best_weights: dict[str, Any] = {}
-        if (folder / CHECKPOINT).exists():
-            self._restore()
-        self.saved = self.step
 
-    def run(
-        self,
-        feed: Feed,
-        checkpoint_every: int,
-        validate: Callable[[Any], float] | None,
-        reporting: Reporting,
-    ) -> tuple[Trained, list[Row]]:
-        """Do the steps that are left."""
-        first, last, images = self.step, self.settings.iterations, 0
-        began = saved_at = time.monotonic()
-        unread: list[Any] = []
-        self.objective.train()
-        bar = showing("training", last, shown=reporting.shown, line=reporting.line, unit="steps")
-        with bar as advance:
-            advance(first, kept=True)
-            for batch in feed.batches(first, last) if first < last else ():
-                unread.append(self._take_step(batch))
-                self.step = done = self.step + 1
-                images += len(batch.source) + (0 if batch.target is None else len(batch.target))
-                row_due, accuracy_due, save_due = (
-                    done == last or done % every == 0
-                    for every in (-(-last // _ROWS), -(-last // _ACCURACIES), checkpoint_every)
-                )
-                accuracy_due &= validate is not None
-                if not (row_due or accuracy_due or save_due or done % _WINDOW == 0):
-                    continue
-                advance(len(unread), kept=False)
-                self._read_losses(unread)
-                if row_due or accuracy_due:
-                    self._add_row(validate if accuracy_due else None)
-                if save_due or time.monotonic() - saved_at > _SECONDS:
-                    self._save()
-                    saved_at = time.monotonic()
-        if self.best is not None:
-            self.objective.load_state_dict(self.best_weights)
-        self.objective.eval()
-        speed = images / (time.monotonic() - began)
-        selected = last if self.best is None else self.best[0]
-        return Trained(last, self.rows[-1]._asdict(), first, speed, selected), self.rows
+def _restore(
+    folder: Path, identity: Mapping[str, Any], objective: Any, optimiser: Any
+) -> tuple[int, list[Row], list[Any]]:
+    """Steps done, rows and losses since the last row; the network is as it was then."""
+    path = folder / CHECKPOINT
+    device = next(objective.parameters()).device
+    with parsing(path, "a checkpoint", fix="Remove it to train from scratch."):
+        state = torch.load(path, map_location=device, weights_only=True)
+        check_same(folder, state["identity"], identity)
+        objective.load_state_dict(state["network"])
+        optimiser.load_state_dict(state["optimiser"])
+        return state["step"], [Row(*row) for row in state["rows"]], state["recent"]
 
-    def _take_step(self, batch: Any) -> Any:
-        """The losses of a step: classification, transfer, total."""
-        torch.manual_seed(_mixed(_mixed(_mixed(_mixed(self.seed) + 2)) + self.step))
-        source, labels, target = (
-            None if one is None else one.to(self.device, non_blocking=True) for one in batch
+
+def check_same(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Raise FileError if a folder holds another run than the one that is asked for."""
+    names = sorted({*before, *now})
+    if differ := [name for name in names if before.get(name) != now.get(name)]:
+        raise FileError(
+            f"{folder} holds another run: {', '.join(differ)} differ. Pass the same, or name a "
+            "new folder."
         )
-        dtype = getattr(torch, self.precision or "bfloat16")
-        with torch.autocast(self.device.type, dtype, enabled=self.precision is not None):
-            losses = self.objective(source, labels, target, self.step)
-        rate = self.settings.lr_at(self.step)
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate * group["factor"]
-        self.optimiser.zero_grad()
-        self.scaler.scale(losses.total).backward()
-        self.scaler.step(self.optimiser)
-        self.scaler.update()
-        return torch.stack([losses.classification, losses.transfer, losses.total]).detach()
-
-    def _read_losses(self, unread: list[Any]) -> None:
-        window = torch.stack(unread).double().tolist()
-        unread.clear()
-        for step, losses in enumerate(window, self.step - len(window) + 1):
-            if not all(map(math.isfinite, losses)):
-                what = "the loss is {2:.4g} (classification {0:.4g}, transfer {1:.4g})"
-                self._diverged(what.format(*losses), step)
-        self.recent += window
-
-    def _diverged(self, what: str, step: int) -> None:
-        kept = f"The checkpoint of step {self.saved:,} is kept in {self.folder}. "
-        raise FitError(
-            f"the training diverged: in step {step:,} of {self.settings.iterations:,} {what}, at "
-            f"the learning rate {self.settings.lr_at(step - 1):.3g}. {kept if self.saved else ''}"
-            "Train into another folder with a smaller lr or trade_off."
-        )
-
-    def _add_row(self, validate: Callable[[Any], float] | None) -> None:
-        accuracy = None
-        if validate is not None:
-            self.objective.eval()
-            with torch.no_grad():
-                accuracy = float(validate(self.objective.classifier))
-            self.objective.train()
-        means = (sum(losses) / len(losses) for losses in zip(*self.recent, strict=True))
-        rate = self.settings.lr_at(self.step - 1)
-        classification, transfer, total = means
-        self.rows.append(Row(self.step, rate, classification, transfer, total, accuracy))
-        self.recent = []
-        if accuracy is not None and (self.best is None or accuracy >= self.best[1]):
-            self.best = [self.step, accuracy]
-            self.best_weights = {n: one.clone() for n, one in self.objective.state_dict().items()}
-
-    def _save(self) -> None:
-        """Replace the checkpoint, whole or not at all."""
-        from safetensors.torch import save
-
-        momentum = {
-            f"{_MOMENTUM}{i}": state["momentum_buffer"]
-            for i, state in self.optimiser.state_dict()["state"].items()
-            if state.get("momentum_buffer") is not None
-        }
-        best = {f"{_BEST}{name}": one for name, one in self.best_weights.items()}
-        tensors = plain_tensors({**self.objective.state_dict(), **momentum, **best})
-        for name, one in tensors.items():
-            if one.is_floating_point() and not torch.isfinite(one).all():
-                self._diverged(f"{name} becomes NaN or infinite", self.step)
-        document = {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "identity": self.identity,
-            "step": self.step,
-            "rows": self.rows,
-            "recent": self.recent,
-            "best": self.best,
-            "scaler": self.scaler.state_dict(),
-            "digest": weights_digest(tensors),
-        }
-        with atomic_write(self.folder / CHECKPOINT) as temporary:
-            temporary.write_bytes(save(tensors, {"shiftcal": json.dumps(document)}))
-        self.saved = self.step
-
-    def _restore(self) -> None:
-        from safetensors import safe_open
-
-        path = self.folder / CHECKPOINT
-        with (
-            parsing(path, "a checkpoint", fix="Remove it to train from scratch."),
-            safe_open(path, framework="pt") as file,
-        ):
-            document = json.loads((file.metadata() or {})["shiftcal"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            if (document["format"], document["version"]) != (_FORMAT, _VERSION):
-                raise ValueError(f"it is no {_FORMAT} of version {_VERSION}")
-            if document["digest"] != weights_digest(tensors):
-                raise ValueError("its digest does not match")
-            if differ := differences(document["identity"], self.identity):
-                raise FileError(
-                    f"{self.folder} holds a checkpoint of another training: {differ}. "
-                    "Train into another folder, or remove this one to start from scratch."
-                )
-            self.step, self.recent = int(document["step"]), document["recent"]
-            self.rows = [Row(*row) for row in document["rows"]]
-            self.best = document["best"]
-            self.scaler.load_state_dict(document["scaler"])
-            parts: dict[str, dict[str, Any]] = {_MOMENTUM: {}, _BEST: {}, "": {}}
-            for name, one in tensors.items():
-                prefix = next(prefix for prefix in parts if name.startswith(prefix))
-                parts[prefix][name.removeprefix(prefix)] = one
-            self.best_weights = parts[_BEST]
-            self.objective.load_state_dict(parts[""])
-            momentum = {int(i): {"momentum_buffer": one} for i, one in parts[_MOMENTUM].items()}
-            self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": momentum})
-
-
-def plain_tensors(tensors: Mapping[str, Any]) -> dict[str, Any]:
-    """Copies on the CPU: safetensors stores no tensor twice, and layers may share one."""
-    return {name: one.detach().cpu().clone().contiguous() for name, one in tensors.items()}
-
-
-def write_history(folder: Path, rows: list[Row]) -> None:
-    """Write ``history.csv``; nine digits distinguish all float32 numbers."""
-    lines = [",".join(Row._fields)]
-    for step, *numbers in rows:
-        lines.append(",".join([str(step), *("" if x is None else f"{x:.9g}" for x in numbers)]))
-    with atomic_write(folder / HISTORY) as temporary:
-        temporary.write_text("\n".join([*lines, ""]), "utf-8")
-
-
-def read_history(folder: Path) -> list[Row]:
-    """The rows of a training.
-
-    Raises:
-        FileError: If the file is missing or damaged.
-    """
-    path = folder / HISTORY
-    with parsing(path, "a training's history"), path.open(encoding="utf-8", newline="") as file:
-        return [
-            Row(int(step), *map(float, losses), float(accuracy) if accuracy else None)  # type: ignore[call-arg]
-            for step, *losses, accuracy in list(csv.reader(file))[1:]
-        ]
 
 
 def make_optimiser(objective: Any, settings: Settings) -> Any:
@@ -360,10 +198,7 @@ def resolve_device(name: str = "auto") -> Any:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        first = str(error).strip().partition("\n")[0]
-        raise InputError(
-            f"device must be one that torch has here, or 'auto'; got {name!r}: {first}"
-        ) from error
+        raise InputError(f"device must be one that torch has here; got {name!r}.") from error
     return device
 
 
@@ -396,23 +231,3 @@ def _mixed(number: int) -> int:
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
     return z ^ (z >> 31)
-
-
-def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """What differs between two trainings, in words; empty if nothing does."""
-    one, two = dict(_leaves(before)), dict(_leaves(now))
-    parts = [
-        f"{name} was {one.get(name, 'absent')} and is {two.get(name, 'absent')}"
-        for name in sorted({*one, *two})
-        if one.get(name) != two.get(name)
-    ]
-    more = [f"and {len(parts) - 4} more"] if len(parts) > 4 else []
-    return "; ".join(parts[:4] + more)
-
-
-def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    if isinstance(value, Mapping) and (value or not name):
-        for key, inner in value.items():
-            yield from _leaves(inner, f"{name}.{key}" if name else str(key))
-    else:
-        yield name, json.dumps(value, sort_keys=True)

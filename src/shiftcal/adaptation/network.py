@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache, wraps
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from shiftcal.adaptation.trainers import Pass, Trainer
@@ -20,7 +20,7 @@ from shiftcal.errors import (
     suggest,
 )
 from shiftcal.models import TorchModel, as_model
-from shiftcal.models.model import digest
+from shiftcal.models.model import digest, first_line
 from shiftcal.models.preprocessing import Preprocessing
 from shiftcal.models.resolve import Spec, must_be_named, stored_spec
 
@@ -220,11 +220,8 @@ def weights_digest(tensors: Mapping[str, Any]) -> str:
     """A digest of named tensors, such as the state of a module."""
     return digest(
         part
-        for name, one in sorted(tensors.items())
-        for part in (
-            f"{name} {one.dtype} {tuple(one.shape)}",
-            one.detach().cpu().numpy().tobytes(),
-        )
+        for name, x in sorted(tensors.items())
+        for part in (f"{name} {x.dtype} {tuple(x.shape)}", x.detach().cpu().numpy().tobytes())
     )
 
 
@@ -243,8 +240,6 @@ REFERENCE = Preprocessing(
 )
 # Digits are taken whole: MNIST is 28 pixels high and wide, USPS 16.
 _DIGITS = Preprocessing(resize=(28, 28), interpolation="bicubic", mean=(0.5,) * 3, std=(0.5,) * 3)
-# Where nothing says how large images are: those of CIFAR and of ImageNet.
-_USUAL_SIDES = (32, 224)
 # Names whose published weights are downloaded, and all names.
 _DOWNLOADED = ("resnet50", "resnet101")
 NAMES = (*_DOWNLOADED, "efficientnet-lite0", "digits-cnn")
@@ -280,10 +275,9 @@ def make_backbone(
 
     Args:
         spec: ``"resnet50"`` or ``"resnet101"``, of torchvision; ``"efficientnet-lite0"``;
-            ``"digits-cnn"``. Or the text of a classifier, as for :func:`as_model`: features are
-            what its layer ``features_from`` gives, averaged over positions, or else what goes into
-            its last linear layer. Or a PyTorch module, whose output is the features; a copy of it
-            is trained.
+            ``"digits-cnn"``. Or the text of a PyTorch classifier, as for :func:`as_model`: features
+            are what goes into its last linear layer. Or a PyTorch module, whose output is the
+            features; a copy of it is trained.
         pretrained: Whether weights of a bare name are downloaded. A text says its own.
         preprocessing: What images go through when the network is evaluated. By default what the
             model says, and for bare names and modules that say nothing what the reference library
@@ -294,40 +288,38 @@ def make_backbone(
         MissingExtra: If a package is not installed.
         InputError: If gradients cannot go through the model, or it gives no features.
     """
-    layer: str | None = None
+    text: str | None = None
     if isinstance(spec, str) and spec in NAMES:
-        network, own, headless, text = *_named(spec, pretrained), spec != "digits-cnn", spec
+        network, own, text = *_named(spec, pretrained), spec
     elif isinstance(spec, str) and re.fullmatch(r"[\w-]+", spec):
         raise UnknownName(
             f"no backbone is called {spec!r}. {suggest(spec, NAMES)} Others are named as models "
             "are, such as timm:resnet50 or torch:package.module:factory."
         )
     elif isinstance(spec, nn.Module):
-        network, headless, text = copy.deepcopy(spec), False, None
+        network = copy.deepcopy(spec)
         carried = getattr(spec, "preprocessing", None)
         own = carried if isinstance(carried, Preprocessing) else REFERENCE
     else:
         model = as_model(spec)
-        if not isinstance(model, TorchModel):
+        if not isinstance(model, TorchModel) or model.features_from is not None:
             raise InputError(
-                "a backbone must be a PyTorch module, through which gradients go; got "
-                f"{type(model).__name__}. Such a model gives frozen features, on which heads can "
-                "be trained: frozen=True, on the command line --frozen."
+                "a backbone must be a PyTorch module without features_from=, through which "
+                f"gradients go; got {type(model).__name__}. Others give frozen features: "
+                "frozen=True, on the command line --frozen."
             )
         # A copy, since what a text names in a module of the user's is the user's.
         network, own, text = copy.deepcopy(model.module), model.preprocessing, model.spec
-        layer, headless = model.features_from, model.features_from is None
     own = preprocessing or own
     if (own.layout, own.dtype) != ("nchw", "float32"):
         raise InputError(
             "a backbone must take images as float32 with channels first; got "
             f"{own.dtype} in layout {own.layout}. Leave out dtype and layout."
         )
-    if headless:
+    if not isinstance(spec, nn.Module) and spec != "digits-cnn":
         _remove_head(network, own)
-    module = Features(network, layer)
-    n_features = int(_tried(module, own).shape[1])
-    return Backbone(module.train(), n_features, own, text)
+    module = Features(network)
+    return Backbone(module.train(), int(_tried(module, own).shape[1]), own, text)
 
 
 def stored_backbone(text: object, *, pretrained: bool, where: object, name_it: str) -> str | Spec:
@@ -382,45 +374,24 @@ class Features(nn.Module):
 
     Args:
         network: The network.
-        layer: Whose output is wanted, the last one if it runs more than once; ``None`` is that of
-            the network itself.
     """
 
-    def __init__(self, network: Any, layer: str | None = None) -> None:
+    def __init__(self, network: Any) -> None:
         super().__init__()
         self.network = network
-        self.layer = layer
 
     def forward(self, x: Any) -> Any:
         """Features ``(b, n_features)``; gradients flow through them."""
-        if self.layer is None:
-            output = self.network(x)
-            return _as_row(getattr(output, "logits", output), "the network")
-        seen: list[Any] = []
-        # For this call alone, so that no hook is stored with the network.
-        handle = self.network.get_submodule(self.layer).register_forward_hook(
-            lambda _layer, _inputs, output: seen.append(_as_row(output, self.layer).clone())
-        )
-        try:
-            self.network(x)
-        finally:
-            handle.remove()
-        if not seen:
-            raise InputError(f"features_from must name a layer that runs; {self.layer!r} did not.")
-        return seen[-1]
-
-
-def _as_row(output: Any, name: str | None) -> Any:
-    shape = tuple(getattr(output, "shape", ()))
-    if len(shape) == 4:
-        return output.mean(dim=(2, 3))
-    if len(shape) == 2:
-        return output
-    raise InputError(
-        "features must be a tensor of shape (n, d), or (n, c, h, w) to be averaged over "
-        f"positions; {name} gives {type(output).__name__} of shape {shape}. Name another layer, "
-        "or wrap the module in one that picks them out."
-    )
+        output = self.network(x)
+        output = getattr(output, "logits", output)
+        shape = tuple(getattr(output, "shape", ()))
+        if len(shape) not in (2, 4):
+            raise InputError(
+                "features must be a tensor (n, d), or (n, c, h, w) to be averaged over positions; "
+                f"the network gives {type(output).__name__} of shape {shape}. Wrap the module in "
+                "one that picks them out."
+            )
+        return output.mean(dim=(2, 3)) if len(shape) == 4 else output
 
 
 def _side(preprocessing: Preprocessing) -> int | None:
@@ -432,25 +403,22 @@ def _side(preprocessing: Preprocessing) -> int | None:
 
 
 def _tried(module: Any, preprocessing: Preprocessing) -> Any:
-    """What a module gives for a black image in evaluation mode, in which it is left."""
-    own = _side(preprocessing)
-    sides = _USUAL_SIDES if own is None else (own,)
+    """What a module gives for a black image in evaluation mode; it is left in its mode."""
+    side, training = _side(preprocessing) or 224, module.training
     device = next(iter(module.parameters()), torch.zeros(())).device
-    for side in sides:
-        image = torch.zeros((1, preprocessing.channels, side, side), device=device)
-        try:
-            with torch.no_grad():
-                return module.eval()(image)
-        except ShiftcalError:
-            raise
-        except Exception as error:  # a module raises what it likes
-            reason = error
-    sizes = " and of ".join(f"{side} x {side}" for side in sides)
-    raise InputError(
-        f"the backbone failed on an image of {sizes} pixels: {type(reason).__name__}: "
-        f"{str(reason).strip().partition(chr(10))[0]}. Name the size that it takes in its "
-        "preprocessing: resize and crop."
-    ) from reason
+    image = torch.zeros((1, preprocessing.channels, side, side), device=device)
+    try:
+        with torch.no_grad():
+            return module.eval()(image)
+    except ShiftcalError:
+        raise
+    except Exception as error:  # a module raises what it likes
+        raise InputError(
+            f"the backbone failed on an image of {side} x {side} pixels: {first_line(error)}. Name "
+            "the size that it takes in its preprocessing: resize and crop."
+        ) from error
+    finally:
+        module.train(training)
 
 
 def _remove_head(network: Any, preprocessing: Preprocessing) -> None:
@@ -461,24 +429,17 @@ def _remove_head(network: Any, preprocessing: Preprocessing) -> None:
         for path, layer in network.named_modules()
         if path and isinstance(layer, nn.Linear)
     ]
-    try:
-        result = _tried(network, preprocessing)
-    finally:
-        for handle in handles:
-            handle.remove()
+    result = _tried(network, preprocessing)
+    for handle in handles:
+        handle.remove()
     logits = getattr(result, "logits", result)
+    place = logits.data_ptr() if isinstance(logits, torch.Tensor) else None
     # The same place in memory is the same tensor.
-    heads = [
-        path
-        for path, out in outputs.items()
-        if isinstance(logits, torch.Tensor)
-        and (out.shape, out.data_ptr()) == (logits.shape, logits.data_ptr())
-    ]
+    heads = [path for path, out in outputs.items() if out.data_ptr() == place]
     if not heads:
         raise InputError(
             "a classifier must end in a linear layer to be used without it as a backbone; this "
-            "one does not. Name the layer that gives the features: features_from=LAYER, or pass a "
-            "module that gives them."
+            "one does not. Pass a module that gives the features."
         )
     parent, _, name = heads[-1].rpartition(".")
     setattr(network.get_submodule(parent), name, nn.Identity())
@@ -493,19 +454,6 @@ ALPHAS = tuple(2.0**k for k in range(-3, 2))
 
 # A smaller sum of squared distances counts as this, so that kernel widths are never 0.
 _TINY = 1e-30
-
-
-def _in_float32(loss: Callable[..., Any]) -> Callable[..., Any]:
-    """Compute a loss outside autocast, with half-precision inputs widened to float32."""
-
-    @wraps(loss)
-    def widened(*inputs: Any, **options: Any) -> Any:
-        half = (torch.float16, torch.bfloat16)
-        with torch.autocast(inputs[0].device.type, enabled=False):
-            inputs = tuple(x.float() if getattr(x, "dtype", None) in half else x for x in inputs)
-            return loss(*inputs, **options)
-
-    return widened
 
 
 def squared_distances(features: Any) -> Any:
@@ -524,26 +472,23 @@ def gaussian(sq_dist: Any, variance: Any) -> Any:
     return torch.exp(sq_dist / (-2 * variance))
 
 
-def multi_gaussian(features: Any, alphas: Sequence[float] = ALPHAS) -> Any:
-    """The sum of Gaussian kernels between all rows, ``(n, n)``.
+def multi_gaussian(features: Any) -> Any:
+    """The sum of Gaussian kernels between all rows of ``(n, d)`` features, ``(n, n)``.
 
-    Kernel ``a`` has the variance ``alphas[a]`` times the mean of all squared distances, including
+    Kernel ``a`` has the variance ``ALPHAS[a]`` times the mean of all squared distances, including
     those of rows to themselves; no gradient flows through it.
-
-    Args:
-        features: ``(n, d)``.
-        alphas: One for each kernel.
     """
     sq_dist = squared_distances(features - features.detach()[0])
     mean = sq_dist.detach().sum().clamp_min(_TINY) / sq_dist.numel()
-    return sum(gaussian(sq_dist, alpha * mean) for alpha in alphas)
+    return sum(gaussian(sq_dist, alpha * mean) for alpha in ALPHAS)
 
 
 @lru_cache(maxsize=16)
-def _pair_weights(b: int, *, linear: bool, peak: float, dtype: Any, device: Any) -> Any:
+def _pair_weights(b: int, *, linear: bool, dtype: Any, device: Any) -> Any:
     """Weights ``(2b, 2b)`` by which the sum of a kernel matrix is the discrepancy plus 2 / (b - 1).
 
-    A kernel is ``peak`` on the diagonal whatever the features are, so weights there add a constant.
+    A kernel is ``len(ALPHAS)`` on the diagonal whatever the features are, so weights there add a
+    constant.
     """
     with torch.inference_mode(False):
         if linear:
@@ -559,20 +504,16 @@ def _pair_weights(b: int, *, linear: bool, peak: float, dtype: Any, device: Any)
             domain = torch.arange(2 * b) >= b
             same = (domain.unsqueeze(1) == domain).double()
             weights = same * (1 / (b * (b - 1)) + 1 / b**2) - 1 / b**2
-        weights.fill_diagonal_(2 / (b - 1) / (2 * b * peak))
+        weights.fill_diagonal_(2 / (b - 1) / (2 * b * len(ALPHAS)))
         return weights.to(dtype=dtype, device=device)
 
 
-def _discrepancy(kernel: Any, *, linear: bool, peak: float) -> Any:
-    dtype, device = kernel.dtype, kernel.device
-    b = len(kernel) // 2
-    return (kernel * _pair_weights(b, linear=linear, peak=peak, dtype=dtype, device=device)).sum()
+def _discrepancy(kernel: Any, *, linear: bool) -> Any:
+    b, dtype, device = len(kernel) // 2, kernel.dtype, kernel.device
+    return (kernel * _pair_weights(b, linear=linear, dtype=dtype, device=device)).sum()
 
 
-@_in_float32
-def mk_mmd(
-    source: Any, target: Any, *, linear: bool = True, alphas: Sequence[float] = ALPHAS
-) -> Any:
+def mk_mmd(source: Any, target: Any, *, linear: bool = True) -> Any:
     """How far two samples are apart, by the kernel ``k`` of :func:`multi_gaussian`.
 
     The linear estimate is the mean over the rows ``i``, cyclically, of
@@ -584,13 +525,10 @@ def mk_mmd(
         source: ``(b, d)``.
         target: ``(b, d)``.
         linear: The first estimate; else the second.
-        alphas: Variances of the kernels, in mean squared distances.
     """
-    kernel = multi_gaussian(torch.cat((source, target)), alphas)
-    return _discrepancy(kernel, linear=linear, peak=len(alphas))
+    return _discrepancy(multi_gaussian(torch.cat((source, target))), linear=linear)
 
 
-@_in_float32
 def jmmd(features: Any, outputs: Any, *, linear: bool = False, sigma: float = 0.92) -> Any:
     """How far source and target are apart in features and predictions together.
 
@@ -604,10 +542,9 @@ def jmmd(features: Any, outputs: Any, *, linear: bool = False, sigma: float = 0.
         sigma: Width of the predictions' kernel.
     """
     kernel = multi_gaussian(features) * gaussian(squared_distances(outputs), sigma**2)
-    return _discrepancy(kernel, linear=linear, peak=len(ALPHAS))
+    return _discrepancy(kernel, linear=linear)
 
 
-@_in_float32
 def class_confusion(logits: Any, temperature: float = 2.5) -> Any:
     """How much of a class's predictions goes to other classes, averaged over the classes.
 
@@ -626,7 +563,6 @@ def class_confusion(logits: Any, temperature: float = 2.5) -> Any:
     return 1 - ((w @ p.square()) / mass).mean()
 
 
-@_in_float32
 def margin_disparity(
     source_logits: Any, source_adv: Any, target_logits: Any, target_adv: Any, *, margin: float = 4.0
 ) -> Any:
@@ -649,7 +585,6 @@ def margin_disparity(
     return margin * agreement - (others + 1e-6).log().mean()
 
 
-@_in_float32
 def stepwise_norm(features: Any, *, delta: float = 1.0, domains: int = 1) -> Any:
     """``mean (||f|| - (||f||* + delta))²`` of each domain, summed; ``||f||*`` has no gradient.
 

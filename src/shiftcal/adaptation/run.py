@@ -9,12 +9,11 @@ import hashlib
 import json
 import os
 import shutil
-import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +33,10 @@ from shiftcal.adaptation.network import (
     weights_digest,
 )
 from shiftcal.adaptation.trainers import Choice, Pass, Settings, Trainer, choose
-from shiftcal.checks import check_choice, check_count
+from shiftcal.checks import check_count
 from shiftcal.corruptions import Corruption, as_corruption
 from shiftcal.datasets import ImageSet, as_image_set, source_split, target_split
-from shiftcal.errors import FileError, InputError, InputWarning, MissingData
+from shiftcal.errors import FileError, InputError, MissingData
 from shiftcal.models import Model, Preprocessing, TorchModel, as_model, load_weights
 from shiftcal.models.model import WrappedModel, as_features, digest
 from shiftcal.models.resolve import Spec
@@ -45,7 +44,7 @@ from shiftcal.numerics.jit import thread_count
 from shiftcal.progress import Reporting, showing
 from shiftcal.registry import TRAINERS
 from shiftcal.scores import Scores, read_features, read_scores
-from shiftcal.scoring import score, score_file
+from shiftcal.scoring import score_file
 from shiftcal.scoring.engines import Engine, LocalEngine
 from shiftcal.scoring.shards import (
     SHARD_SIZE,
@@ -60,11 +59,12 @@ from shiftcal.surrogates.bank import read_description
 from shiftcal.surrogates.build import build_bank, conditions_of
 from shiftcal.types import Floats
 
-FILE, FORMAT, VERSION = "adapt.json", "shiftcal-adapted", 2
+FILE, FORMAT, VERSION = "adapt.json", "shiftcal-adapted", 3
 BANK, SOURCE_TRAIN, TARGET = "bank", "source-train.npz", "target.npz"
 WEIGHTS, SPLIT = "classifier.safetensors", "split.npz"
 # Of a run that is not finished: the checkpoint, and features unless they have a folder.
 TRAINING, FEATURES = "training", "features"
+_AGAIN = "Remove the folder, and run again."
 # Rows that go through the heads at once.
 _ROWS = 4096
 # An image set keeps its digest in this attribute, which travels to other processes with it.
@@ -104,27 +104,24 @@ class Task:
     target: ImageSet
 
     def __post_init__(self) -> None:
+        ours, theirs = self.source.classes, self.target.classes
         if self.source.labels is None:
             raise InputError(
                 f"{self.source.name} has no labels, and the source needs them. Put the images into "
                 "one folder per class, or pass an image set with labels."
             )
-        ours, theirs = self.source.classes, self.target.classes
         if ours is not None and theirs is not None and ours != theirs:
-            pairs = zip(ours, theirs, strict=False)
-            differ = next((pair for pair in pairs if pair[0] != pair[1]), (len(ours), len(theirs)))
             raise InputError(
-                f"{self.target.name} must have the classes of {self.source.name} in the same "
-                f"order; got {differ[1]!r} for {differ[0]!r}. Use the same names."
+                f"{self.target.name} must have the classes of {self.source.name} in the same order."
             )
         if self.n_classes < 2:
             raise InputError(f"{self.source.name} must have two classes or more; it has one.")
-        for images in (self.source, self.target):
-            if images.labels is not None and images.labels.max() >= self.n_classes:
-                raise InputError(
-                    f"labels of {images.name} must be from 0 to {self.n_classes - 1}, the classes "
-                    f"of the task; got {images.labels.max()}."
-                )
+        labels = self.target.labels
+        if labels is not None and labels.max() >= self.n_classes:
+            raise InputError(
+                f"labels of {self.target.name} must be from 0 to {self.n_classes - 1}, the classes "
+                f"of the task; got {labels.max()}."
+            )
 
     @property
     def classes(self) -> tuple[str, ...] | None:
@@ -136,8 +133,7 @@ class Task:
         """How many there are; without names, one more than the largest label of the source."""
         if self.classes is not None:
             return len(self.classes)
-        assert self.source.labels is not None
-        return int(self.source.labels.max()) + 1
+        return int(np.asarray(self.source.labels).max()) + 1
 
     def split(self, seed: int = 0) -> TaskSplit:
         """Four fifths of the source to train on, class by class; one half of the target.
@@ -150,13 +146,9 @@ class Task:
         """
         for images, least in ((self.source, 3), (self.target, 2)):
             if len(images) < least:
-                raise InputError(
-                    f"{images.name} must have at least {least} images, to be split into parts; it "
-                    f"has {len(images)}."
-                )
+                raise InputError(f"{images.name} must have {least} images; it has {len(images)}.")
         train, calibration = source_split(self.source.labels, train=0.8, seed=seed)
-        seen, held_out = target_split(len(self.target), first=0.5, seed=seed)
-        return TaskSplit(train, calibration, seen, held_out)
+        return TaskSplit(train, calibration, *target_split(len(self.target), first=0.5, seed=seed))
 
 
 def content_digest(images: ImageSet, reporting: Reporting) -> str:
@@ -167,8 +159,7 @@ def content_digest(images: ImageSet, reporting: Reporting) -> str:
         reporting: How progress is shown.
     """
     if _DIGEST not in vars(images):
-        digests = []
-        doing, n = f"reading {images.name}", len(images)
+        digests, n, doing = [], len(images), f"reading {images.name}"
         with showing(doing, n, shown=reporting.shown, line=reporting.line) as advance:
             for start in range(0, n, SHARD_SIZE):
                 rows = np.arange(start, min(start + SHARD_SIZE, n))
@@ -195,8 +186,7 @@ def as_feature_model(backbone: object) -> Model:
             return backbone
         if not isinstance(backbone, TorchModel):
             raise InputError(
-                "a frozen backbone must give features, and this model gives none. Name the layer "
-                "they are taken from: features_from=..., in a text ?features_from=LAYER."
+                "a frozen backbone must give features. Name the layer: ?features_from=LAYER."
             )
     network = make_backbone(backbone)
     model = TorchModel(network.module, preprocessing=network.preprocessing)
@@ -275,11 +265,6 @@ class Frozen:
         return cls(Path(folder), read_description(Path(folder)), corruption)
 
     @property
-    def n_features(self) -> int:
-        """Columns."""
-        return int(self.features().shape[1])
-
-    @property
     def identity(self) -> dict[str, Any]:
         """What decides them: the backbone, its preprocessing and the images."""
         origin = self.document["origin"]
@@ -289,27 +274,25 @@ class Frozen:
             "images": origin["images"]["digest"],
         }
 
-    def features(self, which: str | int = "clean") -> NDArray[Any]:
-        """Features ``(n, d)``, memory-mapped.
-
-        Args:
-            which: ``"clean"``, which is also severity 0, or a severity.
+    def features(self, severity: int = 0) -> NDArray[Any]:
+        """Features ``(n, d)`` at a severity, memory-mapped; 0 is the clean images.
 
         Raises:
             FileError: If there are none of it.
         """
-        arrays = files.read_npz(self.folder / self._entry(which)["file"], mapped=True)
-        return arrays.get("features", arrays["logits"])
-
-    def _entry(self, which: str | int) -> dict[str, Any]:
-        corruption, severity = (None, 0) if which in ("clean", 0) else (self.corruption, which)
+        wanted = (self.corruption if severity else None, severity)
         for entry in self.document["sets"]:
-            if (entry["corruption"], entry["severity"]) == (corruption, severity):
-                return dict(entry)
+            if (entry["corruption"], entry["severity"]) == wanted:
+                arrays = files.read_npz(self.folder / entry["file"], mapped=True)
+                return arrays.get("features", arrays["logits"])
         raise FileError(
-            f"{self.folder} has no features of {corruption} at severity {severity}. "
+            f"{self.folder} has no features of {self.corruption} at severity {severity}. "
             "frozen_features adds them in the same folder."
         )
+
+    def rows(self, rows: NDArray[np.intp], severity: int = 0) -> NDArray[np.float32]:
+        """Some of them, in memory."""
+        return np.asarray(self.features(severity)[rows], np.float32)
 
 
 def frozen_features(
@@ -360,9 +343,8 @@ def frozen_features(
     if built.left_out:
         first = built.left_out[0]
         raise InputError(
-            f"every image of {opened.name} must be readable to be trained on; "
-            f"{len(built.left_out):,} are not, such as {first['id']}: {first['reason']} Remove "
-            "them from the set."
+            f"every image of {opened.name} must be readable to be trained on; {first['id']} is "
+            f"not: {first['reason']} Remove it from the set."
         )
     last = conditions[-1].corruption
     frozen = Frozen.open(folder, corruption="pixelate" if last is None else last.name)
@@ -378,11 +360,13 @@ class Adapted:
         folder: Where it is.
         document: Content of its ``adapt.json``.
         finished_before: Whether the run was finished before the call that returned this.
+        resumed_at: Steps of the training that were done before that call.
     """
 
     folder: Path
     document: dict[str, Any]
     finished_before: bool = False
+    resumed_at: int = 0
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Adapted:
@@ -391,17 +375,14 @@ class Adapted:
         Raises:
             FileError: If it is not finished, or there is none.
         """
-        where, fix = Path(folder), "Remove the folder, and run again."
+        where = Path(folder)
+        read = partial(files.read_document, format=FORMAT, version=VERSION, fix=_AGAIN)
         try:
-            return cls(
-                where,
-                files.read_document(where / FILE, "a run", format=FORMAT, version=VERSION, fix=fix),
-            )
+            return cls(where, read(where / FILE, "a run"))
         except MissingData as error:
+            what = f"no run: there is no {FILE} in it."
             if any((where / name).exists() for name in (TRAINING, FEATURES)):
                 what = "a run that is not finished. The same call, or command, resumes it."
-            else:
-                what = f"no run: there is no {FILE} in it."
             raise FileError(f"{where} holds {what}") from error
 
     def __repr__(self) -> str:
@@ -427,13 +408,13 @@ class Adapted:
     @cached_property
     def split(self) -> TaskSplit:
         """Which images were used for what."""
-        with files.parsing(self.folder / SPLIT, "a split", fix="Remove the folder, and run again."):
+        with files.parsing(self.folder / SPLIT, "a split", fix=_AGAIN):
             return TaskSplit(**files.read_npz(self.folder / SPLIT))
 
-    @cached_property
+    @property
     def history(self) -> list[loop.Row]:
         """How the losses developed."""
-        return loop.read_history(self.folder)
+        return [loop.Row(*row) for row in self.document["history"]]
 
     @property
     def trainer(self) -> Trainer:
@@ -500,11 +481,7 @@ class Adapted:
             return _network_model(self.classifier(backbone), preprocessing, classes)
         features = as_feature_model(self._backbone(backbone))
         if features.fingerprint != about["fingerprint"]:
-            raise InputError(
-                f"{self.folder} was made with another backbone (fingerprint "
-                f"{about['fingerprint'][:12]}...; this one has {str(features.fingerprint)[:12]}"
-                "...). Pass the same: adapted.model(backbone)."
-            )
+            raise InputError(f"{self.folder} was made with another backbone. Pass the same.")
         return HeadedModel(features, self.classifier(), classes=classes)
 
     def _backbone(self, backbone: object) -> object:
@@ -540,9 +517,7 @@ def adapt(
     seed: int = 0,
     corruption: object = "pixelate",
     severities: Sequence[int] = (1, 2, 3, 4, 5),
-    select: Literal["last", "source-validation"] = "last",
     device: str = "auto",
-    precision: str | None = None,
     checkpoint_every: int = 500,
     workers: int = 0,
     features: str | os.PathLike[str] | tuple[Frozen, Frozen] | None = None,
@@ -574,17 +549,14 @@ def adapt(
         seed: Decides splits, initial weights, the order of images and whatever else is random.
         corruption: Makes the surrogate sets, after images are resized and cropped.
         severities: Its severities.
-        select: Which weights are kept: the last, or those with the best accuracy on the calibration
-            images, which is measured some twenty times.
         device: As torch names it; ``"auto"`` is the GPU if there is one.
-        precision: ``"bfloat16"`` or ``"float16"`` trains in mixed precision, on a GPU.
         checkpoint_every: Steps between two checkpoints, from which an interrupted training
             resumes; there is one every five minutes too.
         workers: Processes that read training images, or that compute frozen features; 0 is this
             process.
         features: Folder for frozen features, to share between runs. Default: inside the folder of
-            the run, with only calibration images corrupted. Or the features themselves, of source
-            and target, so that no backbone is needed.
+            the run. Or the features themselves, of source and target, so that no backbone is
+            needed.
         reporting: How progress is shown.
 
     Raises:
@@ -593,10 +565,14 @@ def adapt(
         FitError: If the training diverges; the message names the remedy.
     """
     where, given = Path(folder), features if isinstance(features, tuple) else None
-    _check_free(where)
     frozen = frozen or given is not None
+    _check_free(where)
     if features is not None and not frozen:
         raise InputError("features are those of a frozen backbone: pass frozen=True, or leave out.")
+    if backbone is None and given is None:
+        raise InputError(
+            "backbone must be a name such as 'resnet50', the text of a model, a module."
+        )
     chosen = choose(
         trainer,
         recipe=recipe,
@@ -612,43 +588,37 @@ def adapt(
     check_count(workers, name="workers", least=0)
     check_count(seed, name="seed", least=0, most=2**64 - 1)
     check_count(checkpoint_every, name="checkpoint_every")
-    check_choice(select, ("last", "source-validation"), name="select")
-    if precision is not None:
-        check_choice(precision, loop.PRECISIONS, name="precision")
     loop.resolve_device(device)
-    if backbone is None and given is None:
-        raise InputError(
-            "backbone must name what gives the features: a name such as 'resnet50', the text of a "
-            "model or a torch module; got nothing."
-        )
     task = Task(as_image_set(source), as_image_set(target))
-    # A stream of its own, apart from that of the heads.
-    stream = hashlib.blake2b(f"backbone {seed}".encode(), digest_size=8).digest()
     network: Backbone | Model | None = None
-    with loop.seeded(int.from_bytes(stream, "big")):
-        if given is None:
+    if given is None:
+        # A stream of its own, apart from that of the heads.
+        stream = hashlib.blake2b(f"backbone {seed}".encode(), digest_size=8).digest()
+        with loop.seeded(int.from_bytes(stream, "big")):
             network = as_feature_model(backbone) if frozen else make_backbone(backbone)
     run = _Run(
-        where,
-        task,
-        task.split(seed),
-        chosen,
-        network,
-        surrogate,
-        tuple(sorted(levels)),
-        workers,
-        reporting or Reporting(),
+        folder=where,
+        task=task,
+        split=task.split(seed),
+        chosen=chosen,
+        network=network,
+        features=features,
+        corruption=surrogate,
+        severities=tuple(sorted(levels)),
+        seed=seed,
+        workers=workers,
+        reporting=reporting or Reporting(),
     )
-    identity = run.identity(given, seed=seed, select=select, precision=precision)
+    identity = run.identity()
     files.make_folder(where)
     with files.lock(where):
-        before = (where / FILE).exists()
+        before, resumed_at = (where / FILE).exists(), 0
         if before:
-            _check_same(where, Adapted.open(where).document["identity"], identity)
+            loop.check_same(where, Adapted.open(where).document["identity"], identity)
         else:
-            run.train(identity, features, device=device, checkpoint_every=checkpoint_every)
+            resumed_at = run.train(identity, device=device, checkpoint_every=checkpoint_every)
         _tidy(where)
-    return replace(Adapted.open(where), finished_before=before)
+    return replace(Adapted.open(where), finished_before=before, resumed_at=resumed_at)
 
 
 @dataclass(frozen=True, eq=False)
@@ -660,77 +630,63 @@ class _Run:
     split: TaskSplit
     chosen: Choice
     network: Backbone | Model | None
+    features: str | os.PathLike[str] | tuple[Frozen, Frozen] | None
     corruption: Corruption
     severities: tuple[int, ...]
+    seed: int
     workers: int
     reporting: Reporting
 
-    def identity(self, given: tuple[Frozen, Frozen] | None, **options: Any) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """Everything that decides the result of the run, as JSON."""
-        chosen, task, network = self.chosen, self.task, self.network
-        inputs: dict[str, Any] = {
-            "source": content_digest(task.source, self.reporting),
-            "target": content_digest(task.target, self.reporting),
-        }
-        if isinstance(network, Backbone):
-            inputs |= {
-                "backbone": weights_digest(network.module.state_dict()),
-                "preprocessing": network.preprocessing.to_dict(),
-                "transform": chosen.transform,
-            }
-        elif network is not None:
-            preprocessing = network.preprocessing.to_dict()
-            backbone = {"fingerprint": network.fingerprint, "preprocessing": preprocessing}
-            inputs = {name: {**backbone, "images": images} for name, images in inputs.items()}
-        elif given is not None:
-            source, target = (frozen.identity for frozen in given)
-            images = {"source": source.pop("images"), "target": target.pop("images")}
-            corruption = self.corruption.name
-            if images != inputs or source != target or given[0].corruption != corruption:
+        chosen, task, network, given = self.chosen, self.task, self.network, self.features
+        images = [content_digest(each, self.reporting) for each in (task.source, task.target)]
+        if isinstance(given, tuple):
+            backbone, theirs = (features.identity for features in given)
+            found = [backbone.pop("images"), theirs.pop("images")]
+            name = self.corruption.name
+            if found != images or backbone != theirs or given[0].corruption != name:
                 raise InputError(
                     f"features must be of the source and target images in their order, of one "
-                    f"backbone, with the corruption {corruption}; those in {given[0].folder} and "
-                    f"{given[1].folder} are not. Compute them with frozen_features."
+                    f"backbone, with the corruption {name}. Compute them with frozen_features."
                 )
-            inputs = {name: {**source, "images": image} for name, image in images.items()}
-        training = {
+        else:
+            assert network is not None
+            backbone = {"preprocessing": network.preprocessing.to_dict()}
+            if isinstance(network, Backbone):
+                backbone["fingerprint"] = weights_digest(network.module.state_dict())
+                backbone["transform"] = chosen.transform
+            else:
+                backbone["fingerprint"] = network.fingerprint
+        document = {
             "trainer": chosen.name,
             "options": chosen.trainer.to_dict(),
             "settings": chosen.settings.to_dict(),
-            **options,
+            "seed": self.seed,
             "classes": task.classes or task.n_classes,
-            "labels": digest_of_labels(task.source.labels),
-            "inputs": inputs,
+            "labels": [digest_of_labels(each.labels) for each in (task.source, task.target)],
+            "images": images,
+            "backbone": backbone,
+            "corruption": self.corruption.name,
+            "severities": self.severities,
         }
-        labels = digest_of_labels(task.target.labels)
-        surrogates = {"corruption": self.corruption.name, "severities": self.severities}
-        document = json.dumps({"training": training, **surrogates, "target_labels": labels})
-        return dict(json.loads(document))  # as it is read again
+        return dict(json.loads(json.dumps(document)))  # as it is read again
 
-    def train(
-        self,
-        identity: dict[str, Any],
-        features: str | os.PathLike[str] | tuple[Frozen, Frozen] | None,
-        **options: Any,
-    ) -> None:
-        """Train, score and write everything; the last file marks the run as finished."""
+    def train(self, identity: dict[str, Any], **options: Any) -> int:
+        """Train, score and write everything; the last file marks the run as finished.
+
+        Returns:
+            Steps that were done before.
+        """
         from safetensors.torch import save_file
 
-        task, split, chosen, network = self.task, self.split, self.chosen, self.network
-        training, trainer, settings = identity["training"], chosen.trainer, chosen.settings
-        if training["inputs"]["source"] == training["inputs"]["target"]:
-            warnings.warn(
-                f"source and target are the same images, those of {task.source.name}: most of what "
-                "is held out is trained on with its label. Name images of another domain as the "
-                "target.",
-                InputWarning,
-                stacklevel=3,
-            )
-        labels = np.asarray(task.source.labels)
+        task, split, network, settings = self.task, self.split, self.network, self.chosen.settings
+        trainer, labels = self.chosen.trainer, np.asarray(task.source.labels)
+        sampling: dict[str, Any] = {"batch_size": settings.batch_size, "seed": self.seed}
+        module: Any = None
         feed: Feed
         if isinstance(network, Backbone):
             module, preprocessing = network.module, network.preprocessing
-            calibration = task.source.subset(split.calibration)
             backbone: dict[str, Any] = {
                 "spec": network.spec,
                 "n_features": network.n_features,
@@ -739,67 +695,55 @@ class _Run:
             feed = ImageFeed(
                 task.source.subset(split.train),
                 task.target.subset(split.seen).relabelled(None) if trainer.adapts else None,
-                transform=_transform(network, chosen.transform),
-                side=network.side,
+                transform=_transform(network, self.chosen.transform),
                 preprocessing=preprocessing,
                 workers=self.workers,
-                batch_size=settings.batch_size,
-                seed=training["seed"],
+                **sampling,
             )
         else:
-            module = None
-            source, target, harder = self._frozen(network, features)
+            source, target, corrupted = self._frozen()
             model = source.document["origin"]["model"]
             backbone = {name: model[name] for name in ("spec", "fingerprint", "preprocessing")}
-            backbone["n_features"] = source.n_features
+            backbone["n_features"] = source.features().shape[1]
             feed = ArrayFeed(
-                _rows(source, 0, split.train),
+                source.rows(split.train),
                 labels[split.train],
-                _rows(target, 0, split.seen) if trainer.adapts else None,
-                batch_size=settings.batch_size,
-                seed=training["seed"],
+                target.rows(split.seen) if trainer.adapts else None,
+                **sampling,
             )
-
-        def validate(classifier: Classifier) -> float:
-            if module is None:
-                logits = run_heads(classifier, _rows(source, 0, split.calibration)).logits
-                return _accuracy(logits, labels[split.calibration])
-            network_model = _network_model(classifier, preprocessing, task.classes)
-            scores = score(network_model, calibration, progress=False)
-            return _accuracy(scores.values, scores.labels)
-
         width = settings.bottleneck
-        with loop.seeded(training["seed"]):
+        with loop.seeded(self.seed):
             objective = make_objective(
                 trainer, module, backbone["n_features"], task.n_classes, width=width
             )
-        trained, history = loop.train(
+        history, resumed_at = loop.train(
             objective,
             feed,
             settings,
             self.folder / TRAINING,
-            identity=training,
-            seed=training["seed"],
-            precision=training["precision"],
-            validate=validate if training["select"] == "source-validation" else None,
+            identity=identity,
+            seed=self.seed,
             reporting=self.reporting,
             **options,
         )
         classifier = objective.classifier
         if module is None:
-            self._score_features(classifier, source, target, harder)
+            self._score_features(classifier, source, target, corrupted)
         else:
             self._score_images(_network_model(classifier, preprocessing, task.classes))
         with files.atomic_write(self.folder / WEIGHTS) as temporary:
-            save_file(loop.plain_tensors(classifier.state_dict()), temporary)
+            # Copies: safetensors stores no tensor twice, and layers may share one.
+            weights = classifier.state_dict().items()
+            save_file(
+                {name: x.detach().cpu().clone().contiguous() for name, x in weights}, temporary
+            )
         _write_arrays(self.folder / SPLIT, vars(split))
-        loop.write_history(self.folder, history)
         clean = SurrogateBank.load(self.folder / BANK).clean
-        held_out = read_scores(self.folder / TARGET)
-        known = held_out.labels is not None
+        scores = read_scores(self.folder / TARGET)
+        correct = None if scores.labels is None else scores.values.argmax(axis=1) == scores.labels
         document = {
-            **{name: training[name] for name in ("trainer", "options", "settings", "seed")},
-            "recipe": chosen.recipe,
+            **{name: identity[name] for name in ("trainer", "options", "settings", "seed")},
+            "recipe": self.chosen.recipe,
             "frozen": module is None,
             "backbone": backbone,
             "source": task.source.name,
@@ -808,13 +752,14 @@ class _Run:
             "classes": task.classes,
             "n_classes": task.n_classes,
             "identity": identity,
-            "trained": trained._asdict(),
+            "history": history,
             "accuracy": {
                 "calibration": clean.summary().accuracy,
-                "target": _accuracy(held_out.values, held_out.labels) if known else None,
+                "target": None if correct is None else float(correct.mean()),
             },
         }
         files.write_document(self.folder / FILE, document, format=FORMAT, version=VERSION)
+        return resumed_at
 
     def _score_images(self, model: TorchModel) -> None:
         """The bank, and scores of source-train and target, of a whole network."""
@@ -832,17 +777,16 @@ class _Run:
         ):
             score_file(model, images, self.folder / name, reporting=self.reporting)
 
-    def _frozen(
-        self,
-        model: Any,
-        features: str | os.PathLike[str] | tuple[Frozen, Frozen] | None,
-    ) -> tuple[Frozen, Frozen, Frozen | None]:
-        """Features of source and target, and of corrupted calibration images if kept apart."""
-        if isinstance(features, tuple):
-            return *features, None
-        folder = self.folder / FEATURES if features is None else Path(features)
+    def _frozen(self) -> tuple[Frozen, Frozen, Callable[[int], NDArray[Any]]]:
+        """Features of source and target, and of corrupted calibration images by severity."""
+        model: Any = self.network
+        task, calibration = self.task, self.split.calibration
+        if isinstance(self.features, tuple):
+            source, target = self.features
+            return source, target, partial(source.rows, calibration)
+        folder = self.folder / FEATURES if self.features is None else Path(self.features)
 
-        def computed(images: ImageSet, severities: Sequence[int]) -> Frozen:
+        def computed(images: ImageSet, severities: Sequence[int] = ()) -> Frozen:
             content = content_digest(images, self.reporting)
             key = json.dumps([model.fingerprint, model.preprocessing.to_dict(), content])
             return frozen_features(
@@ -855,14 +799,15 @@ class _Run:
                 reporting=self.reporting,
             )
 
-        source, target = self.task.source, self.task.target
-        if features is not None:
-            return computed(source, self.severities), computed(target, ()), None
-        calibration = source.subset(self.split.calibration)
-        return computed(source, ()), computed(target, ()), computed(calibration, self.severities)
+        corrupted = computed(task.source.subset(calibration), self.severities)
+        return computed(task.source), computed(task.target), corrupted.features
 
     def _score_features(
-        self, classifier: Classifier, source: Frozen, target: Frozen, harder: Frozen | None
+        self,
+        classifier: Classifier,
+        source: Frozen,
+        target: Frozen,
+        corrupted: Callable[[int], NDArray[Any]],
     ) -> None:
         """The same as :meth:`_score_images`, from heads on frozen features."""
         task, split = self.task, self.split
@@ -876,13 +821,10 @@ class _Run:
             about = {"name": images.name, "digest": backbone["images"]["digest"]}
             return {"model": {**backbone["model"], **own}, "images": about, "dtype": "float32"}
 
-        clean = run_heads(classifier, _rows(source, 0, split.calibration))
-        corrupted = [
-            harder.features(level) if harder else _rows(source, level, split.calibration)
-            for level in self.severities
-        ]
+        clean = run_heads(classifier, source.rows(split.calibration))
+        harder = (run_heads(classifier, corrupted(level)).logits for level in self.severities)
         bank = SurrogateBank.from_arrays(
-            [clean.logits, *(run_heads(classifier, rows).logits for rows in corrupted)],
+            [clean.logits, *harder],
             np.asarray(task.source.labels)[split.calibration],
             features=clean.features,
             corruption=self.corruption.name,
@@ -896,7 +838,7 @@ class _Run:
             (SOURCE_TRAIN, task.source, source, split.train),
             (TARGET, task.target, target, split.held_out),
         ):
-            outputs = run_heads(classifier, _rows(frozen, 0, rows))
+            outputs = run_heads(classifier, frozen.rows(rows))
             arrays = {
                 "logits": outputs.logits,
                 "labels": None if images.labels is None else images.labels[rows].astype(np.int64),
@@ -908,33 +850,15 @@ class _Run:
             _write_arrays(self.folder / name, arrays)
 
 
-def _check_same(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
-    """Reject a call whose folder holds another run."""
-    # Another trainer has other options and settings: naming those says nothing more.
-    trainers = [{"trainer": each["training"]["trainer"]} for each in (before, now)]
-    if differ := loop.differences(*trainers) or loop.differences(before, now):
-        raise FileError(
-            f"{folder} holds another run: {differ}. Pass the same, or name a new folder."
-        )
-
-
 def _transform(backbone: Backbone, name: str) -> Transform:
     if backbone.side is not None:
         return training_transform(name, backbone.side)
     if name != "none":
         raise InputError(
-            f"transform {name!r} needs the size of images, and the backbone's preprocessing "
-            "does not name it. Name resize and crop there, or pass transform='none'."
+            f"transform {name!r} needs the size of images, and the backbone's preprocessing does "
+            "not name it. Name resize and crop there, or pass transform='none'."
         )
-    return Transform(backbone.preprocessing.framing)
-
-
-def _rows(features: Frozen, which: int, rows: NDArray[np.intp]) -> NDArray[np.float32]:
-    return np.asarray(features.features(which)[rows], np.float32)
-
-
-def _accuracy(logits: Any, labels: Any) -> float:
-    return float((logits.argmax(axis=1) == labels).mean())
+    return Transform(name, 0, backbone.preprocessing.framing)
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
@@ -950,9 +874,7 @@ def _check_free(folder: Path) -> None:
         raise FileError(f"{folder} is a file. Name a folder for the run.")
     names = sorted(one.name for one in folder.iterdir()) if folder.exists() else []
     if names and not {FILE, TRAINING, FEATURES} & set(names):
-        raise FileError(
-            f"{folder} holds {names[0]!r} and is no run. Name a new folder for the run."
-        )
+        raise FileError(f"{folder} holds {names[0]!r} and is no run. Name a new folder.")
 
 
 def _tidy(folder: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, final
 
@@ -25,14 +26,22 @@ from shiftcal.registry import TRAINERS
 
 Recipes: TypeAlias = Mapping[str, Mapping[str, Any]]
 
+
+class _Network:
+    """The module ``shiftcal.adaptation.network``, which needs PyTorch: imported on first use."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module("shiftcal.adaptation.network"), name)
+
+
+network = _Network()
+
 # The recipe with the reference library's defaults.
 DEFAULT = "default"
 # What is done to training images; see shiftcal.adaptation.feeds.
 TRANSFORMS = ("default", "center-crop", "random-crop", "none")
 # Transforms of recipes that differ from the trainer's.
 _RECIPE_TRANSFORMS = {"visda": "center-crop", "digits": "none"}
-# Recipes of backbones: untrained networks need settings of their own.
-_BACKBONE_RECIPES = {"digits-cnn": "digits"}
 # The least number where it is not 1, and numbers that must be above 0.
 _LEAST = {"batch_size": 2, "bottleneck": 0}
 _POSITIVE = ("lr", "sigma", "temperature")
@@ -98,9 +107,7 @@ class Settings(_Options):
         for name in ("momentum", "backbone_momentum"):
             value = getattr(self, name)
             if value is not None and check_not_negative(value, name=name) >= 1:
-                raise InputError(
-                    f"{name} must be below 1, or no gradient is ever forgotten; got {value!r}."
-                )
+                raise InputError(f"{name} must be below 1; got {value!r}.")
 
     def lr_at(self, step: int) -> float:
         """Learning rate of what was added, in iteration ``step``, from 0."""
@@ -121,9 +128,7 @@ class Pass(NamedTuple):
 
 def together(source: Pass, target: Pass) -> Pass:
     """The rows of the source, then as many of the target."""
-    from shiftcal.adaptation.network import torch
-
-    return Pass(*(torch.cat(pair) for pair in zip(source, target, strict=True)))
+    return Pass(*(network.torch.cat(pair) for pair in zip(source, target, strict=True)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,15 +195,11 @@ class Trainer(_Options, ABC):
 
     def bottleneck(self, n_in: int, width: int) -> Any:
         """From the backbone's features ``(b, n_in)`` to ``(b, width)``, a module."""
-        from shiftcal.adaptation.network import linear_bottleneck
-
-        return linear_bottleneck(n_in, width, apart=not self.joint)
+        return network.linear_bottleneck(n_in, width, apart=not self.joint)
 
     def head(self, width: int, n_classes: int) -> Any:
         """From features ``(b, width)`` to logits ``(b, n_classes)``, a module."""
-        from shiftcal.adaptation.network import nn
-
-        return nn.Linear(width, n_classes)
+        return network.nn.Linear(width, n_classes)
 
     def extra(self, width: int, n_classes: int) -> Any:
         """A module that is trained along and is no part of the classifier, or ``None``."""
@@ -253,15 +254,12 @@ def choose(
     if transform is not None:
         check_choice(transform, TRANSFORMS, name="transform")
         if frozen:
-            raise InputError(
-                f"transform {transform!r} changes training images, and a frozen backbone sees "
-                "none. Leave out transform, or frozen."
-            )
+            raise InputError("transform changes training images; a frozen backbone sees none.")
     kind: type[Trainer] = TRAINERS.get(name)
     if recipe is None:
-        own = _BACKBONE_RECIPES.get(backbone) if isinstance(backbone, str) else None
-        suited = "frozen" if frozen else own
-        recipe = suited if suited is not None and suited in kind.recipes else DEFAULT
+        # Untrained networks need settings of their own.
+        suited = "frozen" if frozen else "digits" if backbone == "digits-cnn" else DEFAULT
+        recipe = suited if suited in kind.recipes else DEFAULT
     trainer, settings = kind.prepared(None if recipe == DEFAULT else recipe, changes)
     transform = transform or _RECIPE_TRANSFORMS.get(recipe, kind.transform)
     return Choice(TRAINERS.canonical(name), trainer, settings, recipe, transform)
@@ -307,14 +305,10 @@ class CDAN(Trainer):
 
     def extra(self, width: int, n_classes: int) -> Any:
         """The discriminator, from ``width * n_classes`` numbers to a logit."""
-        from shiftcal.adaptation.network import discriminator
-
-        return discriminator(width * n_classes, self.hidden)
+        return network.discriminator(width * n_classes, self.hidden)
 
     def transfer(self, source: Pass, target: Pass, extra: Any, step: int) -> Any:
         """The discriminator's loss."""
-        from shiftcal.adaptation import network
-
         coefficient = network.warm_start(step, self.reversal, self.warm_up)
         features, logits = together(source, target)
         probs = logits.detach().softmax(dim=1)
@@ -350,15 +344,11 @@ class DAN(Trainer):
 
     def bottleneck(self, n_in: int, width: int) -> Any:
         """Linear, ReLU, dropout of one half."""
-        from shiftcal.adaptation.network import linear_bottleneck
-
-        return linear_bottleneck(n_in, width, norm=False, dropout=0.5)
+        return network.linear_bottleneck(n_in, width, norm=False, dropout=0.5)
 
     def transfer(self, source: Pass, target: Pass, extra: Any, step: int) -> Any:
         """The discrepancy of the features."""
-        from shiftcal.adaptation.network import mk_mmd
-
-        return mk_mmd(source.features, target.features, linear=self.linear)
+        return network.mk_mmd(source.features, target.features, linear=self.linear)
 
 
 @final
@@ -383,16 +373,12 @@ class JAN(Trainer):
 
     def bottleneck(self, n_in: int, width: int) -> Any:
         """Linear, batch normalisation, ReLU, dropout of one half."""
-        from shiftcal.adaptation.network import linear_bottleneck
-
-        return linear_bottleneck(n_in, width, dropout=0.5)
+        return network.linear_bottleneck(n_in, width, dropout=0.5)
 
     def transfer(self, source: Pass, target: Pass, extra: Any, step: int) -> Any:
         """The discrepancy of features and probabilities together."""
-        from shiftcal.adaptation.network import jmmd
-
         features, logits = together(source, target)
-        return jmmd(features, logits.softmax(1), linear=self.linear, sigma=self.sigma)
+        return network.jmmd(features, logits.softmax(1), linear=self.linear, sigma=self.sigma)
 
 
 @final
@@ -424,9 +410,7 @@ class MCC(Trainer):
 
     def transfer(self, source: Pass, target: Pass, extra: Any, step: int) -> Any:
         """The target's class confusion."""
-        from shiftcal.adaptation.network import class_confusion
-
-        return class_confusion(target.logits, self.temperature)
+        return network.class_confusion(target.logits, self.temperature)
 
 
 @final
@@ -465,16 +449,16 @@ class MDD(Trainer):
 
     def bottleneck(self, n_in: int, width: int) -> Any:
         """Linear, batch normalisation, ReLU, dropout of one half."""
-        from shiftcal.adaptation.network import draw_layers, linear_bottleneck
-
-        return draw_layers(linear_bottleneck(n_in, width, dropout=0.5), 0.005, bias=0.1)
+        return network.draw_layers(
+            network.linear_bottleneck(n_in, width, dropout=0.5), 0.005, bias=0.1
+        )
 
     def head(self, width: int, n_classes: int) -> Any:
         """Linear, ReLU, dropout of one half, linear."""
-        from shiftcal.adaptation.network import draw_layers, nn
-
-        layers = nn.Linear(width, self.width), nn.ReLU(), nn.Dropout(0.5)
-        return draw_layers(nn.Sequential(*layers, nn.Linear(self.width, n_classes)), 0.01)
+        layers = network.nn.Linear(width, self.width), network.nn.ReLU(), network.nn.Dropout(0.5)
+        return network.draw_layers(
+            network.nn.Sequential(*layers, network.nn.Linear(self.width, n_classes)), 0.01
+        )
 
     def extra(self, width: int, n_classes: int) -> Any:
         """The adversarial head, made like the main one."""
@@ -482,12 +466,12 @@ class MDD(Trainer):
 
     def transfer(self, source: Pass, target: Pass, extra: Any, step: int) -> Any:
         """The adversarial head's loss."""
-        from shiftcal.adaptation.network import margin_disparity, reverse, warm_start
-
-        coefficient = warm_start(step, self.reversal, self.warm_up)
+        coefficient = network.warm_start(step, self.reversal, self.warm_up)
         features, _ = together(source, target)
-        ours, theirs = extra(reverse(features, coefficient)).chunk(2)
-        return margin_disparity(source.logits, ours, target.logits, theirs, margin=self.margin)
+        ours, theirs = extra(network.reverse(features, coefficient)).chunk(2)
+        return network.margin_disparity(
+            source.logits, ours, target.logits, theirs, margin=self.margin
+        )
 
 
 @final
@@ -528,21 +512,15 @@ class SAFN(Trainer):
 
     def bottleneck(self, n_in: int, width: int) -> Any:
         """Linear, batch normalisation, ReLU, dropout of one half that keeps the norm."""
-        from shiftcal.adaptation.network import norm_preserving_bottleneck
-
-        return norm_preserving_bottleneck(n_in, width, dropout=0.5)
+        return network.norm_preserving_bottleneck(n_in, width, dropout=0.5)
 
     def head(self, width: int, n_classes: int) -> Any:
         """One linear layer."""
-        from shiftcal.adaptation.network import draw_layers
-
-        return draw_layers(super().head(width, n_classes), 0.01, bias_deviation=0.01)
+        return network.draw_layers(super().head(width, n_classes), 0.01, bias_deviation=0.01)
 
     def transfer(self, source: Pass, target: Pass, extra: Any, step: int) -> Any:
         """How far the norms are from what they are to be, in both domains."""
-        from shiftcal.adaptation.network import stepwise_norm
-
-        return stepwise_norm(together(source, target).features, domains=2, delta=self.delta)
+        return network.stepwise_norm(together(source, target).features, domains=2, delta=self.delta)
 
 
 @final

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import shlex
-import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from typer import Option
 
 from shiftcal.cli import inputs, options
 from shiftcal.cli.about import summary_of
 from shiftcal.cli.output import Report, facts, stdout_kept_for_results, table
-from shiftcal.errors import InputError, InputWarning
-
-if TYPE_CHECKING:
-    from shiftcal.adaptation import Adapted
+from shiftcal.errors import InputError
 
 _LOSSES = ("classification", "transfer")
 Spec = Annotated[str | None, Option(metavar="PATH")]
@@ -34,9 +30,7 @@ def train(
     seed: options.Seed = 0,
     corruption: Annotated[str, Option(metavar="NAME")] = "pixelate",
     severity: options.Severities = "all",
-    select: Literal["last", "source-validation"] = "last",
     device: Annotated[str, Option(metavar="NAME")] = "auto",
-    precision: Literal["bfloat16", "float16"] | None = None,
     checkpoint_every: options.Count = 500,
     workers: Annotated[int, Option(metavar="N", min=0)] = 0,
     features: Annotated[Path | None, Option("--features", "--cache", metavar="DIR")] = None,
@@ -52,7 +46,7 @@ def train(
             published data set (`shiftcal data list`).
         target: Images of the same classes. Labels, if any, are only used to evaluate.
         backbone: What gives features: resnet50, resnet101, efficientnet-lite0, digits-cnn, or a
-            model as for `shiftcal bank`, with ?features_from=LAYER.
+            model as for `shiftcal bank`; with --frozen any with ?features_from=LAYER.
         output: Folder of the run.
         method: The trainer; default: cdan. --list shows them.
         frozen: Keep the backbone fixed: compute features once, then train heads on them.
@@ -62,9 +56,7 @@ def train(
         transform: What is done to training images; default: as in the recipe.
         seed: Decides splits and everything random.
         corruption: What makes the surrogate sets: a name, or module:function for your own.
-        select: Which weights are kept: the last, or the best on the calibration images.
         device: As torch names it; auto is the GPU if there is one.
-        precision: Train in mixed precision, on a GPU.
         checkpoint_every: Steps between two checkpoints; there is one every five minutes too.
         workers: Processes that read training images, or with --frozen compute features.
         features: Folder of frozen features, to share between runs; default: in that of the run.
@@ -101,50 +93,39 @@ def train(
             seed=seed,
             corruption=corruptions[0],
             severities=severities or range(1, corruptions[0].severities + 1),
-            select=select,
             device=device,
-            precision=precision,
             checkpoint_every=checkpoint_every,
             workers=workers,
             features=features,
             reporting=inputs.reporting(),
         )
-    held_out = adapted.document["images"]["held_out"]
-    if held_out < 100:
-        warnings.warn(
-            f"{held_out:,} target images are held out: with fewer than 100 the accuracy and "
-            "calibration errors on them are mostly chance. Use more, if there are any.",
-            InputWarning,
-            stacklevel=2,
-        )
-    document = {"source": source, "target": target, "backbone": backbone, **_document(adapted)}
-    return Report(document, _text(document))
-
-
-def _document(adapted: Adapted) -> dict[str, Any]:
-    about, run = adapted.document, adapted.folder
-    compare = ["shiftcal", "compare", "--target", str(run / "target.npz")]
-    compare += ["--bank", str(run / "bank"), "--source-train", str(run / "source-train.npz")]
-    return {
-        "run": run,
+    about, last = adapted.document, adapted.history[-1]
+    compare = ["shiftcal", "compare", "--target", str(output / "target.npz")]
+    compare += ["--bank", str(output / "bank"), "--source-train", str(output / "source-train.npz")]
+    document = {
+        "source": source,
+        "target": target,
+        "backbone": backbone,
+        "run": output,
         "method": about["trainer"],
-        **{
-            key: about[key] for key in ("recipe", "options", "settings", "seed", "frozen", "images")
-        },
-        **about["trained"],
+        **{name: about[name] for name in ("recipe", "options", "settings", "seed", "frozen")},
+        "images": about["images"],
+        "steps": last.step,
+        "losses": last._asdict(),
+        "resumed_at": adapted.resumed_at,
         "finished_before": adapted.finished_before,
         "accuracy": about["accuracy"],
         "next": shlex.join(compare),
     }
+    return Report(document, _text(document))
 
 
 def _text(document: dict[str, Any]) -> str:
     images, losses, accuracy = document["images"], document["losses"], document["accuracy"]
-    on_target, kept = accuracy["target"], document["selected_step"]
+    on_target = accuracy["target"]
     resumed = f", resumed after {document['resumed_at']:,}" if document["resumed_at"] else ""
     if document["finished_before"]:
         resumed = "; was finished before, nothing was trained"
-    best = f"the weights of step {kept:,}, the best on calibration images"
     text = facts(
         [
             ("method", f"{document['method']}, recipe {document['recipe']}"),
@@ -154,7 +135,6 @@ def _text(document: dict[str, Any]) -> str:
             ("target", document["target"]),
             ("", f"{images['seen']:,} seen without labels, {images['held_out']:,} held out"),
             ("trained", f"{document['steps']:,} steps{resumed}"),
-            ("kept", best if kept != document["steps"] else ""),
             ("losses", ", ".join(f"{key} {losses[key]:.4f}" for key in _LOSSES)),
             ("accuracy", f"{accuracy['calibration']:.4f} on the calibration images of the source"),
             (

@@ -353,7 +353,6 @@ class NetworksPipeline:
                 sorted(chosen.trainer.to_dict().items()),
                 sorted(chosen.settings.to_dict().items()),
                 None if plan.network.frozen else chosen.transform,
-                (plan.training.select, plan.training.precision),
                 asdict(plan.calibration),
             )
             named = f"{training.trainer.key}-{decided}"

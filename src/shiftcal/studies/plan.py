@@ -373,9 +373,7 @@ class TrainingPlan:
     Attributes:
         recipe: Name of the trainers' recipe; default: as for :func:`shiftcal.adaptation.adapt`.
         transform: Transform of training images, by name; default: that of the recipe.
-        select: Which of the weights are kept.
         device: ``"auto"``, ``"cpu"``, ``"cuda"`` and so on.
-        precision: Of the arithmetic on a GPU; default: float32.
         threads: That each training uses, of which several then run at once; default: one if the
             backbone is frozen, else all.
         settings: Of the training, for all trainers; those of a trainer override them.
@@ -384,9 +382,7 @@ class TrainingPlan:
     __pydantic_config__ = STRICT
     recipe: str | None = None
     transform: str | None = None
-    select: Literal["last", "source-validation"] = "last"
     device: Annotated[_Word, Field(pattern=r"^[a-z]+(:[0-9]+)?$")] = "auto"
-    precision: str | None = None
     threads: Count | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
