@@ -55,34 +55,17 @@ SEVERITIES = {
     "severity-4": Look("#4E2A8C", "v"),
     "severity-5": Look("#2C1157", "<"),
 }
-# Trainers never stand next to methods, so they have the same colours.
-TRAINERS = {
-    "source-only": Look("#666666", "o"),
-    "dan": Look("#56B4E9", "^"),
-    "jan": Look("#009E73", "D"),
-    "cdan": Look("#E69F00", "v"),
-    "mdd": Look("#0072B2", "s"),
-    "safn": Look("#CC79A7", "<"),
-    "mcc": Look("#D55E00", "P"),
-}
-_FIXED = {**METHODS, **SEVERITIES, **TRAINERS}
+_FIXED = {**METHODS, **SEVERITIES}
 # Lengths without a common factor: twenty more series before one looks like another.
 _COLOURS = ("#E69F00", "#332288", "#117733", "#661100", "#AA4499")
 _MARKERS = ("h", "<", "p", ">")
 _DASHES = ("-", "--", ":", "-.")
 # Raw and calibrated, the two curves that are compared most, then others that differ from them.
-_CURVES = [
-    Look(colour, marker)
-    for colour, marker in zip(
-        ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"), "os^Dvp", strict=True
-    )
-]
-# From the easiest set to the hardest, on light axes and on dark ones.
-_RAMPS = (((0.72, 0.65, 0.88), (0.17, 0.07, 0.34)), ((0.42, 0.30, 0.66), (0.93, 0.89, 1.0)))
+_CURVES = [METHODS[name] for name in ("sac", "sts", "transcal", "cpcs", "ts", "pseudocal")]
 
 
 def looks(keys: Iterable[str]) -> dict[str, Look]:
-    """The look of every key: that of a method, severity or trainer, else the next of a cycle."""
+    """The look of every key: that of a method or severity, else the next of a cycle."""
     found: dict[str, Look] = {}
     cycled = 0
     for key in dict.fromkeys(keys):
@@ -130,12 +113,12 @@ def visible(colour: str, axes: Any) -> str:
 
 
 def ramp(count: int, axes: Any) -> list[str]:
-    """Colours in an order: what is drawn last has the most contrast."""
+    """Colours in an order, from the easiest set to the hardest, which has the most contrast."""
+    from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
-    first, last = map(np.array, _RAMPS[_is_dark(axes)])
-    shares = np.linspace(0, 1, count) if count > 1 else np.ones(count)
-    return [to_hex((1 - share) * first + share * last) for share in shares]
+    ends = (0.7, 0.1) if _is_dark(axes) else (0.45, 1.0)
+    return [to_hex(colour) for colour in colormaps["Purples"](np.linspace(*ends, count))]
 
 
 @contextmanager

@@ -9,12 +9,11 @@ draws.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shiftcal import charts, metrics
 from shiftcal.checks import (
@@ -52,13 +51,6 @@ _MOST_ROWS, _RESAMPLES = 50_000, 200
 _MOST_SETS, _MOST_CORRUPTIONS = 8, 5
 # Sets drawn by their distance.
 _MOST_DISTANCES = 30
-_WORDS = {
-    "mean": "difference of mean confidence",
-    "ks": "Kolmogorov-Smirnov distance of confidence",
-    "wasserstein": "Wasserstein distance of confidence",
-    "atc": "difference of accuracy, as estimated by ATC",
-    "atc-entropy": "difference of accuracy, as estimated by ATC with entropy",
-}
 
 
 def reliability(
@@ -126,13 +118,14 @@ def reliability(
             error = metrics.bootstrap(metrics.ece, c, r, **draws, **bins)
     axes = _axes_for(ax, size=(4.8, 4.8))
     look = charts.next_look(axes, str(label))
-    look = look if color is None else look._replace(colour=color)
+    if color is not None:
+        look = look._replace(colour=color)
     filled = table.count > 0
     x, y, n = table.confidence[filled], table.accuracy[filled], table.count[filled]
     low, high = exact_intervals(y * n, n, level=level)
     text = f"n = {int(table.count.sum()):,}\nECE "
     text += f"{table.ece:.4f}" if error is None else str(error)
-    text = f"{_legend_text(label)}, {text}" if label else text
+    text = f"{label}, {text}" if label else text
     charts.draw_bins(axes, x, y, low, high, look, label=text)
     if c is not None:
         charts.draw_strip(axes, *np.histogram(c, bins=50, range=(0, 1)), look.colour)
@@ -148,15 +141,14 @@ def confidence_density(
     ax: Axes | None = None,
     label: str = "target",
     chosen: Selection | str | None = None,
-    n_classes: int | None = None,
     stretched: bool = False,
     input: str = "logits",
 ) -> Axes:
     """Density of the confidences of a target, and of every surrogate set.
 
-    Gaussian kernels with Scott's bandwidth, folded back at 1/K and at 1, between which the highest
-    of K probabilities lies, so that every density has the area 1. Dotted lines are the means, which
-    SAC compares. Of more than eight sets only the chosen one is named.
+    Gaussian kernels with Scott's bandwidth, folded back at 1/K (0 if K is not known) and at 1,
+    between which the highest of K probabilities lies, so that every density has the area 1. Dotted
+    lines are the means, which SAC compares. Of more than eight sets only the chosen one is named.
 
     Args:
         target: ``(n, k)`` logits or probabilities, or :class:`~shiftcal.Scores`; or ``(n,)``
@@ -165,7 +157,6 @@ def confidence_density(
         ax: Where to draw; default: a new figure.
         label: Name of the target.
         chosen: The set to draw bold: what a method chose, or its name.
-        n_classes: K, if neither the target nor the sets have it; without it the ends are 0 and 1.
         stretched: Whether equal distances are equal factors of ``1 - confidence``: a network that
             is confident in most rows has all of them in the last hundredth of a plain axis.
             Densities are then per factor of 10.
@@ -179,29 +170,24 @@ def confidence_density(
         MissingExtra: If matplotlib is not installed.
     """
     _check_axes(ax, plot="confidence_density")
-    if n_classes is not None:
-        check_count(n_classes, name="n_classes", least=2)
-    if not isinstance(sets, SurrogateBank | Mapping | None):
+    if isinstance(sets, SurrogateBank):
+        pairs: list[tuple[str, object]] = [(one.name, Scores(one.logits)) for one in sets]
+    elif isinstance(sets, Mapping | None):
+        pairs = [(str(name), one) for name, one in (sets or {}).items()]
+    else:
         raise InputError(
             "sets must be a SurrogateBank, or names with the logits or confidences of each, such "
             f'as {{"clean": logits}}; got {type(sets).__name__}.'
         )
-    k = n_classes
-    if isinstance(sets, SurrogateBank):
-        k = k or sets.n_classes
-        others = [(one.name, one.confidence()) for one in sets]
-    else:
-        sets = sets or {}
-        # Default: of the first that has a column for each class.
-        k = k or next(filter(None, map(_columns, (target, *sets.values()))), None)
-        others = [
-            (str(name), _confidences(one, input=input, name=f"the set {name!r}", n_classes=k))
-            for name, one in sets.items()
-        ]
-    ours = _confidences(target, input=input, name="target", n_classes=k)
-    bold = _position(chosen, [name for name, _ in others])
+    given = [("target", target), *((f"the set {name!r}", one) for name, one in pairs)]
+    classes = {k for _, one in given if (k := _columns(one)) is not None}
+    if len(classes) > 1:
+        raise InputError(f"target and sets must have the same classes; they have {classes}.")
+    ours, *others = (_confidences(one, input=input, name=name) for name, one in given)
+    names = [name for name, _ in pairs]
+    bold = _position(chosen, names)
     axes = _axes_for(ax, size=(6.4, 4.0))
-    low = 0.0 if k is None else 1 / k
+    low = 1 / classes.pop() if classes else 0.0
     ends = (float(stretch(np.array(low))), DIGITS) if stretched else (low, 1.0)
     x: Floats = np.linspace(ends[0], ends[1], 401)
 
@@ -211,7 +197,7 @@ def confidence_density(
         beyond = float((stretch(confidence) > DIGITS).mean()) if stretched else 0.0
         further = f", {100 * beyond:.0f}% beyond" if beyond >= 0.005 else ""
         mean = float(confidence.mean())
-        text = f"{_legend_text(name)}: mean {mean:.3f}{further}{suffix}"
+        text = f"{name}: mean {mean:.3f}{further}{suffix}"
         place = float(stretch(np.array(mean))) if stretched else mean
         charts.draw_density(axes, x, y, place, colour, **{"label": text, **style})
 
@@ -219,7 +205,7 @@ def confidence_density(
     many = len(others) > _MOST_SETS
     faint: dict[str, Any] = {"label": "_", "alpha": 0.25, "linewidth": 0.6, "with_mean": False}
     colours = charts.ramp(len(others), axes)
-    for j, (name, values) in enumerate(others):
+    for j, (name, values) in enumerate(zip(names, others, strict=True)):
         if j == bold:
             draw(name, values, colours[j], ", chosen", linewidth=2.4, zorder=3.5)
         elif many:
@@ -244,40 +230,32 @@ def confidence_density(
 
 def _position(chosen: Selection | str | None, names: list[str]) -> int | None:
     """Which of the sets was chosen; ``None`` for a method that chooses no set."""
-    if isinstance(chosen, Selection):
-        if chosen.index is None or chosen.n_sets == len(names):
-            return chosen.index
-        chosen = chosen.set_name
-    if chosen is None:
+    name = chosen.set_name if isinstance(chosen, Selection) else chosen
+    if name is None:
         return None
-    if names.count(chosen) != 1:
+    if name not in names:
         raise InputError(
-            f"chosen must be what a method chose among the sets, or the name of one; got "
-            f"{chosen!r}, and the sets are {', '.join(map(repr, names[:8])) or 'none'}."
+            f"chosen must be the name of a set, or a selection of one; got {name!r}, and the sets "
+            f"are {', '.join(map(repr, names[:8])) or 'none'}."
         )
-    return names.index(chosen)
+    return names.index(name)
 
 
 def ece_by_severity(
-    ece: Mapping[str, object],
+    ece: Mapping[str, Mapping[Any, object]],
     *,
     ax: Axes | None = None,
-    severities: Sequence[float] | None = None,
-    spread: Literal["interval", "quartiles", "range"] = "interval",
+    spread: Literal["interval", "range"] = "interval",
     level: float = 0.95,
 ) -> Axes:
     """A line per method: its ECE over the severity of the corruption, with bars for the spread.
 
     Args:
-        ece: Label to numbers, as :func:`errors_by_severity` returns them: severity to one or more
-            ECE, fractions. Or, in the order of ``severities``, one number or several for each. A
-            method's name brings its colour and marker.
+        ece: Label to severity to one or more ECE, fractions, as :func:`errors_by_severity` returns
+            them. A method's name brings its colour and marker.
         ax: Where to draw; default: a new figure.
-        severities: For numbers without them; default: 1, 2, ...
-        spread: What the bars are: ``"interval"``, Student's interval of the mean, with a line
-            through the means; ``"quartiles"``, with a line through the medians; or ``"range"``,
-            from the smallest to the largest, with a line through the means. A single number has
-            no bar.
+        spread: What the bars are: ``"interval"``, Student's interval of the mean, or ``"range"``,
+            from the smallest to the largest. A single number has no bar.
         level: Coverage of the interval.
 
     Returns:
@@ -288,14 +266,9 @@ def ece_by_severity(
         MissingExtra: If matplotlib is not installed.
     """
     _check_axes(ax, plot="ece_by_severity")
-    check_choice(spread, ("interval", "quartiles", "range"), name="spread")
+    check_choice(spread, ("interval", "range"), name="spread")
     check_fraction(level, name="level")
-    if not isinstance(ece, Mapping) or not ece:
-        raise InputError(
-            'ece must have numbers by label, such as {"SAC": [0.02, 0.03, 0.05]} or what '
-            f"plot.errors_by_severity returns; got {ece!r:.60}."
-        )
-    numbers = {str(label): _numbers(str(label), of, severities) for label, of in ece.items()}
+    numbers = _numbers(ece)
     axes = _axes_for(ax, size=(6.4, 4.0))
     every = sorted({severity for of in numbers.values() for severity in of})
     style = charts.looks(numbers)
@@ -304,48 +277,38 @@ def ece_by_severity(
         x = places[[every.index(severity) for severity in of]]
         y, low, high = np.array([_ends(values, spread, level) for values in of.values()]).T
         look = style[label]._replace(colour=charts.visible(style[label].colour, axes))
-        charts.draw_series(axes, x, y, low, high, look, label=_legend_text(label))
+        charts.draw_series(axes, x, y, low, high, look, label=label)
     axes.set_ylim(bottom=0)
     if all(float(x).is_integer() for x in every) and len(every) <= 12:
         axes.set_xticks(every, [f"{x:g}" for x in every])
-    _name_axes(axes, x="severity", y=f"{'median ' if spread == 'quartiles' else ''}ECE")
+    _name_axes(axes, x="severity", y="ECE")
     _show_legend(axes, where="upper left")  # most errors rise to the right
     return axes
 
 
-def _numbers(label: str, given: Any, severities: Any) -> dict[float, list[float]]:
-    """Severity, rising, to numbers."""
+def _numbers(ece: Any) -> dict[str, dict[float, Floats]]:
+    """Label to severity, rising, to numbers."""
     try:
-        if isinstance(given, Mapping):
-            pairs = list(given.items())
-        else:
-            levels = range(1, len(given) + 1) if severities is None else severities
-            pairs = list(zip(levels, given, strict=True))
-        numbers = {float(at): np.atleast_1d(np.asarray(of, np.float64)) for at, of in pairs}
-    except (TypeError, ValueError) as error:
+        numbers = {
+            str(label): {float(at): np.atleast_1d(np.asarray(of[at], float)) for at in sorted(of)}
+            for label, of in ece.items()
+        }
+        values = np.concatenate([one for of in numbers.values() for one in of.values()])
+        if not all(numbers.values()) or not ((values >= 0) & (values <= 1)).all():  # also NaN
+            raise ValueError("they must be within [0, 1]: 0.05, not 5")
+    except (AttributeError, TypeError, ValueError) as error:
         raise InputError(
-            f"ece of {label!r} must be numbers, one or several for each severity; {error}."
+            'ece must have numbers by label and severity, such as {"SAC": {1: 0.02, 2: 0.03}} or '
+            f"what plot.errors_by_severity returns; {error}. Got {ece!r:.60}."
         ) from error
-    if not numbers or len(numbers) < len(pairs):
-        raise InputError(f"ece of {label!r} must have numbers, and each severity once.")
-    for severity, values in numbers.items():
-        # Also false for NaN.
-        if values.ndim != 1 or not values.size or not ((values >= 0) & (values <= 1)).all():
-            raise InputError(
-                f"ece of {label!r} at severity {severity:g} must be one number or several within "
-                f"[0, 1]; got {values.tolist()!r:.80}. They are fractions: 0.05, not 5."
-            )
-    return {severity: numbers[severity].tolist() for severity in sorted(numbers)}
+    return numbers
 
 
-def _ends(values: Sequence[float], spread: str, level: float) -> tuple[float, float, float]:
-    """Where the line goes, and the lower and upper end of the bar."""
-    if spread == "quartiles":
-        low, middle, high = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
-        return middle, low, high
-    interval = mean_interval(values, level=level)
+def _ends(values: Floats, spread: str, level: float) -> tuple[float, float, float]:
+    """The mean, and the lower and upper end of the bar."""
+    interval = mean_interval(values.tolist(), level=level)
     if spread == "range":
-        return interval.mean, min(values), max(values)
+        return interval.mean, float(values.min()), float(values.max())
     if interval.low is None or interval.high is None:
         return interval.mean, interval.mean, interval.mean
     return interval.mean, max(interval.low, 0.0), min(interval.high, 1.0)
@@ -379,14 +342,12 @@ def errors_by_severity(
     """
     if not isinstance(targets, SurrogateBank):
         raise InputError(f"targets must be a SurrogateBank; got {type(targets).__name__}.")
-    unknown = [one.name for one in targets if one.severity is None]
-    if unknown:
-        raise InputError(
-            f"targets must have severities; that of {unknown[0]!r} is unknown. Make the bank with "
-            "severities=, or with SurrogateBank.synthesize."
-        )
+    if any(one.severity is None for one in targets):
+        raise InputError("targets must have severities. Make the bank with severities=.")
+    if not isinstance(methods, Mapping):
+        methods = {method.name: method for method in methods}
     errors: dict[str, dict[int, tuple[float, ...]]] = {}
-    for label, method in _labelled(methods):
+    for label, method in methods.items():
         errors[label] = {}
         for one in sorted(targets, key=lambda each: each.severity or 0):
             adapted = copy.copy(method)
@@ -401,30 +362,13 @@ def errors_by_severity(
     return errors
 
 
-def _labelled(methods: Any) -> list[tuple[str, Method]]:
-    if isinstance(methods, Mapping):
-        pairs = [(str(label), method) for label, method in methods.items()]
-    else:
-        listed = [methods] if isinstance(methods, Method) or not np.iterable(methods) else methods
-        pairs = [(getattr(each, "name", ""), each) for each in listed]
-    labels = {label for label, _ in pairs}
-    fitted = all(isinstance(method, Method) for _, method in pairs)
-    if not pairs or not fitted or len(labels) < len(pairs):
-        raise InputError(
-            'methods must be fitted methods, at least one, with different labels, such as {"SAC": '
-            f"sc.SAC().fit(bank)}}; got {methods!r:.80}."
-        )
-    return pairs
-
-
 def selection(
-    chosen: Method | Selection,
-    sets: SurrogateBank | Sequence[str] | None = None,
+    method: Method,
     *,
     ax: Axes | None = None,
     show: Literal["distances", "temperatures"] | None = None,
 ) -> Axes:
-    """What was chosen for a target, and how near the next choice was.
+    """What a method chose for a target, and how near the next choice was.
 
     ``"distances"``, of a method that chooses one set: the distance of the target to every set, the
     chosen one marked, and the margin to the runner-up. Of more than thirty sets the thirty nearest
@@ -434,9 +378,7 @@ def selection(
     corruption, and the target among them with its temperature and interval.
 
     Args:
-        chosen: An adapted method, or what its ``adapt`` returned.
-        sets: The bank it was fitted on, or the names of its sets, if ``chosen`` is a selection; a
-            method knows its own.
+        method: An adapted method.
         ax: Where to draw; default: a new figure.
         show: Which of the two; default: distances, where the method has them.
 
@@ -444,57 +386,30 @@ def selection(
         ``ax``, or the axes of the new figure.
 
     Raises:
-        InputError: If the method chose between no sets, or the sets are not those it chose from.
+        InputError: If the method chose between no sets.
         NotFittedError: If the method is not adapted.
         MissingExtra: If matplotlib is not installed.
     """
     _check_axes(ax, plot="selection")
     if show is not None:
         check_choice(show, ("distances", "temperatures"), name="show")
-    if not isinstance(chosen, Method | Selection):
-        raise InputError(
-            "chosen must be an adapted method, or what its adapt returned; got "
-            f"{type(chosen).__name__}."
-        )
-    choice = chosen if isinstance(chosen, Selection) else getattr(chosen, "selection_", None)
+    if not isinstance(method, Method):
+        raise InputError(f"method must be an adapted method; got {type(method).__name__}.")
+    choice: Selection | None = getattr(method, "selection_", None)
     if choice is None:
-        name = getattr(chosen, "name", "method")
-        raise NotFittedError(
-            f"this {name} has chosen nothing yet; call adapt with unlabelled logits first."
-        )
+        raise NotFittedError(f"this {method.name} has chosen nothing yet; call adapt first.")
     if show == "temperatures" or (show is None and not choice.distances):
-        return _draw_temperatures(ax, chosen, choice)
+        return _draw_temperatures(ax, method, choice)
     if not choice.distances or choice.index is None:
         raise InputError(
             f"{choice.method} chose between no sets, so there are no distances to draw. "
             "SAC has them; Rehearsal has temperatures."
         )
-    return _draw_distances(ax, choice, _names(chosen, choice, sets))
+    return _draw_distances(ax, method, choice, choice.index)
 
 
-def _names(chosen: object, choice: Selection, sets: Any) -> list[str]:
-    """Names of the sets in the order of the bank."""
-    if isinstance(sets, SurrogateBank):
-        names = [one.name for one in sets]
-    elif sets is not None:
-        names = [str(name) for name in sets]
-    elif hasattr(chosen, "ladder_"):
-        names = [one.name for one in chosen.ladder_]
-    else:
-        names = [f"set {j + 1}" for j in range(len(choice.distances))]
-        if choice.set_name and choice.index is not None:
-            names[choice.index] = choice.set_name
-    if isinstance(sets, str) or len(names) != len(choice.distances):
-        raise InputError(
-            f"sets must be the bank, or the names, of the {len(choice.distances)} sets that "
-            f"{choice.method} chose from; got {sets if isinstance(sets, str) else len(names)!r}."
-        )
-    return names
-
-
-def _draw_distances(ax: Any, choice: Selection, names: list[str]) -> Any:
-    distances, index = choice.distances, choice.index
-    assert index is not None
+def _draw_distances(ax: Any, method: Any, choice: Selection, index: int) -> Any:
+    distances, names = choice.distances, [one.name for one in method.ladder_]
     others = sorted((j for j in range(len(distances)) if j != index), key=distances.__getitem__)
     drawn = sorted([index, *others[: _MOST_DISTANCES - 1]])
     axes = _axes_for(ax, size=(6.4, 1.3 + 0.24 * max(len(drawn), 4)))
@@ -515,19 +430,19 @@ def _draw_distances(ax: Any, choice: Selection, names: list[str]) -> Any:
             axes.set_title(words, loc="left", parse_math=False)
     few = len(distances) > len(drawn)
     some = f"; {len(drawn)} nearest of {len(distances)} sets" if few else ""
-    _name_axes(axes, x=f"{_WORDS.get(choice.distance or '', 'distance')}{some}", y="")
+    _name_axes(axes, x=f"{choice.distance} distance to the target{some}", y="")
     return axes
 
 
 def _draw_temperatures(ax: Any, method: object, choice: Selection) -> Any:
-    ladder = getattr(method, "ladder_", None)
+    ladder = getattr(method, "ladder_", ())
     temperatures: Any = getattr(method, "temperatures_", None)
     if temperatures is None:
         temperatures = [temperature_of(one) for one in getattr(method, "maps_", ())]
-    if not ladder or len(temperatures) != len(ladder) or None in temperatures:
+    if len(temperatures) == 0 or None in temperatures:
         raise InputError(
-            f"{choice.method} must have a temperature for every set: pass Rehearsal, or SAC with "
-            "temperatures as maps, themselves and not a selection."
+            f"{choice.method} must have a temperature for every set: take Rehearsal, or SAC with "
+            "temperatures as maps."
         )
     assert choice.temperature is not None
     assert choice.mean_confidence is not None
@@ -537,19 +452,15 @@ def _draw_temperatures(ax: Any, method: object, choice: Selection) -> Any:
     for j, one in enumerate(ladder[1:], start=1):
         corruptions.setdefault(one.corruption or "surrogate sets", [0]).append(j)
     corruptions = corruptions or {"clean set": [0]}
-    named = len(corruptions) <= _MOST_CORRUPTIONS
-    style: dict[str, Any] = {"linewidth": 1.0, "markersize": 4}
+    many = len(corruptions) > _MOST_CORRUPTIONS
+    label, alpha = f"{len(corruptions)} corruptions", 0.4 if many else 1.0
     for name, steps in corruptions.items():
         x = [ladder[j].mean_confidence for j in steps]
         y = [temperatures[j] for j in steps]
-        if named:
-            colour = charts.next_look(axes, first=1).colour
-            axes.plot(x, y, "o-", color=colour, label=_legend_text(name), **style)
-        else:
-            axes.plot(x, y, "o-", color=charts.ink(axes), alpha=0.4, **style)
-    if not named:
-        label = f"{len(corruptions)} corruptions"
-        axes.plot([], [], "o-", color=charts.ink(axes), label=label, alpha=0.6, **style)
+        colour = charts.ink(axes) if many else charts.next_look(axes, first=1).colour
+        style = {"linewidth": 1.0, "markersize": 4, "alpha": alpha}
+        axes.plot(x, y, "o-", color=colour, label=label if many else name, **style)
+        label = "_"  # of many, the first stands for all
     around, more = choice.temperature_interval, ""
     if around is not None:
         more += f" ({around.low:.3g} to {around.high:.3g})"
@@ -583,12 +494,8 @@ def _axes_for(ax: Any, *, size: tuple[float, float]) -> Any:
     if ax is not None:
         return ax
     from matplotlib import pyplot
-    from matplotlib.figure import Figure
 
-    try:
-        return pyplot.figure(figsize=size, layout="constrained").add_subplot()
-    except ImportError:  # MPLBACKEND asks for a window that cannot be opened
-        return Figure(figsize=size, layout="constrained").add_subplot()
+    return pyplot.figure(figsize=size, layout="constrained").add_subplot()
 
 
 def _name_axes(axes: Any, *, x: str, y: str) -> None:
@@ -608,24 +515,8 @@ def _show_legend(axes: Any, *, where: str = "best") -> None:
         text.set_parse_math(False)
 
 
-def _legend_text(label: object) -> str:
-    """A label for a legend; matplotlib would leave out one that begins with ``_``."""
-    text = str(label)
-    return f" {text}" if text.startswith("_") else text
-
-
 def _top1(values: object, truth: object, *, input: InputKind) -> tuple[Confidence, Correct]:
-    """Confidence and correctness ``(n,)`` each.
-
-    Args:
-        values: Confidences ``(n,)``; logits or probabilities ``(n, k)``; or :class:`Scores`.
-        truth: For confidences whether each is correct; for rows and scores the labels. Scores have
-            their own labels if it is ``None``.
-        input: What rows are.
-
-    Raises:
-        InputError: If they cannot be used.
-    """
+    """Confidence and correctness ``(n,)`` of confidences, of rows with labels, or of scores."""
     if isinstance(values, Scores):
         scores = values if truth is None else replace(values, labels=truth)  # type: ignore[arg-type]
     elif truth is None:
@@ -646,30 +537,13 @@ def _top1(values: object, truth: object, *, input: InputKind) -> tuple[Confidenc
     return p_max(logits), logits.argmax(axis=1) == scores.labels
 
 
-def _confidences(
-    values: object, *, input: str, name: str, n_classes: int | None
-) -> NDArray[np.float64]:
-    """Confidences ``(n,)`` of confidences, logits or probabilities ``(n, k)``, or :class:`Scores`.
-
-    Raises:
-        InputError: If they cannot be used, have another number of classes than ``n_classes``, or
-            a confidence is below ``1 / n_classes``.
-    """
-    k = _columns(values)
-    if k is not None and n_classes is not None and k != n_classes:
-        raise InputError(f"{name} must have {n_classes} classes, as the others have; it has {k}.")
+def _confidences(values: object, *, input: str, name: str) -> Floats:
+    """Confidences ``(n,)`` of confidences, logits or probabilities ``(n, k)``, or scores."""
     if isinstance(values, Scores):
         return p_max(values.logits())
-    if k is not None:
+    if _columns(values) is not None:
         return p_max(check_scores(values, input=input))
-    confidence = check_confidence(values, name=name).astype(np.float64)
-    least = float(confidence.min())
-    if n_classes is not None and least < 1 / n_classes - 1e-6:  # float32 may round down
-        raise InputError(
-            f"{name} must be at least 1/{n_classes}, the smallest possible highest probability; "
-            f"the least is {least:.4g}."
-        )
-    return confidence
+    return check_confidence(values, name=name).astype(np.float64)
 
 
 def _columns(values: object) -> int | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +20,6 @@ from PIL import Image
 import shiftcal as sc
 from shiftcal import plot
 from shiftcal.errors import InputError, MissingExtra, NotFittedError
-from shiftcal.methods.method import Selection
 
 FIGURES = Path(__file__).resolve().parents[2] / "docs" / "figures"
 ERRORS = {"ts": {0: (0.02,), 1: (0.05, 0.07)}, "sac": {0: (0.03,), 1: (0.03, 0.04)}}
@@ -69,24 +67,16 @@ def test_bad_axes_and_a_missing_matplotlib_are_errors(draw, adapted, monkeypatch
         draw(adapted)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems always have a display")
-def test_a_new_process_imports_no_more_than_it_needs_and_does_without_a_window():
+def test_with_axes_pyplot_is_not_imported():
     code = (
         "import sys; from shiftcal import plot\n"
         "print('matplotlib' in sys.modules)\n"
         "from matplotlib.figure import Figure\n"
         "plot.reliability([0.5, 0.9], [True, False], ax=Figure().add_subplot())\n"
         "print('matplotlib.pyplot' in sys.modules)\n"
-        "axes = plot.reliability([0.5, 0.9], [True, False])\n"
-        "axes.figure.savefig('/dev/null', format='png')\n"
-        "print('drawn')"
     )
-    environment = {**os.environ, "MPLBACKEND": "qtagg", "DISPLAY": "", "WAYLAND_DISPLAY": ""}
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["False", "False", "drawn"]
+    done = subprocess.run([sys.executable, "-c", code], stdout=-1, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
 
 
 @pytest.mark.slow
@@ -121,26 +111,16 @@ BAD_RELIABILITY = [
 ]
 BAD_DENSITY = [
     (([0.5, np.nan],), {}, "target must be finite"),
-    (([0.3, 0.6],), {"n_classes": 2}, "target must be at least 1/2.*the least is 0.3"),
-    ((EYE,), {"n_classes": 4}, "target must have 4 classes.*it has 3"),
-    ((EYE, digits_bank()), {}, "target must have 10 classes.*it has 3"),
+    ((EYE, digits_bank()), {}, "target and sets must have the same classes"),
     (([0.5], {"a": [0.5, 2]}), {}, r"the set 'a' must lie in \[0, 1\]"),
     (([0.5], [[0.5]]), {}, r"sets must be a SurrogateBank, or names.*got list"),
-    (([0.5], {"a": [0.5]}), {"chosen": "b"}, "chosen must be what.*got 'b'.*are 'a'"),
+    (([0.5], {"a": [0.5]}), {"chosen": "b"}, "got 'b', and the sets are 'a'"),
 ]
 BAD_SEVERITY = [
-    (({},), {}, "ece must have numbers by label"),
-    (({"a": []},), {}, "ece of 'a' must have numbers"),
-    (({"a": 0.1},), {}, "ece of 'a' must be numbers, one or several for each severity"),
-    (({"a": [0.1, np.nan]},), {}, r"ece of 'a' at severity 2 must be.*within \[0, 1\]"),
-    (({"a": [5.1]},), {}, "They are fractions: 0.05, not 5"),
-    (({"a": [0.1]},), {"severities": [1, 2]}, "ece of 'a' must be numbers"),
-    (({"a": [0.1, 0.2]},), {"severities": [1, 1]}, "each severity once"),
-    (({"a": [0.1]},), {"spread": "sd"}, "spread must be one of 'interval', 'quartiles', 'range'"),
+    ((given,), {}, "ece must have numbers by label and severity")
+    for given in ({}, 3, {"a": {}}, {"a": 0.1}, {"a": {1: np.nan}}, {"a": {1: [5.1]}})
 ]
-THREE = Selection(
-    "sac", index=2, n_sets=3, set_name="c", distance="mean", distances=(0.3, 0.2, 0.1), margin=0.1
-)
+BAD_SEVERITY.append(((ERRORS,), {"spread": "sd"}, "spread must be one of 'interval', 'range'"))
 
 
 def adapted_to_digits(method):
@@ -149,19 +129,20 @@ def adapted_to_digits(method):
 
 
 BAD_SELECTION = [
-    ((digits_bank(),), {}, "chosen must be an adapted method.*SurrogateBank"),
-    ((THREE,), {"show": "temperatures"}, "not a selection"),
-    ((THREE, ["a"]), {}, "the 3 sets that sac chose from; got 1"),
-    ((THREE,), {"show": "T"}, "show must be one of 'distances'"),
+    ((digits_bank(),), {}, "method must be an adapted method; got SurrogateBank"),
+    ((adapted_to_digits(sc.TS()),), {"show": "T"}, "show must be one of 'distances'"),
+    ((adapted_to_digits(sc.TS()),), {}, "ts must have a temperature for every set"),
+    ((adapted_to_digits(sc.TS()),), {"show": "distances"}, "ts chose between no sets"),
+    (
+        (adapted_to_digits(sc.SAC(map="isotonic")),),
+        {"show": "temperatures"},
+        "SAC with temperatures as maps",
+    ),
 ]
 UNKNOWN = sc.SurrogateBank.from_arrays([s.logits for s in digits_bank()], digits_bank()[0].labels)
 BAD_ERRORS = [
-    (([sc.SAC], digits_bank()), {}, "methods must be fitted methods"),
-    (([], digits_bank()), {}, "methods must be fitted methods, at least one"),
-    ((3, digits_bank()), {}, "methods must be fitted methods"),
-    (([sc.TS(), sc.TS()], digits_bank()), {}, "with different labels"),
     (([sc.TS()], digits_target()), {}, "targets must be a SurrogateBank; got Scores"),
-    (([sc.TS()], UNKNOWN), {}, "targets must have severities; that of 'set 2' is unknown"),
+    (([sc.TS()], UNKNOWN), {}, "targets must have severities"),
 ]
 
 
@@ -185,15 +166,7 @@ def test_bad_input_is_an_error_and_leaves_no_figure(draw, given, options, match)
     assert plt.get_fignums() == []
 
 
-def test_a_choice_that_a_method_has_not_made_cannot_be_drawn():
-    ts, isotonic = adapted_to_digits(sc.TS()), adapted_to_digits(sc.SAC(map="isotonic"))
-    for given, show, match in [
-        (ts, None, "ts must have a temperature for every set"),
-        (ts, "distances", "ts chose between no sets"),
-        (isotonic, "temperatures", "SAC with temperatures as maps"),
-    ]:
-        with pytest.raises(InputError, match=match):
-            plot.selection(given, show=show)
-    for method in (sc.SAC(), sc.Rehearsal(), sc.SAC().fit(digits_bank())):
-        with pytest.raises(NotFittedError, match="has chosen nothing yet"):
-            plot.selection(method)
+@pytest.mark.parametrize("method", [sc.SAC(), sc.Rehearsal(), sc.SAC().fit(digits_bank())])
+def test_a_choice_that_a_method_has_not_made_cannot_be_drawn(method):
+    with pytest.raises(NotFittedError, match="has chosen nothing yet"):
+        plot.selection(method)
