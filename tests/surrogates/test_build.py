@@ -311,7 +311,7 @@ def test_results_of_your_own_corruptions_are_reused_under_the_same_key_only(tmp_
     assert [written("half", "keyed") for _ in range(2)] == [1, 0]
     written(None, "bare")
     for key, folder in (("quarter", "keyed"), (None, "bare")):
-        with pytest.raises(FileError, match=r"already has own .*and this is own"):
+        with pytest.raises(FileError, match=r"was begun with own .*now it is own"):
             written(key, folder)
 
 

@@ -6,56 +6,54 @@ after an interruption makes those that are missing, to the same bytes.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.checks import check_choice, check_count, check_images
-from shiftcal.corruptions import Corruption, as_corruption
-from shiftcal.corruptions.corruption import GENERATOR, TABLES, run
-from shiftcal.corruptions.images import PIECE_BYTES, check_table, forget_pages, lasting_identity
-from shiftcal.datasets.arrays import ArrayImages
-from shiftcal.datasets.image_files import check_size, find_images, read_image
+from shiftcal.checks import check_choice, check_count
+from shiftcal.corruptions import Corruption, as_corruption, corrupt
+from shiftcal.corruptions.corruption import GENERATOR, TABLES
+from shiftcal.corruptions.images import PIECE_BYTES, lasting_identity
+from shiftcal.datasets.arrays import array_file
+from shiftcal.datasets.image_files import FileImages, check_size, find_images
 from shiftcal.datasets.labels import labels_for
 from shiftcal.errors import FileError, InputError, InputWarning, require
 from shiftcal.files import (
+    Framing,
     atomic_write,
+    checksum_of,
     lock,
     make_folder,
     read_document,
     read_npy,
-    read_npz,
     write_document,
 )
 from shiftcal.numerics.jit import thread_count
+from shiftcal.scoring.shards import digest_of_labels
 from shiftcal.surrogates.build import steps_of
-from shiftcal.types import Images
 
 __all__ = ["Outcome", "corrupt_files"]
 
 NAME = "corrupted.json"
-FORMAT, VERSION = "shiftcal-corrupted-images", 2
-# Bytes of images that are read in full to recognise the source; of more, only some are.
-_ALL_READ = 1 << 28
+FORMAT, VERSION = "shiftcal-corrupted-images", 3
+# Images of an array by whose content the source is recognised.
+_SAMPLE = 4096
 # Image files given to the threads at a time, or Ctrl-C would wait for all of them.
 _AHEAD = 64
 # ImageNet-C was stored with this quality.
-_SAVE = {"png": {"compress_level": 3}, "jpeg": {"quality": 85, "optimize": True}}
-
-Step: TypeAlias = Callable[[int, int], None]
-# Severities by corruption.
-Wanted: TypeAlias = dict[Corruption, list[int]]
+_SAVE: dict[str, dict[str, Any]] = {
+    "png": {"compress_level": 3},
+    "jpeg": {"quality": 85, "optimize": True},
+}
 
 
 @dataclass(frozen=True)
@@ -78,18 +76,6 @@ class Outcome:
     bad: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class _Settings:
-    """Settings that decide pixels."""
-
-    seed: int
-    table: str
-    threads: int
-    resize: int | None
-    crop: int | None
-    format: str
-
-
 def corrupt_files(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
@@ -103,7 +89,7 @@ def corrupt_files(
     resize: int | None = None,
     crop: int | None = None,
     format: str = "png",
-    step: Step | None = None,
+    step: Callable[[int, int], None] | None = None,
 ) -> Outcome:
     """Write corrupted copies of all images of a folder or an array to a folder.
 
@@ -140,38 +126,41 @@ def corrupt_files(
     given, folder = Path(source), Path(target)
     if not given.exists():
         raise FileError(f"{given} does not exist. Name a folder of images or an array.")
+    inside = given.is_dir() and given.resolve() in folder.resolve().parents
+    if inside or folder.resolve() == given.resolve() or folder.is_file():
+        raise FileError(
+            f"the result must not be written into the folder that is read, or to a file; got "
+            f"{folder}. Name another folder."
+        )
     names = [corruptions] if isinstance(corruptions, str) else corruptions
-    wanted: dict[Corruption, list[int]] = {}
-    for corruption, severity in steps_of([as_corruption(each) for each in names], severities):
-        wanted.setdefault(corruption, []).append(severity)
+    steps = steps_of([as_corruption(each) for each in names], severities)
     check_size(resize, name="resize")
     check_size(crop, name="crop")
-    settings = _Settings(
-        seed=check_count(seed, name="seed", least=0, most=2**128),
-        table=check_choice(table, ("auto", *TABLES), name="table"),
-        threads=thread_count() if threads is None else check_count(threads, name="threads"),
-        resize=resize,
-        crop=crop,
-        format=check_choice(format, tuple(_SAVE), name="format"),
-    )
-    inside = given.is_dir() and given.resolve() in folder.resolve().parents
-    if inside or folder.resolve() == given.resolve():
-        raise InputError(
-            f"the result must not be written into the folder that is read: {folder} is inside "
-            f"{given}. Name a folder elsewhere."
-        )
-    if folder.is_file():
-        raise FileError(f"{folder} is a file. Name a folder for the result.")
+    check_choice(format, tuple(_SAVE), name="format")
+    options: dict[str, Any] = {
+        "seed": check_count(seed, name="seed", least=0, most=2**128),
+        "table": check_choice(table, ("auto", *TABLES), name="table"),
+    }
+    count = thread_count() if threads is None else check_count(threads, name="threads")
     report = step or (lambda *_: None)
     if given.suffix.lower() in (".npy", ".npz"):
-        return _corrupt_array(given, folder, wanted, settings, labels, report)
+        if resize or crop:
+            raise InputError("resize and crop are for folders of images, not for arrays.")
+        return _corrupt_array(given, folder, steps, options, labels, count, report)
     if labels is not None:
         raise InputError("labels are for arrays; the classes of a folder are its sub-folders.")
-    return _corrupt_folder(given, folder, wanted, settings, report)
+    root = given if given.is_dir() else given.parent
+    files = find_images(root) if given.is_dir() else [Path(given.name)]
+    images = FileImages(root, files, name=str(given))
+    return _corrupt_folder(
+        images, folder, steps, options, Framing(resize, crop), format, count, report
+    )
 
 
 @contextmanager
-def _described(target: Path, wanted: Wanted, settings: _Settings, **more: Any) -> Iterator[None]:
+def _described(
+    target: Path, corruptions: set[Corruption], settings: dict[str, Any]
+) -> Iterator[None]:
     """Write or check ``corrupted.json``, and keep other processes out of the folder.
 
     Raises:
@@ -182,79 +171,46 @@ def _described(target: Path, wanted: Wanted, settings: _Settings, **more: Any) -
     with lock(file):
         for orphan in target.rglob(".shiftcal-*.tmp"):  # of a process that was killed
             orphan.unlink(missing_ok=True)
-        now = {"generator": GENERATOR, "seed": settings.seed, "table": settings.table, **more}
-        before = None
+        before: dict[str, Any] = {}
         if file.exists():
-            fix = "Name a new folder."
-            before = read_document(
-                file, "a list of corruptions", format=FORMAT, version=VERSION, fix=fix
-            )
-        elif others := _results(target):
+            kind, fix = "a list of corruptions", "Name a new folder."
+            before = read_document(file, kind, format=FORMAT, version=VERSION, fix=fix)
+        elif others := [one.name for one in target.iterdir() if NAME not in one.name]:
             raise FileError(
                 f"{target} holds {others[0]!r} and was not made by shiftcal corrupt. Name a new "
                 "folder for the result."
             )
-        known = dict(before["corruptions"]) if before else {}
-        for name, value in json.loads(json.dumps(now)).items():
-            if before is not None and before.get(name) != value:
-                what = "another source" if name == "source" else f"{name} {before.get(name)!r}"
-                raise FileError(
-                    f"{target} was begun with {what}, now it is {value!r}. Give the same settings "
-                    "to resume, or name a new folder."
-                )
-        for corruption in wanted:
-            identity = lasting_identity(corruption, lasting=False)
-            if known.setdefault(corruption.name, identity) != identity:
-                raise FileError(
-                    f"{target} already has {known[corruption.name]}, and this is {identity}. "
-                    "Name another folder."
-                )
-        content = {**now, "corruptions": dict(sorted(known.items()))}
+        now = {"generator": GENERATOR, **settings}
+        known = dict(before.get("corruptions", {}))
+        made = {one.name: lasting_identity(one, lasting=False) for one in corruptions}
+        for facts, found in ((now, before), (made, known)):
+            for name, value in facts.items():
+                if found.get(name, value) != value:
+                    raise FileError(
+                        f"{target} was begun with {name} {found[name]}, now it is {value}. Give "
+                        "the same settings to resume, or name a new folder."
+                    )
+        content = {**now, "corruptions": dict(sorted({**known, **made}.items()))}
         write_document(file, content, format=FORMAT, version=VERSION, indent=1)
-        try:
-            yield
-        except BaseException:
-            if not _results(target):
-                file.unlink()  # nothing was written: the folder is free for another source
-            raise
-
-
-def _results(target: Path) -> list[str]:
-    """Names of files in a folder, but for the description and its lock."""
-    return [f.name for f in target.rglob("*") if f.is_file() and NAME not in f.name]
+        yield
 
 
 def _corrupt_array(
     source: Path,
     target: Path,
-    wanted: Wanted,
-    settings: _Settings,
+    steps: list[tuple[Corruption, int]],
+    options: dict[str, Any],
     labels_file: str | os.PathLike[str] | None,
-    step: Step,
+    threads: int,
+    step: Callable[[int, int], None],
 ) -> Outcome:
     """Write ``<corruption>.npy``, or ``<corruption>/<severity>.npy`` if only some are wanted."""
-    if settings.resize or settings.crop:
-        raise InputError("resize and crop are for folders of images, not for arrays.")
-    if source.suffix.lower() == ".npy":
-        images, labels = read_npy(source, mapped=True), None
-    else:
-        found = read_npz(source)
-        if "images" not in found:
-            raise FileError(
-                f"{source} has no array 'images'; it has {', '.join(found) or 'none at all'}."
-            )
-        images, labels = found["images"], found.get("labels")
-    try:
-        batch, layout = check_images(images)
-    except InputError as error:
-        raise FileError(f"{source}: {error}") from error
-    if labels_file is not None:
-        labels = labels_for(ArrayImages(images, name=str(source)), labels_file)
-    if labels is not None and labels.shape != (len(batch),):
-        raise InputError(
-            f"labels must have one entry for each of the {len(batch):,} images; "
-            f"got shape {labels.shape}."
-        )
+    images = array_file(source)
+    labels = images.labels if labels_file is None else labels_for(images, labels_file)
+    n, shape = len(images), images._images(np.zeros(1, np.intp)).shape[1:]
+    wanted: dict[Corruption, list[int]] = {}
+    for corruption, severity in steps:
+        wanted.setdefault(corruption, []).append(severity)
     stacked = all(len(levels) == corruption.severities for corruption, levels in wanted.items())
     files = [
         (target / f"{corruption.name}.npy", corruption, levels)
@@ -263,15 +219,15 @@ def _corrupt_array(
         for corruption, levels in wanted.items()
         for level in (levels[:1] if stacked else levels)
     ]
-    n = len(batch)
-    total, done, kept = sum(n * len(levels) for *_, levels in files), 0, 0
-    piece = max(1, PIECE_BYTES // (3 * int(np.prod(batch.shape[1:3]))))
-    description = {
-        "source": {"shape": batch.shape, "sha256": _fingerprint(source, batch)},
-        "layout": "array",
-        "labels": None if labels is None else _digest(labels),
+    total, done, kept = n * len(steps), 0, 0
+    piece = max(1, PIECE_BYTES // (3 * shape[0] * shape[1]))
+    sample = np.unique(np.linspace(0, n - 1, _SAMPLE).astype(np.intp))
+    settings = {
+        **options,
+        "source": {"shape": [n, *shape], "digest": images.digest(sample)},
+        "labels": digest_of_labels(labels),
     }
-    with _described(target, wanted, settings, **description):
+    with _described(target, set(wanted), settings):
         for path, corruption, levels in files:
             path.parent.mkdir(exist_ok=True)
             if labels is not None:
@@ -281,38 +237,25 @@ def _corrupt_array(
                 step(done, total)
                 continue
             with atomic_write(path) as temporary:
-                shape = (n * len(levels), *batch.shape[1:])
-                out = np.lib.format.open_memmap(temporary, "w+", np.uint8, shape)
+                size = (n * len(levels), *shape)
+                out = np.lib.format.open_memmap(temporary, "w+", np.uint8, size)
                 for position, level in enumerate(levels):
                     for start in range(0, n, piece):
-                        colour = layout.to_colour(batch[start : start + piece])
-                        made = _corrupted(colour, corruption, level, settings, start)
-                        first = position * n + start
-                        out[first : first + len(made)] = layout.from_colour(made)
-                        forget_pages(batch)
-                        done += len(made)
+                        rows = np.arange(start, min(start + piece, n))
+                        out[position * n + rows] = corrupt(
+                            images._images(rows),
+                            corruption,
+                            severity=level,
+                            first_index=start,
+                            threads=threads,
+                            **options,
+                        )
+                        done += len(rows)
                         step(done, total)
                 out.flush()
                 del out
-    shape_name: Literal["stacked", "arrays"] = "stacked" if stacked else "arrays"
-    return Outcome(shape_name, n_images=n, written=len(files) - kept, kept=kept)
-
-
-def _corrupted(
-    images: Images, corruption: Corruption, severity: int, settings: _Settings, first: int
-) -> Images:
-    made = np.empty(images.shape, np.uint8)
-    run(
-        corruption,
-        images,
-        made,
-        severity=severity,
-        table=check_table(settings.table, *images.shape[1:3]),
-        seed=settings.seed,
-        first_index=first,
-        threads=settings.threads,
-    )
-    return made
+    layout: Literal["stacked", "arrays"] = "stacked" if stacked else "arrays"
+    return Outcome(layout, n_images=n, written=len(files) - kept, kept=kept)
 
 
 def _write_labels(path: Path, labels: NDArray[Any]) -> None:
@@ -328,74 +271,54 @@ def _write_labels(path: Path, labels: NDArray[Any]) -> None:
         )
 
 
-def _fingerprint(file: Path, batch: NDArray[np.uint8]) -> str:
-    """A digest of all images; of a large file, of 64 and the time it was last changed."""
-    if batch.nbytes <= _ALL_READ:
-        return _digest(batch)
-    some = np.unique(np.linspace(0, len(batch) - 1, 64).astype(int))
-    return f"{_digest(batch[some])} {file.stat().st_mtime_ns}"
-
-
-def _digest(values: NDArray[Any]) -> str:
-    return hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()
-
-
 def _corrupt_folder(
-    source: Path, target: Path, wanted: Wanted, settings: _Settings, step: Step
+    images: FileImages,
+    target: Path,
+    steps: list[tuple[Corruption, int]],
+    options: dict[str, Any],
+    framing: Framing,
+    format: str,
+    threads: int,
+    step: Callable[[int, int], None],
 ) -> Outcome:
     """Write the corrupted copies of every image of a folder; unreadable ones are left out."""
     pillow = require("PIL.Image", extra="images", needed_by="writing image files")
-    single = not source.is_dir()
-    root = source.parent if single else source
-    images = [Path(source.name)] if single else find_images(source)
-    names = "\n".join(image.as_posix() for image in images)
-    digest = hashlib.sha256(names.encode("utf-8", "surrogateescape")).hexdigest()
-    alone = replace(settings, threads=1)  # each thread has its own image
-    outputs = _output_names(images, ".png" if settings.format == "png" else ".JPEG")
-    sets = [(c, s, target / c.name / str(s)) for c, levels in wanted.items() for s in levels]
-    total, bad, written = len(images) * len(sets), dict[str, str](), 0
+    outputs = _output_names(images.files, ".png" if format == "png" else ".JPEG")
+    total, written, bad = len(images) * len(steps), 0, dict[str, str]()
 
     def missing(index: int) -> list[tuple[Corruption, int, Path]]:
-        files = [(c, severity, folder / outputs[index]) for c, severity, folder in sets]
-        return [one for one in files if not _is_made(one[2], root / images[index])]
+        files = [(c, level, target / c.name / str(level) / outputs[index]) for c, level in steps]
+        return [one for one in files if not _is_made(one[2], images.root / images.files[index])]
 
     def make(index: int) -> tuple[int, str]:
         """How many files were written for an image, and why it was left out."""
-        todo, file = missing(index), root / images[index]
-        try:
-            batch, _ = check_images(read_image(file, resize=settings.resize, crop=settings.crop))
-        except InputError as error:
-            return 0, str(error) if isinstance(error, FileError) else f"{file}: {error}"
-        for corruption, severity, output in todo:
-            try:
-                (made,) = _corrupted(batch, corruption, severity, alone, index)
-            except InputError as error:
-                if corruption.group == "custom":  # a function that fails on one fails on all
-                    raise
-                return 0, f"{file}: {error}"
+        todo, batch = missing(index), images.read([index], framing=framing)
+        if batch.bad:
+            return 0, batch.bad[index]
+        for corruption, level, output in todo:
+            (made,) = corrupt(
+                batch.images, corruption, severity=level, first_index=index, threads=1, **options
+            )
+            make_folder(output.parent)
             with atomic_write(output, durable=False) as temporary:
-                options = _SAVE[settings.format]
-                pillow.fromarray(made).save(temporary, format=settings.format, **options)
+                pillow.fromarray(made).save(temporary, format=format, **_SAVE[format])
         return len(todo), ""
 
-    layout = {"layout": settings.format, "resize": settings.resize, "crop": settings.crop}
-    described = _described(
-        target, wanted, settings, source={"files": len(images), "sha256": digest}, **layout
-    )
-    with described, ThreadPoolExecutor(settings.threads) as pool:
-        for folder in {folder / name.parent for _, _, folder in sets for name in outputs}:
-            folder.mkdir(parents=True, exist_ok=True)
+    source = {"files": len(images), "digest": checksum_of({"names": images.files})}
+    settings = {"source": source, "layout": format, "resize": framing.resize, "crop": framing.crop}
+    described = _described(target, {corruption for corruption, _ in steps}, {**options, **settings})
+    with described, ThreadPoolExecutor(threads) as pool:
         todo = [index for index in range(len(images)) if missing(index)]
-        done = total - len(todo) * len(sets)
+        done = total - len(todo) * len(steps)
         for start in range(0, len(todo), _AHEAD):
             some = todo[start : start + _AHEAD]
             for index, (files, reason) in zip(some, pool.map(make, some), strict=True):
-                written, done = written + files, done + len(sets)
+                written, done = written + files, done + len(steps)
                 step(done, total)
                 if reason:
-                    bad[str(images[index])] = reason
+                    bad[images.files[index]] = reason
                     warnings.warn(f"left out: {reason}", InputWarning, stacklevel=2)
-    kept = total - written - len(bad) * len(sets)
+    kept = total - written - len(bad) * len(steps)
     return Outcome("folder", n_images=len(images), written=written, kept=kept, bad=bad)
 
 
@@ -408,15 +331,15 @@ def _is_made(file: Path, source: Path) -> bool:
     return made.st_size > 0 and made.st_mtime_ns >= given.st_mtime_ns
 
 
-def _output_names(images: list[Path], suffix: str) -> list[Path]:
+def _output_names(files: list[str], suffix: str) -> list[Path]:
     """The same names with the suffix of the format.
 
     In a folder where two would then be the same, the suffix is added to all names instead.
     """
-    plain = [image.with_suffix(suffix) for image in images]
+    plain = [Path(file).with_suffix(suffix) for file in files]
     times = Counter(str(name).casefold() for name in plain)
     crowded = {name.parent for name in plain if times[str(name).casefold()] > 1}
     return [
-        image.with_name(image.name + suffix) if name.parent in crowded else name
-        for image, name in zip(images, plain, strict=True)
+        Path(f"{file}{suffix}") if name.parent in crowded else name
+        for file, name in zip(files, plain, strict=True)
     ]
