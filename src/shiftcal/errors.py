@@ -172,4 +172,6 @@ def suggest(wanted: object, known: Sequence[str]) -> str:
     near = near or difflib.get_close_matches(word, known, n=1)
     if near:
         return f"Did you mean {' or '.join(map(repr, near))}?"
+    if len(known) > 40:
+        return f"There are {len(known):,}, such as {', '.join(known[-5:])}."
     return f"There are: {', '.join(known)}."

@@ -14,7 +14,7 @@ from standin_hubs import Interpolation, sized, standin_timm, standin_torchvision
 
 from shiftcal.errors import FileError, InputError
 from shiftcal.models import Preprocessing, as_model
-from shiftcal.models.hubs import (
+from shiftcal.models.networks import (
     huggingface_preprocessing,
     timm_preprocessing,
     torchvision_preprocessing,
@@ -66,7 +66,7 @@ def test_weights_of_a_file_are_used_instead_and_nothing_is_fetched(
     np.testing.assert_array_equal(model.logits(IMAGES), wanted)
     mark = tmp_path / "mark"
     (tmp_path / "bad.pth").write_bytes(trap(mark))
-    with pytest.raises(FileError, match="holds more than tensors"):
+    with pytest.raises(FileError, match="tensors and nothing else"):
         as_model(f"timm:resnet50?weights={tmp_path}/bad.pth")
     assert not mark.exists()
 
@@ -127,7 +127,7 @@ def test_weights_of_a_file_are_used_instead_and_no_download_of_torchvision(
     np.testing.assert_array_equal(model.logits(IMAGES), wanted)
     mark = tmp_path / "mark"
     (tmp_path / "bad.pth").write_bytes(trap(mark))
-    with pytest.raises(FileError, match="holds more than tensors"):
+    with pytest.raises(FileError, match="tensors and nothing else"):
         as_model(f"torchvision:resnet50?weights={tmp_path}/bad.pth")
     assert not mark.exists()
     with pytest.raises(FileError, match="there is no file of that name"):
@@ -215,7 +215,7 @@ def of_hugging_face(change):
         (of_hugging_face, {"image_processor_type": "LevitImageProcessor"}, "_type = 'Levit"),
         (of_hugging_face, {"do_flip_channel_order": True}, "do_flip_channel_order = True"),
         (of_hugging_face, {"do_pad": True}, "do_pad = True"),
-        (of_hugging_face, {"resample": 1}, "resample = 1"),
+        (of_hugging_face, {"resample": 1}, "interpolation = 'resample 1'"),
         (of_hugging_face, {"size": {"longest_edge": 3}}, "size = {'longest_edge': 3}"),
         (of_hugging_face, {"size": None}, "size = None"),
         (

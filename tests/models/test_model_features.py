@@ -11,13 +11,7 @@ from onnx_resnet import resnet20_onnx
 from torch import nn
 
 from shiftcal.errors import InputError, MissingExtra
-from shiftcal.models import (
-    OnnxModel,
-    TorchModel,
-    TorchScriptModel,
-    as_model,
-    cifar_resnet,
-)
+from shiftcal.models import OnnxModel, TorchModel, as_model, cifar_resnet
 
 IMAGES = np.random.default_rng(23).integers(0, 256, (9, 32, 32, 3), np.uint8)
 
@@ -85,34 +79,8 @@ def test_a_layer_that_does_not_run_or_gives_other_shapes_is_refused():
         TorchModel(Idle(), features_from="idle").outputs(IMAGES)
     with pytest.raises(InputError, match=r"'rows' has shape \(9, 3, 1024\). Name another layer"):
         TorchModel(Idle(), features_from="rows").outputs(IMAGES)
-
-
-@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
-@pytest.mark.filterwarnings("ignore:.*torch.jit.*:FutureWarning")
-@pytest.mark.parametrize("kind", ["tuple", "dict"])
-def test_a_torchscript_file_gives_what_it_returns_beside_the_logits(kind, tmp_path):
-    class Pair(nn.Module):
-        def forward(self, x: torch.Tensor):
-            return x.mean(dim=(2, 3)) * 9 - 4, x
-
-    class Named(nn.Module):
-        def forward(self, x: torch.Tensor):
-            return {"logits": x.mean(dim=(2, 3)) * 9 - 4, "maps": x}
-
-    path = tmp_path / "net.pt"
-    torch.jit.trace(
-        Pair() if kind == "tuple" else Named(), torch.zeros(1, 3, 32, 32), strict=False
-    ).save(path)
-    model = TorchScriptModel(path, features_from="1" if kind == "tuple" else "maps")
-    made = model.outputs(IMAGES)
-    wanted = IMAGES.astype(np.float64).mean(axis=(1, 2)) / 255
-    np.testing.assert_allclose(made.features, wanted, atol=1e-5)  # float32 means
-    np.testing.assert_allclose(made.logits, wanted * 9 - 4, atol=1e-4)
-    with pytest.raises(InputError, match=r"second output of the network; got 'layer3'"):
-        TorchScriptModel(path, features_from="layer3").outputs(IMAGES)
-    if kind == "tuple":
-        with pytest.raises(InputError, match=r"must return a tensor of logits.*got tuple"):
-            TorchScriptModel(path).logits(IMAGES)
+    with pytest.raises(InputError, match="Did you mean 'rows'"):
+        TorchModel(Idle(), features_from="row")
 
 
 @pytest.mark.parametrize("batch", ["n", 4])

@@ -51,9 +51,7 @@ def make(tmp_path):
     return {
         "onnx bytes": lambda: OnnxModel(file, features_from="Flatten71", threads=1),
         "onnx path": lambda: OnnxModel(tmp_path / "net.onnx", batch_size=4),
-        "torch": lambda: TorchModel(
-            network, features_from="layer2", memory_budget=9 << 20, classes=list("abcdefghij")
-        ),
+        "torch": lambda: TorchModel(network, features_from="layer2", classes=list("abcdefghij")),
         "torchscript": lambda: TorchScriptModel(tmp_path / "net.pt"),
         "scikit-learn": lambda: SklearnModel(fitted, features=first_pixels),
         "function": lambda: CallableModel(red_and_green, key="v1"),

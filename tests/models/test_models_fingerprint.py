@@ -70,7 +70,7 @@ def test_what_changes_no_output_changes_no_fingerprint(network):
     for other in (
         model,
         TorchModel(copy.deepcopy(network).eval()),
-        TorchModel(network, batch_size=3, channels_last=True, precision="float32"),
+        TorchModel(network, batch_size=3),
         TorchModel(network, preprocessing=Preprocessing(crop=4)),
         pickle.loads(pickle.dumps(model)),
     ):
@@ -118,13 +118,11 @@ def test_hooks_and_code_without_a_source_have_one_only_by_a_key(network, change)
 def test_options_that_decide_the_outputs_are_part_of_it(network, key):
     options = [
         {},
-        {"precision": "bfloat16"},
-        {"precision": "float16"},
         {"features_from": "2"},
         {"features_from": "1"},
         {"output": "probabilities"},
     ]
-    assert len({TorchModel(network, key=key, **one).fingerprint for one in options}) == 6
+    assert len({TorchModel(network, key=key, **one).fingerprint for one in options}) == 4
 
 
 def test_functions_and_classifiers_in_memory_need_a_key():

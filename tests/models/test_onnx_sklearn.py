@@ -91,7 +91,7 @@ def test_layout_and_dtype_are_read_from_the_file(shape, layout, kind, dtype, sca
     [
         (["n", 2, 28, 28], TensorProto.FLOAT, "must take images of three channels, or of one"),
         (["n", 3, 28], TensorProto.FLOAT, "must have one input, a batch of images; got images"),
-        (["n", 3, 28, 28], TensorProto.INT64, r"must be tensor\(float\).*got tensor\(int64\)"),
+        (["n", 3, 28, 28], TensorProto.INT64, r"as tensor\(float\).*is tensor\(int64\)"),
     ],
 )
 def test_networks_that_take_no_images_are_refused(shape, kind, message):

@@ -107,14 +107,14 @@ def test_the_options_of_a_kind_are_those_its_adapter_has(kind):
 
 def test_a_factory_is_called_with_the_options_that_are_nobody_elses(factories):
     text = "torch:spec_factories:tiny?width=6&bias=false&scale=0.5&name=me&batch_size=2"
-    model = as_model(text + "&channels_last=true&mean=0.5&std=0.25,0.5,1")
+    model = as_model(text + "&mean=0.5&std=0.25,0.5,1")
     import spec_factories
 
     assert spec_factories.given == {"width": 6, "bias": False, "scale": 0.5, "name": "me"}
     assert isinstance(model, TorchModel)
-    assert (model.batch_size, model.channels_last) == (2, True)
+    assert model.batch_size == 2
     assert model.preprocessing == Preprocessing(mean=(0.5,) * 3, std=(0.25, 0.5, 1.0))
-    assert model.spec == text + "&channels_last=true&mean=0.5&std=0.25,0.5,1"
+    assert model.spec == text + "&mean=0.5&std=0.25,0.5,1"
     assert model.logits(IMAGES).shape == (5, 3)
     assert str(factories) not in sys.path
 

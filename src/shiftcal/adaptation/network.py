@@ -340,7 +340,7 @@ def _named(name: str, pretrained: bool) -> tuple[Any, Preprocessing]:
     if name == "digits-cnn":
         return digits_cnn(), _DIGITS
     if name == "efficientnet-lite0":
-        from shiftcal.models.architectures import efficientnet_lite
+        from shiftcal.models.networks import efficientnet_lite
 
         network = efficientnet_lite(0)
         own = network.preprocessing

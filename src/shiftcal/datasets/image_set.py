@@ -361,8 +361,8 @@ class ChainImages(_View):
             kinds = [(x.labels is None, x.classes, x.fields.keys()) for x in (first, part)]
             if kinds[0] != kinds[1]:
                 raise InputError(
-                    f"the sets of {name} must have the same classes and fields, and all have labels "
-                    f"or none; {first.name} and {part.name} differ. relabelled(labels, "
+                    f"the sets of {name} must have the same classes and fields, and all or none "
+                    f"labels; {first.name} and {part.name} differ. relabelled(labels, "
                     "classes=...) changes labels and classes."
                 )
         self._starts = np.cumsum([0, *map(len, self.parts)])

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from shiftcal.lazy import lazy
 
 if TYPE_CHECKING:
-    from shiftcal.models.architectures import cifar_resnet, efficientnet_lite
     from shiftcal.models.model import CallableModel, GroupedModel, Model, Outputs
+    from shiftcal.models.networks import cifar_resnet, efficientnet_lite
     from shiftcal.models.onnx import OnnxModel
     from shiftcal.models.preprocessing import Preprocessing
     from shiftcal.models.pytorch import ExportedModel, TorchModel, TorchScriptModel, load_weights
-    from shiftcal.models.resolve import Spec, agreement, as_model, parse_spec
+    from shiftcal.models.resolve import Spec, as_model, parse_spec
     from shiftcal.models.sklearn import SklearnModel
 
 __all__ = [
@@ -32,7 +32,6 @@ __all__ = [
     "Spec",
     "TorchModel",
     "TorchScriptModel",
-    "agreement",
     "as_model",
     "cifar_resnet",
     "efficientnet_lite",
@@ -43,12 +42,12 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "architectures": "cifar_resnet efficientnet_lite",
         "model": "CallableModel GroupedModel Model Outputs",
+        "networks": "cifar_resnet efficientnet_lite",
         "onnx": "OnnxModel",
         "preprocessing": "Preprocessing",
         "pytorch": "ExportedModel TorchModel TorchScriptModel load_weights",
-        "resolve": "Spec agreement as_model parse_spec",
+        "resolve": "Spec as_model parse_spec",
         "sklearn": "SklearnModel",
     },
 )

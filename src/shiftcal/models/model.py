@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,19 +18,20 @@ from shiftcal.checks import (
     check_choice,
     check_classes,
     check_count,
+    check_flag,
     check_groups,
     check_images,
     check_scores,
     to_array,
 )
-from shiftcal.errors import FileError, InputError, MissingData, MissingExtra, UnknownName
+from shiftcal.errors import FileError, InputError, MissingData, MissingExtra
 from shiftcal.models.preprocessing import Preprocessing
 from shiftcal.types import Floats, Images, InputKind, Logits
 
-# Default bytes of a batch on its way through the model.
-MEMORY_BUDGET = 512 << 20
+# Bytes that a batch may take on its way through the model.
+_BUDGET = 512 << 20
 # A ResNet-20 in onnxruntime is as fast with 32 images as with 512: more only takes memory.
-LARGEST = 256
+_LARGEST = 256
 # Memory per image as a multiple of its own numbers as float32: two layers of 64 channels at the
 # resolution of the image.
 _ASSUMED = 128 / 3
@@ -59,8 +59,7 @@ class Model(ABC):
         output: What the model returns, ``"logits"`` or ``"probabilities"``, which become their
             logarithm.
         batch_size: Images per call; ``None`` takes the largest power of two, at most 256, that
-            the memory budget allows at 171 bytes per number of the input.
-        memory_budget: Bytes that a batch may take on its way through the model.
+            needs no more than 512 MiB at 171 bytes per number of the input.
         key: A name for this model, such as ``"my-model-v3"``; change it when the model changes.
             The fingerprint is then made of the key and the options that decide the outputs.
 
@@ -77,7 +76,6 @@ class Model(ABC):
         classes: Sequence[str] | None = None,
         output: InputKind = "logits",
         batch_size: int | None = 256,
-        memory_budget: int = MEMORY_BUDGET,
         key: str | None = None,
     ) -> None:
         if not isinstance(preprocessing, Preprocessing | None):
@@ -94,7 +92,6 @@ class Model(ABC):
             self.classes = check_classes(classes, k=k)
         self.output: InputKind = check_choice(output, ("logits", "probabilities"), name="output")
         self.batch_size = None if batch_size is None else check_count(batch_size, name="batch_size")
-        self.memory_budget = check_count(memory_budget, name="memory_budget")
         if key is not None and not (isinstance(key, str) and key):
             raise InputError(f"key must be a name; got {key!r}. Leave it out if there is none.")
         self.key = key
@@ -190,7 +187,7 @@ class Model(ABC):
         if self.batch_size is not None:
             return self.batch_size
         each = _ASSUMED * 4 * self.preprocessing.apply(images[:1]).size
-        most = min(LARGEST, max(1, int(self.memory_budget // each)))
+        most = min(_LARGEST, max(1, int(_BUDGET // each)))
         return 1 << (most.bit_length() - 1)
 
     @final
@@ -215,7 +212,7 @@ class Model(ABC):
             raise
         except (Exception, SystemExit) as error:  # a model may raise anything
             memory = isinstance(error, MemoryError) or "out of memory" in str(error)
-            advice = " Set a smaller batch_size (--batch-size) or memory_budget." if memory else ""
+            advice = " Set a smaller batch_size (--batch-size)." if memory else ""
             raise InputError(
                 f"the model failed on {where}, given {batch.dtype} of shape {batch.shape}: "
                 f"{type(error).__name__}: {error}{advice}"
@@ -228,17 +225,15 @@ class Model(ABC):
         logits, features = output if isinstance(output, tuple) else (output, None)
         z = _check_rows(logits, "output", len(batch), first)
         if z.shape[1] < 2 or k not in (None, z.shape[1]):
-            wanted = (
-                "two or more"
-                if k is None
-                else f"{k}, " + ("one per name of a class" if named else "as for the images before")
-            )
+            source = "one per name of a class" if named else "as for the images before"
             raise InputError(
-                f"the model's output for {where} must have a column per class: {wanted}; got shape "
-                f"{z.shape}. For a binary score s, return np.column_stack([np.zeros_like(s), s])."
+                f"the model's output for {where} must have a column per class: "
+                f"{f'{k}, {source}' if k else 'two or more'}; got shape {z.shape}. For a binary "
+                "score s, return np.column_stack([np.zeros_like(s), s])."
             )
         if features is not None:
-            features = _wide(_check_rows(features, "features", len(batch), first))
+            features = _check_rows(features, "features", len(batch), first)
+            features = features.astype(np.promote_types(features.dtype, np.float32), copy=False)
         # Few rows can look like probabilities by chance: they are checked with all the others.
         if self.output == "logits" and len(z) < GUARD_FROM:
             return Outputs(z.astype(np.promote_types(z.dtype, np.float32)), features)
@@ -275,24 +270,19 @@ class Model(ABC):
             raise InputError(f"the model's output for {where}: {error}{hint}") from error
 
 
-def _wide(values: NDArray[Any]) -> NDArray[Any]:
-    return values.astype(np.promote_types(values.dtype, np.float32), copy=False)
-
-
 def _check_rows(output: Any, noun: str, n: int, first: int) -> NDArray[Any]:
     """Finite numbers with a row for each of ``n`` images, the first of them image ``first``."""
     name = f"the model's {noun} for images {first} to {first + n - 1}"
     z = to_array(output, name=name)
-    if z.ndim != 2 or len(z) != n or not z.shape[1]:
-        raise InputError(f"{name} must have shape ({n}, columns); got shape {z.shape}.")
-    if z.dtype.kind not in "fiu":
-        raise InputError(f"{name} must be numbers; got dtype {z.dtype}.")
+    if z.ndim != 2 or len(z) != n or not z.shape[1] or z.dtype.kind not in "fiu":
+        raise InputError(
+            f"{name} must be numbers of shape ({n}, columns); got shape {z.shape} of {z.dtype}."
+        )
     bad = ~np.isfinite(z).all(axis=1)
     if bad.any():
         raise InputError(
             f"{name} must be finite; {int(bad.sum())} of {n} rows hold NaN or infinity, the first "
-            f"that of image {first + int(bad.argmax())}. Check the weights, and mean and std of "
-            "the preprocessing."
+            f"that of image {first + int(bad.argmax())}. Check the weights, mean and std."
         )
     return z
 
@@ -330,50 +320,20 @@ def as_features(values: Any, *, name: str) -> NDArray[Any]:
     return array
 
 
-def unknown_layer(name: str, known: Sequence[str], *, what: str) -> UnknownName:
-    """The error for a name that the network does not have.
+def in_fixed_batches(
+    run: Callable[[NDArray[Any]], Sequence[NDArray[Any]]],
+    batch: NDArray[Any],
+    shape: Sequence[Any],
+) -> tuple[NDArray[Any], ...]:
+    """The outputs of a network on a batch, where its file may fix the size of the batch.
 
     Args:
-        name: The unknown name.
-        known: Every name there is, in the order of the network.
-        what: What the names belong to, such as ``"a layer of the module"``.
-    """
-    near = difflib.get_close_matches(name, known, n=5, cutoff=0.5)
-    listed = "nearest are" if near else "last of them are"
-    shown = ", ".join(map(repr, near or known[-8:])) or "none"
-    return UnknownName(
-        f"features_from must be the name of {what}; got {name!r}. There are {len(known)}, and the "
-        f"{listed} {shown}."
-    )
-
-
-def picked(output: Any, name: str) -> tuple[Any, Any]:
-    """Logits and features among what a network returns.
-
-    Args:
-        output: A tuple or list, whose first item is the logits, or a dict with ``"logits"``.
-        name: The index of the features, such as ``"1"``, or their key.
+        run: From an array to arrays with one row per image.
+        batch: Images; the last piece is filled up with copies of its last image.
+        shape: Of the network's input; only whole numbers are fixed.
 
     Raises:
-        UnknownName: If there is no such output.
-    """
-    if isinstance(output, dict):
-        outputs, logits = {str(key): value for key, value in output.items()}, "logits"
-    else:
-        several = output if isinstance(output, tuple | list) else [output]
-        outputs, logits = {str(i): value for i, value in enumerate(several)}, "0"
-    others = [key for key in outputs if key != logits]
-    if name not in others or logits not in outputs:
-        raise unknown_layer(name, others, what="a second output of the network")
-    return outputs[logits], outputs[name]
-
-
-def check_input_shape(batch: NDArray[Any], shape: Sequence[Any]) -> None:
-    """Raise InputError if a batch does not fit the shape of a network's input.
-
-    Args:
-        batch: ``(n, ...)``.
-        shape: Of the input; only whole numbers are compared, and the first is not.
+        InputError: If the images do not have that shape.
     """
     for wanted, actual in zip(shape[1:], batch.shape[1:], strict=True):
         if isinstance(wanted, int) and wanted != actual:
@@ -382,17 +342,7 @@ def check_input_shape(batch: NDArray[Any], shape: Sequence[Any]) -> None:
                 f"{batch.shape[1:]}. Set resize and crop, or channels, in the preprocessing; on "
                 "the command line ?resize=256&crop=224 or ?channels=1."
             )
-
-
-def in_fixed_batches(run: Any, batch: NDArray[Any], size: int | None) -> tuple[NDArray[Any], ...]:
-    """The outputs of ``run`` on a batch, whose network may have a fixed batch size.
-
-    Args:
-        run: From an array to a list of arrays, one row per image.
-        batch: Images; the last piece is filled up with copies of its last image.
-        size: The fixed batch size, if there is one.
-    """
-    size = size or len(batch)
+    size = shape[0] if isinstance(shape[0], int) else len(batch)
     parts = []
     for start in range(0, len(batch), size):
         piece = batch[start : start + size]
@@ -430,7 +380,7 @@ class CallableModel(Model):
         if not callable(function):
             raise InputError(f"function must be callable; got {type(function).__name__}.")
         super().__init__(preprocessing=preprocessing, key=key, **options)
-        if raw:
+        if check_flag(raw, name="raw"):
             self.preprocessing = replace(self.preprocessing, layout="nhwc", dtype="uint8")
         self.function = function
 
@@ -441,7 +391,7 @@ class CallableModel(Model):
 class WrappedModel(Model):
     """A model that runs another one and changes its outputs.
 
-    Preprocessing, batch size, memory and threads are those of the other model.
+    Preprocessing, batch size and threads are those of the other model.
 
     Args:
         model: The other model.
@@ -453,7 +403,6 @@ class WrappedModel(Model):
             preprocessing=model.preprocessing,
             classes=classes,
             batch_size=model.batch_size,
-            memory_budget=model.memory_budget,
         )
         self.model = model
 

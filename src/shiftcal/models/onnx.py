@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PureWindowsPath
 from typing import Any, Literal
@@ -10,16 +11,14 @@ from typing import Any, Literal
 from numpy.typing import NDArray
 
 from shiftcal.checks import check_count
-from shiftcal.errors import FileError, InputError, require
+from shiftcal.errors import FileError, InputError, UnknownName, require, suggest
 from shiftcal.files import parsing
 from shiftcal.models.model import (
     Model,
     ModelFile,
     as_features,
-    check_input_shape,
     in_fixed_batches,
     regular_file,
-    unknown_layer,
 )
 from shiftcal.models.preprocessing import Preprocessing
 
@@ -65,7 +64,10 @@ def _with_output(file: Path | bytes, name: str) -> bytes:
         network = onnx.load_model_from_string(data)
     known = [output for node in network.graph.node for output in node.output if output]
     if name not in known:
-        raise unknown_layer(name, known, what="an output, or of a tensor inside the network")
+        raise UnknownName(
+            f"features_from must be the name of an output or of a tensor inside the network; got "
+            f"{name!r}. {suggest(name, known)}"
+        )
     network.graph.output.append(onnx.ValueInfoProto(name=name))  # onnxruntime infers its type
     return bytes(network.SerializeToString())
 
@@ -81,8 +83,7 @@ def external_files(data: bytes, model: Path) -> list[Path]:
         FileError: If one is outside the network's folder, or is no regular file.
         MissingExtra: If there may be some and ``onnx``, which reads that, is not installed.
     """
-    folder = model.absolute().parent
-    return [_inside(place, folder, model) for place in _external_places(data, model)]
+    return [_inside(place, model) for place in _external_places(data, model)]
 
 
 def _external_places(data: bytes, model: Path | None = None) -> list[str]:
@@ -114,23 +115,19 @@ def _messages(message: Any, kind: type) -> Iterator[Any]:
                 yield from _messages(part, kind)
 
 
-def _inside(place: str, folder: Path, model: Path) -> Path:
+def _inside(place: str, model: Path) -> Path:
     # Windows' rules know both slashes, drives and hosts; a host must not even be looked up.
-    named = PureWindowsPath(place)
+    named, file = PureWindowsPath(place), model.absolute().parent / place
     inside = not (named.drive or named.root or ".." in named.parts)
-    file = folder / place
-    try:
-        # If the network is a link, its weights may be links to files next to the linked network.
-        homes = (folder.resolve(), model.resolve().parent)
-        inside = inside and any(file.resolve().is_relative_to(home) for home in homes)
-    except (OSError, ValueError, RuntimeError):
-        inside = False
-    if not inside:
-        raise FileError(
-            f"{model} must have its weights in files in its own folder; it names {place!r}, which "
-            "was not opened. Save it again, with the weights in the same folder."
-        )
-    return regular_file(file, f"a file with weights of {model}")
+    # If the network is a link, its weights may be links to files next to the linked network.
+    with suppress(OSError, ValueError, RuntimeError):
+        homes = (model.absolute().parent.resolve(), model.resolve().parent)
+        if inside and any(file.resolve().is_relative_to(home) for home in homes):
+            return regular_file(file, f"a file with weights of {model}")
+    raise FileError(
+        f"{model} must have its weights in files in its own folder; it names {place!r}, which was "
+        "not opened. Save it again, with the weights in the same folder."
+    )
 
 
 def _called(file: Path | bytes) -> Path:
@@ -154,8 +151,8 @@ class OnnxModel(Model):
         providers: Execution providers of onnxruntime, best first.
         threads: Threads per operator; 0 leaves that to onnxruntime.
         preprocessing: As for every model.
-        **options: ``classes``, ``output``, ``batch_size``, ``memory_budget`` and ``key``, as for
-            every model; the default batch size depends on the size of the images.
+        **options: ``classes``, ``output``, ``batch_size`` and ``key``, as for every model; the
+            default batch size depends on the size of the images.
     """
 
     def __init__(
@@ -197,16 +194,11 @@ class OnnxModel(Model):
         else:
             file = ModelFile(self.file, "an ONNX file", external_files, self._digest)
             self.file, self._digest, folder = file.path, file.digest, file.path.parent
-        session = open_session(self.file, providers=self.providers, threads=self.threads)
+        how: dict[str, Any] = {"providers": self.providers, "threads": self.threads}
+        self.session = open_session(self.file, **how)
         layer = self.features_from
-        if layer is not None and layer not in [one.name for one in session.get_outputs()]:
-            session = open_session(
-                _with_output(self.file, layer),
-                providers=self.providers,
-                threads=self.threads,
-                folder=folder,
-            )
-        self.session = session
+        if layer is not None and layer not in [one.name for one in self.session.get_outputs()]:
+            self.session = open_session(_with_output(self.file, layer), **how, folder=folder)
 
     def _read_input(self) -> None:
         """Take name, shape, dtype, layout and channels of the input from the file."""
@@ -215,25 +207,23 @@ class OnnxModel(Model):
             found = ", ".join(f"{one.name} {one.shape}" for one in inputs) or "none"
             raise InputError(f"an ONNX model must have one input, a batch of images; got {found}.")
         self.input_name, self.shape, dtype = inputs[0].name, inputs[0].shape, inputs[0].type
-        if dtype not in _DTYPES:
-            raise InputError(
-                f"the input of an ONNX model must be {', '.join(_DTYPES)}; got {dtype}."
-            )
         default = self.preprocessing
         sides = {"nchw": self.shape[1], "nhwc": self.shape[3]}
-        order = sorted(sides, key=lambda layout: layout != default.layout)
+        order: list[Any] = sorted(sides, key=lambda layout: layout != default.layout)
         # A dimension of three is the channels, whatever an open one may be; then one of one.
+        candidates: list[tuple[Any, Any]]
         candidates = [(layout, c) for c in (3, 1) for layout in order if sides[layout] == c]
         open_ends = [layout for layout in order if not isinstance(sides[layout], int)]
         candidates += [(layout, default.channels) for layout in open_ends]
-        if not candidates:
+        if dtype not in _DTYPES or not candidates:
             raise InputError(
-                "an ONNX model must take images of three channels, or of one; its input has shape "
-                f"{self.shape}."
+                f"an ONNX model must take images of three channels, or of one, as "
+                f"{', '.join(_DTYPES)}; its input has shape {self.shape} and is {dtype}."
             )
         layout, channels = candidates[0]
-        settings: dict[str, Any] = {"layout": layout, "channels": channels}
-        self.preprocessing = replace(default, dtype=_DTYPES[dtype], **settings)
+        self.preprocessing = replace(
+            default, dtype=_DTYPES[dtype], layout=layout, channels=channels
+        )
         if self.batch_size is None and isinstance(self.shape[0], int):
             self.batch_size = self.shape[0]
 
@@ -263,15 +253,12 @@ class OnnxModel(Model):
         return {"output_name": self.output_name, "features_from": self.features_from}
 
     def _forward(self, batch: NDArray[Any]) -> Any:
-        check_input_shape(batch, self.shape)
-        names = [self.output_name]
-        if self.features_from is not None:
-            names.append(self.features_from)
+        layer = self.features_from
+        names = [self.output_name] if layer is None else [self.output_name, layer]
 
         def run(piece: NDArray[Any]) -> list[NDArray[Any]]:
             logits, *features = self.session.run(names, {self.input_name: piece})
-            return [logits, *(as_features(one, name=str(self.features_from)) for one in features)]
+            return [logits, *(as_features(one, name=str(layer)) for one in features)]
 
-        fixed = self.shape[0]
-        outputs = in_fixed_batches(run, batch, fixed if isinstance(fixed, int) else None)
-        return outputs if self.features_from is not None else outputs[0]
+        outputs = in_fixed_batches(run, batch, self.shape)
+        return outputs[0] if layer is None else outputs

@@ -15,6 +15,11 @@ from shiftcal.files import Framing
 from shiftcal.types import Images
 
 _PLAIN_MEAN, _PLAIN_STD = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
+_CHOICES = {
+    "interpolation": ("bilinear", "bicubic"),
+    "layout": ("nchw", "nhwc"),
+    "dtype": ("float32", "float16", "uint8"),
+}
 # Weights of red, green and blue in grey (ITU-R 601), in 65,536ths, as in Pillow.
 _LUMA = np.array([19595, 38470, 7471], np.uint32)
 
@@ -48,18 +53,18 @@ class Preprocessing:
     def __post_init__(self) -> None:
         if check_count(self.channels, name="channels") not in (1, 3):
             raise InputError(f"channels must be 3, or 1 for grey; got {self.channels}.")
-        object.__setattr__(self, "resize", _sides(self.resize))
+        if self.resize is not None:
+            object.__setattr__(self, "resize", _sides(self.resize))
         if self.crop is not None:
             object.__setattr__(self, "crop", check_count(self.crop, name="crop"))
-        check_choice(self.interpolation, ("bilinear", "bicubic"), name="interpolation")
         for name, plain in (("mean", _PLAIN_MEAN), ("std", _PLAIN_STD)):
             values = getattr(self, name)
             values = plain[: self.channels] if values in (plain, plain[:1]) else values
             object.__setattr__(self, name, _per_channel(values, self.channels, name=name))
+        for name, choices in _CHOICES.items():
+            check_choice(getattr(self, name), choices, name=name)
         if min(self.std) <= 0:
             raise InputError(f"std must be positive in every channel; got {self.std}.")
-        check_choice(self.layout, ("nchw", "nhwc"), name="layout")
-        check_choice(self.dtype, ("float32", "float16", "uint8"), name="dtype")
         if self.dtype == "uint8" and (set(self.mean), set(self.std)) != ({0.0}, {1.0}):
             raise InputError(
                 "mean and std must be left out with dtype 'uint8', which keeps pixels as they are; "
@@ -121,12 +126,8 @@ class Preprocessing:
         return cls(**settings)
 
 
-def _sides(resize: object) -> int | tuple[int, int] | None:
-    if resize is None:
-        return None
-    if isinstance(resize, (tuple, list)):
-        if len(resize) != 2:
-            raise InputError(f"resize must be one length, or height and width; got {resize!r}.")
+def _sides(resize: object) -> int | tuple[int, int]:
+    if isinstance(resize, (tuple, list)) and len(resize) == 2:
         height, width = (check_count(side, name="resize") for side in resize)
         return height, width
     return check_count(resize, name="resize")
@@ -140,14 +141,13 @@ def _grey(images: Images) -> Images:
     return (luma >> 16).astype(np.uint8)[..., None]
 
 
-def _per_channel(values: object, channels: int, *, name: str) -> tuple[float, ...]:
-    several = [values] if channels == 1 and isinstance(values, int | float) else values
+def _per_channel(values: Any, channels: int, *, name: str) -> tuple[float, ...]:
     try:
-        numbers = tuple(float(value) for value in several)  # type: ignore[attr-defined]
+        several = [values] if channels == 1 and isinstance(values, int | float) else values
+        numbers = tuple(float(value) for value in several)
     except (TypeError, ValueError):
         numbers = ()
     if len(numbers) != channels or not np.isfinite(numbers).all():
         rule = "one finite number" if channels == 1 else "three finite numbers"
-        use = "with channels=1" if channels == 1 else "for red, green and blue"
-        raise InputError(f"{name} must be {rule}, {use}; got {values!r}.")
+        raise InputError(f"{name} must be {rule}, one per channel; got {values!r}.")
     return numbers

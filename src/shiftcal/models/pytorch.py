@@ -5,45 +5,36 @@ from __future__ import annotations
 import inspect
 import io
 import itertools
-import logging
-import pickle
 import sys
 import warnings
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.checks import check_choice, check_count
-from shiftcal.errors import FileError, InputError, require
+from shiftcal.checks import check_count
+from shiftcal.errors import FileError, InputError, UnknownName, require, suggest
 from shiftcal.files import parsing
 from shiftcal.models.model import (
     Model,
     ModelFile,
     as_features,
-    check_input_shape,
     first_line,
     in_fixed_batches,
-    picked,
     regular_file,
-    unknown_layer,
 )
 from shiftcal.models.preprocessing import Preprocessing
 
-_REDUCED = ("float16", "bfloat16")
 # With this many processors or more, one is left to the threads that prepare images.
 _ROOM = 4
 # Packages, besides torch, whose classes are identified by name and version, not by their source.
 _LIBRARIES = ("torchvision", "timm", "transformers", "efficientnet_lite_pytorch")
 # Where training scripts put the weights inside what they save.
 _NESTS = ("state_dict", "model", "net")
-# How files of torch.save before version 1.6 begin: with a pickled number.
-_OLDER = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 
 
 def _torch() -> Any:
@@ -64,8 +55,7 @@ def _to_numpy(output: Any) -> NDArray[Any]:
     if not isinstance(output, torch.Tensor):
         raise InputError(
             "the module must return a tensor of logits, or an object with the attribute or key "
-            f"logits, and a layer a tensor of features; got {type(output).__name__}. Wrap it in a "
-            "module that picks them out."
+            f"logits; got {type(output).__name__}. Wrap it in a module that picks them out."
         )
     wide = torch.float64 if output.dtype == torch.float64 else torch.float32
     return np.asarray(output.to("cpu", wide).numpy())
@@ -91,7 +81,6 @@ class TorchNetwork(Model):
 
     Attributes:
         module: The network.
-        channels_last: Whether batches are stored with their channels last.
         threads: How many threads torch may use; ``None`` leaves that to torch.
     """
 
@@ -99,7 +88,6 @@ class TorchNetwork(Model):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"batch_size": None, **options})
-        self.channels_last = False
         self.threads: int | None = None
 
     @property
@@ -109,10 +97,10 @@ class TorchNetwork(Model):
 
     @property
     def engine(self) -> str:
-        """``torch``, its version, the device if it is not the processor, and the layout."""
+        """``torch``, its version, and the device if it is not the processor."""
         kind = self._device.partition(":")[0]
-        parts = [f"torch {_torch().__version__.partition('+')[0]}"]
-        return " ".join(parts + [kind] * (kind != "cpu") + ["channels_last"] * self.channels_last)
+        name = f"torch {_torch().__version__.partition('+')[0]}"
+        return name if kind == "cpu" else f"{name} {kind}"
 
     def use_threads(self, threads: int) -> None:
         """Let torch use this many threads while the network runs."""
@@ -134,7 +122,7 @@ class TorchNetwork(Model):
         finally:
             self.threads = before
 
-    def _run(self, batch: NDArray[Any], precision: str | None = None) -> Any:
+    def _run(self, batch: NDArray[Any]) -> Any:
         """What the module returns in evaluation mode, without gradients; its modes are kept."""
         torch = _torch()
         first, tensor = _first_tensor(self.module), torch.from_numpy(batch)
@@ -142,16 +130,11 @@ class TorchNetwork(Model):
             tensor = tensor.to(first.device)
             if tensor.is_floating_point() and first.is_floating_point():
                 tensor = tensor.to(first.dtype)
-        if self.channels_last:
-            tensor = tensor.contiguous(memory_format=torch.channels_last)
-        cast: Any = nullcontext()
-        if precision in _REDUCED:
-            cast = torch.autocast(tensor.device.type, getattr(torch, precision))
         training = [part for part in self.module.modules() if part.training]
         if training:
             self.module.eval()
         try:
-            with torch_threads(self.threads), torch.inference_mode(), cast:
+            with torch_threads(self.threads), torch.inference_mode():
                 return self.module(tensor)
         finally:
             for part in training:
@@ -171,26 +154,19 @@ class TorchModel(TorchNetwork):
 
     Args:
         module: The network.
-        channels_last: Store batches with their channels last, which is faster on some processors;
-            the shapes the network sees are the same.
         features_from: Name of a layer, as in ``module.named_modules()``, whose output is returned
             as features: ``(n, d)`` as it is, ``(n, c, h, w)`` as its mean over positions; the last
             output, if the layer runs more than once.
-        precision: ``"float16"`` or ``"bfloat16"`` for the operations that torch's autocast
-            considers safe; the module, which must be in float32, stays as it is. ``None`` uses
-            the parameters as they are. :func:`shiftcal.models.agreement` compares the two.
         preprocessing: As for every model; default: ``module.preprocessing``, if it has one.
-        **options: ``classes``, ``output``, ``batch_size``, ``memory_budget`` and ``key``, as for
-            every model; the default batch size depends on the size of the images.
+        **options: ``classes``, ``output``, ``batch_size`` and ``key``, as for every model; the
+            default batch size depends on the size of the images.
     """
 
     def __init__(
         self,
         module: Any,
         *,
-        channels_last: bool = False,
         features_from: str | None = None,
-        precision: Literal["float32", "float16", "bfloat16"] | None = None,
         preprocessing: Preprocessing | None = None,
         **options: Any,
     ) -> None:
@@ -203,31 +179,23 @@ class TorchModel(TorchNetwork):
         super().__init__(preprocessing=preprocessing, **options)
         known = [path for path, _ in module.named_modules() if path]
         if features_from is not None and features_from not in known:
-            raise unknown_layer(str(features_from), known, what="a layer of the module")
-        if precision is not None:
-            check_choice(precision, ("float32", *_REDUCED), name="precision")
-            dtype = str(getattr(_first_tensor(module), "dtype", "torch.float32"))
-            if dtype != "torch.float32":
-                raise InputError(
-                    "precision must be left out for a module whose parameters are not in float32; "
-                    f"got {precision!r} for {dtype}. Or pass module.float()."
-                )
+            raise UnknownName(
+                f"features_from must be the name of a layer of the module; got {features_from!r}. "
+                f"{suggest(features_from, known)}"
+            )
         self.module = module
-        self.channels_last = channels_last
         self.features_from = features_from
-        self.precision = precision
 
     def _identity(self) -> Iterable[str | memoryview] | None:
         return _module_identity(self.module)
 
     def _choices(self) -> Mapping[str, str | None]:
-        precision = self.precision if self.precision in _REDUCED else None
-        return {"precision": precision, "features_from": self.features_from}
+        return {"features_from": self.features_from}
 
     def _forward(self, batch: NDArray[Any]) -> Any:
         layer = self.features_from
         if layer is None:
-            return _to_numpy(self._run(batch, self.precision))
+            return _to_numpy(self._run(batch))
         features: list[NDArray[Any]] = []
 
         def listen(_module: Any, _inputs: Any, output: Any) -> None:
@@ -236,15 +204,11 @@ class TorchModel(TorchNetwork):
 
         handle = self.module.get_submodule(layer).register_forward_hook(listen)
         try:
-            logits = _to_numpy(self._run(batch, self.precision))
+            logits = _to_numpy(self._run(batch))
         finally:
             handle.remove()
         if not features:
-            raise InputError(
-                f"features_from must name a layer that runs; {layer!r} did not. Hooks do not work "
-                "inside a TorchScript module: let it return features too, and load it from its "
-                "file."
-            )
+            raise InputError(f"features_from must name a layer that runs; {layer!r} did not.")
         return logits, features[0]
 
 
@@ -328,12 +292,14 @@ def read_weights(path: str | Path) -> dict[str, Any]:
         FileError: If the file is missing or damaged, or holds anything else.
     """
     path = regular_file(path, "a file of weights")
-    if path.suffix == ".safetensors":
-        reader = require("safetensors.torch", extra="torch", needed_by="a .safetensors file")
-        with parsing(path, "a .safetensors file"):
+    fix = "Save net.state_dict() alone, best as .safetensors."
+    with parsing(path, "weights, tensors and nothing else", fix=fix), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # on files that are rejected right after
+        if path.suffix == ".safetensors":
+            reader = require("safetensors.torch", extra="torch", needed_by="a .safetensors file")
             state = reader.load_file(path)
-    else:
-        state = _saved(path)
+        else:
+            state = _torch().load(path, map_location="cpu", weights_only=True)
     while isinstance(state, dict):
         nest = next((name for name in _NESTS if isinstance(state.get(name), dict)), None)
         if nest is None:
@@ -342,61 +308,16 @@ def read_weights(path: str | Path) -> dict[str, Any]:
     raise FileError(f"{path} must hold named weights; got {type(state).__name__}.")
 
 
-def _saved(path: Path) -> Any:
-    torch = require("torch", extra="torch", needed_by="a file of weights")
-    with parsing(path, "weights"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # on files that are rejected right after
-        try:
-            return torch.load(path, map_location="cpu", weights_only=True)
-        except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError) as error:
-            pickled = _content_of(path.read_bytes()) == "module"
-            kind = "is a pickled module (torch.save(net)) that" if pickled else "is damaged, or"
-            raise FileError(
-                f"{path} could not be read as weights: it {kind} holds more than tensors, "
-                "which is never loaded. Save its state_dict() alone, best as .safetensors."
-            ) from error
-
-
-def _content_of(data: bytes) -> str:
-    """What a file of torch holds: ``"script"``, ``"module"``, ``"weights"``, or ``""``, unknown.
-
-    Nothing is unpickled: every module has names that no weights have.
-    """
-    content = data
-    if not data.startswith(_OLDER):
-        try:
-            with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                records = {one.filename.partition("/")[2]: one for one in archive.infolist()}
-                if "constants.pkl" in records:
-                    return "script" if any(name.startswith("code/") for name in records) else ""
-                record = records["data.pkl"]
-                stored = record.compress_type == zipfile.ZIP_STORED  # torch compresses nothing
-                content = archive.read(record) if stored else b""
-        except Exception:  # damaged archives may raise anything
-            return ""
-    return "module" if b"_parameters" in content and b"_modules" in content else "weights"
-
-
 class _TorchFile(TorchNetwork):
     """A network that a file of torch holds; the file is read again in another process."""
 
     _kind: str
     _shape: tuple[int | None, ...] = (None,) * 4
 
-    def __init__(
-        self,
-        path: str | Path,
-        *,
-        device: str = "cpu",
-        channels_last: bool = False,
-        features_from: str | None = None,
-        **options: Any,
-    ) -> None:
+    def __init__(self, path: str | Path, *, device: str = "cpu", **options: Any) -> None:
         super().__init__(**options)
         self.path = Path(path)
         self.device = device
-        self.channels_last = channels_last
-        self.features_from = None if features_from is None else str(features_from)
         self._digest: str | None = None
         self._open()
 
@@ -429,22 +350,8 @@ class _TorchFile(TorchNetwork):
     def _identity(self) -> Iterable[str]:
         return (type(self).__name__, str(self._digest))
 
-    def _choices(self) -> Mapping[str, str | None]:
-        return {"features_from": self.features_from}
-
     def _forward(self, batch: NDArray[Any]) -> Any:
-        check_input_shape(batch, self._shape)
-        name = self.features_from
-
-        def run(piece: NDArray[Any]) -> list[NDArray[Any]]:
-            output = self._run(piece)
-            if name is None:
-                return [_to_numpy(output)]
-            logits, features = picked(output, name)
-            return [_to_numpy(logits), as_features(_to_numpy(features), name=name)]
-
-        outputs = in_fixed_batches(run, batch, self._shape[0])
-        return outputs[0] if name is None else outputs
+        return in_fixed_batches(lambda x: [_to_numpy(self._run(x))], batch, self._shape)[0]
 
 
 class TorchScriptModel(_TorchFile):
@@ -456,32 +363,25 @@ class TorchScriptModel(_TorchFile):
     Args:
         path: The file.
         device: Where it runs, such as ``"cpu"`` or ``"cuda:0"``.
-        channels_last: As for a PyTorch module.
-        features_from: Which output of the network holds features: the index in a tuple, such as
-            ``"1"``, whose first item is the logits, or the key in a dict with ``"logits"``. Layers
-            inside TorchScript cannot be named.
-        **options: ``preprocessing``, ``classes``, ``output``, ``batch_size``, ``memory_budget`` and
-            ``key``, as for every model; the default batch size depends on the size of the images.
+        **options: ``preprocessing``, ``classes``, ``output``, ``batch_size`` and ``key``, as for
+            every model; the default batch size depends on the size of the images.
     """
 
-    _kind = "a TorchScript file"
+    _kind = "a TorchScript file of torch.jit.save"
 
     def _load(self, data: bytes) -> Any:
         jit = require("torch.jit", extra="torch", needed_by="a TorchScript model")
-        kind = _content_of(data)
-        if kind != "script":
-            content = {
-                "module": "a pickled module (torch.save(net)), which is never unpickled",
-                "weights": "weights without code (torch.save(net.state_dict()))",
-            }.get(kind, "something else")
-            raise FileError(
-                f"{self.path} must be a TorchScript file, from torch.jit.save; it holds {content}. "
-                "For weights, save net.state_dict() and use --model "
-                f"'torch:module:factory?weights={self.path.name}', where factory makes the network."
-            )
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", r".*torch\.jit\.load", DeprecationWarning)
-            return jit.load(io.BytesIO(data), map_location=self.device)
+            try:
+                return jit.load(io.BytesIO(data), map_location=self.device)
+            except RuntimeError as error:
+                raise FileError(
+                    f"{self.path} could not be loaded as {self._kind}: {first_line(error)} A "
+                    "pickled module (torch.save(net)) is never loaded. For weights, save "
+                    "net.state_dict() and use --model 'torch:module:factory?weights="
+                    f"{self.path.name}', where factory makes the network."
+                ) from error
 
 
 class ExportedModel(_TorchFile):
@@ -496,16 +396,10 @@ class ExportedModel(_TorchFile):
 
     def _load(self, data: bytes) -> Any:
         export = require("torch.export", extra="torch", needed_by="a torch.export model")
-        logger = logging.getLogger("torch.export")
-        level = logger.level
-        logger.setLevel(logging.CRITICAL)  # errors are raised
-        try:
-            program = export.load(io.BytesIO(data))
-            if self.device != "cpu":
-                passes = require("torch.export.passes", extra="torch", needed_by="another device")
-                program = passes.move_to_device_pass(program, self.device)
-        finally:
-            logger.setLevel(level)
+        program = export.load(io.BytesIO(data))
+        if self.device != "cpu":
+            passes = require("torch.export.passes", extra="torch", needed_by="another device")
+            program = passes.move_to_device_pass(program, self.device)
         names = program.graph_signature.user_inputs
         inputs = [node.meta["val"] for node in program.graph.nodes if node.name in names]
         if len(inputs) != 1 or inputs[0].ndim != 4:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import copy
-import re
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote, unquote
 
-import numpy as np
-
 from shiftcal.errors import InputError, ShiftcalError, UnknownName, require, suggest
 from shiftcal.models.model import CallableModel, Model, first_line
 from shiftcal.models.preprocessing import Preprocessing
-from shiftcal.registry import current_folder, imported, split_spec, told
+from shiftcal.registry import current_folder, imported, plain_value, split_spec, told
 
 # Kind -> an example of what follows the colon.
 KINDS = {
@@ -34,15 +31,7 @@ KINDS = {
     "efficientnet-lite": "0",
 }
 # Suffix of a plain path -> its kind.
-_SUFFIXES = {
-    ".onnx": "onnx",
-    ".pt": "torchscript",
-    ".pth": "torchscript",
-    ".ts": "torchscript",
-    ".torchscript": "torchscript",
-    ".pt2": "export",
-    ".skops": "sklearn",
-}
+_SUFFIXES = {".onnx": "onnx", ".pt": "torchscript", ".pt2": "export", ".skops": "sklearn"}
 # Kinds that are read as data: loading one runs no code of theirs and contacts no host.
 _DATA = ("onnx", "sklearn", "cifar-resnet", "efficientnet-lite")
 
@@ -83,91 +72,49 @@ def parse_spec(text: str) -> Spec:
         raise InputError(f"a model must be written as kind:what, such as timm:a; got {text!r}.")
     kind, target, options = split_spec(text.strip())
     if kind not in KINDS:
-        target = f"{kind}:{target}" if kind else target
-        kind = _kind_of_path(target, kind)
+        if kind:
+            raise UnknownName(f"no kind of model is called {kind!r}. {suggest(kind, list(KINDS))}")
+        suffix = Path(target).suffix.lower()
+        if suffix in (".pkl", ".pickle", ".joblib"):
+            raise InputError(
+                f"{target} is a pickle, which is never loaded because it can run code. Save the "
+                "classifier with skops.io.dump and name sklearn:file.skops, or name an object of "
+                "your module that loads it: python:package.module:model."
+            )
+        if suffix not in _SUFFIXES:
+            hint = f"Did you mean timm:{target} or torchvision:{target}? " * ("." not in target)
+            raise InputError(
+                "a model must be a file ending in .onnx, .pt (TorchScript), .pt2 (torch.export) or "
+                f".skops (scikit-learn), or kind:what; got {target!r}. {hint}Kinds: "
+                f"{', '.join(f'{kind}:{what}' for kind, what in KINDS.items())}."
+            )
+        kind = _SUFFIXES[suffix]
     if not target.strip():
         raise InputError(f"{text!r} must name something after the colon: {kind}:{KINDS[kind]}.")
     return Spec(kind, unquote(target), MappingProxyType(options))
 
 
-def _kind_of_path(path: str, prefix: str) -> str:
-    if prefix:
-        raise UnknownName(
-            f"no kind of model is called {prefix!r}. {suggest(prefix.lower(), list(KINDS))}"
-        )
-    suffix = Path(path).suffix.lower()
-    if suffix in _SUFFIXES:
-        return _SUFFIXES[suffix]
-    if suffix in (".pkl", ".pickle", ".joblib"):
-        raise InputError(
-            f"{path} is a pickle, which is never loaded because it can run code. Save the "
-            "classifier with skops.io.dump and name sklearn:file.skops, or name an object of your "
-            "module that loads it: python:package.module:model."
-        )
-    hint = f"Did you mean timm:{path} or torchvision:{path}? " * ("." not in path)
-    raise InputError(
-        "a model must be a file ending in .onnx, .pt (TorchScript), .pt2 (torch.export) or .skops "
-        f"(scikit-learn), or kind:what; got {path!r}. {hint}Kinds: "
-        f"{', '.join(f'{kind}:{what}' for kind, what in KINDS.items())}."
-    )
-
-
-def plain_value(text: str) -> int | float | bool | str:
-    """A number or truth value if the text is one, else the text."""
-    if re.fullmatch(r"[+-]?\d+", text):
-        return int(text)
-    if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text):
-        return float(text)
-    return {"true": True, "false": False}.get(text.lower(), text)
-
-
-def _whole(text: str) -> int:
-    if not re.fullmatch(r"\d+", text):
-        raise ValueError(text)
-    return int(text)
-
-
-def _resize(text: str) -> int | tuple[int, ...] | None:
-    sides = () if text == "none" else tuple(_whole(side) for side in text.split("x"))
-    return (sides[0] if len(sides) == 1 else sides) if sides else None
-
-
-_Reader = tuple[str, Callable[[str], Any]]
-_TEXT: _Reader = ("text", str)
-_WHOLE: _Reader = ("a whole number", _whole)
-_FLAG: _Reader = ("true or false", lambda text: {"true": True, "false": False}[text.lower()])
-_CHANNELS: _Reader = (
-    "one number, or three with commas between them",
-    lambda text: tuple(float(number) for number in text.split(",")),
-)
-# Option -> what its value must be, and the function that reads it.
-_PREPROCESSING: dict[str, _Reader] = {
-    "resize": ("one length, or HEIGHTxWIDTH, or none", _resize),
-    "crop": ("a whole number, or none", lambda text: None if text == "none" else _whole(text)),
-    **dict.fromkeys(("interpolation", "layout", "dtype"), _TEXT),
-    **dict.fromkeys(("mean", "std"), _CHANNELS),
-    "channels": _WHOLE,
+_SETTINGS = tuple(one.name for one in fields(Preprocessing))
+# Options whose value stays the text it is.
+_TEXTS = {
+    *("key", "output", "output_name", "features_from", "device", "scores"),
+    *("weights", "revision", "trusted"),
 }
-_OPTIONS: dict[str, _Reader] = {
-    "batch_size": ("a whole number, or auto", lambda x: None if x == "auto" else _whole(x)),
-    **dict.fromkeys(("memory_budget", "threads", "n_classes"), _WHOLE),
-    **dict.fromkeys(("channels_last", "raw"), _FLAG),
-}
-_COMMON = ("batch_size", "memory_budget", "key")
-_TORCH = (*_COMMON, "output", "features_from", "channels_last", "device", "threads")
-_MODULE = (*_TORCH, "precision")
+_COMMON = ("batch_size", "key", "output")
+_FILE = (*_COMMON, "device", "threads")
+_MODULE = (*_FILE, "features_from")
 # Kind -> options of its adapter, and those of the network itself.
 TAKEN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "onnx": ((*_COMMON, "output", "output_name", "features_from", "threads"), ()),
+    "onnx": ((*_COMMON, "output_name", "features_from", "threads"), ()),
     "torch": (_MODULE, ("weights",)),
-    "python": ((*_COMMON, "output", "raw"), ()),
-    "torchscript": (_TORCH, ()),
-    "export": ((*_COMMON, "output", "features_from", "device", "threads"), ()),
-    "sklearn": ((*_COMMON, "scores"), ("trusted",)),
+    "python": ((*_COMMON, "raw"), ()),
+    "torchscript": (_FILE, ()),
+    "export": (_FILE, ()),
+    "sklearn": (("batch_size", "key", "scores"), ("trusted",)),
     "timm": (_MODULE, ("weights",)),
     "hf": (_MODULE, ("revision",)),
     "torchvision": (_MODULE, ("weights",)),
-    "cifar-resnet": (_MODULE, ("weights", "n_classes")),
+    "cifar-resnet": (_MODULE, ("weights",)),
     "efficientnet-lite": (_MODULE, ("weights",)),
 }
 
@@ -177,23 +124,28 @@ def _read_options(spec: Spec) -> tuple[dict[str, Any], dict[str, Any], dict[str,
     adapter, own = TAKEN[spec.kind]
     read: tuple[dict[str, Any], dict[str, Any], dict[str, Any]] = ({}, {}, {})
     for name, text in spec.options.items():
-        if name in _PREPROCESSING:
-            group, (rule, reader) = 1, _PREPROCESSING[name]
-        elif name in adapter or name in own:
-            group, (rule, reader) = 0 if name in adapter else 2, _OPTIONS.get(name, _TEXT)
-        elif spec.kind == "torch":
-            group, (rule, reader) = 2, ("a value", plain_value)
-        else:
-            known = [*own, *adapter, *_PREPROCESSING]
+        known = (adapter, _SETTINGS, (*own, name) if spec.kind == "torch" else own)
+        group = next((i for i, names in enumerate(known) if name in names), None)
+        if group is None:
             raise InputError(
-                f"a model of kind {spec.kind} has no option {name!r}. {suggest(name, known)} "
-                f"Its options are {', '.join(known)}."
+                f"a model of kind {spec.kind} has no option {name!r}. "
+                f"{suggest(name, [*own, *adapter, *_SETTINGS])}"
             )
-        try:
-            read[group][name] = reader(text)
-        except (ValueError, KeyError):
-            raise InputError(f"{name} must be {rule}; got {text!r}.") from None
+        read[group][name] = text if name in _TEXTS else _value(name, text)
     return read
+
+
+def _value(name: str, text: str) -> Any:
+    try:
+        if name in ("mean", "std"):
+            return tuple(float(number) for number in text.split(","))
+        if name == "resize" and "x" in text:
+            return tuple(int(side) for side in text.split("x"))
+    except ValueError:
+        raise InputError(
+            f"{name} must be numbers, as in mean=0.5,0.5,0.5 or resize=224x320; got {text!r}."
+        ) from None
+    return plain_value(text)
 
 
 def as_model(thing: Any, **options: Any) -> Model:
@@ -297,70 +249,51 @@ def _from_spec(spec: Spec, options: Mapping[str, Any]) -> Model:
         classifier._file_digest = file_digest
         return classifier
     if spec.kind == "python":
-        return _from_name(spec.target, merged, prepare if settings else None)
+        thing = _imported("python:", spec.target)
+        if settings:
+            layout: Any = "nhwc" if hasattr(thing, "predict") else "nchw"
+            prepare(_carried(thing) or Preprocessing(layout=layout))
+        model = _from_object(thing, merged)
+        # The user's own object must not get the text as its spec.
+        return copy.copy(model) if model is thing else model
 
     from shiftcal.models.pytorch import ExportedModel, TorchModel, TorchScriptModel
 
     threads = merged.pop("threads", None)
-    model: Model
     if spec.kind in ("torchscript", "export"):
         prepare(Preprocessing())
-        adapter_class = TorchScriptModel if spec.kind == "torchscript" else ExportedModel
-        model = adapter_class(spec.target, **merged)
+        file_class = TorchScriptModel if spec.kind == "torchscript" else ExportedModel
+        model = file_class(spec.target, **merged)
     else:
         module, preprocessing, classes = _network(spec, own)
-        prepare(preprocessing or Preprocessing())
+        prepare(preprocessing)
         if classes is not None:
             merged.setdefault("classes", list(classes))
-        model = TorchModel(_moved(module, merged.pop("device", None)), **merged)
-    if threads:
+        device = merged.pop("device", None)
+        try:
+            module = module if device is None else module.to(device)
+        except (RuntimeError, AssertionError) as error:  # the second without CUDA
+            raise InputError(f"device {device!r} cannot be used: {first_line(error)}") from error
+        model = TorchModel(module, **merged)
+    if threads is not None:
         model.use_threads(threads)
     return model
 
 
-def _moved(module: Any, device: str | None) -> Any:
-    try:
-        return module if device is None else module.to(device)
-    except (RuntimeError, AssertionError) as error:  # the second without CUDA
-        raise InputError(f"device {device!r} cannot be used here: {first_line(error)}") from error
+def _network(spec: Spec, own: Mapping[str, Any]) -> tuple[Any, Preprocessing, Any]:
+    """The module of a text, its preprocessing, and its classes if they are known."""
+    if spec.kind == "torch":
+        module = _made_by_factory(spec.target, own)
+        return module, _carried(module) or Preprocessing(), None
+    from shiftcal.models.networks import MAKERS
+
+    network = MAKERS[spec.kind](spec.target, **own)
+    return network.module.eval(), network.preprocessing, network.classes
 
 
 def _carried(thing: Any) -> Preprocessing | None:
     carried = getattr(thing, "preprocessing", None)
     return carried if isinstance(carried, Preprocessing) else None
-
-
-def _network(spec: Spec, own: dict[str, Any]) -> tuple[Any, Preprocessing | None, Any]:
-    """The module of a text, its preprocessing and its classes, as far as they are known."""
-    if spec.kind == "torch":
-        module = _made_by_factory(spec.target, own)
-        return module, _carried(module), None
-    if spec.kind in ("cifar-resnet", "efficientnet-lite"):
-        from shiftcal.models import architectures
-
-        make = getattr(architectures, spec.kind.replace("-", "_"))
-        module = make(plain_value(spec.target), **own)
-        return module, module.preprocessing, None
-    from shiftcal.models import hubs
-
-    network = hubs.MAKERS[spec.kind](spec.target, **own)
-    return network.module.eval(), network.preprocessing, network.classes
-
-
-def _from_name(
-    name: str, options: dict[str, Any], prepare: Callable[[Preprocessing], None] | None
-) -> Model:
-    """The model of ``package.module:function``: a function, module, classifier or model."""
-    thing = _imported("python:", name)
-    if prepare is not None:
-        layout: Any = "nhwc" if hasattr(thing, "predict") else "nchw"
-        prepare(_carried(thing) or Preprocessing(layout=layout))
-    try:
-        model = _from_object(thing, options)
-    except TypeError as error:
-        raise InputError(f"python:{name} does not take these options: {error}.") from error
-    # The user's own object must not get the text as its spec.
-    return copy.copy(model) if model is thing else model
 
 
 def _made_by_factory(name: str, options: Mapping[str, Any]) -> Any:
@@ -451,22 +384,3 @@ def must_be_named(text: str, *, where: object, name_it: str) -> InputError:
         f"{where} names the model {text!r}, and loading it may run code or contact a host, which "
         f"no file decides. If you trust that model, name it yourself: {name_it.format(repr(text))}."
     )
-
-
-def agreement(a: Any, b: Any, images: object) -> float:
-    """The fraction of images for which both models predict the same class.
-
-    Args:
-        a: A model, or anything :func:`as_model` takes.
-        b: Another, such as the same network in half precision or exported to a file.
-        images: As for :meth:`Model.logits`.
-
-    Raises:
-        InputError: If the models differ in their number of classes.
-    """
-    one, other = as_model(a).logits(images), as_model(b).logits(images)
-    if one.shape[1] != other.shape[1]:
-        raise InputError(
-            f"two models must have the same classes; got {one.shape[1]} and {other.shape[1]}."
-        )
-    return float(np.mean(one.argmax(axis=1) == other.argmax(axis=1)))

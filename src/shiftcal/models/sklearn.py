@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from shiftcal.checks import check_choice
 from shiftcal.errors import FileError, InputError, require
-from shiftcal.models.model import Model, first_line, regular_file
+from shiftcal.files import parsing
+from shiftcal.models.model import Model, regular_file
 from shiftcal.models.preprocessing import Preprocessing
 
 _SCORES = ("decision_function", "predict_proba")
@@ -108,16 +109,13 @@ def refuse_pairs(estimator: Any) -> None:
 
     Of three classes there are three pairs, so the number of columns does not show it.
     """
-    last = estimator
-    while hasattr(last, "steps") or hasattr(last, "best_estimator_"):
-        last = last.steps[-1][1] if hasattr(last, "steps") else last.best_estimator_
-    pairs = getattr(last, "decision_function_shape", None) == "ovo"
+    settings = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    pairs = {key for key, x in settings.items() if key.endswith("function_shape") and x == "ovo"}
     if pairs and len(getattr(estimator, "classes_", ())) > 2:
         raise InputError(
-            "decision_function must have a column for each class; that of "
-            f"{type(last).__name__} has one for each pair, because of "
-            'decision_function_shape="ovo". set_params(decision_function_shape="ovr") changes '
-            "that without a new fit."
+            "decision_function must have a column for each class; with "
+            'decision_function_shape="ovo" it has one for each pair. '
+            'set_params(decision_function_shape="ovr") changes that without a new fit.'
         )
 
 
@@ -142,17 +140,13 @@ def read_skops(path: str | Path, *, trusted: Sequence[str] = ()) -> tuple[Any, s
             f"{path} must be made by skops.io.dump; it is something else, such as a pickle, and "
             "was not opened. Load it yourself if you trust it, and pass the classifier."
         )
-    try:
+    with parsing(path, "a .skops file"):
         untrusted = set(skops.get_untrusted_types(data=data))
-        unknown = sorted(untrusted - set(trusted))
-        if not unknown:
-            estimator = skops.loads(data, trusted=list(trusted))
-            return estimator, None if untrusted else hashlib.sha256(data).hexdigest()
-    except Exception as error:  # skops may raise anything for schemas it does not understand
-        raise FileError(
-            f"{path} could not be loaded by skops: {type(error).__name__}: {first_line(error)}"
-        ) from error
-    raise FileError(
-        f"{path} holds types that are not known to be harmless: {', '.join(unknown)}. It was not "
-        f"loaded. If you trust them, name them: sklearn:{path}?trusted={','.join(unknown)}"
-    )
+        if unknown := sorted(untrusted - set(trusted)):
+            raise FileError(
+                f"{path} holds types that are not known to be harmless: {', '.join(unknown)}. It "
+                "was not loaded. If you trust them, name them: "
+                f"sklearn:{path}?trusted={','.join(unknown)}"
+            )
+        estimator = skops.loads(data, trusted=list(trusted))
+        return estimator, None if untrusted else hashlib.sha256(data).hexdigest()
