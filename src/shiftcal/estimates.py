@@ -10,10 +10,10 @@ import math
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from statistics import NormalDist
-from typing import Any, ClassVar, NamedTuple, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,12 @@ from sklearn.base import clone
 
 from shiftcal import methods
 from shiftcal import persistence as _persistence
-from shiftcal.checks import check_choice, check_count, check_flag, check_fraction
+from shiftcal.checks import check_choice, check_flag, check_fraction
 from shiftcal.errors import FitWarning, InputError, ShiftcalError
 from shiftcal.maps import Temperature
 from shiftcal.methods import Method
-from shiftcal.methods.method import fit_map, given_bank, given_logits
-from shiftcal.methods.rehearsal import Answer, Grouped, Memory, Rehearsal, grouped_moments, remember
+from shiftcal.methods.method import given_bank, given_logits
+from shiftcal.methods.rehearsal import Answer, Grouped, Memory, Rehearsal, grouped_moments
 from shiftcal.numerics.samples import atc_threshold, share_at_or_above
 from shiftcal.numerics.softmax import entropy, p_max
 from shiftcal.persistence import Estimator
@@ -114,30 +114,6 @@ class Point:
     details: dict[str, float] = field(default_factory=dict)
     flags: tuple[Flag, ...] = ()
     draws: NDArray[np.float64] | None = None
-
-
-def shift_error(left_out: Sequence[LeftOut]) -> dict[str, float]:
-    """Root mean square error on the sets left out, and how many fits tell it; empty if none."""
-    if not left_out:
-        return {}
-    squares = [(out.estimate - out.accuracy) ** 2 for out in left_out]
-    fits = len({out.group for out in left_out})
-    return {"shift_error": float((sum(squares) / len(squares)) ** 0.5), "shift_fits": float(fits)}
-
-
-def ends(point: Point, shift: Mapping[str, float], level: float) -> tuple[float, float]:
-    """Both ends of an interval: quantiles of the draws, held around the value, if there are any.
-
-    Else ``value ± sqrt(z² (s² + c²) + t² e²)``, without ``e`` if it is not known.
-    """
-    if point.draws is None:
-        q = (1 + level) / 2
-        half = NormalDist().inv_cdf(q) * math.hypot(point.sampling_sd, point.calibration_sd)
-        if shift:
-            half = math.hypot(half, stdtrit(shift["shift_fits"], q) * shift["shift_error"])
-        return point.value - half, point.value + half
-    low, high = np.quantile(point.draws, [(1 - level) / 2, (1 + level) / 2])
-    return min(float(low), point.value), max(float(high), point.value)
 
 
 def share_variance(share: float, n: int) -> float:
@@ -228,24 +204,15 @@ class AccuracyEstimator(Estimator, ABC):
     def estimate_moments(self, target: Grouped, *, level: float = 0.95) -> AccuracyEstimate:
         """The accuracy on a target of which only sums over its rows are known.
 
-        The value is that of :meth:`estimate` with the rows, to rounding.
+        The value is that of :meth:`estimate` with the rows, to rounding; where :meth:`needs_rows`
+        gives no reason not to.
 
         Args:
             target: Sums of the moments of raw softmax rows, with the squares of p_max.
             level: Coverage of the interval, strictly between 0 and 1.
-
-        Raises:
-            InputError: If this estimator needs the rows, or they are of other classes.
         """
         self._require_fitted()
         level = check_fraction(level, name="level")
-        if (why := self.needs_rows()) is not None:
-            raise InputError(f"{self.name} cannot estimate from sums: {why}.")
-        if target.sums.shape[1] != 2 + 2 * self.n_classes_:
-            raise InputError(
-                f"sums must have the {2 + 2 * self.n_classes_} columns of {self.n_classes_} "
-                f"classes; got {target.sums.shape[1]}."
-            )
         return self._with_interval(self._estimate_moments(target), target.n, level)
 
     def needs_rows(self) -> str | None:
@@ -253,18 +220,29 @@ class AccuracyEstimator(Estimator, ABC):
         return "it looks at every row of the target at once"
 
     def _with_interval(self, point: Point, n: int, level: float) -> AccuracyEstimate:
-        shift = shift_error(self.left_out_)
-        low, high = ends(point, shift, level)
+        q, left_out, shift = (1 + level) / 2, self.left_out_, dict[str, float]()
+        if left_out:
+            squares = [(out.estimate - out.accuracy) ** 2 for out in left_out]
+            shift["shift_error"] = float((sum(squares) / len(squares)) ** 0.5)
+            shift["shift_fits"] = float(len({out.group for out in left_out}))
+        if point.draws is None:
+            half = NormalDist().inv_cdf(q) * math.hypot(point.sampling_sd, point.calibration_sd)
+            if shift:
+                half = math.hypot(half, stdtrit(shift["shift_fits"], q) * shift["shift_error"])
+            low, high = point.value - half, point.value + half
+        else:
+            low, high = np.quantile(point.draws, [(1 - level) / 2, q]).tolist()
+            low, high = min(low, point.value), max(high, point.value)
         sampling = {"sampling_sd": point.sampling_sd, "calibration_sd": point.calibration_sd}
         return AccuracyEstimate(
             _in_unit(point.value),
             _in_unit(low),
             _in_unit(high),
-            level,
-            n,
-            self.name,
+            level=level,
+            n_target=n,
+            estimator=self.name,
             details={**sampling, **shift, **point.details},
-            flags=(*point.flags, *([] if shift else [_NO_SHIFT_ERROR])),
+            flags=point.flags if shift else (*point.flags, _NO_SHIFT_ERROR),
         )
 
     @final
@@ -290,7 +268,14 @@ class AccuracyEstimator(Estimator, ABC):
 
         Parts of the bank that it cannot be fitted on are skipped.
         """
-        for number, group in enumerate(_groups(bank)):
+        groups: dict[object, list[int]] = {}
+        for j, s in enumerate(bank):
+            if j:
+                groups.setdefault(j if s.corruption is None else s.corruption, []).append(j)
+        together = list(groups.values())
+        if len(groups) == 1:  # of a single corruption, set by set
+            together = [[j] for j in range(1, len(bank))]
+        for number, group in enumerate(together):
             try:
                 other = self._without(bank, group)
             except ShiftcalError:
@@ -309,17 +294,6 @@ class AccuracyEstimator(Estimator, ABC):
             warnings.simplefilter("ignore", FitWarning)  # the fit on the whole bank warns once
             other._fit(SurrogateBank(kept, classes=bank.classes, input=bank.input))
         return other
-
-
-def _groups(bank: SurrogateBank) -> list[list[int]]:
-    """Positions of the sets to be left out together: by corruption, or one by one if it is one."""
-    groups: dict[object, list[int]] = {}
-    for j, s in enumerate(bank):
-        if j:
-            groups.setdefault(j if s.corruption is None else s.corruption, []).append(j)
-    if len(groups) == 1:
-        return [[j] for j in range(1, len(bank))]
-    return list(groups.values())
 
 
 def _in_unit(value: float) -> float:
@@ -398,9 +372,8 @@ class ATC(AccuracyEstimator):
         threshold = atc_threshold(scores, wrong)
         misplaced = int(((scores >= threshold) != right).sum())
         spread = max(1, round(math.sqrt(misplaced)))
-        fewer, more = max(wrong - spread, 0), min(wrong + spread, n)
-        ends = (atc_threshold(scores, fewer), atc_threshold(scores, more))
-        self.thresholds_ = (threshold, *ends)
+        ends = max(wrong - spread, 0), min(wrong + spread, n)
+        self.thresholds_ = (threshold, *(atc_threshold(scores, errors) for errors in ends))
 
     def _estimate(self, logits: Logits) -> Point:
         scores = self._scores(logits)
@@ -506,14 +479,7 @@ class MeanConfidence(AccuracyEstimator):
         self.input = input
 
     def _fit(self, bank: SurrogateBank) -> None:
-        method = self._fresh()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            method.fit(bank)
-        for warning in caught:
-            # 1 here, 2 AccuracyEstimator.fit, 3 the caller's line
-            warnings.warn(str(warning.message), warning.category, stacklevel=3)
-        self.method_ = method
+        self.method_ = self._fresh().fit(bank)
         self.n_calibration_ = len(bank.clean)
 
     def _estimate(self, logits: Logits) -> Point:
@@ -538,34 +504,16 @@ class MeanConfidence(AccuracyEstimator):
         elif isinstance(method, Method):
             made = clone(method)
         else:
+            raise InputError(f"method must be a method or the name of one; got {method!r}.")
+        if made.input != self.input or made.uses_features or made.uses_mixed:
             raise InputError(
-                f"method must be the name of a method or a method; got {method!r}. "
-                f"Names: {', '.join(methods.names())}. With settings: SAC(distance='ks')."
-            )
-        if made.input != self.input:
-            raise InputError(
-                f"the method was made for {made.input} and this {self.name} expects "
-                f"{self.input}. Make both with the same input=."
-            )
-        if made.uses_features or made.uses_mixed:
-            lacking = "features" if made.uses_features else "scores of mixed images"
-            raise InputError(
-                f"{self.name} works with outputs only, and {made.name} needs {lacking}. Take "
-                "another method, such as sac; or adapt this one yourself and average its "
-                "confidence."
+                f"{self.name} needs a method for {self.input} that works with outputs only, such "
+                f"as sac; {made.name} is for {made.input}, or needs features or mixed images."
             )
         return made
 
 
 _DRAWS = 500
-
-
-class _Decision(NamedTuple):
-    """What was decided for a target, and the set nearest in mean confidence."""
-
-    value: float
-    nearest: SetSummary
-    outside: bool
 
 
 @final
@@ -620,24 +568,16 @@ class Rehearsed(AccuracyEstimator):
         method._require_fitted()
         made = cls(seed=method.seed_, input=method.input)
         made.seed_, made.ladder_, made.memory_ = method.seed_, method.ladder_, method.memory_
-        made.left_out_ = tuple(made._shift_errors())
+        made.left_out_ = tuple(made._shift_error(None))
         made.class_names_, made.n_classes_ = method.class_names_, method.n_classes_
         return made
 
     def _fit(self, bank: SurrogateBank) -> None:
-        self.seed_ = check_count(self.seed, name="seed", least=0)
-        self.ladder_ = bank.summaries()
-        log_t: list[float] = []
-        for j, s in enumerate(bank, start=1):  # a loop, so that warnings point at the caller
-            where = f"set {j} of {len(bank)} ({s.name})"
-            fitted = fit_map("temperature", s.logits, s.labels, where=where)
-            log_t.append(math.log(fitted.temperature_))
-        self.memory_ = remember(bank, log_t, seed=self.seed_)
+        method = Rehearsal(seed=self.seed, input=self.input)
+        method._fit(bank, None)
+        self.seed_, self.ladder_, self.memory_ = method.seed_, method.ladder_, method.memory_
 
-    def _shift_error(self, bank: SurrogateBank) -> Iterator[LeftOut]:
-        return self._shift_errors()
-
-    def _shift_errors(self) -> Iterator[LeftOut]:
+    def _shift_error(self, bank: SurrogateBank | None) -> Iterator[LeftOut]:
         """What the rehearsals saw of it already: the mean over the draws of each set."""
         memory = self.memory_
         for ladder, error, s in zip(
@@ -658,77 +598,63 @@ class Rehearsed(AccuracyEstimator):
         return self._point(target, np.random.default_rng(self.seed_))
 
     def _point(self, target: Grouped, rng: np.random.Generator) -> Point:
-        if len(self.ladder_) == 1:
-            return self._alone(target.n)
-        answer = self.memory_.answer(target, rng)
-        confidence = target.mean_confidence
-        decision = self._decide(answer, confidence)
-        redrawn = self.memory_.redrawn(target, _DRAWS, rng)
-        chance = share_variance(decision.value, target.n)
+        smallest = min(s.n for s in self.ladder_)
+        if len(self.ladder_) == 1:  # nothing was seen that could make it another
+            value = self.ladder_[0].accuracy
+            sampling, calibration = (share_variance(value, n) for n in (target.n, smallest))
+            return Point(value, math.sqrt(sampling), math.sqrt(calibration))
+        memory, confidence = self.memory_, target.mean_confidence
+        answer = memory.answer(target, rng)
+        nearest = min(self.ladder_, key=lambda s: abs(confidence - s.mean_confidence))
+        outside = float(answer.distance) > memory.reach
+        value = float(answer.mean_accuracy())
+        if outside:
+            value = (value + nearest.accuracy) / 2
+        redrawn = memory.redrawn(target, _DRAWS, rng)
+        chance, calibration = (share_variance(value, n) for n in (target.n, smallest))
+        # What the accuracy may be: draws of all that is uncertain.
+        same, moved = (
+            accuracy - rng.choice(errors.accuracy, size=_DRAWS)
+            for accuracy, errors in (
+                (redrawn.accuracy, memory.errors),
+                (redrawn.accuracy_moved, memory.moved_errors),
+            )
+        )
+        drawn = np.where(rng.random(_DRAWS) < redrawn.moved, moved, same)
+        if outside:  # how far to go towards the nearest set is a guess
+            drawn += rng.random(_DRAWS) * (nearest.accuracy - np.median(drawn))
+        noise = math.hypot(math.sqrt(chance), math.sqrt(calibration))
         return Point(
-            decision.value,
+            value,
             sampling_sd=math.sqrt(float(redrawn.mean_accuracy().var()) + chance),
-            calibration_sd=self._calibration_sd(decision.value),
+            calibration_sd=math.sqrt(calibration),
             details={
                 "mean_confidence": confidence,
                 "prior_moved": float(answer.moved),
                 "accuracy_same_prior": float(answer.accuracy),
                 "accuracy_moved_prior": float(answer.accuracy_moved),
                 "distance": float(answer.distance),
-                "reach": self.memory_.reach,
+                "reach": memory.reach,
             },
-            flags=tuple(self._flags(answer, decision)),
-            draws=self._draws(redrawn, decision, target.n, rng),
+            flags=tuple(self._flags(answer, nearest if outside else None)),
+            draws=np.asarray(drawn + noise * rng.standard_normal(_DRAWS)),
         )
 
-    def _alone(self, n: int) -> Point:
-        """The accuracy of the only set: nothing was seen that could make it another."""
-        value = self.ladder_[0].accuracy
-        sampling_sd = math.sqrt(share_variance(value, n))
-        return Point(value, sampling_sd, calibration_sd=self._calibration_sd(value))
-
-    def _calibration_sd(self, value: float) -> float:
-        return math.sqrt(share_variance(value, min(s.n for s in self.ladder_)))
-
-    def _decide(self, answer: Answer, confidence: float) -> _Decision:
-        nearest = min(self.ladder_, key=lambda s: abs(confidence - s.mean_confidence))
-        outside = float(answer.distance) > self.memory_.reach
-        value = float(answer.mean_accuracy())
-        return _Decision((value + nearest.accuracy) / 2 if outside else value, nearest, outside)
-
-    def _draws(
-        self, redrawn: Answer, decision: _Decision, n: int, rng: np.random.Generator
-    ) -> NDArray[np.float64]:
-        """What the accuracy may be: :data:`_DRAWS` of all that is uncertain."""
-        same, moved = (
-            accuracy - rng.choice(errors.accuracy, size=_DRAWS)
-            for accuracy, errors in (
-                (redrawn.accuracy, self.memory_.errors),
-                (redrawn.accuracy_moved, self.memory_.moved_errors),
-            )
-        )
-        drawn = np.where(rng.random(_DRAWS) < redrawn.moved, moved, same)
-        if decision.outside:  # how far to go towards the nearest set is a guess
-            drawn += rng.random(_DRAWS) * (decision.nearest.accuracy - np.median(drawn))
-        chance = math.sqrt(share_variance(decision.value, n))
-        noise = math.hypot(chance, self._calibration_sd(decision.value))
-        return np.asarray(drawn + noise * rng.standard_normal(_DRAWS))
-
-    def _flags(self, answer: Answer, decision: _Decision) -> Iterator[Flag]:
-        if decision.outside:
+    def _flags(self, answer: Answer, nearest: SetSummary | None) -> Iterator[Flag]:
+        if nearest is not None:
             yield Flag(
                 "outside-bank",
                 f"the target's outputs are {float(answer.distance):.3g} standard deviations from "
                 f"those rehearsed, and {self.memory_.reach:.3g} are within reach: the estimate is "
-                f"halfway to the accuracy of the set nearest in confidence "
-                f"({decision.nearest.name}, {decision.nearest.accuracy:.3f}), and a guess.",
+                f"halfway to the accuracy of the set nearest in confidence ({nearest.name}, "
+                f"{nearest.accuracy:.3f}), and a guess.",
             )
         if float(answer.moved) > 0.5:
             yield Flag(
                 "label-shift",
-                "the target's classes seem to be mixed otherwise than those of the calibration set "
-                f"(probability {float(answer.moved):.2f}): the accuracy rehearsed for that is "
-                f"used, {float(answer.accuracy_moved):.3f}, not {float(answer.accuracy):.3f}.",
+                "the class prior seems to differ from that of the calibration set (probability "
+                f"{float(answer.moved):.2f}): the accuracy rehearsed for that is used, "
+                f"{float(answer.accuracy_moved):.3f}, not {float(answer.accuracy):.3f}.",
             )
 
 
@@ -789,7 +715,10 @@ class SurrogateCurve(AccuracyEstimator):
 
     def _point(self, n: int, mean: float, sd: float) -> Point:
         error = sd / math.sqrt(n)
-        low, value, high = (self._accuracy(mean + step) for step in (-error, 0.0, error))
+        low, value, high = (
+            float(np.interp(mean + step, self.confidence_, self.accuracy_))
+            for step in (-error, 0.0, error)
+        )
         smallest = min(s.n for s in self.ladder_)
         return Point(
             value,
@@ -798,9 +727,6 @@ class SurrogateCurve(AccuracyEstimator):
             details={"mean_confidence": mean},
             flags=tuple(self._outside(mean, error)),
         )
-
-    def _accuracy(self, mean: float) -> float:
-        return float(np.interp(mean, self.confidence_, self.accuracy_))
 
     def _outside(self, mean: float, error: float) -> Iterator[Flag]:
         lowest = min(self.ladder_, key=lambda s: s.mean_confidence)
