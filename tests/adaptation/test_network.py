@@ -15,7 +15,7 @@ from shiftcal.adaptation.network import (
     ApartBatchNorm1d,
     Classifier,
     NormPreservingDropout,
-    make_objective,
+    Objective,
 )
 from shiftcal.adaptation.run import run_heads
 from shiftcal.adaptation.trainers import Trainer
@@ -57,7 +57,7 @@ def batch(n=8, d=5, k=3, seed=0):
 
 def objective(trainer, *, backbone=None, width=4, d=5, k=3, seed=0):
     torch.manual_seed(seed)
-    return make_objective(trainer, backbone, d, k, width=width)
+    return Objective(trainer, backbone, d, k, width=width)
 
 
 def test_the_total_is_the_cross_entropy_plus_the_weighted_transfer_loss():
@@ -123,7 +123,7 @@ def test_a_trainer_that_does_not_adapt_never_touches_the_target():
 
 @pytest.mark.parametrize("name", adaptation.names())
 def test_heads_take_rows_one_at_a_time_outside_of_training(name):
-    made = objective(adaptation.get(name)()).classifier
+    made = objective(adaptation.get(name)()).classifier.eval()
     source, _, target = batch()
     x = torch.cat([source, target]).numpy()
     together = run_heads(made, x)

@@ -198,7 +198,7 @@ def test_the_same_call_has_nothing_to_do_and_a_seed_is_a_result(tmp_path, finish
         ("frozen", {"backbone": colour_model(key="v2")}, "backbone differ"),
         ("frozen", {"target": domains(N)[1].subset(np.arange(N)[::-1])}, "images, labels differ"),
         ("network", {"backbone": one_layer(4)}, "backbone differ"),
-        ("network", {"transform": "none"}, "backbone differ"),
+        ("network", {"transform": "none"}, "transform differ"),
     ],
 )
 def test_another_run_in_the_same_folder_raises(finished, mode, options, message):
@@ -451,7 +451,7 @@ def named(classes):
         (lambda: Task(SOURCE, named(("ant", "cat", "bee"))), "must have the classes of"),
         (
             lambda: Task(UNNAMED, as_image_set(IMAGES, labels=LABELS + 3)),
-            r"labels of .* must be from 0 to 2, .* got 5",
+            "labels of .* must be below 3",
         ),
         (
             lambda: Task(as_image_set(IMAGES, labels=0 * LABELS), as_image_set(IMAGES)),

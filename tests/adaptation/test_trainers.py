@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from shiftcal import adaptation
 from shiftcal.adaptation import network
-from shiftcal.adaptation.network import make_objective
+from shiftcal.adaptation.network import Objective
 from shiftcal.adaptation.trainers import (
     CDAN,
     DAN,
@@ -118,7 +118,7 @@ def test_the_network_for_office_home_is_the_references(name):
     kind = adaptation.get(name)
     assert (kind.joint, kind.adapts) == (name not in ("dan", "safn"), name != "source-only")
     trainer, settings = kind.prepared("office-home")
-    made = make_objective(trainer, None, 2048, 65, width=settings.bottleneck)
+    made = Objective(trainer, None, 2048, 65, width=settings.bottleneck)
     bottleneck, *linear = LAYERS[name]
     assert [type(one).__name__ for one in made.classifier.bottleneck.children()] == bottleneck
     for module, shapes in zip((made.classifier.head, made.extra), linear, strict=True):
@@ -131,7 +131,7 @@ def test_the_network_for_office_home_is_the_references(name):
 
 def test_mdd_and_safn_start_with_the_references_weights():
     torch.manual_seed(0)
-    made = make_objective(MDD(width=300), None, 500, 40, width=400)
+    made = Objective(MDD(width=300), None, 500, 40, width=400)
     linear = made.classifier.bottleneck[0]
     # Tolerances are some five deviations of the estimates.
     assert linear.weight.std().item() == pytest.approx(0.005, rel=0.01)
@@ -142,7 +142,7 @@ def test_mdd_and_safn_start_with_the_references_weights():
         assert not head[0].bias.any()
         assert not head[3].bias.any()
     assert not torch.equal(made.classifier.head[0].weight, made.extra[0].weight)
-    made = make_objective(SAFN(), None, 500, 40, width=400).classifier
+    made = Objective(SAFN(), None, 500, 40, width=400).classifier
     for layer in (made.bottleneck[0], made.head):
         assert layer.weight.std().item() == pytest.approx(0.01, rel=0.04)
         assert 0.005 < layer.bias.std().item() < 0.015  # 40 numbers say no more of the head's
@@ -260,7 +260,7 @@ def small_objective(name, recipe=None):
     narrow = {"cdan": {"hidden": 64}, "mdd": {"width": 64}}.get(name)
     trainer, settings = adaptation.get(name).prepared(recipe, narrow)
     torch.manual_seed(0)
-    return make_objective(trainer, None, 16, 5, width=8).train(), settings
+    return Objective(trainer, None, 16, 5, width=8).train(), settings
 
 
 @EVERY
@@ -303,7 +303,7 @@ def reached(name, trade_off=None):
         (source, labels), (target, truth) = domains(seed)
         torch.manual_seed(seed)
         backbone = torch.nn.Sequential(torch.nn.Linear(4, 32), torch.nn.ReLU())
-        made = make_objective(trainer, backbone, 32, 3, width=32).train()
+        made = Objective(trainer, backbone, 32, 3, width=32).train()
         optimiser = torch.optim.SGD(
             made.parameters(), 0.01, momentum=0.9, weight_decay=settings.weight_decay, nesterov=True
         )

@@ -9,7 +9,7 @@ import pytest
 from onnx_resnet import mean_colour_onnx
 from two_domains import CLASSES, drawn, write_domain
 
-from shiftcal.adaptation import Adapted, names
+from shiftcal.adaptation import Adapted
 from shiftcal.models.pytorch import torch_threads as cpu_threads
 
 N = 60
@@ -113,29 +113,3 @@ def test_features_are_shared_between_runs(folder, shiftcal):
         assert shiftcal("train --method dan", IMAGES, QUICK, words).status == 0
     assert len(list((folder / "shared").iterdir())) == 4  # two of calibration images
     assert not (folder / "run-0" / "features").exists()
-
-
-def test_the_trainers_are_listed(shiftcal, shiftcal_json):
-    done = shiftcal("train --list")
-    assert [line.split()[0] for line in done.out.splitlines()[1:]] == names()
-    listed = shiftcal_json("train --list")["trainers"]
-    assert [each["name"] for each in listed] == names()
-    for each in listed:
-        assert set(each["recipes"]) >= {"frozen", "office-home", "visda"}
-        assert each["summary"].endswith(".")
-
-
-def test_the_numbers_of_one_trainer_are_listed(shiftcal, shiftcal_json):
-    done = shiftcal("train --list --method cdan")
-    lines = [line.split() for line in done.out.splitlines()]
-    assert done.out.startswith("cdan: Conditional domain adversarial network")
-    recipes = ["default", "digits", "frozen", "office-home", "visda"]
-    assert ["options", *recipes] in lines
-    assert ["hidden", "1024", "256", "64", "1024", "1024"] in lines
-    assert ["settings", *recipes] in lines
-    assert ["iterations", "20000", "1000", "1000", "30000", "30000"] in lines
-    told = shiftcal_json("train --list --method Source_Only")["trainer"]
-    assert told["name"] == "source-only"
-    assert set(told["numbers"]) == {"default", *told["recipes"]}
-    assert told["numbers"]["frozen"]["settings"]["batch_size"] == 32
-    assert "trade_off" in told["numbers"]["frozen"]["options"]

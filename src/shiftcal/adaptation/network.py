@@ -6,7 +6,7 @@ import copy
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -175,19 +175,25 @@ class Losses(NamedTuple):
 
 
 class Objective(nn.Module):
-    """A classifier with the modules trained along with it, from a batch to its losses.
+    """A new classifier with the modules trained along with it, from a batch to its losses.
+
+    Weights are drawn from torch's generator.
 
     Args:
-        classifier: The network.
-        trainer: Its loss.
-        extra: What :meth:`Trainer.extra` returned.
+        trainer: The loss.
+        backbone: As for :class:`Classifier`, as are the others.
+        n_features: Number of backbone features.
+        n_classes: Columns of the logits.
+        width: Features after the bottleneck.
     """
 
-    def __init__(self, classifier: Classifier, trainer: Trainer, extra: Any) -> None:
+    def __init__(
+        self, trainer: Trainer, backbone: Any, n_features: int, n_classes: int, *, width: int
+    ) -> None:
         super().__init__()
-        self.classifier = classifier
         self.trainer = trainer
-        self.extra = extra
+        self.classifier = Classifier(backbone, n_features, n_classes, trainer=trainer, width=width)
+        self.extra = trainer.extra(self.classifier.width, n_classes)
 
     def forward(self, source: Any, labels: Any, target: Any, step: int) -> Losses:
         """The losses of a batch of source inputs with labels and of target inputs."""
@@ -206,14 +212,6 @@ class Objective(nn.Module):
             Pass(features[:n], logits[:n]), Pass(features[n:], logits[n:]), self.extra, step
         )
         return Losses(loss + self.trainer.trade_off * transfer, loss, transfer)
-
-
-def make_objective(
-    trainer: Trainer, backbone: Any, n_features: int, n_classes: int, *, width: int
-) -> Objective:
-    """A new network with its loss; weights are drawn from torch's generator."""
-    classifier = Classifier(backbone, n_features, n_classes, trainer=trainer, width=width)
-    return Objective(classifier, trainer, trainer.extra(classifier.width, n_classes))
 
 
 def weights_digest(tensors: Mapping[str, Any]) -> str:
@@ -242,7 +240,7 @@ REFERENCE = Preprocessing(
 _DIGITS = Preprocessing(resize=(28, 28), interpolation="bicubic", mean=(0.5,) * 3, std=(0.5,) * 3)
 # Names whose published weights are downloaded, and all names.
 _DOWNLOADED = ("resnet50", "resnet101")
-NAMES = (*_DOWNLOADED, "efficientnet-lite0", "digits-cnn")
+NAMES = (*_DOWNLOADED, "digits-cnn")
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,6 +261,11 @@ class Backbone:
     spec: str | None = None
 
     @property
+    def fingerprint(self) -> str:
+        """A digest of its weights."""
+        return weights_digest(self.module.state_dict())
+
+    @property
     def side(self) -> int | None:
         """Height and width of the images it takes; ``None`` if they are taken as they come."""
         return _side(self.preprocessing)
@@ -274,10 +277,9 @@ def make_backbone(
     """A network from images to features, to be trained further.
 
     Args:
-        spec: ``"resnet50"`` or ``"resnet101"``, of torchvision; ``"efficientnet-lite0"``;
-            ``"digits-cnn"``. Or the text of a PyTorch classifier, as for :func:`as_model`: features
-            are what goes into its last linear layer. Or a PyTorch module, whose output is the
-            features; a copy of it is trained.
+        spec: ``"resnet50"`` or ``"resnet101"``, of torchvision; ``"digits-cnn"``. Or the text of a
+            PyTorch classifier, as for :func:`as_model`: features are what goes into its last linear
+            layer. Or a PyTorch module, whose output is the features; a copy of it is trained.
         pretrained: Whether weights of a bare name are downloaded. A text says its own.
         preprocessing: What images go through when the network is evaluated. By default what the
             model says, and for bare names and modules that say nothing what the reference library
@@ -316,10 +318,26 @@ def make_backbone(
             "a backbone must take images as float32 with channels first; got "
             f"{own.dtype} in layout {own.layout}. Leave out dtype and layout."
         )
-    if not isinstance(spec, nn.Module) and spec != "digits-cnn":
-        _remove_head(network, own)
+    is_classifier = not isinstance(spec, nn.Module) and spec != "digits-cnn"
+    width = _remove_head(network) if is_classifier else None
     module = Features(network)
-    return Backbone(module.train(), int(_tried(module, own).shape[1]), own, text)
+    n_features = int(_tried(module, own).shape[1])
+    if is_classifier and width != n_features:
+        raise InputError(
+            "a classifier must end in a linear layer to be used without it as a backbone; this "
+            "one does not. Pass a module that gives the features."
+        )
+    return Backbone(module.train(), n_features, own, text)
+
+
+def _remove_head(network: Any) -> int | None:
+    """Replace the last linear layer of a classifier; how many features it took."""
+    for path, layer in reversed(list(network.named_modules())):
+        if path and isinstance(layer, nn.Linear):
+            parent, _, name = path.rpartition(".")
+            setattr(network.get_submodule(parent), name, nn.Identity())
+            return int(layer.in_features)
+    return None
 
 
 def stored_backbone(text: object, *, pretrained: bool, where: object, name_it: str) -> str | Spec:
@@ -339,12 +357,6 @@ def _named(name: str, pretrained: bool) -> tuple[Any, Preprocessing]:
     """A classifier by its name, or the features of digits, with its preprocessing."""
     if name == "digits-cnn":
         return digits_cnn(), _DIGITS
-    if name == "efficientnet-lite0":
-        from shiftcal.models.networks import efficientnet_lite
-
-        network = efficientnet_lite(0)
-        own = network.preprocessing
-        return network, replace(REFERENCE, mean=own.mean, std=own.std)
     if not pretrained:
         models = require_package("torchvision.models", package="torchvision", needed_by=name)
         return models.get_model(name, weights=None), REFERENCE
@@ -419,30 +431,6 @@ def _tried(module: Any, preprocessing: Preprocessing) -> Any:
         ) from error
     finally:
         module.train(training)
-
-
-def _remove_head(network: Any, preprocessing: Preprocessing) -> None:
-    """Replace the linear layer that gives a classifier's logits, found by running it."""
-    outputs: dict[str, Any] = {}
-    handles = [
-        layer.register_forward_hook(lambda _l, _i, out, path=path: outputs.update({path: out}))
-        for path, layer in network.named_modules()
-        if path and isinstance(layer, nn.Linear)
-    ]
-    result = _tried(network, preprocessing)
-    for handle in handles:
-        handle.remove()
-    logits = getattr(result, "logits", result)
-    place = logits.data_ptr() if isinstance(logits, torch.Tensor) else None
-    # The same place in memory is the same tensor.
-    heads = [path for path, out in outputs.items() if out.data_ptr() == place]
-    if not heads:
-        raise InputError(
-            "a classifier must end in a linear layer to be used without it as a backbone; this "
-            "one does not. Pass a module that gives the features."
-        )
-    parent, _, name = heads[-1].rpartition(".")
-    setattr(network.get_submodule(parent), name, nn.Identity())
 
 
 # --------------------------------------------------------------------------------------
@@ -598,18 +586,6 @@ def stepwise_norm(features: Any, *, delta: float = 1.0, domains: int = 1) -> Any
     """
     norms = torch.linalg.vector_norm(features, dim=1)
     return domains * (norms - norms.detach() - delta).square().mean()
-
-
-def outer(probabilities: Any, features: Any) -> Any:
-    """Every probability of a row times every feature, ``(b, k * d)``, class by class."""
-    return torch.bmm(probabilities.unsqueeze(2), features.unsqueeze(1)).flatten(1)
-
-
-def entropy_weights(probabilities: Any) -> Any:
-    """``1 + exp(-H(p))`` of every row divided by their mean, ``(n,)``; without gradient."""
-    with torch.no_grad():
-        weights = 1 + torch.special.xlogy(probabilities, probabilities).sum(1).exp()
-        return weights / weights.mean()
 
 
 def domain_loss(logits: Any, weights: Any = None) -> Any:

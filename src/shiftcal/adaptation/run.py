@@ -26,15 +26,15 @@ from shiftcal.adaptation.network import (
     Backbone,
     Classifier,
     Features,
+    Objective,
     make_backbone,
-    make_objective,
     stored_backbone,
     torch,
     weights_digest,
 )
 from shiftcal.adaptation.trainers import Choice, Pass, Settings, Trainer, choose
 from shiftcal.checks import check_count
-from shiftcal.corruptions import Corruption, as_corruption
+from shiftcal.corruptions import as_corruption
 from shiftcal.datasets import ImageSet, as_image_set, source_split, target_split
 from shiftcal.errors import FileError, InputError, MissingData
 from shiftcal.models import Model, Preprocessing, TorchModel, as_model, load_weights
@@ -47,6 +47,7 @@ from shiftcal.scores import Scores, read_features, read_scores
 from shiftcal.scoring import score_file
 from shiftcal.scoring.engines import Engine, LocalEngine
 from shiftcal.scoring.shards import (
+    CLEAN,
     SHARD_SIZE,
     Condition,
     digest_of_labels,
@@ -104,24 +105,17 @@ class Task:
     target: ImageSet
 
     def __post_init__(self) -> None:
-        ours, theirs = self.source.classes, self.target.classes
-        if self.source.labels is None:
+        source, target = self.source, self.target
+        if source.labels is None:
+            raise InputError(f"{source.name} has no labels, and the source needs them.")
+        if source.classes and target.classes and source.classes != target.classes:
             raise InputError(
-                f"{self.source.name} has no labels, and the source needs them. Put the images into "
-                "one folder per class, or pass an image set with labels."
-            )
-        if ours is not None and theirs is not None and ours != theirs:
-            raise InputError(
-                f"{self.target.name} must have the classes of {self.source.name} in the same order."
+                f"{target.name} must have the classes of {source.name} in their order."
             )
         if self.n_classes < 2:
-            raise InputError(f"{self.source.name} must have two classes or more; it has one.")
-        labels = self.target.labels
-        if labels is not None and labels.max() >= self.n_classes:
-            raise InputError(
-                f"labels of {self.target.name} must be from 0 to {self.n_classes - 1}, the classes "
-                f"of the task; got {labels.max()}."
-            )
+            raise InputError(f"{source.name} must have two classes or more; it has one.")
+        if target.labels is not None and target.labels.max() >= self.n_classes:
+            raise InputError(f"labels of {target.name} must be below {self.n_classes}.")
 
     @property
     def classes(self) -> tuple[str, ...] | None:
@@ -226,19 +220,12 @@ def _headed_identity(backbone: str, classifier: Classifier) -> list[str]:
 
 
 def run_heads(classifier: Classifier, features: NDArray[Any]) -> Pass:
-    """Bottleneck features and logits of frozen features, float32 arrays, in evaluation mode."""
+    """Bottleneck features and logits of frozen features, float32; in evaluation mode."""
     device = next(classifier.parameters()).device
-    before = classifier.training
-    classifier.eval()
+    rows = torch.from_numpy(np.array(features, np.float32))  # a copy: torch takes no read-only one
     with torch.inference_mode():
-        parts = [
-            # A copy: torch takes no read-only array.
-            classifier.both(torch.from_numpy(np.array(rows, np.float32)).to(device))
-            for start in range(0, len(features), _ROWS)
-            for rows in (features[start : start + _ROWS],)
-        ]
-    classifier.train(before)
-    return Pass(*(torch.cat(part).float().cpu().numpy() for part in zip(*parts, strict=True)))
+        parts = [classifier.both(part.to(device)) for part in rows.split(_ROWS)]
+    return Pass(*(torch.cat(part).cpu().numpy() for part in zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,15 +313,13 @@ def frozen_features(
         InputError: If an image cannot be read, or the model gives no features.
         FileError: If the folder holds something else, or features of another model or other images.
     """
-    opened = as_image_set(images)
-    levels = list(severities)
-    conditions = conditions_of(corruption, levels) if levels else [Condition()]
+    opened, made, levels = as_image_set(images), as_corruption(corruption), list(severities)
     built = build_bank(
         as_feature_model(model),
         # Banks need labels; the features depend on none.
         opened.relabelled(np.zeros(len(opened), np.intp)),
         folder,
-        conditions=conditions,
+        conditions=conditions_of(made, levels) if levels else [CLEAN],
         features="all",
         engine=engine,
         cache=cache,
@@ -346,8 +331,7 @@ def frozen_features(
             f"every image of {opened.name} must be readable to be trained on; {first['id']} is "
             f"not: {first['reason']} Remove it from the set."
         )
-    last = conditions[-1].corruption
-    frozen = Frozen.open(folder, corruption="pixelate" if last is None else last.name)
+    frozen = Frozen.open(folder, corruption=made.name)
     vars(opened)[_DIGEST] = frozen.identity["images"]  # saves reading the images again
     return frozen
 
@@ -573,41 +557,26 @@ def adapt(
         raise InputError(
             "backbone must be a name such as 'resnet50', the text of a model, a module."
         )
-    chosen = choose(
-        trainer,
-        recipe=recipe,
-        changes=changes,
-        transform=transform,
-        frozen=frozen,
-        backbone=backbone,
-    )
-    surrogate = as_corruption(corruption)
-    levels = {check_count(x, name="severity", most=surrogate.severities) for x in severities}
-    if not levels:
-        raise InputError("severities must name at least one, such as 1, 2, 3, 4, 5.")
+    chosen = choose(trainer, recipe, changes, transform=transform, frozen=frozen, backbone=backbone)
+    conditions = conditions_of(as_corruption(corruption), list(severities))
     check_count(workers, name="workers", least=0)
     check_count(seed, name="seed", least=0, most=2**64 - 1)
     check_count(checkpoint_every, name="checkpoint_every")
     loop.resolve_device(device)
     task = Task(as_image_set(source), as_image_set(target))
-    network: Backbone | Model | None = None
-    if given is None:
+    if given is not None:
+        network, model = None, given[0].document["origin"]["model"]
+    else:
         # A stream of its own, apart from that of the heads.
         stream = hashlib.blake2b(f"backbone {seed}".encode(), digest_size=8).digest()
         with loop.seeded(int.from_bytes(stream, "big")):
             network = as_feature_model(backbone) if frozen else make_backbone(backbone)
+        model = {"spec": network.spec, "fingerprint": network.fingerprint}
+        model["preprocessing"] = network.preprocessing.to_dict()
+    backbone = {name: model[name] for name in ("spec", "fingerprint", "preprocessing")}
+    reporting = reporting or Reporting()
     run = _Run(
-        folder=where,
-        task=task,
-        split=task.split(seed),
-        chosen=chosen,
-        network=network,
-        features=features,
-        corruption=surrogate,
-        severities=tuple(sorted(levels)),
-        seed=seed,
-        workers=workers,
-        reporting=reporting or Reporting(),
+        where, task, chosen, network, backbone, features, conditions, seed, workers, reporting
     )
     identity = run.identity()
     files.make_folder(where)
@@ -627,41 +596,45 @@ class _Run:
 
     folder: Path
     task: Task
-    split: TaskSplit
     chosen: Choice
     network: Backbone | Model | None
+    backbone: dict[str, Any]
     features: str | os.PathLike[str] | tuple[Frozen, Frozen] | None
-    corruption: Corruption
-    severities: tuple[int, ...]
+    conditions: list[Condition]
     seed: int
     workers: int
     reporting: Reporting
 
+    @cached_property
+    def split(self) -> TaskSplit:
+        return self.task.split(self.seed)
+
+    @property
+    def corruption(self) -> Any:
+        return self.conditions[-1].corruption
+
+    @property
+    def severities(self) -> list[int]:
+        return [condition.severity for condition in self.conditions[1:]]
+
     def identity(self) -> dict[str, Any]:
         """Everything that decides the result of the run, as JSON."""
-        chosen, task, network, given = self.chosen, self.task, self.network, self.features
+        chosen, task, given = self.chosen, self.task, self.features
         images = [content_digest(each, self.reporting) for each in (task.source, task.target)]
+        backbone = {name: self.backbone[name] for name in ("fingerprint", "preprocessing")}
         if isinstance(given, tuple):
-            backbone, theirs = (features.identity for features in given)
-            found = [backbone.pop("images"), theirs.pop("images")]
+            wanted = [{**backbone, "images": content} for content in images]
             name = self.corruption.name
-            if found != images or backbone != theirs or given[0].corruption != name:
+            if [features.identity for features in given] != wanted or given[0].corruption != name:
                 raise InputError(
                     f"features must be of the source and target images in their order, of one "
                     f"backbone, with the corruption {name}. Compute them with frozen_features."
                 )
-        else:
-            assert network is not None
-            backbone = {"preprocessing": network.preprocessing.to_dict()}
-            if isinstance(network, Backbone):
-                backbone["fingerprint"] = weights_digest(network.module.state_dict())
-                backbone["transform"] = chosen.transform
-            else:
-                backbone["fingerprint"] = network.fingerprint
         document = {
             "trainer": chosen.name,
             "options": chosen.trainer.to_dict(),
             "settings": chosen.settings.to_dict(),
+            "transform": chosen.transform,
             "seed": self.seed,
             "classes": task.classes or task.n_classes,
             "labels": [digest_of_labels(each.labels) for each in (task.source, task.target)],
@@ -686,35 +659,30 @@ class _Run:
         module: Any = None
         feed: Feed
         if isinstance(network, Backbone):
-            module, preprocessing = network.module, network.preprocessing
-            backbone: dict[str, Any] = {
-                "spec": network.spec,
-                "n_features": network.n_features,
-                "preprocessing": preprocessing.to_dict(),
-            }
+            module, n_features, side = network.module, network.n_features, network.side
+            transform = Transform("none", 0, network.preprocessing.framing)
+            if side is not None:
+                transform = training_transform(self.chosen.transform, side)
             feed = ImageFeed(
                 task.source.subset(split.train),
                 task.target.subset(split.seen).relabelled(None) if trainer.adapts else None,
-                transform=_transform(network, self.chosen.transform),
-                preprocessing=preprocessing,
+                transform=transform,
+                preprocessing=network.preprocessing,
                 workers=self.workers,
                 **sampling,
             )
         else:
             source, target, corrupted = self._frozen()
-            model = source.document["origin"]["model"]
-            backbone = {name: model[name] for name in ("spec", "fingerprint", "preprocessing")}
-            backbone["n_features"] = source.features().shape[1]
+            n_features = source.features().shape[1]
             feed = ArrayFeed(
                 source.rows(split.train),
                 labels[split.train],
                 target.rows(split.seen) if trainer.adapts else None,
                 **sampling,
             )
-        width = settings.bottleneck
         with loop.seeded(self.seed):
-            objective = make_objective(
-                trainer, module, backbone["n_features"], task.n_classes, width=width
+            objective = Objective(
+                trainer, module, n_features, task.n_classes, width=settings.bottleneck
             )
         history, resumed_at = loop.train(
             objective,
@@ -727,10 +695,10 @@ class _Run:
             **options,
         )
         classifier = objective.classifier
-        if module is None:
-            self._score_features(classifier, source, target, corrupted)
+        if isinstance(network, Backbone):
+            self._score_images(_network_model(classifier, network.preprocessing, task.classes))
         else:
-            self._score_images(_network_model(classifier, preprocessing, task.classes))
+            self._score_features(classifier, source, target, corrupted)
         with files.atomic_write(self.folder / WEIGHTS) as temporary:
             # Copies: safetensors stores no tensor twice, and layers may share one.
             weights = classifier.state_dict().items()
@@ -745,7 +713,7 @@ class _Run:
             **{name: identity[name] for name in ("trainer", "options", "settings", "seed")},
             "recipe": self.chosen.recipe,
             "frozen": module is None,
-            "backbone": backbone,
+            "backbone": {**self.backbone, "n_features": n_features},
             "source": task.source.name,
             "target": task.target.name,
             "images": {name: len(part) for name, part in vars(split).items()},
@@ -768,7 +736,7 @@ class _Run:
             model,
             task.source.subset(split.calibration),
             self.folder / BANK,
-            conditions=conditions_of(self.corruption, list(self.severities)),
+            conditions=self.conditions,
             reporting=self.reporting,
         )
         for name, images in (
@@ -811,16 +779,9 @@ class _Run:
     ) -> None:
         """The same as :meth:`_score_images`, from heads on frozen features."""
         task, split = self.task, self.split
-        fingerprint = digest(
-            ["logits", *_headed_identity(source.identity["fingerprint"], classifier)]
-        )
-
-        def origin(images: ImageSet, frozen: Frozen) -> dict[str, Any]:
-            backbone = frozen.document["origin"]
-            own = {"spec": None, "adapter": "HeadedModel", "fingerprint": fingerprint}
-            about = {"name": images.name, "digest": backbone["images"]["digest"]}
-            return {"model": {**backbone["model"], **own}, "images": about, "dtype": "float32"}
-
+        identity = _headed_identity(self.backbone["fingerprint"], classifier)
+        own = {"spec": None, "fingerprint": digest(["logits", *identity])}
+        origin = {"model": {**source.document["origin"]["model"], **own}}
         clean = run_heads(classifier, source.rows(split.calibration))
         harder = (run_heads(classifier, corrupted(level)).logits for level in self.severities)
         bank = SurrogateBank.from_arrays(
@@ -832,7 +793,7 @@ class _Run:
             classes=task.classes,
         )
         shutil.rmtree(self.folder / BANK, ignore_errors=True)
-        bank = SurrogateBank(list(bank), classes=bank.classes, origin=origin(task.source, source))
+        bank = SurrogateBank(list(bank), classes=bank.classes, origin=origin)
         bank.save(self.folder / BANK)
         for name, images, frozen, rows in (
             (SOURCE_TRAIN, task.source, source, split.train),
@@ -845,20 +806,9 @@ class _Run:
                 "features": outputs.features,
                 "ids": names_of(images, rows),
                 "classes": None if task.classes is None else np.array(task.classes),
-                "origin": text_of(origin(images, frozen)),
+                "origin": text_of(origin),
             }
             _write_arrays(self.folder / name, arrays)
-
-
-def _transform(backbone: Backbone, name: str) -> Transform:
-    if backbone.side is not None:
-        return training_transform(name, backbone.side)
-    if name != "none":
-        raise InputError(
-            f"transform {name!r} needs the size of images, and the backbone's preprocessing does "
-            "not name it. Name resize and crop there, or pass transform='none'."
-        )
-    return Transform(name, 0, backbone.preprocessing.framing)
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:

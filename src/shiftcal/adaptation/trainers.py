@@ -238,9 +238,9 @@ class Choice(NamedTuple):
 
 def choose(
     name: str,
-    *,
     recipe: str | None = None,
     changes: Mapping[str, Any] | None = None,
+    *,
     transform: str | None = None,
     frozen: bool = False,
     backbone: object = None,
@@ -311,11 +311,14 @@ class CDAN(Trainer):
         """The discriminator's loss."""
         coefficient = network.warm_start(step, self.reversal, self.warm_up)
         features, logits = together(source, target)
-        probs = logits.detach().softmax(dim=1)
-        weights = network.entropy_weights(probs) if self.entropy else None
+        probs, weights = logits.detach().softmax(dim=1), None
+        if self.entropy:
+            weights = 1 + network.torch.special.xlogy(probs, probs).sum(1).exp()
+            weights = weights / weights.mean()
         # The outer product is linear in the features: reversing their gradient reverses its.
-        domain_logits = extra(network.outer(probs, network.reverse(features, coefficient)))
-        return network.domain_loss(domain_logits, weights)
+        reversed_features = network.reverse(features, coefficient)
+        outer = network.torch.bmm(probs.unsqueeze(2), reversed_features.unsqueeze(1)).flatten(1)
+        return network.domain_loss(extra(outer), weights)
 
 
 @final

@@ -9,19 +9,18 @@ from typing import Annotated, Any, Literal
 from typer import Option
 
 from shiftcal.cli import inputs, options
-from shiftcal.cli.about import summary_of
-from shiftcal.cli.output import Report, facts, stdout_kept_for_results, table
+from shiftcal.cli.output import Report, facts, stdout_kept_for_results
 from shiftcal.errors import InputError
 
 _LOSSES = ("classification", "transfer")
-Spec = Annotated[str | None, Option(metavar="PATH")]
+Images = Annotated[str, Option(metavar="PATH")]
 
 
 def train(
-    source: Spec = None,
-    target: Spec = None,
-    backbone: Annotated[str | None, Option(metavar="SPEC")] = None,
-    output: options.MaybeOutputFolder = None,
+    source: Images,
+    target: Images,
+    backbone: Annotated[str, Option(metavar="SPEC")],
+    output: options.OutputFolder,
     method: options.Name = None,
     frozen: bool = False,
     recipe: options.Name = None,
@@ -33,8 +32,7 @@ def train(
     device: Annotated[str, Option(metavar="NAME")] = "auto",
     checkpoint_every: options.Count = 500,
     workers: Annotated[int, Option(metavar="N", min=0)] = 0,
-    features: Annotated[Path | None, Option("--features", "--cache", metavar="DIR")] = None,
-    list_: bool = False,
+    features: Annotated[Path | None, Option(metavar="DIR")] = None,
 ) -> Report:
     """Adapt a network to unlabelled images. Run again, it resumes.
 
@@ -45,10 +43,10 @@ def train(
         source: Labelled images: a folder of class folders, or NAME:PATH?option=value for a
             published data set (`shiftcal data list`).
         target: Images of the same classes. Labels, if any, are only used to evaluate.
-        backbone: What gives features: resnet50, resnet101, efficientnet-lite0, digits-cnn, or a
-            model as for `shiftcal bank`; with --frozen any with ?features_from=LAYER.
+        backbone: What gives features: resnet50, resnet101, digits-cnn, or a model as
+            for `shiftcal bank`; with --frozen any with ?features_from=LAYER.
         output: Folder of the run.
-        method: The trainer; default: cdan. --list shows them.
+        method: The trainer; default: cdan. `shiftcal list trainers` shows them.
         frozen: Keep the backbone fixed: compute features once, then train heads on them.
         recipe: Settings for a data set, such as office-home or visda, or default. Default: frozen
             with --frozen, digits with digits-cnn, else default.
@@ -60,16 +58,7 @@ def train(
         checkpoint_every: Steps between two checkpoints; there is one every five minutes too.
         workers: Processes that read training images, or with --frozen compute features.
         features: Folder of frozen features, to share between runs; default: in that of the run.
-        list_: List the trainers and their recipes, or with --method the numbers of one, and stop.
     """
-    if list_:
-        return _listing(method)
-    if source is None or target is None or backbone is None or output is None:
-        raise InputError("--source, --target, --backbone and -o must be given.")
-    if features is not None and not frozen:
-        raise InputError("--features goes with --frozen.")
-    if transform is not None and frozen:
-        raise InputError("--transform does not go with --frozen, which uses images as they are.")
     changes = inputs.parse_assignments(set_)
     severities = inputs.parse_severities(severity)
     for images in (source, target):
@@ -147,27 +136,3 @@ def _text(document: dict[str, Any]) -> str:
         ]
     )
     return f"{text}\n\nnext      {document['next']}"
-
-
-def _listing(method: str | None) -> Report:
-    """The trainers, one line each; or one with its options and settings in each recipe."""
-    from shiftcal import adaptation
-
-    about = []
-    for name in adaptation.names() if method is None else [method]:
-        kind = adaptation.get(name)
-        known = {"name": kind.name, "label": kind.label, "summary": summary_of(kind)}
-        about.append({**known, "recipes": sorted(kind.recipes)})
-    if method is None:
-        rows = [[each["name"], each["summary"], ", ".join(each["recipes"])] for each in about]
-        return Report({"trainers": about}, table(["method", "what it is", "recipes"], rows))
-    numbers: dict[str, Any] = {}
-    for recipe in (None, *about[0]["recipes"]):
-        trainer, settings = kind.prepared(recipe)
-        both = {"options": trainer.to_dict(), "settings": settings.to_dict()}
-        numbers[recipe or "default"] = both
-    blocks = [f"{kind.name}: {summary_of(kind)}"]
-    for part in ("options", "settings"):
-        rows = [[name, *(str(n[part][name]) for n in numbers.values())] for name in both[part]]
-        blocks.append(table([part, *numbers], rows))
-    return Report({"trainer": {**about[0], "numbers": numbers}}, "\n\n".join(blocks))

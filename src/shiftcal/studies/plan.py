@@ -263,7 +263,7 @@ class NamedPlan:
     """A method or a trainer.
 
     Attributes:
-        name: As ``shiftcal list`` and ``shiftcal train --list`` show them; or ``"oracle"``.
+        name: As ``shiftcal list`` shows them; or ``"oracle"``.
         label: In tables and figures.
         settings: Of the method; or options of the trainer and settings of its training.
     """
