@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.checks import SMALLEST_PROBABILITY, check_choice, check_scores
+from shiftcal.checks import GUARD_FROM, SMALLEST_PROBABILITY, check_choice, check_scores
 from shiftcal.errors import FileError, InputError, InputWarning, MissingExtra, UnknownName, require
 from shiftcal.export.formulas import applied_map, drawn_logits, formula_of, is_fine, probabilities
 from shiftcal.files import atomic_write, file_to_write, parsing
@@ -406,7 +406,7 @@ def _session(network: Any, folder: Path | None = None) -> Any:
 
 
 def _feed(session: Any, check: object) -> dict[str, NDArray[Any]]:
-    """The user's inputs, or noise: four rows, and 32 for other open dimensions."""
+    """The user's inputs, or noise: ten rows, and 32 for other open dimensions."""
     inputs = session.get_inputs()
     if isinstance(check, Mapping):
         return {name: np.asarray(value) for name, value in check.items()}
@@ -416,7 +416,7 @@ def _feed(session: Any, check: object) -> dict[str, NDArray[Any]]:
     feed: dict[str, NDArray[Any]] = {}
     for one in inputs:
         dtype = np.dtype(_DTYPES.get(one.type, one.type[7:-1]))  # of "tensor(uint8)"
-        sizes = [4, *[32] * len(one.shape)]
+        sizes = [GUARD_FROM, *[32] * len(one.shape)]
         shape = [n if isinstance(n, int) else sizes[i > 0] for i, n in enumerate(one.shape)]
         if dtype.kind == "f":
             feed[one.name] = rng.standard_normal(shape).astype(dtype)
