@@ -7,7 +7,7 @@ import math
 import os
 import warnings
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,41 +100,25 @@ class GroupedSelection:
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """A header, and a row of text for every group."""
         header = ("group", "rows", "own T", "weight", "T", "own set", "flags")
-        cells = []
+        cells: list[tuple[str, ...]] = []
         for name, choice in self.groups.items():
-            own = choice.own
-            temperatures = [
-                "-" if t is None else f"{t:.3f}" for t in (own.temperature, choice.temperature)
-            ]
-            flags = ", ".join(flag.code for flag in own.flags)
-            cells.append(
-                (
-                    name,
-                    f"{choice.rows:,}",
-                    temperatures[0],
-                    f"{choice.weight:.2f}",
-                    temperatures[1],
-                    own.set_name or "-",
-                    flags,
-                )
+            own, applied = (
+                "-" if t is None else f"{t:.3f}"
+                for t in (choice.own.temperature, choice.temperature)
             )
-        empty = {i for i in (2, 4, 5) if all(row[i] == "-" for row in cells)}
-        kept = [i for i in range(len(header)) if i not in empty]
-        return tuple(header[i] for i in kept), [tuple(row[i] for i in kept) for row in cells]
+            flags = ", ".join(flag.code for flag in choice.own.flags)
+            numbers = (f"{choice.rows:,}", own, f"{choice.weight:.2f}", applied)
+            cells.append((name, *numbers, choice.own.set_name or "-", flags))
+        return header, cells
 
     def __str__(self) -> str:
         header, rows = self.table()
         shown = [header, *rows[:_SHOWN]]
-        widths = [max(len(row[i]) for row in shown) for i in range(len(header))]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in shown
-        ]
+        widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in shown]
         if len(rows) > _SHOWN:
             lines.append(f"... and {len(rows) - _SHOWN:,} groups more")
         lines.append(f"all rows: {self.everything}")
-        if self.outside:
-            lines.append(f"outside the bank: {', '.join(self.outside[:_SHOWN])}")
         return "\n".join([*lines, *(f"{flag.code}: {flag.message}" for flag in self.flags)])
 
     def __repr__(self) -> str:
@@ -184,39 +168,26 @@ def _by(method: Method, selection: Selection, logits: Logits) -> Probs:
     return adapted._apply(logits)
 
 
-class Spread(NamedTuple):
-    """How much confidences differ within groups, and groups from one another.
-
-    Attributes:
-        within: Variance of the rows of a group, pooled; ``None`` if no group has two rows.
-        between: Variance of the groups' true means.
-    """
-
-    within: float | None
-    between: float
-
-    def weights(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """``n τ² / (n τ² + s²)`` for every group, from 0 (no more than noise) to 1."""
-        if self.within is None or self.between == 0:
-            return np.zeros(len(rows))
-        own = rows * self.between
-        return np.asarray(own / (own + self.within))
-
-
-def spread_of(confidence: Floats, codes: NDArray[np.intp], rows: NDArray[np.intp]) -> Spread:
+def spread_of(
+    confidence: Floats, codes: NDArray[np.intp], rows: NDArray[np.intp]
+) -> tuple[float | None, float]:
     """Variances of a one-way random-effects model, ``c_gi = μ + u_g + e_gi``.
 
     Args:
         confidence: ``(n,)``.
         codes: ``(n,)`` the number of every row's group.
         rows: ``(g,)`` rows of every group, all positive.
+
+    Returns:
+        The variance of the rows of a group, pooled (``None`` if no group has two rows), and that
+        of the groups' true means.
     """
     n, g = len(codes), len(rows)
     means = np.bincount(codes, weights=confidence, minlength=g) / rows
     if g == n:
-        return Spread(None, 0.0)
+        return None, 0.0
     within = float(np.square(confidence - means[codes]).sum() / (n - g))
-    return Spread(within, between_variance(means, within / rows))
+    return within, between_variance(means, within / rows)
 
 
 def between_variance(values: Floats, variances: Floats) -> float:
@@ -230,27 +201,25 @@ def between_variance(values: Floats, variances: Floats) -> float:
         values: ``(g,)``.
         variances: ``(g,)`` of their noise, none negative.
     """
+    from scipy.optimize import brentq
+
     if len(values) < 2:
         return 0.0
     # The equation has its root below, since the weighted mean makes the sum least of all.
     most = float(np.var(values, ddof=1))
     if not variances.all():
         return most
-    if most == 0 or _excess(0.0, values, variances) <= 0:
+
+    def excess(between: float) -> float:
+        weights = 1 / (between + variances)
+        centre = weights @ values / weights.sum()
+        return float(weights @ np.square(values - centre)) - (len(values) - 1)
+
+    if most == 0 or excess(0.0) <= 0:
         return 0.0
-    from scipy.optimize import brentq
-
-    return float(brentq(_excess, 0.0, most, args=(values, variances), xtol=1e-15, rtol=1e-12))
+    return float(brentq(excess, 0.0, most, xtol=1e-15, rtol=1e-12))
 
 
-def _excess(between: float, values: Floats, variances: Floats) -> float:
-    weights = 1 / (between + variances)
-    centre = weights @ values / weights.sum()
-    return float(weights @ np.square(values - centre)) - (len(values) - 1)
-
-
-# Elements of probabilities held at once while only the confidence is asked for.
-_BLOCK = 1 << 20
 # Groups named in a message.
 _NAMED = 5
 
@@ -313,7 +282,7 @@ class GroupedCalibration(Estimator):
         f = _features_for(method, logits, features, n=len(z))
         everything = method._adapt(z, f)
         rows = np.bincount(codes)
-        spread = spread_of(p_max(z), codes, rows)
+        within, between = spread_of(p_max(z), codes, rows)
         own = [everything]
         if len(names) > 1:
             members = _members(codes, len(names))
@@ -321,29 +290,25 @@ class GroupedCalibration(Estimator):
                 _own(method, z[g], None if f is None else f[g], name=name)
                 for name, g in zip(names, members, strict=True)
             ]
-        shrunk = self.shrink and len(names) > 1
-        weights = spread.weights(rows) if shrunk else np.ones(len(names))
-        flags: tuple[Flag, ...] = ()
-        if shrunk and spread.within is None:
-            message = (
-                f"each of the {len(names)} groups has one row, so how groups differ cannot be told "
-                "from how rows do: all get the choice for all rows. Use groups of several rows."
-            )
-            flags = (Flag("one-row-groups", message),)
-        elif shrunk and spread.between == 0:
-            message = (
-                f"the {len(names)} groups differ in mean confidence by no more than chance: all "
-                "get the choice for all rows."
-            )
-            flags = (Flag("no-difference", message),)
+        weights, flags = np.ones(len(names)), tuple[Flag, ...]()
+        if self.shrink and len(names) > 1:
+            if within is None or between == 0:
+                weights = np.zeros(len(names))
+                code, why = "no-difference", "differ in mean confidence by no more than chance"
+                if within is None:
+                    code, why = "one-row-groups", "have one row each, so differences say nothing"
+                message = f"the {len(names)} groups {why}: all get the choice for all rows."
+                flags = (Flag(code, message),)
+            else:
+                weights = rows * between / (rows * between + within)
         self.selections_ = GroupedSelection(
             everything,
             {
                 name: GroupChoice(int(n), float(w), mixed_temperature(s, everything, w), s)
                 for name, n, w, s in zip(names, rows, weights, own, strict=True)
             },
-            within=None if spread.within is None else math.sqrt(spread.within),
-            between=math.sqrt(spread.between),
+            within=None if within is None else math.sqrt(within),
+            between=math.sqrt(between),
             shrunk=self.shrink,
             flags=flags,
         )
@@ -360,67 +325,46 @@ class GroupedCalibration(Estimator):
             logits: As for :meth:`adapt`.
             groups: As for :meth:`adapt`; any number of them.
         """
-        z, names, codes = self._checked_rows(logits, groups)
-        return self._apply(z, names, codes)
+        self._require_fitted()
+        method, chosen = self._checked_method(), self.selections_
+        z = _logits_for(method, logits)
+        names, codes = check_row_groups(groups, n=len(z))
+        rows = _members(codes, len(names))
+        if unseen := [j for j, name in enumerate(names) if name not in chosen.groups]:
+            some = ", ".join(repr(names[j]) for j in unseen[:_NAMED])
+            some += ", ..." * (len(unseen) > _NAMED)
+            warnings.warn(
+                f"{sum(len(rows[j]) for j in unseen)} of {len(z)} rows are of groups that adapt "
+                f"has not seen ({some}): they are calibrated as all rows together. Call adapt "
+                "with rows of those groups.",
+                InputWarning,
+                stacklevel=2,
+            )
+        probs = np.empty(z.shape, dtype=np.float64)
+        for name, members in zip(names, rows, strict=True):
+            choice = chosen.groups.get(name)
+            probs[members] = calibrated(method, choice, chosen.everything, z[members])
+        return probs
 
     def confidence(self, logits: object, groups: object) -> NDArray[np.float64]:
-        """Calibrated probability of the most probable class ``(n,)``, in little memory."""
-        z, names, codes = self._checked_rows(logits, groups)
-        confidence = np.empty(len(z), dtype=np.float64)
-        step = max(1, _BLOCK // z.shape[1])
-        for start in range(0, len(z), step):
-            part = slice(start, start + step)
-            confidence[part] = self._apply(z[part], names, codes[part]).max(axis=1)
-        return confidence
+        """Calibrated probability of the most probable class ``(n,)``."""
+        return np.asarray(self.predict_proba(logits, groups).max(axis=1))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the method and all choices to versioned JSON; ``shiftcal.load`` reads it back."""
         self._require_fitted()
         _persistence.save(self, path)
 
-    def _apply(self, z: Logits, names: tuple[str, ...], codes: NDArray[np.intp]) -> Probs:
-        probs = np.empty(z.shape, dtype=np.float64)
-        chosen = self.selections_
-        for name, rows in zip(names, _members(codes, len(names)), strict=True):
-            if len(rows):
-                choice = chosen.groups.get(name)
-                probs[rows] = calibrated(self.method, choice, chosen.everything, z[rows])
-        return probs
-
-    def _checked_rows(
-        self, logits: object, groups: object
-    ) -> tuple[Logits, tuple[str, ...], NDArray[np.intp]]:
-        self._require_fitted()
-        z = _logits_for(self._checked_method(), logits)
-        names, codes = check_row_groups(groups, n=len(z))
-        known = np.array([name in self.selections_.groups for name in names])
-        if unseen := [name for name, there in zip(names, known, strict=True) if not there]:
-            n = int(np.count_nonzero(~known[codes]))
-            some = ", ".join(map(repr, unseen[:_NAMED])) + ", ..." * (len(unseen) > _NAMED)
-            warnings.warn(
-                f"{n} of {len(z)} rows are of groups that adapt has not seen ({some}): they are "
-                "calibrated as all rows together. Call adapt with rows of those groups.",
-                InputWarning,
-                stacklevel=3,
-            )
-        return z, names, codes
-
     def _checked_method(self) -> Method:
         method = self.method
         if not isinstance(method, Method):
-            given = f"the class {method.__name__}" if isinstance(method, type) else repr(method)
             raise InputError(
-                f"method must be a fitted method, such as SAC().fit(bank); got {given[:60]}."
+                f"method must be a fitted method, such as SAC().fit(bank); got {method!r:.60}."
             )
-        if not method.uses_target:
+        if not method.uses_target or method.uses_mixed:
             raise InputError(
-                f"{method.name} calibrates every target alike, so there is nothing to choose for a "
-                "group. Use a method that adapts, such as sac or rehearsal."
-            )
-        if method.uses_mixed:
-            raise InputError(
-                f"{method.name} learns from mixed images of a target and cannot be adapted to "
-                "groups. Adapt it to a target of every group, or use sac or rehearsal."
+                f"{method.name} cannot be adapted to groups: a method must choose by the target's "
+                "outputs or features, such as sac or rehearsal."
             )
         method._require_fitted()
         return method
