@@ -12,7 +12,7 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.checks import check_count, check_flag, check_positive
+from shiftcal.checks import check_count, check_positive
 from shiftcal.corruptions.corruption import (
     Corruption,
     check_name,
@@ -25,7 +25,7 @@ from shiftcal.corruptions.corruption import (
 from shiftcal.errors import InputError, UnknownName, suggest
 from shiftcal.registry import CORRUPTIONS, TABULAR, TEXT, default_name, imported, is_own
 
-_FOR_IMAGES = "is for images: use SurrogateBank.synthesize or shiftcal.corrupt"
+_FOR_IMAGES = "It is for images: use SurrogateBank.synthesize or shiftcal.corrupt."
 
 
 class InputCorruption(ABC):
@@ -81,14 +81,8 @@ class InputCorruption(ABC):
     ) -> NDArray[np.uint64]:
         """The key of every input's random stream, ``(count,)``."""
         indices = np.arange(first_index, first_index + count, dtype=np.int64)
-        return key_bits(
-            stream_keys(seed=seed, corruption=self.name, severity=severity, indices=indices)
-        )
-
-
-def key_bits(keys: NDArray[np.uint32]) -> NDArray[np.uint64]:
-    """The two words of every key ``(n, 2)`` as one number, ``(n,)``."""
-    return keys[:, 0].astype(np.uint64) | keys[:, 1].astype(np.uint64) << np.uint64(32)
+        words = stream_keys(seed=seed, corruption=self.name, severity=severity, indices=indices)
+        return words[:, 0].astype(np.uint64) | words[:, 1].astype(np.uint64) << np.uint64(32)
 
 
 def uniforms(bits: NDArray[np.uint64], number: int) -> NDArray[np.float64]:
@@ -124,13 +118,11 @@ def count_inputs(inputs: Any) -> int:
         count = int(shape[0]) if isinstance(shape, tuple) and shape else len(inputs)
     except TypeError:
         count = -1
-    if count < 0 or isinstance(inputs, (str, bytes, Mapping)):
+    if count < 1 or isinstance(inputs, (str, bytes, Mapping)):
         raise InputError(
-            "inputs must be an array, a DataFrame, a list, or something else with a length and an "
-            f"order; got {type(inputs).__name__}. Pass [text] for one text, list(...) for others."
+            "inputs must be an array, a DataFrame or a list, one at least; got "
+            f"{'none' if count == 0 else type(inputs).__name__}. Pass [text] for one text."
         )
-    if count == 0:
-        raise InputError("inputs must be one at least; got none.")
     return count
 
 
@@ -148,8 +140,6 @@ class CustomInputs(InputCorruption):
             function.
         severities: How many severities there are, if ``steps`` is one function. Default: 5 if it
             has a parameter ``severity``, else 1.
-        each: Call the function with one input at a time, with a generator that is seeded by the
-            index too.
 
     Raises:
         InputError: If a step cannot be called, or the name cannot be that of a file.
@@ -161,11 +151,9 @@ class CustomInputs(InputCorruption):
         *,
         name: str | None = None,
         severities: int | None = None,
-        each: bool = False,
     ) -> None:
         self._steps = ladder_of(steps, severities)
         self.name = check_name(name if name is not None else name_of(self._steps[0]))
-        self.each = check_flag(each, name="each")
         self.strengths = tuple(float(s) for s in range(1, len(self._steps) + 1))
 
     @property
@@ -174,34 +162,9 @@ class CustomInputs(InputCorruption):
         return f"{self.name} (custom, {self.severities} severities)"
 
     def _apply(self, inputs: Any, severity: int, *, seed: int, first_index: int) -> Any:
-        count = count_inputs(inputs)
-        keys = self._streams(count, severity, seed=seed, first_index=first_index)
-        if not self.each:
-            return self._call(inputs, severity, int(keys[0]))
-        if not isinstance(inputs, (list, tuple, np.ndarray)):
-            raise InputError(
-                f"with each=True inputs must be a list or an array; got {type(inputs).__name__}."
-            )
-        results = [
-            self._call(one, severity, int(key)) for one, key in zip(inputs, keys, strict=True)
-        ]
-        if not isinstance(inputs, np.ndarray):
-            return results
-        if inputs.dtype == object and inputs.ndim == 1:  # texts, or arrays of several shapes
-            out = np.empty(count, dtype=object)
-            out[:] = results
-            return out
-        shapes = {np.shape(one) for one in results}
-        if shapes != {inputs.shape[1:]}:
-            raise InputError(
-                f"the corruption {self.name!r} must return arrays of shape {inputs.shape[1:]}; it "
-                f"returned {sorted(shapes)}."
-            )
-        return np.stack(results)
-
-    def _call(self, inputs: Any, severity: int, bits: int) -> Any:
         step = self._steps[severity - 1]
-        options: dict[str, Any] = {"severity": severity, "rng": np.random.default_rng(bits)}
+        (bits,) = self._streams(1, severity, seed=seed, first_index=first_index)
+        options: dict[str, Any] = {"severity": severity, "rng": np.random.default_rng(int(bits))}
         used = {name: options[name] for name in parameters_of(step) & options.keys()}
         try:
             result = step(copy.deepcopy(inputs), **used)
@@ -269,25 +232,22 @@ def as_input_corruption(given: object) -> InputCorruption:
     """
     if isinstance(given, InputCorruption):
         return given
+    if isinstance(given, str) and is_own(given):
+        return as_input_corruption(imported(given))
     if isinstance(given, str):
-        return as_input_corruption(imported(given)) if is_own(given) else _named(given)
+        for family in (TABULAR, TEXT):
+            if given.replace("-", "_").lower() in family.names():
+                found: InputCorruption = family.get(given)()
+                return found
+        known = [*TABULAR.names(), *TEXT.names()]
+        hint = _FOR_IMAGES if given in CORRUPTIONS.names() else suggest(given, known)
+        raise UnknownName(f"no corruption of rows or texts is called {given!r}. {hint}")
     if inspect.isclass(given) and issubclass(given, InputCorruption):
         return given()
     if isinstance(given, Corruption):
-        raise InputError(f"the corruption {given.name!r} {_FOR_IMAGES}.")
+        raise InputError(f"the corruption {given.name!r} cannot be used here. {_FOR_IMAGES}")
     if callable(given) or isinstance(given, (list, tuple)):
         return CustomInputs(given)
     raise InputError(
         f"corruption must be a name such as 'typos', a corruption, or a function; got {given!r}."
     )
-
-
-def _named(name: str) -> InputCorruption:
-    for family in (TABULAR, TEXT):
-        if name.replace("-", "_").lower() in family.names():
-            corruption: InputCorruption = family.get(name)()
-            return corruption
-    if name in CORRUPTIONS.names():
-        raise UnknownName(f"the corruption {name!r} {_FOR_IMAGES}.")
-    known = [*TABULAR.names(), *TEXT.names()]
-    raise UnknownName(f"no corruption of rows or texts is called {name!r}. {suggest(name, known)}")

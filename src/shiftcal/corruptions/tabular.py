@@ -8,11 +8,12 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, Self, final
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Self, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from shiftcal.checks import check_choice, check_flag
 from shiftcal.corruptions.inputs import InputCorruption, check_strengths, uniforms
@@ -22,15 +23,15 @@ from shiftcal.registry import TABULAR
 names = TABULAR.names
 get = TABULAR.get
 
+Ladder: TypeAlias = Sequence[float] | None
 _NORMAL_IQR = 1.3489795003921634  # interquartile range of the standard normal distribution
 
 
 def kind_of(column: Any) -> str:
     """``"number"``, ``"category"`` (text, booleans, objects) or ``"other"`` (dates, sparse)."""
-    name, kind = str(column.dtype), column.dtype.kind
-    if name.startswith(("Sparse", "period")) or kind in "mMc":
+    if column.dtype.kind in "mMc" or str(column.dtype).startswith(("Sparse", "period")):
         return "other"
-    return "number" if kind in "iuf" and name != "category" else "category"
+    return "number" if column.dtype.kind in "iuf" else "category"
 
 
 def missing_cells(column: Any) -> NDArray[np.bool_]:
@@ -38,20 +39,6 @@ def missing_cells(column: Any) -> NDArray[np.bool_]:
     if hasattr(column, "isna"):
         return np.asarray(column.isna(), np.bool_)
     return np.array([x is None or x != x for x in column.tolist()])  # noqa: PLR0124
-
-
-class Column(NamedTuple):
-    """A column of the reference rows.
-
-    Attributes:
-        label: Its name in a DataFrame, its position in an array.
-        observed: Its values that are neither missing nor infinite, in the order of the rows.
-        is_number: Whether it holds numbers.
-    """
-
-    label: Any
-    observed: NDArray[Any]
-    is_number: bool
 
 
 class TabularCorruption(InputCorruption):
@@ -69,18 +56,19 @@ class TabularCorruption(InputCorruption):
         defaults: Strengths of the five severities.
         most: The largest strength that makes sense, if there is one.
         kinds: Kinds of columns it changes by default.
-        columns_: What was learnt of the columns it changes.
+        columns_: The columns it changes, each with its values in the reference rows that are
+            neither missing nor infinite.
     """
 
     defaults: ClassVar[tuple[float, ...]]
     most: ClassVar[float | None] = None
     kinds: ClassVar[tuple[str, ...]] = ("number", "category")
-    columns_: tuple[Column, ...]
+    columns_: dict[Any, NDArray[Any]]
 
-    def __init__(self, *, strengths: Sequence[float] | None = None, columns: Any = None) -> None:
+    def __init__(self, *, strengths: Ladder = None, columns: Any = None) -> None:
         chosen = self.defaults if strengths is None else strengths
         self.strengths = check_strengths(chosen, most=self.most)
-        self.columns = [columns] if isinstance(columns, (str, int)) else columns
+        self.columns = columns
 
     def fit(self, rows: Any) -> Self:
         """Learn the columns from reference rows: the calibration set, or the training set.
@@ -88,24 +76,21 @@ class TabularCorruption(InputCorruption):
         Raises:
             InputError: If they are no table, or no column can be changed by this corruption.
         """
-        labels = _labels(rows)
-        found = []
-        for label in labels if self.columns is None else self.columns:
-            cells = _column(rows, labels, label)
-            if self.columns is None and kind_of(cells) not in self.kinds:
+        table, found = _columns(rows, self.columns or ()), {}
+        for label in table if self.columns is None else self.columns:
+            cells, kind = table[label], kind_of(table[label])
+            if self.columns is None and kind not in self.kinds:
                 continue
-            known = np.array(cells[~missing_cells(cells)])
-            if is_number := kind_of(cells) == "number":
-                known = known.astype(np.float64)
-                known = known[np.isfinite(known)]
-            if kind_of(cells) == "other" or (self.kinds == ("number",) and not is_number):
-                raise InputError(
-                    f"{self.name} cannot change column {label!r} of type {cells.dtype}."
-                )
-            found.append(Column(label, known, is_number))
+            if kind == "other" or (self.kinds == ("number",) and kind != "number"):
+                raise InputError(f"{self.name} cannot change column {label!r} ({cells.dtype}).")
+            observed = np.array(cells[~missing_cells(cells)])
+            if kind == "number":
+                observed = observed.astype(np.float64)
+                observed = observed[np.isfinite(observed)]
+            found[label] = observed
         if not found:
             raise InputError(f"{self.name} needs columns of kind {' or '.join(self.kinds)}.")
-        self.columns_ = tuple(found)
+        self.columns_ = found
         return self
 
     def fitted_to(self, inputs: Any) -> Self:
@@ -117,29 +102,29 @@ class TabularCorruption(InputCorruption):
             from shiftcal.errors import NotFittedError  # imports scikit-learn
 
             raise NotFittedError(f"{self.name} is not fitted. Call fit(calibration_rows) first.")
-        labels = _labels(inputs)
+        table = _columns(inputs, self.columns_)
         streams = self._streams(len(inputs), severity, seed=seed, first_index=first_index)
         shared = self._streams(1, 0, seed=seed, first_index=0)
-        changes = []
-        for j, column in enumerate(self.columns_):
+        for j, (label, observed) in enumerate(self.columns_.items()):
 
             def draw(i: int | None, j: int = j) -> NDArray[np.float64]:
                 return uniforms(shared, j) if i is None else uniforms(streams, 4 * j + i)
 
-            if len(column.observed):
-                cells = _column(inputs, labels, column.label)
-                change = self._change(column, cells, self.strengths[severity - 1], draw)
-                changes += [] if change is None else [(labels.index(column.label), *change)]
-        return _changed(inputs, changes)
+            if len(observed):
+                change = self._change(observed, table[label], self.strengths[severity - 1], draw)
+                table[label] = _changed(table[label], *change)
+        if isinstance(inputs, np.ndarray):
+            return np.stack(list(table.values()), axis=1)
+        return type(inputs)(table)
 
     @abstractmethod
-    def _change(self, column: Column, cells: Any, strength: float, draw: Any) -> Any:
-        """The cells of a column that change ``(n,)``, and their new values; ``None`` if none do.
+    def _change(self, observed: NDArray[Any], cells: Any, strength: float, draw: Any) -> Any:
+        """The cells of a column that change ``(n,)``, and their new values.
 
         The values are ``None`` for cells that become missing.
 
         Args:
-            column: What was learnt of it; at least one value was observed.
+            observed: Its values in the reference rows, at least one.
             cells: The column, a Series or an array ``(n,)``; not to be changed.
             strength: Of the severity.
             draw: ``draw(i)``, i from 0 to 3, gives a number between 0 and 1 for every cell, and
@@ -147,59 +132,32 @@ class TabularCorruption(InputCorruption):
         """
 
 
-def _column(rows: Any, labels: list[Any], label: Any) -> Any:
-    if label not in labels:
-        raise InputError(f"rows must have a column {label!r}; they have {labels[:20]}.")
-    j = labels.index(label)
-    return rows[:, j] if isinstance(rows, np.ndarray) else rows.iloc[:, j]
-
-
-def _labels(rows: Any) -> list[Any]:
-    """Names of the columns, or positions in an array; checks that it is a table."""
+def _columns(rows: Any, wanted: Iterable[Any]) -> dict[Any, Any]:
+    """The columns of a table by name, of an array by position; those wanted must be there."""
     frame = hasattr(rows, "isetitem")
     if not frame and not (type(rows) is np.ndarray and rows.ndim == 2):
-        raise InputError(
-            "rows must be an array (n, d) or a pandas DataFrame; got "
-            f"{type(rows).__name__}. Convert it first, as with .toarray() or .to_pandas()."
-        )
+        raise InputError(f"rows must be an array (n, d) or a pandas DataFrame; got {type(rows)}.")
     labels = list(rows.columns) if frame else list(range(rows.shape[1]))
     if 0 in rows.shape or len(set(labels)) < len(labels):
         raise InputError(f"rows must have cells, and columns different names; got {labels}.")
-    return labels
+    if absent := [label for label in wanted if label not in labels]:
+        raise InputError(f"rows must have a column {absent[0]!r}; they have {labels[:20]}.")
+    return {name: rows.iloc[:, j] if frame else rows[:, j] for j, name in enumerate(labels)}
 
 
-def _changed(rows: Any, changes: list[tuple[int, Any, Any]]) -> Any:
-    """A copy with other cells; an array gets a type that holds missing values and longer words."""
-    if isinstance(rows, np.ndarray):
-        dtype = rows.dtype
-        if any(values is None for *_, values in changes) and dtype.kind not in "fO":
-            dtype = np.dtype(np.float64 if dtype.kind in "iub" else object)
-        if dtype.kind in "US":
-            dtype = np.result_type(dtype, *(values.dtype for *_, values in changes))
-        out = rows.astype(dtype)
-        for j, cells, values in changes:
-            out[cells, j] = np.nan if values is None else _as_type(values, dtype)
-        return out
-    out = rows.copy()
-    for j, cells, values in changes:
-        series = rows.iloc[:, j].copy()
-        if values is not None:
-            dtype = getattr(series.dtype, "numpy_dtype", series.dtype)
-            series.iloc[np.flatnonzero(cells)] = _as_type(values, dtype)
-        out.isetitem(j, series.mask(cells) if values is None else series)
+def _changed(cells: Any, changed: NDArray[np.bool_], values: NDArray[Any] | None) -> Any:
+    """A column with other values, or missing ones, in a type that holds them."""
+    series, words = not isinstance(cells, np.ndarray), cells.dtype.kind in "US"
+    if values is None:
+        kept = cells.astype(object) if words else cells
+        return cells.mask(changed) if series else np.where(changed, np.nan, kept)
+    dtype = getattr(cells.dtype, "numpy_dtype", cells.dtype)
+    if values.dtype.kind == "f" and dtype.kind in "iu":
+        ends = np.iinfo(dtype)
+        values = np.clip(np.rint(values), ends.min, ends.max).astype(dtype)
+    out = cells.astype(np.result_type(cells, values)) if words else cells.copy()
+    (out.iloc if series else out)[np.flatnonzero(changed)] = values
     return out
-
-
-def _as_type(values: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    """Numbers as a type holds them: rounded if it is whole, and not beyond its ends."""
-    if getattr(dtype, "kind", "O") not in "iuf" or values.dtype.kind != "f":
-        return values
-    ends: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
-    high = float(ends.max)
-    if high > ends.max:  # the largest 64-bit integer has no float of its own
-        high = float(np.nextafter(high, 0))
-    values = values if dtype.kind == "f" else np.rint(values)
-    return np.clip(values, float(ends.min), high).astype(dtype)
 
 
 class _Shift(TabularCorruption):
@@ -207,25 +165,22 @@ class _Shift(TabularCorruption):
 
     kinds = ("number",)
 
-    def __init__(
-        self, *, strengths: Sequence[float] | None = None, columns: Any = None, clip: bool = True
-    ) -> None:
+    def __init__(self, *, strengths: Ladder = None, columns: Any = None, clip: bool = True) -> None:
         super().__init__(strengths=strengths, columns=columns)
         self.clip = check_flag(clip, name="clip")
         self._note = "" if self.clip else ", beyond the range"
 
-    def _change(self, column: Column, cells: Any, strength: float, draw: Any) -> Any:
-        seen = column.observed
-        low, high = np.quantile(seen, [0.25, 0.75])
-        scale = float(high - low) / _NORMAL_IQR or float(seen.std())
+    def _change(self, observed: NDArray[Any], cells: Any, strength: float, draw: Any) -> Any:
+        low, high = np.quantile(observed, [0.25, 0.75])
+        scale = float(high - low) / _NORMAL_IQR or float(observed.std())
         moved = ~missing_cells(cells)
         moved[moved] = np.isfinite(np.asarray(cells[moved], np.float64))
         before = np.asarray(cells[moved], np.float64)
         values = before + np.broadcast_to(strength * scale * self._move(draw), moved.shape)[moved]
         if self.clip:  # values already outside the range stay where they are
-            low, high = np.minimum(before, seen.min()), np.maximum(before, seen.max())
+            low, high = np.minimum(before, observed.min()), np.maximum(before, observed.max())
             values = np.clip(values, low, high)
-        return (moved, values) if scale else None
+        return moved, values
 
     @abstractmethod
     def _move(self, draw: Any) -> Any:
@@ -252,8 +207,6 @@ class Noise(_Shift):
     defaults = (0.1, 0.25, 0.5, 1.0, 2.0)
 
     def _move(self, draw: Any) -> Any:
-        from scipy.special import ndtri
-
         return ndtri(draw(0))
 
 
@@ -295,10 +248,9 @@ class CategorySwaps(TabularCorruption):
     most = 1.0
     kinds = ("category",)
 
-    def _change(self, column: Column, cells: Any, strength: float, draw: Any) -> Any:
+    def _change(self, observed: NDArray[Any], cells: Any, strength: float, draw: Any) -> Any:
         swapped = (draw(0) < strength) & ~missing_cells(cells)
-        rows = (draw(1)[swapped] * len(column.observed)).astype(int)
-        return swapped, column.observed[rows]
+        return swapped, observed[(draw(1)[swapped] * len(observed)).astype(int)]
 
 
 @final
@@ -320,20 +272,16 @@ class MissingValues(TabularCorruption):
     defaults = (0.05, 0.1, 0.2, 0.35, 0.5)
     most = 1.0
 
-    def __init__(
-        self, *, strengths: Sequence[float] | None = None, columns: Any = None, fill: str = "nan"
-    ) -> None:
+    def __init__(self, *, strengths: Ladder = None, columns: Any = None, fill: str = "nan") -> None:
         super().__init__(strengths=strengths, columns=columns)
         self.fill: str = check_choice(fill, ("nan", "median"), name="fill")
         self._note = f", fill {self.fill}"
         self.may_lose_values = self.fill == "nan"
 
-    def _change(self, column: Column, cells: Any, strength: float, draw: Any) -> Any:
+    def _change(self, observed: NDArray[Any], cells: Any, strength: float, draw: Any) -> Any:
         lost = (draw(0) < strength) & ~missing_cells(cells)
         if self.fill == "nan":
             return lost, None
-        seen = column.observed
-        values = np.empty(int(lost.sum()), seen.dtype)
-        common = Counter(seen.tolist()).most_common(1)[0][0]
-        values[:] = np.median(seen) if column.is_number else common
-        return lost, values
+        number = kind_of(cells) == "number"
+        usual = np.median(observed) if number else Counter(observed.tolist()).most_common(1)[0][0]
+        return lost, np.full(int(lost.sum()), usual, observed.dtype)

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from shiftcal.checks import check_choice
 from shiftcal.corruptions.inputs import InputCorruption, check_strengths
 from shiftcal.errors import InputError
 from shiftcal.registry import TEXT
@@ -21,7 +20,6 @@ from shiftcal.registry import TEXT
 names = TEXT.names
 get = TEXT.get
 
-KINDS = ("neighbour", "drop", "double", "transpose")
 _WORD = re.compile(r"\S+")
 _JOINER = "\u200d"
 
@@ -61,9 +59,7 @@ class TextCorruption(InputCorruption):
             for text, key in zip(inputs, keys, strict=True)
         ]
         if isinstance(inputs, np.ndarray):
-            return (
-                np.array(altered) if inputs.dtype.kind == "U" else np.array(altered, inputs.dtype)
-            )
+            return np.array(altered, None if inputs.dtype.kind == "U" else inputs.dtype)
         if is_series:
             kept = {"index": inputs.index, "name": inputs.name, "dtype": inputs.dtype}
             return type(inputs)(altered, **kept)
@@ -109,15 +105,11 @@ def graphemes(text: str) -> list[str]:
     """
     parts: list[str] = []
     for c in text:
-        extends = unicodedata.category(c)[0] == "M" or "\u1160" <= c <= "\u11ff" or c == _JOINER
-        if parts and (
-            extends
-            or "\U0001f3fb" <= c <= "\U0001f3ff"
-            or parts[-1][-1] == _JOINER
-            or (
-                len(parts[-1]) == 1
-                and all("\U0001f1e6" <= x <= "\U0001f1ff" for x in parts[-1] + c)
-            )
+        last = parts[-1] if parts else ""
+        flag = len(last) == 1 and all("\U0001f1e6" <= x <= "\U0001f1ff" for x in last + c)
+        mark = unicodedata.category(c)[0] == "M" or c == _JOINER or last[-1:] == _JOINER
+        if last and (
+            mark or flag or "\u1160" <= c <= "\u11ff" or "\U0001f3fb" <= c <= "\U0001f3ff"
         ):
             parts[-1] += c
         else:
@@ -150,20 +142,10 @@ class Typos(TextCorruption):
 
     Args:
         strengths: Shares of the letters, one for each severity, rising, at most 1.
-        kinds: What may happen to a letter.
     """
 
     name = "typos"
     defaults = (0.02, 0.05, 0.1, 0.2, 0.3)
-
-    def __init__(
-        self, *, strengths: Sequence[float] | None = None, kinds: Sequence[str] = KINDS
-    ) -> None:
-        super().__init__(strengths=strengths)
-        if isinstance(kinds, str) or not kinds:
-            raise InputError(f"kinds must be a list of some of {KINDS}; got {kinds!r}.")
-        self.kinds = tuple(check_choice(each, KINDS, name="each of the kinds") for each in kinds)
-        self._note = "" if self.kinds == KINDS else f", {' '.join(self.kinds)}"
 
     def _altered(self, text: str, strength: float, rng: np.random.Generator) -> str:
         parts = list(text) if text.isascii() else graphemes(text)
@@ -171,26 +153,21 @@ class Typos(TextCorruption):
         altered = list(parts)
         transposed = []
         for i in np.flatnonzero(hit < strength).tolist():
-            possible = [kind for kind in self.kinds if _possible(kind, parts, i)]
-            kind = possible[int(which[i] * len(possible))] if possible else ""
+            letter, following = parts[i], parts[i + 1] if i + 1 < len(parts) else " "
+            if not letter[0].isalpha():
+                continue
+            near = NEIGHBOURS.get(letter.lower(), "")
+            possible = ["neighbour", "drop", "double"] if near else ["drop"]
+            if following[0].isalpha() and following != letter:
+                possible.append("transpose")
+            kind = possible[int(which[i] * len(possible))]
             if kind == "transpose":
                 transposed.append(i)
             elif kind == "neighbour":
-                near = NEIGHBOURS[parts[i].lower()]
-                letter = near[int(key[i] * len(near))]
-                altered[i] = letter.upper() if parts[i].isupper() else letter
-            elif kind:
-                altered[i] = "" if kind == "drop" else 2 * parts[i]
+                new = near[int(key[i] * len(near))]
+                altered[i] = new.upper() if letter.isupper() else new
+            else:
+                altered[i] = "" if kind == "drop" else 2 * letter
         for i in transposed:
             altered[i], altered[i + 1] = altered[i + 1], altered[i]
         return "".join(altered)
-
-
-def _possible(kind: str, parts: list[str], i: int) -> bool:
-    """Whether this can happen to part ``i``, and would change the text."""
-    if not parts[i][0].isalpha():
-        return False
-    if kind == "transpose":
-        following = parts[i + 1] if i + 1 < len(parts) else " "
-        return following[0].isalpha() and following != parts[i]
-    return kind == "drop" or parts[i].lower() in NEIGHBOURS
