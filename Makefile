@@ -3,12 +3,22 @@
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 SOURCES := src tests benchmarks examples docs
-# An environment that could not be made whole is not left behind, or the next try would take it for one.
+# A half-made environment is not left behind, or the next try would use it.
 NEW_VENV = @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "shiftcal needs Python 3.11 or later; $(PYTHON) is not. Say: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }; \
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
 
-.PHONY: help demo test test-all check lint format docs packages packages-all golden frozen bench clean
+# The package has a compiled part. It is built in the environment itself, because an editable install
+# rebuilds it from there when a C file changes.
+define INSTALL
+$(NEW_VENV)
+@command -v $${CC:-cc} >/dev/null || { rm -rf .venv; echo "shiftcal is compiled when it is installed \
+	  and needs a C compiler. Install gcc or clang, or set CC." >&2; exit 1; }
+$(PIP) install --quiet 'meson-python>=0.18' 'ninja>=1.11'
+PATH="$(CURDIR)/.venv/bin:$$PATH" $(PIP) install --quiet --no-build-isolation -c constraints.txt -e
+endef
+
+.PHONY: help demo test test-all check lint format docs packages packages-all golden frozen sanitize bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -19,8 +29,9 @@ help:
 	@echo "make packages   build sdist and wheel, install them with each extra alone and at the oldest versions"
 	@echo "make packages-all   the same with those that take long, and other versions of Python"
 	@echo "make format  format the code; make lint only looks; make docs builds the site"
-	@echo "make golden  write what every corruption gives anew; make clean removes what was made"
+	@echo "make golden  record the pixels of every corruption again; make clean removes what was built"
 	@echo "make frozen  record public names, options and numbers again, after an intended change"
+	@echo "make sanitize   run the tests of the kernels with sanitisers"
 	@echo "make bench   speed against other packages, in an environment of its own"
 
 demo: .venv/core.stamp
@@ -55,6 +66,17 @@ packages-all: .venv/dev.stamp
 	rm -rf .venv-packages
 	.venv/bin/pytest -n auto --durations=10 tests/packaging
 
+# Kernels compiled with the address and undefined-behaviour sanitisers, under the tests that call them.
+sanitize: .venv/dev.stamp
+	test -d build/sanitize || PATH="$(CURDIR)/.venv/bin:$$PATH" meson setup build/sanitize \
+	  -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized
+	.venv/bin/ninja -C build/sanitize
+	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
+	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	  .venv/bin/python tests/support/sanitized.py build/sanitize/_kernels.abi3.so \
+	  tests/numerics tests/monitoring tests/golden tests/corruptions \
+	  tests/properties/test_corruption_properties.py tests/contracts/test_corruption_contract.py
+
 golden: .venv/dev.stamp
 	.venv/bin/python tests/golden/write.py
 
@@ -74,21 +96,21 @@ bench: .venv-bench/bench.stamp .venv-peers-imagecorruptions/peers.stamp .venv-pe
 clean:
 	rm -rf .venv .venv-bench .venv-peers-* .venv-packages site build dist
 
-.venv/core.stamp: pyproject.toml constraints.txt
+.venv/core.stamp: pyproject.toml meson.build constraints.txt
 	@echo "Installing into .venv; this is done once, and takes as long as the download of numpy, scipy and others."
-	$(NEW_VENV)
-	$(PIP) install --quiet -c constraints.txt -e '.[report,images,onnx]'
+	$(INSTALL) '.[report,images,onnx]'
 	touch $@
 
-.venv/dev.stamp: pyproject.toml constraints.txt
-	$(NEW_VENV)
-	$(PIP) install --quiet -c constraints.txt -e '.[dev]'
+.venv/dev.stamp: pyproject.toml meson.build constraints.txt
+	$(INSTALL) '.[dev]'
 	touch .venv/core.stamp $@
 
 .venv-bench/bench.stamp: pyproject.toml constraints.txt benchmarks/speed/requirements.txt
 	test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt \
-	  -r benchmarks/speed/requirements.txt -e .
+	  -r benchmarks/speed/requirements.txt meson-python ninja
+	PATH="$(CURDIR)/.venv-bench/bin:$$PATH" .venv-bench/bin/python -m pip --disable-pip-version-check \
+	  install --quiet --no-build-isolation -e .
 	touch $@
 
 .venv-peers-%/peers.stamp: benchmarks/speed/peers/%.txt

@@ -12,7 +12,7 @@ import pytest
 import shiftcal
 
 SOURCE = Path(shiftcal.__file__).parent
-HEAVY = ("sklearn", "torch", "cv2", "numba", "matplotlib", "onnxruntime", "ray", "pandas", "scipy")
+HEAVY = ("sklearn", "torch", "cv2", "matplotlib", "onnxruntime", "ray", "pandas", "scipy")
 EXTRAS = ("torch", "cv2", "PIL", "matplotlib", "onnx", "onnxruntime", "ray", "pyarrow", "jinja2")
 
 

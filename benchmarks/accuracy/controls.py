@@ -50,7 +50,11 @@ def accuracy(task: Task, source: Frozen, target: Frozen, trainer: str, seed: int
     split, settings = task.split(seed), chosen.settings
     with seeded(seed):
         objective = Objective(
-            chosen.trainer, None, source.features().shape[1], task.n_classes, width=settings.bottleneck
+            chosen.trainer,
+            None,
+            source.features().shape[1],
+            task.n_classes,
+            width=settings.bottleneck,
         )
     feed = ArrayFeed(
         source.features()[split.train],

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -132,24 +129,3 @@ def test_a_text_model_of_hugging_face_is_answered_with_from_inputs(images, shift
     assert done.status == 2
     assert "must be an image classifier; it is a BertForSequenceClassification" in done.err
     assert "SurrogateBank.from_inputs(" in done.err
-
-
-def test_doctor_names_the_folder_that_has_the_compiled_kernels(files, shiftcal_json):
-    # A process of its own: numba reads the variable when it is imported.
-    code = (
-        "import numpy as np; import shiftcal as s; from shiftcal.cli.main import run\n"
-        "s.ece(np.array([.5, .6]), np.array([True, False]))\n"
-        "s.corrupt(np.zeros((1, 32, 32, 3), np.uint8), 'pixelate', severity=1)\n"
-        "raise SystemExit(run(['doctor', '--json']))"
-    )
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(files / "kernels")}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
-    )
-    assert f'"kernels": "{files / "kernels"}"' in done.stdout, done.stderr
-    assert list((files / "kernels").rglob("*.nbi"))
-    # Without the variable they lie beside the sources, in one folder for each of theirs.
-    path = Path(shiftcal_json("doctor")["program"]["kernels"])
-    import shiftcal
-
-    assert path == Path(shiftcal.__file__).parent

@@ -261,7 +261,7 @@ def test_the_docs_name_every_key_of_a_document(fitted, shiftcal_json, command, w
 
 
 def test_help_is_quick_to_come():
-    heavy = ("numpy", "scipy", "sklearn", "numba", "torch", "cv2", "matplotlib", "ray", "rich")
+    heavy = ("numpy", "scipy", "sklearn", "torch", "cv2", "matplotlib", "ray", "rich")
     code = (
         "import sys\n"
         "from shiftcal.cli.main import run\n"

@@ -332,7 +332,7 @@ def test_plans_are_shown_to_the_letter(folder, shiftcal, shiftcal_json):
 
 
 def test_lists_and_plans_come_without_anything_heavy():
-    heavy = ("sklearn", "numba", "torch", "matplotlib", "PIL", "cv2", "onnxruntime")
+    heavy = ("sklearn", "torch", "matplotlib", "PIL", "cv2", "onnxruntime")
     code = (
         "import sys\n"
         "from shiftcal.cli.main import run\n"

@@ -8,16 +8,12 @@ import pytest
 from corrupted import corrupted
 from corruption_recipes import clipped_zoom, drawn_angle, magick_blur
 from photos import odd_images, photos
+from random_fields import words
 from skimage.filters import gaussian
 
-from shiftcal import corruptions
+from shiftcal import _kernels, corruptions
 from shiftcal.corruptions.corruption import stream_keys
-from shiftcal.corruptions.kernels.blur_plans import (
-    line_steps,
-    line_weights,
-)
-from shiftcal.corruptions.kernels.random_kernels import fill_words
-from shiftcal.numerics.jit import to_read
+from shiftcal.corruptions.filters import line_steps, line_weights
 
 # ---- defocus blur
 
@@ -103,10 +99,9 @@ GLASS = corruptions.get("glass_blur")()
 
 def offsets(key, shape, distance, passes):
     """The displacements ``(passes, height, width)`` of an image, along x and along y."""
-    words = np.empty(passes * shape[0] * shape[1], np.uint32)
-    fill_words(words, 0, key[0], key[1])
-    low, high = (words & 0xFFFF).astype(np.int64), (words >> 16).astype(np.int64)
-    drawn = [(2 * distance * bits >> 16) - distance for bits in (low, high)]
+    bits = words(key, 0, passes * shape[0] * shape[1])
+    low, high = (bits & 0xFFFF).astype(np.int64), (bits >> 16).astype(np.int64)
+    drawn = [(2 * distance * half >> 16) - distance for half in (low, high)]
     return [part.reshape(passes, *shape) for part in drawn]
 
 
@@ -229,13 +224,11 @@ MAGICK = {
 
 @pytest.mark.parametrize(("place", "radius", "sigma"), MAGICK)
 def test_pixels_are_those_that_imagemagick_made(place, radius, sigma):
-    from shiftcal.corruptions.kernels.blur_kernels import blur_along_lines
-
-    image = to_read((np.arange(192) * 89 % 251).astype(np.uint8).reshape(1, 8, 8, 3))
+    image = (np.arange(192) * 89 % 251).astype(np.uint8).reshape(1, 8, 8, 3)
     weights = line_weights(radius, sigma)
     dx, dy = (np.tile(steps[place], (4096, 1)) for steps in line_steps(len(weights), -45))
     out = np.empty(image.shape, np.uint8)
-    blur_along_lines(image, out, weights, dx, dy, int(dx.max()), keys(1, 1))
+    _kernels.blur_along_lines(image, out, weights, dx, dy, int(dx.max()), keys(1, 1))
     np.testing.assert_array_equal(out[0, :, :, 1], MAGICK[place, radius, sigma])
     oracle = magick_blur(image[0], radius, sigma, -45 + 90 * (place + 0.5) / 4096)
     np.testing.assert_array_equal(oracle[:, :, 1], MAGICK[place, radius, sigma])

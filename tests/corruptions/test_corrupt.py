@@ -166,7 +166,7 @@ def test_what_breaks_off_leaves_the_old_file_and_nothing_else(
 def test_a_mapped_file_is_corrupted_in_bounded_memory(tmp_path):
     import subprocess
 
-    # 600 MB of images; the process itself, numba and scipy included, takes about 200 MB.
+    # 600 MB of images; the process itself, scipy included, takes about 200 MB.
     code = """
 import sys, numpy as np, shiftcal as sc
 shape = (200_000, 32, 32, 3)

@@ -11,7 +11,7 @@ from scipy import stats
 from skimage.util import random_noise
 
 from shiftcal import corruptions
-from shiftcal.corruptions.kernels.random_tables import alias_table, level_masses
+from shiftcal.corruptions.noise import alias_table, level_masses
 
 # ---- gaussian noise
 

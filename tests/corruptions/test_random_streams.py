@@ -6,9 +6,10 @@ import hashlib
 
 import numpy as np
 import pytest
+from random_fields import words
 
+from shiftcal import _kernels
 from shiftcal.corruptions.corruption import stream_keys
-from shiftcal.corruptions.kernels.random_kernels import U, fill_words
 
 # ---- keys
 
@@ -57,12 +58,6 @@ KEYS = [(0, 0), (1, 0), (0, 1), (0xFFFFFFFF, 0xFFFFFFFF), (0x12345678, 0x9ABCDEF
 COUNTER_MASK = 0xFFFFFFFF
 
 
-def words(n, a, b, first=0):
-    out = np.empty(n, np.uint32)
-    fill_words(out, U(first), U(a), U(b))
-    return out
-
-
 def plain_word(i, a, b):
     """The same arithmetic in whole numbers of any size."""
     x = (i + a) & COUNTER_MASK
@@ -76,7 +71,20 @@ def plain_word(i, a, b):
 
 
 @pytest.mark.parametrize(("a", "b"), KEYS)
-def test_the_compiled_arithmetic_has_32_bits_at_every_step(a, b):
+def test_the_numbers_of_the_oracles_have_32_bits_at_every_step(a, b):
     for first in (0, 0xFFFFFFF0):
         expected = [plain_word((first + i) & COUNTER_MASK, a, b) for i in range(40)]
-        np.testing.assert_array_equal(words(40, a, b, first), np.array(expected, np.uint32))
+        found = words(np.array([a, b], np.uint32), first, 40)
+        np.testing.assert_array_equal(found, np.array(expected, np.uint32))
+
+
+@pytest.mark.parametrize(("a", "b"), KEYS)
+def test_the_kernels_draw_these_numbers(a, b):
+    # Salt and pepper shows whether a number is below a threshold, and its last bit.
+    images = np.full((1, 5, 67, 3), 7, np.uint8)
+    out, key = np.empty_like(images), np.array([[a, b]], np.uint32)
+    numbers = words(key[0], 0, images.size)
+    for bits in range(1, 32):
+        _kernels.salt_and_pepper(images, out, 1 << bits, key)
+        expected = np.where(numbers < 1 << bits, 255 * (numbers & 1), 7)
+        np.testing.assert_array_equal(out.ravel(), expected)

@@ -14,8 +14,8 @@ from scipy import ndimage
 
 from shiftcal import SurrogateBank, corrupt, corruptions
 from shiftcal.corruptions import Custom, Frost, Strengths
+from shiftcal.corruptions.blur import defocus_kernel
 from shiftcal.corruptions.images import LIMITS
-from shiftcal.corruptions.kernels.blur_plans import defocus_kernel
 from shiftcal.errors import InputError, UnknownName
 
 NAMES = pytest.mark.parametrize("name", corruptions.names())

@@ -17,9 +17,8 @@ from scipy import stats
 from shiftcal import corruptions
 from shiftcal.corruptions import Fog, Snow
 from shiftcal.corruptions.corruption import stream_keys
-from shiftcal.corruptions.kernels.blur_plans import crop_length
-from shiftcal.corruptions.kernels.random_tables import normal_quantiles
-from shiftcal.corruptions.weather import Frost, frost_textures, shrink
+from shiftcal.corruptions.filters import crop_length
+from shiftcal.corruptions.weather import Frost, frost_textures, normal_quantiles, shrink
 from shiftcal.errors import FileError, InputError
 
 # ---- brightness
@@ -146,14 +145,11 @@ def textures(scale):
 
 def drawn_places(index, severity, choices, seed=0):
     """Texture, row and column of an image: the first three words times the number of choices."""
-    from shiftcal.corruptions.kernels.random_kernels import fill_words
-
     key = stream_keys(seed=seed, corruption="frost", severity=severity, indices=np.array([index]))
-    words = np.empty(3, np.uint32)
-    fill_words(words, 0, key[0, 0], key[0, 1])
-    which = int(words[0]) * len(choices) >> 32
+    picture, row, column = words(key[0], 0, 3).tolist()
+    which = picture * len(choices) >> 32
     rows, columns = choices[which]
-    return which, int(words[1]) * int(rows) >> 32, int(words[2]) * int(columns) >> 32
+    return which, row * int(rows) >> 32, column * int(columns) >> 32
 
 
 def frosted(image, crop, a, b):
@@ -324,20 +320,22 @@ def published(image, field, angle, setting):
     return np.uint8(np.clip(x + layer + np.rot90(layer, k=2), 0, 1) * 255)
 
 
+def normal_field(key, height, width):
+    """The field of normal deviates of a stream: two quantiles from the halves of every number."""
+    bits = words(key, 0, (height * width + 1) // 2)
+    halves = np.stack([bits & 0xFFFF, bits >> 16], axis=1).ravel()[: height * width]
+    return normal_quantiles()[halves].reshape(height, width)
+
+
 def drawn_field_of_snow(key, setting, height, width):
     """The deviates our kernel draws for a key, where the recipe would have drawn them."""
-    from shiftcal.corruptions.kernels.weather_kernels import flake_field, flake_scratch
-
-    _, flakes, line, _ = Snow()._plan(setting, height, width)
+    mean, deviation = setting[:2]
     cut = [crop_length(side, setting[2]) for side in (height, width)]
-    scratch = flake_scratch(*cut, width)
-    left, right = line[3:]
-    padded = np.empty((height, left + width + right), np.float32)
-    flake_field(padded, left, (key[0], key[1]), scratch, *flakes)
+    drawn = normal_field(key, *cut)
     field = np.full((height, width), np.nan)  # what is outside the middle must not be used
     top, left = (height - cut[0]) // 2, (width - cut[1]) // 2
-    drawn = scratch[0][: cut[0] * cut[1]].reshape(cut)
-    field[top : top + cut[0], left : left + cut[1]] = drawn / 255.0
+    levels = (255 * (mean + deviation * drawn)).astype(np.float32)
+    field[top : top + cut[0], left : left + cut[1]] = levels / 255.0
     return field
 
 
@@ -407,14 +405,10 @@ def setting(table, severity):
 
 def drawn_field_of_spatter(height, width, severity, index=0, seed=0):
     """The standard normal field that image ``index`` gets."""
-    from shiftcal.corruptions.kernels.spatter_kernels import fill_normals
-
     key = stream_keys(
         seed=seed, corruption="spatter", severity=severity, indices=np.array([index])
     )[0]
-    out = np.empty(height * width, np.float32)
-    fill_normals(out, normal_quantiles().astype(np.float32), key[0], key[1])
-    return out.reshape(height, width).astype(np.float64)
+    return normal_field(key, height, width).astype(np.float32).astype(np.float64)
 
 
 @pytest.mark.parametrize("table", SPATTER_TABLES)

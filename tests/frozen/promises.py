@@ -54,7 +54,7 @@ NO_MEMBERS = {
 
 # Nothing of these may be imported by `import shiftcal` or `shiftcal --help`.
 HEAVY = (
-    "joblib", "matplotlib", "numba", "numpy", "onnx", "onnxruntime", "pandas", "PIL", "pyarrow",
+    "joblib", "matplotlib", "numpy", "onnx", "onnxruntime", "pandas", "PIL", "pyarrow",
     "ray", "scipy", "sklearn", "timm", "torch", "torchvision", "transformers",
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The same pixels on another processor: kernels compiled for the plainest one of its kind."""
+"""The same pixels on other processors: kernels compiled for narrower instructions."""
 
 from __future__ import annotations
 
@@ -10,40 +10,34 @@ from pathlib import Path
 import pytest
 from corrupted import LARGE, corrupted, digest, golden_images
 
-from shiftcal import corruptions
+from shiftcal import _kernels, corruptions
 
 CODE = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from corrupted import corrupted
-from corrupted import LARGE, digest, golden_images
-from shiftcal import corruptions
-for name in corruptions.names():
-    print(name, digest(corrupted(golden_images(*LARGE), name, 3, "imagenet", seed=2)))
-    print(name, digest(corrupted(golden_images(*LARGE), name, 5, "cifar", seed=2)))
+from test_other_processors import digests
+print(*digests(), sep="\\n")
 """
 
 
-@pytest.mark.slow
-def test_a_processor_without_wide_instructions_makes_the_same_pixels(tmp_path):
-    environment = {
-        **os.environ,
-        "NUMBA_CPU_NAME": "generic",
-        "NUMBA_CPU_FEATURES": "",
-        "NUMBA_CACHE_DIR": str(tmp_path),
-    }
-    support = str(Path(__file__).parents[1] / "support")
+def digests():
+    """One for every corruption at two severities."""
+    cases = [(n, t, s) for n in corruptions.names() for t, s in (("imagenet", 3), ("cifar", 5))]
+    return [digest(corrupted(golden_images(*LARGE), n, s, t, seed=2)) for n, t, s in cases]
+
+
+@pytest.mark.parametrize("simd", ["baseline", "avx2"])
+def test_processors_with_narrower_instructions_make_the_same_pixels(simd):
+    if simd == "avx2" and _kernels.simd == "baseline":
+        pytest.skip("this processor has no AVX2")
+    here = Path(__file__).parent
+    path = os.pathsep.join([str(here.parent / "support"), *sys.path])
     done = subprocess.run(
-        [sys.executable, "-c", CODE, support],
-        env=environment,
+        [sys.executable, "-c", CODE, str(here)],
+        env={**os.environ, "SHIFTCAL_SIMD": simd, "PYTHONPATH": path},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    expected = []
-    for name in corruptions.names():
-        for severity, table in ((3, "imagenet"), (5, "cifar")):
-            made = corrupted(golden_images(*LARGE), name, severity, table, seed=2)
-            expected.append(f"{name} {digest(made)}")
-    assert done.stdout.split("\n")[:-1] == expected
+    assert done.stdout.split() == digests()

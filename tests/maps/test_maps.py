@@ -28,7 +28,6 @@ from shiftcal.maps import (
     Temperature,
     Vector,
 )
-from shiftcal.numerics import temperature as brier_slope
 from shiftcal.numerics.fits import (
     beta_log_odds,
     linear_softmax,
@@ -142,21 +141,6 @@ def test_it_is_what_a_slow_search_finds(n, k, temperature):
         # Comparing values finds a minimum to the square root of their precision only.
         assert found.temperature == pytest.approx(by_search(logits, labels, w), rel=1e-6)
         assert found.loss == pytest.approx(brier(found.temperature, logits, labels, w), rel=1e-9)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("beta", [0.02, 0.9, 50.0])
-def test_the_kernel_agrees_with_numpy(monkeypatch, dtype, weighted, beta):
-    logits, labels = draw_logits(300, 70, temperature=1.5, seed=1)
-    weights = np.random.default_rng(2).random(300) if weighted else None
-    data = (logits.astype(dtype), labels, weights)
-    monkeypatch.setattr(brier_slope, "SMALL", 0)
-    compiled = brier_slope.brier_slope(data, beta)
-    monkeypatch.setattr(brier_slope, "SMALL", logits.size + 1)
-    plain = brier_slope.brier_slope(data, beta)
-    precision = 1e-6 if dtype is np.float32 else 1e-12
-    assert compiled == pytest.approx(plain, rel=precision, abs=precision)
 
 
 @pytest.mark.parametrize(("many", "temperature"), [(100, 0.0213), (400, 43.1)])

@@ -14,7 +14,7 @@ from shiftcal import SurrogateBank
 from shiftcal.monitoring import Sliding
 from shiftcal.monitoring.detector import count_alarms, find_limits, learn, row_features, scales_of
 from shiftcal.monitoring.monitor import Running
-from shiftcal.numerics.jit import to_read
+from shiftcal.numerics.blocks import kernel_for
 
 
 def plain_features(logits):
@@ -27,12 +27,10 @@ def plain_features(logits):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("k", "scale"), [(2, 0.01), (10, 3.0), (100, 400.0)])
 def test_the_sums_of_a_block_are_those_of_softmax_rows(dtype, k, scale):
-    from shiftcal.monitoring.stream_kernels import pass_rows
-
     logits = (scale * np.random.default_rng(k).standard_normal((211, k))).astype(dtype)
     sums = np.zeros(2 * k + 4, np.int64)
     confidence, predicted, probs = np.empty(211), np.empty(211, np.intp), np.empty((211, k))
-    pass_rows(to_read(logits), 0.6, sums, confidence, predicted, probs)
+    kernel_for("pass_rows", logits)(logits, 0.6, sums, confidence, predicted, probs)
     p = softmax(logits.astype(np.float64), axis=1)
     means = sums * 2.0**-40 / 211
     # every value is rounded to 2**-40

@@ -15,11 +15,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 
-from shiftcal.numerics import temperature as softmax_moments
+from shiftcal.numerics.blocks import SMALL
 from shiftcal.numerics.temperature import solve_temperature
 
-# More logits than this go to the compiled kernel.
-KERNEL = softmax_moments.SMALL
+# More logits than this are worked on in their own precision.
+KERNEL = SMALL
 
 
 class Logits(ClassifierMixin, BaseEstimator):

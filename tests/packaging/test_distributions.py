@@ -36,14 +36,18 @@ def test_the_wheel_has_every_file_of_the_package_and_no_test(built):
     names = {
         name for name in in_wheel(built.wheel) if not name.split("/")[0].endswith(".dist-info")
     }
-    package = {name.removeprefix("src/") for name in in_tree() if name.startswith("src/")}
+    package = {
+        name.removeprefix("src/")
+        for name in in_tree()
+        if name.startswith("src/") and "/_native/" not in name
+    }
     assert package <= names
     assert {name.split("/")[0] for name in names} == {"shiftcal"}
     # Not only what Python imports: the mark of a typed package, pages and plans.
     assert "shiftcal/py.typed" in names
     for folder, suffix in (("report/templates", ".html.j2"), ("studies/plans", ".toml")):
         assert any(n.startswith(f"shiftcal/{folder}/") and n.endswith(suffix) for n in names)
-    assert any(name.endswith("_kernels.py") for name in names)
+    assert any(re.fullmatch(r"shiftcal/_kernels\..*(so|pyd)", name) for name in names)
 
 
 def test_the_sdist_has_the_whole_tree(built):

@@ -36,7 +36,7 @@ def check_core_tests(environment, sdist):
     assert skipped is None or int(passed[1]) > 50 * int(skipped[1]), told
 
 
-HEAVY = ("numpy", "scipy", "sklearn", "numba", "typer", "rich")
+HEAVY = ("numpy", "scipy", "sklearn", "typer", "rich")
 NAMED = [c.rpartition(" ")[2] for c in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", c)]
 OTHERS = [version for version in NAMED if version != f"3.{sys.version_info.minor}"]
 SLOW = {"ray", "torch"}  # large ones take a minute each

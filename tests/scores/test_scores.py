@@ -186,7 +186,7 @@ def test_importing_the_package_loads_neither_pyarrow_nor_safetensors():
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     loaded = set(run.stdout.split())
     assert "shiftcal.scores" in loaded
-    assert not loaded & {"pyarrow", "safetensors", "sklearn", "scipy", "numba", "pandas"}
+    assert not loaded & {"pyarrow", "safetensors", "sklearn", "scipy", "pandas"}
 
 
 def test_the_examples_of_the_page_on_file_formats_are_read(tmp_path, monkeypatch):

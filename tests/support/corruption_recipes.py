@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cv2
 import numpy as np
+from random_fields import words
 from scipy.ndimage import zoom
 from skimage.filters import gaussian
 
@@ -41,9 +42,7 @@ def magick_blur(image, radius, sigma, degrees):
 
 def drawn_angle(key, number, start):
     """The angle that number ``number`` of a stream gives, in degrees between start and 90 more."""
-    from shiftcal.corruptions.kernels.random_kernels import word
-
-    bits = int(word(np.uint32(number), key[0], key[1]))
+    bits = int(words(key, number, 1)[0])
     return start + 90 * ((bits >> 20) + 0.5) / 4096
 
 

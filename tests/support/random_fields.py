@@ -6,7 +6,6 @@ import numpy as np
 from scipy.special import ndtri
 
 from shiftcal.corruptions.corruption import stream_keys
-from shiftcal.corruptions.kernels.random_kernels import U, fill_words
 
 TABLES = ("cifar", "tiny-imagenet", "imagenet")
 
@@ -56,9 +55,15 @@ def image_keys(name, severity, n, *, seed=0):
 
 def words(key, first, count):
     """Words ``first``, ``first + 1``, ... of the stream: uint32."""
-    out = np.empty(count, np.uint32)
-    fill_words(out, U(first), key[0], key[1])
-    return out
+    # Arrays of unsigned numbers wrap around silently, which is intended.
+    x = np.arange(count, dtype=np.uint32) + np.uint32(first) + key[:1]
+    x = (x ^ x >> 16) * np.uint32(0x7FEB352D)
+    x = (x ^ x >> 15) * np.uint32(0x846CA68B)
+    x = (x ^ x >> 16 ^ key[1]) + key[0]
+    x = (x ^ x >> 17) * np.uint32(0xED5AD4BB)
+    x = (x ^ x >> 11) * np.uint32(0xAC4C1B51)
+    x = (x ^ x >> 15) * np.uint32(0x31848BAB)
+    return x ^ x >> 14
 
 
 def symmetric_halves(values):

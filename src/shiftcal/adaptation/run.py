@@ -40,7 +40,7 @@ from shiftcal.errors import FileError, InputError, MissingData
 from shiftcal.models import Model, Preprocessing, TorchModel, as_model, load_weights
 from shiftcal.models.model import WrappedModel, as_features, digest
 from shiftcal.models.resolve import Spec
-from shiftcal.numerics.jit import thread_count
+from shiftcal.numerics.blocks import thread_count
 from shiftcal.progress import Reporting, showing
 from shiftcal.registry import TRAINERS
 from shiftcal.scores import Scores, read_features, read_scores

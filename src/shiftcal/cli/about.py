@@ -115,6 +115,7 @@ def doctor(imports: bool = False) -> Report:
         imports: Also import every installed package: slow, but detects broken installations.
     """
     import shiftcal
+    from shiftcal.numerics.blocks import kernels
 
     packages: dict[str, list[dict[str, Any]]] = {}
     with progress("checking the installation"):
@@ -137,7 +138,7 @@ def doctor(imports: bool = False) -> Report:
         "executable": sys.executable,
         "platform": platform.platform(),
         "location": str(place),
-        "kernels": _kernel_folder(place),
+        "kernels": kernels.simd,
     }
     complete = {extra: not any(one["problem"] for one in extras[extra]) for extra in extras}
     document = {
@@ -159,20 +160,6 @@ def doctor(imports: bool = False) -> Report:
         "\n".join(problems) or "no problems found",
     ]
     return Report(document, "\n\n".join(blocks), failed_gate="; ".join(problems))
-
-
-def _kernel_folder(package: Path) -> str | None:
-    """The folder of compiled kernels, as numba chooses it; ``None``: nowhere."""
-    import numba
-
-    from shiftcal.numerics.jit import to_read
-
-    try:
-        folder = Path(numba.njit(to_read, cache=True).stats.cache_path)
-    except Exception:  # numba has no class for a cache that cannot be written
-        return None
-    # There is one folder for each folder of sources.
-    return str(package if folder.name == "__pycache__" else folder.parent)
 
 
 def _package(name: str, least: str, imports: bool) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def reproduce(
     if show_plan:
         text, _ = studies.plan_text(Path(study, "plan.toml") if is_folder else study)
         return Report({"plan": text}, text.rstrip("\n"))
-    from shiftcal.numerics.jit import thread_count
+    from shiftcal.numerics.blocks import thread_count
     from shiftcal.scoring.engines import engine_of
 
     where = engine_of(

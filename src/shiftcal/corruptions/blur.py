@@ -5,24 +5,16 @@ from __future__ import annotations
 from typing import Any, final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from shiftcal.corruptions.corruption import Keys, Published, Settings
-from shiftcal.corruptions.kernels.blur_plans import (
-    ONE,
-    copy_taps,
-    defocus_kernel,
-    disks,
+from shiftcal.corruptions.corruption import Published, Settings
+from shiftcal.corruptions.filters import (
+    crop_length,
     gaussian_weights,
     line_steps,
     line_weights,
-    mirrored,
-    nearest,
-    neighbours,
-    pixel_taps,
-    smoothing,
-    softening,
+    zoom_axis,
 )
-from shiftcal.types import Images
 
 
 @final
@@ -61,17 +53,11 @@ class DefocusBlur(Published):
         if radius < 2:
             kernel = defocus_kernel(radius, sigma)
             middle = len(kernel) // 2
-            edge, corner = kernel[middle, middle + 1], kernel[middle + 1, middle + 1]
-            sides = (mirrored(height, 1), mirrored(width, 1))
-            return "blur_kernels:weigh_images", neighbours(edge, corner, *sides)
+            return "weigh_images", neighbours(*kernel[middle + 1, middle : middle + 2])
         weights = softening(radius, sigma)
         margin = len(weights) // 2 if weights.min() * ONE >= 1 else 0
         half = weights[len(weights) // 2 :][: margin + 1]
-        return (
-            "blur_kernels:disk_images",
-            disks(radius, sigma, margin=margin, height=height, width=width),
-            smoothing(half, mirrored(height, margin), mirrored(width, margin)),
-        )
+        return "disk_images", *disk(radius, sigma), *smoothing(half)
 
 
 @final
@@ -110,15 +96,9 @@ class GlassBlur(Published):
 
     def _plan(self, setting: Any, height: int, width: int) -> Any:
         sigma, distance, passes = setting
-        kernel = gaussian_weights(sigma, 4.0).astype(np.float64)
-        radius = len(kernel) // 2
-        half = kernel[radius:]
-        return (
-            "blur_kernels:glass_images",
-            smoothing(half, nearest(height, radius), nearest(width, radius)),
-            neighbours(half[0] * half[-1], half[-1] ** 2, nearest(height, 1), nearest(width, 1)),
-            np.array([distance, passes], np.int64),
-        )
+        half = gaussian_half(sigma)
+        moves = (neighbours(half[0] * half[-1], half[-1] ** 2), distance, passes)
+        return "glass_images", *smoothing(half), *moves
 
 
 @final
@@ -144,7 +124,6 @@ class MotionBlur(Published):
     name = "motion_blur"
     group = "blur"
     monotone = False  # CIFAR's severities 3 and 4 have the same deviation
-    axes = 4
     settings = Settings(
         cifar=((6, 1), (6, 1.5), (6, 2), (8, 2), (9, 2.5)),
         tiny_imagenet=((10, 1), (10, 1.5), (10, 2), (10, 2.5), (12, 3)),
@@ -156,7 +135,7 @@ class MotionBlur(Published):
         weights = line_weights(radius, sigma)
         dx, dy = line_steps(len(weights), -45)
         reach = int(max(dx.max(), abs(dy).max()))
-        return "blur_kernels:blur_along_lines", weights, dx, dy, reach
+        return "blur_along_lines", weights, dx, dy, reach
 
 
 # Up to here the sum over all copies is written down pixel by pixel: a few megabytes at the most.
@@ -196,15 +175,8 @@ class ZoomBlur(Published):
         count, step = setting
         factors = 1 + np.arange(count) * ((1 + step) - 1)  # rounded as a range of numpy is
         if height * width <= _SMALL:
-            return "blur_kernels:sum_pixel_taps", *pixel_taps(factors, height, width)
-        taps = copy_taps(factors, height, width)
-        return "blur_kernels:sum_copies", taps[:2], taps[2:6], taps.own_weight
-
-    def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
-        if plan[0] == "blur_kernels:sum_pixel_taps":  # pixels in one row
-            shape = (len(images), 1, -1, 3)
-            images, out = images.reshape(shape)[:, 0], out.reshape(shape)[:, 0]
-        super()._apply(images, out, plan, keys)
+            return "sum_pixel_taps", *pixel_taps(factors, height, width)
+        return "sum_copies", *copy_taps(factors, height, width)
 
 
 @final
@@ -227,7 +199,189 @@ class GaussianBlur(Published):
     )
 
     def _plan(self, setting: Any, height: int, width: int) -> Any:
-        kernel = gaussian_weights(setting[0], 4.0).astype(np.float64)
-        radius = len(kernel) // 2
-        sides = (nearest(height, radius), nearest(width, radius))
-        return "blur_kernels:blur_images", smoothing(kernel[radius:], *sides)
+        return "blur_images", *smoothing(gaussian_half(setting[0]))
+
+
+# --------------------------------------------------------------------------------------
+# Symmetric smoothing kernels in 16-bit fixed point.
+#
+# Grey levels are held as multiples of 1/128, sums of the kernel as multiples of 1/256: the sum of
+# two values, and the result, then just fit 16 bits.
+# --------------------------------------------------------------------------------------
+
+ONE = 1 << 16
+
+
+def gaussian_half(sigma: float) -> NDArray[np.float64]:
+    """The Gaussian's weights from the centre outwards."""
+    kernel = gaussian_weights(sigma, 4.0).astype(np.float64)
+    return kernel[len(kernel) // 2 :]
+
+
+def smoothing(half: NDArray[np.float64]) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+    """Weights and biases for a kernel given from its centre outwards, ``(r + 1,)``, of sum 1.
+
+    Every product is cut to a whole number, half a unit in the mean, which the biases give back.
+    They are set so that an image of one colour keeps it.
+
+    Returns:
+        ``(r + 1,)`` weights with sum ``2**16``, that of the centre in units of ``2**-16``, those
+        of the pairs in units of ``2**-17``; ``(2,)`` biases, what is added to the sums of the
+        columns and of the rows.
+    """
+    weights = np.rint(half * np.where(np.arange(len(half)) == 0, ONE, 2 * ONE)).astype(np.int64)
+    weights[0] = min(weights[0] + ONE - weights.sum(), ONE - 1)
+    lost = (len(weights) + 1) // 2
+    flat = 128 * np.arange(256)
+    middle = (_flat_sum(flat, weights) + lost) >> 1
+    sums = _flat_sum(middle, weights)
+    needed = int((2 * flat - sums).max())
+    return weights.astype(np.uint16), np.array([lost, max(lost, needed)], np.uint16)
+
+
+def _flat_sum(values: NDArray[np.int64], weights: NDArray[np.int64]) -> NDArray[np.int64]:
+    return ((2 * values[:, None] * weights) >> 16).sum(axis=1)
+
+
+def neighbours(edge: float, corner: float) -> NDArray[np.int32]:
+    """A kernel of three by three pixels of sum 1 by its weights off the centre, as ``2**-22``."""
+    return np.rint(np.array([edge, corner]) * 2.0**22).astype(np.int32)
+
+
+# --------------------------------------------------------------------------------------
+# The published defocus kernel, and its disk.
+# --------------------------------------------------------------------------------------
+
+
+def softening(radius: float, sigma: float) -> NDArray[np.float64]:
+    """The Gaussian that smooths the disk: 3 weights, 5 where the radius is above 8."""
+    reach = 1 if radius <= 8 else 2
+    weights = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
+    return weights / weights.sum()
+
+
+def half_heights(radius: float) -> NDArray[np.int64]:
+    """How far the disk reaches up and down in each of its columns, ``(2 int(radius) + 1,)``."""
+    reach = int(radius)
+    return np.floor(np.sqrt(radius**2 - np.arange(-reach, reach + 1.0) ** 2)).astype(np.int64)
+
+
+def defocus_kernel(radius: float, sigma: float) -> NDArray[np.float64]:
+    """The disk of ones within the radius, divided by their number and smoothed.
+
+    It is drawn on a grid of 17 pixels, or of ``2 radius + 1`` above a radius of 8, and reflected
+    about the grid's outermost pixels for the smoothing. Where the disk touches them, at 8 and at
+    10, the sum is above 1.
+    """
+    reach = 8 if radius <= 8 else int(radius)
+    square = np.arange(-reach, reach + 1) ** 2
+    disk = (square[:, None] + square <= radius**2).astype(np.float64)
+    weights = softening(radius, sigma)
+    side = len(weights) // 2
+    kernel = np.pad(disk / disk.sum(), side, mode="reflect")
+    for axis in (0, 1):
+        view = np.lib.stride_tricks.sliding_window_view(kernel, len(weights), axis=axis)
+        kernel = view @ weights
+    return kernel
+
+
+def disk(radius: float, sigma: float) -> tuple[NDArray[np.int64], int, int, int, int]:
+    """What the means over the disk of a defocus kernel need.
+
+    Returns:
+        Half heights of the disk's columns, ``(2 int(radius) + 1,)``; ``multiple`` and ``factor``:
+        a mean is ``sum * multiple * factor >> 16``, and where ``multiple`` is 0, as the sum may be
+        too large, ``(sum >> 1) * factor >> 16``; half the length of the disk's second row, and
+        the weight at which it is reflected at the edge of the kernel's grid, 0 where the disk
+        stays inside it.
+    """
+    tall = half_heights(radius)
+    count = int((2 * tall + 1).sum())
+    # The sum is to fill 16 bits; the factor is rounded up, so that the mean of equal values is
+    # that value.
+    multiple = 1 << int(np.log2((ONE - 1) / (255 * count))) if 255 * count < ONE else 0
+    filled = count * multiple if multiple else count / 2
+    factor = int(np.ceil(128 * ONE / filled))
+    if radius < 8:
+        return tall, multiple, factor, 0, 0
+    # All that the kernel has above 1 is in the four reflected runs, less four pixels.
+    half = int(tall[1])
+    weight = (defocus_kernel(radius, sigma).sum() - 1) / (8 * half)
+    return tall, multiple, factor, half, round(weight * 128 * ONE / 4)
+
+
+# --------------------------------------------------------------------------------------
+# The mean of an image and its enlarged copies.
+# --------------------------------------------------------------------------------------
+
+
+def _axis(length: int, factor: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    index, weight = zoom_axis(length, factor)
+    return index + (length - crop_length(length, factor)) // 2, weight
+
+
+def pixel_taps(
+    factors: NDArray[np.float64], height: int, width: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+    """Small images: every pixel as one weighted sum over source pixels, all copies together.
+
+    Returns:
+        ``(pixels + 1,)``, where each pixel's taps begin, of which every pixel has an even number;
+        ``(taps,)`` source pixels, in order; ``(taps,)`` weights.
+    """
+    pixels = height * width
+    places, weights = [np.arange(pixels) * (pixels + 1)], [np.ones(pixels)]
+    for factor in factors:
+        (row, down), (column, across) = _axis(height, factor), _axis(width, factor)
+        for i, u in enumerate((1 - down, down)):
+            for j, v in enumerate((1 - across, across)):
+                source = (row + i)[:, None] * width + (column + j)
+                places.append(np.arange(pixels) * pixels + source.ravel())
+                weights.append((u[:, None] * v).ravel())
+    at, value = np.concatenate(places), np.concatenate(weights)
+    at, value = at[value != 0], value[value != 0]
+    found, which = np.unique(at, return_inverse=True)
+    sums = np.bincount(which, value) * (1 / (len(factors) + 1))
+    counts = np.bincount(found // pixels, minlength=pixels)
+    even = counts + counts % 2
+    first = np.concatenate([[0], np.cumsum(even)])
+    place = np.repeat(first[:-1] - np.cumsum(counts) + counts, counts) + np.arange(len(found))
+    source, weight = np.repeat(np.arange(pixels), even), np.zeros(first[-1], np.float32)
+    source[place], weight[place] = found % pixels, sums
+    return first, source, weight
+
+
+def copy_taps(factors: NDArray[np.float64], height: int, width: int) -> tuple[Any, ...]:
+    """Large images: copy by copy, rows and columns one after the other.
+
+    Columns are cut into runs, in which the source column grows by one from pixel to pixel. Factor
+    1 is left out and counted with the image itself.
+
+    Returns:
+        ``(copies, height)`` source rows; ``(copies, height, 2)`` weights of that row and the
+        next, with 1 / (n + 1); ``(runs,)`` first value of each run in a row of ``3 width``
+        values; ``(runs,)`` the value it begins to read at; ``(copies + 1,)`` first run of each
+        copy; ``(copies, 2, 3 width)`` weights of the source value and that of the next pixel;
+        the weight of the image itself, which enters twice.
+    """
+    share = 1 / (len(factors) + 1)
+    rows, row_weights, columns, runs, sources, copy_runs = [], [], [], [], [], [0]
+    for factor in factors[1:]:
+        index, weight = _axis(height, factor)
+        rows.append(index)
+        row_weights.append(np.stack([share * (1 - weight), share * weight], axis=1))
+        index, weight = _axis(width, factor)
+        columns.append(np.repeat(np.stack([1 - weight, weight]), 3, axis=1))
+        begins = np.concatenate([[0], 1 + np.flatnonzero(np.diff(index) != 1)])
+        runs.append(3 * begins)
+        sources.append(3 * index[begins])
+        copy_runs.append(copy_runs[-1] + len(begins))
+    return (
+        np.array(rows),
+        np.array(row_weights, np.float32),
+        np.concatenate(runs),
+        np.concatenate(sources),
+        np.array(copy_runs),
+        np.array(columns, np.float32),
+        2 * share,
+    )

@@ -9,7 +9,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, ClassVar, Literal, TypeAlias, final
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from shiftcal.checks import check_count
 from shiftcal.errors import InputError
-from shiftcal.numerics.jit import share
+from shiftcal.numerics.blocks import kernels, share
 from shiftcal.registry import CORRUPTIONS, default_name
 from shiftcal.types import Images
 
@@ -35,8 +34,6 @@ TABLES = {"cifar": 32, "tiny-imagenet": 64, "imagenet": 224}
 BLOCK_BYTES = 1 << 20
 # Parts a batch is cut into for every thread at least, so that none waits long for another.
 _PARTS = 4
-# Corruptions and settings whose kernels are loaded.
-_WARM: set[tuple[type[Corruption], Any]] = set()
 
 
 @dataclass(frozen=True)
@@ -142,31 +139,15 @@ class Corruption(ABC):
 
 
 class Published(Corruption):
-    """A published corruption, done by a compiled kernel.
+    """A published corruption, done by a kernel of ``shiftcal._kernels``.
 
-    ``_plan`` returns the kernel as ``"file:function"`` and its arguments after images and result;
-    the keys come last if the corruption is random.
-
-    Attributes:
-        axes: How many leading axes the kernel sees; the others are one. 4: the images as they are.
+    ``_plan`` returns the kernel's name and its arguments after images and result; the keys come
+    last if the corruption is random.
     """
-
-    axes: ClassVar[int] = 2
 
     def _apply(self, images: Images, out: Images, plan: Any, keys: Keys) -> None:
         name, *arguments = plan
-        shape = images.shape if self.axes == 4 else (*images.shape[: self.axes], -1)
-        kernel = _kernel(name)
-        kernel(images.reshape(shape), out.reshape(shape), *arguments, *[keys] * self.random)
-
-
-@functools.cache
-def _kernel(name: str) -> Callable[..., None]:
-    module, _, function = name.partition(":")
-    kernel: Callable[..., None] = getattr(
-        import_module(f"shiftcal.corruptions.kernels.{module}"), function
-    )
-    return kernel
+        getattr(kernels, name)(images, out, *arguments, *[keys] * self.random)
 
 
 def stream_keys(*, seed: int, corruption: str, severity: int, indices: NDArray[np.int64]) -> Keys:
@@ -234,12 +215,6 @@ def run(
 
     step = max(1, min(BLOCK_BYTES // (height * width * 3), n // (_PARTS * threads)))
     starts = range(0, n, step)
-    if starts and (type(corruption), setting) not in _WARM:
-        # The first images are done by this thread alone: they import and compile kernels, and
-        # Ctrl-C during an import in one thread can leave the others waiting for it forever.
-        work(0)
-        _WARM.add((type(corruption), setting))
-        starts = starts[1:]
     if not corruption.parallel or threads == 1 or len(starts) < 2:
         for start in starts:
             work(start)

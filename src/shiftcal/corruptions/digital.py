@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.corruptions.corruption import Published, Settings
-from shiftcal.corruptions.kernels.blur_plans import axis_of, cosines_needed, gaussian_weights
+from shiftcal.corruptions.filters import gaussian_weights
 
 
 @final
@@ -24,7 +24,6 @@ class Contrast(Published):
     name = "contrast"
     group = "digital"
     random = False
-    axes = 1
     settings = Settings(
         cifar=((0.75,), (0.5,), (0.4,), (0.3,), (0.15,)),
         tiny_imagenet=((0.4,), (0.3,), (0.2,), (0.1,), (0.05,)),
@@ -32,7 +31,7 @@ class Contrast(Published):
     )
 
     def _plan(self, setting: Any, height: int, width: int) -> Any:
-        return "digital_kernels:draw_to_mean", np.float32(setting[0])
+        return "draw_to_mean", setting[0]
 
 
 # What the cosines that are left out may contribute to a displacement, root mean square, in pixels.
@@ -65,7 +64,6 @@ class ElasticTransform(Published):
     name = "elastic_transform"
     group = "digital"
     monotone = False
-    axes = 4
     settings = Settings(
         cifar=(
             (0, 0, 32 * 0.08, 32),
@@ -94,24 +92,24 @@ class ElasticTransform(Published):
         times = min(height, width) / setting[3]
         strength, sigma, jitter = (times * value for value in setting[:3])
         if strength == 0:
-            return "digital_kernels:warp", float(jitter)
+            return "warp", jitter
         weights = gaussian_weights(sigma, 3)
-        taps = (float(jitter), np.float32(strength))
+        taps = (jitter, strength)
         few = _few_cosines(weights, height, width, strength)
         if few is None:
-            return "digital_kernels:warp_and_displace", *taps, weights
-        return "digital_kernels:warp_and_displace_smoothly", *taps, *few
+            return "warp_and_displace", *taps, weights
+        return "warp_and_displace_smoothly", *taps, *few
 
 
 def _few_cosines(weights: Any, height: int, width: int, strength: float) -> Any:
-    """The axes for ``cosine_fields`` if that is less work than adding up all taps, or None."""
+    """The axes' plans with few cosines if that is less work than adding up all taps, or None."""
     radius = len(weights) // 2
     rest = _LEFT_OUT * 3**0.5 / strength
     needed = [cosines_needed(weights, n, rest=rest) for n in (height, width)]
     if 2 * sum(needed) + 16 >= 3 * radius:
         return None
     down, across = (axis_of(weights, n, k=k) for n, k in zip((height, width), needed, strict=True))
-    return tuple((axis.weights, axis.cosines, axis.scaled) for axis in (down, across))
+    return *down, *across
 
 
 @final
@@ -130,7 +128,6 @@ class Pixelate(Published):
     name = "pixelate"
     group = "digital"
     random = False
-    axes = 0
     settings = Settings(
         cifar=((0.95,), (0.9,), (0.85,), (0.75,), (0.65,)),
         tiny_imagenet=((0.9,), (0.8,), (0.7,), (0.6,), (0.5,)),
@@ -141,12 +138,11 @@ class Pixelate(Published):
         small_height, small_width = (max(1, int(side * setting[0])) for side in (height, width))
         rows, columns = _boxes(small_height, height)[:, 0], _boxes(small_width, width)[:, 0]
         return (
-            "digital_kernels:enlarge_pixels",
-            (height, 3 * width),
+            "enlarge_pixels",
             _boxes(height, small_height),
             _boxes(width, small_width),
             np.searchsorted(rows, np.arange(small_height + 1)),
-            3 * columns.astype(np.uint64),
+            columns.copy(),
         )
 
 
@@ -211,40 +207,25 @@ class JpegCompression(Published):
     )
 
     def _plan(self, setting: Any, height: int, width: int) -> Any:
-        rows, columns = -(-height // 8), -(-width // 8)
-        half_rows, half_columns = -(-height // 16), -(-width // 16)
-        first = 64 * rows * columns
-        return (
-            "jpeg_kernels:round_trip",
-            (height, width, 8 * columns, 8 * half_columns, first),
-            _starts(rows, columns),
-            first + _starts(half_rows, 2 * half_columns),
-            np.stack([_quantisation(base, setting[0]) for base in (_BRIGHTNESS, _COLOUR)]),
-        )
-
-
-def _starts(rows: int, columns: int) -> NDArray[np.int64]:
-    """Where the 8 x 8 blocks of a plane of so many blocks begin, in its flat array."""
-    starts = 64 * columns * np.arange(rows)[:, None] + 8 * np.arange(columns)
-    return starts.ravel()
+        tables = [_quantisation(base, setting[0]) for base in (_BRIGHTNESS, _COLOUR)]
+        return "jpeg_round_trip", np.stack(tables)
 
 
 def _quantisation(base: str, quality: float) -> NDArray[np.int32]:
-    """Step, multiplier, summand and shift of every coefficient, for eight blocks side by side.
+    """Step, multiplier, summand and shift of every coefficient, ``(4, 64)``.
 
     With ``d`` of 8 steps, ``(v * multiplier + summand) >> shift`` is the floor of ``v / d + 1/2``
     for ``-2**14 <= v + d / 2 < 2**14``: it exceeds the exact quotient by less than ``1 / d``, and
     is never below it. Coefficients stay below 2**13 + 2**4, products below 2**31.
     """
     scale = 5000 // int(quality) if quality < 50 else 200 - 2 * int(quality)
-    steps = np.array(base.split(), np.int64).reshape(8, 8)
+    steps = np.array(base.split(), np.int64)
     steps = np.clip((steps * scale + 50) // 100, 1, 255)
     divisors = 8 * steps
     shifts = 15 + np.ceil(np.log2(divisors)).astype(np.int64)
     multipliers = (1 << shifts) // divisors + 1
     summands = divisors // 2 * multipliers + (1 << 14)
-    tables = np.stack([steps, multipliers, summands, shifts])
-    return np.tile(tables, (1, 1, 8)).reshape(4, -1).astype(np.int32)
+    return np.stack([steps, multipliers, summands, shifts]).astype(np.int32)
 
 
 @final
@@ -267,7 +248,6 @@ class Saturate(Published):
     group = "digital"
     random = False
     monotone = False
-    axes = 0
     settings = Settings(
         cifar=((0.3, 0.0), (0.1, 0.0), (1.5, 0.0), (2.0, 0.1), (2.5, 0.2)),
         tiny_imagenet=((0.3, 0.0), (0.1, 0.0), (2.0, 0.0), (5.0, 0.1), (30.0, 0.2)),
@@ -275,4 +255,65 @@ class Saturate(Published):
     )
 
     def _plan(self, setting: Any, height: int, width: int) -> Any:
-        return "digital_kernels:change_saturation", *map(np.float32, setting)
+        return "change_saturation", *setting
+
+
+# --------------------------------------------------------------------------------------
+# Few cosines for what a wide Gaussian leaves of a field.
+#
+# Smoothing with symmetric weights along an axis of ``n`` points mirrored at its ends is diagonal in
+# the cosines ``c_f(j) = cos(pi f (j + 1/2) / n)``, and if the weights are wide the factors of all
+# but the first few are small.
+# --------------------------------------------------------------------------------------
+
+
+def fold_weights(weights: NDArray[np.float32], n: int) -> NDArray[np.float32]:
+    """Weights with a radius of ``n`` at most that do the same to ``n`` points mirrored.
+
+    The mirrored points repeat after ``2 n``, so weights that far apart meet the same point.
+    """
+    radius = len(weights) // 2
+    if radius <= n:
+        return weights
+    offsets = np.arange(-radius, radius + 1) % (2 * n)
+    whole = np.bincount(offsets, weights.astype(np.float64), minlength=2 * n)
+    half = np.append(whole[:n], whole[n] / 2)
+    return np.concatenate([half[:0:-1], half]).astype(np.float32)
+
+
+def cosines_needed(weights: NDArray[np.float32], n: int, *, rest: float) -> int:
+    """So many cosines that the share of the others is ``rest`` at most; one at least.
+
+    The share is the mean square that they have in smoothed white noise of variance 1.
+    """
+    left_out = np.cumsum((_factors(fold_weights(weights, n), n) ** 2)[::-1])[::-1] / n
+    return max(1, int(np.count_nonzero(left_out > rest)))
+
+
+def axis_of(
+    weights: NDArray[np.float32], n: int, *, k: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+    """The smoothing of ``n`` points, exact and by ``k`` cosines.
+
+    Returns:
+        ``(2 r + 1,)`` weights, folded so that ``r <= n``; ``(rows, k)`` cosines as orthonormal
+        columns, with zero rows up to a multiple of 8; ``(n, k)`` the same columns times their
+        factors.
+    """
+    folded = fold_weights(weights, n)
+    angles = np.pi / n * (np.arange(n) + 0.5)[:, None] * np.arange(k)
+    cosines = np.sqrt(2 / n) * np.cos(angles)
+    cosines[:, 0] = np.sqrt(1 / n)
+    padded = np.zeros((-(-n // 8) * 8, k), np.float32)
+    padded[:n] = cosines
+    return folded, padded, (cosines * _factors(folded, n)[:k]).astype(np.float32)
+
+
+def _factors(folded: NDArray[np.float32], n: int) -> NDArray[np.float64]:
+    """What the smoothing multiplies each of the ``n`` cosines by."""
+    right = folded[len(folded) // 2 :].astype(np.float64)
+    right[1:] *= 2
+    factors: NDArray[np.float64] = (
+        np.cos(np.pi / n * np.arange(n)[:, None] * np.arange(len(right))) @ right
+    )
+    return factors

@@ -33,7 +33,7 @@ from shiftcal.corruptions.corruption import (
 from shiftcal.corruptions.inputs import InputCorruption
 from shiftcal.errors import InputError, InputWarning, require
 from shiftcal.files import atomic_write, read_npy
-from shiftcal.numerics.jit import thread_count
+from shiftcal.numerics.blocks import thread_count
 from shiftcal.progress import bar
 from shiftcal.registry import CORRUPTIONS, imported, is_own
 from shiftcal.types import Images

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shiftcal.checks import check_count, check_fraction
 from shiftcal.methods.method import FEW_ROWS, Method, Selection, fit_map, nearest_first
-from shiftcal.numerics.jit import row_blocks
+from shiftcal.numerics.blocks import row_blocks
 from shiftcal.numerics.softmax import softmax
 from shiftcal.surrogates import SetSummary, SurrogateBank
 from shiftcal.types import Flag, Floats, Interval, Labels, Logits

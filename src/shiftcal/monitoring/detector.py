@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.numerics.jit import row_blocks
+from shiftcal.numerics.blocks import row_blocks
 from shiftcal.surrogates import SurrogateBank
 from shiftcal.types import Logits
 

@@ -46,7 +46,7 @@ from shiftcal.methods.rehearsal import (
 )
 from shiftcal.methods.sac import SAC
 from shiftcal.monitoring.detector import Detector, learn, scales_of
-from shiftcal.numerics.jit import to_read
+from shiftcal.numerics.blocks import kernel_for, kernels
 from shiftcal.persistence import Arrays, Estimator
 from shiftcal.surrogates import SetSummary, SurrogateBank
 from shiftcal.types import Logits, Probs
@@ -481,8 +481,6 @@ class FixedSize:
             means: ``(2 + 2 k,)`` of the moments of its rows.
             whole: Gives the groups, where parts of them may have to be asked.
         """
-        from shiftcal.monitoring.stream_kernels import answer
-
         asked = means[None]
         if self._parts is not None and whole is not None:
             target = whole()
@@ -491,7 +489,7 @@ class FixedSize:
                 self._counts = target.counts
             asked = self._shares @ target.sums
         out = np.empty(11)
-        answer(asked, EDGE, self._quadratics, self._clouds, self._limits, out)
+        kernels.rehearsal_answer(asked, EDGE, self._quadratics, self._clouds, self._limits, out)
         out[6] /= NEAR
         return Answer(*out[:7].tolist())
 
@@ -521,7 +519,7 @@ class Stream:
             detector.directions,
             detector.limits.squares,
         )
-        self._scales = tuple(map(to_read, arrays))
+        self._scales = tuple(map(np.ascontiguousarray, arrays))
         # The fewest blocks for a choice.
         self._least = min(-(-FEW_ROWS // self._plan.block), self._plan.blocks)
         self._weigh()
@@ -531,7 +529,7 @@ class Stream:
     def feed(self, logits: Logits, at: float | None, *, probabilities: bool) -> Update:
         """Take checked rows, whose sums become part of the window."""
         run, block = self.running, self._plan.block
-        z = to_read(logits)
+        z = np.ascontiguousarray(logits)
         n, k = z.shape
         confidence, predicted = np.empty(n), np.empty(n, np.intp)
         probs = np.empty((n, k) if probabilities else (0, 0))
@@ -565,8 +563,7 @@ class Stream:
         self, z: Logits, confidence: NDArray[np.float64], predicted: NDArray[np.intp], probs: Probs
     ) -> None:
         """Rows of one block, with the calibration in use."""
-        from shiftcal.monitoring.stream_kernels import pass_rows
-
+        pass_rows = kernel_for("pass_rows", z)
         if self._map is None:
             t = self.running.temperature
             pass_rows(z, t, self.running.partial, confidence, predicted, probs)
@@ -580,8 +577,6 @@ class Stream:
 
     def _end_block(self, at: float | None) -> list[Event]:
         """Move the window on, choose for it, and compare it with the clean set."""
-        from shiftcal.monitoring.stream_kernels import largest_ratio
-
         run = self.running
         run.ring[(run.rows // self._plan.block - 1) % len(run.ring)] = run.partial
         run.partial[:] = 0
@@ -597,7 +592,9 @@ class Stream:
         run.temperature, run.which, run.outside = choice
         if changed:
             self._use_map()
-        run.statistic = largest_ratio(blocks, *self._scales)
+        ratio = np.empty(1)
+        kernels.largest_ratio(blocks, *self._scales, ratio)
+        run.statistic = float(ratio[0])
         limits = self._monitor.detector_.limits
         full = self._filled == len(run.ring)
         kind = run.move_on(full=full, lower=limits.lower, patience=self._monitor.patience_)

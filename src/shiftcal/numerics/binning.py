@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.numerics.jit import in_parts, to_read
+from shiftcal.numerics.blocks import in_parts, kernel_for
 from shiftcal.types import Confidence, Correct
 
 # --------------------------------------------------------------------------------------
@@ -20,6 +20,8 @@ from shiftcal.types import Confidence, Correct
 
 # Rows in a part. Fixed, so that nothing depends on the number of threads.
 _PART = 1 << 19
+# Cells of the histogram: of equal exponent and first eight bits of 1 - confidence.
+_CELLS = 13570
 
 
 class Sums(NamedTuple):
@@ -50,15 +52,14 @@ class Apart(NamedTuple):
 
 def sums_by_width(confidence: Confidence, correct: Correct, n_bins: int) -> Sums:
     """Sums of the samples with ``i / n_bins < confidence <= (i + 1) / n_bins``."""
-    from shiftcal.numerics import binning_kernels as kernels
-
-    confidence, correct = to_read(confidence), to_read(correct)
+    confidence, correct = np.ascontiguousarray(confidence), np.ascontiguousarray(correct)
     parts = _parts(len(confidence))
     raw = np.zeros((len(parts), 3, 2 * n_bins), dtype=np.int64)
+    kernel = kernel_for("sum_by_width", confidence)
 
     def work(first: int, last: int) -> None:
         for i in range(first, last):
-            kernels.sum_by_width(confidence[parts[i]], correct[parts[i]], raw[i])
+            kernel(confidence[parts[i]], correct[parts[i]], raw[i])
 
     in_parts(work, len(parts), least=2)
     return _sums(raw)
@@ -72,15 +73,15 @@ def sums_by_rank(
     Left out of the sums, and returned apart, are the samples of first and last rank in each bin
     and all those that share a cell of the histogram with one of these.
     """
-    from shiftcal.numerics import binning_kernels as kernels
-
-    confidence, correct = to_read(confidence), to_read(correct)
+    confidence, correct = np.ascontiguousarray(confidence), np.ascontiguousarray(correct)
     parts = _parts(len(confidence))
-    counts = np.zeros((len(parts), kernels.CELLS), dtype=np.int64)
+    counts = np.zeros((len(parts), _CELLS), dtype=np.int64)
+    count_cells = kernel_for("count_cells", confidence)
+    sum_by_cell = kernel_for("sum_by_cell", confidence)
 
     def count(first: int, last: int) -> None:
         for i in range(first, last):
-            kernels.count_cells(confidence[parts[i]], counts[i])
+            count_cells(confidence[parts[i]], counts[i])
 
     in_parts(count, len(parts), least=2)
     size = counts.sum(axis=0)
@@ -96,7 +97,7 @@ def sums_by_rank(
     def add(first: int, last: int) -> None:
         for i in range(first, last):
             mine = keys[offsets[i] : offsets[i + 1]]
-            kernels.sum_by_cell(confidence[parts[i]], correct[parts[i]], bin_of_cell, raw[i], mine)
+            sum_by_cell(confidence[parts[i]], correct[parts[i]], bin_of_cell, raw[i], mine)
 
     in_parts(add, len(parts), least=2)
     keys.sort()
@@ -124,7 +125,7 @@ def _sums(raw: NDArray[np.int64]) -> Sums:
 # Samples put into bins by confidence: the sums every binned calibration error is made of.
 # --------------------------------------------------------------------------------------
 
-# Below this many samples sorting takes a millisecond or two; importing numba takes half a second.
+# Below this many samples sorting all of them is faster than a histogram.
 _SMALL = 1 << 15
 # With more bins than this the compiled passes save nothing over sorting.
 _MANY_BINS = 256
@@ -168,7 +169,7 @@ def equal_size_bins(
     """
     n, m = len(confidence), min(n_bins, len(confidence))
     counts = np.diff(equal_size_cuts(n, m))
-    if _is_small(n, m):
+    if n < _SMALL or m > _MANY_BINS:
         sums = Sums(counts, np.zeros(m), np.zeros(m))
         apart = Apart(_sorted_keys(confidence, correct), np.arange(n))
     else:
@@ -189,22 +190,7 @@ def equal_width_bins(confidence: Confidence, correct: Correct, n_bins: int) -> B
         n_bins: How many bins there are; some may be empty.
     """
     edges = np.linspace(0, 1, n_bins + 1)
-    if not _is_small(len(confidence), n_bins):
-        return BinSums(*sums_by_width(confidence, correct, n_bins), edges[:-1], edges[1:])
-    keys = _sorted_keys(confidence, correct)
-    c = _confidence(keys)
-    bin_of = np.maximum(np.searchsorted(edges, c, side="left") - 1, 0)
-    return BinSums(
-        np.bincount(bin_of, minlength=n_bins).astype(np.int64, copy=False),
-        np.bincount(bin_of, weights=c, minlength=n_bins).astype(np.float64, copy=False),
-        np.bincount(bin_of, weights=keys & 1, minlength=n_bins).astype(np.float64, copy=False),
-        edges[:-1],
-        edges[1:],
-    )
-
-
-def _is_small(n: int, n_bins: int) -> bool:
-    return n < _SMALL or n_bins > _MANY_BINS
+    return BinSums(*sums_by_width(confidence, correct, n_bins), edges[:-1], edges[1:])
 
 
 def _sorted_keys(confidence: Confidence, correct: Correct) -> NDArray[np.int64]:

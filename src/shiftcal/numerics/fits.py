@@ -12,7 +12,7 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from shiftcal.numerics.jit import row_blocks
+from shiftcal.numerics.blocks import row_blocks
 from shiftcal.numerics.softmax import softmax
 from shiftcal.numerics.temperature import solve_temperature
 from shiftcal.types import FitStatus, Labels, Logits, Probs, Weights

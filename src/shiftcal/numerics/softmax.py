@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.numerics.jit import row_blocks
+from shiftcal.numerics.blocks import row_blocks
 from shiftcal.types import Confidence, Correct, Labels, Logits, Probs
 
 # --------------------------------------------------------------------------------------

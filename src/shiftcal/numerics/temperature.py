@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize
 
-from shiftcal.numerics.jit import SMALL, block_sums, in_parts, moderate, row_blocks, to_read
+from shiftcal.numerics.blocks import block_sums, in_parts, kernel_data, kernel_for, row_blocks
 from shiftcal.numerics.softmax import entropy
 from shiftcal.types import FitStatus, Labels, Logits, Weights
 
@@ -123,31 +123,9 @@ def brier_slope(data: Data, beta: float) -> BrierSlope:
         data: ``(n, k)`` logits, ``(n,)`` labels, ``(n,)`` weights or ``None`` for ones.
         beta: Inverse temperature.
     """
-    b = data[0].dtype.type(beta / _LN2)
-    if data[0].size < SMALL:
-        sums = _sums(data, float(b))
-    else:
-        from shiftcal.numerics.temperature_kernels import brier
-
-        sums = block_sums(brier, b, data, columns=3)
+    _, sums = block_sums("brier", beta / _LN2, data, columns=3)
     score, slope = (float(s / sums[2]) for s in sums[:2])
     return BrierSlope(score, 2 * _LN2 * slope)
-
-
-def _sums(data: Data, b: float) -> NDArray[np.float64]:
-    """What the kernel computes, all rows at once."""
-    logits, labels, weights = data
-    z = logits.astype(np.float64)
-    t = np.maximum((z - z.max(axis=1, keepdims=True)) * b, -1000)
-    p = np.exp2(t)
-    p /= p.sum(axis=1, keepdims=True)
-    t -= np.einsum("ij,ij->i", p, t)[:, None]
-    miss = p.copy()
-    miss[np.arange(len(z)), labels] -= 1
-    ones = np.ones(len(z))
-    w = ones if weights is None else weights
-    score, slope = np.einsum("ij,ij->i", miss, miss), np.einsum("ij,ij,ij->i", miss, p, t)
-    return np.array([w @ s for s in (score, slope, ones)])
 
 
 # --------------------------------------------------------------------------------------
@@ -177,7 +155,7 @@ def solve_brier_temperature(
         weights: ``(n,)`` of any scale, or ``None`` for ones.
         t_range: Smallest and largest temperature allowed.
     """
-    data = (np.ascontiguousarray(logits), labels, moderate(weights))
+    data = kernel_data(logits, labels, weights)
     # Signs are those of the derivative by -log T = log beta, from the highest temperature down.
     grid = np.linspace(-math.log(t_range[1]), -math.log(t_range[0]), _GRID)
     slopes = np.array([brier_slope(data, math.exp(u)).slope for u in grid])
@@ -241,18 +219,12 @@ def softmax_moments(data: Data, beta: float, *, every: int = 1) -> Moments | Non
         beta: Inverse temperature.
         every: Look at every such block of 128 rows only, for a first guess on large data.
     """
-    b = data[0].dtype.type(beta / _LN2)
-    if data[0].size < SMALL:
-        sums = _moment_sums(data, float(b))
-    else:
-        from shiftcal.numerics.temperature_kernels import moments
-
-        sums = block_sums(moments, b, data, columns=6, every=every)
+    b, sums = block_sums("moments", beta / _LN2, data, columns=6, every=every)
     total = sums[5]
     if total <= 0:
         return None
     log_sum, mean, variance, third, regret = (float(s / total) for s in sums[:5])
-    beta = float(b) * _LN2
+    beta = b * _LN2
     return Moments(
         beta,
         loss=log_sum + beta * regret,
@@ -261,25 +233,6 @@ def softmax_moments(data: Data, beta: float, *, every: int = 1) -> Moments | Non
         third=_LN2**3 * third,
         regret=beta * regret,
     )
-
-
-def _moment_sums(data: Data, b: float) -> NDArray[np.float64]:
-    """What the kernel computes, all rows at once."""
-    logits, labels, weights = data
-    z = logits.astype(np.float64)
-    top = z.max(axis=1)
-    regret = top - z[np.arange(len(z)), labels]
-    t = np.maximum((z - top[:, None]) * b, -1000)  # 2**-1000 is nothing, its cube still finite
-    p = np.exp2(t)
-    total = p.sum(axis=1)
-    p /= total[:, None]
-    mean = np.einsum("ij,ij->i", p, t)
-    t -= mean[:, None]
-    variance = np.einsum("ij,ij,ij->i", p, t, t)
-    third = np.einsum("ij,ij,ij,ij->i", p, t, t, t)
-    ones = np.ones(len(z))
-    w = ones if weights is None else weights
-    return np.array([w @ s for s in (np.log(total), mean, variance, third, regret, ones)])
 
 
 # --------------------------------------------------------------------------------------
@@ -381,7 +334,7 @@ def solve_temperature(
         weights: ``(n,)`` of any scale, or ``None`` for ones.
         t_range: Smallest and largest temperature allowed.
     """
-    data = (np.ascontiguousarray(logits), labels, moderate(weights))
+    data = kernel_data(logits, labels, weights)
     ends = (1 / t_range[1], 1 / t_range[0])
     start = min(max(1.0, ends[0]), ends[1])
     every = min(_SPARSE, len(logits) // _ENOUGH)
@@ -611,16 +564,15 @@ def ladder_sums(
         The sums in units of ``2**-44``, moment after moment; for each row ``log sum exp(z - max
         z)``, and the sum of the squares of its softmax.
     """
-    from shiftcal.numerics.temperature_kernels import ladder_sums as kernel
-
-    z = to_read(logits)
+    z = np.ascontiguousarray(logits)
+    kernel, betas = kernel_for("ladder_sums", z), BETAS.reshape(OCTAVES, LANES)
     log_sums, squares = np.empty(len(z)), np.empty(len(z))
     found: list[NDArray[np.int64]] = []
 
     def work(start: int, stop: int) -> None:
         sums = np.zeros((2, 3, OCTAVES, LANES), np.int64)
         part = slice(start, stop)
-        kernel(z[part], sums[0], sums[1], log_sums[part], squares[part])
+        kernel(z[part], betas, sums[0], sums[1], log_sums[part], squares[part])
         found.append(sums)
 
     in_parts(work, len(z), least=-(-_PART // z.shape[1]))

@@ -558,5 +558,5 @@ def _classes(
 
 def _versions() -> dict[str, str]:
     """Versions of Python and of the packages that decide numbers."""
-    packages = ("shiftcal", "numpy", "scipy", "scikit-learn", "numba")
+    packages = ("shiftcal", "numpy", "scipy", "scikit-learn")
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}

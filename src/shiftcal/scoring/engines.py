@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from shiftcal.checks import check_count, check_not_negative
 from shiftcal.errors import InputError, ShiftcalError, require
-from shiftcal.numerics.jit import thread_count
+from shiftcal.numerics.blocks import thread_count
 from shiftcal.registry import ENGINES
 
 if TYPE_CHECKING:

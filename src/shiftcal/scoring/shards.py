@@ -38,7 +38,7 @@ from shiftcal.errors import FileError, InputError, InputWarning
 from shiftcal.files import NpzStream, atomic_write, checksum_of, lock, make_folder, read_npz
 from shiftcal.models import Model, as_model
 from shiftcal.models.model import Outputs
-from shiftcal.numerics.jit import thread_count
+from shiftcal.numerics.blocks import thread_count
 from shiftcal.progress import Reporting, showing
 from shiftcal.scoring.engines import Engine, LocalEngine
 from shiftcal.types import Floats, Images, Labels, Logits

@@ -28,7 +28,7 @@ from shiftcal.studies.study import Findings
 RECORDS, ABOUT, PAGE, LIST = "records.csv", "run.json", "report.md", "report.json"
 # A run has one of these folders as soon as it has begun.
 BEGUN = (EVALUATED, "scores", "trainings")
-_PACKAGES = ("shiftcal", "numpy", "scipy", "scikit-learn", "numba", "torch")
+_PACKAGES = ("shiftcal", "numpy", "scipy", "scikit-learn", "torch")
 
 
 def _pipeline_of(plan: AnyPlan) -> Any:

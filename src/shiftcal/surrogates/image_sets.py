@@ -37,7 +37,7 @@ from shiftcal.files import (
     read_npy,
     write_document,
 )
-from shiftcal.numerics.jit import thread_count
+from shiftcal.numerics.blocks import thread_count
 from shiftcal.scoring.shards import digest_of_labels
 from shiftcal.surrogates.build import steps_of
 

@@ -1,4 +1,4 @@
-"""Kernels compiled by numba on first use, cached on disk, and run over blocks of rows."""
+"""Kernels of the compiled module over blocks of rows, on several threads."""
 
 from __future__ import annotations
 
@@ -7,72 +7,22 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftcal import _kernels
 from shiftcal.types import Labels, Logits, Weights
 
-# --------------------------------------------------------------------------------------
-# Kernels compiled by numba on first use, cached on disk where that is possible.
-#
-# Importing shiftcal must not import numba, and a cache that cannot be written or read (a folder
-# without permission, a full disk, a damaged file) must cost time at the most, never the result.
-#
-# A kernel that calls other compiled functions lives in a file whose name ends in ``_kernels``, and
-# so do they. Such a file imports numba, and is itself imported only inside functions. numba notices
-# changes of the kernel's own file; after a change elsewhere, delete ``__pycache__``.
-# --------------------------------------------------------------------------------------
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+# What `_native` is compiled to; imported here only.
+kernels = _kernels
 
 
-def compiled(**options: Any) -> Callable[[Function], Function]:
-    """Compile a function with numba at its first call, which may come from several threads.
-
-    Options go to ``numba.njit``; ``nogil`` is on unless said otherwise. The function must not
-    raise: an error is taken for trouble with the cache, and it is called once more without one.
-    """
-
-    def decorate(function: Function) -> Function:
-        lock = threading.Lock()
-        kernels: dict[str, Any] = {}
-
-        def kernel(kind: str) -> Any:
-            with lock:
-                if kind not in kernels:
-                    kernels[kind] = _compile(function, cache=kind == "cached", **options)
-                return kernels[kind]
-
-        @functools.wraps(function)
-        def call(*args: Any) -> Any:
-            if "uncached" not in kernels:
-                try:
-                    return kernel("cached")(*args)
-                except Exception:  # numba lets through whatever the file system or pickle raise
-                    pass
-            return kernel("uncached")(*args)
-
-        return call  # type: ignore[return-value]
-
-    return decorate
-
-
-def _compile(function: Callable[..., Any], *, cache: bool, **options: Any) -> Any:
-    import numba
-
-    return numba.njit(function, cache=cache, **{"nogil": True, **options})
-
-
-def to_read(values: NDArray[Any]) -> NDArray[Any]:
-    """The same values, contiguous and read-only: one type to numba, however they came.
-
-    Arrays from files are often read-only, and a kernel would be compiled once more for them.
-    """
-    view = np.ascontiguousarray(values).view()
-    view.flags.writeable = False
-    return view
+def kernel_for(name: str, values: NDArray[Any]) -> Callable[..., None]:
+    """The compiled kernel of that name for the type of ``values``, float32 or float64."""
+    kernel: Callable[..., None] = getattr(kernels, f"{name}_f{values.itemsize}")
+    return kernel
 
 
 # --------------------------------------------------------------------------------------
@@ -179,8 +129,7 @@ def row_blocks(n: int, k: int) -> Iterator[slice]:
 # A compiled pass over labelled logits, block by block and on several threads.
 # --------------------------------------------------------------------------------------
 
-# Below this many logits the work takes milliseconds in numpy; numba's import alone takes half a
-# second, which is what a small job on the command line would notice.
+# Fewer logits than this are worked on in float64, which then costs nothing worth saving.
 SMALL = 1 << 15
 # Rows in a block, the unit of a pass. Fixed, so that sums do not depend on the threads.
 ROWS = 128
@@ -189,34 +138,45 @@ _PART = 1 << 19
 
 
 def block_sums(
-    kernel: Callable[..., None],
-    b: np.floating[Any],
+    name: str,
+    beta: float,
     data: tuple[Logits, Labels, Weights | None],
     *,
     columns: int,
     every: int = 1,
-) -> NDArray[np.float64]:
-    """Sums over all rows of what ``kernel`` computes for each block.
+) -> tuple[float, NDArray[np.float64]]:
+    """``beta`` rounded to the logits' type, and sums over all rows of what a kernel computes.
 
     Args:
-        kernel: Takes logits, labels, weights, ``b``, the numbers of some blocks, and an array of
-            a row for each of them to fill.
-        b: Inverse temperature in the kernel's units and in the logits' type.
-        data: ``(n, k)`` logits, ``(n,)`` labels, ``(n,)`` weights or ``None``.
+        name: Of the kernel, which takes logits, labels, weights, the inverse temperature, the
+            numbers of some blocks, and an array with a row for each of them to fill.
+        beta: Inverse temperature times ``log2(e)``.
+        data: ``(n, k)`` logits, ``(n,)`` labels, ``(n,)`` weights or ``None``, as
+            :func:`kernel_data` gives them.
         columns: Number of sums.
         every: Look at every such block only.
     """
-    logits, labels, weights = data
-    z, y = to_read(logits), to_read(labels)
-    w = to_read(np.empty(0) if weights is None else weights)
+    z, y, weights = data
+    w = np.empty(0) if weights is None else weights
+    b = float(z.dtype.type(beta))
     blocks = np.arange(0, -(-len(z) // ROWS), every)
     sums = np.empty((len(blocks), columns))
+    kernel = kernel_for(name, z)
 
     def work(start: int, stop: int) -> None:
         kernel(z, y, w, b, blocks[start:stop], sums[start:stop])
 
     in_parts(work, len(blocks), least=-(-_PART // (ROWS * z.shape[1])))
-    return sums.sum(axis=0)
+    return b, sums.sum(axis=0)
+
+
+def kernel_data(
+    logits: Logits, labels: Labels, weights: Weights | None
+) -> tuple[Logits, Labels, Weights | None]:
+    """The same rows as kernels take them."""
+    z = np.ascontiguousarray(logits, np.float64 if logits.size < SMALL else None)
+    w = moderate(weights)
+    return z, np.ascontiguousarray(labels, np.int64), None if w is None else w.astype(np.float64)
 
 
 def moderate(weights: Weights | None) -> Weights | None:

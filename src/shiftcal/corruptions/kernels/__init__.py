@@ -1,1 +1,0 @@
-"""Compiled loops of the corruptions. Files that end in ``_kernels`` import numba."""
