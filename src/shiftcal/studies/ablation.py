@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
-from shiftcal import maps
 from shiftcal.errors import InputError
-from shiftcal.report.figures import FigureData, Panel
-from shiftcal.report.tables import Cell, Column, Table
+from shiftcal.registry import MAPS
+from shiftcal.report.figures import FigureData
+from shiftcal.report.tables import Cell, Table
 from shiftcal.studies import tables as show
 from shiftcal.studies.plan import STRICT, Counts, Plan
 from shiftcal.studies.records import Record, Results, difference, labels_of, select
@@ -42,8 +42,7 @@ def spread(severities: Sequence[int], n_sets: int) -> tuple[int, ...]:
     return tuple(severities[place - 1] for place in places)
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(NamedTuple):
     """One panel of the study.
 
     Attributes:
@@ -78,24 +77,15 @@ QUESTIONS = {
 def _tried(plan: Plan, options: Any) -> dict[str, dict[str, Ladder | str]]:
     """What every panel tries: by setting, the surrogate sets or the map."""
     ladder, images = ladder_of(plan), plan.calibration.images
-    fine = [ladder] if plan.ladders else []
-    fine += [
-        Ladder(each.name, tuple(range(1, len(each.strengths) + 1)))
-        for each in plan.ladders
-        if each.name != ladder.corruption
-    ]
+    fine = [Ladder(own.name, tuple(range(1, len(own.strengths) + 1))) for own in plan.ladders]
+    sets = [n for n in options.sets if n <= len(ladder.severities) + 1]
+    spacings = [each for each in options.spacings if set(each) <= set(ladder.severities)]
     return {
         PARTS: {"": ladder},
         "number of sets": {
-            str(n): replace(ladder, severities=spread(ladder.severities, n))
-            for n in options.sets
-            if n <= len(ladder.severities) + 1
+            str(n): replace(ladder, severities=spread(ladder.severities, n)) for n in sets
         },
-        "spacing": {
-            "-".join(map(str, each)): replace(ladder, severities=each)
-            for each in options.spacings
-            if set(each) <= set(ladder.severities)
-        },
+        "spacing": {"-".join(map(str, s)): replace(ladder, severities=s) for s in spacings},
         # None is all of them, so that they are not drawn from.
         "calibration images": {
             str(n): replace(ladder, images=n if n < images else None)
@@ -103,7 +93,7 @@ def _tried(plan: Plan, options: Any) -> dict[str, dict[str, Ladder | str]]:
             if n <= images
         },
         "map": {name: name for name in options.maps},
-        FINE: {each.corruption: each for each in fine},
+        FINE: {each.corruption: each for each in [ladder, *fine] if fine},
     }
 
 
@@ -132,13 +122,10 @@ class Ablation(Study):
     def check(self, plan: Plan) -> None:
         """Reject unknown panels and maps, and natural targets."""
         options = self.options(plan)
-        unknown = [name for name in options.panels if name not in QUESTIONS]
-        if unknown:
-            raise InputError(
-                f"the study 'ablation' has no panel {unknown[0]!r}, only {', '.join(QUESTIONS)}."
-            )
+        if not QUESTIONS.keys() >= set(options.panels):
+            raise InputError(f"{plan.where} [options] panels must be of {', '.join(QUESTIONS)}.")
         for name in options.maps:
-            maps.get(name)  # raises, with the nearest name
+            MAPS.get(name)  # raises, with the nearest name
         if plan.shifts.sets:
             raise InputError(
                 "the study 'ablation' shows means over severities, and the natural set "
@@ -147,39 +134,43 @@ class Ablation(Study):
 
     def variants(self, plan: Plan) -> list[Variant]:
         """Those of every panel."""
-        options = self.options(plan)
-        made: list[Variant] = []
-        tried = _tried(plan, options)
+        options, made = self.options(plan), []
         for panel in options.panels:
+            methods = QUESTIONS[panel].methods
             # What makes sets of one ladder is a target of none: all are compared on the same.
             not_on = {each.corruption for each in plan.ladders} if panel == FINE else set()
-            for setting, change in tried[panel].items():
+            for setting, change in _tried(plan, options)[panel].items():
                 for each in compared(plan):
-                    if each.method not in (QUESTIONS[panel].methods or (each.method,)):
+                    if methods and each.method not in methods:
                         continue
-                    targets = tuple(t for t in each.targets if t.corruption not in not_on)
-                    changes: dict[str, Any] = {"settings": {**each.settings, "map": change}}
+                    varied = replace(each, panel=panel, setting=setting)
                     if isinstance(change, Ladder):
-                        changes = {"ladder": change}
-                    made.append(
-                        replace(each, panel=panel, setting=setting, targets=targets, **changes)
-                    )
+                        varied = replace(varied, ladder=change)
+                    else:
+                        varied = replace(varied, settings={**each.settings, "map": change})
+                    targets = tuple(t for t in each.targets if t.corruption not in not_on)
+                    made.append(replace(varied, targets=targets))
         return made
 
     def findings(self, results: Results) -> Findings:
         """A table for each panel, and all panels in one figure; two of them by severity too."""
-        severities = results.severities
-        over = show.shifted(severities)
+        severities, over = results.severities, show.shifted(results.severities)
+        words = show.severities_in_words(over)
         tables: dict[str, Table] = {}
         figures: dict[str, FigureData] = {}
         panels = []
         for name, question in QUESTIONS.items():
             own = select(results.records, panel=name)
+            settings = list(dict.fromkeys(record.setting for record in own))
+            x: dict[str, Any] = {each: each or words for each in settings}
+            if question.numeric:
+                x = {each: float(each) for each in sorted(settings, key=int)}
             if own:
-                tables[_file(name)] = _table(name, question, own, severities)
-                panels.append(_panel(name, question, own, over))
+                tables[_file(name)] = _table(name, question, own, list(x), severities)
+                axis = {"x_label": question.x_label, "title": name, "log_x": question.log_x}
+                panels.append(show.panel(labels_of(own), x, _ece(own, over), **axis))
         if panels:
-            title = f"One thing varied at a time: mean ECE over {show.severities_in_words(over)}"
+            title = f"One thing varied at a time: mean ECE over {words}"
             figures["ablation"] = show.lines(title, *panels)
         parts, fine = (select(results.records, panel=name) for name in (PARTS, FINE))
         if parts:
@@ -187,18 +178,18 @@ class Ablation(Study):
             figures[_file(PARTS)] = show.severity_lines(parts, severities, title=title)
             tables["shares"] = _shares_table(parts, severities)
         if fine:
-            ladders = {r.setting: f"{r.setting} ({r.n_sets} sets)" for r in fine}
-            drawn = [
+            rows = {r.setting: f"{r.setting} ({r.n_sets} sets)" for r in fine}
+            by_severity = [
                 show.panel(
-                    ladders,
+                    rows,
                     show.axis(severities),
-                    _ece(select(fine, variant=key)),
+                    lambda setting, span, key=key: _ece(fine, span)(key, setting),  # type: ignore[misc]
                     x_label=show.SEVERITY,
                     title=label,
                 )
                 for key, label in labels_of(fine).items()
             ]
-            figures[_file(FINE)] = show.lines("Ladders of surrogate sets", *drawn)
+            figures[_file(FINE)] = show.lines("Ladders of surrogate sets", *by_severity)
         return Findings(tables, figures)
 
 
@@ -206,71 +197,50 @@ def _file(name: str) -> str:
     return name.replace(" ", "-")
 
 
-def _ece(records: Sequence[Record]) -> Callable[[str, Span], Cell]:
-    """Mean ECE of a setting at some severities."""
-    return lambda setting, span: show.mean_cell(select(records, setting=setting, severity=span))
-
-
-def _settings(question: Question, records: Iterable[Record]) -> list[str]:
-    """What was varied: numbers rising, other settings in the order of the plan."""
-    found = list(dict.fromkeys(record.setting for record in records))
-    return sorted(found, key=int) if question.numeric else found
+def _ece(records: Sequence[Record], span: Span) -> Callable[[str, str], Cell]:
+    """Mean ECE of a method with a setting, at some severities."""
+    return lambda key, setting: show.ece(records, variant=key, setting=setting, severity=span)
 
 
 def _table(
-    name: str, question: Question, records: Sequence[Record], severities: Sequence[int]
+    name: str,
+    question: Question,
+    records: Sequence[Record],
+    settings: Sequence[str],
+    severities: Sequence[int],
 ) -> Table:
     """Mean ECE per severity, a row for each method and setting."""
     title = f"Mean ECE: {name}"
     if not question.words:
         return show.severity_table(records, severities, title=title)
-    rows = {}
-    for key, label in labels_of(records).items():
-        for setting in _settings(question, select(records, variant=key)):
-            shown = f"{int(setting):,}" if question.numeric else setting
-            rows[key, setting] = f"{label}, {question.words.format(shown)}"
+    rows = {
+        (key, setting): f"{label}, {question.words.format(shown)}"
+        for key, label in labels_of(records).items()
+        for setting in settings
+        if (shown := f"{int(setting):,}" if question.numeric else setting)
+    }
     return show.table(
         title,
         rows,
         show.percents(show.spans(severities), lower_is_better=True),
-        lambda row, span: _ece(select(records, variant=row[0]))(row[1], span),
+        lambda row, span: _ece(records, span)(*row),
         corner="Method and setting",
-        group=lambda row: row[0],
-    )
-
-
-def _panel(name: str, question: Question, records: Sequence[Record], over: Span) -> Panel:
-    """Mean ECE over the shifted targets against what is varied, a series for each method."""
-    here, settings = select(records, severity=over), _settings(question, records)
-    x = {
-        each: float(each) if question.numeric else each or show.severities_in_words(over)
-        for each in settings
-    }
-    return show.panel(
-        labels_of(records),
-        x,
-        lambda key, setting: show.mean_cell(select(here, variant=key, setting=setting)),
-        x_label=question.x_label,
-        title=name,
-        log_x=question.log_x,
     )
 
 
 def _shares_table(records: Sequence[Record], severities: Sequence[int]) -> Table:
     """Change of mean ECE from one method to the next, by severity; below zero is better."""
-
-    def first_of(method: str) -> list[Record]:
-        """The first line of a method, should the plan have several."""
-        own = select(records, method=method)
-        return [record for record in own if record.variant == own[0].variant]
-
-    there = {record.method for record in records}
+    # The first line of a method, should the plan have several.
+    first = {r.method: r.variant for r in reversed(records)}
     return show.table(
         "Change of mean ECE that each part makes",
-        {step: name for step, name in _STEPS.items() if there >= set(step)},
-        {span: Column(name, unit="points") for span, name in show.spans(severities).items()},
+        {step: name for step, name in _STEPS.items() if first.keys() >= set(step)},
+        show.percents(show.spans(severities), unit="points"),
         lambda step, span: show.percent(
-            difference(select(first_of(step[1]), severity=span), first_of(step[0]))
+            difference(
+                select(records, variant=first[step[1]], severity=span),
+                select(records, variant=first[step[0]]),
+            )
         ),
         note=(
             "Below zero the part lowers the ECE. Differences are taken within each split; "

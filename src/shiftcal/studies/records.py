@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -83,20 +83,6 @@ class Record:
     arrays: str
     key: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """The same as plain values, for JSON."""
-        return asdict(self)
-
-
-_FROM_TEXT: dict[Any, Callable[[str], Any]] = {
-    "str": str,
-    "int": int,
-    "float": float,
-    "int | None": lambda text: int(text) if text else None,
-    "float | None": lambda text: float(text) if text else None,
-}
-_COLUMNS = {field.name: _FROM_TEXT[field.type] for field in fields(Record)}
-
 
 def to_csv(kind: Any, rows: Iterable[Any], *more: str) -> str:
     """A table of dataclasses with all digits.
@@ -126,24 +112,26 @@ def read_records(file: Path) -> list[Record]:
     Raises:
         FileError: If it is missing or damaged.
     """
+    kinds = {field.name: str(field.type) for field in fields(Record)}
     try:
         text = file.read_bytes().decode()
-        if not text.endswith("\n"):
-            raise ValueError("its last row is cut off")
         header, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
-        if header != list(_COLUMNS):
-            raise ValueError(f"its columns are {', '.join(header)}")
+        if header != list(kinds) or text[-1] != "\n":
+            raise ValueError(f"its last row is cut off, or its columns are {', '.join(header)}")
         return [
-            Record(*(read(cell) for read, cell in zip(_COLUMNS.values(), row, strict=True)))
+            Record(*(_value(*pair) for pair in zip(kinds.values(), row, strict=True)))
             for row in rows
         ]
     except OSError as error:
         raise FileError(f"{file} could not be read: {error.strerror or error}.") from error
     except (ValueError, csv.Error) as error:
-        raise FileError(
-            f"{file} is damaged: {error}. Remove it and run the study again: it is made of what "
-            "is stored next to it."
-        ) from error
+        raise FileError(f"{file} is damaged: {error}. Run the study again.") from error
+
+
+def _value(kind: str, text: str) -> Any:
+    if kind.endswith("None") and not text:
+        return None
+    return {"str": str, "int": int, "float": float}[kind.partition(" ")[0]](text)
 
 
 @dataclass(frozen=True)

@@ -367,7 +367,6 @@ def _sizes_table(sac: Sequence[Record], over: Span) -> Table:
             "other rows are drawn."
         ),
         corner=_ROWS,
-        group=lambda key: key if key in bases else key.rpartition(_PEEK)[0],
     )
 
 

@@ -34,7 +34,6 @@ OVER_SPLITS = (
     "Intervals: 95 %, over the splits into calibration and test images; splits share images, so "
     "that they are somewhat narrow."
 )
-ONE_SPLIT = "One split into calibration and test images, and so no intervals."
 RANGES = (
     "An ECE with [least, most] has the range over the splits instead, where the method chose "
     "different surrogate sets in different splits or an interval would reach below 0."
@@ -43,11 +42,6 @@ BOXES = (
     "A value is the ECE under one corruption, its mean over the splits; severity 0 has one, the "
     "clean test images."
 )
-
-
-def of_one_split(note: str) -> str:
-    """A note without what it says about intervals, which one split does not have."""
-    return note.replace(OVER_SPLITS, ONE_SPLIT).replace(f" {RANGES}", "").replace(RANGES, "")
 
 
 # --------------------------------------------------------------------------------------
@@ -63,7 +57,6 @@ def table(
     *,
     corner: str = "Method",
     note: str = OVER_SPLITS,
-    group: Callable[[R], object] = lambda _: None,
 ) -> Table:
     """A cell for every row and column.
 
@@ -77,35 +70,29 @@ def table(
         cell: From the keys of row and column.
         corner: What the rows are.
         note: Below it.
-        group: Of a row, by its key; a line separates groups.
     """
-    keys = list(rows)
-    made = Table(
-        title,
-        tuple(columns.values()),
-        tuple(
-            Row(
-                label,
-                tuple(cell(key, column) for column in columns),
-                rule_before=i > 0 and group(key) != group(keys[i - 1]),
-                ranked=key != "oracle",
-            )
-            for i, (key, label) in enumerate(rows.items())
-        ),
-        note=note,
-        corner=corner,
+    made = tuple(
+        Row(label, tuple(cell(key, column) for column in columns), ranked=key != "oracle")
+        for key, label in rows.items()
     )
-    return made.marked() if sum(row.ranked for row in made.rows) > 1 else made
+    found = Table(title, tuple(columns.values()), made, note=note, corner=corner)
+    return found.marked() if sum(row.ranked for row in made) > 1 else found
 
 
 def panel(
-    rows: Mapping[R, str],
-    x: Mapping[C, Any],
-    cell: Callable[[R, C], Cell],
-    **words: Any,
+    rows: Mapping[R, str], x: Mapping[C, Any], cell: Callable[[R, C], Cell], **words: Any
 ) -> Panel:
-    """The rows of a table as lines over places on the x-axis; ``words`` as for ``Panel``."""
-    drawn = [series(str(key), label, [cell(key, c) for c in x]) for key, label in rows.items()]
+    """The rows of a table as lines over places on the x-axis; ``words`` as for ``Panel``.
+
+    A line has intervals if any of its cells has one.
+    """
+    drawn = []
+    for key, label in rows.items():
+        cells = [cell(key, column) for column in x]
+        ends = {name: tuple(getattr(each, name) for each in cells) for name in ("low", "high")}
+        ends = ends if any(low is not None for low in ends["low"]) else {}
+        y = tuple(each.number for each in cells)
+        drawn.append(Series(key=str(key), label=label, y=y, **ends))
     return Panel(x=tuple(x.values()), series=tuple(drawn), **words)
 
 
@@ -113,16 +100,6 @@ def lines(title: str, *panels: Panel, **words: Any) -> Lines:
     """A figure of panels; ``words`` as for ``Lines``."""
     words = {"y_label": f"mean {ECE}", "note": OVER_SPLITS, **words}
     return Lines(panels=panels, title=title, **words)
-
-
-def series(key: str, label: str, cells: Sequence[Cell]) -> Series:
-    """A line through the numbers of cells, with intervals if any cell has one."""
-    y, low, high = (
-        tuple(getattr(cell, part) for cell in cells) for part in ("number", "low", "high")
-    )
-    if all(end is None for end in low):
-        return Series(key=key, label=label, y=y)
-    return Series(key=key, label=label, y=y, low=low, high=high)
 
 
 def percents(names: Mapping[C, str], **words: Any) -> dict[C, Column]:
@@ -137,11 +114,7 @@ def percents(names: Mapping[C, str], **words: Any) -> dict[C, Column]:
 
 def percent(mean: Mean | None) -> Cell:
     """A mean over splits of a fraction, in percent."""
-    if mean is None:
-        return Cell(None)
-    if mean.low is None or mean.high is None:
-        return Cell(100 * mean.value)
-    return Cell(100 * mean.value, 100 * mean.low, 100 * mean.high)
+    return Cell(*(None if end is None else 100 * end for end in mean[:3]) if mean else (None,))
 
 
 def mean_cell(records: Sequence[Record], field: str = "ece") -> Cell:
@@ -149,12 +122,15 @@ def mean_cell(records: Sequence[Record], field: str = "ece") -> Cell:
     return percent(mean_of(records, field))
 
 
+def ece(records: Sequence[Record], **wanted: object) -> Cell:
+    """The mean ECE of those records that :func:`select` gives, in percent."""
+    return mean_cell(select(records, **wanted))
+
+
 def temperature_cell(records: Sequence[Record]) -> Cell:
     """The geometric mean of temperatures: a temperature is a ratio, and one may be extreme."""
     mean = mean_over_splits((r.split, log(r.temperature)) for r in records if r.temperature)
-    if mean is None:
-        return Cell(None)
-    return Cell(*(None if end is None else exp(end) for end in mean[:3]))
+    return Cell(*(None if end is None else exp(end) for end in mean[:3]) if mean else (None,))
 
 
 def target_cell(records: Sequence[Record]) -> Cell:
@@ -302,7 +278,6 @@ def full_table(records: Sequence[Record]) -> Table:
         lambda target, key: cells[target, key],
         note=f"{OVER_SPLITS} {RANGES}{_MARKED if several else ''}",
         corner="Target",
-        group=lambda target: places[target][0],
     )
 
 
@@ -339,27 +314,21 @@ def chosen_table(records: Sequence[Record], ladder: Sequence[str]) -> Table:
         records: Of which those that chose are counted.
         ladder: Names of the surrogate sets, in order.
     """
-    choices: dict[tuple[str, int], Counter[str]] = {}
-    for record in records:
-        if record.chosen and record.severity is not None:
-            place = (record.variant, record.severity)
-            choices.setdefault(place, Counter())[record.chosen] += 1
-    sets = list(dict.fromkeys([*ladder, *(name for each in choices.values() for name in each)]))
     labels = labels_of(record for record in records if record.chosen)
-    order = list(labels)
-    places = sorted(choices, key=lambda place: (order.index(place[0]), place[1]))
-    several = len(labels) > 1
+    choices = {
+        (key, severity): Counter(r.chosen for r in select(records, variant=key, severity=severity))
+        for key in labels
+        for severity in sorted({r.severity for r in select(records, variant=key)})  # type: ignore[type-var]
+    }
+    sets = dict.fromkeys([*ladder, *(name for each in choices.values() for name in each)])
+    words = {key: f"{label}, " if len(labels) > 1 else "" for key, label in labels.items()}
     return table(
         "Surrogate sets that were chosen",
-        {
-            (key, s): f"{labels[key]}, severity {s}" if several else f"severity {s}"
-            for key, s in places
-        },
+        {(key, severity): f"{words[key]}severity {severity}" for key, severity in choices},
         {"": Column("choices", digits=0), **percents({name: name for name in sets}, digits=1)},
         lambda place, name: Cell(
             100 * choices[place][name] / choices[place].total() if name else choices[place].total()
         ),
         note="Shares of all choices at a severity: one for each corruption and split.",
         corner="Target",
-        group=lambda place: place[0],
     )

@@ -240,7 +240,6 @@ def _claim_table(cases: Sequence[Case], titles: dict[str, str]) -> Table:
         ]
         return Cell(show.percent(mean_over_splits(shares)).value)
 
-    strong = list(own).index(show.severities_in_words(over)) if len(over) > 1 else 0
     return show.table(
         "Does the closest mean give the least ECE?",
         {name: name for name in own},
@@ -251,7 +250,6 @@ def _claim_table(cases: Sequence[Case], titles: dict[str, str]) -> Table:
             f"target's ECE is least. Every case is in data/{CASES}. {show.OVER_SPLITS}"
         ),
         corner="Target",
-        group=lambda name: bool(strong) and list(own).index(name) >= strong,
     )
 
 
