@@ -245,7 +245,6 @@ def test_few_rows_have_cost_spread_and_agreement_next_to_all_rows():
         "severity-1",
         "severity-3",
     ]
-    assert "of the mean of all 4 targets" in found.figures["peek-size"].note
 
 
 def test_a_natural_set_has_its_size_and_what_that_does_to_an_ece():

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import pi, sqrt
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from shiftcal.errors import InputError
-from shiftcal.report.figures import FigureData, Lines, Series
+from shiftcal.report.figures import FigureData, Lines
 from shiftcal.report.tables import Cell, Column, Table
 from shiftcal.studies import tables as show
 from shiftcal.studies.plan import CLEAN, STRICT, Count, Counts, Plan
@@ -64,14 +64,10 @@ class Synthetic(Study):
 
 CLEAN_TITLE = "clean test images"
 _NATURAL = "ECE under natural shift"
-_TABLE_NOTE = (
+_NOTE = (
     f"{OVER_SPLITS} All images of a natural set are judged in every split: intervals do not cover "
     "which images it has; the table of the sets says how much they matter. A natural set's ECE "
     f"without interval is one value: the same images and no calibration set. {RANGES}"
-)
-_FIGURE_NOTE = (
-    f"{OVER_SPLITS} They do not cover which images a natural set has. The bar is the range over "
-    "the splits where a method chose different surrogate sets or an interval would reach below 0."
 )
 _SETS_NOTE = (
     f"Accuracy and confidence are those of the model itself. {OVER_SPLITS} So many images make an "
@@ -106,8 +102,7 @@ class Natural(Study):
         """ECE by method and set, the sets in numbers, and a figure."""
         titles = {CLEAN: CLEAN_TITLE, **{s.name: s.title for s in results.plan.shifts.sets}}
         records = select(results.records, target=tuple(titles))
-        known = {record.target for record in records}
-        titles = {name: title for name, title in titles.items() if name in known}
+        titles = {name: titles[name] for name in titles if select(records, target=name)}
 
         def ece(key: str, target: str) -> Cell:
             own = select(records, variant=key, target=target)
@@ -119,10 +114,10 @@ class Natural(Study):
         axis = show.panel(rows, titles, ece, x_label="Target")
         return Findings(
             {
-                "natural": show.table(_NATURAL, rows, columns, ece, note=_TABLE_NOTE),
+                "natural": show.table(_NATURAL, rows, columns, ece, note=_NOTE),
                 "sets": _sets_table(records, titles, results.plan.bins),
             },
-            {"natural": show.lines(_NATURAL, axis, y_label=show.ECE, note=_FIGURE_NOTE)},
+            {"natural": show.lines(_NATURAL, axis, y_label=show.ECE, note=_NOTE)},
         )
 
 
@@ -138,7 +133,6 @@ def by_chance(accuracy: float, n: int, bins: int) -> float:
 
 def _sets_table(records: Sequence[Record], titles: dict[str, str], bins: int) -> Table:
     """Every set in numbers: its size, what that does to an ECE, the model itself, the choices."""
-    choosing = labels_of(record for record in records if record.chosen)
     columns = {
         "n": Column("images", digits=0),
         "accuracy": Column("accuracy", unit="%"),
@@ -146,16 +140,16 @@ def _sets_table(records: Sequence[Record], titles: dict[str, str], bins: int) ->
         "by chance": Column("by chance", unit="%", group="ECE"),
         "standard error": Column("standard error", unit="%", group="ECE"),
     }
-    for key, label in choosing.items():
+    for key, label in labels_of(record for record in records if record.chosen).items():
         columns[f"chosen {key}"] = Column("chosen", group=label)
         columns[f"T {key}"] = Column("T", group=label)
 
     def cell(target: str, column: str) -> Cell:
         here = select(records, target=target)
-        first = select(here, variant=here[0].variant)
         what, _, key = column.partition(" ")
         if what in ("chosen", "T"):
             return _choice(select(here, variant=key), what)
+        first = select(here, variant=here[0].variant)
         if column in ("accuracy", "raw_confidence"):
             found = show.mean_cell(first, column)
             return found if target == CLEAN else Cell(found.value)  # the same in every split
@@ -171,14 +165,12 @@ def _sets_table(records: Sequence[Record], titles: dict[str, str], bins: int) ->
 
 def _choice(records: Sequence[Record], what: str) -> Cell:
     """The set that was chosen most often, or the mean of the temperatures."""
-    if not records:
-        return Cell(None)
-    if what == "chosen":
+    if what == "chosen" and records:
         (name, times), *others = Counter(record.chosen for record in records).most_common()
         return Cell(f"{name} ({times} of {len(records)})" if others else name)
     known = ((r.split, r.temperature) for r in records if r.temperature is not None)
     mean = mean_over_splits(known, least=0.0)
-    return Cell(None) if mean is None else Cell(*mean[:3])
+    return Cell(*mean[:3] if mean else (None,))
 
 
 # --------------------------------------------------------------------------------------
@@ -229,12 +221,13 @@ class Distances(Study):
 # How few target rows SAC has to look at
 # --------------------------------------------------------------------------------------
 
-_ROWS = "Rows looked at"
-# In keys, between that of SAC and the number of rows.
-_PEEK = "-peek-"
 _PEEK_BOXES = (
     "A value is the ECE under one corruption, its mean over splits and draws; severity 0 has one, "
     "the clean test images."
+)
+_BAND = (
+    "Band on the left: how far the ECE of one target strays when other rows are drawn, one "
+    "standard deviation to either side of the mean over the targets."
 )
 
 
@@ -259,24 +252,21 @@ class Peek(Study):
     def check(self, plan: Plan) -> None:
         """Reject a plan without SAC."""
         super().check(plan)
-        if not any(each.name == "sac" and "peek" not in each.settings for each in plan.methods):
-            raise InputError(
-                "the study 'peek' is about SAC, which the plan's methods do not have. "
-                'Add {name = "sac", label = "SAC"}.'
-            )
+        if [each.name for each in plan.methods].count("sac") != 1:
+            raise InputError("the study 'peek' is about SAC, which methods must name once.")
 
     def variants(self, plan: Plan) -> list[Variant]:
-        """The methods of the plan, and before each SAC the same with fewer rows, rising."""
+        """The methods of the plan, and before SAC the same with fewer rows, rising."""
         made: list[Variant] = []
         options = self.options(plan)
         for each in compared(plan):
-            if each.method != "sac" or "peek" in each.settings:
+            if each.method != "sac":
                 made.append(each)
                 continue
             made += [
                 replace(
                     each,
-                    key=f"{each.key}{_PEEK}{size}",
+                    key=f"{each.key}-peek-{size}",
                     label=f"{each.label}, {size} rows",
                     settings={**each.settings, "peek": size},
                     setting=str(size),
@@ -291,37 +281,38 @@ class Peek(Study):
         """Boxes by severity, means against the number of rows, how often the choice holds."""
         severities, sac = results.severities, select(results.records, method="sac")
         over, title = show.shifted(severities), "ECE by the number of target rows looked at"
-        labels, bases = labels_of(sac), _bases(sac)
-
-        def same(key: str, span: Span) -> Cell:
-            own = select(sac, variant=key, severity=span)
-            return show.percent(same_set(own, select(sac, variant=key.rpartition(_PEEK)[0])))
-
-        tables = {
-            "mean-ece": show.severity_table(results.records, severities, title=f"Mean {title}"),
-            "same-set": show.table(
-                "Draws that choose the same surrogate set as all rows do",
-                {key: labels[key] for own in bases.values() for key in own.values()},
-                show.percents(show.spans(severities), digits=1),
-                same,
-                corner=_ROWS,
-            ),
-            "peek-size": _sizes_table(sac, over),
+        whole = [record for record in sac if not record.setting]
+        columns = {
+            "mean ECE": Column("mean ECE", unit="%"),
+            "more": Column("more than with all rows", unit="points"),
+            "spread": Column("spread over draws", unit="points"),
+            "same": Column("same set as all rows", unit="%", digits=1),
         }
+
+        def cell(key: str, column: str) -> Cell:
+            own = select(sac, variant=key, severity=over)
+            if column == "mean ECE":
+                return show.mean_cell(own)
+            if column == "spread":
+                return Cell(_spread(own))
+            compare = difference if column == "more" else same_set
+            return show.percent(None if key == whole[0].variant else compare(own, whole))
+
+        sizes = show.table(
+            f"Number of target rows looked at, {show.severities_in_words(over)}",
+            labels_of(sac),
+            columns,
+            cell,
+            note=f"{OVER_SPLITS} Spread over draws: standard deviation of the ECE of one target "
+            "when other rows are drawn.",
+            corner="Rows looked at",
+        )
+        mean_ece = show.severity_table(results.records, severities, title=f"Mean {title}")
         figures: dict[str, FigureData] = {
             "peek": show.severity_boxes(sac, severities, title=title, note=_PEEK_BOXES),
             "peek-size": _sizes_figure(results, sac, over),
         }
-        return Findings(tables, figures)
-
-
-def _bases(sac: Sequence[Record]) -> dict[str, dict[int, str]]:
-    """By the key of SAC that looks at all rows: by number of rows, the key of that with fewer."""
-    bases: dict[str, dict[int, str]] = {}
-    for key in labels_of(record for record in sac if record.setting):
-        base, _, size = key.rpartition(_PEEK)
-        bases.setdefault(base, {})[int(size)] = key
-    return bases
+        return Findings({"mean-ece": mean_ece, "peek-size": sizes}, figures)
 
 
 def _spread(records: Sequence[Record]) -> float | None:
@@ -336,103 +327,40 @@ def _spread(records: Sequence[Record]) -> float | None:
     return 100 * float(np.sqrt(np.mean(variances))) if variances else None
 
 
-def _sizes_table(sac: Sequence[Record], over: Span) -> Table:
-    """The shifted targets: a row for each number of rows, that with all of them last."""
-    labels, bases = labels_of(sac), _bases(sac)
-
-    def cell(key: str, column: str) -> Cell:
-        own, whole = (
-            select(sac, variant=each, severity=over) for each in (key, key.rpartition(_PEEK)[0])
-        )
-        if column == "mean ECE":
-            return show.mean_cell(own)
-        if column == "spread over draws":
-            return Cell(_spread(own))
-        compare = difference if column == "more than with all rows" else same_set
-        return show.percent(compare(own, whole))
-
-    points = ("more than with all rows", "spread over draws")
-    columns = {
-        "mean ECE": Column("mean ECE", unit="%"),
-        **{name: Column(name, unit="points") for name in points},
-        "same set as all rows": Column("same set as all rows", unit="%", digits=1),
-    }
-    return show.table(
-        f"Number of target rows looked at, {show.severities_in_words(over)}",
-        {key: labels[key] for base, own in bases.items() for key in (*own.values(), base)},
-        columns,
-        cell,
-        note=(
-            f"{OVER_SPLITS} Spread over draws: standard deviation of the ECE of one target when "
-            "other rows are drawn."
-        ),
-        corner=_ROWS,
-    )
-
-
 def _sizes_figure(results: Results, sac: Sequence[Record], over: Span) -> Lines:
     """Mean ECE against the number of rows: over all severities next to others, and by severity."""
-    labels, bases = labels_of(sac), _bases(sac)
-    base, sizes = next(iter(bases.items()))
-    all_rows = (r.n for r in select(sac, variant=base) if r.severity is not None)
-    most = max(all_rows, default=0)
-    x = {size: float(size) for size in sorted({*sizes, max(most, *sizes)})}
+    whole = [record for record in sac if not record.setting and record.severity is not None]
+    base, label = whole[0].variant, whole[0].label.rpartition(",")[0]
+    rows = {int(record.setting): record.variant for record in sac if record.setting}
+    rows.setdefault(max(record.n for record in whole), base)
+    x = {size: float(size) for size in sorted(rows)}
 
-    def ece(base: str, size: int, severities: Span) -> Cell:
+    def ece(size: int, severities: Span) -> Cell:
         """With one standard deviation over the draws to either side."""
-        own = select(sac, variant=bases[base].get(size, base), severity=severities)
+        own = select(sac, variant=rows[size], severity=severities)
         value, half = show.mean_cell(own).number, _spread(own)
         if half is None or value is None:
             return Cell(value)
         return Cell(value, value - half, value + half)
 
-    names = {key: labels[key].rpartition(",")[0] for key in bases}
-    last = ", all of them last" if len(x) > len(sizes) else ""
-    overall = show.panel(
-        names,
-        x,
-        lambda key, size: ece(key, size, over),
-        x_label=f"target rows looked at{last}",
-        title=f"mean of {show.severities_in_words(over)}",
-        log_x=True,
-    )
+    axis: dict[str, Any] = {"x_label": "target rows looked at, all of them last", "log_x": True}
+    title = f"mean of {show.severities_in_words(over)}"
+    overall = show.panel({base: label}, x, lambda _, size: ece(size, over), title=title, **axis)
     # Methods that look at no rows or know the labels, as level lines; Vanilla is far above.
-    level = []
-    for key, label in labels_of(results.records).items():
-        records = select(results.records, variant=key, severity=over)
-        if key != "vanilla" and records and records[0].method != "sac":
-            level.append(Series(key=key, label=label, y=(show.mean_cell(records).number,) * len(x)))
+    others = [r for r in results.records if r.method not in ("sac", "vanilla")]
+    level = show.panel(
+        labels_of(others),
+        x,
+        lambda key, _: Cell(show.ece(others, variant=key, severity=over).value),
+        **axis,
+    )
     by_severity = show.panel(
         {f"severity-{s}": f"severity {s}" for s in results.severities},
         x,
-        lambda key, size: Cell(ece(base, size, (int(key.rpartition("-")[2]),)).value),
-        x_label=overall.x_label,
-        title=f"{names[base]} by severity",
-        log_x=True,
+        lambda key, size: Cell(ece(size, (int(key.rpartition("-")[2]),)).value),
+        title=f"{label} by severity",
+        **axis,
     )
-    return show.lines(
-        "How many target rows have to be looked at",
-        replace(overall, series=(*overall.series, *level)),
-        by_severity,
-        intervals="bands",
-        note=_band_note([select(sac, variant=key, severity=over) for key in sizes.values()]),
-    )
-
-
-def _band_note(peeks: Sequence[Sequence[Record]]) -> str:
-    """What the band is, and how much better the mean within it is known."""
-    if all(_spread(own) is None for own in peeks):
-        return "One draw has no band."
-    targets = {record.target for own in peeks for record in own}
-    note = (
-        "Band on the left: how far the ECE of one target strays when other rows are drawn, one "
-        f"standard deviation to either side of the mean of all {len(targets)} targets."
-    )
-    means = [mean for own in peeks if (mean := mean_of(own))]
-    halves = [100 * (mean.high - mean.value) for mean in means if mean.high is not None]
-    if not halves:
-        return note
-    return (
-        f"{note} The mean itself is known to ± {min(halves):.2f} to {max(halves):.2f} points "
-        "(95 %, over the splits)."
-    )
+    overall = replace(overall, series=overall.series + level.series)
+    title = "How many target rows have to be looked at"
+    return show.lines(title, overall, by_severity, intervals="bands", note=_BAND)
