@@ -84,8 +84,8 @@ def rows_of(table):
         ("peek", {"options": {"sizes": 10}}, "sizes.*valid tuple"),
         ("peek", {"options": {"draws": 0}}, "draws.*equal to 1"),
         ("peek", {"methods": (NamedPlan("ts", "TS"),)}, "is about SAC"),
-        ("why-it-works", {"options": {"target": "fog-2"}}, "got 'fog-2'. Did you mean 'fog-"),
-        ("why-it-works", {"options": {"target": "fog-3", "split": 9}}, r"seeds .*; got 9"),
+        ("why-it-works", {"options": {"target": "fog-2"}}, "got 'fog-2' .*Did you mean 'fog-"),
+        ("why-it-works", {"options": {"target": "fog-3", "split": 9}}, "seeds; got .* and 9"),
         ("syntetic", {}, "Did you mean 'synthetic'"),
     ],
 )
@@ -488,8 +488,6 @@ def test_the_claim_is_judged_on_every_target_and_split(arrays, explained):
         values = [cell.value for cell in table[label].values()]
         assert values[0] == len(numbers)
         np.testing.assert_allclose(values[1:], 100 * numbers.mean(axis=0), rtol=1e-4)
-    by_key = {s.key: s.y for s in found.figures["closest-mean"].panels[0].series}
-    assert by_key["sac"][2] == table["severity 2"]["mean ECE of closest mean (SAC)"].value
 
 
 def test_calibration_plots_have_the_bins_behind_the_records(arrays, explained):
@@ -516,22 +514,10 @@ def test_a_natural_target_and_a_method_without_temperature_are_shown(arrays, tmp
         methods=(NamedPlan("sac", "Isotonic", {"map": "isotonic"}),),
         options={"target": "sketch", "split": 4},
     )
+    assert "calibration" not in found.figures  # of methods with a temperature
     mean, rungs = by_hand(arrays, "sketch", 4)
     figure = found.figures["densities"]
     assert (figure.target_label, figure.target_mean) == ("Sketch", pytest.approx(mean))
     assert "600 test images" in figure.note
     assert figure.surrogates[2].ece == pytest.approx(100 * rungs[2][2], rel=1e-4)
     assert list(rows_of(found.tables["claim"])) == ["severity 0", "Sketch"]
-    assert found.figures["calibration"].panels[0].temperature is None
-
-
-@pytest.mark.parametrize("value", [1.0, 0.25])
-def test_bins_without_a_width_are_drawn_as_one(arrays, tmp_path, value):
-    logits, labels = arrays
-    top = logits["fog-2"] == logits["fog-2"].max(axis=1, keepdims=True)
-    flat = {**logits, "fog-2": 1000.0 * top if value == 1.0 else 0.0 * logits["fog-2"]}
-    _, found = why(tmp_path, (flat, labels), methods=(NamedPlan("vanilla", "Vanilla"),))
-    panel = found.figures["calibration"].panels[0]
-    assert panel.count == (N - IMAGES,)
-    assert panel.edges[0] <= value <= panel.edges[1]
-    assert panel.edges[0] < panel.edges[1]

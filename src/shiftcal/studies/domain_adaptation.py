@@ -308,7 +308,9 @@ class NetworksPipeline:
         """Frozen features of every domain; a source has those of the surrogate sets, too."""
         plan, found, scored = self.plan, {}, 0
         for domain in plan.domains:
-            name = digest(plan.network.backbone, *plan.images_of(domain))
+            source, chosen = plan.is_source(domain), (domain.images, domain.labels, domain.limit)
+            by_chance = ["by chance"] if domain.limit is not None and not source else []
+            name = digest(plan.network.backbone, *chosen, *by_chance)
             folder = self.folder / "features" / f"{domain.name}-{name}"
             make_folder(folder.parent)
             before = 0
@@ -319,7 +321,7 @@ class NetworksPipeline:
                 self.images[domain.name],
                 folder,
                 corruption=plan.calibration.corruption,
-                severities=plan.calibration.severities if plan.is_source(domain) else (),
+                severities=plan.calibration.severities if source else (),
                 **vars(means),
             )
             scored += (len(features.document["sets"]) - before) * self.counts[domain.name]

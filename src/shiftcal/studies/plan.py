@@ -455,12 +455,6 @@ class AdaptationPlan:
         """Whether a task has it as its source, so that its labels are known."""
         return any(source == domain.name for source, _ in self.tasks)
 
-    def images_of(self, domain: DomainPlan) -> list[object]:
-        """What decides which images a domain has, as far as a plan says it."""
-        by_chance = domain.limit is not None and not self.is_source(domain)
-        entries: list[object] = [domain.images, domain.labels, domain.limit]
-        return [*entries, "by chance"] if by_chance else entries
-
 
 AnyPlan: TypeAlias = Plan | AdaptationPlan
 

@@ -20,9 +20,9 @@ from shiftcal.markup import code, heading, inline, paragraphs
 from shiftcal.report.figures import write_figure
 from shiftcal.report.tables import to_markdown, write_table
 from shiftcal.studies.evaluation import EVALUATED, evaluate, outcomes_of
-from shiftcal.studies.plan import AdaptationPlan, AnyPlan, Plan, plan_text, read_plan, to_toml
+from shiftcal.studies.plan import AdaptationPlan, AnyPlan, plan_text, read_plan, to_toml
 from shiftcal.studies.records import Record, read_records, write_records
-from shiftcal.studies.sources import PLAN, Archive, Means, repair
+from shiftcal.studies.sources import PLAN, Means, repair
 from shiftcal.studies.study import Findings
 
 RECORDS, ABOUT, PAGE, LIST = "records.csv", "run.json", "report.md", "report.json"
@@ -338,12 +338,6 @@ class Run:
             FileError: If the table is missing or damaged.
         """
         return read_records(self.folder / RECORDS)
-
-    @property
-    def archive(self) -> Archive:
-        """The stored scores."""
-        plan = self.plan
-        return Archive.open(self.folder, plan.calibration.images if isinstance(plan, Plan) else 0)
 
     def recompute(self, record: Record) -> Record:
         """A record computed again from the stored logits, by the plan and the seeds it names.
