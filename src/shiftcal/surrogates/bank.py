@@ -45,8 +45,10 @@ FORMAT, VERSION = "shiftcal-bank", 2
 # In the folder of a bank: finished shards of sets that are not.
 WORK = ".work"
 _KIND, _FIX = "the description of a bank", "Make the bank again, in a new folder."
-# Sets shown by default.
-_SHOWN = 24
+_NO_MISSING = (
+    " The corruption leaves missing values: put an imputer in front of the model, or pass "
+    'MissingValues(fill="median").'
+)
 
 
 @dataclass(frozen=True)
@@ -204,10 +206,8 @@ class SurrogateBank:
         for j, one in enumerate(sets):
             if one.severity is not None and (one.severity == 0) != (j == 0):
                 raise InputError(
-                    "severity must be 0 for the first set, which is the clean one, and 1 or more "
-                    f"for the others; set {j + 1} ({one.name!r}) has {one.severity}. Put the "
-                    "calibration samples as they are first and once, or say None if a severity is "
-                    "not known."
+                    "severity must be 0 for the first set, the clean one, and 1 or more for the "
+                    f"others (None if not known); set {j + 1} ({one.name!r}) has {one.severity}."
                 )
         self.sets = tuple(sets)
         self.classes = None if classes is None else check_classes(classes, k=k)
@@ -323,19 +323,37 @@ class SurrogateBank:
             InputError: If something given cannot be used, a corruption does not return as many
                 inputs, or the model fails; the message says on which set.
         """
-        from shiftcal.surrogates.build import bank_of_inputs
+        from shiftcal.corruptions import InputCorruption, as_input_corruption, corrupt_inputs
+        from shiftcal.corruptions.inputs import count_inputs
+        from shiftcal.scoring.api import labels_of, score_inputs
+        from shiftcal.surrogates.build import class_indices, corruptions_of, steps_of
 
-        return bank_of_inputs(
-            model,
-            inputs,
-            labels,
-            corruption=corruption,
-            severities=severities,
-            seed=seed,
-            features=features,
-            classes=classes,
-            input=input,
-        )
+        count_inputs(inputs)
+        made = corruptions_of(corruption, (str, InputCorruption, type), as_input_corruption)
+        ladders = [each.fitted_to(inputs) for each in made]
+        key = check_count(seed, name="seed", least=0, most=2**128)
+
+        def scores(each: InputCorruption, level: int, name: str) -> Scores:
+            # Severity 0 is a copy: a model may change what it is given.
+            given = corrupt_inputs(inputs, each, severity=level, seed=key)
+            try:
+                return score_inputs(model, given, input=input, classes=classes)
+            except InputError as error:
+                hint = _NO_MISSING if level and each.may_lose_values else ""
+                raise type(error)(f"the set {name!r}: {error}{hint}") from error
+
+        steps = steps_of(ladders, severities)
+        clean, own = scores(ladders[0], 0, "clean"), labels_of(model)
+        indices = labels if own is None else class_indices(labels, own)
+        (checked,) = labels_per_set(indices, [clean.values.shape], clean.classes)
+        copied = None if features is None else np.array(to_array(features, name="features"))
+        sets = [SurrogateSet(clean.logits(), checked, "clean", severity=0, features=copied)]
+        for each, level in steps:
+            name = set_name(level, each.name, level)
+            logits = scores(each, level, name).logits()
+            sets.append(SurrogateSet(logits, checked, name, corruption=each.name, severity=level))
+        origin = {"corruptions": [each.description for each in ladders], "seed": key}
+        return cls(sets, classes=clean.classes, input=clean.input, origin=origin)
 
     @classmethod
     def from_arrays(
@@ -372,26 +390,18 @@ class SurrogateBank:
         names = None if classes is None else check_classes(classes, k=logits[0].shape[1])
         per_set = labels_per_set(labels, [z.shape for z in logits], names)
         copied = None if features is None else np.array(check_features(features, name="features"))
-        levels: list[int | None] = [0, *(severities or ())]
-        if severities is None:
-            unknown = [0, *[None] * (len(logits) - 1)]
-            levels = unknown if corruption is None else list(range(len(logits)))
+        unknown = [None] * (len(logits) - 1) if corruption is None else range(1, len(logits))
+        levels = [0, *(unknown if severities is None else severities)]
         if len(levels) != len(logits):
             raise InputError(
                 f"severities must name every set but the clean one: {len(logits) - 1} sets, "
                 f"{len(levels) - 1} severities."
             )
-        sets = [
-            SurrogateSet(
-                z,
-                y,
-                set_name(j, corruption if j else None, level),
-                corruption=corruption if j else None,
-                severity=level,
-                features=copied if j == 0 else None,
-            )
-            for j, (z, y, level) in enumerate(zip(logits, per_set, levels, strict=True))
-        ]
+        sets = []
+        for j, (z, y, level) in enumerate(zip(logits, per_set, levels, strict=True)):
+            made_by, own = (corruption, None) if j else (None, copied)
+            name = set_name(j, made_by, level)
+            sets.append(SurrogateSet(z, y, name, made_by, level, own))
         return cls(sets, classes=names, input=input)
 
     @classmethod
@@ -421,7 +431,7 @@ class SurrogateBank:
                     f"order; {file} ({other.input}) differs from {files[0]} ({scores[0].input})."
                 )
         sets = [
-            _stored_set(file, one, name=file.stem, severity=None if j else 0)
+            _stored_set(file, one, file.stem, None, None if j else 0)
             for j, (file, one) in enumerate(zip(files, scores, strict=True))
         ]
         return cls(sets, classes=scores[0].classes, input=scores[0].input)
@@ -443,27 +453,13 @@ class SurrogateBank:
             sets = []
             for entry in description["sets"]:
                 file = source / entry["file"]
-                if file.name != entry["file"]:
-                    raise FileError(f"{source / 'bank.json'} names {entry['file']!r}, no file.")
                 scores = read_scores(file, normalize=normalize)
                 if entry["sha256"] != sha256_of(file):
                     raise FileError(f"{file} is damaged or was replaced: its checksum differs.")
-                name, corruption = str(entry["name"]), entry["corruption"]
-                sets.append(
-                    _stored_set(
-                        file,
-                        scores,
-                        name=name,
-                        corruption=None if corruption is None else str(corruption),
-                        severity=entry["severity"],
-                    )
-                )
-            return cls(
-                sets,
-                classes=description["classes"],
-                input=description["input"],
-                origin=description["origin"],
-            )
+                known = (entry[name] for name in ("name", "corruption", "severity"))
+                sets.append(_stored_set(file, scores, *known))
+            about = {name: description[name] for name in ("classes", "input", "origin")}
+            return cls(sets, **about)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write ``bank.json`` and one scores file per set to a new folder, whole or not at all.
@@ -524,26 +520,15 @@ class SurrogateBank:
     def __iter__(self) -> Iterator[SurrogateSet]:
         return iter(self.sets)
 
-    def __str__(self) -> str:
-        return self._text(len(self))
-
     def __repr__(self) -> str:
-        return self._text(_SHOWN)
-
-    def _text(self, most: int) -> str:
-        shown = [one.summary() for one in self.sets[:most]]
-        digits = len(str(len(shown)))
+        digits = len(str(len(self)))
         lines = [
             f"  {j:>{digits}}  {s.name:<28} n = {s.n:<7} mean p_max {s.mean_confidence:.3f}  "
             f"accuracy {s.accuracy:.3f}"
-            for j, s in enumerate(shown, start=1)
+            for j, s in enumerate(self.summaries(), start=1)
         ]
-        if len(shown) < len(self):
-            lines.append(f"  ... {len(self) - len(shown)} more; print shows all of them")
-        return "\n".join([self._title(), *lines])
-
-    def _title(self) -> str:
-        return f"SurrogateBank of {len(self)} sets, {self.n_classes} classes ({self.input})"
+        title = f"SurrogateBank of {len(self)} sets, {self.n_classes} classes ({self.input})"
+        return "\n".join([title, *lines])
 
 
 def set_name(position: int, corruption: str | None, severity: int | None) -> str:
@@ -588,17 +573,11 @@ def write_description(folder: Path, content: Mapping[str, Any]) -> None:
 
 
 def _stored_set(
-    file: Path,
-    scores: Scores,
-    *,
-    name: str,
-    corruption: str | None = None,
-    severity: int | None = None,
+    file: Path, scores: Scores, name: str, corruption: str | None, severity: int | None
 ) -> SurrogateSet:
     if scores.labels is None:
         raise InputError(
-            f"{file} has no labels, and a surrogate set needs them: they are the calibration "
-            "samples' own, which corruption does not change."
+            f"{file} has no labels, and a surrogate set needs those of the calibration samples."
         )
     logits = scores.logits()  # its errors name the file
     with naming(file):

@@ -14,18 +14,13 @@ import numpy as np
 from shiftcal.checks import check_count, to_array
 from shiftcal.corruptions import (
     Corruption,
-    InputCorruption,
     as_corruption,
-    as_input_corruption,
-    corrupt_inputs,
 )
-from shiftcal.corruptions.inputs import count_inputs
 from shiftcal.errors import FileError, InputError
 from shiftcal.files import NpzStream, atomic_write, checksum_of, sha256_of
 from shiftcal.models import Model, Preprocessing, as_model
 from shiftcal.models.resolve import stored_spec
 from shiftcal.progress import Reporting
-from shiftcal.scores import Scores
 from shiftcal.scoring.engines import Engine
 from shiftcal.scoring.shards import (
     CLEAN,
@@ -45,7 +40,6 @@ from shiftcal.surrogates.bank import (
     SurrogateBank,
     SurrogateSet,
     entry_of,
-    labels_per_set,
     read_description,
     set_name,
     write_description,
@@ -53,11 +47,6 @@ from shiftcal.surrogates.bank import (
 from shiftcal.types import Labels
 
 T = TypeVar("T")
-
-_NO_MISSING = (
-    " The corruption leaves missing values: put an imputer in front of the model, or pass "
-    'MissingValues(fill="median").'
-)
 
 
 def synthesize_in_memory(
@@ -345,11 +334,13 @@ def conditions_of(corruption: object, severities: Sequence[int] | int | None) ->
     Raises:
         InputError: If a corruption is named twice, or has no such severity.
     """
-    made = _each(corruption, (str, Corruption), as_corruption)
+    made = corruptions_of(corruption, (str, Corruption), as_corruption)
     return [CLEAN, *(Condition(*step) for step in steps_of(made, severities))]
 
 
-def _each(corruption: object, kinds: tuple[type, ...], make: Callable[[object], T]) -> list[T]:
+def corruptions_of(
+    corruption: object, kinds: tuple[type, ...], make: Callable[[object], T]
+) -> list[T]:
     """One corruption, or those of a list; a list of functions is one, a function a severity."""
     listed = corruption if isinstance(corruption, (list, tuple)) else [corruption]
     functions = listed and not any(isinstance(one, kinds) for one in listed)
@@ -414,50 +405,7 @@ def model_of_bank(
     return model
 
 
-def bank_of_inputs(
-    model: object,
-    inputs: Any,
-    labels: object,
-    *,
-    corruption: object,
-    severities: object,
-    seed: int,
-    features: object,
-    classes: Sequence[str] | None,
-    input: str | None,
-) -> SurrogateBank:
-    """A bank of inputs as they are and corrupted; see :meth:`SurrogateBank.from_inputs`."""
-    from shiftcal.scoring.api import labels_of, score_inputs
-
-    count_inputs(inputs)
-    made = _each(corruption, (str, InputCorruption, type), as_input_corruption)
-    ladders = [each.fitted_to(inputs) for each in made]
-    key = check_count(seed, name="seed", least=0, most=2**128)
-
-    def scores(each: InputCorruption, level: int, name: str) -> Scores:
-        # Severity 0 is a copy: a model may change what it is given.
-        given = corrupt_inputs(inputs, each, severity=level, seed=key)
-        try:
-            return score_inputs(model, given, input=input, classes=classes)
-        except InputError as error:
-            hint = _NO_MISSING if level and each.may_lose_values else ""
-            raise type(error)(f"the set {name!r}: {error}{hint}") from error
-
-    steps = steps_of(ladders, severities)
-    clean, own = scores(ladders[0], 0, "clean"), labels_of(model)
-    indices = labels if own is None else _class_indices(labels, own)
-    (checked,) = labels_per_set(indices, [clean.values.shape], clean.classes)
-    copied = None if features is None else np.array(to_array(features, name="features"))
-    sets = [SurrogateSet(clean.logits(), checked, "clean", severity=0, features=copied)]
-    for each, level in steps:
-        name = set_name(level, each.name, level)
-        logits = scores(each, level, name).logits()
-        sets.append(SurrogateSet(logits, checked, name, corruption=each.name, severity=level))
-    origin = {"corruptions": [each.description for each in ladders], "seed": key}
-    return SurrogateBank(sets, classes=clean.classes, input=clean.input, origin=origin)
-
-
-def _class_indices(labels: object, classes: Any) -> Labels:
+def class_indices(labels: object, classes: Any) -> Labels:
     """Labels of a classifier as positions among its classes."""
     given = to_array(labels, name="labels")
     if given.ndim != 1:

@@ -212,13 +212,10 @@ def _corrupt_array(
     for corruption, severity in steps:
         wanted.setdefault(corruption, []).append(severity)
     stacked = all(len(levels) == corruption.severities for corruption, levels in wanted.items())
-    files = [
-        (target / f"{corruption.name}.npy", corruption, levels)
-        if stacked
-        else (target / corruption.name / f"{level}.npy", corruption, [level])
-        for corruption, levels in wanted.items()
-        for level in (levels[:1] if stacked else levels)
-    ]
+    if stacked:
+        files = [(target / f"{made.name}.npy", made, levels) for made, levels in wanted.items()]
+    else:
+        files = [(target / made.name / f"{level}.npy", made, [level]) for made, level in steps]
     total, done, kept = n * len(steps), 0, 0
     piece = max(1, PIECE_BYTES // (3 * shape[0] * shape[1]))
     sample = np.unique(np.linspace(0, n - 1, _SAMPLE).astype(np.intp))
@@ -266,8 +263,8 @@ def _write_labels(path: Path, labels: NDArray[Any]) -> None:
             np.save(out, labels, allow_pickle=False)
     elif len(present := read_npy(file)) != len(labels):
         raise FileError(
-            f"{file} has {len(present)} labels, and {path.name} needs {len(labels)}: it has "
-            "another number of severities. Name another folder for it."
+            f"{file} has {len(present)} labels, and {path.name} needs {len(labels)}: name a folder"
+            " for it alone."
         )
 
 
