@@ -151,9 +151,8 @@ def of_two(tmp_path, first, second):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda a: a.pop("labels"), r"2.npz holds 6 logits of float32, ids.*1.npz .*labels, ids"),
+        (lambda a: a.pop("labels"), r"2.npz: .*labels for all rows or for none"),
         (lambda a: a.update(logits=a["logits"][:, :5]), "2.npz"),
-        (lambda a: a.update(logits=a["logits"].astype(float)), r"2.npz holds 6 logits of float64"),
         (lambda a: a.update(labels=a["labels"][:3]), r"2.npz: labels must have one entry per"),
         (lambda a: a.update(labels=a["labels"] + 9), r"2.npz: labels must lie in 0..5"),
         (lambda a: a.update(classes=CLASSES[::-1]), r"2.npz: .*the same classes in the same order"),

@@ -73,14 +73,8 @@ def test_settings_count_where_they_matter(condition, setting, counts):
     assert (keys(condition) != keys(condition, **setting)) is counts
 
 
-def test_versions_and_engines_change_the_key(monkeypatch, tmp_path):
-    write_images(tmp_path, IMAGES, [f"{i:02}.png" for i in range(20)])
-    before, files = keys(), keys(images=str(tmp_path))
-    real = shards.version
-    with monkeypatch.context() as patch:
-        patch.setattr(shards, "version", lambda p: "99.0" if p == "pillow" else real(p))
-        assert keys() == before
-        assert not set(keys(images=str(tmp_path))) & set(files)
+def test_versions_and_engines_change_the_key(monkeypatch):
+    before = keys()
     with monkeypatch.context() as patch:
         patch.setattr(shards, "version", lambda _: "99.0")
         assert not set(keys()) & set(before)

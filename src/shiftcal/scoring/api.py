@@ -341,23 +341,18 @@ def labels_of(model: Any) -> Any:
     """The classes of a fitted classifier; ``None`` of a function."""
     kind = type(model).__name__
     if isinstance(model, Model):
-        raise InputError(
-            f"model must be a classifier or a function of inputs; {kind} is a model of images, for "
-            "SurrogateBank.synthesize and shiftcal.score."
-        )
+        raise InputError(f"model must be one of inputs; {kind} is for images: use shiftcal.score.")
     if any(hasattr(model, name) for name in ("fit", "predict")):
         found = getattr(model, "classes_", None)
         if found is None or isinstance(found, list):
-            wrong = "has no classes_" if found is None else f"has {len(found)} outputs"
             raise InputError(
-                f"model must be a fitted classifier with one output; {kind} {wrong}. Fit it first, "
-                "or pass a function that gives the probabilities of one output."
+                f"model must be a fitted classifier with one output; {kind} has no classes_ of one."
+                " Fit it first, or pass a function."
             )
         return np.asarray(found)
     if isinstance(model, type) or not callable(model):
         raise InputError(
-            "model must be a fitted scikit-learn classifier, or a function from inputs to logits; "
-            f"got {model!r}."
+            f"model must be a fitted classifier or a function from inputs to logits; got {model!r}."
         )
     return None
 

@@ -401,12 +401,6 @@ class RayEngine(Engine):
     def _connect(self, ray: Any) -> bool:
         """Connect to Ray; whether the connection has to be ended afterwards."""
         if ray.is_initialized():
-            current = ray.get_runtime_context().gcs_address
-            if self.address not in (None, "auto", current):
-                raise InputError(
-                    f"address must be that of the Ray this process is connected to, {current}, or "
-                    f"be left out; got {self.address!r}. Call ray.shutdown() first."
-                )
             return False
         settings: dict[str, Any] = {
             "namespace": f"shiftcal-{secrets.token_hex(8)}",

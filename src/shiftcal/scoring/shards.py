@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from shiftcal.checks import as_text, check_choice, check_count, plain, to_array
-from shiftcal.corruptions import Corruption
-from shiftcal.corruptions.corruption import GENERATOR, TABLES, run
-from shiftcal.corruptions.images import check_table, lasting_identity
+from shiftcal.corruptions import Corruption, corrupt
+from shiftcal.corruptions.corruption import GENERATOR, TABLES
+from shiftcal.corruptions.images import lasting_identity
 from shiftcal.datasets import Batch, ImageSet, as_image_set
 from shiftcal.datasets.labels import labels_for
 from shiftcal.errors import FileError, InputError, InputWarning
@@ -143,7 +143,7 @@ class Job:
 
     The key of a shard is a digest of the model, its engine and preprocessing, the batch size, the
     content of the images, the condition, seed and table, the type of the result, whether features
-    are kept, and the versions of shiftcal and, where it makes the pixels, Pillow.
+    are kept, and the versions of shiftcal and Pillow.
 
     Attributes:
         model: The model.
@@ -181,10 +181,8 @@ class Job:
             if corruption is not None
         }
         self._versions = {"shiftcal": version("shiftcal")}
-        pixels = self.images._images(np.zeros(1, np.intp)) is not None
-        if not pixels or self.model.preprocessing.resize is not None:
-            with suppress(PackageNotFoundError):  # something else decodes images then
-                self._versions["pillow"] = version("pillow")
+        with suppress(PackageNotFoundError):
+            self._versions["pillow"] = version("pillow")
         self._digests: dict[int, str] = {}
         self._kept: dict[int, Batch] = {}
 
@@ -289,25 +287,16 @@ class Job:
         bad = {index: why for batch in batches for index, why in batch.bad.items()}
         if not outputs:
             return ShardResult(shard.key, rows, np.empty((0, 0), self.dtype), None, bad)
-        logits, features = self.model.joined(outputs, where=shard.name, first=shard.start)
-        kept = features if self.keeps_features(shard.condition) else None
-        return ShardResult(
-            shard.key,
-            rows,
-            self._rounded(logits, shard),
-            None if kept is None else self._rounded(kept, shard),
-            bad,
-        )
-
-    def _rounded(self, values: NDArray[Any], shard: Shard) -> NDArray[Any]:
+        made = self.model.joined(outputs, where=shard.name, first=shard.start)
+        kept = made if self.keeps_features(shard.condition) else made._replace(features=None)
         with np.errstate(over="ignore"):
-            rounded = values.astype(self.dtype, copy=False)
-        if not np.isfinite(rounded).all():
+            rounded = [None if x is None else x.astype(self.dtype, copy=False) for x in kept]
+        if not all(x is None or np.isfinite(x).all() for x in rounded):
             raise InputError(
-                f"outputs for {shard.name} reach {np.abs(values).max():.3g}, more than "
-                f"{self.dtype} can hold. Store them as float32."
+                f"outputs for {shard.name} are more than {self.dtype} can hold. Store them as "
+                "float32."
             )
-        return rounded
+        return ShardResult(shard.key, rows, rounded[0], rounded[1], bad)  # type: ignore[arg-type]
 
     @property
     def _threads(self) -> int:
@@ -340,22 +329,21 @@ class Job:
     def _corrupted(self, batch: Batch, condition: Condition) -> Images:
         if condition.corruption is None:
             return batch.images
-        images = np.ascontiguousarray(batch.images)
-        made = np.empty_like(images)
         # Indices are consecutive except where an image could not be read.
         breaks = np.flatnonzero(np.diff(batch.indices) != 1) + 1
-        for start, stop in zip([0, *breaks], [*breaks, len(images)], strict=True):
-            run(
+        made = [
+            corrupt(
+                batch.images[start:stop],
                 condition.corruption,
-                images[start:stop],
-                made[start:stop],
                 severity=condition.severity,
-                table=check_table(self.table, *images.shape[1:3]),
                 seed=self.seed,
+                table=self.table,
                 first_index=int(batch.indices[start]),
                 threads=self._threads,
             )
-        return made
+            for start, stop in zip([0, *breaks], [*breaks, len(batch.images)], strict=True)
+        ]
+        return made[0] if len(made) == 1 else np.concatenate(made)
 
 
 def _model_identity(model: Model, *, lasting: bool) -> dict[str, Any]:

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.checks import (
-    check_classes,
     check_count,
     check_not_negative,
     check_range,
@@ -70,8 +69,7 @@ _BLOCK = 1 << 21
 CONFIDENCE_BITS = 40
 # The smallest difference two floats can have: every finite float is a whole multiple of it.
 EXACT_BITS = 1074
-OF_CONFIDENCE = ("rows", "confidence", "confidence_squared")
-OF_LABELS = ("correct", "constant", "log_sum", "brier", "top1_brier", "regret", "gain")
+# Binary places of the other sums; of those that are not named, FRACTION_BITS.
 _BITS = {"correct": 0, "top1_brier": 30, "regret": EXACT_BITS, "gain": EXACT_BITS}
 # The temperatures between which the ladder gives the likelihood.
 REACH = (1 / float(BETAS[-1]), 1 / float(BETAS[0]))
@@ -678,54 +676,23 @@ def read_statistics(path: str | os.PathLike[str]) -> tuple[ScoreStatistics | Non
         part = None if document["part"] is None else Part(**document["part"])
         if "sums" not in document:
             return None, part
-        k = check_count(document["n_classes"], name="n_classes", least=2)
-        names, sums, ladder = document["classes"], document["sums"], tuple(document["ladder"])
-        wanted = (*OF_CONFIDENCE, *OF_LABELS) if ladder else OF_CONFIDENCE
-        whole = all(type(number) is int for number in (*sums.values(), *ladder))
-        if set(sums) != set(wanted) or len(ladder) not in (0, 3 * len(BETAS)) or not whole:
-            raise InputError(f"the sums are not those of {FORMAT} version {VERSION}")
-        classes, size = None if names is None else check_classes(names, k=k), n_cells(PRECISION)
-        shapes = {"cells": (3, size), "ends": (2, size), "width": (3, _WIDTH_BINS)}
-        tables = {name: _unpacked(document["tables"][name], name, s) for name, s in shapes.items()}
-        statistics = ScoreStatistics(k, classes, {n: sums[n] for n in wanted}, ladder, **tables)
-        if not _is_sound(statistics):
-            raise InputError("its numbers contradict one another")
-        return statistics, part
+        k, sums, ladder = document["n_classes"], document["sums"], tuple(document["ladder"])
+        classes = None if document["classes"] is None else tuple(document["classes"])
+        tables = {name: _unpacked(document["tables"][name]) for name in _TABLES}
+        return ScoreStatistics(k, classes, sums, ladder, **tables), part
 
 
-def _is_sound(statistics: ScoreStatistics) -> bool:
-    """Whether there can be rows that have these cells and sums."""
-    cells, sums, n = statistics.cells, statistics.sums, statistics.n
-    total, unit = sums["confidence"], n << FRACTION_BITS
-    return bool(
-        n == cells[0].sum() > 0
-        and ((cells[1] >= 0) & (cells[1] <= cells[0])).all()
-        and (statistics.width.sum(axis=1) == cells.sum(axis=1)).all()
-        and abs((int(cells[2].sum()) << CONFIDENCE_BITS - 30) - total) <= n << CONFIDENCE_BITS - 30
-        and total**2 <= n * sums["confidence_squared"] <= n * total << CONFIDENCE_BITS
-    ) and (
-        not statistics.labelled
-        or (
-            sums["correct"] == cells[1].sum()
-            and sums["regret"] >= 0
-            and sums["log_sum"] >= -n
-            and -n <= sums["brier"] <= 2 * unit + n
-        )
-    )
+def _packed(table: NDArray[Any]) -> list[Any]:
+    """Type, shape and content of an array, for JSON."""
+    little = np.ascontiguousarray(table, table.dtype.newbyteorder("<"))
+    content = base64.b64encode(zlib.compress(little.tobytes(), 4)).decode("ascii")
+    return [little.dtype.str, *table.shape, content]
 
 
-def _packed(table: NDArray[Any]) -> str:
-    raw = np.ascontiguousarray(table, dtype=table.dtype.newbyteorder("<")).tobytes()
-    return base64.b64encode(zlib.compress(raw, 4)).decode("ascii")
-
-
-def _unpacked(text: str, name: str, shape: tuple[int, int]) -> NDArray[Any]:
-    """The table, if it has the right size; nothing larger is ever unpacked."""
-    dtype = np.dtype("<f8" if name == "ends" else "<i8")
-    raw = zlib.decompressobj().decompress(
-        base64.b64decode(text, validate=True), 8 * shape[0] * shape[1] + 1
-    )
-    return np.frombuffer(raw, dtype).astype(dtype.newbyteorder("=")).reshape(shape)
+def _unpacked(packed: list[Any]) -> NDArray[Any]:
+    dtype, *shape, content = packed
+    table = np.frombuffer(zlib.decompress(base64.b64decode(content)), dtype).reshape(shape)
+    return table.astype(table.dtype.newbyteorder("="))
 
 
 # --------------------------------------------------------------------------------------
@@ -835,11 +802,6 @@ def merge_scores(parts: Sequence[PartFile], path: str | os.PathLike[str]) -> Sco
                 "Name an output that ends in .json for the statistics of all parts."
             )
         if (one := _mapped_scores(file.path)) is not None:
-            if sets and (mine := _columns(sets[0])) != (theirs := _columns(one)):
-                raise FileError(
-                    f"{file.path} holds {theirs}, and {sets[0].source} {mine}. Parts of one job "
-                    "hold the same; score that part again."
-                )
             sets.append(one)
     total = merge_statistics(parts)
     origin = _merged_origin(parts, total)
@@ -862,15 +824,6 @@ def merge_scores(parts: Sequence[PartFile], path: str | os.PathLike[str]) -> Sco
         if total.classes is not None:
             archive.array("classes", np.array(total.classes, np.str_))
     return total
-
-
-def _columns(scores: Scores) -> str:
-    """What a row of scores holds."""
-    alongside = [f"{scores.k} {scores.input} of {scores.values.dtype}"]
-    alongside += [name for name in ("labels", "ids") if getattr(scores, name) is not None]
-    if scores.features is not None:
-        alongside.append(f"{scores.features.shape[1]} features of {scores.features.dtype}")
-    return ", ".join(alongside)
 
 
 def _merged_origin(parts: Sequence[PartFile], total: ScoreStatistics) -> dict[str, Any] | None:
