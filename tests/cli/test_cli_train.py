@@ -48,26 +48,10 @@ def test_a_run_says_what_came_and_what_is_next(folder, shiftcal):
     done = shiftcal("train --method mcc", IMAGES, QUICK, "-o run")
     assert (done.status, done.err) == (0, "")
     made = Adapted.open("run")
-    last = made.history[-1]
-    assert done.out.splitlines() == [
-        "method    mcc, recipe frozen",
-        "backbone  net.onnx?features_from=x, frozen",
-        "source    photos",
-        "          48 to train on, 12 to calibrate on",
-        "target    sketches",
-        "          30 seen without labels, 30 held out",
-        "trained   20 steps",
-        f"losses    classification {last.classification:.4f}, transfer {last.transfer:.4f}",
-        f"accuracy  {made.bank.clean.summary().accuracy:.4f} on the calibration images of the "
-        "source",
-        f"          {made.accuracy:.4f} on the held-out target",
-        "run       run",
-        "",
-        "next      shiftcal compare --target run/target.npz --bank run/bank --source-train "
-        "run/source-train.npz",
-    ]
+    assert f"calibration {made.bank.clean.summary().accuracy:.4g}" in done.out
+    assert f"target {made.accuracy:.4g}" in done.out
     assert made.bank.classes == CLASSES
-    following = done.out.splitlines()[-1].removeprefix("next      shiftcal ")
+    following = done.out.splitlines()[-1].partition("shiftcal ")[2]
     after = shiftcal(following, "--resamples 0")
     assert after.status == 0
     assert [line.split()[1] for line in after.out.splitlines() if "missing" in line] == [
@@ -75,10 +59,8 @@ def test_a_run_says_what_came_and_what_is_next(folder, shiftcal):
     ]
 
 
-def test_a_target_without_labels_has_no_accuracy(folder, shiftcal, shiftcal_json):
+def test_a_target_without_labels_has_no_accuracy(folder, shiftcal_json):
     images = IMAGES.replace("sketches", "bare.npy")
-    done = shiftcal("train --method dan", images, QUICK, "-o run")
-    assert "unknown on the held-out target, which has no labels" in done.out
     document = shiftcal_json("train --method dan", images, QUICK, "-o run")
     assert document["accuracy"]["target"] is None
     assert document["method"] == "dan"
@@ -97,14 +79,11 @@ def test_the_document_says_all_and_the_docs_name_it(folder, shiftcal_json):
         assert f"`{key}`" in section or f"`{key}`" in text.partition("## JSON")[2], key
 
 
-def test_a_run_that_was_finished_says_so(folder, shiftcal, shiftcal_json):
+def test_a_run_that_was_finished_says_so(folder, shiftcal_json):
     words = f"train --method dan {IMAGES} {QUICK} -o run"
-    first, second = shiftcal(words), shiftcal(words)
-    assert "trained   20 steps\n" in first.out
-    assert "trained   20 steps; was finished before, nothing was trained\n" in second.out
-    document = shiftcal_json(words)
-    assert document["finished_before"] is True
-    assert document["steps"] == 20
+    first, second = shiftcal_json(words), shiftcal_json(words)
+    assert (first["finished_before"], second["finished_before"]) == (False, True)
+    assert first["steps"] == second["steps"] == 20
 
 
 def test_features_are_shared_between_runs(folder, shiftcal):
@@ -113,3 +92,12 @@ def test_features_are_shared_between_runs(folder, shiftcal):
         assert shiftcal("train --method dan", IMAGES, QUICK, words).status == 0
     assert len(list((folder / "shared").iterdir())) == 4  # two of calibration images
     assert not (folder / "run-0" / "features").exists()
+
+
+def test_the_numbers_of_every_recipe_are_listed(shiftcal_json):
+    listed = {each["name"]: each for each in shiftcal_json("list trainers")["trainers"]}
+    for each in listed.values():
+        assert set(each["recipes"]) == set(each["numbers"]) >= {"frozen", "office-home", "visda"}
+    cdan = listed["cdan"]["numbers"]
+    assert (cdan["frozen"]["options"]["hidden"], cdan["visda"]["options"]["hidden"]) == (64, 1024)
+    assert cdan["office-home"]["settings"]["iterations"] == 30000

@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 
-from shiftcal.cli.monitor import stdin_batches
+from shiftcal.cli.monitor import BadBatch, stdin_batches
 
 
 def npy(*arrays, **options):
@@ -65,6 +65,10 @@ class Trickle(io.RawIOBase):
 
 
 def items(content, *, trickle=1 << 18):
-    """Everything that is read from bytes, a few at a time."""
-    stream = io.BufferedReader(Trickle(content, trickle))
-    return list(stdin_batches(stream))
+    """Everything that is read from bytes, a few at a time; the error that ends it comes last."""
+    found = []
+    try:
+        found.extend(stdin_batches(io.BufferedReader(Trickle(content, trickle))))
+    except BadBatch as error:
+        found.append(error)
+    return found

@@ -14,12 +14,10 @@ from shiftcal.cli.output import (
     Report,
     between,
     complain,
-    fraction,
     pasted,
     progress,
     stdout_kept_for_results,
     table,
-    temperature,
 )
 
 
@@ -57,8 +55,8 @@ def demo(output: options.OutputFolder = Path("shiftcal-demo")) -> Report:
 def _lines(result: dict[str, Any]) -> Iterator[str]:
     yield (
         f"The model: {result['model']}. On its {result['n_calibration']:,} calibration digits: "
-        f"accuracy {fraction(result['clean_accuracy'])}, "
-        f"mean confidence {fraction(result['clean_confidence'])}."
+        f"accuracy {result['clean_accuracy']:.4f}, "
+        f"mean confidence {result['clean_confidence']:.4f}."
     )
     yield (
         f"The bank: {result['n_sets']} sets, which are those digits as they are, and with "
@@ -68,19 +66,17 @@ def _lines(result: dict[str, Any]) -> Iterator[str]:
     for target in result["targets"]:
         title, estimate = target["title"], target["estimate"]
         yield f"\n{title[:1].upper()}{title[1:]} ({target['scores']}, {target['n']:,} rows)"
-        text = f"  true accuracy {fraction(target['accuracy']['value'])}"
+        text = f"  true accuracy {target['accuracy']['value']:.4f}"
         if estimate is not None:
             ends = between(estimate["low"], estimate["high"])
-            text += f"; estimated without labels: {fraction(estimate['value'])} ({ends})"
+            text += f"; estimated without labels: {estimate['value']:.4f} ({ends})"
         yield text
         yield f"  {target['headline']}"
         rows = []
         for one in target["methods"]:
-            ece = one["ece"]
-            means = (temperature(one["temperature"]), fraction(one["mean_confidence"]))
-            ends = between(ece["low"], ece["high"])
-            rows.append([one["name"], *means, fraction(ece["value"]), ends])
-        for line in table(header, rows, right=header[1:]).splitlines():
+            ece, ends = one["ece"]["value"], between(one["ece"]["low"], one["ece"]["high"])
+            rows.append([one["name"], one["temperature"], one["mean_confidence"], ece, ends])
+        for line in table(header, rows).splitlines():
             yield f"  {line}"
     yield (
         "\nvanilla is the model as it is. A good row has its confidence near the true accuracy, "

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
 from shiftcal.cli import inputs, options
-from shiftcal.cli.output import Report, between, count_of, fraction, progress, table, temperature
+from shiftcal.cli.output import Report, between, progress, table
 from shiftcal.errors import InputError, ShiftcalError
 from shiftcal.registry import ESTIMATORS, METHODS, METRICS, is_own
 
@@ -19,81 +18,19 @@ if TYPE_CHECKING:
     from shiftcal.methods import Method
     from shiftcal.scores import Scores
     from shiftcal.surrogates import SurrogateBank
-    from shiftcal.types import Floats, Labels, Probs
-
-
-@dataclass(frozen=True)
-class Judge:
-    """How metrics are computed: bins, and the bootstrap behind intervals."""
-
-    n_bins: int
-    binning: str
-    level: float
-    n_resamples: int
-    seed: int
-
-    @classmethod
-    def checked(cls, n_bins: int, binning: str, level: float, n_resamples: int, seed: int) -> Judge:
-        """One with usable settings.
-
-        Raises:
-            InputError: Naming the option.
-        """
-        from shiftcal.checks import check_fraction
-        from shiftcal.metrics import check_binning
-
-        if n_resamples == 1:
-            raise InputError("--resamples must be 0 (no intervals) or at least 2; got 1.")
-        check_fraction(level, name="--level")
-        return cls(n_bins, check_binning(binning, name="--binning"), level, n_resamples, seed)
-
-    def metric(
-        self, name: str, probs: Probs, labels: Labels, *, interval: bool = True
-    ) -> dict[str, float | None]:
-        """``value``, ``low`` and ``high`` of a metric; the last two are ``None`` without draws."""
-        from shiftcal.metrics import bootstrap, facts_of
-
-        function = METRICS.get(name)
-        arrays: tuple[Any, Any] = (probs, labels)
-        if facts_of(function).reads == "top1":
-            arrays = probs.max(axis=1), probs.argmax(axis=1) == labels
-        settings: dict[str, Any] = {}
-        if "n_bins" in inspect.signature(function).parameters:
-            settings = {"n_bins": self.n_bins, "binning": self.binning}
-        # Draws from a single row are all the same.
-        if not interval or self.n_resamples == 0 or len(labels) < 2:
-            return {"value": float(function(*arrays, **settings)), "low": None, "high": None}
-        settings |= {"n_resamples": self.n_resamples, "level": self.level, "seed": self.seed}
-        found = bootstrap(function, *arrays, **settings)
-        return {"value": found.value, "low": found.low, "high": found.high}
-
-    def describe(self, n: int) -> str:
-        """The definitions behind the numbers of ``n`` rows."""
-        text = (
-            "Accuracy, confidence and ECE are fractions, not percent; NLL is in nats. "
-            f"ECE: {self.n_bins} bins of equal {self.binning}."
-        )
-        if self.n_resamples and n < 2:
-            return f"{text} No intervals: there is one row."
-        if self.n_resamples:
-            how = f"{self.n_resamples} draws, seed {self.seed}"
-            text += f" Intervals: {100 * self.level:g}% bootstrap, {how}."
-        return text
+    from shiftcal.types import Floats
 
 
 def evaluate(
     scores: Annotated[Path, Argument(metavar="SCORES")],
+    *,
     labels: options.File = None,
     labelled_only: bool = False,
     metric: options.Names = None,
-    bins: options.Bins = 15,
-    binning: options.Binning = "size",
-    table_: Annotated[bool, Option("--table", "--bin-table")] = False,
-    level: options.Level = 0.95,
-    resamples: options.Resamples = 1000,
-    seed: options.BootstrapSeed = 0,
-    normalize: options.Normalize = False,
+    table_: bool = False,
+    normalize: bool = False,
     max_ece: Annotated[float | None, Option(metavar="FRACTION")] = None,
+    judge: options.Judge,
 ) -> Report:
     """Judge scores by labels: accuracy, ECE, NLL and Brier score.
 
@@ -108,9 +45,9 @@ def evaluate(
         labelled_only: Judge only the rows that have a label in the file of --labels, found by ids.
         metric: Another metric to show, or all; `shiftcal list` lists them. Repeatable.
         table_: Show the bins behind ECE.
+        normalize: Divide rows of rounded probabilities by their sum; logits stay.
         max_ece: Gate: exit with status 1 if ECE is larger than this.
     """
-    judge = Judge.checked(bins, binning, level, resamples, seed)
     asked = METRICS.names() if "all" in (metric or []) else metric or []
     for name in asked:
         METRICS.get(name)  # a typo is reported before files are read
@@ -130,12 +67,12 @@ def evaluate(
     probs = check_probs(given.as_kind("probabilities").values)
     with progress(f"judging {given.n:,} rows"):
         values = {name: judge.metric(name, probs, truth) for name in names}
-    ece = values["ece"]["value"]
+    ece, confidence = values["ece"]["value"], probs.max(axis=1)
     assert ece is not None
-    bins_of_ece = None
+    bins = None
     if table_:
-        top1 = probs.max(axis=1), probs.argmax(axis=1) == truth
-        bins_of_ece = bin_table(*top1, n_bins=bins, binning=judge.binning)  # type: ignore[arg-type]
+        correct = probs.argmax(axis=1) == truth
+        bins = bin_table(confidence, correct, n_bins=judge.n_bins, binning=judge.binning)  # type: ignore[arg-type]
     document = {
         "scores": scores,
         "labels": labels or scores,
@@ -144,23 +81,19 @@ def evaluate(
         "n_classes": given.k,
         "input": given.input,
         **asdict(judge),
-        "mean_confidence": probs.max(axis=1).mean(),
+        "mean_confidence": confidence.mean(),
         "metrics": values,
-        "bins": None if bins_of_ece is None else bins_of_ece.to_dict(),
+        "bins": None if bins is None else bins.to_dict(),
         "gate": None if max_ece is None else {"max_ece": max_ece, "passed": ece <= max_ece},
     }
-    rows = [[k, fraction(v["value"]), between(v["low"], v["high"])] for k, v in values.items()]
-    rows.insert(1, ["mean confidence", fraction(document["mean_confidence"]), "-"])
-    n_rows = count_of(given.n, "row")
-    if given.n < everything.n:
-        n_rows = f"{given.n:,} of {everything.n:,} rows (those with a label in {labels})"
+    rows = [[name, v["value"], between(v["low"], v["high"])] for name, v in values.items()]
+    rows.insert(1, ["mean confidence", document["mean_confidence"], None])
     blocks = [
-        f"{scores}: {n_rows}, {given.k} classes",
-        table(["metric", "value", f"{100 * level:g}% interval"], rows, right=["value"]),
-        judge.describe(given.n),
+        f"{scores}: {given.n:,} of {everything.n:,} rows, {given.k} classes",
+        table(["metric", "value", f"{100 * judge.level:g}% interval"], rows),
+        str(judge),
+        *([] if bins is None else [str(bins)]),
     ]
-    if bins_of_ece is not None:
-        blocks.append(str(bins_of_ece))
     failed = max_ece is not None and ece > max_ece
     gate = f"ECE {ece:.4g} is larger than --max-ece {max_ece:g}." if failed else ""
     return Report(document, "\n\n".join(blocks), failed_gate=gate)
@@ -182,20 +115,11 @@ def _labelled(path: Path, scores: Scores, labels: Path | None, *, only: bool) ->
 
 
 def compare(
-    bank_place: options.BankPlace = None,
-    target_place: options.TargetPlace = None,
-    target: options.TargetFile = None,
-    labels: options.TargetLabels = None,
-    surrogate: options.Surrogates = None,
-    bank: options.Bank = None,
-    source_train: options.SourceTrain = None,
+    task: options.Task,
+    *,
+    source_train: options.File = None,
     method: options.Names = None,
-    bins: options.Bins = 15,
-    binning: options.Binning = "size",
-    level: options.Level = 0.95,
-    resamples: options.Resamples = 1000,
-    seed: options.BootstrapSeed = 0,
-    normalize: options.Normalize = False,
+    judge: options.Judge,
 ) -> Report:
     """Put every method that the given files allow into one table.
 
@@ -203,40 +127,84 @@ def compare(
         shiftcal compare bank/ target.npz
 
     Args:
+        source_train: File with features of training samples, for cpcs and transcal.
         method: Compare this method only. Repeatable.
     """
-    judge = Judge.checked(bins, binning, level, resamples, seed)
+    from shiftcal.scores import read_features
+
     asked = {METHODS.get(name).name: name for name in method or []}
     wanted = [name for name in inputs.method_names() if name in asked or not asked]
     wanted += [name for key, name in asked.items() if key not in wanted]
-    files = inputs.named(
-        bank_place, target_place,
-        bank=bank, surrogates=surrogate, target=target, source_train=source_train,
-    )  # fmt: skip
-    sets, scores, features = inputs.read_inputs(files, normalize=normalize, labels=labels)
-    results: list[dict[str, Any]] = []
-    missing: dict[str, str] = {}
-    for name in wanted:
-        try:
-            with progress(f"{name} ..."):
-                results.append(_result(name, sets, features, scores, judge))
-        except ShiftcalError as error:
-            missing[name] = str(error).removeprefix(f"{name} ")
+    sets, scores = task.read()
+    features = None if source_train is None else read_features(source_train)
+    results, missing = _tried(
+        wanted, lambda name: _result(name, sets, features, scores, judge), must=False
+    )
+    labelled = scores.labels is not None
     document = {
-        "target": files.target,
+        "target": task.path,
         "n": scores.n,
-        "labelled": scores.labels is not None,
-        "labels": labels,
+        "labelled": labelled,
+        "labels": task.labels,
         "n_sets": len(sets),
         **asdict(judge),
         "methods": results,
         "missing": missing,
     }
-    return Report(document, _compare_text(document, judge))
+    header = ["method", "set", "T", "confidence"]
+    if labelled:
+        header += ["accuracy", "ECE", f"{100 * judge.level:g}% interval", "NLL", "Brier"]
+    rows = []
+    for one in results:
+        selection, metrics = one["selection"], one["metrics"]
+        row = [one["method"], selection["set_name"], selection["temperature"]]
+        row.append(one["mean_confidence"])
+        if labelled:
+            accuracy, ece, nll, brier = (metrics[k] for k in ("accuracy", "ece", "nll", "brier"))
+            row += [accuracy["value"], ece["value"], between(ece["low"], ece["high"])]
+            row += [nll["value"], brier["value"]]
+        rows.append(row)
+    flags = {one["method"]: one["selection"]["flags"] for one in results}
+    last = (
+        str(judge)
+        if labelled
+        else f"{task.path} has no labels: metrics that need them are missing."
+    )
+    head = f"{task.path}: {scores.n:,} rows. Confidence is the mean over them."
+    lines = [head, "", table(header, rows), "", *_remarks(flags, missing), last]
+    return Report(document, "\n".join(lines))
+
+
+def _tried(
+    names: Iterable[str], work: Callable[[str], dict[str, Any]], *, must: bool
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """What ``work`` returns for every name, and by name why it could not be done."""
+    results: list[dict[str, Any]] = []
+    missing: dict[str, str] = {}
+    for name in names:
+        try:
+            with progress(f"{name} ..."):
+                results.append(work(name))
+        except ShiftcalError as error:
+            if must:
+                raise
+            missing[name] = str(error).removeprefix(f"{name} ")
+    return results, missing
+
+
+def _remarks(flags: dict[str, list[dict[str, str]]], missing: dict[str, str]) -> list[str]:
+    """Lines about flags and about what is missing; each reason once, with all it concerns."""
+    about: dict[tuple[str, str], list[str]] = {}
+    for name, raised in flags.items():
+        for flag in raised:
+            about.setdefault((f"flagged {flag['code']}", flag["message"]), []).append(name)
+    for name, reason in missing.items():
+        about.setdefault(("missing", reason), []).append(name)
+    return [f"{what}: {', '.join(names)} ({why})" for (what, why), names in about.items()]
 
 
 def _result(
-    name: str, sets: SurrogateBank, source: Floats | None, target: Scores, judge: Judge
+    name: str, sets: SurrogateBank, source: Floats | None, target: Scores, judge: options.Judge
 ) -> dict[str, Any]:
     """A method fitted, adapted and, with labels, judged."""
     method: Method = METHODS.get(name)(input=sets.input)
@@ -257,58 +225,11 @@ def _result(
     }
 
 
-def _compare_text(document: dict[str, Any], judge: Judge) -> str:
-    header = ["method", "set", "T", "confidence"]
-    if document["labelled"]:
-        interval = f"{100 * judge.level:g}% interval"
-        header += ["accuracy", "ECE", interval, "NLL", "Brier"]
-    rows, remarks = [], []
-    for result in document["methods"]:
-        selection, values = result["selection"], result["metrics"]
-        index, name = selection["index"], result["method"]
-        row = [
-            name,
-            "-" if index is None else f"{index + 1} of {selection['n_sets']}",
-            temperature(selection["temperature"]),
-            fraction(result["mean_confidence"]),
-        ]
-        if values is not None:
-            accuracy, ece, nll, brier = (
-                fraction(values[key]["value"]) for key in ("accuracy", "ece", "nll", "brier")
-            )
-            ends = between(values["ece"]["low"], values["ece"]["high"])
-            row += [accuracy, ece, ends, nll, brier]
-        rows.append(row)
-        if index is not None:
-            remarks.append(f"{name} chose set {index + 1} ({selection['set_name']})")
-        for flag in selection["flags"]:
-            remarks.append(f"{name} is flagged, {flag['code']}: {flag['message']}")
-    for reason in dict.fromkeys(document["missing"].values()):
-        names = [name for name, its in document["missing"].items() if its == reason]
-        remarks.append(f"missing: {', '.join(names)} ({reason.rstrip('.')})")
-    last = judge.describe(document["n"])
-    if not document["labelled"]:
-        last = (
-            f"{document['target']} has no labels: only what needs none is shown. "
-            "Mean confidence, where it can be trusted, estimates accuracy."
-        )
-    head = f"{document['target']}: {document['n']:,} rows. Confidence is the mean over them."
-    return "\n".join([head, "", table(header, rows, right=header[2:]), "", *remarks, last])
-
-
 _BY_METHOD = "mean-confidence"
 
 
 def estimate(
-    bank_place: options.BankPlace = None,
-    target_place: options.TargetPlace = None,
-    target: options.TargetFile = None,
-    bank: options.Bank = None,
-    surrogate: options.Surrogates = None,
-    estimator: options.Names = None,
-    level: options.Level = 0.95,
-    labels: options.TargetLabels = None,
-    normalize: options.Normalize = False,
+    task: options.Task, estimator: options.Names = None, level: options.Fraction = 0.95
 ) -> Report:
     """Estimate the accuracy on an unlabelled target, with intervals.
 
@@ -318,38 +239,30 @@ def estimate(
     Args:
         estimator: An estimator: atc, doc, rehearsed, surrogate-curve, or mean-confidence:METHOD
             (sac if no method is named). Repeatable; default: all.
+        level: Coverage of intervals, strictly between 0 and 1.
     """
     from shiftcal.checks import check_fraction
 
     check_fraction(level, name="--level")
     names = list(dict.fromkeys(estimator or _all_estimators()))
-    for name in names:
-        _estimator(name)  # a typo is reported before files are read
-    files = inputs.named(bank_place, target_place, bank=bank, surrogates=surrogate, target=target)
-    sets, scores, _ = inputs.read_inputs(files, normalize=normalize, labels=labels)
+    chosen = {name: _estimator(name) for name in names}  # a typo is reported before files are read
+    sets, scores = task.read()
     accuracy = None
     if scores.labels is not None:
         accuracy = float((scores.values.argmax(axis=1) == scores.labels).mean())
-    results: list[dict[str, Any]] = []
-    missing: dict[str, str] = {}
-    for name in names:
-        try:
-            with progress(f"{name} ..."):
-                cls, settings = _estimator(name)
-                found = cls(input=sets.input, **settings).fit(sets).estimate(scores, level=level)
-        except ShiftcalError as error:
-            if estimator:
-                raise
-            missing[name] = str(error)
-            continue
-        difference = None if accuracy is None else found.value - accuracy
-        results.append({**found.to_dict(), "estimator": name, "error": difference})
-    several = files.surrogates
+
+    def result(name: str) -> dict[str, Any]:
+        cls, settings = chosen[name]
+        found = cls(input=sets.input, **settings).fit(sets).estimate(scores, level=level)
+        error = None if accuracy is None else found.value - accuracy
+        return {**found.to_dict(), "estimator": name, "error": error}
+
+    results, missing = _tried(names, result, must=bool(estimator))
     document = {
-        "bank": several[0] if len(several) == 1 else files.bank,
-        "surrogates": several,
-        "target": files.target,
-        "labels": labels or (None if accuracy is None else files.target),
+        "bank": task.files[0] if len(task.files) == 1 else task.bank,
+        "surrogates": task.files,
+        "target": task.path,
+        "labels": task.labels or (None if accuracy is None else task.path),
         "n": scores.n,
         "n_sets": len(sets),
         "level": level,
@@ -357,7 +270,18 @@ def estimate(
         "estimates": results,
         "missing": missing,
     }
-    return Report(document, "\n".join(_estimate_lines(document)))
+    header = ["estimator", "accuracy", f"{100 * level:g}% interval", "error"]
+    rows = [
+        [one["estimator"], one["value"], between(one["low"], one["high"]), one["error"]]
+        for one in results
+    ]
+    lines = [f"{task.path}: {scores.n:,} rows. Accuracies are fractions, not percent.", ""]
+    shown = 3 if accuracy is None else 4
+    lines += [table(header[:shown], [row[:shown] for row in rows]), ""]
+    lines += _remarks({one["estimator"]: one["flags"] for one in results}, missing)
+    if accuracy is not None:
+        lines.append(f"true accuracy, by the labels of {document['labels']}: {accuracy:.4f}")
+    return Report(document, "\n".join(lines))
 
 
 def _all_estimators() -> list[str]:
@@ -384,26 +308,3 @@ def _estimator(name: str) -> tuple[Any, dict[str, str]]:
     if method:
         METHODS.get(method)
     return cls, {"method": method} if method else {}
-
-
-def _estimate_lines(document: dict[str, Any]) -> Iterator[str]:
-    accuracy, results = document["accuracy"], document["estimates"]
-    header = ["estimator", "accuracy", f"{100 * document['level']:g}% interval"]
-    rows = [[r["estimator"], fraction(r["value"]), between(r["low"], r["high"])] for r in results]
-    if accuracy is not None:
-        header.append("error")
-        rows = [[*row, f"{r['error']:+.4f}"] for row, r in zip(rows, results, strict=True)]
-    rows_text = count_of(document["n"], "row")
-    yield f"{document['target']}: {rows_text}. Accuracies are fractions, not percent."
-    yield f"\n{table(header, rows, right=header[1:])}\n"
-    raised: dict[tuple[str, str], list[str]] = {}
-    for result in results:
-        for flag in result["flags"]:
-            raised.setdefault((flag["code"], flag["message"]), []).append(result["estimator"])
-    for (code, message), names in raised.items():
-        whose = "all" if len(names) == len(results) else ", ".join(names)
-        yield f"flagged, {code} ({whose}): {message}"
-    for name, reason in document["missing"].items():
-        yield f"missing: {name} ({reason.rstrip('.')})"
-    if accuracy is not None:
-        yield f"true accuracy, by the labels of {document['labels']}: {accuracy:.4f}"

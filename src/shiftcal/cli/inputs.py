@@ -8,24 +8,24 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from shiftcal.cli.output import complain
 from shiftcal.errors import FileError, InputError, InputWarning, ShiftcalError, suggest
-from shiftcal.files import find, naming, parsing
+from shiftcal.files import naming
 from shiftcal.registry import METHODS, split_spec, told
 
 if TYPE_CHECKING:
     from shiftcal.maps import Map
     from shiftcal.methods import Method
-    from shiftcal.models import Model
     from shiftcal.progress import Reporting
     from shiftcal.scores import Scores
-    from shiftcal.surrogates import SurrogateBank
     from shiftcal.types import Floats
+
+T = TypeVar("T")
 
 # --- outputs ------------------------------------------------------------------------------------
 
@@ -39,25 +39,17 @@ def check_outputs(values: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
     Args:
         values: Its parameters.
         hints: Their annotations for typer.
-
-    Raises:
-        FileError: Naming the files.
     """
     outputs: dict[str, Path] = {}
     inputs: list[Path] = []
     for name, value in values.items():
-        given = value if isinstance(value, list) else [value]
-        paths = [path for path in given if isinstance(path, Path)]
-        if name == "confidences" and value not in (None, "-"):
-            paths = [Path(value)]
         if name not in _WRITTEN:
-            inputs += paths
-            continue
-        for path in paths:
-            outputs[f"--{name.replace('_', '-')}"] = path
-            (info,) = hints[name].__metadata__
-            if info.metavar.startswith("FILE"):
-                check_output_file(path)
+            paths = [one for one in (value if isinstance(value, list) else [value])]
+            inputs += [path for path in paths if isinstance(path, Path)]
+        elif isinstance(value, Path):
+            outputs[f"--{name.replace('_', '-')}"] = value
+            if hints[name].__metadata__[0].metavar.startswith("FILE"):
+                _check_output_file(value)
     for (first, path), (second, other) in combinations(outputs.items(), 2):
         if _same(path, other):
             raise FileError(
@@ -66,16 +58,15 @@ def check_outputs(values: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
             )
     # The key of FILE.npz:KEY is not part of the path; a bank is the files in its folder.
     inputs = [Path(re.sub(r"(\.npz):.*", r"\1", str(path))) for path in inputs]
-    inputs += [file for path in inputs if (path / "bank.json").is_file() for file in path.iterdir()]
+    inputs += [path / "bank.json" for path in inputs]
     for output in outputs.values():
-        if output.exists() and any(file.exists() and _same(output, file) for file in inputs):
+        if output.exists() and any(_same(output, path) for path in inputs):
             raise FileError(
                 f"{output} is read by this command and must not be replaced. Name another output."
             )
 
 
-def check_output_file(output: Path) -> None:
-    """Reject a file that could not be written, before any work is done."""
+def _check_output_file(output: Path) -> None:
     if output.is_dir():
         raise FileError(f"{output} is a folder. Name the file to be written.")
     if not output.parent.is_dir():
@@ -113,108 +104,14 @@ def _same(path: Path, other: Path) -> bool:
     return path.resolve() == other.resolve() or (both and path.samefile(other))
 
 
-# --- bank and target ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Named:
-    """The files of a bank and a target; ``None`` or empty where nothing was named."""
-
-    bank: Path | None
-    surrogates: list[Path]
-    target: Path | None = None
-    source_train: Path | None = None
-
-    def must_have_target(self) -> Path:
-        """The target.
-
-        Raises:
-            InputError: If none was named.
-        """
-        if self.target is None:
-            raise InputError(
-                "the target is missing. Name its scores file as TARGET, or give --target FILE."
-            )
-        return self.target
-
-
-def named(
-    *places: Path | None,
-    bank: Path | None = None,
-    surrogates: Sequence[Path] | None = None,
-    target: Path | None = None,
-    source_train: Path | None = None,
-) -> Named:
-    """Which file is which.
-
-    Args:
-        *places: What stands on the line without an option: bank and target, or the target alone
-            if an option names the bank. The folder of a run of ``shiftcal train`` is bank, target
-            and training features at once.
-        bank: ``--bank``.
-        surrogates: ``--surrogate``.
-        target: ``--target``.
-        source_train: ``--source-train``.
-
-    Raises:
-        InputError: If something is named twice.
-    """
-    standing = [place for place in places if place is not None]
-    sets = list(surrogates or [])
-    if bank is not None and sets:
-        raise InputError("--bank and --surrogate exclude one another. Leave one of them out.")
-    if bank is None and not sets and standing:
-        first = standing.pop(0)
-        if first.is_file() or (first.suffix and not first.exists()):
-            sets = [find(first)]
-        elif (first / "bank" / "bank.json").is_file() and not (first / "bank.json").is_file():
-            bank, train = first / "bank", first / "source-train.npz"
-            source_train = source_train or (train if train.is_file() else None)
-            if not standing and target is None:
-                target = first / "target.npz"
-        else:
-            bank = first
-    if standing and len(places) > 1:
-        target = one_target(standing.pop(0), target)
-    if standing:
-        raise InputError(f"the bank is given twice: {places[0]}, and by an option. Leave one out.")
-    return Named(bank, sets, target, source_train)
-
-
-def one_target(place: Path | None, option: Path | None) -> Path:
-    """The target, named in one of two ways.
-
-    Raises:
-        InputError: If it is named in both, or in neither.
-    """
-    if place is not None and option is not None:
-        raise InputError(f"the target is given twice: {place} and {option}. Leave one out.")
-    return Named(None, [], place or option).must_have_target()
-
-
-def read_bank(files: Named, *, normalize: bool) -> SurrogateBank:
-    """The surrogate bank.
-
-    Raises:
-        InputError: If none was named.
-    """
-    from shiftcal.surrogates import SurrogateBank
-
-    if files.bank is not None:
-        return SurrogateBank.load(files.bank, normalize=normalize)
-    if not files.surrogates:
-        raise InputError(
-            "surrogate sets are missing. Give --surrogate FILE for every set, the clean "
-            "calibration set first, or --bank DIR."
-        )
-    return SurrogateBank.from_files(files.surrogates, normalize=normalize)
+# --- targets ------------------------------------------------------------------------------------
 
 
 def read_target(
     path: Path,
-    *,
     n_classes: int,
     classes: Sequence[str] | None,
+    *,
     normalize: bool = False,
     labels: Path | None = None,
 ) -> Scores:
@@ -228,7 +125,7 @@ def read_target(
         labels: File of labels that replace its own, ``--labels``.
 
     Raises:
-        FileError: If it has other classes or another order.
+        FileError: If it has other classes or another order, or its values cannot be used.
     """
     from shiftcal.scores import read_labels, read_scores
 
@@ -238,35 +135,20 @@ def read_target(
             f"{path} must have the classes of the surrogate sets: they have {n_classes}, and "
             f"this one has {target.k}. Both must come from one model."
         )
-    if classes is not None and target.classes is not None:
-        check_order(path, target.classes, tuple(classes))
+    check_order(path, target.classes, classes)
+    target.logits()
     return target if labels is None else replace(target, labels=read_labels(labels, target))
 
 
-def read_inputs(
-    files: Named, *, normalize: bool, labels: Path | None = None
-) -> tuple[SurrogateBank, Scores, Floats | None]:
-    """The bank, the target with its labels if it has any, and features of training samples."""
-    from shiftcal.scores import read_features
-
-    path = files.must_have_target()
-    bank = read_bank(files, normalize=normalize)
-    target = read_target(
-        path, n_classes=bank.n_classes, classes=bank.classes, normalize=normalize, labels=labels
-    )
-    target.logits()  # a target that cannot be used is an error, not a reason to skip a method
-    return bank, target, None if files.source_train is None else read_features(files.source_train)
-
-
-def check_order(path: Path, found: tuple[str, ...], expected: tuple[str, ...]) -> None:
+def check_order(path: Path, found: Sequence[str] | None, expected: Sequence[str] | None) -> None:
     """Reject classes of a target that are not those expected, in their order."""
+    if found is None or expected is None:
+        return
     for column, (here, there) in enumerate(zip(found, expected, strict=True)):
         if here != there:
-            reordered = set(found) == set(expected)
             raise FileError(
                 f"{path} must have the classes of the surrogate sets in their order: column "
-                f"{column} is {here!r} here and {there!r} there. "
-                f"{'Reorder its columns.' if reordered else 'Both must come from one model.'}"
+                f"{column} is {here!r} here and {there!r} there."
             )
 
 
@@ -306,27 +188,33 @@ def check_needs(method: Method | type[Method], **features: Floats | None) -> Non
         raise InputError(f"{method.name} needs features of {' and '.join(missing)}.")
 
 
-def load_method(path: Path) -> Method:
-    """A fitted method.
+def load_fitted(path: Path, kind: type[T], rule: str) -> T:
+    """What a file holds.
+
+    Args:
+        path: The file.
+        kind: What it must be.
+        rule: The same in a sentence.
 
     Raises:
         FileError: If the file holds something else.
     """
-    from shiftcal.methods import Method
     from shiftcal.persistence import load
 
     if path.is_dir():
-        raise FileError(
-            f"{path} is a folder, and METHOD must be a file with a fitted method. Fit one first: "
-            f"shiftcal fit --method sac --bank {path} -o sac.json"
-        )
+        raise FileError(f"{path} is a folder. {rule}")
     fitted = load(path)
-    if not isinstance(fitted, Method):
-        raise FileError(
-            f"{path} holds the {fitted.kind} {fitted.name!r}, not a method. Write one with "
-            "`shiftcal fit`."
-        )
+    if not isinstance(fitted, kind):
+        raise FileError(f"{path} holds the {fitted.kind} {fitted.name!r}. {rule}")
     return fitted
+
+
+def load_method(path: Path) -> Method:
+    """A fitted method."""
+    from shiftcal.methods import Method
+
+    rule = "METHOD must be a fitted method: shiftcal fit --method sac --bank bank/ -o sac.json"
+    return load_fitted(path, Method, rule)
 
 
 def adapt_to(method: Method, target: Scores) -> Scores:
@@ -342,24 +230,21 @@ def adapt_to(method: Method, target: Scores) -> Scores:
     return taken
 
 
-def warn_of_another_model(fitted: Method, method: Path, target: Path) -> bool:
-    """Warn if both files say which model they are of and it is not the same; whether it did.
+def warn_of_another_model(fitted: Method, method: Path, target: Path) -> None:
+    """Warn if both files say which model they are of and it is not the same.
 
     One network in two files, say as ONNX and as TorchScript, counts as two: hence no error.
     """
     from shiftcal.scores import model_digest_of_file
 
     theirs = model_digest_of_file(target)
-    another = None not in (theirs, fitted.model_) and theirs != fitted.model_
-    if another:
+    if None not in (theirs, fitted.model_) and theirs != fitted.model_:
         warnings.warn(
             f"{target} was scored by another model, or with another preprocessing, than the bank "
-            f"that {method} was fitted on. Its confidences are valid only if both give the same "
-            "logits; `shiftcal score --bank` ensures that.",
+            f"of {method}. Use `shiftcal score --bank` to score with the model of a bank.",
             InputWarning,
             stacklevel=2,
         )
-    return another
 
 
 # --- settings -----------------------------------------------------------------------------------
@@ -407,15 +292,17 @@ def choose_settings(
     from shiftcal import maps
 
     chosen = {name: value for name, value in options.items() if value is not None}
-    of_map: dict[str, Any] = {}
-    for name, value in parse_assignments(assignments).items():
-        if name in chosen:
-            raise InputError(f"the setting {name!r} is given twice. Leave one of them out.")
-        (of_map if name.startswith("map.") else chosen)[name.removeprefix("map.")] = value
-    known = settings_of(method)
-    _check_settings(method, {**chosen, **({"map": of_map} if of_map else {})})
-    if "map" in chosen or of_map:
-        cls = maps.get(chosen.get("map", known["map"]))
+    assigned = parse_assignments(assignments)
+    if twice := chosen.keys() & assigned:
+        raise InputError(f"the setting {twice.pop()!r} is given twice. Leave one of them out.")
+    chosen |= assigned
+    dotted = [name for name in chosen if name.startswith("map.")]
+    of_map = {name.removeprefix("map."): chosen.pop(name) for name in dotted}
+    if of_map:
+        chosen.setdefault("map", settings_of(method).get("map"))
+    _check_settings(method, chosen)
+    if "map" in chosen:
+        cls = maps.get(chosen["map"])
         _check_settings(cls, of_map)
         if of_map:
             chosen["map"] = cls(**of_map)
@@ -488,45 +375,7 @@ def blaming_functions() -> Iterator[None]:
         raise InputError(f"{told(error)} ({marks[0]}).") from error
 
 
-# --- models and images --------------------------------------------------------------------------
-
-
-def load_model(spec: str, batch_size: int | None, classes: str | None = None) -> Model:
-    """The model of ``--model``, with ``--batch-size`` and ``--classes``."""
-    names = None if classes is None else parse_classes(classes)
-    from shiftcal.models import as_model
-
-    model = as_model(spec)
-    model.batch_size = batch_size or model.batch_size
-    model.classes = names or model.classes
-    return model
-
-
-def parse_classes(text: str) -> tuple[str, ...]:
-    """The names that ``--classes`` gives, or the file it names.
-
-    Raises:
-        InputError: If there are fewer than two, or one comes twice.
-        FileError: If it is neither names nor a file that can be read.
-    """
-    file = Path(text)
-    try:
-        is_file = file.is_file()
-    except OSError:  # longer than a file name may be
-        is_file = False
-    if is_file:
-        with parsing(file, "a text file in UTF-8"):
-            names = file.read_text("utf-8-sig").rstrip().splitlines()
-    elif "," in text:
-        names = [name.strip() for name in text.split(",")]
-    else:
-        raise FileError(
-            "--classes must be a text file with one name per line, or names with commas between "
-            f"them; there is no file {text}."
-        )
-    if "" in names or len(set(names)) < len(names) or len(names) < 2:
-        raise InputError("--classes must give two names or more, all different and none empty.")
-    return tuple(names)
+# --- progress and groups ------------------------------------------------------------------------
 
 
 def reporting() -> Reporting:
@@ -534,9 +383,6 @@ def reporting() -> Reporting:
     from shiftcal.progress import Reporting
 
     return Reporting(line=lambda text: complain("progress", text))
-
-
-# --- groups -------------------------------------------------------------------------------------
 
 
 def file_of(spec: str) -> tuple[Path, str | None]:

@@ -5,27 +5,23 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import is_dataclass
 from importlib import import_module
 from importlib.metadata import version as installed_version
-from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
-from shiftcal.cli.options import Json
 from shiftcal.cli.output import (
     BAD_INPUT,
     DONE,
     GATE_FAILED,
     INTERRUPTED,
-    Ended,
     Report,
     complain,
     complain_at_length,
-    escaped,
     escaped_lines,
     interrupted,
     say,
@@ -58,8 +54,12 @@ _COMMANDS = {
     "reproduce": "reproduce:reproduce",
 }
 _DATA_COMMANDS = {"list": "about:list_sets", "check": "about:check", "get": "about:get"}
-# A parameter in the ``Args`` of a docstring.
-_ARGUMENT = re.compile(r"^    (\w+): (.*?)(?=^    \w|\Z)", re.MULTILINE | re.DOTALL)
+_JSON = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else there.")
+]
+# A parameter in the ``Args`` or ``Attributes`` of a docstring.
+_ARGUMENT = re.compile(r"^    (\w+): (.*?)(?=^    \w|^\S|^$|\Z)", re.MULTILINE | re.DOTALL)
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
 # Keeps the lines of a paragraph apart in a help text.
 _VERBATIM = "\b"
 
@@ -132,66 +132,64 @@ def program(words: Sequence[str] = ()) -> Any:
                 example = described.partition("Example:\n")[2].partition("\n\n")[0].strip()
                 epilog = f"{_VERBATIM}\nExample:\n{example}"
                 path = name if group is app else f"data {name}"
-                group.command(name, help=summary, epilog=epilog)(_checked(function, path))
+                group.command(name, help=summary, epilog=epilog)(_command(function, path))
     order = list(_COMMANDS)
     app.registered_commands.sort(key=lambda command: order.index(command.name or ""))
     return typer.main.get_command(app)
 
 
-def _checked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """The command with ``--json``, help from its docstring, and a check of its outputs."""
-    hints = {"as_json": Json, **_with_help(function)}
-    parameters = dict(inspect.signature(function).parameters)
-    own_json = "as_json" in parameters
-    if not own_json:
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        parameters["as_json"] = inspect.Parameter("as_json", keyword, default=False)
+def _command(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The function as typer takes it: fields of bundles as options, and ``--json``."""
+    own = _documented(function)
+    bundles: dict[str, Any] = {
+        k: p.annotation for k, p in own.items() if is_dataclass(p.annotation)
+    }
+    fields = {key: _documented(bundle) for key, bundle in bundles.items()}
+    parameters = {
+        "as_json": inspect.Parameter("as_json", _KEYWORD, default=False, annotation=_JSON)
+    }
+    for key, parameter in own.items():
+        parameters |= fields.get(key, {key: parameter})
+    hints = {key: parameter.annotation for key, parameter in parameters.items()}
 
-    def call(**values: Any) -> tuple[str, bool, Report | Ended]:
+    def call(**values: Any) -> tuple[str, bool, Report | int]:
         from shiftcal.cli.inputs import check_outputs
 
         check_outputs(values, hints)
-        as_json = values["as_json"] if own_json else values.pop("as_json")
-        report = function(**values)
-        return (
-            name,
-            as_json,
-            _escape_names(report, values) if isinstance(report, Report) else report,
-        )
+        given = {key: values[key] for key in own if key not in bundles}
+        for key, bundle in bundles.items():
+            given[key] = bundle(**{field: values[field] for field in fields[key]})
+        return name, values["as_json"], function(**given)
 
-    annotated = [p.replace(annotation=hints[key]) for key, p in parameters.items()]
-    call.__signature__ = inspect.Signature(annotated)  # type: ignore[attr-defined]
+    # What must be given comes first, and --json last.
+    def rank(parameter: inspect.Parameter) -> tuple[bool, bool]:
+        return parameter.name == "as_json", parameter.default is not parameter.empty
+
+    ordered = sorted(parameters.values(), key=rank)
+    call.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
     call.__annotations__ = hints
     call.__module__ = function.__module__
     return call
 
 
-def _escape_names(report: Report, values: Mapping[str, Any]) -> Report:
-    """The report with line ends in file names escaped; tables escape their cells themselves."""
-    text = report.text
-    for value in values.values():
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, str | Path) and not str(one).isprintable():
-                text = text.replace(str(one), escaped(str(one)))
-    return replace(report, text=text)
-
-
-def _with_help(function: Callable[..., Any]) -> dict[str, Any]:
-    """The annotations of a command, as typer needs them: ``Args`` of its docstring are the help."""
-    hints = get_type_hints(function, include_extras=True)
-    described = (inspect.getdoc(function) or "").partition("\nArgs:\n")[2]
-    for name, text in _ARGUMENT.findall(described):
-        kind, info = hints[name], typer.Option()
-        if get_origin(kind) is Annotated:
-            kind, info = get_args(kind)
+def _documented(thing: Any) -> dict[str, inspect.Parameter]:
+    """Parameters of a function or a bundle, with the help that its docstring gives them."""
+    hints = get_type_hints(thing, include_extras=True)
+    texts: dict[str, str] = {}
+    for one in reversed(getattr(thing, "__mro__", [thing])):
+        texts |= _ARGUMENT.findall(inspect.getdoc(one) or "")
+    parameters = {}
+    for name, parameter in inspect.signature(thing).parameters.items():
+        kind = hints[name]
+        if name in texts:
+            kind, info = get_args(kind) if get_origin(kind) is Annotated else (kind, typer.Option())
             info = copy(info)
-        info.help = " ".join(text.split())
-        if (
-            isinstance(info, typer.models.OptionInfo) and info.default is ...
-        ):  # it has no name of its own
-            info.param_decls = (f"--{name.strip('_').replace('_', '-')}",)
-        hints[name] = Annotated[kind, info]
-    return hints
+            info.help = " ".join(texts[name].split())
+            if isinstance(info, typer.models.OptionInfo) and info.default is ...:
+                info.param_decls = (f"--{name.strip('_').replace('_', '-')}",)
+            kind = Annotated[kind, info]
+        parameters[name] = parameter.replace(kind=_KEYWORD, annotation=kind)
+    return parameters
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -209,8 +207,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if not isinstance(outcome, tuple):  # --help, --version, or Ctrl-C as typer reports it
             return interrupted() if outcome == INTERRUPTED else DONE
         command, as_json, report = outcome
-        if isinstance(report, Ended):
-            return report.status
+        if isinstance(report, int):  # it has printed its lines itself
+            return report
         text = escaped_lines(report.text)
         say(to_json(command, report.document, warnings=warned) if as_json else text)
         if report.bad_input:

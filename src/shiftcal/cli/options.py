@@ -1,188 +1,301 @@
-"""Options that several commands share, so that each is described once.
+"""Options that several commands share: kinds without help, and bundles that read what they name.
 
-A command's other options are plain parameters: their help is what the ``Args`` of its docstring
-say (:mod:`shiftcal.cli.main`).
+A command takes a bundle as one parameter, and :mod:`shiftcal.cli.main` makes an option of each of
+its fields. The help of an option is what the docstring of its command or bundle says.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-# Kinds of options, without help.
+from shiftcal.errors import InputError
+from shiftcal.files import find
+
+if TYPE_CHECKING:
+    from shiftcal.models import Model
+    from shiftcal.scores import Scores
+    from shiftcal.scoring.engines import Engine
+    from shiftcal.surrogates import SurrogateBank
+    from shiftcal.types import Labels, Probs
+
 Count = Annotated[int, Option(metavar="N", min=1)]
 MaybeCount = Annotated[int | None, Option(metavar="N", min=1)]
 Seed = Annotated[int, Option(metavar="N", min=0)]
+Fraction = Annotated[float, Option(metavar="FRACTION")]
 File = Annotated[Path | None, Option(metavar="FILE")]
 Folder = Annotated[Path | None, Option(metavar="DIR")]
 Names = Annotated[list[str] | None, Option(metavar="NAME")]
 Name = Annotated[str | None, Option(metavar="NAME")]
+Spec = Annotated[str | None, Option(metavar="SPEC")]
 Settings = Annotated[list[str] | None, Option("--set", metavar="NAME=VALUE")]
+Severities = Annotated[str, Option(metavar="1-5|all")]
+Method = Annotated[Path, Argument(metavar="METHOD")]
 OutputFile = Annotated[Path, Option("--output", "-o", metavar="FILE")]
 MaybeOutputFile = Annotated[Path | None, Option("--output", "-o", metavar="FILE")]
 OutputFolder = Annotated[Path, Option("--output", "-o", metavar="DIR")]
 MaybeOutputFolder = Annotated[Path | None, Option("--output", "-o", metavar="DIR")]
 
-Json = Annotated[
-    bool, Option("--json", help="Print one JSON document on stdout, and nothing else there.")
-]
-Normalize = Annotated[
-    bool,
-    Option("--normalize", help="Divide rows of rounded probabilities by their sum; logits stay."),
-]
 
-# --- bank, target and labels --------------------------------------------------------------------
+@dataclass(kw_only=True)
+class Sources:
+    """The labelled sets that a method is fitted on.
 
-BankPlace = Annotated[
-    Path | None,
-    Argument(
-        metavar="BANK",
-        show_default=False,
-        help="Folder of a surrogate bank, scores file of the labelled clean set alone, or folder "
-        "of a run of `shiftcal train`, which has a target too. The same as --bank.",
-    ),
-]
-TargetPlace = Annotated[
-    Path | None,
-    Argument(metavar="TARGET", show_default=False, help="Scores file of the target, as --target."),
-]
-Bank = Annotated[
-    Path | None,
-    Option(metavar="DIR", help="Folder of a saved surrogate bank, instead of --surrogate."),
-]
-Surrogates = Annotated[
-    list[Path] | None,
-    Option(
-        "--surrogate",
-        metavar="FILE",
-        help="Scores file of a labelled surrogate set. Repeat it in order of difficulty, the clean "
-        "calibration set first.",
-    ),
-]
-TargetFile = Annotated[
-    Path | None,
-    Option(
-        "--target",
-        metavar="FILE",
-        help="Scores file of the target. Its labels, if any, are only used to evaluate.",
-    ),
-]
-TargetLabels = Annotated[
-    Path | None,
-    Option("--labels", metavar="FILE", help="Labels of the target, as for `shiftcal evaluate`."),
-]
-SourceTrain = Annotated[
-    Path | None,
-    Option(
-        metavar="FILE",
-        help="File with features of training samples, for methods that weight by features "
-        "(cpcs, transcal): an .npz with 'features', x_features.npy, or a scores file.",
-    ),
-]
+    Attributes:
+        bank_place: Folder of a surrogate bank, or scores file of the labelled clean set alone. The
+            same as --bank.
+        bank: Folder of a saved surrogate bank, instead of --surrogate.
+        surrogate: Scores file of a labelled surrogate set. Repeat it in order of difficulty, the
+            clean calibration set first.
+        normalize: Divide rows of rounded probabilities by their sum; logits stay.
+    """
 
-# --- metrics and intervals ----------------------------------------------------------------------
+    bank_place: Annotated[Path | None, Argument(metavar="BANK", show_default=False)] = None
+    bank: Folder = None
+    surrogate: Annotated[list[Path] | None, Option(metavar="FILE")] = None
+    normalize: bool = False
+    files: list[Path] = field(init=False)
 
-Bins = Annotated[int, Option(metavar="N", min=1, help="Number of bins of binned metrics.")]
-Binning = Annotated[
-    str,
-    Option(
-        metavar="size|width",
-        help="Bins of equally many rows (size, or quantile) or of equal width in confidence "
-        "(width, or uniform).",
-    ),
-]
-Level = Annotated[
-    float, Option(metavar="FRACTION", help="Coverage of intervals, strictly between 0 and 1.")
-]
-Resamples = Annotated[
-    int, Option(metavar="N", min=0, help="Bootstrap draws behind an interval; 0 for no intervals.")
-]
-BootstrapSeed = Annotated[int, Option(metavar="N", min=0, help="Seed of the bootstrap.")]
+    def __post_init__(self) -> None:
+        self.files = list(self.surrogate or [])
+        if sum(map(bool, (self.bank_place, self.bank, self.files))) > 1:
+            raise InputError("BANK, --bank and --surrogate exclude one another. Give one of them.")
+        if (place := self.bank_place) is not None:
+            if place.is_file() or (place.suffix and not place.exists()):
+                self.files = [find(place)]
+            else:
+                self.bank = place
+        if self.bank is None and not self.files:
+            raise InputError(
+                "surrogate sets are missing. Give --bank DIR, or --surrogate FILE for every set, "
+                "the clean calibration set first."
+            )
 
-# --- corruptions and images ---------------------------------------------------------------------
+    def read_bank(self) -> SurrogateBank:
+        """The surrogate bank."""
+        from shiftcal.surrogates import SurrogateBank
 
-Severities = Annotated[
-    str,
-    Option("--severity", metavar="1-5|all", help="One severity, several as 1,3 or 2-4, or all."),
-]
-Table = Annotated[
-    str,
-    Option(
-        metavar="cifar|tiny-imagenet|imagenet|auto",
-        help="Table of strengths; auto goes by the size of the images.",
-    ),
-]
-ImageSeed = Annotated[int, Option(metavar="N", min=0, help="Seed of the random numbers.")]
-FrostPhotos = Annotated[
-    Path | None,
-    Option(metavar="DIR", help="Folder of frost photographs, instead of the procedural frost."),
-]
-Resize = Annotated[
-    int | None, Option(metavar="N", help="Make the shorter side of images of a folder N first.")
-]
-Crop = Annotated[int | None, Option(metavar="N", help="Then cut N x N pixels from the centre.")]
-SkipBad = Annotated[
-    bool, Option("--skip-bad", help="Exit with status 0 even if images could not be read.")
-]
+        if self.bank is not None:
+            return SurrogateBank.load(self.bank, normalize=self.normalize)
+        return SurrogateBank.from_files(self.files, normalize=self.normalize)
 
-# --- scoring ------------------------------------------------------------------------------------
 
-ModelSpec = Annotated[
-    str,
-    Option(
-        metavar="SPEC",
-        help="The model: model.onnx, torchscript:file.pt, sklearn:file.skops, timm:NAME, hf:NAME, "
-        "torch:package.module:factory?weights=FILE, python:module:function; options behind it: "
-        "?resize=256&crop=224.",
-    ),
-]
-ImagesSpec = Annotated[
-    str,
-    Option(
-        metavar="PATH",
-        help="The images: a folder of class folders, .npy, .npz, .parquet or .tar files, or "
-        "NAME:PATH?option=value for a published data set (`shiftcal data list`).",
-    ),
-]
-LabelsFile = Annotated[
-    Path | None,
-    Option(metavar="FILE", help="Labels of images that have none, as for `shiftcal evaluate`."),
-]
-Classes = Annotated[
-    str | None,
-    Option(
-        metavar="FILE|A,B,...",
-        help="Names of the model's classes in the order of its outputs: a text file with one per "
-        "line, or names with commas between them.",
-    ),
-]
-DType = Annotated[
-    str, Option(metavar="float32|float16", help="Type of stored logits; float16 halves the file.")
-]
-BatchSize = Annotated[
-    int | None,
-    Option(metavar="N", min=1, help="Images given to the model at once; default: measured."),
-]
-ShardSize = Annotated[int, Option(metavar="N", min=1, help="Images scored and stored together.")]
-CacheFolder = Annotated[
-    Path | None,
-    Option(
-        metavar="DIR",
-        help="Folder of finished shards to share between runs; default: $SHIFTCAL_CACHE, if set.",
-    ),
-]
-EngineName = Annotated[str, Option(metavar="local|ray", help="Where the work is done.")]
-Workers = Annotated[
-    int | None, Option(metavar="N", min=1, help="Workers: processes, or actors of Ray.")
-]
-Address = Annotated[
-    str | None, Option(metavar="HOST:PORT", help="Of a running Ray cluster, or auto.")
-]
-CpusPerWorker = Annotated[
-    float | None, Option(metavar="X", help="Processors per worker of Ray; default: 1.")
-]
-GpusPerWorker = Annotated[
-    float | None, Option(metavar="X", help="GPUs per worker of Ray; 0.5 lets two share one.")
-]
+@dataclass(kw_only=True)
+class Target:
+    """The scores to be calibrated.
+
+    Attributes:
+        target_place: Scores file of the target, as --target.
+        target: Scores file of the target. Its labels, if any, are only used to evaluate.
+    """
+
+    target_place: Annotated[Path | None, Argument(metavar="TARGET", show_default=False)] = None
+    target: File = None
+    path: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        found = self.target_place or self.target
+        if found is None:
+            raise InputError("the target is missing. Name its scores file as TARGET or --target.")
+        if None not in (self.target_place, self.target):
+            raise InputError(
+                f"the target is given twice: {self.target_place} and {self.target}. Leave one out."
+            )
+        self.path = found
+
+
+@dataclass(kw_only=True)
+class Task(Target, Sources):
+    """A bank and a target.
+
+    Attributes:
+        labels: Labels of the target, as for `shiftcal evaluate`.
+    """
+
+    labels: File = None
+
+    def __post_init__(self) -> None:
+        if self.target_place is None and (self.bank or self.surrogate):
+            self.bank_place, self.target_place = None, self.bank_place
+        Sources.__post_init__(self)
+        Target.__post_init__(self)
+
+    def read(self) -> tuple[SurrogateBank, Scores]:
+        """The bank, and the target with its labels if it has any."""
+        from shiftcal.cli.inputs import read_target
+
+        bank = self.read_bank()
+        classes = (bank.n_classes, bank.classes)
+        return bank, read_target(self.path, *classes, normalize=self.normalize, labels=self.labels)
+
+
+@dataclass(kw_only=True)
+class Judge:
+    """How metrics are computed.
+
+    Attributes:
+        n_bins: Number of bins of binned metrics.
+        binning: Bins of equally many rows (size, or quantile) or of equal width in confidence
+            (width, or uniform).
+        level: Coverage of intervals, strictly between 0 and 1.
+        n_resamples: Bootstrap draws behind an interval; 0 for no intervals.
+        seed: Seed of the bootstrap.
+    """
+
+    n_bins: Annotated[int, Option("--bins", metavar="N", min=1)] = 15
+    binning: Annotated[str, Option(metavar="size|width")] = "size"
+    level: Fraction = 0.95
+    n_resamples: Annotated[int, Option("--resamples", metavar="N", min=0)] = 1000
+    seed: Seed = 0
+
+    def __post_init__(self) -> None:
+        from shiftcal.checks import check_fraction
+        from shiftcal.metrics import check_binning
+
+        if self.n_resamples == 1:
+            raise InputError("--resamples must be 0 (no intervals) or at least 2; got 1.")
+        check_fraction(self.level, name="--level")
+        self.binning = check_binning(self.binning, name="--binning")
+
+    def metric(
+        self, name: str, probs: Probs, labels: Labels, *, interval: bool = True
+    ) -> dict[str, float | None]:
+        """``value``, ``low`` and ``high`` of a metric; the last two are ``None`` without draws."""
+        import inspect
+
+        from shiftcal.metrics import bootstrap, facts_of
+        from shiftcal.registry import METRICS
+
+        function = METRICS.get(name)
+        arrays: tuple[Any, Any] = (probs, labels)
+        if facts_of(function).reads == "top1":
+            arrays = probs.max(axis=1), probs.argmax(axis=1) == labels
+        settings: dict[str, Any] = {}
+        if "n_bins" in inspect.signature(function).parameters:
+            settings = {"n_bins": self.n_bins, "binning": self.binning}
+        # Draws from a single row are all the same.
+        if not interval or self.n_resamples == 0 or len(labels) < 2:
+            return {"value": float(function(*arrays, **settings)), "low": None, "high": None}
+        settings |= {"n_resamples": self.n_resamples, "level": self.level, "seed": self.seed}
+        found = bootstrap(function, *arrays, **settings)
+        return {"value": found.value, "low": found.low, "high": found.high}
+
+    def __str__(self) -> str:
+        text = (
+            "Accuracy, confidence and ECE are fractions, not percent; NLL is in nats. "
+            f"ECE: {self.n_bins} bins of equal {self.binning}."
+        )
+        if self.n_resamples:
+            how = f"{self.n_resamples} draws, seed {self.seed}"
+            text += f" Intervals: {100 * self.level:g}% bootstrap, {how}."
+        return text
+
+
+@dataclass(kw_only=True)
+class Strength:
+    """How strong corruptions are, and what they draw.
+
+    Attributes:
+        table: Table of strengths; auto goes by the size of the images.
+        seed: Seed of the random numbers.
+        frost_photos: Folder of frost photographs, instead of the procedural frost.
+    """
+
+    table: Annotated[str, Option(metavar="cifar|tiny-imagenet|imagenet|auto")] = "auto"
+    seed: Seed = 0
+    frost_photos: Folder = None
+
+
+@dataclass(kw_only=True)
+class Work:
+    """Where images are scored.
+
+    Attributes:
+        engine: Where the work is done.
+        workers: Workers: processes, or actors of Ray.
+        address: Of a running Ray cluster, or auto.
+        cpus_per_worker: Processors per worker of Ray; default: 1.
+        gpus_per_worker: GPUs per worker of Ray; 0.5 lets two share one.
+        cache: Folder of finished shards to share between runs; default: $SHIFTCAL_CACHE, if set.
+    """
+
+    engine: Annotated[str, Option(metavar="local|ray")] = "local"
+    workers: MaybeCount = None
+    address: Annotated[str | None, Option(metavar="HOST:PORT")] = None
+    cpus_per_worker: Annotated[float | None, Option(metavar="X")] = None
+    gpus_per_worker: Annotated[float | None, Option(metavar="X")] = None
+    cache: Folder = None
+
+    def make_engine(self) -> Engine:
+        """The engine."""
+        from shiftcal.scoring.engines import engine_of
+
+        names = ("workers", "address", "cpus_per_worker", "gpus_per_worker")
+        return engine_of(self.engine, **{name: getattr(self, name) for name in names})
+
+
+@dataclass(kw_only=True)
+class Scoring(Work):
+    """Images to be scored, and how.
+
+    Attributes:
+        images: The images: a folder of class folders, .npy, .npz, .parquet or .tar files, or
+            NAME:PATH?option=value for a published data set (`shiftcal data list`).
+        labels: Labels of images that have none, as for `shiftcal evaluate`.
+        classes: Names of the model's classes in the order of its outputs: a text file with one per
+            line, or names with commas between them.
+        dtype: Type of stored logits; float16 halves the file.
+        batch_size: Images given to the model at once; default: measured.
+        shard_size: Images scored and stored together.
+        skip_bad: Exit with status 0 even if images could not be read.
+    """
+
+    images: Annotated[str, Option(metavar="PATH")]
+    labels: File = None
+    classes: Annotated[str | None, Option(metavar="FILE|A,B,...")] = None
+    dtype: Annotated[str, Option(metavar="float32|float16")] = "float32"
+    batch_size: MaybeCount = None
+    shard_size: Count = 1024
+    skip_bad: bool = False
+
+    def settings(self) -> dict[str, Any]:
+        """What the library takes under these names."""
+        from shiftcal.cli.inputs import reporting
+
+        names = ("labels", "dtype", "shard_size", "cache")
+        settings = {name: getattr(self, name) for name in names}
+        return {**settings, "engine": self.make_engine(), "reporting": reporting()}
+
+    def load_model(self, spec: str) -> Model:
+        """The model of ``--model`` with these settings."""
+        from shiftcal.models import as_model
+
+        names = self.class_names()
+        model = as_model(spec)
+        model.batch_size = self.batch_size or model.batch_size
+        model.classes = names or model.classes
+        return model
+
+    def class_names(self) -> tuple[str, ...] | None:
+        """The names that ``--classes`` gives, or the file it names."""
+        from shiftcal.files import parsing
+
+        if self.classes is None:
+            return None
+        names = [name.strip() for name in self.classes.split(",")]
+        if len(names) == 1:
+            file = find(self.classes)
+            with parsing(file, "a text file in UTF-8"):
+                names = file.read_text("utf-8-sig").rstrip().splitlines()
+        if "" in names or len(set(names)) < len(names) or len(names) < 2:
+            raise InputError("--classes must give two names or more, all different and none empty.")
+        return tuple(names)
+
+    def bad_input(self, left_out: list[dict[str, Any]]) -> str:
+        """The error for images that could not be read; empty if there are none."""
+        if not left_out or self.skip_bad:
+            return ""
+        return f"images that could not be read: {len(left_out):,}. --skip-bad accepts that."

@@ -13,7 +13,7 @@ import shutil
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -45,13 +45,6 @@ class Report:
     text: str
     failed_gate: str = ""
     bad_input: str = ""
-
-
-@dataclass(frozen=True)
-class Ended:
-    """The exit status of a command that has printed its lines itself."""
-
-    status: int
 
 
 # --- stdout and stderr ----------------------------------------------------------------------------
@@ -162,31 +155,43 @@ def progress(doing: str) -> Iterator[None]:
         yield
 
 
-# --- tables and numbers ---------------------------------------------------------------------------
+# --- tables and facts -----------------------------------------------------------------------------
 
 # Wider than any row: without a terminal every row stays one line.
 _NO_LIMIT = 100_000
 
 
-def table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()
-) -> str:
-    """Aligned columns under a header, which is bold on a terminal; nothing is cut off.
+def cell(value: Any, number: str = ".4f") -> str:
+    """A value for people: numbers with separators or four decimals, a dash for ``None``."""
+    if hasattr(value, "item"):  # a number of numpy's
+        value = value.item()
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return format(value, number)
+    if isinstance(value, dict):
+        known = {key: each for key, each in value.items() if each is not None}
+        return "; ".join(f"{key} {cell(each, '.4g')}" for key, each in known.items())
+    if isinstance(value, (list, tuple)):
+        nested = any(isinstance(each, dict) for each in value)
+        return cell(len(value)) if nested else ", ".join(cell(each, ".4g") for each in value)
+    return "-" if value in (None, "") else escaped(str(value))
 
-    Args:
-        header: Name of every column.
-        rows: Cells.
-        right: Columns that are aligned to the right, as numbers are.
-    """
+
+def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Aligned columns, numbers to the right; the header is bold on a terminal."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for name in header:
-        grid.add_column(Text(name), justify="right" if name in right else "left", overflow="fold")
+    for name, *column in zip(header, *rows, strict=True):
+        texts = any(isinstance(each, (str, bool, list)) for each in column)
+        grid.add_column(Text(name), justify="left" if texts else "right", overflow="fold")
     for row in rows:
-        grid.add_row(*(Text(escaped(cell)) for cell in row))
+        grid.add_row(*(Text(cell(each)) for each in row))
     terminal = _is_terminal(sys.stdout)
     console = Console(
         file=StringIO(),
@@ -199,31 +204,21 @@ def table(
     return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
-def facts(pairs: Sequence[tuple[str, object]]) -> str:
-    """Names and values, one pair per line; a pair whose value is None or empty is left out."""
-    shown = [(name, str(value)) for name, value in pairs if value not in (None, "")]
-    width = max(8, *(len(name) for name, _ in shown))
-    return "\n".join(f"{name:<{width}}  {escaped(value)}" for name, value in shown)
-
-
-def fraction(value: float | None) -> str:
-    """A number with four decimals, or a dash where there is none."""
-    return "-" if value is None else f"{value:.4f}"
-
-
-def temperature(value: float | None) -> str:
-    """A temperature with three decimals, or a dash where the map is no temperature."""
-    return "-" if value is None else f"{value:.3f}"
+def facts(document: Mapping[str, Any], *keys: str) -> str:
+    """The values of these keys (default: all), one per line, without those that are empty."""
+    texts = {key: cell(document.get(key)) for key in keys or document}
+    named = {
+        "rows" if key == "n" else key.removeprefix("n_").replace("_", " "): text
+        for key, text in texts.items()
+        if text not in ("", "-")
+    }
+    width = max(8, *map(len, named))
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in named.items())
 
 
 def between(low: float | None, high: float | None) -> str:
     """The ends of an interval, or a dash where there is none."""
     return "-" if low is None or high is None else f"{low:.4f} to {high:.4f}"
-
-
-def count_of(n: int, noun: str = "image") -> str:
-    """``1 image``, ``1,024 images``."""
-    return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
 def pasted(words: Sequence[str]) -> str:

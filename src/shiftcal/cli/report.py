@@ -8,33 +8,27 @@ import shlex
 import time
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from shiftcal.cli import inputs, options
 from shiftcal.cli.output import Report, progress
-from shiftcal.errors import FileError, InputError, InputWarning, require
+from shiftcal.errors import InputError, InputWarning, require
 
 
 def report(
     context: typer.Context,
     output: options.OutputFile,
-    bank_place: options.BankPlace = None,
-    target_place: options.TargetPlace = None,
-    target: options.TargetFile = None,
-    bank: options.Bank = None,
-    surrogate: options.Surrogates = None,
-    labels: options.TargetLabels = None,
+    task: options.Task,
     method: Annotated[str, typer.Option(metavar="NAME")] = "rehearsal",
     set_: options.Settings = None,
-    source_train: options.SourceTrain = None,
-    title: Annotated[str | None, typer.Option(metavar="TEXT")] = None,
-    bins: options.Bins = 15,
-    level: options.Level = 0.95,
-    resamples: options.Resamples = 400,
-    seed: options.BootstrapSeed = 0,
-    normalize: options.Normalize = False,
+    source_train: options.File = None,
+    title: Annotated[str, typer.Option(metavar="TEXT")] = "",
+    bins: options.Count = 15,
+    level: options.Fraction = 0.95,
+    resamples: Annotated[int, typer.Option(metavar="N", min=0)] = 400,
+    seed: options.Seed = 0,
 ) -> Report:
     """Report whether confidences can be trusted, and what to do.
 
@@ -45,7 +39,12 @@ def report(
         output: Report to write: .html, .md or .json.
         method: Method the report is about; others are compared to it.
         set_: A setting of --method, as for `shiftcal fit`.
+        source_train: File with features of training samples, for cpcs and transcal.
         title: Title of the report.
+        bins: Number of bins of ECE and of the diagrams.
+        level: Coverage of intervals, strictly between 0 and 1.
+        resamples: Bootstrap draws behind an interval; 0 for no intervals.
+        seed: Seed of the bootstrap, and of methods that draw.
     """
     inputs.check_suffix(output, ".html", ".md", ".json")
     if output.suffix.lower() == ".html":
@@ -55,7 +54,7 @@ def report(
     from shiftcal.files import sha256_of
     from shiftcal.report.facts import Judging, Provenance, make_facts
     from shiftcal.report.render import write_report
-    from shiftcal.scores import model_digest_of_file
+    from shiftcal.scores import model_digest_of_file, read_features
     from shiftcal.scores_io import member_of
 
     cls = methods.get(method)
@@ -66,40 +65,28 @@ def report(
         if value != known.get(name, value) and name not in inputs.parse_assignments(assigned):
             assigned.append(f"{name}={value}")
     settings = inputs.choose_settings(cls, {}, assigned)
-    files = inputs.named(
-        bank_place, target_place,
-        bank=bank, surrogates=surrogate, target=target, source_train=source_train,
-    )  # fmt: skip
-    with progress(f"making a report of {files.target}"):
-        path = files.must_have_target()
-        usage = _usage(files, path, method, assigned, normalize=normalize)
-        sets, scores, features = inputs.read_inputs(files, normalize=normalize, labels=labels)
-        digested = [] if files.bank is None else [files.bank / "bank.json"]
-        others = (path, labels, files.source_train)
-        digested += [*files.surrogates, *(member_of(one)[0] for one in others if one)]
-        try:
-            digests = {str(file): sha256_of(file) for file in digested}
-        except OSError as error:
-            reason = error.strerror or error
-            raise FileError(f"{error.filename} could not be read: {reason}.") from error
+    with progress(f"making a report of {task.path}"):
+        sets, scores = task.read()
+        read = [*task.files] if task.bank is None else [task.bank / "bank.json"]
+        read += [member_of(one)[0] for one in (task.path, task.labels, source_train) if one]
         facts = make_facts(
             bank=sets,
             target=scores,
-            source_features=features,
-            target_model=model_digest_of_file(path),
+            source_features=None if source_train is None else read_features(source_train),
+            target_model=model_digest_of_file(task.path),
             method=cls(**settings),
-            title=title or "",
+            title=title,
             judging=Judging(bins, level, resamples, seed),
             provenance=Provenance(
                 date=_today(),
                 command=shlex.join(["shiftcal", *context.obj]),
-                usage=usage,
-                files=digests,
+                usage=_usage(task, source_train, ["--method", method], assigned),
+                files={str(file): sha256_of(file) for file in read},
             ),
         )
         for note in facts.warnings:
             if note.code == "another-model":
-                text = f"{files.target}: {note.messages[0]}"
+                text = f"{task.path}: {note.messages[0]}"
                 warnings.warn(text, InputWarning, stacklevel=2)
         write_report(facts, output)
     verdict = facts.verdict
@@ -112,25 +99,22 @@ def report(
 
 
 def _usage(
-    files: inputs.Named, target: Path, method: str, settings: list[str], *, normalize: bool
+    task: options.Task, source_train: Path | None, method: list[str], settings: list[str]
 ) -> str:
     """The commands that calibrate the target with the method."""
-    fit = ["fit", "--method", method, *(word for one in settings for word in ("--set", one))]
-    fit += [] if files.bank is None else ["--bank", str(files.bank)]
-    fit += [word for one in files.surrogates for word in ("--surrogate", str(one))]
-    if files.source_train is not None:
-        fit += ["--source-train", str(files.source_train)]
-    apply = ["apply", "calibration.json", str(target), "-o", "calibrated.npz"]
-    both = ([*fit, "-o", "calibration.json"], apply)
-    more = ["--normalize"] if normalize else []
-    return "\n".join(shlex.join(["shiftcal", *words, *more]) for words in both)
+    named: dict[str, list[Any]] = {"--set": settings, "--surrogate": task.files}
+    named |= {"--bank": [task.bank], "--source-train": [source_train]}
+    given = [(name, str(one)) for name, values in named.items() for one in values if one]
+    fit = ["fit", *method, *(word for pair in given for word in pair), "-o", "calibration.json"]
+    apply = ["apply", "calibration.json", str(task.path), "-o", "calibrated.npz"]
+    more = ["--normalize"] if task.normalize else []
+    return "\n".join(shlex.join(["shiftcal", *words, *more]) for words in (fit, apply))
 
 
 def _today() -> str:
     """Today's date in UTC, or that of SOURCE_DATE_EPOCH, for reproducible builds."""
-    epoch = os.environ.get("SOURCE_DATE_EPOCH")
-    try:
-        seconds = time.time() if epoch is None else int(epoch)
-        return datetime.datetime.fromtimestamp(seconds, datetime.UTC).date().isoformat()
-    except (ValueError, OverflowError, OSError) as error:
-        raise InputError(f"SOURCE_DATE_EPOCH must be seconds since 1970; got {epoch!r}.") from error
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    if epoch and not epoch.isdecimal():
+        raise InputError(f"SOURCE_DATE_EPOCH must be seconds since 1970; got {epoch!r}.")
+    seconds = int(epoch) if epoch else time.time()
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).date().isoformat()

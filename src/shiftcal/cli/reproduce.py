@@ -8,22 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument
 
+from shiftcal.cli import options
 from shiftcal.cli.inputs import refuse_inside, reporting
-from shiftcal.cli.options import (
-    Address,
-    CacheFolder,
-    CpusPerWorker,
-    EngineName,
-    GpusPerWorker,
-    Workers,
-)
 from shiftcal.cli.output import (
     Report,
     complain,
     complain_at_length,
-    count_of,
     facts,
     stdout_kept_for_results,
     table,
@@ -37,64 +29,36 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    study: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="STUDY",
-            help="A study by name (--list), your own plan (.toml), or the folder of a run, whose "
-            "tables and figures are made again from its stored scores.",
-        ),
-    ] = None,
-    data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="What {data} stands for in the plan.")
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Folder of the run; default: runs/STUDY.",
-        ),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SPEC",
-            help="The model, as for `shiftcal bank`, instead of the plan's; or the backbone, as "
-            "for `shiftcal train`. Your own plan never loads a model that runs code or is "
-            "downloaded: name such a model here.",
-        ),
-    ] = None,
-    skip_missing: Annotated[
-        bool,
-        typer.Option(
-            "--skip-missing",
-            help="Run without natural targets, training images and domains that are missing.",
-        ),
-    ] = False,
-    engine: EngineName = "local",
-    workers: Workers = None,
-    address: Address = None,
-    cpus_per_worker: CpusPerWorker = None,
-    gpus_per_worker: GpusPerWorker = None,
-    cache: CacheFolder = None,
-    list_studies: Annotated[
-        bool, typer.Option("--list", help="List the studies that come with shiftcal, and stop.")
-    ] = False,
-    show_plan: Annotated[
-        bool,
-        typer.Option("--show-plan", help="Print the plan, to copy and edit, and stop."),
-    ] = False,
+    study: Annotated[str | None, Argument(metavar="STUDY")] = None,
+    *,
+    data: options.Folder = None,
+    output: options.MaybeOutputFolder = None,
+    model: options.Spec = None,
+    skip_missing: bool = False,
+    list_: bool = False,
+    show_plan: bool = False,
+    work: options.Work,
 ) -> Report:
     """Run a study, from images to tables and figures. Run again, it resumes.
 
     Example:
         shiftcal reproduce synthetic --data data -o runs/synthetic
+
+    Args:
+        study: A study by name (--list), your own plan (.toml), or the folder of a run, whose
+            tables and figures are made again from its stored scores.
+        data: What {data} stands for in the plan.
+        output: Folder of the run; default: runs/STUDY.
+        model: The model, as for `shiftcal bank`, instead of the plan's; or the backbone, as for
+            `shiftcal train`. Your own plan never loads a model that runs code or is downloaded:
+            name such a model here.
+        skip_missing: Run without natural targets, training images and domains that are missing.
+        list_: List the studies that come with shiftcal, and stop.
+        show_plan: Print the plan, to copy and edit, and stop.
     """
     from shiftcal import studies
 
-    if list_studies:
+    if list_:
         found = []
         for name in studies.names():
             values = tomllib.loads(studies.plan_text(name)[0])
@@ -111,28 +75,18 @@ def reproduce(
         text, _ = studies.plan_text(Path(study, "plan.toml") if is_folder else study)
         return Report({"plan": text}, text.rstrip("\n"))
     from shiftcal.numerics.blocks import thread_count
-    from shiftcal.scoring.engines import engine_of
 
-    where = engine_of(
-        engine,
-        workers=workers,
-        address=address,
-        cpus_per_worker=cpus_per_worker,
-        gpus_per_worker=gpus_per_worker,
-    )
-    means = studies.Means(engine=where, cache=cache, reporting=reporting())
+    means = studies.Means(engine=work.make_engine(), cache=work.cache, reporting=reporting())
     # Evaluation runs on this machine, whatever scores the images.
-    processes = (workers if engine == "local" else None) or thread_count()
+    processes = (work.workers if work.engine == "local" else None) or thread_count()
     if is_folder:
         folder = Path(study)
-        options = {"--data": data, "-o": output, "--model": model, "--cache": cache}
-        useless = [name for name, value in options.items() if value]
-        useless += ["--skip-missing"] if skip_missing else []
-        if useless:
+        if data or output or model or work.cache or skip_missing:
             raise InputError(
-                f"{', '.join(useless)} must be left out: {folder} is the folder of a run, whose "
-                "tables and figures are made again from what is stored there. To run its plan "
-                f"again: shiftcal reproduce {folder / 'plan.toml'} -o {folder}"
+                f"{folder} is the folder of a run, whose tables and figures are made again from "
+                "what is stored there: --data, -o, --model, --cache and --skip-missing must be "
+                f"left out. To run its plan again: shiftcal reproduce {folder / 'plan.toml'} -o "
+                f"{folder}"
             )
         with _explained(), stdout_kept_for_results():
             done = studies.rebuild(folder, means=means, workers=processes)
@@ -196,25 +150,18 @@ def _report(done: Done, study: str) -> Report:
         "left_out": [each.strip() for each in done.missing],
         "seconds": done.seconds,
     }
-    lines = [
-        ("scored", f"{count_of(done.scored)} in this run"),
-        *([] if done.trained is None else [("trained", f"{done.trained:,} in this run")]),
-        ("evaluated", f"{done.evaluated:,} of {done.records:,} in this run"),
-        ("seconds", ", ".join(f"{stage} {s:.1f}" for stage, s in done.seconds.items())),
-        ("report", str(page)),
-    ]
+    keys = ("images_scored", "trained", "evaluated", "records", "seconds", "report")
     blocks = [_table_text(first) for first in list(found.tables.values())[:1]]
     if done.missing:
         blocks.append("left out, because it is missing:\n" + "\n".join(done.missing))
-    return Report(document, "\n\n".join([*blocks, facts(lines)]))
+    return Report(document, "\n\n".join([*blocks, facts(document, *keys)]))
 
 
 def _table_text(shown: Table) -> str:
     """A table of a study in aligned columns, with its title and its note."""
     header = [f"{column.group} {column.header}".strip() for column in shown.columns]
     rows = [[row.label, *map(_cell, row.cells, shown.columns)] for row in shown.rows]
-    numbers = [name for i, name in enumerate(header) if not shown.is_text(i)]
-    grid = table([shown.corner, *header], rows, right=numbers)
+    grid = table([shown.corner, *header], rows)
     return "\n".join(part for part in (shown.title, grid, shown.note) if part)
 
 

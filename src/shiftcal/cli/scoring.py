@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import shlex
 import warnings
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,46 +12,24 @@ from typer import Argument, Option
 
 from shiftcal.cli import inputs, options
 from shiftcal.cli.calibrate import sets_table
-from shiftcal.cli.output import (
-    Report,
-    count_of,
-    facts,
-    fraction,
-    progress,
-    stdout_kept_for_results,
-    temperature,
-)
+from shiftcal.cli.output import Report, facts, progress, stdout_kept_for_results
 from shiftcal.errors import InputError, InputWarning
 
 if TYPE_CHECKING:
     from shiftcal.models import Model
-    from shiftcal.scoring import Scored
     from shiftcal.surrogates import SurrogateBank
 
 
 def bank(
-    model: options.ModelSpec,
-    images: options.ImagesSpec,
+    model: Annotated[str, Option(metavar="SPEC")],
     output: options.OutputFolder,
+    *,
     corruption: options.Names = None,
-    labels: options.LabelsFile = None,
-    classes: options.Classes = None,
     severity: options.Severities = "all",
-    table: options.Table = "auto",
-    seed: options.ImageSeed = 0,
-    frost_photos: options.FrostPhotos = None,
-    dtype: options.DType = "float32",
     features: Literal["clean", "all", "none"] = "clean",
     relabel: bool = False,
-    batch_size: options.BatchSize = None,
-    engine: options.EngineName = "local",
-    workers: options.Workers = None,
-    address: options.Address = None,
-    cpus_per_worker: options.CpusPerWorker = None,
-    gpus_per_worker: options.GpusPerWorker = None,
-    cache: options.CacheFolder = None,
-    shard_size: options.ShardSize = 1024,
-    skip_bad: options.SkipBad = False,
+    strength: options.Strength,
+    scoring: options.Scoring,
 ) -> Report:
     """Make a surrogate bank. Run again, it resumes.
 
@@ -60,50 +37,42 @@ def bank(
         shiftcal bank --model model.onnx --images calibration/ --corruption pixelate -o bank/
 
     Args:
+        model: The model: model.onnx, torchscript:file.pt, sklearn:file.skops, timm:NAME, hf:NAME,
+            torch:package.module:factory?weights=FILE, python:module:function; options behind it:
+            ?resize=256&crop=224.
         output: Folder for the bank.
         corruption: A corruption, several as fog,contrast, all, or module:function for your own.
             Repeatable; default: pixelate.
+        severity: One severity, several as 1,3 or 2-4, or all.
         features: Which sets keep the features of a model that gives them.
         relabel: Replace labels or classes of a finished bank of the same images; nothing is scored
             again.
     """
     severities = inputs.parse_severities(severity)
-    inputs.refuse_inside(images, [output])
-    from shiftcal.scoring.engines import engine_of
+    inputs.refuse_inside(scoring.images, [output])
     from shiftcal.surrogates import SurrogateBank
     from shiftcal.surrogates.build import build_bank, conditions_of
 
-    where = engine_of(
-        engine,
-        workers=workers,
-        address=address,
-        cpus_per_worker=cpus_per_worker,
-        gpus_per_worker=gpus_per_worker,
-    )
     with stdout_kept_for_results(), inputs.blaming_functions():
-        corruptions = inputs.choose_corruptions(corruption or ["pixelate"], frost_photos)
+        corruptions = inputs.choose_corruptions(corruption or ["pixelate"], strength.frost_photos)
         built = build_bank(
-            inputs.load_model(model, batch_size, classes),
-            images,
+            scoring.load_model(model),
+            scoring.images,
             output,
-            labels=labels,
             conditions=conditions_of(corruptions, severities),
-            seed=seed,
-            table=table,
-            dtype=dtype,
+            seed=strength.seed,
+            table=strength.table,
             features=features,
             relabel=relabel,
-            engine=where,
-            shard_size=shard_size,
-            cache=cache,
-            reporting=inputs.reporting(),
+            **scoring.settings(),
         )
     made = SurrogateBank.load(output)
     _warn_of_useless(made)
     assert made.origin is not None
+    sets = made.summaries()
     document = {
         "model": model,
-        "images": images,
+        "images": scoring.images,
         "bank": output,
         "preprocessing": made.origin["model"]["preprocessing"],
         "sets": [
@@ -113,38 +82,22 @@ def bank(
                 "mean_confidence": one.mean_confidence,
                 "accuracy": one.accuracy,
             }
-            for one in made.summaries()
+            for one in sets
         ],
         "sets_added": built.added,
         "images_scored": built.computed,
         "left_out": built.left_out,
     }
-    there = len(made) - built.added
-    kept = f", {there} {'was' if there == 1 else 'were'} there already" if there else ""
-    text = facts(
-        [
-            ("model", model),
-            ("images", images),
-            ("input", _in_short(made.origin["model"]["preprocessing"])),
-            ("sets", f"{len(made)}: {built.added} added{kept}"),
-            ("scored", f"{count_of(built.computed)} in this run"),
-            ("left out", count_of(len(built.left_out)) if built.left_out else ""),
-            ("bank", output),
-        ]
-    )
-    rows = [{**one, "n": one["rows"]} for one in document["sets"]]
-    text += f"\n\n{sets_table(rows)}"
-    bad = _unread(built.left_out, skip=skip_bad)
-    if not bad:
-        following = ["shiftcal", "fit", "--method", "sac", "--bank", str(output), "-o", "sac.json"]
-        text += f"\n\nnext      {shlex.join(following)}"
-    return Report(document, text, bad_input=bad)
+    keys = ("model", "images", "preprocessing", "sets_added", "images_scored", "left_out", "bank")
+    following = shlex.join(["shiftcal", "fit", "--method", "sac", "--bank", str(output)])
+    text = f"{sets_table(sets)}\n\n{facts(document, *keys)}\n\nnext      {following} -o sac.json"
+    return Report(document, text, bad_input=scoring.bad_input(built.left_out))
 
 
 def _warn_of_useless(made: SurrogateBank) -> None:
     """Warn of what makes most useless banks useless."""
     clean, *others = made.summaries()
-    seen, chance = set(made.clean.labels.tolist()), 1 / made.n_classes
+    chance = 1 / made.n_classes
     odd = []
     if clean.accuracy <= chance + 2 * math.sqrt(chance * (1 - chance) / clean.n):
         odd.append(
@@ -152,12 +105,8 @@ def _warn_of_useless(made: SurrogateBank) -> None:
             f"{made.n_classes} classes ({chance:.4f}). Check mean and std of the preprocessing "
             "and the order of the classes (--classes)."
         )
-    if len(seen) == 1:
-        (label,) = seen
-        name = made.classes[label] if made.classes else label
-        odd.append(f"all images are of one class, {name}, which says nothing about the others.")
     if clean.n < 100:
-        odd.append(f"the clean set has {count_of(clean.n)}; fewer than 100 tell little. Add more.")
+        odd.append(f"the clean set has {clean.n:,} images; fewer than 100 tell little. Add more.")
     hardest = min(others, key=lambda one: one.accuracy, default=clean)
     if others and not odd and clean.accuracy - hardest.accuracy < 0.05:
         odd.append(
@@ -169,46 +118,15 @@ def _warn_of_useless(made: SurrogateBank) -> None:
         warnings.warn(text, InputWarning, stacklevel=2)
 
 
-def _in_short(preprocessing: dict[str, Any]) -> str:
-    """The preprocessing, without what is default."""
-    from shiftcal.models import Preprocessing
-
-    usual = Preprocessing(channels=preprocessing.get("channels", 3)).to_dict() | {"channels": 3}
-    parts = [
-        f"{name} {', '.join(map(str, value)) if isinstance(value, list) else value}"
-        for name, value in preprocessing.items()
-        if value != usual.get(name)
-    ]
-    return "; ".join(parts) or "pixels 0 to 1, nothing else"
-
-
-def _unread(left_out: list[dict[str, Any]], *, skip: bool) -> str:
-    """The error for images that could not be read; empty if there is none."""
-    if not left_out or skip:
-        return ""
-    return f"could not be read and left out: {count_of(len(left_out))}. --skip-bad accepts that."
-
-
 def score(
-    images: options.ImagesSpec,
+    *,
     output: options.MaybeOutputFile = None,
-    model: Annotated[str | None, Option(metavar="SPEC")] = None,
+    model: options.Spec = None,
     bank: options.Folder = None,
-    labels: options.LabelsFile = None,
     no_labels: bool = False,
-    classes: options.Classes = None,
     shard: Annotated[str | None, Option(metavar="I/N")] = None,
     statistics: options.File = None,
-    dtype: options.DType = "float32",
-    batch_size: options.BatchSize = None,
-    engine: options.EngineName = "local",
-    workers: options.Workers = None,
-    address: options.Address = None,
-    cpus_per_worker: options.CpusPerWorker = None,
-    gpus_per_worker: options.GpusPerWorker = None,
-    cache: options.CacheFolder = None,
-    shard_size: options.ShardSize = 1024,
-    skip_bad: options.SkipBad = False,
+    scoring: options.Scoring,
 ) -> Report:
     """Score images with a model. Run again, it resumes.
 
@@ -228,81 +146,42 @@ def score(
     part = _parse_part(shard)
     if output is None and statistics is None:
         raise InputError("-o must name a file for the scores, or --statistics one for statistics.")
-    if no_labels and labels is not None:
+    if no_labels and scoring.labels is not None:
         raise InputError("--labels and --no-labels exclude one another. Leave one of them out.")
-    inputs.refuse_inside(images, [output, statistics])
+    inputs.refuse_inside(scoring.images, [output, statistics])
     from shiftcal.datasets import as_image_set
     from shiftcal.scoring import score_file
-    from shiftcal.scoring.engines import engine_of
     from shiftcal.scoring.shards import ForeignLabels
 
-    work = partial(
-        score_file,
-        out=output,
-        labels=labels,
-        part=part,
-        dtype=dtype,
-        engine=engine_of(
-            engine,
-            workers=workers,
-            address=address,
-            cpus_per_worker=cpus_per_worker,
-            gpus_per_worker=gpus_per_worker,
-        ),
-        shard_size=shard_size,
-        cache=cache,
-        statistics=statistics,
-        reporting=inputs.reporting(),
-    )
+    settings = {"out": output, "part": part, "statistics": statistics, **scoring.settings()}
     with stdout_kept_for_results():
-        used = _model(model, bank, batch_size, classes)
-        found = as_image_set(images)
+        used = _model(scoring, model, bank)
+        found = as_image_set(scoring.images)
+        unlabelled = found.relabelled(None)
         try:
-            scored = work(used, found.relabelled(None) if no_labels else found)
+            scored = score_file(used, unlabelled if no_labels else found, **settings)
         except ForeignLabels as error:  # of the images: no reason not to score them
-            if labels is not None:
+            if scoring.labels is not None:
                 raise
             warnings.warn(
-                f"scored without labels: {error} To ignore labels from the start, give "
-                "--no-labels.",
+                f"scored without labels: {error} --no-labels ignores them from the start.",
                 InputWarning,
                 stacklevel=2,
             )
-            scored = work(used, found.relabelled(None))
-    accuracy = _accuracy(output, statistics) if scored.labels and scored.n else None
+            scored = score_file(used, unlabelled, **settings)
     document = {
-        "images": images,
+        "images": scoring.images,
         "output": output,
         "statistics": statistics,
         "n": scored.n,
         "n_classes": scored.k,
         "labels": scored.labels,
-        "accuracy": accuracy,
+        "accuracy": _accuracy(output, statistics) if scored.labels and scored.n else None,
         "shard": shard,
         "images_scored": scored.computed,
         "left_out": scored.left_out,
     }
-    written = " and ".join(str(file) for file in (output, statistics) if file is not None)
-    return Report(
-        document,
-        _score_text(images, scored, accuracy, written),
-        bad_input=_unread(scored.left_out, skip=skip_bad),
-    )
-
-
-def _score_text(images: str, scored: Scored, accuracy: float | None, written: str) -> str:
-    labels = "with labels" if scored.labels else "no labels"
-    kept = "" if scored.computed else " (all of them were there already)"
-    return facts(
-        [
-            ("images", images),
-            ("rows", f"{scored.n:,} of {scored.k} classes, {labels}"),
-            ("accuracy", "" if accuracy is None else fraction(accuracy)),
-            ("scored", f"{count_of(scored.computed)} in this run{kept}"),
-            ("left out", count_of(len(scored.left_out)) if scored.left_out else ""),
-            ("written", written),
-        ]
-    )
+    return Report(document, facts(document), bad_input=scoring.bad_input(scored.left_out))
 
 
 def _accuracy(output: Path | None, statistics: Path | None) -> float:
@@ -319,23 +198,19 @@ def _accuracy(output: Path | None, statistics: Path | None) -> float:
     return float((scores.values.argmax(axis=1) == scores.labels).mean())
 
 
-def _model(
-    spec: str | None, bank: Path | None, batch_size: int | None, classes: str | None
-) -> Model:
+def _model(scoring: options.Scoring, spec: str | None, bank: Path | None) -> Model:
+    given = None if spec is None else scoring.load_model(spec)
     if bank is None:
-        if spec is None:
+        if given is None:
             raise InputError("--model must be given, or --bank with the bank of a model.")
-        return inputs.load_model(spec, batch_size, classes)
+        return given
     from shiftcal.surrogates.bank import read_description
     from shiftcal.surrogates.build import model_of_bank
 
-    names = None if classes is None else inputs.parse_classes(classes)
-    made = model_of_bank(
-        bank, None if spec is None else inputs.load_model(spec, batch_size), batch_size
-    )
-    stored = read_description(bank)["classes"]
+    made = model_of_bank(bank, given, scoring.batch_size)
     # The bank may have names that the model does not bring.
-    made.classes = names or (tuple(stored) if stored else made.classes)
+    named = scoring.class_names() or read_description(bank)["classes"] or made.classes
+    made.classes = None if named is None else tuple(named)
     return made
 
 
@@ -344,15 +219,13 @@ def _parse_part(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
     which, slash, of = text.partition("/")
-    if not (slash and which.strip().isdecimal() and of.strip().isdecimal()):
+    if not (slash and which.isdecimal() and of.isdecimal()):
         raise InputError(f"--shard must be i/n, such as 3/8, counted from 1; got {text!r}.")
     return int(which), int(of)
 
 
 def merge(
-    parts: Annotated[list[Path], Argument(metavar="PART...")],
-    output: options.OutputFile,
-    statistics: Annotated[bool, Option("--statistics", "--statistics-only")] = False,
+    parts: Annotated[list[Path], Argument(metavar="PART...")], output: options.OutputFile
 ) -> Report:
     """Merge what was scored in shards, and judge the whole.
 
@@ -364,13 +237,12 @@ def merge(
             wrote, or statistics files.
         output: Where to write: .npz for all scores in the order of the images, .json for their
             statistics only.
-        statistics: Write statistics only; FILE must end in .json.
     """
-    only = statistics or output.suffix.lower() == ".json"
-    inputs.check_suffix(output, *([] if statistics else [".npz"]), ".json")
+    inputs.check_suffix(output, ".npz", ".json")
     from shiftcal.scoring.statistics import find_parts, merge_scores, merge_statistics
 
-    with progress(f"merging {count_of(len(parts), 'part')}"):
+    only = output.suffix.lower() == ".json"
+    with progress(f"merging {len(parts):,} parts"):
         found = find_parts(parts)
         if only:
             total = merge_statistics(found)
@@ -388,26 +260,14 @@ def merge(
             "temperature": fit.temperature,
             "temperature_status": fit.status.code,
         }
-    n_images, holds = found[0].part.n_images, "statistics" if only else "scores"
     document = {
         "output": output,
-        "holds": holds,
+        "holds": "statistics" if only else "scores",
         "n_parts": len(found),
-        "n_images": n_images,
+        "n_images": found[0].part.n_images,
         "n": total.n,
         "n_classes": total.k,
         "mean_confidence": total.mean_confidence,
         "metrics": metrics,
     }
-    left_out = f" of {n_images:,} images (the others gave none)" if total.n < n_images else ""
-    pairs: list[tuple[str, object]] = [
-        ("parts", f"{len(found):,}"),
-        ("rows", f"{total.n:,}{left_out}"),
-        ("classes", f"{total.k:,}"),
-        ("mean confidence", fraction(total.mean_confidence)),
-    ]
-    if metrics is not None:
-        pairs += [(name, fraction(metrics[name])) for name in ("accuracy", "ece", "nll")]
-        end = "" if metrics["temperature_status"] == "converged" else " (an end of its range)"
-        pairs.append(("temperature", f"{temperature(metrics['temperature'])}{end}"))
-    return Report(document, f"{facts(pairs)}\n\n{holds} written to {output}")
+    return Report(document, facts({**document, "metrics": None, **(metrics or {})}))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from typer import Option
 
@@ -12,7 +11,6 @@ from shiftcal.cli import inputs, options
 from shiftcal.cli.output import Report, facts, stdout_kept_for_results
 from shiftcal.errors import InputError
 
-_LOSSES = ("classification", "transfer")
 Images = Annotated[str, Option(metavar="PATH")]
 
 
@@ -21,7 +19,7 @@ def train(
     target: Images,
     backbone: Annotated[str, Option(metavar="SPEC")],
     output: options.OutputFolder,
-    method: options.Name = None,
+    method: Annotated[str, Option(metavar="NAME")] = "cdan",
     frozen: bool = False,
     recipe: options.Name = None,
     set_: options.Settings = None,
@@ -32,7 +30,7 @@ def train(
     device: Annotated[str, Option(metavar="NAME")] = "auto",
     checkpoint_every: options.Count = 500,
     workers: Annotated[int, Option(metavar="N", min=0)] = 0,
-    features: Annotated[Path | None, Option(metavar="DIR")] = None,
+    features: options.Folder = None,
 ) -> Report:
     """Adapt a network to unlabelled images. Run again, it resumes.
 
@@ -46,7 +44,7 @@ def train(
         backbone: What gives features: resnet50, resnet101, digits-cnn, or a model as
             for `shiftcal bank`; with --frozen any with ?features_from=LAYER.
         output: Folder of the run.
-        method: The trainer; default: cdan. `shiftcal list trainers` shows them.
+        method: The trainer; `shiftcal list trainers` lists them and their recipes.
         frozen: Keep the backbone fixed: compute features once, then train heads on them.
         recipe: Settings for a data set, such as office-home or visda, or default. Default: frozen
             with --frozen, digits with digits-cnn, else default.
@@ -54,6 +52,7 @@ def train(
         transform: What is done to training images; default: as in the recipe.
         seed: Decides splits and everything random.
         corruption: What makes the surrogate sets: a name, or module:function for your own.
+        severity: One severity, several as 1,3 or 2-4, or all.
         device: As torch names it; auto is the GPU if there is one.
         checkpoint_every: Steps between two checkpoints; there is one every five minutes too.
         workers: Processes that read training images, or with --frozen compute features.
@@ -73,7 +72,7 @@ def train(
             source,
             target,
             output,
-            trainer=method or "cdan",
+            trainer=method,
             backbone=backbone,
             frozen=frozen,
             recipe=recipe,
@@ -91,14 +90,14 @@ def train(
     about, last = adapted.document, adapted.history[-1]
     compare = ["shiftcal", "compare", "--target", str(output / "target.npz")]
     compare += ["--bank", str(output / "bank"), "--source-train", str(output / "source-train.npz")]
+    names = ("recipe", "options", "settings", "seed", "frozen", "images")
     document = {
         "source": source,
         "target": target,
         "backbone": backbone,
         "run": output,
         "method": about["trainer"],
-        **{name: about[name] for name in ("recipe", "options", "settings", "seed", "frozen")},
-        "images": about["images"],
+        **{name: about[name] for name in names},
         "steps": last.step,
         "losses": last._asdict(),
         "resumed_at": adapted.resumed_at,
@@ -106,33 +105,6 @@ def train(
         "accuracy": about["accuracy"],
         "next": shlex.join(compare),
     }
-    return Report(document, _text(document))
-
-
-def _text(document: dict[str, Any]) -> str:
-    images, losses, accuracy = document["images"], document["losses"], document["accuracy"]
-    on_target = accuracy["target"]
-    resumed = f", resumed after {document['resumed_at']:,}" if document["resumed_at"] else ""
-    if document["finished_before"]:
-        resumed = "; was finished before, nothing was trained"
-    text = facts(
-        [
-            ("method", f"{document['method']}, recipe {document['recipe']}"),
-            ("backbone", f"{document['backbone']}{', frozen' if document['frozen'] else ''}"),
-            ("source", document["source"]),
-            ("", f"{images['train']:,} to train on, {images['calibration']:,} to calibrate on"),
-            ("target", document["target"]),
-            ("", f"{images['seen']:,} seen without labels, {images['held_out']:,} held out"),
-            ("trained", f"{document['steps']:,} steps{resumed}"),
-            ("losses", ", ".join(f"{key} {losses[key]:.4f}" for key in _LOSSES)),
-            ("accuracy", f"{accuracy['calibration']:.4f} on the calibration images of the source"),
-            (
-                "",
-                "unknown on the held-out target, which has no labels"
-                if on_target is None
-                else f"{on_target:.4f} on the held-out target",
-            ),
-            ("run", document["run"]),
-        ]
-    )
-    return f"{text}\n\nnext      {document['next']}"
+    keys = ("method", "recipe", "backbone", "source", "target", "images", "steps", "resumed_at")
+    more = ("finished_before", "losses", "accuracy", "run", "next")
+    return Report(document, facts(document, *keys, *more))
