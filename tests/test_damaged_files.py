@@ -17,7 +17,7 @@ from shiftcal import SAC, SurrogateBank, datasets, maps, models
 from shiftcal.cli.main import run
 from shiftcal.errors import FileError
 from shiftcal.files import checksum_of
-from shiftcal.models import TorchScriptModel
+from shiftcal.models import ExportedModel
 from shiftcal.models.pytorch import read_weights
 from shiftcal.scores import Scores, read_labels, read_scores, write_scores
 from shiftcal.scoring.statistics import ScoreStatistics
@@ -73,7 +73,8 @@ def load_bank(path):
 
 
 def network(path):
-    torch.jit.save(torch.jit.script(torch.nn.Sequential(torch.nn.Flatten())), str(path))
+    net = torch.nn.Sequential(torch.nn.Flatten())
+    torch.export.save(torch.export.export(net, (torch.zeros(1, 3, 8, 8),)), path)
 
 
 def weights(path):
@@ -104,7 +105,7 @@ KINDS = {
         lambda path: path.write_bytes(mean_colour_onnx(["n", 3, 12, 12])),
         models.OnnxModel,
     ),
-    "net.pt": (network, TorchScriptModel),
+    "net.pt2": (network, ExportedModel),
     "weights.pt": (weights, read_weights),
     "weights.safetensors": (safe_weights, read_weights),
     "method.json": (method, shiftcal.load),
@@ -234,7 +235,7 @@ CASES = {
     "labels of images": ("l.npy", flipped_header, "score --images images.npy -o o.npz --labels"),
     "no output": ("bad.onnx", no_output, SCORE),
     "no network": ("bad.onnx", lambda path: path.write_bytes(b"\x08location"), SCORE),
-    "TorchScript": ("bad.pt", garbled_zip, SCORE),
+    "torch.export": ("bad.pt2", garbled_zip, SCORE),
     "long column": ("bad.csv", long_column, "evaluate"),
     "deep setting": (
         "m.json",

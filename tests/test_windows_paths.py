@@ -31,7 +31,7 @@ FILE = r"C:\Users\Ada Lovelace\model.onnx"
         (FILE, "onnx", FILE),
         (f"onnx:{FILE}", "onnx", FILE),
         (r"d:model.skops", "sklearn", r"d:model.skops"),
-        (r"torchscript:\\server\share\net.pt", "torchscript", r"\\server\share\net.pt"),
+        (r"export:\\server\share\net.pt2", "export", r"\\server\share\net.pt2"),
         (rf"{FILE}?batch_size=4", "onnx", FILE),
     ],
 )

@@ -374,7 +374,7 @@ def changed(adapted, **entries):
     ("spec", "frozen"),
     [
         ("python:os:system?features_from=x", True),
-        ("torchscript:net.pt", True),
+        ("export:net.pt2", True),
         ("timm:resnet18", True),
         ("timm:resnet18", False),
         ("resnet50", True),  # downloaded; trained whole, its weights are in the run

@@ -81,32 +81,15 @@ def test_a_bank_is_relabelled_as_if_made_anew_and_nothing_is_scored(
     assert made == wanted
 
 
-def test_files_of_torch_that_are_not_torchscript_say_what_to_do(images, refused):
+def test_a_file_of_torch_without_code_says_how_it_is_loaded(images, refused):
     torch = pytest.importorskip("torch")
 
     net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(768, 3))
     torch.save(net, "net.pt")
     torch.save(net, "old.pt", _use_new_zipfile_serialization=False)
-    torch.save({"state_dict": net.state_dict(), "epoch": 3}, "checkpoint.pt")
-    Path("text.pt").write_text("hello")
     (images / "not_read.py").write_text("import torch\ndef net():\n    return torch.nn.ReLU()\n")
-    for file in ("net.pt", "old.pt", "checkpoint.pt", "text.pt"):
-        reason = refused(f"bank --images images -o bank --model {file}")
-        assert "torch.jit.save" in reason
-        assert f"'torch:module:factory?weights={file}'" in reason
     for file in ("net.pt", "old.pt"):
+        reason = refused(f"bank --images images -o bank --model {file}")
+        assert "torch:package.module:factory?weights=FILE" in reason
         reason = refused(f"bank --images images -o bank --model torch:not_read:net?weights={file}")
         assert "tensors and nothing else" in reason
-
-
-def test_a_text_model_of_hugging_face_is_answered_with_from_inputs(images, shiftcal):
-    transformers = pytest.importorskip("transformers")
-    sizes = dict.fromkeys(
-        ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"), 2
-    )
-    config = transformers.BertConfig(vocab_size=20, **sizes)
-    transformers.BertForSequenceClassification(config).save_pretrained("text")
-    done = shiftcal("bank --images images -o bank --model hf:text")
-    assert done.status == 2
-    assert "must be an image classifier; it is a BertForSequenceClassification" in done.err
-    assert "SurrogateBank.from_inputs(" in done.err

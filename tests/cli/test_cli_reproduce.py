@@ -352,7 +352,6 @@ def test_lists_and_plans_come_without_anything_heavy():
     [
         "python:evil:net?key=a&raw=true",
         "torch:evil:net",
-        "torchscript:net.pt",
         "export:net.pt2",
         "sklearn:net.skops?trusted=evil.Net",
         "hf:somebody/net",

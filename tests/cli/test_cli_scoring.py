@@ -290,18 +290,17 @@ def test_labels_come_into_the_file_and_into_json(scored, shiftcal_json):
     np.testing.assert_array_equal(found.values, expected().astype(np.float16))
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.*")
 def test_a_bank_never_loads_a_program_that_the_command_does_not_name(scored, shiftcal, refused):
     torch = pytest.importorskip("torch")
     net = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten())
-    torch.jit.script(net).save("net.pt")
-    made = shiftcal("bank --model net.pt --images images.npy --labels y.npy --severity 1 -o bank")
+    torch.export.save(torch.export.export(net, (torch.zeros(2, 3, 16, 16),)), "net.pt2")
+    made = shiftcal("bank --model net.pt2 --images images.npy --labels y.npy --severity 1 -o bank")
     assert made.status == 0, made.err
     message = refused("score --bank bank --images images.npy -o a.npz")
-    assert "net.pt', and loading it may run code or contact a host" in message
-    assert "name it yourself: --model 'torchscript:" in message
+    assert "net.pt2', and loading it may run code or contact a host" in message
+    assert "name it yourself: --model 'export:" in message
     assert not (scored / "a.npz").exists()
-    done = shiftcal("score --bank bank --model net.pt --images images.npy -o a.npz")
+    done = shiftcal("score --bank bank --model net.pt2 --images images.npy -o a.npz")
     assert done.status == 0, done.err
 
 

@@ -15,19 +15,14 @@ from torch import nn
 
 from shiftcal.models import (
     CallableModel,
+    ExportedModel,
     OnnxModel,
     SklearnModel,
     TorchModel,
-    TorchScriptModel,
     cifar_resnet,
 )
 
 IMAGES = np.random.default_rng(31).integers(0, 256, (6, 32, 32, 3), np.uint8)
-
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:.*torch.jit.*:FutureWarning"),
-]
 
 
 def red_and_green(batch):
@@ -45,20 +40,21 @@ def make(tmp_path):
     file = resnet20_onnx({name: value.numpy() for name, value in network.state_dict().items()})
     (tmp_path / "net.onnx").write_bytes(file)
     small = nn.Sequential(nn.Conv2d(3, 4, 8, 8), nn.Flatten(), nn.Linear(64, 5)).eval()
-    torch.jit.script(small).save(tmp_path / "net.pt")
+    exported = torch.export.export(small, (torch.zeros(2, 3, 32, 32),))
+    torch.export.save(exported, tmp_path / "net.pt2")
     rng = np.random.default_rng(2)
     fitted = LogisticRegression().fit(rng.normal(size=(60, 2)), rng.integers(0, 3, 60))
     return {
         "onnx bytes": lambda: OnnxModel(file, features_from="Flatten71", threads=1),
         "onnx path": lambda: OnnxModel(tmp_path / "net.onnx", batch_size=4),
         "torch": lambda: TorchModel(network, features_from="layer2", classes=list("abcdefghij")),
-        "torchscript": lambda: TorchScriptModel(tmp_path / "net.pt"),
+        "exported": lambda: ExportedModel(tmp_path / "net.pt2"),
         "scikit-learn": lambda: SklearnModel(fitted, features=first_pixels),
         "function": lambda: CallableModel(red_and_green, key="v1"),
     }
 
 
-KINDS = ["onnx bytes", "onnx path", "torch", "torchscript", "scikit-learn", "function"]
+KINDS = ["onnx bytes", "onnx path", "torch", "exported", "scikit-learn", "function"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -83,7 +79,7 @@ def test_what_comes_back_gives_the_same(make, kind, how, tmp_path, monkeypatch):
 
 def test_a_relative_path_is_found_from_another_folder(make, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    models = [OnnxModel("net.onnx"), TorchScriptModel("net.pt")]
+    models = [OnnxModel("net.onnx"), ExportedModel("net.pt2")]
     wanted = [model.logits(IMAGES) for model in models]
     data = pickle.dumps(models)
     monkeypatch.chdir(os.sep)
@@ -108,25 +104,5 @@ def test_torch_has_the_threads_it_was_told_only_while_it_runs(tmp_path):
         np.testing.assert_array_equal(model.logits(IMAGES), wanted)
         assert torch.get_num_threads() == 2
         assert seen == [2, 1]
-    finally:
-        torch.set_num_threads(before)
-
-
-def test_torch_leaves_a_processor_to_those_who_prepare_images(make):
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(4)
-        for kind in ("torch", "torchscript"):
-            model = make[kind]()
-            wanted = model.logits(IMAGES)
-            for processors, threads in [(1, 1), (2, 2), (3, 3), (4, 3), (9, 4)]:
-                with model.sharing(processors):
-                    assert model.threads == threads
-                    np.testing.assert_allclose(model.logits(IMAGES), wanted, atol=1e-5)
-                assert model.threads is None
-            model.use_threads(2)
-            with model.sharing(4):
-                assert model.threads == 2  # what was said is kept
-            assert torch.get_num_threads() == 4
     finally:
         torch.set_num_threads(before)

@@ -22,16 +22,15 @@ from torch.nn import functional
 from shiftcal.errors import FileError, InputError
 from shiftcal.models import (
     CallableModel,
+    ExportedModel,
     GroupedModel,
     OnnxModel,
     Preprocessing,
     SklearnModel,
     TorchModel,
-    TorchScriptModel,
     as_model,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
 IMAGES = np.zeros((2, 8, 8, 3), np.uint8)
 
 
@@ -187,7 +186,7 @@ def test_weights_in_other_files_are_part_of_it(tmp_path):
     assert OnnxModel(tmp_path / "net.onnx").fingerprint != before
 
 
-@pytest.mark.parametrize("kind", ["onnx", "torchscript"])
+@pytest.mark.parametrize("kind", ["onnx", "export"])
 def test_a_file_that_has_changed_is_not_opened_again(tmp_path, kind, network):
     if kind == "onnx":
         file = tmp_path / "net.onnx"
@@ -195,10 +194,10 @@ def test_a_file_that_has_changed_is_not_opened_again(tmp_path, kind, network):
         model = OnnxModel(file)
         other = mean_colour_onnx(["n", 3, 8, 8])
     else:
-        file, second = tmp_path / "net.pt", tmp_path / "second.pt"
-        torch.jit.script(network).save(file)
-        torch.jit.script(network[:2]).save(second)
-        model, other = TorchScriptModel(file), second.read_bytes()
+        file, second = tmp_path / "net.pt2", tmp_path / "second.pt2"
+        for part, place in ((network.eval(), file), (network[:2], second)):
+            torch.export.save(torch.export.export(part, (torch.zeros(2, 3, 8, 8),)), place)
+        model, other = ExportedModel(file), second.read_bytes()
     stored = pickle.dumps(model)
     assert pickle.loads(stored).fingerprint == model.fingerprint
     file.write_bytes(other)

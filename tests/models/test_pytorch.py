@@ -1,4 +1,4 @@
-"""PyTorch modules, TorchScript, torch.export, weights and known architectures."""
+"""PyTorch modules, torch.export, weights and known architectures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from shiftcal.errors import FileError, InputError
 from shiftcal.models import (
     ExportedModel,
     TorchModel,
-    TorchScriptModel,
     as_model,
     cifar_resnet,
     efficientnet_lite,
@@ -97,22 +96,9 @@ def test_an_object_with_logits_will_do_and_a_tuple_will_not(small):
         TorchModel(Wrapped(lambda z: (z, z))).logits(IMAGES)
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
-@pytest.mark.filterwarnings("ignore:.*torch.jit.*:FutureWarning")
-def test_a_torchscript_file_gives_what_the_module_gives(small, tmp_path):
-    path = tmp_path / "net.pt"
-    torch.jit.save(torch.jit.script(small), path)
-    model = as_model(path, batch_size=5)
-    assert isinstance(model, TorchScriptModel)
-    np.testing.assert_allclose(model.logits(IMAGES), by_hand(small, IMAGES), atol=1e-5)
-    path.write_bytes(path.read_bytes()[:-200])
-    with pytest.raises(FileError, match=r"net.pt"):
-        as_model(path)
-
-
 def traps(tmp_path):
     mark = tmp_path / "mark"
-    bare, saved, forged = (tmp_path / f"{name}.pt" for name in ("bare", "saved", "forged"))
+    bare, saved, forged = (tmp_path / f"{name}.pth" for name in ("bare", "saved", "forged"))
     bare.write_bytes(pickle.dumps(Trap(mark)))
     torch.save({"state_dict": {"conv1.weight": Trap(mark)}}, saved)
     with zipfile.ZipFile(forged, "w") as archive:
@@ -126,8 +112,6 @@ def traps(tmp_path):
 def test_a_pickle_is_never_unpickled(tmp_path):
     mark, files = traps(tmp_path)
     for file in files:
-        with pytest.raises(FileError, match=rf"{file.name}"):
-            as_model(file)
         with pytest.raises(FileError, match="as weights, tensors and nothing else"):
             cifar_resnet(20, weights=file)
     assert not mark.exists()
@@ -243,7 +227,7 @@ def test_files_of_another_kind_are_a_clear_error(files, tmp_path):
     odd = rewritten(files[0] / "open.pt2", tmp_path / "odd.pt2", {GRAPH: b"[]"})
     for file in (cut, text, odd):
         with pytest.raises(
-            FileError, match=rf"{file.name} could not be loaded as a file of torch.export"
+            FileError, match=rf"{file.name} could not be read as a file of torch.export"
         ):
             as_model(file)
     with pytest.raises(FileError, match=r"empty.pt2 must be a file of torch.export; it is empty"):

@@ -23,7 +23,6 @@ from shiftcal.models import (
     SklearnModel,
     Spec,
     TorchModel,
-    TorchScriptModel,
     as_model,
     parse_spec,
 )
@@ -62,7 +61,6 @@ def factories(tmp_path, monkeypatch):
         ("onnx:model.onnx", ("onnx", "model.onnx", {})),
         ("a/b.onnx", ("onnx", "a/b.onnx", {})),
         ("b.pt2?batch_size=3", ("export", "b.pt2", {"batch_size": "3"})),
-        ("B.PT", ("torchscript", "B.PT", {})),
         ("C:\\nets\\a.onnx", ("onnx", "C:\\nets\\a.onnx", {})),
         ("onnx:C:\\nets\\a.onnx", ("onnx", "C:\\nets\\a.onnx", {})),
         ("torch:my.mod:make?a=1&b=x%26y", ("torch", "my.mod:make", {"a": "1", "b": "x&y"})),
@@ -90,7 +88,6 @@ def test_the_text_of_a_spec_gives_the_spec_again(kind, target, options):
 
 ADAPTERS = {
     "onnx": OnnxModel,
-    "torchscript": TorchScriptModel,
     "export": ExportedModel,
     "sklearn": SklearnModel,
     "python": CallableModel,
@@ -145,23 +142,19 @@ def test_options_beside_the_text_are_taken_and_none_may_be_said_twice():
         as_model("cifar-resnet:20?crop=3", preprocessing=mine)
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
-@pytest.mark.filterwarnings("ignore:.*torch.jit.*:FutureWarning")
 def test_plain_paths_and_texts_of_files_give_the_same_model(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     torch.manual_seed(0)
     network = nn.Sequential(nn.Conv2d(3, 4, 32), nn.Flatten(), nn.Linear(4, 3)).eval()
-    torch.jit.save(torch.jit.trace(network, torch.zeros(2, 3, 32, 32)), "net.pt")
-    (tmp_path / "odd?crop=3.pt").write_bytes((tmp_path / "net.pt").read_bytes())
+    torch.export.save(torch.export.export(network, (torch.zeros(2, 3, 32, 32),)), "net.pt2")
+    (tmp_path / "odd?crop=3.pt2").write_bytes((tmp_path / "net.pt2").read_bytes())
     wanted = as_model(network, preprocessing=Preprocessing()).logits(IMAGES)
-    for text in ("net.pt", "torchscript:net.pt?batch_size=2", "odd?crop=3.pt"):
+    for text in ("net.pt2", "export:net.pt2?batch_size=2", "odd?crop=3.pt2"):
         model = as_model(text)
         np.testing.assert_allclose(model.logits(IMAGES), wanted, rtol=1e-4, atol=1e-4)
-        assert model.spec is not None
-        np.testing.assert_allclose(
-            as_model(model.spec).logits(IMAGES), wanted, rtol=1e-3, atol=1e-3
-        )
-    assert as_model(tmp_path / "net.pt").spec == f"torchscript:{tmp_path}/net.pt"
+        again = as_model(model.spec)
+        np.testing.assert_allclose(again.logits(IMAGES), wanted, rtol=1e-3, atol=1e-3)
+    assert as_model(tmp_path / "net.pt2").spec == f"export:{tmp_path}/net.pt2"
     assert as_model(network).spec is None
 
 

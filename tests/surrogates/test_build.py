@@ -407,7 +407,7 @@ def test_a_model_file_is_found_from_another_folder(tmp_path, monkeypatch):
         "torch:subprocess:getoutput?cmd=touch%20mark",
         "python:subprocess:getoutput?key=a",
         "sklearn:x.skops?trusted=os.system",
-        "onnx:net.pt",  # there is a file of this name, and its ending says TorchScript
+        "onnx:net.pt2",  # there is a file of this name, and its ending says torch.export
         "hf:somebody/net",
         "timm:resnet50",
         "onnx://host/share/net.onnx",
@@ -416,7 +416,7 @@ def test_a_model_file_is_found_from_another_folder(tmp_path, monkeypatch):
 )
 def test_a_bank_cannot_make_us_run_code_or_contact_a_host(bank, tmp_path, spec, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in ("net.pt", "onnx:net.pt"):
+    for name in ("net.pt2", "onnx:net.pt2"):
         (tmp_path / name).write_bytes(trap(tmp_path / "mark"))
     before = set(sys.modules)
     with pytest.raises(InputError, match=r"may run code or contact a host.*yourself: --model '"):

@@ -233,7 +233,7 @@ def adapt_to(method: Method, target: Scores) -> Scores:
 def warn_of_another_model(fitted: Method, method: Path, target: Path) -> None:
     """Warn if both files say which model they are of and it is not the same.
 
-    One network in two files, say as ONNX and as TorchScript, counts as two: hence no error.
+    One network in two files, say as ONNX and as a PyTorch module, counts as two: hence no error.
     """
     from shiftcal.scores import model_digest_of_file
 

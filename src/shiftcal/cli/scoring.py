@@ -37,7 +37,7 @@ def bank(
         shiftcal bank --model model.onnx --images calibration/ --corruption pixelate -o bank/
 
     Args:
-        model: The model: model.onnx, torchscript:file.pt, sklearn:file.skops, timm:NAME, hf:NAME,
+        model: The model: model.onnx, export:file.pt2, sklearn:file.skops, timm:NAME, hf:NAME,
             torch:package.module:factory?weights=FILE, python:module:function; options behind it:
             ?resize=256&crop=224.
         output: Folder for the bank.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from shiftcal.models.networks import cifar_resnet, efficientnet_lite
     from shiftcal.models.onnx import OnnxModel
     from shiftcal.models.preprocessing import Preprocessing
-    from shiftcal.models.pytorch import ExportedModel, TorchModel, TorchScriptModel, load_weights
+    from shiftcal.models.pytorch import ExportedModel, TorchModel, load_weights
     from shiftcal.models.resolve import Spec, as_model, parse_spec
     from shiftcal.models.sklearn import SklearnModel
 
@@ -31,7 +31,6 @@ __all__ = [
     "SklearnModel",
     "Spec",
     "TorchModel",
-    "TorchScriptModel",
     "as_model",
     "cifar_resnet",
     "efficientnet_lite",
@@ -46,7 +45,7 @@ __getattr__, __dir__ = lazy(
         "networks": "cifar_resnet efficientnet_lite",
         "onnx": "OnnxModel",
         "preprocessing": "Preprocessing",
-        "pytorch": "ExportedModel TorchModel TorchScriptModel load_weights",
+        "pytorch": "ExportedModel TorchModel load_weights",
         "resolve": "Spec as_model parse_spec",
         "sklearn": "SklearnModel",
     },

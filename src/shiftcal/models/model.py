@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -138,16 +137,6 @@ class Model(ABC):
         """Use at most this many threads from now on, where the adapter decides that."""
         del threads
 
-    @contextmanager
-    def sharing(self, processors: int) -> Iterator[None]:
-        """Leave room for threads that prepare images, where the adapter decides that.
-
-        Args:
-            processors: How many there are for the model and the other threads together.
-        """
-        del processors
-        yield
-
     @final
     def logits(self, images: object) -> Logits:
         """Logits of images, one row per image.
@@ -177,7 +166,7 @@ class Model(ABC):
         for start in range(0, len(pixels), size):
             colour = layout.to_colour(np.asarray(pixels[start : start + size]))
             batch = self.preprocessing.apply(colour)
-            parts.append(self.run(batch, first=start, k=k, named=not parts))
+            parts.append(self.run(batch, first=start, k=k))
             k = parts[0].logits.shape[1]
         return self.joined(parts, where=f"images 0 to {len(pixels) - 1}")
 
@@ -191,16 +180,13 @@ class Model(ABC):
         return 1 << (most.bit_length() - 1)
 
     @final
-    def run(
-        self, batch: NDArray[Any], *, first: int = 0, k: int | None = None, named: bool = False
-    ) -> Outputs:
+    def run(self, batch: NDArray[Any], *, first: int = 0, k: int | None = None) -> Outputs:
         """Checked outputs of one preprocessed batch.
 
         Args:
             batch: What :meth:`Preprocessing.apply` returned for some images.
             first: Index of the first of them, for messages.
             k: Columns the logits must have, if known.
-            named: Whether ``k`` is from :attr:`classes` and not from earlier images.
 
         Raises:
             InputError: As for :meth:`logits`.
@@ -225,11 +211,10 @@ class Model(ABC):
         logits, features = output if isinstance(output, tuple) else (output, None)
         z = _check_rows(logits, "output", len(batch), first)
         if z.shape[1] < 2 or k not in (None, z.shape[1]):
-            source = "one per name of a class" if named else "as for the images before"
             raise InputError(
-                f"the model's output for {where} must have a column per class: "
-                f"{f'{k}, {source}' if k else 'two or more'}; got shape {z.shape}. For a binary "
-                "score s, return np.column_stack([np.zeros_like(s), s])."
+                f"the model's output for {where} must have a column per class, {k or 'two or more'}"
+                f"; got shape {z.shape}. For a binary score s, return "
+                "np.column_stack([np.zeros_like(s), s])."
             )
         if features is not None:
             features = _check_rows(features, "features", len(batch), first)
@@ -240,19 +225,18 @@ class Model(ABC):
         return Outputs(self._guarded(z, where), features)
 
     @final
-    def joined(self, parts: Sequence[Outputs], *, where: str, first: int = 0) -> Outputs:
+    def joined(self, parts: Sequence[Outputs], *, where: str) -> Outputs:
         """Outputs of consecutive batches as one; small batches are checked together here.
 
         Args:
             parts: What :meth:`run` returned, in order.
             where: Which images these are, for messages.
-            first: Index of the first of them, for messages.
         """
         widths = {None if part.features is None else part.features.shape[1] for part in parts}
         if len(widths) > 1:
             raise InputError(
-                f"the model's features for {where} must have the same columns for all images from "
-                f"{first} on; got {sorted(width or 0 for width in widths)}."
+                f"the model's features for {where} must have the same columns for all images; got "
+                f"{sorted(width or 0 for width in widths)}."
             )
         logits = np.concatenate([part.logits for part in parts])
         if self.output == "logits" and min(len(part.logits) for part in parts) < GUARD_FROM:
@@ -415,12 +399,6 @@ class WrappedModel(Model):
         """As the model does."""
         self.model.use_threads(threads)
 
-    @contextmanager
-    def sharing(self, processors: int) -> Iterator[None]:
-        """As the model does."""
-        with self.model.sharing(processors):
-            yield
-
 
 class GroupedModel(WrappedModel):
     """Groups of a model's classes as the classes.
@@ -462,13 +440,7 @@ class GroupedModel(WrappedModel):
 
     def _forward(self, batch: NDArray[Any]) -> Any:
         k = len(self.model.classes) if self.model.classes else None
-        z, features = self.model.run(batch, k=k, named=True)
-        highest = max(columns[-1] for columns in self.groups.values())
-        if z.shape[1] <= highest:
-            raise InputError(
-                f"the model must return {highest + 1} columns or more for these groups; got shape "
-                f"{z.shape}."
-            )
+        z, features = self.model.run(batch, k=k)
         columns = [
             np.logaddexp.reduce(z[:, members].astype(np.float64), axis=1)
             for members in self.groups.values()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -117,13 +117,10 @@ class Preprocessing:
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any]) -> Preprocessing:
         """The inverse of :meth:`to_dict`; missing settings have their defaults."""
-        known = [field.name for field in fields(cls)]
-        if unknown := sorted(set(settings) - set(known)):
-            raise InputError(
-                f"preprocessing has the settings {', '.join(known)}; got {', '.join(unknown)}. "
-                "Leave out the others."
-            )
-        return cls(**settings)
+        try:
+            return cls(**settings)
+        except TypeError as error:  # of a setting that does not exist
+            raise InputError(f"preprocessing cannot be read: {error}.") from error
 
 
 def _sides(resize: object) -> int | tuple[int, int]:

@@ -1,4 +1,4 @@
-"""PyTorch modules, TorchScript and torch.export files, weights."""
+"""PyTorch modules, torch.export files, weights."""
 
 from __future__ import annotations
 
@@ -23,14 +23,12 @@ from shiftcal.models.model import (
     Model,
     ModelFile,
     as_features,
-    first_line,
     in_fixed_batches,
     regular_file,
 )
 from shiftcal.models.preprocessing import Preprocessing
+from shiftcal.numerics.blocks import thread_count
 
-# With this many processors or more, one is left to the threads that prepare images.
-_ROOM = 4
 # Packages, besides torch, whose classes are identified by name and version, not by their source.
 _LIBRARIES = ("torchvision", "timm", "transformers", "efficientnet_lite_pytorch")
 # Where training scripts put the weights inside what they save.
@@ -76,12 +74,24 @@ def torch_threads(threads: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def _default_threads() -> int:
+    """All threads of torch but one, with four processors or more.
+
+    Its threads spin while they wait: next to a thread that prepares images, as many as there are
+    processors take longer than one fewer.
+    """
+    processors = thread_count()
+    most = processors - 1 if processors >= 4 else processors
+    return max(1, min(int(_torch().get_num_threads()), most))
+
+
 class TorchNetwork(Model):
     """A network that torch runs, on the device of its parameters.
 
     Attributes:
         module: The network.
-        threads: How many threads torch may use; ``None`` leaves that to torch.
+        threads: How many threads torch may use; default: one fewer than there are processors, if
+            these are four or more.
     """
 
     module: Any
@@ -91,36 +101,17 @@ class TorchNetwork(Model):
         self.threads: int | None = None
 
     @property
-    def _device(self) -> str:
-        first = _first_tensor(self.module)
-        return "cpu" if first is None else str(first.device)
-
-    @property
     def engine(self) -> str:
         """``torch``, its version, and the device if it is not the processor."""
-        kind = self._device.partition(":")[0]
+        first = _first_tensor(self.module)
         name = f"torch {_torch().__version__.partition('+')[0]}"
-        return name if kind == "cpu" else f"{name} {kind}"
+        return (
+            name if first is None or first.device.type == "cpu" else f"{name} {first.device.type}"
+        )
 
     def use_threads(self, threads: int) -> None:
         """Let torch use this many threads while the network runs."""
         self.threads = check_count(threads, name="threads")
-
-    @contextmanager
-    def sharing(self, processors: int) -> Iterator[None]:
-        """Leave a processor to the other threads, unless a number of threads is set.
-
-        Threads of torch spin while they wait: next to a thread that works, as many as there are
-        processors take longer than one fewer. With two or three processors all are used.
-        """
-        before = self.threads
-        if before is None and self._device == "cpu":
-            most = processors - 1 if processors >= _ROOM else processors
-            self.threads = max(1, min(_torch().get_num_threads(), most))
-        try:
-            yield
-        finally:
-            self.threads = before
 
     def _run(self, batch: NDArray[Any]) -> Any:
         """What the module returns in evaluation mode, without gradients; its modes are kept."""
@@ -134,7 +125,7 @@ class TorchNetwork(Model):
         if training:
             self.module.eval()
         try:
-            with torch_threads(self.threads), torch.inference_mode():
+            with torch_threads(self.threads or _default_threads()), torch.inference_mode():
                 return self.module(tensor)
         finally:
             for part in training:
@@ -146,7 +137,7 @@ class TorchModel(TorchNetwork):
 
     It runs in evaluation mode and without gradients, on the device and in the precision of its
     parameters, and is left in the mode it was in. :meth:`use_threads` sets the number of threads
-    while the module runs; the default is torch's own setting.
+    while the module runs.
 
     The fingerprint is made of the weights, the settings of the layers and the source of your own
     classes, but not of functions they call elsewhere: set ``key`` and change it with them. A module
@@ -308,11 +299,19 @@ def read_weights(path: str | Path) -> dict[str, Any]:
     raise FileError(f"{path} must hold named weights; got {type(state).__name__}.")
 
 
-class _TorchFile(TorchNetwork):
-    """A network that a file of torch holds; the file is read again in another process."""
+class ExportedModel(TorchNetwork):
+    """A network saved with ``torch.export.save`` as ``.pt2``, a graph of operators and tensors.
 
-    _kind: str
-    _shape: tuple[int | None, ...] = (None,) * 4
+    The file is a program: torch unpickles and evaluates parts of it with your rights. Load only
+    files that you trust. No bank, plan or other saved file makes shiftcal load one. A batch size
+    fixed in the file is kept. In another process the file is read again.
+
+    Args:
+        path: The file.
+        device: Where it runs, such as ``"cpu"`` or ``"cuda:0"``.
+        **options: ``preprocessing``, ``classes``, ``output``, ``batch_size`` and ``key``, as for
+            every model; the default batch size depends on the size of the images.
+    """
 
     def __init__(self, path: str | Path, *, device: str = "cpu", **options: Any) -> None:
         super().__init__(**options)
@@ -322,22 +321,26 @@ class _TorchFile(TorchNetwork):
         self._open()
 
     def _open(self) -> None:
-        file = ModelFile(self.path, self._kind, expected=self._digest)
+        export = require("torch.export", extra="torch", needed_by="a torch.export model")
+        file = ModelFile(self.path, "a file of torch.export", expected=self._digest)
         self.path, self._digest = file.path, file.digest
-        try:
+        with parsing(self.path, "a file of torch.export"):
             # The bytes that the digest is of, and not the file, which may have changed since.
-            self.module = self._load(file.data)
-        except InputError:
-            raise
-        except Exception as error:  # torch may raise anything for files it does not understand
-            raise FileError(
-                f"{self.path} could not be loaded as {self._kind}: {type(error).__name__}: "
-                f"{first_line(error)}"
-            ) from error
-
-    def _load(self, data: bytes) -> Any:
-        """The network that these bytes hold."""
-        raise NotImplementedError
+            program = export.load(io.BytesIO(file.data))
+            if self.device != "cpu":
+                passes = require("torch.export.passes", extra="torch", needed_by="a device")
+                program = passes.move_to_device_pass(program, self.device)
+            names = program.graph_signature.user_inputs
+            inputs = [node.meta["val"] for node in program.graph.nodes if node.name in names]
+            if len(inputs) != 1 or inputs[0].ndim != 4:
+                shapes = ", ".join(str(tuple(one.shape)) for one in inputs) or "none"
+                raise FileError(
+                    f"{self.path} must have one input, a batch of images; got shapes {shapes}."
+                )
+            self._shape = [side if isinstance(side, int) else None for side in inputs[0].shape]
+            self.module = program.module()
+        for part in self.module.modules():
+            part.training = False  # its eval() raises
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the network, which is read from the file again."""
@@ -348,67 +351,7 @@ class _TorchFile(TorchNetwork):
         self._open()
 
     def _identity(self) -> Iterable[str]:
-        return (type(self).__name__, str(self._digest))
+        return ("torch.export", str(self._digest))
 
     def _forward(self, batch: NDArray[Any]) -> Any:
         return in_fixed_batches(lambda x: [_to_numpy(self._run(x))], batch, self._shape)[0]
-
-
-class TorchScriptModel(_TorchFile):
-    """A network saved with ``torch.jit.save``, usually as ``.pt``, which brings its own code.
-
-    The file is a program: its code runs with your rights, and can write files or call hosts. Load
-    only files that you trust. No bank, plan or other saved file makes shiftcal load one.
-
-    Args:
-        path: The file.
-        device: Where it runs, such as ``"cpu"`` or ``"cuda:0"``.
-        **options: ``preprocessing``, ``classes``, ``output``, ``batch_size`` and ``key``, as for
-            every model; the default batch size depends on the size of the images.
-    """
-
-    _kind = "a TorchScript file of torch.jit.save"
-
-    def _load(self, data: bytes) -> Any:
-        jit = require("torch.jit", extra="torch", needed_by="a TorchScript model")
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", r".*torch\.jit\.load", DeprecationWarning)
-            try:
-                return jit.load(io.BytesIO(data), map_location=self.device)
-            except RuntimeError as error:
-                raise FileError(
-                    f"{self.path} could not be loaded as {self._kind}: {first_line(error)} A "
-                    "pickled module (torch.save(net)) is never loaded. For weights, save "
-                    "net.state_dict() and use --model 'torch:module:factory?weights="
-                    f"{self.path.name}', where factory makes the network."
-                ) from error
-
-
-class ExportedModel(_TorchFile):
-    """A network saved with ``torch.export.save`` as ``.pt2``, a graph of operators and tensors.
-
-    The file is a program: torch unpickles and evaluates parts of it with your rights. Load only
-    files that you trust. No bank, plan or other saved file makes shiftcal load one. A batch size
-    fixed in the file is kept. The arguments are those of :class:`TorchScriptModel`.
-    """
-
-    _kind = "a file of torch.export"
-
-    def _load(self, data: bytes) -> Any:
-        export = require("torch.export", extra="torch", needed_by="a torch.export model")
-        program = export.load(io.BytesIO(data))
-        if self.device != "cpu":
-            passes = require("torch.export.passes", extra="torch", needed_by="another device")
-            program = passes.move_to_device_pass(program, self.device)
-        names = program.graph_signature.user_inputs
-        inputs = [node.meta["val"] for node in program.graph.nodes if node.name in names]
-        if len(inputs) != 1 or inputs[0].ndim != 4:
-            shapes = ", ".join(str(tuple(one.shape)) for one in inputs) or "none"
-            raise InputError(
-                f"a torch.export model must have one input, a batch of images; got shapes {shapes}."
-            )
-        self._shape = tuple(side if isinstance(side, int) else None for side in inputs[0].shape)
-        module = program.module()
-        for part in module.modules():
-            part.training = False  # its eval() raises
-        return module

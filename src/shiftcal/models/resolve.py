@@ -21,7 +21,6 @@ KINDS = {
     "onnx": "model.onnx",
     "torch": "package.module:factory",
     "python": "package.module:function",
-    "torchscript": "file.pt",
     "export": "file.pt2",
     "sklearn": "file.skops",
     "timm": "resnet50",
@@ -31,7 +30,7 @@ KINDS = {
     "efficientnet-lite": "0",
 }
 # Suffix of a plain path -> its kind.
-_SUFFIXES = {".onnx": "onnx", ".pt": "torchscript", ".pt2": "export", ".skops": "sklearn"}
+_SUFFIXES = {".onnx": "onnx", ".pt2": "export", ".skops": "sklearn"}
 # Kinds that are read as data: loading one runs no code of theirs and contacts no host.
 _DATA = ("onnx", "sklearn", "cifar-resnet", "efficientnet-lite")
 
@@ -75,18 +74,13 @@ def parse_spec(text: str) -> Spec:
         if kind:
             raise UnknownName(f"no kind of model is called {kind!r}. {suggest(kind, list(KINDS))}")
         suffix = Path(target).suffix.lower()
-        if suffix in (".pkl", ".pickle", ".joblib"):
-            raise InputError(
-                f"{target} is a pickle, which is never loaded because it can run code. Save the "
-                "classifier with skops.io.dump and name sklearn:file.skops, or name an object of "
-                "your module that loads it: python:package.module:model."
-            )
         if suffix not in _SUFFIXES:
             hint = f"Did you mean timm:{target} or torchvision:{target}? " * ("." not in target)
             raise InputError(
-                "a model must be a file ending in .onnx, .pt (TorchScript), .pt2 (torch.export) or "
-                f".skops (scikit-learn), or kind:what; got {target!r}. {hint}Kinds: "
-                f"{', '.join(f'{kind}:{what}' for kind, what in KINDS.items())}."
+                "a model must be a file ending in .onnx, .pt2 (torch.export) or .skops "
+                f"(scikit-learn), or kind:what; got {target!r}. {hint}Weights need the function "
+                f"that makes the network: torch:package.module:factory?weights=FILE. A pickle is "
+                f"never loaded. Kinds: {', '.join(f'{x}:{what}' for x, what in KINDS.items())}."
             )
         kind = _SUFFIXES[suffix]
     if not target.strip():
@@ -101,15 +95,14 @@ _TEXTS = {
     *("weights", "revision", "trusted"),
 }
 _COMMON = ("batch_size", "key", "output")
-_FILE = (*_COMMON, "device", "threads")
-_MODULE = (*_FILE, "features_from")
+_TORCH = (*_COMMON, "device", "threads")
+_MODULE = (*_TORCH, "features_from")
 # Kind -> options of its adapter, and those of the network itself.
 TAKEN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "onnx": ((*_COMMON, "output_name", "features_from", "threads"), ()),
     "torch": (_MODULE, ("weights",)),
     "python": ((*_COMMON, "raw"), ()),
-    "torchscript": (_FILE, ()),
-    "export": (_FILE, ()),
+    "export": (_TORCH, ()),
     "sklearn": (("batch_size", "key", "scores"), ("trusted",)),
     "timm": (_MODULE, ("weights",)),
     "hf": (_MODULE, ("revision",)),
@@ -151,16 +144,15 @@ def _value(name: str, text: str) -> Any:
 def as_model(thing: Any, **options: Any) -> Model:
     """A model of whatever can be one.
 
-    A model is a program. TorchScript and ``torch.export`` files, ``torch:``, ``python:`` and skops
+    A model is a program. ``torch.export`` files, ``torch:``, ``python:`` and skops
     files with ``trusted`` types run code with your rights, and names of hubs are downloaded: use
     only what you trust. A text that comes from a file goes through :func:`stored_spec` first.
 
     Args:
         thing: A :class:`Model`, which is returned; a PyTorch module; a fitted scikit-learn
-            classifier; the path of an ``.onnx``, ``.pt`` (TorchScript), ``.pt2`` (``torch.export``)
-            or ``.skops`` file; the bytes of an ONNX file; the text of a model, such as
-            ``"timm:resnet50"`` (see :func:`parse_spec`), or a :class:`Spec`; or a function from
-            images to logits.
+            classifier; the path of an ``.onnx``, ``.pt2`` (``torch.export``) or ``.skops`` file;
+            the bytes of an ONNX file; the text of a model, such as ``"timm:resnet50"`` (see
+            :func:`parse_spec`), or a :class:`Spec`; or a function from images to logits.
         **options: Those of the adapter, and ``preprocessing``, ``classes``, ``output`` and
             ``batch_size``.
 
@@ -186,16 +178,8 @@ def as_model(thing: Any, **options: Any) -> Model:
 def _from_object(thing: Any, options: dict[str, Any]) -> Model:
     if isinstance(thing, Model):
         if options:
-            raise InputError(
-                f"a Model has its options already; got {', '.join(options)} as well. "
-                "Set them where the model is made."
-            )
+            raise InputError(f"a Model has its options already; got {', '.join(options)} too.")
         return thing
-    if isinstance(thing, type):
-        raise InputError(
-            f"a model must be an object; got the class {thing.__name__}. Make one: "
-            f"{thing.__name__}(...)."
-        )
     torch = sys.modules.get("torch")  # whoever has a module has imported it
     if torch is not None and isinstance(thing, torch.nn.Module):
         from shiftcal.models.pytorch import TorchModel
@@ -209,7 +193,7 @@ def _from_object(thing: Any, options: dict[str, Any]) -> Model:
         return CallableModel(thing, **options)
     raise InputError(
         "a model must be a function, a PyTorch module, a fitted scikit-learn classifier, the path "
-        "of an ONNX, TorchScript, torch.export or .skops file, or a text such as timm:resnet50; "
+        "of an ONNX, torch.export or .skops file, or a text such as timm:resnet50; "
         f"got {type(thing).__name__}."
     )
 
@@ -257,13 +241,12 @@ def _from_spec(spec: Spec, options: Mapping[str, Any]) -> Model:
         # The user's own object must not get the text as its spec.
         return copy.copy(model) if model is thing else model
 
-    from shiftcal.models.pytorch import ExportedModel, TorchModel, TorchScriptModel
+    from shiftcal.models.pytorch import ExportedModel, TorchModel
 
     threads = merged.pop("threads", None)
-    if spec.kind in ("torchscript", "export"):
+    if spec.kind == "export":
         prepare(Preprocessing())
-        file_class = TorchScriptModel if spec.kind == "torchscript" else ExportedModel
-        model = file_class(spec.target, **merged)
+        model = ExportedModel(spec.target, **merged)
     else:
         module, preprocessing, classes = _network(spec, own)
         prepare(preprocessing)

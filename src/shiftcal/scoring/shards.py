@@ -265,18 +265,18 @@ class Job:
             InputError: If the model fails on a batch; the message names it.
         """
         k = len(self.model.classes) if self.model.classes else None
-        named, outputs, batches = k is not None, list[Outputs](), list[Batch]()
-        with one_blas_thread(), self.model.sharing(self._threads):
+        outputs, batches = list[Outputs](), list[Batch]()
+        with one_blas_thread():
             for shard, batch, numbers in ahead(self._prepared(shards)):
                 batches.append(batch)
                 if numbers is not None:
                     first = int(batch.indices[0])
                     try:
-                        made = self.model.run(numbers, first=first, k=k, named=named)
+                        made = self.model.run(numbers, first=first, k=k)
                     except InputError as error:
                         where = f"{self.images.name}, {shard.condition.name}"
                         raise InputError(f"{where}: {error}") from error
-                    k, named = made.logits.shape[1], False
+                    k = made.logits.shape[1]
                     outputs.append(made)
                 if sum(len(b.indices) + len(b.bad) for b in batches) == shard.stop - shard.start:
                     yield self._result(shard, batches, outputs)
@@ -287,7 +287,7 @@ class Job:
         bad = {index: why for batch in batches for index, why in batch.bad.items()}
         if not outputs:
             return ShardResult(shard.key, rows, np.empty((0, 0), self.dtype), None, bad)
-        made = self.model.joined(outputs, where=shard.name, first=shard.start)
+        made = self.model.joined(outputs, where=shard.name)
         kept = made if self.keeps_features(shard.condition) else made._replace(features=None)
         with np.errstate(over="ignore"):
             rounded = [None if x is None else x.astype(self.dtype, copy=False) for x in kept]
