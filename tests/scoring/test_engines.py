@@ -74,7 +74,7 @@ def test_workers_share_the_processors_take_shards_when_free_and_end_with_the_ite
 ):
     monkeypatch.setattr("shiftcal.scoring.engines.thread_count", lambda: 6)
     shards, seen = ew.Taken(ew.shards("pixelate")), set()
-    results = TWO.map_shards(ew.work_of(ew.Who(), dtype="float64"), shards)
+    results = TWO.map_shards(ew.work_of(ew.Who()), shards)
     for done, result in enumerate(results, start=1):
         assert shards.count <= done + 2
         seen |= {tuple(row) for row in result.logits}
@@ -207,7 +207,7 @@ def test_engines_by_name(monkeypatch):
 SLOW = """
 import engine_work as ew, os, time
 from shiftcal.scoring.engines import LocalEngine
-work = ew.work_of(ew.Who(), dtype='float64')
+work = ew.work_of(ew.Who())
 print('begun', flush=True)
 try:
     for result in LocalEngine(workers=2).map_shards(work, ew.shards('pixelate')):

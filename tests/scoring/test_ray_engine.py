@@ -76,7 +76,7 @@ def test_two_workers_of_ray_give_the_bytes_of_one_local(two):
 
 def test_workers_are_other_processes_that_take_what_they_can_do_and_end_with_it(two):
     shards, seen = ew.Taken(ew.shards("pixelate")), set()
-    results = two.map_shards(ew.work_of(ew.Who(), dtype="float64"), shards)
+    results = two.map_shards(ew.work_of(ew.Who()), shards)
     for given, result in enumerate(results, start=1):
         assert shards.count <= given + 2
         seen |= {tuple(row) for row in result.logits}

@@ -17,7 +17,7 @@ from shiftcal.datasets import as_image_set
 from shiftcal.errors import InputError, InputWarning
 from shiftcal.models import Preprocessing, as_model
 from shiftcal.scoring import shards
-from shiftcal.scoring.shards import CLEAN, Condition, ShardResult, ShardStore, make_job
+from shiftcal.scoring.shards import CLEAN, Condition, Job, ShardResult, ShardStore
 
 IMAGES, LABELS = labelled(20, seed=3)
 NOISE = Condition(as_corruption("gaussian_noise"), 2)
@@ -26,7 +26,7 @@ BLOCKS = Condition(as_corruption("pixelate"), 2)
 
 def keys(*conditions, model=None, images=IMAGES, labels=LABELS, **settings):
     settings = {"conditions": conditions or (CLEAN, BLOCKS, NOISE), "shard_size": 8, **settings}
-    return [shard.key for shard in make_job(model or exact(), images, labels, **settings).shards()]
+    return [shard.key for shard in Job(model or exact(), images, labels, **settings).shards()]
 
 
 def brighter():
@@ -125,7 +125,7 @@ def test_a_model_without_a_key_is_never_found_again():
 
 def test_two_models_under_one_key_are_not_mixed(tmp_path):
     def run(model, images):
-        job = make_job(model, images, shard_size=8)
+        job = Job(model, images, shard_size=8)
         return shards.run_job(job, ShardStore(tmp_path), None, progress.Reporting(False))
 
     assert run(exact(), IMAGES[:8]).computed == 8

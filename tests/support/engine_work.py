@@ -127,7 +127,7 @@ class Who(Linear):
 def work_of(function, **options):
     model = function if not callable(function) else CallableModel(function, batch_size=BATCH)
     images = ArrayImages(pixels())
-    return Job(model, images, (), batch_size=BATCH, seed=4, lasting=False, **options)
+    return Job(model, images, conditions=(), seed=4, lasting=False, **options)
 
 
 def onnx_work():

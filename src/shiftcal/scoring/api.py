@@ -40,7 +40,6 @@ from shiftcal.scoring.shards import (
     are_named,
     cache_folder,
     digest_of_labels,
-    make_job,
     names_of,
     run_job,
     text_of,
@@ -89,7 +88,7 @@ def score(
     """
     folder = cache_folder(cache)
     lasting = folder is not None
-    job = make_job(model, images, labels, dtype=dtype, shard_size=shard_size, lasting=lasting)
+    job = Job(model, images, labels, dtype=dtype, shard_size=shard_size, lasting=lasting)
     done = run_job(job, ShardStore(cache=folder), engine, Reporting(progress))
     done.warn_of_bad()
     return _scores(done)
@@ -166,7 +165,7 @@ def score_file(
     if target is not None:
         suffix_of(target, WRITABLE)
     main = target or file_to_write(statistics or "")
-    job = make_job(model, images, labels, dtype=dtype, shard_size=shard_size, part=part)
+    job = Job(model, images, labels, dtype=dtype, shard_size=shard_size, part=part)
     described = None if part is None else _part_of(job, *part)
     scored = None if target is None else _already(target, job, described)
     if scored is not None:

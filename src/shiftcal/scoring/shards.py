@@ -54,7 +54,6 @@ _KEPT_BYTES = 1 << 28
 _FORMAT = 3
 # Images tried to find one that can be read, and named in a warning.
 _FIRST, _NAMED = 64, 3
-FEATURES = ("clean", "all", "none")
 # Names of ImageNet's folders, whatever a model calls its classes.
 _WNID = re.compile(r"n[0-9]{8}")
 
@@ -137,7 +136,6 @@ def may_give_features(model: Model) -> bool:
     return not said or any(said)
 
 
-@dataclass(eq=False)
 class Job:
     """A model, images and what is done to them; called with shards, it gives their results.
 
@@ -145,39 +143,56 @@ class Job:
     content of the images, the condition, seed and table, the type of the result, whether features
     are kept, and the versions of shiftcal and Pillow.
 
-    Attributes:
-        model: The model.
-        images: The images.
+    Args:
+        model: A model, or what :func:`shiftcal.models.as_model` makes one of.
+        images: Images, or what :func:`shiftcal.datasets.as_image_set` makes a set of.
+        labels: Their labels, if the set has none.
         conditions: What is done to them, a set each.
-        batch_size: Images per call of the model.
         seed: Fixes the random numbers of the corruptions.
         table: Whose strengths; ``"auto"``: by the size of the images.
         dtype: What logits and features are rounded to.
         features: Which sets keep features: ``"clean"``, ``"all"`` or ``"none"``.
         shard_size: Images per shard.
-        span: First image and the one after the last.
+        part: Which part of how many, from 1: whole shards, so that batches are the same.
         lasting: Whether a later run may use results; warns if it cannot.
+
+    Attributes:
+        batch_size: Images per call of the model.
+        span: First image and the one after the last.
         threads: Threads that read and corrupt images; ``None``: one per processor.
     """
 
-    model: Model
-    images: ImageSet
-    conditions: tuple[Condition, ...]
-    batch_size: int
-    seed: int = 0
-    table: str = "auto"
-    dtype: str = "float32"
-    features: str = "clean"
-    shard_size: int = SHARD_SIZE
-    span: tuple[int, int] = (0, 0)
-    lasting: bool = True
-    threads: int | None = None
-
-    def __post_init__(self) -> None:
-        self.model_id = _model_identity(self.model, lasting=self.lasting)
+    def __init__(
+        self,
+        model: object,
+        images: object,
+        labels: object = None,
+        *,
+        conditions: tuple[Condition, ...] = (CLEAN,),
+        seed: int = 0,
+        table: str = "auto",
+        dtype: str = "float32",
+        features: str = "clean",
+        shard_size: int = SHARD_SIZE,
+        part: tuple[int, int] | None = None,
+        lasting: bool = True,
+    ) -> None:
+        self.model = as_model(model)
+        self.images = with_labels(as_image_set(images), labels, self.model)
+        self.conditions = conditions
+        self.seed = check_count(seed, name="seed", least=0, most=2**128)
+        self.table = check_choice(table, ("auto", *TABLES), name="table")
+        self.dtype: str = check_choice(dtype, ("float32", "float16"), name="dtype")
+        self.features = check_choice(features, ("clean", "all", "none"), name="features")
+        self.shard_size = check_count(shard_size, name="shard_size")
+        self.span = _span(len(self.images), self.shard_size, *(part or (1, 1)))
+        self.threads: int | None = None
+        _warn_of_second_resize(self.model, self.images)
+        self.batch_size = self.model.batch_size or _batch_size(self.model, self.images)
+        self.model_id = _model_identity(self.model, lasting=lasting)
         self._known = {
-            corruption: lasting_identity(corruption, lasting=self.lasting)
-            for corruption in dict.fromkeys(c.corruption for c in self.conditions)
+            corruption: lasting_identity(corruption, lasting=lasting)
+            for corruption in dict.fromkeys(c.corruption for c in conditions)
             if corruption is not None
         }
         self._versions = {"shiftcal": version("shiftcal")}
@@ -440,62 +455,16 @@ def digest_of_labels(labels: Labels | None) -> str | None:
     return hashlib.blake2b(labels.astype("<i8").tobytes(), digest_size=16).hexdigest()
 
 
-def make_job(
-    model: object,
-    images: object,
-    labels: object = None,
-    *,
-    conditions: tuple[Condition, ...] = (CLEAN,),
-    seed: int = 0,
-    table: str = "auto",
-    dtype: str = "float32",
-    features: str = "clean",
-    shard_size: int = SHARD_SIZE,
-    part: tuple[int, int] | None = None,
-    lasting: bool = True,
-) -> Job:
-    """A job from the arguments of a public function, checked here.
-
-    Args:
-        model: A model, or what :func:`shiftcal.models.as_model` makes one of.
-        images: Images, or what :func:`shiftcal.datasets.as_image_set` makes a set of.
-        labels: Their labels, if the set has none.
-        conditions: As for :class:`Job`, like all that follow.
-        seed: See there.
-        table: See there.
-        dtype: See there.
-        features: See there.
-        shard_size: See there.
-        part: Which part of how many, from 1: whole shards, so that batches are the same.
-        lasting: See there.
-    """
-    model = as_model(model)
-    images = with_labels(as_image_set(images), labels, model)
-    _warn_of_second_resize(model, images)
-    n, size = len(images), check_count(shard_size, name="shard_size")
-    span = (0, n)
-    if part is not None:
-        of = check_count(part[1], name="the number of parts")
-        which, shards = check_count(part[0], name="the part", most=of), -(-n // size)
-        if of > shards:
-            raise InputError(
-                f"{n:,} images make {shards} shards of {size:,}, too few for {of} parts. Name "
-                f"fewer parts, or a shard size of at most {max(1, n // of)}."
-            )
-        span = (shards * (which - 1) // of * size, min(n, shards * which // of * size))
-    return Job(
-        model,
-        images,
-        conditions,
-        model.batch_size or model.size_of_batches(first_image(images, model)),
-        seed=check_count(seed, name="seed", least=0, most=2**128),
-        table=check_choice(table, ("auto", *TABLES), name="table"),
-        dtype=check_choice(dtype, ("float32", "float16"), name="dtype"),
-        features=check_choice(features, FEATURES, name="features"),
-        shard_size=size,
-        span=span,
-        lasting=lasting,
-    )
+def _span(n: int, size: int, part: int, parts: int) -> tuple[int, int]:
+    """The first image of a part, and the one after its last; shards stay whole."""
+    of, shards = check_count(parts, name="the number of parts"), -(-n // size)
+    which = check_count(part, name="the part", most=of)
+    if of > shards:
+        raise InputError(
+            f"{n:,} images make {shards} shards of {size:,}, too few for {of} parts. Name "
+            f"fewer parts, or a shard size of at most {max(1, n // of)}."
+        )
+    return shards * (which - 1) // of * size, min(n, shards * which // of * size)
 
 
 def _warn_of_second_resize(model: Model, images: ImageSet) -> None:
@@ -512,16 +481,12 @@ def _warn_of_second_resize(model: Model, images: ImageSet) -> None:
     )
 
 
-def first_image(images: ImageSet, model: Model) -> Images:
-    """The first image that can be read, as the model takes it, ``(1, height, width, 3)``.
-
-    Raises:
-        InputError: If none of the first 64 can be read.
-    """
+def _batch_size(model: Model, images: ImageSet) -> int:
+    """Images per call, by the size of the first that can be read."""
     for index in range(min(len(images), _FIRST)):
         batch = images.read(np.array([index]), framing=model.preprocessing.framing)
         if len(batch.indices):
-            return batch.images
+            return model.size_of_batches(batch.images)
     reason = next(iter(batch.bad.values()))
     raise InputError(f"none of the images of {images.name} that were tried can be read: {reason}")
 

@@ -305,31 +305,22 @@ class ScoreStatistics:
     def __add__(self, other: object) -> ScoreStatistics:
         if not isinstance(other, ScoreStatistics):
             return NotImplemented
-        named = None not in (self.classes, other.classes)
-        for what, mine, theirs in (
-            ("number of classes", self.k, other.k),
-            ("labels for all rows or for none", self.labelled, other.labelled),
-            ("number of cells (precision)", self.cells.shape[1], other.cells.shape[1]),
-            ("classes in the same order", *((self.classes, other.classes) if named else (0, 0))),
-        ):
-            if mine != theirs:
-                raise InputError(
-                    f"statistics that are added must have the same {what}; these have {mine} and "
-                    f"{theirs}. All parts must be scored alike, by one model."
-                )
+        mine, theirs = ((s.k, s.labelled, s.cells.shape) for s in (self, other))
+        if mine != theirs or (self.classes or other.classes) != (other.classes or self.classes):
+            raise InputError(
+                "statistics that are added must have the same classes in the same order, labels "
+                f"for all rows or for none, and one precision; these are {self} and {other}."
+            )
         if self.n + other.n > _MOST_ROWS:
             raise InputError(f"statistics count at most {_MOST_ROWS:,} rows.")
-        least, most = (
-            np.minimum(self.ends[0], other.ends[0]),
-            np.maximum(self.ends[1], other.ends[1]),
-        )
+        least, most = zip(self.ends, other.ends, strict=True)
         return ScoreStatistics(
             self.k,
             self.classes or other.classes,
             {name: total + other.sums[name] for name, total in self.sums.items()},
             tuple(a + b for a, b in zip(self.ladder, other.ladder, strict=True)),
             self.cells + other.cells,
-            np.stack([least, most]),
+            np.stack([np.minimum(*least), np.maximum(*most)]),
             self.width + other.width,
         )
 
@@ -723,23 +714,20 @@ def find_parts(paths: Sequence[str | os.PathLike[str]]) -> list[PartFile]:
         raise InputError("there are no parts to merge. Name every file of the job.")
     parts = sorted((_part_file(find(path)) for path in paths), key=lambda file: file.part.shard)
     first, of = parts[0], parts[0].part.of
-    for one, other in pairwise(parts):
-        mine, theirs = ((p.part.of, p.part.key, p.part.n_images) for p in (first, other))
+    for other in parts:
+        mine, theirs = ((p.part.of, p.part.n_images, p.part.key) for p in (first, other))
         if mine != theirs:
             raise InputError(
                 f"all parts must be of one job, cut alike; {first.path} and {other.path} differ in "
                 f"the model, the images, an option, or the number of parts ({of} and "
-                f"{other.part.of}). Merge the parts of one job at a time."
+                f"{other.part.of})."
             )
-        if one.part.shard == other.part.shard:
-            raise InputError(
-                f"every part must be there once; part {one.part.shard} of {of} is in {one.path} "
-                f"and in {other.path}. Leave one of them out."
-            )
-    if missing := sorted(set(range(1, of + 1)) - {file.part.shard for file in parts}):
+    there = [file.part.shard for file in parts]
+    if there != list(range(1, of + 1)):
+        missing = sorted(set(range(1, of + 1)) - set(there))
         raise InputError(
-            f"all {of} parts must be there; missing: {', '.join(map(str, missing))}. Score with "
-            f"--shard {missing[0]}/{of} and so on, or name those files too."
+            f"all {of} parts must be there, each once; there are {there}. Leave out what is there "
+            f"twice, and score what is missing with --shard {(missing or [1])[0]}/{of} and so on."
         )
     return parts
 
@@ -754,8 +742,7 @@ def _part_file(file: Path) -> PartFile:
     if part is None:
         raise FileError(
             f"{file} does not say which part of a job it is. Merge .npz or .json files that "
-            "`shiftcal score --shard i/n` wrote; statistics of other rows are added in Python with "
-            "ScoreStatistics.merged."
+            "`shiftcal score --shard i/n` wrote."
         )
     return PartFile(file, part)
 

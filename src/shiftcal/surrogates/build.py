@@ -30,7 +30,6 @@ from shiftcal.scoring.shards import (
     ShardStore,
     cache_folder,
     digest_of_labels,
-    make_job,
     model_labels,
     run_job,
     unfinished_work,
@@ -83,8 +82,8 @@ def _name(condition: Condition) -> tuple[str, str | None]:
 def labelled_job(
     model: object, images: object, labels: object, conditions: Sequence[Condition], **options: Any
 ) -> Job:
-    """A job whose images have labels; options as for :func:`shiftcal.scoring.shards.make_job`."""
-    job = make_job(model, images, labels, conditions=tuple(conditions), **options)
+    """A job whose images have labels; options as for :class:`shiftcal.scoring.shards.Job`."""
+    job = Job(model, images, labels, conditions=tuple(conditions), **options)
     if job.images.labels is None:
         raise InputError(
             f"{job.images.name} has no labels, and a surrogate bank needs them. Pass labels, on "
@@ -157,7 +156,7 @@ def build_bank(
         cache: As for :meth:`SurrogateBank.synthesize`.
         reporting: How progress is reported.
         **options: ``seed``, ``table``, ``dtype``, ``features`` and ``shard_size``, as for
-            :func:`shiftcal.scoring.shards.make_job`.
+            :class:`shiftcal.scoring.shards.Job`.
 
     Raises:
         InputError: If something given cannot be used, or the model fails.
