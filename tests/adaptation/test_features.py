@@ -45,14 +45,6 @@ def test_what_is_there_is_not_computed_again_and_labels_do_not_count(tmp_path):
         assert counting.seen == seen
 
 
-def test_an_onnx_file_with_features_is_a_backbone(tmp_path):
-    (tmp_path / "net.onnx").write_bytes(mean_colour_onnx(["n", 3, 16, 16]))
-    text = f"{tmp_path / 'net.onnx'}?features_from=x"
-    frozen = frozen_features(text, IMAGES, tmp_path / "f", severities=())
-    expected = PIXELS.mean(axis=(1, 2), dtype=np.float64) / 255
-    np.testing.assert_allclose(frozen.features(), expected, rtol=1e-5)  # sums in float32
-
-
 def whole(**options):
     """A classifier on top of one layer."""
     body = one_layer()

@@ -23,7 +23,6 @@ from shiftcal.adaptation.feeds import (
 from shiftcal.datasets import as_image_set
 from shiftcal.datasets.image_files import FileImages
 from shiftcal.errors import FileError, UnknownName
-from shiftcal.files import Framing
 from shiftcal.models import Preprocessing
 
 N, M = 13, 9
@@ -143,19 +142,6 @@ def made(name, side, seeds):
 def squeezed(side):
     """The photo as Pillow's default makes a square of it."""
     return np.asarray(Image.fromarray(PHOTO).resize((side, side)))
-
-
-@pytest.mark.parametrize(
-    ("name", "framing"),
-    [
-        ("default", Framing((256, 256), None, "bicubic")),
-        ("center-crop", Framing((256, 256), 224, "bicubic")),
-        ("random-crop", Framing((256, 256), None, "bicubic")),
-        ("none", Framing((224, 224), None, "bicubic")),
-    ],
-)
-def test_framings_are_the_reference_librarys(name, framing):
-    assert training_transform(name, 224).framing == framing
 
 
 def test_a_centre_crop_is_the_one_pillow_cuts_mirrored_or_not():

@@ -127,11 +127,6 @@ CASES = {
     ),
     "jmmd, outputs": (lambda y: jmmd(torch.from_numpy(FEATURES), y), of_outputs, OUTPUTS),
     "class_confusion": (class_confusion, confusion_by_matrix, 3 * draw(6, 4)),
-    "class_confusion, T=1": (
-        lambda z: class_confusion(z, 1.0),
-        lambda z, held: confusion_by_matrix(z, held, 1.0),
-        3 * draw(5, 3),
-    ),
     "margin_disparity": (
         lambda a: margin_disparity(
             torch.from_numpy(MAIN[0]), a[:6], torch.from_numpy(MAIN[1]), a[6:]

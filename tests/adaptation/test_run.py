@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import warnings
 
 import numpy as np
 import pytest
@@ -24,11 +23,11 @@ from two_domains import (
 )
 
 import shiftcal as sc
-from shiftcal import corrupt, methods
+from shiftcal import corrupt
 from shiftcal.adaptation import Adapted, Settings, adapt, frozen_features
 from shiftcal.adaptation.run import FORMAT, VERSION, Task
 from shiftcal.datasets import as_image_set, source_split, target_split
-from shiftcal.errors import FileError, FitWarning, InputError, UnknownName
+from shiftcal.errors import FileError, InputError, UnknownName
 from shiftcal.files import write_document
 from shiftcal.models.pytorch import torch_threads
 
@@ -127,19 +126,6 @@ def test_a_run_describes_itself(finished, mode):
     names = {"adapt.json", "bank", WEIGHTS, "source-train.npz", "split.npz"}
     names |= {"target.npz", *(["features"] if mode == "frozen" else [])}
     assert {file.name for file in made.folder.iterdir()} == names
-
-
-def test_every_method_takes_it(finished):
-    made = finished["frozen"]
-    for name in methods.names():
-        method = methods.get(name)()
-        if method.uses_mixed:
-            continue
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FitWarning)
-            method.fit(made.bank, source_features=made.source_features)
-        method.adapt(made.target.logits(), features=made.target.features)
-        assert np.isfinite(method.predict_proba(made.target.logits())).all(), name
 
 
 @BOTH
@@ -269,14 +255,6 @@ def test_with_features_no_backbone_is_made(tmp_path, pair, finished):
     for name, array in arrays_of(finished["frozen"].folder).items():
         if name.startswith(("bank", "target", WEIGHTS)):
             assert arrays_of(made.folder)[name] == array
-    bare = run(
-        tmp_path / "bare",
-        "frozen",
-        features=pair,
-        trainer="source-only",
-        changes={**QUICK, "bottleneck": 0},
-    )
-    np.testing.assert_array_equal(bare.source_features, pair[0].features()[bare.split.train])
 
 
 def test_features_of_something_else_raise(tmp_path, pair):
@@ -374,8 +352,6 @@ def changed(adapted, **entries):
     ("spec", "frozen"),
     [
         ("python:os:system?features_from=x", True),
-        ("export:net.pt2", True),
-        ("timm:resnet18", True),
         ("timm:resnet18", False),
         ("resnet50", True),  # downloaded; trained whole, its weights are in the run
     ],
@@ -386,77 +362,48 @@ def test_a_stored_backbone_that_would_run_code_must_be_named_by_the_user(copied,
         changed(copied, backbone=backbone, frozen=frozen).model()
 
 
-@pytest.mark.parametrize(
-    "content", ["{", "[]", '{"format": "shiftcal-adapted", "version": 99}', '"dan"->"jan"']
-)
-def test_a_damaged_document_raises_with_its_name(copied, content):
-    file = copied.folder / "adapt.json"
-    before, _, after = content.partition("->")
-    file.write_text(file.read_text().replace(before, after) if after else content)
-    with pytest.raises(FileError, match=r"adapt\.json (is|has)"):
-        Adapted.open(copied.folder)
-
-
 def test_damaged_files_raise_with_their_name(copied):
-    with pytest.raises(UnknownName, match="no trainer is called 'from-the-future'"):
-        _ = changed(copied, trainer="from-the-future").trainer
-    copied = changed(
-        copied, trainer="dan", settings={**copied.document["settings"], "bottleneck": 6}
-    )
+    settings = {**copied.document["settings"], "bottleneck": 6}
     with pytest.raises(FileError, match="does not hold the weights of the network of"):
-        copied.classifier()
+        changed(copied, settings=settings).classifier()
     for name, get in (
         (WEIGHTS, copied.classifier),
         ("split.npz", lambda: copied.split),
-        ("target.npz", lambda: copied.target),
+        ("adapt.json", lambda: Adapted.open(copied.folder)),
     ):
         file = copied.folder / name
-        for content in (file.read_bytes()[:100], b"nothing", b""):
-            file.write_bytes(content)
-            with pytest.raises(FileError, match=name):
-                get()
-    np.savez(copied.folder / "split.npz", train=np.arange(3))
-    with pytest.raises(FileError, match=r"split\.npz"):
-        _ = copied.split
+        file.write_bytes(file.read_bytes()[:100])
+        with pytest.raises(FileError, match=name):
+            get()
 
 
 def test_the_parts_of_a_task_are_the_papers_and_come_from_the_seed():
     source, target = domains(50)
-    task = Task(source, target)
-    parts = task.split(3)
+    parts = Task(source, target).split(3)
     assert [len(part) for part in vars(parts).values()] == [40, 10, 25, 25]
-    for first, second in ((parts.train, parts.calibration), (parts.seen, parts.held_out)):
-        np.testing.assert_array_equal(np.sort(np.concatenate([first, second])), np.arange(50))
     np.testing.assert_array_equal(parts.train, source_split(source.labels, seed=3)[0])
     np.testing.assert_array_equal(parts.seen, target_split(50, seed=3)[0])
     bare = Task(source, target.relabelled(None))
     assert (bare.classes, bare.n_classes) == (CLASSES, 3)
-    for name, part in vars(parts).items():
-        np.testing.assert_array_equal(part, getattr(bare.split(3), name))
 
 
 IMAGES, LABELS = drawn(30)
-SOURCE = as_image_set(IMAGES, labels=LABELS, classes=CLASSES)
-UNNAMED = as_image_set(IMAGES, labels=LABELS)
 
 
-def named(classes):
-    return as_image_set(IMAGES, labels=LABELS, classes=classes)
+def named(classes, factor=1):
+    return as_image_set(IMAGES, labels=factor * LABELS, classes=classes)
+
+
+SOURCE = named(CLASSES)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: Task(as_image_set(IMAGES), SOURCE), "has no labels"),
-        (lambda: Task(SOURCE, named(("ant", "cat", "bee"))), "must have the classes of"),
-        (
-            lambda: Task(UNNAMED, as_image_set(IMAGES, labels=LABELS + 3)),
-            "labels of .* must be below 3",
-        ),
-        (
-            lambda: Task(as_image_set(IMAGES, labels=0 * LABELS), as_image_set(IMAGES)),
-            "two classes",
-        ),
+        (lambda: Task(SOURCE, named(CLASSES[::-1])), "must have the classes of"),
+        (lambda: Task(SOURCE, as_image_set(IMAGES, labels=LABELS + 3)), "labels of .* below 3"),
+        (lambda: Task(named(("ant",), 0), as_image_set(IMAGES)), "two classes"),
         (lambda: Task(SOURCE.subset([0, 1]), SOURCE).split(), "must have 3 images; it has 2"),
         (lambda: Task(SOURCE, SOURCE.subset([0])).split(), "must have 2 images; it has 1"),
     ],

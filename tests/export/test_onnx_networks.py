@@ -68,15 +68,6 @@ def test_outputs_come_in_addition_and_the_first_stay(temperature, tmp_path):
     assert made.difference <= 1e-6
 
 
-def test_the_calibrated_output_can_be_left_out(temperature, tmp_path):
-    features = node("Identity", "x", "features")
-    model = network([features], ["features", "logits"], shapes={"features": ["n", 6]})
-    made = calibrate(tmp_path, temperature, model, replace=True)
-    assert made.outputs == ("features", "probabilities", "confidence")
-    assert made.checked == "network"
-    assert_calibrated(temperature, made, raw(tmp_path))
-
-
 @pytest.mark.parametrize("opset", [13, 17])
 def test_versions_and_everything_else_are_kept(temperature, tmp_path, opset):
     model = network(opset=opset, domains=("", "my.domain"))
@@ -90,18 +81,6 @@ def test_versions_and_everything_else_are_kept(temperature, tmp_path, opset):
     assert (after.producer_name, after.doc_string, after.model_version) == ("us", "a network", 7)
     kept = onnx.load(tmp_path / "net.onnx")
     assert kept == model
-
-
-def test_which_of_several_outputs_has_to_be_said(temperature, tmp_path):
-    model = network([node("Neg", "logits", "other")], ["logits", "other"])
-    with pytest.raises(
-        InputError, match=r"several outputs of shape \(n, 5\): logits, other\. Name"
-    ):
-        calibrate(tmp_path, temperature, model)
-    made = calibrate(tmp_path, temperature, model, output_name="other")
-    assert made.source == "other"
-    assert made.outputs == ("logits", "other", "probabilities", "confidence")
-    assert_calibrated(temperature, made, -raw(tmp_path))
 
 
 def shapeless(name):
@@ -286,17 +265,6 @@ def test_inputs_can_be_given_and_must_fit(temperature, net, tmp_path, check, mes
     with pytest.raises(InputError, match=message):
         to_onnx(temperature, net, tmp_path / "out.onnx", check=check)
     assert not (tmp_path / "out.onnx").exists()
-
-
-@pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT16", "UINT8", "INT64", "BOOL"])
-def test_inputs_of_every_usual_type_are_drawn(temperature, tmp_path, kind):
-    nodes = [
-        helper.make_node("Cast", ["y"], ["cast"], to=TensorProto.FLOAT),
-        helper.make_node("Add", ["logits", "cast"], ["z"]),
-    ]
-    model = network(nodes, ["z"], more=[tensor("y", ["n", 1], getattr(TensorProto, kind))])
-    path = saved(tmp_path / "net.onnx", model)
-    assert to_onnx(temperature, path, tmp_path / "out.onnx").checked == "network"
 
 
 def test_where_no_inputs_can_be_drawn_the_calibration_alone_is_run(temperature, tmp_path, capfd):

@@ -7,12 +7,10 @@ import warnings
 import numpy as np
 import pytest
 from map_data import quiet_fit
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
@@ -177,17 +175,6 @@ def test_a_grid_search_finds_the_calibration(trained, digits):
     scores = dict(zip(("vanilla", "ts"), search.cv_results_["mean_test_score"], strict=False))
     assert scores["ts"] > scores["vanilla"]
     assert search.predict_proba(x).shape == (len(x), 10)
-
-
-@pytest.mark.filterwarnings("ignore::shiftcal.errors.FitWarning")  # all are predicted right
-def test_texts_and_sparse_rows_go_in():
-    texts = ["good fine", "bad poor", "good good", "poor bad bad", "fine", "bad"] * 5
-    y = np.array([1, 0, 1, 0, 1, 0] * 5)
-    inner = make_pipeline(CountVectorizer(), LogisticRegression())
-    assert CalibratedClassifier(inner, "beta").fit(texts, y).predict(["good"]) == [1]
-    rows = sparse.csr_matrix(CountVectorizer().fit_transform(texts))
-    made = CalibratedClassifier(LogisticRegression(), "beta").fit(rows, y)
-    np.testing.assert_array_equal(made.predict(rows), y)
 
 
 def test_classes_of_the_method_in_another_order_raise(trained, digits):

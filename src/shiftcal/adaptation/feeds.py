@@ -114,11 +114,8 @@ class ArrayFeed(Feed):
     """Batches of arrays in memory, ``(n, ...)``."""
 
     def __init__(self, source: Any, labels: Any, target: Any, **options: Any) -> None:
-        arrays = (
-            None if x is None else torch.as_tensor(x, dtype=torch.float32) for x in (source, target)
-        )
-        source, target = arrays
         super().__init__(source, labels, target, **options)
+        self._sets = [torch.as_tensor(inputs, dtype=torch.float32) for inputs in self._sets]
 
     def _read(self, domain: int, rows: NDArray[np.intp], step: int) -> Any:
         return self._sets[domain].index_select(0, torch.from_numpy(rows))

@@ -109,13 +109,12 @@ class Task:
         if source.labels is None:
             raise InputError(f"{source.name} has no labels, and the source needs them.")
         if source.classes and target.classes and source.classes != target.classes:
-            raise InputError(
-                f"{target.name} must have the classes of {source.name} in their order."
-            )
+            raise InputError(f"{target.name} must have the classes of {source.name}, in order.")
         if self.n_classes < 2:
             raise InputError(f"{source.name} must have two classes or more; it has one.")
-        if target.labels is not None and target.labels.max() >= self.n_classes:
-            raise InputError(f"labels of {target.name} must be below {self.n_classes}.")
+        for images in (source, target):
+            if images.labels is not None and images.labels.max() >= self.n_classes:
+                raise InputError(f"labels of {images.name} must be below {self.n_classes}.")
 
     @property
     def classes(self) -> tuple[str, ...] | None:
@@ -417,32 +416,19 @@ class Adapted:
         accuracy: float | None = self.document["accuracy"]["target"]
         return accuracy
 
-    def classifier(self, backbone: object = None) -> Classifier:
-        """The trained network, from images to logits; from features, if they were frozen.
+    def classifier(self, module: Any = None) -> Classifier:
+        """Bottleneck and head, from features to logits, with their trained weights.
 
         Args:
-            backbone: The torch module that was trained, if it was passed as one: its weights are
-                replaced in a copy.
+            module: The backbone, of a network that was trained whole; its weights are replaced.
 
         Raises:
-            InputError: If the backbone cannot be rebuilt without it.
             FileError: If the weights are damaged, or of another network.
         """
-        about, module = self.document["backbone"], None
+        n_features, n_classes = self.document["backbone"]["n_features"], self.document["n_classes"]
+        trainer, width = self.trainer, self.settings.bottleneck
         with torch.random.fork_rng(devices=[]):
-            if not self.document["frozen"]:
-                module = make_backbone(
-                    self._backbone(backbone),
-                    pretrained=False,
-                    preprocessing=Preprocessing.from_dict(about["preprocessing"]),
-                ).module
-            network = Classifier(
-                module,
-                about["n_features"],
-                self.document["n_classes"],
-                trainer=self.trainer,
-                width=self.settings.bottleneck,
-            )
+            network = Classifier(module, n_features, n_classes, trainer=trainer, width=width)
         load_weights(network, self.folder / WEIGHTS, what=f"the network of {self.folder}")
         return network.eval()
 
@@ -459,32 +445,23 @@ class Adapted:
         Raises:
             InputError: If the backbone cannot be rebuilt without it.
         """
-        classes, about = self.document["classes"], self.document["backbone"]
-        if not self.document["frozen"]:
-            preprocessing = Preprocessing.from_dict(about["preprocessing"])
-            return _network_model(self.classifier(backbone), preprocessing, classes)
-        features = as_feature_model(self._backbone(backbone))
-        if features.fingerprint != about["fingerprint"]:
-            raise InputError(f"{self.folder} was made with another backbone. Pass the same.")
-        return HeadedModel(features, self.classifier(), classes=classes)
-
-    def _backbone(self, backbone: object) -> object:
-        if backbone is not None:
-            return backbone
-        return stored_backbone(
-            self.document["backbone"]["spec"],
-            pretrained=bool(self.document["frozen"]),
-            where=self.folder,
-            name_it="adapted.model({})",
-        )
+        about, classes, frozen = (self.document[x] for x in ("backbone", "classes", "frozen"))
+        if backbone is None:
+            text, name_it = about["spec"], "adapted.model({})"
+            backbone = stored_backbone(text, pretrained=frozen, where=self.folder, name_it=name_it)
+        if frozen:
+            features = as_feature_model(backbone)
+            if features.fingerprint != about["fingerprint"]:
+                raise InputError(f"{self.folder} was made with another backbone. Pass the same.")
+            return HeadedModel(features, self.classifier(), classes=classes)
+        own = Preprocessing.from_dict(about["preprocessing"])
+        with torch.random.fork_rng(devices=[]):
+            module = make_backbone(backbone, pretrained=False, preprocessing=own).module
+        return _network_model(self.classifier(module), own, classes)
 
 
-def _network_model(
-    classifier: Classifier, preprocessing: Preprocessing, classes: Any
-) -> TorchModel:
-    return TorchModel(
-        classifier, features_from="bottleneck", preprocessing=preprocessing, classes=classes
-    )
+def _network_model(classifier: Classifier, own: Preprocessing, classes: Any) -> TorchModel:
+    return TorchModel(classifier, features_from="bottleneck", preprocessing=own, classes=classes)
 
 
 def adapt(
@@ -554,9 +531,7 @@ def adapt(
     if features is not None and not frozen:
         raise InputError("features are those of a frozen backbone: pass frozen=True, or leave out.")
     if backbone is None and given is None:
-        raise InputError(
-            "backbone must be a name such as 'resnet50', the text of a model, a module."
-        )
+        raise InputError("backbone must be a name such as 'resnet50', a model's text or a module.")
     chosen = choose(trainer, recipe, changes, transform=transform, frozen=frozen, backbone=backbone)
     conditions = conditions_of(as_corruption(corruption), list(severities))
     check_count(workers, name="workers", least=0)
@@ -701,10 +676,8 @@ class _Run:
             self._score_features(classifier, source, target, corrupted)
         with files.atomic_write(self.folder / WEIGHTS) as temporary:
             # Copies: safetensors stores no tensor twice, and layers may share one.
-            weights = classifier.state_dict().items()
-            save_file(
-                {name: x.detach().cpu().clone().contiguous() for name, x in weights}, temporary
-            )
+            state = classifier.state_dict()
+            save_file({name: x.cpu().clone().contiguous() for name, x in state.items()}, temporary)
         _write_arrays(self.folder / SPLIT, vars(split))
         clean = SurrogateBank.load(self.folder / BANK).clean
         scores = read_scores(self.folder / TARGET)

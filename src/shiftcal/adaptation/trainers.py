@@ -286,11 +286,9 @@ class CDAN(Trainer):
         warm_up: Iterations until it has come 46% of the way.
     """
 
-    name: ClassVar[str] = "cdan"
-    label: ClassVar[str] = "CDAN"
-    settings: ClassVar[Settings] = Settings(
-        iterations=20_000, lr=0.01, lr_gamma=1e-3, weight_decay=1e-3
-    )
+    name = "cdan"
+    label = "CDAN"
+    settings = Settings(iterations=20_000, lr=0.01, lr_gamma=1e-3, weight_decay=1e-3)
     recipes: ClassVar[Recipes] = {
         "office-home": {"iterations": 30_000},
         "visda": {"iterations": 30_000},
@@ -333,9 +331,9 @@ class DAN(Trainer):
         linear: Whether it is estimated from neighbouring pairs of the batch; else from all pairs.
     """
 
-    name: ClassVar[str] = "dan"
-    label: ClassVar[str] = "DAN"
-    joint: ClassVar[bool] = False
+    name = "dan"
+    label = "DAN"
+    joint = False
     recipes: ClassVar[Recipes] = {
         "office-home": {"iterations": 10_000},
         "visda": {"iterations": 10_000},
@@ -367,8 +365,8 @@ class JAN(Trainer):
         sigma: Standard deviation of the kernel on the probabilities.
     """
 
-    name: ClassVar[str] = "jan"
-    label: ClassVar[str] = "JAN"
+    name = "jan"
+    label = "JAN"
     recipes: ClassVar[Recipes] = DAN.recipes
 
     linear: bool = False
@@ -397,9 +395,9 @@ class MCC(Trainer):
         temperature: What logits are divided by.
     """
 
-    name: ClassVar[str] = "mcc"
-    label: ClassVar[str] = "MCC"
-    settings: ClassVar[Settings] = Settings(
+    name = "mcc"
+    label = "MCC"
+    settings = Settings(
         iterations=20_000, batch_size=36, lr=0.005, lr_gamma=1e-3, weight_decay=1e-3
     )
     recipes: ClassVar[Recipes] = {
@@ -433,11 +431,9 @@ class MDD(Trainer):
         warm_up: Iterations until it has come 46% of the way.
     """
 
-    name: ClassVar[str] = "mdd"
-    label: ClassVar[str] = "MDD"
-    settings: ClassVar[Settings] = Settings(
-        iterations=20_000, lr=0.004, lr_gamma=2e-4, bottleneck=1024
-    )
+    name = "mdd"
+    label = "MDD"
+    settings = Settings(iterations=20_000, lr=0.004, lr_gamma=2e-4, bottleneck=1024)
     recipes: ClassVar[Recipes] = {
         "office-home": {"iterations": 30_000, "bottleneck": 2048, "width": 2048},
         "visda": {"iterations": 30_000, "batch_size": 36, "bottleneck": 1024, "width": 1024},
@@ -491,11 +487,11 @@ class SAFN(Trainer):
         delta: How much longer.
     """
 
-    name: ClassVar[str] = "safn"
-    label: ClassVar[str] = "SAFN"
-    joint: ClassVar[bool] = False
-    transform: ClassVar[str] = "random-crop"
-    settings: ClassVar[Settings] = Settings(
+    name = "safn"
+    label = "SAFN"
+    joint = False
+    transform = "random-crop"
+    settings = Settings(
         lr=0.001,
         lr_gamma=0.0,
         backbone_momentum=0.0,
@@ -535,10 +531,10 @@ class SourceOnly(Trainer):
     which are ours, have a bottleneck as the others have; learning rates and heads still differ.
     """
 
-    name: ClassVar[str] = "source-only"
-    label: ClassVar[str] = "source only"
-    adapts: ClassVar[bool] = False
-    settings: ClassVar[Settings] = Settings(lr=0.001, bottleneck=0)
+    name = "source-only"
+    label = "source only"
+    adapts = False
+    settings = Settings(lr=0.001, bottleneck=0)
     recipes: ClassVar[Recipes] = {
         "office-home": {"iterations": 2_500},
         "visda": {"iterations": 20_000},
