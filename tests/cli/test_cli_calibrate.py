@@ -29,10 +29,12 @@ def test_it_saves_what_the_python_interface_fits(files, shiftcal, bank):
 
 
 def test_set_reaches_settings_that_have_no_option(files, shiftcal, bank):
-    options = "--source-train train.npz --set reading=free --set bias=false --set clip=10"
+    options = (
+        "--source-train train.npz --set reading=free --set standardize=true --set max_iter=200"
+    )
     assert shiftcal("fit --method transcal -o t.json", bank, options).status == 0
     transcal = load("t.json")
-    assert (transcal.reading, transcal.bias, transcal.clip) == ("free", False, 10)
+    assert (transcal.reading, transcal.standardize, transcal.max_iter) == ("free", True, 200)
 
 
 def test_settings_of_the_map_reach_it(files, shiftcal, shiftcal_json, bank):

@@ -340,10 +340,3 @@ def test_an_estimate_from_sums_is_that_of_the_rows(name):
     found = known.estimate_moments(grouped(TARGET[:200]), level=0.95)
     assert found.value == pytest.approx(wanted.value, rel=1e-9)
     assert found.n_target == 200
-    with pytest.raises(InputError, match="14 columns of 6 classes; got 12"):
-        known.estimate_moments(grouped(TARGET[:200, :5]))
-
-
-def test_an_estimator_that_needs_rows_says_so():
-    with pytest.raises(InputError, match="atc cannot estimate from sums"):
-        estimates.get("atc")().fit(monitored_bank(300)).estimate_moments(grouped(TARGET))

@@ -194,8 +194,8 @@ def test_predicting_before_adapting_says_what_to_call():
         ({"peek": 2.5}, InputError, "peek must be a whole number"),
         ({"seed": -1}, InputError, "seed must be a whole number of at least 0"),
         ({"map": "temprature"}, UnknownName, "Did you mean 'temperature'"),
-        ({"map": 3}, InputError, "map must be the name of a calibration map or .*; got 3"),
-        ({"map": maps.Temperature}, InputError, "got the class Temperature"),
+        ({"map": 3}, InputError, r"map must be the name of a calibration map, .*; got 3"),
+        ({"map": maps.Temperature}, InputError, "got <class .*Temperature"),
         ({"input": "probs"}, UnknownName, "input must be one of"),
     ],
 )
@@ -287,7 +287,7 @@ def test_a_clean_set_without_mistakes_finds_everything_right(distance, tmp_path)
 def test_statistics_are_refused(distance):
     sac = SAC(distance=distance).fit(BANK)
     statistics = ScoreStatistics.of_rows(BANK[1].logits)
-    with pytest.raises(InputError, match=f'fitted with distance="{distance}".*adapt to the rows'):
+    with pytest.raises(InputError, match=f'adapt to the rows.*distance="{distance}"'):
         sac.adapt_statistics(statistics)
 
 

@@ -78,16 +78,6 @@ def test_separable_domains_give_finite_positive_weights():
     assert model.auc_ == pytest.approx(1.0)
 
 
-def test_clip_is_the_largest_weight_and_leaves_the_others_alone():
-    free = ImportanceWeights().fit(SOURCE, MOVED)
-    clipped = ImportanceWeights(clip=2.0).fit(SOURCE, MOVED)
-    w = free.weights(HELD_OUT)
-    np.testing.assert_allclose(clipped.weights(HELD_OUT), np.minimum(w, 2.0))
-    assert free.share_clipped(HELD_OUT) == 0.0
-    assert clipped.share_clipped(HELD_OUT) == pytest.approx((w > 2.0).mean())
-    assert 0 < clipped.share_clipped(HELD_OUT) < 1
-
-
 def test_standardising_undoes_the_units_of_the_features():
     units = np.array([1e-3, 1.0, 1e3])
     offset = np.array([5.0, 0.0, -2e3])
@@ -114,7 +104,6 @@ def test_a_regression_that_stops_early_says_so_without_a_warning():
         (SOURCE[:0], {}, "source_features must have shape"),
         (SOURCE[:, 0], {}, "source_features must have shape"),
         (np.where(SOURCE[5, 1] == SOURCE, np.nan, SOURCE), {}, "row 5 holds nan"),
-        *((SOURCE, {"clip": clip}, "clip must be a positive number") for clip in (0, np.inf, "2")),
         (SOURCE, {"max_iter": 0}, "max_iter must be a whole number"),
         (SOURCE, {"seed": -1}, "seed must be a whole number"),
     ],
@@ -162,12 +151,10 @@ def searched_temperature(sample, weights):
     return np.exp(found.x)
 
 
-@pytest.mark.parametrize("reading", ["transcal-port", "original"])
-def test_a_target_like_source_train_has_unit_weights_and_equals_brier_temperature(reading):
-    method = cpcs(reading=reading)
+def test_a_target_like_source_train_has_unit_weights_and_equals_brier_temperature():
+    method = cpcs()
     selection = method.adapt(TARGET.logits, TRAIN.features)
-    expected = {"transcal-port": 1.0, "original": 1.5}[reading]
-    assert selection.details["mean_weight"] == pytest.approx(expected)
+    assert selection.details["mean_weight"] == pytest.approx(1.0)
     assert selection.temperature == pytest.approx(brier_temperature(CALIBRATION), rel=1e-6)
     np.testing.assert_allclose(
         method.predict_proba(TARGET.logits),
@@ -188,31 +175,12 @@ def test_the_port_is_the_published_code_with_another_search():
     )
 
 
-@pytest.mark.parametrize(("spread", "beyond"), [(1.0, False), (3.0, True)])
-def test_the_original_reading_has_its_published_weights(spread, beyond):
-    calibration = CALIBRATION._replace(features=spread * CALIBRATION.features)
-    model = ImportanceWeights().fit(TRAIN.features, TARGET.features + 1.0)
-    p_source = 1 / (1 + model.weights(calibration.features))
-    weights = 1 / np.maximum(p_source, 1 / 1001) - 0.5
-    method = CPCS(reading="original").fit(bank_of(calibration), source_features=TRAIN.features)
-    selection = method.adapt(TARGET.logits, TARGET.features + 1.0)
-    assert selection.temperature == pytest.approx(
-        searched_temperature(calibration, weights), rel=1e-5
-    )
-    assert selection.details["largest_weight"] == pytest.approx(weights.max())
-    assert selection.details["share_clipped"] == pytest.approx((p_source < 1 / 1001).mean())
-    assert (selection.details["share_clipped"] > 0) == beyond
-
-
-@pytest.mark.parametrize("reading", ["transcal-port", "original"])
 @pytest.mark.parametrize("shift", [-1.0, 1.0])
-def test_the_temperature_moves_from_the_sources_towards_the_targets(reading, shift):
+def test_the_temperature_moves_from_the_sources_towards_the_targets(shift):
     target = draw_domain(3000, shift, seed=25)
     source_t, target_t = brier_temperature(CALIBRATION), brier_temperature(target)
-    found = cpcs(reading=reading).adapt(target.logits, target.features).temperature
-    # The original's + 1/2 pulls towards the source; the port gets most of the way.
-    share = {"transcal-port": (0.6, 1.4), "original": (0.3, 1.0)}[reading]
-    assert share[0] < np.log(found / source_t) / np.log(target_t / source_t) < share[1]
+    found = cpcs().adapt(target.logits, target.features).temperature
+    assert 0.6 < np.log(found / source_t) / np.log(target_t / source_t) < 1.4
 
 
 def test_separable_domains_are_flagged_and_give_a_finite_temperature():
@@ -228,13 +196,6 @@ def test_a_mild_shift_has_no_flags_and_all_its_numbers():
     assert selection.flags == ()
     assert selection.n_target == 3000
     assert selection.mean_confidence == pytest.approx(softmax(TARGET.logits, axis=1).max(1).mean())
-    assert set(selection.details) == {
-        "effective_sample_size",
-        "mean_weight",
-        "largest_weight",
-        "share_clipped",
-        "domain_auc",
-    }
     assert 100 < selection.details["effective_sample_size"] < 2000
 
 
@@ -282,7 +243,7 @@ def confidence_at(logits, temperature):
     return softmax(logits / temperature, axis=1).max(axis=1).mean()
 
 
-def published(train, calibration, target, *, lower=1.0, variance=True, bias=True):
+def published(train, calibration, target, *, lower=1.0):
     """The published steps from end to end, with scikit-learn's and scipy's own parts."""
     found = minimize_scalar(
         lambda t: (
@@ -303,14 +264,12 @@ def published(train, calibration, target, *, lower=1.0, variance=True, bias=True
     weight = p[:, 0] / p[:, 1]
 
     def objective(x):
-        w = weight ** x[1] if bias else weight
+        w = weight ** x[1]
         a = w * error
-        risk = a.mean()
-        if variance:
-            eta_1 = -np.cov(a, w)[0, 1] / np.var(w, ddof=1)
-            right = 1 - error
-            eta_2 = -np.cov(a + eta_1 * (w - 1), right)[0, 1] / np.var(right, ddof=1)
-            risk += eta_1 * (w.mean() - 1) + eta_2 * (right.mean() - source_confidence)
+        eta_1 = -np.cov(a, w)[0, 1] / np.var(w, ddof=1)
+        right = 1 - error
+        eta_2 = -np.cov(a + eta_1 * (w - 1), right)[0, 1] / np.var(right, ddof=1)
+        risk = a.mean() + eta_1 * (w.mean() - 1) + eta_2 * (right.mean() - source_confidence)
         return abs(confidence_at(target.logits, x[0]) - (1 - risk))
 
     with warnings.catch_warnings():
@@ -320,14 +279,12 @@ def published(train, calibration, target, *, lower=1.0, variance=True, bias=True
         )
 
 
-@pytest.mark.parametrize("terms", [(True, True), (True, False), (False, True), (False, False)])
-def test_the_temperature_is_that_of_the_published_steps(terms):
-    bias, variance = terms
-    theirs = published(TRAIN, CALIBRATION, TARGET, bias=bias, variance=variance)
-    selection = transcal(bias=bias, variance=variance).adapt(TARGET.logits, TARGET.features)
+def test_the_temperature_is_that_of_the_published_steps():
+    theirs = published(TRAIN, CALIBRATION, TARGET)
+    selection = transcal().adapt(TARGET.logits, TARGET.features)
     # The regression stops at a gradient of 1e-4, the search at a change of 1e-6.
     assert selection.temperature == pytest.approx(theirs.x[0], rel=2e-3)
-    assert selection.details["lambda"] == pytest.approx(theirs.x[1] if bias else 1.0, abs=2e-3)
+    assert selection.details["lambda"] == pytest.approx(theirs.x[1], abs=2e-3)
     assert selection.details["objective"] == pytest.approx(theirs.fun, abs=1e-4)
 
 
@@ -388,37 +345,10 @@ def test_a_source_of_errors_only_flattens_and_says_so():
     assert np.isfinite(method.predict_proba(TARGET.logits)).all()
 
 
-def test_an_estimate_outside_the_unit_interval_is_kept_and_flagged(monkeypatch):
-    monkeypatch.setattr(
-        ImportanceWeights, "log_weights", lambda _, features: np.full(len(features), 3.0)
-    )
-    selection = transcal(bias=False, variance=False).adapt(TARGET.logits, TARGET.features)
-    assert selection.details["estimated_accuracy"] < 0
-    assert selection.has("accuracy-estimate-outside")
-    (message,) = (f.message for f in selection.flags if f.code == "accuracy-estimate-outside")
-    assert "outside [0, 1]" in message
-
-
-def test_every_number_of_transcals_choice_is_there():
-    selection = transcal().adapt(TARGET.logits, TARGET.features)
-    assert {
-        "lambda",
-        "estimated_accuracy",
-        "objective",
-        "source_confidence",
-        "effective_sample_size",
-    } <= set(selection.details)
-    assert selection.n_target == 3000
-    assert selection.mean_confidence == pytest.approx(confidence_at(TARGET.logits, 1.0))
-
-
 @pytest.mark.parametrize(
     ("method", "settings", "error", "words"),
     [
-        (cpcs, {"reading": "orginal"}, UnknownName, "reading must be one of 'transcal-port'"),
         (transcal, {"reading": "paper"}, UnknownName, "reading must be one of 'official', 'free'"),
-        (cpcs, {"clip": -1.0}, InputError, "clip must be a positive number"),
-        (transcal, {"clip": 0.0}, InputError, "clip must be a positive number"),
         (cpcs, {"max_iter": 0}, InputError, "max_iter must be a whole number"),
         (cpcs, {"repeats": 0}, InputError, "repeats must be a whole number of at least 1; got 0"),
     ],

@@ -6,8 +6,7 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from statistics import fmean, stdev
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
@@ -23,7 +22,7 @@ from shiftcal.numerics.softmax import softmax
 from shiftcal.persistence import Estimator
 from shiftcal.scores import Scores, model_digest
 from shiftcal.surrogates import SetSummary, SurrogateBank
-from shiftcal.types import Flag, Floats, InputKind, Interval, Labels, Logits, Probs, Weights
+from shiftcal.types import Flag, Floats, InputKind, Interval, Labels, Logits, Probs
 
 if TYPE_CHECKING:
     from shiftcal.methods.rehearsal import Grouped
@@ -49,9 +48,6 @@ def given_bank(bank: object, labels: object, *, input: str, name: str) -> Surrog
         bank = SurrogateBank.load(bank)
     parts: dict[str, Any] = {}
     if isinstance(bank, Scores):
-        if (bank.labels is None) == (labels is None):
-            state = "have none" if labels is None else "have them already. Leave labels= out"
-            raise InputError(f"Scores to fit on need labels once; these {state}.")
         labels = bank.labels if labels is None else labels
         parts = {"features": bank.features, "classes": bank.classes}
         bank = bank.as_kind(kind).values
@@ -59,8 +55,7 @@ def given_bank(bank: object, labels: object, *, input: str, name: str) -> Surrog
         if labels is None:
             raise InputError(
                 f"{name} is fitted on a SurrogateBank, the folder of one, labelled Scores, or "
-                f"logits and labels; got {type(bank).__name__} and no labels. See "
-                "SurrogateBank.from_arrays."
+                f"logits and labels; got {type(bank).__name__} and no labels."
             )
         return SurrogateBank.from_arrays([bank], labels, input=input, **parts)
     if labels is not None:
@@ -91,8 +86,7 @@ def given_logits(logits: object, *, input: str, k: int, classes: tuple[str, ...]
             column = next(i for i in range(k) if found[i] != classes[i])
             raise InputError(
                 f"scores must have the classes of the bank in their order; column {column} is "
-                f"{found[column]!r} here and {classes[column]!r} there. Both must come from one "
-                "model."
+                f"{found[column]!r} here and {classes[column]!r} there."
             )
         kind: InputKind = check_choice(input, _KINDS, name="input")
         scores = logits.as_kind(kind)
@@ -153,40 +147,17 @@ class Selection:
         if self.index is not None:
             parts.append(f"set {self.index + 1} of {self.n_sets} ({self.set_name})")
         if self.temperature is not None:
-            parts.append(f"T = {self.temperature:.3g}{self._range()}")
+            ends = self.temperature_interval
+            between = "" if ends is None else f" ({ends.low:.3g} to {ends.high:.3g})"
+            parts.append(f"T = {self.temperature:.3g}{between}")
         if self.index is not None:
             outside = self.has("outside-range")
             parts.append("OUTSIDE the bank's range" if outside else "inside the bank's range")
         parts += [flag.code for flag in self.flags if flag.code != "outside-range"]
         return ", ".join(parts) or self.method
 
-    def _range(self) -> str:
-        if self.temperature_interval is None:
-            return ""
-        return f" ({self.temperature_interval.low:.3g} to {self.temperature_interval.high:.3g})"
-
     def __repr__(self) -> str:
         return f"<{self.method} selection: {self}>"
-
-
-def mean_selection(selections: Sequence[Selection]) -> Selection:
-    """Several draws as one: mean temperature and details, every kind of flag once.
-
-    A single one stays as it is; of more, ``details`` get the standard deviation of the
-    temperatures, ``temperature_sd``.
-    """
-    first = selections[0]
-    temperatures = [s.temperature for s in selections if s.temperature is not None]
-    if len(temperatures) < 2:
-        return first
-    details = {name: fmean(s.details[name] for s in selections) for name in first.details}
-    flags = {flag.code: flag for s in reversed(selections) for flag in reversed(s.flags)}
-    return replace(
-        first,
-        temperature=fmean(temperatures),
-        details={**details, "temperature_sd": stdev(temperatures)},
-        flags=tuple(reversed(flags.values())),
-    )
 
 
 # Elements of probabilities held at once while only the confidence is asked for.
@@ -209,7 +180,6 @@ class Method(Estimator, ABC):
         uses_target: Whether ``adapt`` has to see a target before anything can be predicted.
         uses_bank: Whether it learns from all sets of the bank; else from the clean one only.
         uses_features: Whether features are needed (of source-train, calibration and target).
-        uses_weights: Whether ``fit`` takes ``sample_weight``; ``_fit`` has that argument then.
         uses_mixed: Whether scores of mixed target images are needed (``mixed=`` in ``adapt``); it
             has ``_adapt_mixed`` then.
         n_classes_: Number of classes, from the columns of the bank.
@@ -223,7 +193,6 @@ class Method(Estimator, ABC):
     uses_target: ClassVar[bool] = False
     uses_bank: ClassVar[bool] = False
     uses_features: ClassVar[bool] = False
-    uses_weights: ClassVar[bool] = False
     uses_mixed: ClassVar[bool] = False
 
     input: str
@@ -233,14 +202,7 @@ class Method(Estimator, ABC):
     selection_: Selection | None
 
     @final
-    def fit(
-        self,
-        bank: object,
-        labels: object = None,
-        *,
-        source_features: object = None,
-        sample_weight: object = None,
-    ) -> Self:
+    def fit(self, bank: object, labels: object = None, *, source_features: object = None) -> Self:
         """Learn what can be learnt before the target is seen.
 
         Args:
@@ -249,25 +211,15 @@ class Method(Estimator, ABC):
             labels: ``(n,)``, only with logits.
             source_features: ``(m, d)`` features of the training samples, for methods that
                 weigh by features.
-            sample_weight: ``(n,)`` non-negative weights of the rows of the clean set, for TS and
-                STS. STS uses them for every set of the bank, which must have as many rows; or pass
-                weights of all rows of all sets.
 
         Raises:
             InputError: If the input cannot be used, or is of another kind than ``input`` says.
         """
         checked = given_bank(bank, labels, input=self.input, name=self.name)
         features = self._check_source_features(checked, source_features)
-        if sample_weight is not None and not self.uses_weights:
-            raise InputError(
-                f"{self.name} does not use sample_weight; only ts and sts do. Leave it out."
-            )
         self.__dict__.pop("n_classes_", None)  # a failed fit leaves it unfitted, not half fitted
         self.selection_ = None
-        if sample_weight is None:
-            self._fit(checked, features)
-        else:
-            self._fit(checked, features, sample_weight=sample_weight)  # type: ignore[call-arg]
+        self._fit(checked, features)
         self.class_names_ = checked.classes
         self.model_ = model_digest(checked.origin)
         self.n_classes_ = checked.n_classes
@@ -327,7 +279,7 @@ class Method(Estimator, ABC):
 
     def needs_rows(self) -> str | None:
         """Why sums of fixed size over the target's rows are not enough; ``None`` if they are."""
-        return "it looks at every row of the target at once"
+        return "it looks at every row of the target at once" if self.uses_target else None
 
     @final
     def predict_proba(self, logits: object) -> Probs:
@@ -360,7 +312,7 @@ class Method(Estimator, ABC):
 
     def _adapt_moments(self, target: Grouped) -> Selection:
         """Decide for the sums of a target, where :meth:`needs_rows` gives no reason not to."""
-        raise NotImplementedError
+        return self._adapt(np.empty((0, self.n_classes_)), None)  # of a method that looks at none
 
     def _adapt_mixed(self, logits: Logits, mixed: Logits, labels: Labels) -> Selection:
         """Decide for a checked target with its mixtures ``(m, k)`` and their labels ``(m,)``."""
@@ -388,8 +340,8 @@ class Method(Estimator, ABC):
         if not isinstance(mixed, Scores) or mixed.labels is None:
             given = "nothing" if mixed is None else type(mixed).__name__
             raise InputError(
-                f"{self.name} needs labelled Scores of mixed target images (mixed= in adapt); "
-                f"got {given}. shiftcal.scoring.score_mixed makes them of a model and images."
+                f"{self.name} needs labelled Scores of mixed target images (mixed= in adapt), as "
+                f"shiftcal.scoring.score_mixed makes them; got {given}."
             )
         return self._check_logits(mixed), mixed.labels
 
@@ -416,8 +368,8 @@ def fit_map(
     labels: Labels,
     *,
     where: str,
-    weights: Weights | None = None,
     flat_is_fine: bool = False,
+    stacklevel: int = 4,
 ) -> Any:
     """A fresh map of the kind ``template`` says, fitted; its warnings name the set.
 
@@ -426,27 +378,30 @@ def fit_map(
         logits: ``(n, k)``, checked.
         labels: ``(n,)``, checked.
         where: What is being calibrated, for messages.
-        weights: ``(n,)``, checked, or ``None``.
         flat_is_fine: Do not warn if the fit ended at the largest temperature.
+        stacklevel: Of warnings; 1 here, 2 ``_fit``, 3 ``Method.fit``, 4 the caller's line.
     """
     fresh: Map = maps.get(template)() if isinstance(template, str) else template
-    if not isinstance(fresh, Map):
-        given = f"the class {template.__name__}" if isinstance(template, type) else repr(template)
+    if not isinstance(fresh, Map) or fresh.input != "logits":
         raise InputError(
-            f"map must be the name of a calibration map or an unfitted one; got {given}. "
-            f"Names: {', '.join(maps.names())}. With settings: maps.Temperature(t_range=(0.1, 10))."
+            'map must be the name of a calibration map, or an unfitted one with input="logits", '
+            f"such as maps.Temperature(t_range=(0.1, 10)); got {template!r}. Names: "
+            f"{', '.join(maps.names())}. The method's own input= says what the model gives."
         )
-    if fresh.input != "logits":
-        raise InputError(
-            'a map inside a method is always given logits; make it with input="logits" '
-            "and say what the model gives with the method's own input=."
-        )
-    fresh = clone(fresh).fit_checked(logits, labels, weights)
+    fresh = clone(fresh).fit_checked(logits, labels, None)
     expected = flat_is_fine and fresh.status_.code == "at-upper-bound"
     if not fresh.status_.converged and not expected:
-        # 1 here, 2 _fit, 3 Method.fit, 4 the caller's line
-        warnings.warn(f"{where}: {fresh.status_.message}", FitWarning, stacklevel=4)
+        warnings.warn(f"{where}: {fresh.status_.message}", FitWarning, stacklevel=stacklevel)
     return fresh
+
+
+def fit_maps(template: str | Map, bank: SurrogateBank) -> tuple[Any, ...]:
+    """A map fitted on each set of a bank, as :func:`fit_map` does."""
+    fitted = []
+    for j, s in enumerate(bank, start=1):  # a loop, so that warnings point at the caller
+        where = f"set {j} of {len(bank)} ({s.name})"
+        fitted.append(fit_map(template, s.logits, s.labels, where=where, stacklevel=5))
+    return tuple(fitted)
 
 
 def warn_of_one_set(method: Method, bank: SurrogateBank, fitted: Map) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.checks import check_count, check_fraction
-from shiftcal.methods.method import FEW_ROWS, Method, Selection, fit_map, nearest_first
+from shiftcal.methods.method import FEW_ROWS, Method, Selection, fit_maps, nearest_first
 from shiftcal.numerics.blocks import row_blocks
 from shiftcal.numerics.softmax import softmax
 from shiftcal.surrogates import SetSummary, SurrogateBank
@@ -823,11 +823,7 @@ class Rehearsal(Method):
         self.level_ = check_fraction(self.level, name="level")
         self.seed_ = check_count(self.seed, name="seed", least=0)
         self.ladder_ = bank.summaries()
-        found = []
-        for j, s in enumerate(bank, start=1):  # a loop, so that warnings point at the caller
-            where = f"set {j} of {len(bank)} ({s.name})"
-            found.append(fit_map("temperature", s.logits, s.labels, where=where).temperature_)
-        self.temperatures_ = tuple(map(float, found))
+        self.temperatures_ = tuple(m.temperature_ for m in fit_maps("temperature", bank))
         logs = [math.log(t) for t in self.temperatures_]
         self.memory_ = remember(bank, logs, seed=self.seed_)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, final
 
 import numpy as np
@@ -18,7 +19,7 @@ from shiftcal.methods.method import (
     Method,
     Selection,
     few_rows,
-    fit_map,
+    fit_maps,
     nearest_first,
     temperature_of,
     warn_of_one_set,
@@ -30,7 +31,7 @@ from shiftcal.numerics.samples import (
     wasserstein_distance,
 )
 from shiftcal.numerics.softmax import entropy, p_max
-from shiftcal.surrogates import SetSummary, SurrogateBank, SurrogateSet
+from shiftcal.surrogates import SetSummary, SurrogateBank
 from shiftcal.types import Flag, Floats, Logits, Probs
 
 if TYPE_CHECKING:
@@ -40,12 +41,8 @@ if TYPE_CHECKING:
 DISTANCES = ("mean", "ks", "wasserstein", "atc", "atc-entropy")
 
 
-def _negative_entropy(logits: Logits) -> NDArray[np.float64]:
-    return -entropy(logits)
-
-
 # What is compared with the threshold, for the distances that have one.
-_SCORES = {"atc": p_max, "atc-entropy": _negative_entropy}
+_SCORES = {"atc": p_max, "atc-entropy": lambda logits: -entropy(logits)}
 
 
 @final
@@ -111,25 +108,33 @@ class SAC(Method):
         for flag in not_monotone(self.ladder_):
             # 1 here, 2 Method.fit, 3 the caller's line
             warnings.warn(flag.message, FitWarning, stacklevel=3)
-        fitted = []
-        for j, s in enumerate(bank, start=1):  # a loop, so that warnings point at the caller
-            where = f"set {j} of {len(bank)} ({s.name})"
-            fitted.append(fit_map(self.map, s.logits, s.labels, where=where))
-        self.maps_ = tuple(fitted)
-        warn_of_one_set(self, bank, fitted[0])
-        compares_samples = self.distance_ in ("ks", "wasserstein")
-        self.samples_ = tuple(np.sort(s.confidence()) for s in bank) if compares_samples else None
-        self.threshold_ = self._threshold(bank.clean) if self.distance_ in _SCORES else None
+        self.maps_ = fit_maps(self.map, bank)
+        warn_of_one_set(self, bank, self.maps_[0])
+        self.samples_ = self.threshold_ = None
+        if self.distance_ in ("ks", "wasserstein"):
+            self.samples_ = tuple(np.sort(s.confidence()) for s in bank)
+        if self.distance_ in _SCORES:
+            clean = bank.clean
+            n_wrong = int(np.count_nonzero(clean.logits.argmax(axis=1) != clean.labels))
+            self.threshold_ = atc_threshold(_SCORES[self.distance_](clean.logits), n_wrong)
 
     def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
-        rows = self._peek_at(logits)
+        rows = logits
+        if self.peek is not None and self.peek < len(logits):
+            rng = np.random.default_rng(self.seed)
+            rows = logits[rng.choice(len(logits), self.peek, replace=False)]
         confidence = np.sort(p_max(rows))
-        target = TargetSummary.of(confidence)
-        if self.threshold_ is None:
-            return self._select(target, self._distances(confidence))
-        estimated = share_at_or_above(_SCORES[self.distance_](rows), self.threshold_)
-        target = replace(target, estimated_accuracy=estimated)
-        return self._select(target, [abs(estimated - s.accuracy) for s in self.ladder_])
+        mean, sd = float(confidence.mean()), float(confidence.std())
+        if self.threshold_ is not None:
+            estimated = share_at_or_above(_SCORES[self.distance_](rows), self.threshold_)
+            distances = [abs(estimated - s.accuracy) for s in self.ladder_]
+            return self._select(TargetSummary(len(rows), mean, sd, estimated), distances)
+        if self.samples_ is None:
+            distances = [abs(mean - s.mean_confidence) for s in self.ladder_]
+        else:
+            measure = ks_distance if self.distance_ == "ks" else wasserstein_distance
+            distances = [measure(confidence, sample) for sample in self.samples_]
+        return self._select(TargetSummary(len(rows), mean, sd), distances)
 
     def adapt_statistics(self, statistics: ScoreStatistics) -> Selection:
         """Adapt to a target of which only the statistics are there, such as merged ones.
@@ -146,8 +151,8 @@ class SAC(Method):
         self._require_fitted()
         if self.distance_ != "mean":
             raise InputError(
-                f"statistics tell the mean confidence, and this {self.name} was fitted with "
-                f'distance="{self.distance_}". Fit it with distance="mean", or adapt to the rows.'
+                'statistics tell the mean confidence; fit with distance="mean", or adapt to the '
+                f'rows. This {self.name} has distance="{self.distance_}".'
             )
         if statistics.k != self.n_classes_:
             raise InputError(
@@ -173,7 +178,8 @@ class SAC(Method):
     def _select(self, target: TargetSummary, distances: list[float]) -> Selection:
         order = nearest_first(self.ladder_, distances)
         chosen = order[0]
-        summary = self.ladder_[chosen]
+        summary, estimated = self.ladder_[chosen], target.estimated_accuracy
+        details = {} if estimated is None else {"estimated_accuracy": estimated}
         return Selection(
             self.name,
             temperature=temperature_of(self.maps_[chosen]),
@@ -187,13 +193,8 @@ class SAC(Method):
             distance=self.distance_,
             distances=tuple(distances),
             margin=distances[order[1]] - distances[chosen] if len(order) > 1 else None,
-            details={}
-            if target.estimated_accuracy is None
-            else {"estimated_accuracy": target.estimated_accuracy},
-            flags=(
-                *ladder_flags(self.ladder_, target, distances, distance=self.distance_),
-                *self._map_flags(chosen),
-            ),
+            details=details,
+            flags=tuple(self._flags(target, distances, order)),
         )
 
     def _apply(self, logits: Logits) -> Probs:
@@ -201,28 +202,28 @@ class SAC(Method):
         assert self.selection_.index is not None
         return self.maps_[self.selection_.index].apply_checked(logits)
 
-    def _peek_at(self, logits: Logits) -> Logits:
-        if self.peek is None or self.peek >= len(logits):
-            return logits
-        rows = np.random.default_rng(self.seed).choice(len(logits), self.peek, replace=False)
-        return logits[rows]
-
-    def _distances(self, confidence: NDArray[np.float64]) -> list[float]:
-        if self.samples_ is None:
-            mean = float(confidence.mean())
-            return [abs(mean - s.mean_confidence) for s in self.ladder_]
-        measure = ks_distance if self.distance_ == "ks" else wasserstein_distance
-        return [measure(confidence, sample) for sample in self.samples_]
-
-    def _threshold(self, clean: SurrogateSet) -> float:
-        n_wrong = int(np.count_nonzero(clean.logits.argmax(axis=1) != clean.labels))
-        return atc_threshold(_SCORES[self.distance_](clean.logits), n_wrong)
-
-    def _map_flags(self, chosen: int) -> tuple[Flag, ...]:
+    def _flags(
+        self, target: TargetSummary, distances: Sequence[float], order: Sequence[int]
+    ) -> Iterator[Flag]:
+        """Every flag that holds, in the order rows, range, ladder, choice, map."""
+        yield from few_rows(target.n)
+        yield from _outside_range(self.ladder_, target)
+        yield from not_monotone(self.ladder_)
+        chosen, *others = order
+        a = self.ladder_[chosen]
+        for other in others:
+            b, margin = self.ladder_[other], distances[other] - distances[chosen]
+            if _in_doubt(target, a, b, distance=self.distance_, margin=margin):
+                yield Flag(
+                    "indistinguishable",
+                    f"sets {chosen + 1} ({a.name}) and {other + 1} ({b.name}) cannot be told apart "
+                    f"by these {target.n} rows: distances {distances[chosen]:.4f} and "
+                    f"{distances[other]:.4f} differ by no more than sampling noise explains.",
+                )
+                break
         status = self.maps_[chosen].status_
-        if status.converged:
-            return ()
-        return (Flag("map-not-converged", f"the chosen set's map: {status.message}"),)
+        if not status.converged:
+            yield Flag("map-not-converged", f"the chosen set's map: {status.message}")
 
 
 # Flags of a choice. All ask whether a difference is larger than sampling noise explains: three
@@ -238,11 +239,6 @@ class TargetSummary:
     sd_confidence: float
     estimated_accuracy: float | None = None
 
-    @classmethod
-    def of(cls, confidence: NDArray[np.float64]) -> TargetSummary:
-        """The summary of a sample of p_max."""
-        return cls(len(confidence), float(confidence.mean()), float(confidence.std()))
-
     def standard_error(self, *sets: SetSummary) -> float:
         """Standard error of the mean, if the target varies no less than the sets it may be from.
 
@@ -250,21 +246,6 @@ class TargetSummary:
         """
         spread = max(self.sd_confidence, *(s.sd_confidence for s in sets))
         return spread / float(self.n) ** 0.5
-
-
-def ladder_flags(
-    ladder: Sequence[SetSummary],
-    target: TargetSummary,
-    distances: Sequence[float],
-    *,
-    distance: str,
-) -> Iterator[Flag]:
-    """Every flag that holds, in the order rows, range, ladder, choice."""
-    yield from few_rows(target.n)
-    yield from _outside_range(ladder, target)
-    yield from not_monotone(ladder)
-    if len(ladder) > 1:
-        yield from _indistinguishable(ladder, target, distances, distance=distance)
 
 
 def _outside_range(ladder: Sequence[SetSummary], target: TargetSummary) -> Iterator[Flag]:
@@ -310,67 +291,25 @@ def _ladders(sets: Sequence[SetSummary]) -> list[list[SetSummary]]:
     return [clean[:1] + [s for s in steps if s.corruption == name] for name in names]
 
 
-def _indistinguishable(
-    ladder: Sequence[SetSummary],
-    target: TargetSummary,
-    distances: Sequence[float],
-    *,
-    distance: str,
-) -> Iterator[Flag]:
-    """A flag for the nearest other set that the target could as well have chosen."""
-    chosen, *others = nearest_first(ladder, distances)
-    a = ladder[chosen]
-    for other in others:
-        b = ladder[other]
-        margin = distances[other] - distances[chosen]
-        if _in_doubt(target, a, b, distance=distance, margin=margin):
-            yield Flag(
-                "indistinguishable",
-                f"sets {chosen + 1} ({a.name}) and {other + 1} ({b.name}) cannot be told apart by "
-                f"these {target.n} rows: distances {distances[chosen]:.4f} and "
-                f"{distances[other]:.4f} differ by no more than sampling noise explains.",
-            )
-            return
-
-
 def _in_doubt(
     target: TargetSummary, a: SetSummary, b: SetSummary, *, distance: str, margin: float
 ) -> bool:
-    """Whether the choice between two sets could flip by sampling noise, of two standard errors."""
+    """Whether the choice between two sets could flip by two standard errors, or they are alike.
+
+    The choice flips where the target's mean (or estimated accuracy) crosses the middle between
+    those of the two sets. A few rows that are all above the threshold do not make an estimated
+    accuracy certain: it is taken to vary no less than the accuracies of the sets.
+    """
+    own, of_sets = target.standard_error(a, b) ** 2, a.standard_error**2 + b.standard_error**2
     if distance == "ks":  # each statistic is known to about 0.26 √(1/n + 1/m)
-        return margin < 2 * 0.26 * float(np.sqrt(2 / target.n + 1 / a.n + 1 / b.n))
+        return margin < 2 * 0.26 * math.sqrt(2 / target.n + 1 / a.n + 1 / b.n)
     if distance == "wasserstein":  # the target's own noise enters both distances
-        own = 2 * target.standard_error(a, b)
-        return margin < 2 * float(np.sqrt(own**2 + a.standard_error**2 + b.standard_error**2))
+        return margin < 2 * math.sqrt(4 * own + of_sets)
+    value, of_a, of_b = target.mean_confidence, a.mean_confidence, b.mean_confidence
     if target.estimated_accuracy is not None:
-        return _accuracy_doubt(target.n, target.estimated_accuracy, a, b)
-    return _mean_doubt(target, a, b)
-
-
-def _mean_doubt(target: TargetSummary, a: SetSummary, b: SetSummary) -> bool:
-    """Whether two standard errors could flip the choice, or the two sets are alike.
-
-    The choice flips where the target's mean crosses the middle between the two sets' means.
-    """
-    apart = abs(a.mean_confidence - b.mean_confidence)
-    if apart < 2 * float(np.hypot(a.standard_error, b.standard_error)):
+        value, of_a, of_b = target.estimated_accuracy, a.accuracy, b.accuracy
+        own = max(share * (1 - share) for share in (value, of_a, of_b)) / target.n
+        of_sets = of_a * (1 - of_a) / a.n + of_b * (1 - of_b) / b.n
+    if abs(of_a - of_b) < 2 * math.sqrt(of_sets):
         return True
-    middle = (a.mean_confidence + b.mean_confidence) / 2
-    own = target.standard_error(a, b)
-    noise = float(np.sqrt(own**2 + (a.standard_error**2 + b.standard_error**2) / 4))
-    return abs(target.mean_confidence - middle) < 2 * noise
-
-
-def _accuracy_doubt(n: int, estimated: float, a: SetSummary, b: SetSummary) -> bool:
-    """As for the mean, with accuracies and the standard errors of shares of rows.
-
-    A few rows that are all above the threshold do not make the estimate certain: it is taken to
-    vary no less than the accuracies of the sets.
-    """
-    variances = [s.accuracy * (1 - s.accuracy) for s in (a, b)]
-    of_sets = variances[0] / a.n + variances[1] / b.n
-    if abs(a.accuracy - b.accuracy) < 2 * float(np.sqrt(of_sets)):
-        return True
-    own = max(estimated * (1 - estimated), *variances) / n
-    middle = (a.accuracy + b.accuracy) / 2
-    return abs(estimated - middle) < 2 * float(np.sqrt(own + of_sets / 4))
+    return abs(value - (of_a + of_b) / 2) < 2 * math.sqrt(own + of_sets / 4)

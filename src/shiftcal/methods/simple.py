@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import ClassVar, final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shiftcal.checks import check_count, check_positive, check_weights, to_array
+from shiftcal.checks import check_count, check_positive
 from shiftcal.errors import FitWarning
 from shiftcal.maps import Map, Temperature
 from shiftcal.methods.method import (
@@ -24,7 +23,7 @@ from shiftcal.methods.method import (
 )
 from shiftcal.methods.rehearsal import Grouped
 from shiftcal.numerics.softmax import p_max, softmax
-from shiftcal.surrogates import SurrogateBank, SurrogateSet
+from shiftcal.surrogates import SurrogateBank
 from shiftcal.types import FitStatus, Flag, Floats, Labels, Logits, Probs
 
 
@@ -45,13 +44,6 @@ class Vanilla(Method):
         pass
 
     def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
-        return Selection(self.name, temperature=1.0)
-
-    def needs_rows(self) -> str | None:
-        """Nothing of the target is needed."""
-        return None
-
-    def _adapt_moments(self, target: Grouped) -> Selection:
         return Selection(self.name, temperature=1.0)
 
     def _apply(self, logits: Logits) -> Probs:
@@ -77,13 +69,6 @@ class OneMap(Method):
     def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
         return Selection(self.name, temperature=temperature_of(self.map_))
 
-    def needs_rows(self) -> str | None:
-        """Nothing of the target is needed."""
-        return None
-
-    def _adapt_moments(self, target: Grouped) -> Selection:
-        return Selection(self.name, temperature=temperature_of(self.map_))
-
     def _apply(self, logits: Logits) -> Probs:
         return self.map_.apply_checked(logits)
 
@@ -101,22 +86,13 @@ class TS(OneMap):
     """
 
     name: ClassVar[str] = "ts"
-    uses_weights: ClassVar[bool] = True
 
     def __init__(self, *, input: str = "logits") -> None:
         self.input = input
 
-    def _fit(
-        self,
-        bank: SurrogateBank,
-        source_features: Floats | None,
-        sample_weight: object = None,
-    ) -> None:
+    def _fit(self, bank: SurrogateBank, source_features: Floats | None) -> None:
         clean = bank.clean
-        weights = check_weights(sample_weight, n=len(clean.labels))
-        self.map_ = fit_map(
-            "temperature", clean.logits, clean.labels, where=clean.name, weights=weights
-        )
+        self.map_ = fit_map("temperature", clean.logits, clean.labels, where=clean.name)
 
 
 @final
@@ -138,26 +114,14 @@ class STS(OneMap):
 
     name: ClassVar[str] = "sts"
     uses_bank: ClassVar[bool] = True
-    uses_weights: ClassVar[bool] = True
 
     def __init__(self, *, map: str | Map = "temperature", input: str = "logits") -> None:
         self.map = map
         self.input = input
 
-    def _fit(
-        self,
-        bank: SurrogateBank,
-        source_features: Floats | None,
-        sample_weight: object = None,
-    ) -> None:
+    def _fit(self, bank: SurrogateBank, source_features: Floats | None) -> None:
         logits, labels = bank.union()
-        if sample_weight is not None:
-            given = to_array(sample_weight, name="sample_weight")
-            if len(given) != len(labels) and {len(s.labels) for s in bank} == {len(given)}:
-                sample_weight = np.tile(given, len(bank))
-        weights = check_weights(sample_weight, n=len(labels))
-        where = f"union of {len(bank)} sets"
-        self.map_ = fit_map(self.map, logits, labels, where=where, weights=weights)
+        self.map_ = fit_map(self.map, logits, labels, where=f"union of {len(bank)} sets")
         warn_of_one_set(self, bank, self.map_)
 
 
@@ -216,7 +180,12 @@ class ACE(Method):
             warnings.warn(flag.message, FitWarning, stacklevel=3)
             self.hard_ = self.easy_
             return
-        rows = self._hard_rows(clean)
+        right = clean.logits.argmax(axis=1) == clean.labels
+        wrong_rows, right_rows = np.flatnonzero(~right), np.flatnonzero(right)
+        # With none that is right nothing but a uniform guess would fit.
+        n = max(1, int(self.ratio * len(wrong_rows)))
+        drawn = np.random.default_rng(self.seed).choice(right_rows, n, replace=True)
+        rows = np.concatenate([wrong_rows, drawn])
         where = f"hard resample of {clean.name}"
         self.hard_ = fit_map(
             "temperature", clean.logits[rows], clean.labels[rows], where=where, flat_is_fine=True
@@ -242,21 +211,8 @@ class ACE(Method):
             n_target=n,
             mean_confidence=mean,
             details={"alpha": alpha, "t_easy": easy, "t_hard": hard},
-            flags=(
-                *few_rows(n),
-                *self._clipped(share),
-                *self._no_hard_set(),
-                *self._map_flags(),
-            ),
+            flags=tuple(self._flags(n, share)),
         )
-
-    def _hard_rows(self, clean: SurrogateSet) -> NDArray[np.intp]:
-        right = clean.logits.argmax(axis=1) == clean.labels
-        wrong_rows, right_rows = np.flatnonzero(~right), np.flatnonzero(right)
-        # With none that is right nothing but a uniform guess would fit.
-        n = max(1, int(self.ratio * len(wrong_rows)))
-        drawn = np.random.default_rng(self.seed).choice(right_rows, n, replace=True)
-        return np.concatenate([wrong_rows, drawn])
 
     def _no_hard_set(self) -> Iterator[Flag]:
         if self.accuracy_ in (0.0, 1.0):
@@ -268,15 +224,15 @@ class ACE(Method):
                 "with right and wrong predictions.",
             )
 
-    def _clipped(self, share: float) -> Iterator[Flag]:
+    def _flags(self, n: int, share: float) -> Iterator[Flag]:
+        yield from few_rows(n)
         if share > 1:
             yield Flag(
                 "alpha-clipped",
                 f"the target's mean confidence is {share:.4f} times that of the clean set: by this "
                 "measure it is no harder, and it gets the clean set's temperature.",
             )
-
-    def _map_flags(self) -> Iterator[Flag]:
+        yield from self._no_hard_set()
         for map_, whose in ((self.easy_, "clean set"), (self.hard_, "hard resample")):
             flat = whose == "hard resample" and map_.status_.code == "at-upper-bound"
             if not map_.status_.converged and not flat:
@@ -339,20 +295,19 @@ class PseudoCal(Method):
                 "mixed_accuracy": float(np.mean(mixed.argmax(axis=1) == labels)),
                 "clean_temperature": self.clean_temperature_,
             },
-            flags=tuple(_pseudocal_flags(len(mixed), scaling.status_)),
+            flags=tuple(self._flags(len(mixed), scaling.status_)),
         )
 
-
-def _pseudocal_flags(rows: int, status: FitStatus) -> Iterator[Flag]:
-    if rows < FEW_ROWS:
-        yield Flag(
-            "few-rows",
-            f"{rows} mixed images were looked at: the temperature depends on which. Take "
-            f"{FEW_ROWS} or more.",
-        )
-    if not status.converged:
-        yield Flag(
-            "clean-fallback",
-            f"the mixed images tell no temperature, and that of the clean calibration set is "
-            f"used: {status.message}",
-        )
+    def _flags(self, rows: int, status: FitStatus) -> Iterator[Flag]:
+        if rows < FEW_ROWS:
+            yield Flag(
+                "few-rows",
+                f"{rows} mixed images were looked at: the temperature depends on which. Take "
+                f"{FEW_ROWS} or more.",
+            )
+        if not status.converged:
+            yield Flag(
+                "clean-fallback",
+                "the mixed images tell no temperature, and that of the clean calibration set is "
+                f"used: {status.message}",
+            )
