@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 import xml.etree.ElementTree as ET
 from decimal import ROUND_HALF_EVEN, Decimal
 from html import unescape
@@ -20,11 +19,9 @@ from shiftcal.report.tables import (
     Column,
     Row,
     Table,
-    escaped,
-    half_width,
+    number_and_interval,
     printed,
     to_csv,
-    to_latex,
     to_markdown,
     write_table,
 )
@@ -39,7 +36,7 @@ NATURAL = Table(
     ),
     (
         Row("[TS]", (Cell(4.444, 4.32, 4.568), Cell(-12.0, -12.5, -10.5), Cell(3.0), Cell("a_b"))),
-        Row("*SAC", (Cell(2.0), Cell(None), Cell(3.0), Cell(None)), rule_before=True),
+        Row("*SAC", (Cell(2.0), Cell(None), Cell(3.0), Cell(None))),
     ),
     note="Mean ± 95 %, p ≤ 0.05.",
     corner="Method",
@@ -69,7 +66,7 @@ def test_numbers_are_rounded_half_even_from_the_exact_value_and_zero_has_no_sign
 def test_sides_that_differ_only_by_rounding_noise_are_one_half_width():
     low, high = 0.15 - 0.125, 0.15 + 0.125  # the two differences print as 0.12 and 0.13
     assert printed(0.15 - low, 2) != printed(high - 0.15, 2)
-    assert half_width(0.15, low, high, digits=2) in {"0.12", "0.13"}
+    assert number_and_interval(Cell(0.15, low, high), 2)[1] in {" ± 0.12", " ± 0.13"}
 
 
 def test_the_best_is_the_lowest_or_the_highest_as_the_column_says():
@@ -127,53 +124,6 @@ def test_numbers_of_numpy_are_numbers():
     cell = Cell(np.float64(0.1), np.float64(0.0), np.float64(0.25))
     text = to_csv(Table("", (Column("x"), Column("n")), (Row("a", (cell, Cell(np.int64(3)))),)))
     assert text.splitlines()[1] == "a,0.1,0.0,0.25,3"
-
-
-PRINTS = {
-    r"\textbackslash": "\\", r"\textasciitilde": "~", r"\textasciicircum": "^",
-    r"\textless": "<", r"\textgreater": ">", r"\textbar": "|", r"\dots": "…",
-    r"\pm": "±", r"\infty": "∞", r"\leq": "≤", r"\alpha": "α",
-    r"\{": "{", r"\}": "}", r"\#": "#", r"\$": "$", r"\%": "%", r"\&": "&", r"\_": "_", r"\ ": " ",
-}  # fmt: skip
-
-
-def test_latex_is_as_written_here():
-    assert to_latex(NATURAL, label="tab:natural") == "\n".join(
-        [
-            r"\begin{table}",
-            r"\centering",
-            r"\caption{Shifts \& 100\% of them}\label{tab:natural}",
-            r"\begin{tabular}{lrrrl}",
-            r"\toprule",
-            r" &  & \multicolumn{2}{c}{ImageNet-V2} &  \\",
-            r"\cmidrule(lr){3-4}",
-            r"Method & clean (\%) & matched (\%) & top (\%) & remark \\",
-            r"\midrule",
-            r"{[}TS] & $4.44 \pm 0.12$ & $\mathbf{-12.00}\ [-12.50, -10.50]$ & $\mathbf{3.00}$"
-            r" & a\_b \\",
-            r"\midrule",
-            r"{*}SAC & $\mathbf{2.00}$ & -- & $\mathbf{3.00}$ & -- \\",
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\par\smallskip{\footnotesize Mean $\pm$ 95 \%, p $\leq$ 0.05.\par}",
-            r"\end{table}",
-            "",
-        ]
-    )
-
-
-@settings(max_examples=200)
-@given(st.text("\\{}#$%&_~^<>|[]*`'\"-ab1 \n…≤α–—±", max_size=14))
-def test_every_text_prints_in_latex_as_it_is(word):
-    source = escaped(word)
-    assert not re.search(r"(?<!\\)[%#&_~]", source)
-    tokens = re.findall(r"\\[A-Za-z]+|\\.|[^\\]", source)
-    # Braces part ligatures, dollars begin and end math.
-    parts = [
-        PRINTS.get(token, {"{": "\0", "}": "\0", "$": ""}.get(token, token)) for token in tokens
-    ]
-    text = "".join(parts).replace("---", "—").replace("--", "–").replace("''", '"')
-    assert " ".join(text.replace("\0", "").split()) == " ".join(word.split())
 
 
 NASTY = r"|\`*_[]{}<>&#~$+-.!:ab1 ="
@@ -247,20 +197,18 @@ def test_lines_of_a_cell_stay_in_the_cell(reader):
     assert "a<br>| b |<br>c" in unescape(reader(to_markdown(table))).replace("<br />", "<br>")
 
 
-def test_infinite_numbers_and_ranges_print_in_both_formats():
+def test_infinite_numbers_and_ranges_print():
     cells = (Cell(float("inf")), Cell(1.0, -float("inf"), float("inf")))
     cells += (Cell(6.0, 4.0, 8.0, by_ends=True),)
     table = Table("", tuple(map(Column, "xyz")), (Row("a", cells),))
     row = [text.strip() for text in to_markdown(table).splitlines()[2].split("|")]
     assert row[2:5] == ["∞", "1.00 ± ∞", "6.00 [4.00, 8.00]"]
-    assert r"$\infty$ & $1.00 \pm \infty$ & $6.00\ [4.00, 8.00]$" in to_latex(table)
 
 
-def test_three_files_hold_what_the_writers_give(tmp_path):
+def test_the_files_hold_what_the_writers_give(tmp_path):
     files = write_table(NATURAL, tmp_path / "new" / "tables", "main-ece")
-    assert [file.name for file in files] == ["main-ece.md", "main-ece.csv", "main-ece.tex"]
-    markdown, table, latex = (file.read_bytes().decode("utf-8") for file in files)
+    assert [file.name for file in files] == ["main-ece.md", "main-ece.csv"]
+    markdown, table = (file.read_bytes().decode("utf-8") for file in files)
     assert markdown == to_markdown(NATURAL)
     assert table == to_csv(NATURAL)
-    assert latex == to_latex(NATURAL, label="tab:main-ece")
     assert sorted(tmp_path.rglob("*.tmp")) == []

@@ -48,7 +48,7 @@ def test_a_run_has_records_tables_figures_and_a_report(once, data):
     assert list(once.seconds) == ["opening", "scoring", "evaluation", "report"]
     assert studies.Run(folder).plan == toy_plan(data, methods=ALL)
     assert set(once.findings.tables) == {"mean-ece", "full", "temperatures", "chosen"}
-    for kind, endings in (("tables", "md csv tex"), ("figures", "png svg json")):
+    for kind, endings in (("tables", "md csv"), ("figures", "png svg json")):
         for name in getattr(once.findings, kind):
             assert all((folder / kind / f"{name}.{e}").stat().st_size for e in endings.split())
     page = (folder / "report.md").read_text("utf-8")

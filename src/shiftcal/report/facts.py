@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from shiftcal import methods
-from shiftcal.charts import kernel_density
 from shiftcal.checks import check_count, check_features, check_fraction
 from shiftcal.errors import FitWarning, InputError, InputWarning, ShiftcalError
 from shiftcal.estimates import AccuracyEstimate, Rehearsed
@@ -26,7 +25,7 @@ from shiftcal.methods import Method
 from shiftcal.methods.method import Selection
 from shiftcal.methods.rehearsal import Rehearsal
 from shiftcal.metrics import bin_table, bootstrap, ece
-from shiftcal.numerics.samples import DIGITS, exact_intervals
+from shiftcal.numerics.samples import exact_intervals
 from shiftcal.numerics.softmax import softmax
 from shiftcal.report.verdict import Ranged, Verdict, judge, printable
 from shiftcal.scores import Scores, model_digest
@@ -47,9 +46,6 @@ _MOST_DRAWN, _FEWEST_DRAWS = 10_000_000, 50
 _STRIP = 20
 # Classes beyond these, the least predicted ones, are left out.
 _MOST_CLASSES = 2000
-_CURVES, _POINTS, _CELLS = 7, 101, 2000
-# With a median above it, a plain axis would show one spike.
-_NEAR_ONE = 0.9
 
 
 @dataclass(frozen=True)
@@ -166,23 +162,6 @@ class SetFacts:
 
 
 @dataclass(frozen=True)
-class DensityFacts:
-    """Densities of raw confidence.
-
-    Attributes:
-        stretched: Whether they are densities of ``-log10(1 - confidence)``.
-        grid: Confidences.
-        target: Density of the target on the grid.
-        sets: Position of a set and its density; the one shown instead of the target first.
-    """
-
-    stretched: bool
-    grid: tuple[float, ...]
-    target: tuple[float, ...]
-    sets: tuple[tuple[int, tuple[float, ...]], ...]
-
-
-@dataclass(frozen=True)
 class ClassFacts:
     """The rows predicted as one class: count, mean confidence before and after, accuracy."""
 
@@ -218,7 +197,6 @@ class ReportFacts:
     missing: dict[str, str]
     shown: Shown
     sets: tuple[SetFacts, ...]
-    densities: DensityFacts
     classes: tuple[ClassFacts, ...]
     warnings: tuple[FlagFacts, ...]
     judging: Judging
@@ -372,7 +350,6 @@ def make_facts(
         missing={name: printable(why, 400) for name, why in missing.items()},
         shown=shown,
         sets=sets,
-        densities=_densities(raw.confidence, bank, sets, shown_set),
         classes=_classes(raw, calibrated, names, scores, judging.level),
         warnings=notes,
         judging=judging,
@@ -513,29 +490,6 @@ def _sets(
         )
         for j, summary in enumerate(summaries)
     )
-
-
-def _densities(
-    target: Floats, bank: SurrogateBank, sets: Sequence[SetFacts], shown_set: int
-) -> DensityFacts:
-    """Densities of the target and of the sets nearest to it."""
-    stretched = bool(np.median(target) > _NEAR_ONE)
-    grid = np.linspace(0.0, 1.0, _POINTS)
-    if stretched:
-        grid = 1 - 10 ** -(DIGITS * grid)
-
-    def density(confidence: Floats) -> tuple[float, ...]:
-        held = np.minimum(confidence, grid[-1])  # what lies beyond the axis is shown at its end
-        values = kernel_density(held, grid, stretched=stretched, cells=_CELLS)
-        return tuple(np.round(values, 4).tolist())
-
-    mean = float(target.mean())
-    order = sorted(
-        range(len(sets)),
-        key=lambda j: (j != shown_set, j != 0, abs(sets[j].mean_confidence - mean)),
-    )
-    curves = tuple((j, density(bank[j].confidence())) for j in order[:_CURVES])
-    return DensityFacts(stretched, tuple(np.round(grid, 8).tolist()), density(target), curves)
 
 
 def _classes(

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy.integrate import trapezoid
 
 from shiftcal import charts
 from shiftcal.errors import FileError, require
@@ -60,10 +59,6 @@ class FigureData(ABC):
 
     title: str = ""
     note: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Its values with its kind, as in its file."""
-        return {"kind": self.kind, **asdict(self)}
 
     @abstractmethod
     def _panels(self) -> Sequence[Any]:
@@ -193,12 +188,11 @@ class Panel:
     """Several series over one x.
 
     Attributes:
-        x: Rising numbers, or names, which stand at equal distances.
+        x: Rising numbers, whose points are joined; or names, which stand at equal distances.
         series: At least one, with different keys.
         x_label: With its unit.
         title: Above the panel; empty for none.
         log_x: Whether equal distances are equal ratios.
-        joined: Whether the points of a series are joined; default: numbers are, names are not.
     """
 
     x: tuple[float, ...] | tuple[str, ...]
@@ -206,7 +200,6 @@ class Panel:
     x_label: str
     title: str = ""
     log_x: bool = False
-    joined: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,7 +224,7 @@ class Lines(FigureData):
     def _draw_panel(self, axes: Any, panel: Panel, width: float) -> str:
         style = charts.looks(series.key for one in self.panels for series in one.series)
         numbers = [x for x in panel.x if not isinstance(x, str)]
-        joined = bool(numbers) if panel.joined is None else panel.joined
+        joined = bool(numbers)
         bands = self.intervals == "bands"
         apart = not bands and any(series.low for series in panel.series)
         spread = 0.7 if not joined else 0.34 if apart else 0.0
@@ -278,7 +271,7 @@ class BoxSeries:
 class Boxes(FigureData):
     """One box for each series in each group (Tukey, 1977).
 
-    Its parts are explained below it, after the note, unless the note mentions whiskers itself.
+    Its parts are explained below it, after the note.
 
     Attributes:
         groups: Their names, from left to right.
@@ -303,39 +296,31 @@ class Boxes(FigureData):
         for index, series in enumerate(panel):
             offset = (index - (len(panel) - 1) / 2) * step
             boxes = {g + offset: values for g, values in enumerate(series.values) if values}
-            _draw_boxes(axes, boxes, style[series.key], 0.78 * step, label=series.label)
+            colour = style[series.key].colour
+            edge = {"markeredgecolor": colour, "markeredgewidth": 0.7}
+            drawn = axes.boxplot(
+                list(boxes.values()),
+                positions=list(boxes),
+                widths=min(0.78 * step, 0.3),
+                showmeans=True,
+                showcaps=False,
+                patch_artist=True,
+                manage_ticks=False,
+                boxprops={"facecolor": (colour, 0.33), "edgecolor": colour, "linewidth": 0.9},
+                medianprops={"color": colour, "linewidth": 2.0, "solid_capstyle": "butt"},
+                whiskerprops={"color": colour, "linewidth": 0.9},
+                flierprops={**edge, "marker": "o", "markersize": 2.2},
+                meanprops={**edge, "marker": "D", "markersize": 3.2, "markerfacecolor": "white"},
+            )
+            drawn["boxes"][0].set_label(series.label)
         _mark_names(axes, self.groups, width)
         axes.set_xlabel(self.x_label)
         axes.grid(axis="y")
         return self.y_label
 
     def _small_print(self) -> str:
-        if "whiskers" in self.note:
-            return self.note
         parts = "Boxes: quartiles; whiskers: values within 1.5 times the box's height of it; "
         return f"{self.note} {parts}circles: values beyond; diamonds: means.".lstrip()
-
-
-def _draw_boxes(
-    axes: Any, boxes: dict[float, tuple[float, ...]], look: charts.Look, width: float, *, label: str
-) -> None:
-    line, tint = {"color": look.colour, "linewidth": 0.9}, (look.colour, 0.33)
-    edge = {"markeredgecolor": look.colour, "markeredgewidth": 0.7}
-    drawn = axes.boxplot(
-        list(boxes.values()),
-        positions=list(boxes),
-        widths=min(width, 0.3),
-        showmeans=True,
-        showcaps=False,
-        patch_artist=True,
-        manage_ticks=False,
-        boxprops={"facecolor": tint, "edgecolor": look.colour, "linewidth": 0.9},
-        medianprops={"color": look.colour, "linewidth": 2.0, "solid_capstyle": "butt"},
-        whiskerprops=line,
-        flierprops={**edge, "marker": "o", "markersize": 2.2},
-        meanprops={**edge, "marker": "D", "markersize": 3.2, "markerfacecolor": "white"},
-    )
-    drawn["boxes"][0].set_label(label)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -468,17 +453,8 @@ class Densities(FigureData):
         return "density"
 
     def _small_print(self) -> str:
-        note = f"{self.note} Below each set: the target under its map. Densities: per ".lstrip()
-        if not self.stretched:
-            return f"{note}unit of p_max."
-        x = self._places(self.grid)
-        inside = [trapezoid(y, x) for y in (self.target, *(s.density for s in self.surrogates))]
-        target, *others = (100 * max(0.0, 1 - float(share)) for share in inside)
-        shares = dict.fromkeys(f"{end:.0f}" for end in (min(others), max(others)))
-        return (
-            f"{note}factor of 10 of 1 - p_max. Further right lie {target:.0f} % of the target and "
-            f"{' to '.join(shares)} % of the surrogate sets."
-        )
+        unit = "factor of 10 of 1 - p_max" if self.stretched else "unit of p_max"
+        return f"{self.note} Below each set: the target under its map. Densities: per {unit}."
 
 
 _KINDS: dict[str, type[FigureData]] = {
@@ -503,7 +479,7 @@ def write_figure(data: FigureData, folder: str | os.PathLike[str], name: str) ->
     with charts.applied({}):
         figure = data.draw()
         contents = {suffix: charts.picture(figure, suffix) for suffix in ("png", "svg")}
-    document = {"format": FORMAT, "version": VERSION, **data.to_dict()}
+    document = {"format": FORMAT, "version": VERSION, "kind": data.kind, **asdict(data)}
     text = json.dumps(document, ensure_ascii=False, allow_nan=False)
     contents["json"] = f"{text}\n".encode()
     written = []

@@ -24,7 +24,6 @@ from shiftcal import charts
 from shiftcal.errors import FileError, require
 from shiftcal.files import atomic_write
 from shiftcal.markup import bold, code, heading, inline, table_cell
-from shiftcal.numerics.samples import DIGITS, stretch
 from shiftcal.report.facts import MethodFacts, ReportFacts, make_facts
 from shiftcal.report.verdict import Ranged, percent
 
@@ -38,12 +37,10 @@ _TONES = {"fine": "good", "outside": "open", "unclear": "open", "few": "open"}
 _COLOURS = {
     "ink": "#1b1f24", "muted": "#57606a", "grid": "#e6e9ed", "before": "#b34700",
     "after": "#0a58b8", "truth": "#116329", "rest": "#6e7781", "near": "#8a3ffc",
-    "target": "#9a6700",
 }  # fmt: skip
 _NAMES = {colour: name for name, colour in _COLOURS.items()}
 # More sets than these are not drawn; the nearest ones are.
 _MOST_POINTS = 400
-_TIP = "tip:"
 
 
 def write_report(facts: ReportFacts, path: str | os.PathLike[str]) -> Path:
@@ -221,7 +218,6 @@ def _charts(facts: ReportFacts) -> dict[str, Any]:
             "after": [(one, _reliability(one, facts, colour="after")) for one in (main, *others)],
             "errors": _errors(facts),
             "ladder": _ladder(facts),
-            "densities": _densities(facts),
         }
 
 
@@ -234,10 +230,9 @@ def _axes(width: float, height: float) -> Any:
 
 
 def _chart(axes: Any, name: str, title: str, description: str) -> Chart:
-    """The SVG of what was drawn; an artist whose id is a tip shows it when pointed at."""
+    """The SVG of what was drawn, in the colours of the page."""
     text = charts.picture(axes.figure, "svg", salt=name).decode()
     text = text[text.index("<g id=") : text.rindex("</svg>")]
-    text = re.sub(rf"""<g id=["']{_TIP}([^>]*)["']>""", r"<g><title>\1</title>", text)
     text = re.sub(r"""<g id=["'][^>]*["'](/?)>""", r"<g\1>", text)
     text = re.sub(
         r"(fill|stroke): (#\w{6})",
@@ -251,13 +246,13 @@ def _chart(axes: Any, name: str, title: str, description: str) -> Chart:
 def _ranges(rows: Sequence[tuple[str, str, Ranged]], width: float, step: float, unit: str) -> Any:
     """Numbers with their intervals, in percent, below one another; a row has colour and label."""
     axes = _axes(width, 0.8 + step * len(rows))
-    for y, (name, label, found) in enumerate(rows):
-        colour, tip = _COLOURS[name], f"{label}: {percent(found)}"
+    for y, (name, _, found) in enumerate(rows):
+        colour = _COLOURS[name]
         if found.low is not None and found.high is not None:
             ends = [100 * found.low, 100 * found.high]
             style = {"linewidth": 2.5, "alpha": 0.85, "solid_capstyle": "round"}
             axes.plot(ends, [y, y], color=colour, **style)
-        axes.plot([100 * found.value], [y], "o", color=colour, markersize=7, gid=_TIP + tip)
+        axes.plot([100 * found.value], [y], "o", color=colour, markersize=7)
     axes.set_yticks(range(len(rows)), [label for _, label, _ in rows])
     axes.tick_params(axis="y", length=0)
     axes.set(ylim=(len(rows) - 0.4, -0.6), xlabel=unit)
@@ -319,64 +314,18 @@ def _ladder(facts: ReportFacts) -> Chart:
     """Every set by confidence and temperature, and the target with the temperature it gets."""
     axes = _axes(4.9, 3.9)
     mean, selection = facts.target.mean_confidence, facts.of(facts.method).selection
-    any_chosen = any(one.chosen for one in facts.sets)
-    drawn = sorted(facts.sets, key=lambda one: (one.chosen, one.nearest, -one.distance))
-    for one in drawn[-_MOST_POINTS:]:
-        marked = one.chosen if any_chosen else one.nearest
-        means = percent(one.mean_confidence), percent(one.accuracy)
-        axes.plot(
-            [100 * one.mean_confidence],
-            [one.temperature],
-            "o",
-            color=_COLOURS["near" if marked else "rest"],
-            markersize=8 if marked else 5,
-            gid=_TIP + f"{one.name}: confidence {means[0]}, accuracy {means[1]}, "
-            f"T = {one.temperature:.3g}",
-            label=("chosen" if any_chosen else "nearest") if marked else "sets of the bank",
-        )
+    marked = next((one for one in facts.sets if one.chosen), None)
+    marked = marked or next(one for one in facts.sets if one.nearest)
+    others = sorted(facts.sets, key=lambda one: one.distance)[:_MOST_POINTS]
+    for name, size, label, shown in (
+        ("rest", 5, "sets of the bank", others),
+        ("near", 8, "chosen" if marked.chosen else "nearest", [marked]),
+    ):
+        x, y = zip(*((100 * one.mean_confidence, one.temperature) for one in shown), strict=True)
+        axes.plot(x, y, "o", color=_COLOURS[name], markersize=size, label=label)
     charts.draw_target(axes, selection, 100 * mean, _COLOURS["after"])
     charts.mark_temperatures(axes)
     axes.set(xlabel="mean raw confidence (%)", ylabel="temperature T")
-    _legend(axes)
+    axes.figure.legend(loc="outside upper left", ncols=3)
     text = f"{len(facts.sets)} sets; the target's mean confidence is {percent(mean)}."
     return _chart(axes, "ladder", "Sets of the bank by confidence and temperature", text)
-
-
-def _densities(facts: ReportFacts) -> Chart:
-    """Densities of raw confidence: the target over the sets of the bank nearest to it."""
-    axes = _axes(4.9, 3.9)
-    shown, mean = facts.densities, facts.target.mean_confidence
-
-    def place(confidence: Any) -> Any:
-        values = np.asarray(confidence)
-        return np.minimum(stretch(values), DIGITS) if shown.stretched else 100 * values
-
-    x = place(shown.grid)
-    for index, (position, y) in reversed(list(enumerate(shown.sets))):
-        one = facts.sets[position]
-        axes.plot(
-            x,
-            y,
-            color=_COLOURS["rest" if index else "near"],
-            linewidth=0.9 if index else 2,
-            gid=f"{_TIP}{one.name}: mean {percent(one.mean_confidence)}",
-            label="other sets" if index else "chosen set" if one.chosen else "nearest set",
-        )
-    tip, colour = f"{_TIP}the target: mean {percent(mean)}", _COLOURS["target"]
-    style: dict[str, Any] = {"label": "target", "gid": tip, "linewidth": 2, "fill": True}
-    charts.draw_density(axes, x, shown.target, float(place(mean)), colour, **style)
-    axes.set(xlim=(x[0], x[-1]), yticks=[], xlabel="raw confidence (%)")
-    axes.set_ylim(bottom=0)
-    axes.spines["left"].set_visible(False)
-    if shown.stretched:
-        charts.mark_stretched(axes, [0, 0.9, 0.99, 0.999, 0.9999, 0.99999], percent=True)
-    _legend(axes)
-    text = f"The target, and {len(shown.sets)} sets of the bank."
-    return _chart(axes, "densities", "Densities of raw confidence", text)
-
-
-def _legend(axes: Any) -> None:
-    """Every label once, above the axes."""
-    handles, labels = axes.get_legend_handles_labels()
-    once = dict(zip(labels, handles, strict=True))
-    axes.figure.legend(once.values(), once.keys(), loc="outside upper left", ncols=3)

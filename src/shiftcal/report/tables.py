@@ -1,14 +1,11 @@
-"""Tables: numbers with their intervals in; Markdown, CSV and LaTeX out."""
+"""Tables: numbers with their intervals in; Markdown and CSV out."""
 
 from __future__ import annotations
 
 import csv
 import io
 import os
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +30,6 @@ def printed(value: float, digits: int) -> str:
     ('2.67', '0.12', '0.00', '∞')
     """
     return format(value, f"z.{digits}f").replace("inf", "∞")
-
-
-def half_width(value: float, low: float, high: float, *, digits: int) -> str | None:
-    """What stands after ± for an interval around a value; None if the sides print differently."""
-    below, above = value - low, high - value
-    noise = _NOISE * max(abs(value), abs(low), abs(high))
-    if printed(below, digits) == printed(above, digits) or abs(below - above) <= noise:
-        return printed((below + above) / 2, digits)
-    return None
 
 
 @dataclass(frozen=True)
@@ -107,14 +95,12 @@ class Row:
     Attributes:
         label: What the row is about.
         cells: As many as there are columns.
-        rule_before: Whether a line separates it from the rows above, where the format has lines.
         ranked: Whether its numbers can be the best of their columns. Not for a bound, a reference,
             or numbers of others.
     """
 
     label: str
     cells: tuple[Cell, ...]
-    rule_before: bool = field(default=False, kw_only=True)
     ranked: bool = field(default=True, kw_only=True)
 
 
@@ -136,25 +122,15 @@ class Table:
     note: str = field(default="", kw_only=True)
     corner: str = field(default="", kw_only=True)
 
-    @property
-    def groups(self) -> tuple[tuple[str, int], ...]:
-        """Each group with the number of its columns, from left to right; ungrouped under ''."""
-        runs = groupby(self.columns, key=lambda column: column.group)
-        return tuple((name, len(list(run))) for name, run in runs)
-
     def parts_of(self, index: int) -> tuple[str, ...]:
         """Which of low, high and source any cell of a column has."""
-        cells = list(self.cells_of(index))
+        cells = [row.cells[index] for row in self.rows]
         ends = ("low", "high") if any(cell.low is not None for cell in cells) else ()
         return (*ends, "source") if any(cell.source for cell in cells) else ends
 
-    def cells_of(self, index: int) -> Iterator[Cell]:
-        """The cells of a column, from the top."""
-        return (row.cells[index] for row in self.rows)
-
     def is_text(self, index: int) -> bool:
         """Whether a column has words and no number, and so is aligned to the left."""
-        values = [cell.value for cell in self.cells_of(index) if cell.value is not None]
+        values = {row.cells[index].value for row in self.rows} - {None}
         return bool(values) and all(isinstance(value, str) for value in values)
 
     def marked(self) -> Table:
@@ -204,93 +180,19 @@ def to_csv(table: Table) -> str:
     return text.getvalue()
 
 
-_BREAK = "\0"
-_COMMANDS = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{", "}": r"\}", "#": r"\#", "$": r"\$", "%": r"\%", "&": r"\&", "_": r"\_",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': "{''}", "`": "{`}",
-    # The \\ or the rule before them would take these for its argument.
-    "[": "{[}", "*": "{*}",
-    _BREAK: "{}",
-}  # fmt: skip
-# Beyond ASCII, what pdfLaTeX cannot print, or only with further packages.
-_SYMBOLS = {
-    "–": "{--}", "—": "{---}", "…": r"\dots{}", "±": r"$\pm$", "×": r"$\times$", "−": "$-$",
-    "∞": r"$\infty$", "≤": r"$\leq$", "≥": r"$\geq$", "≈": r"$\approx$", "→": r"$\rightarrow$",
-    "α": r"$\alpha$", "β": r"$\beta$", "μ": r"$\mu$", "σ": r"$\sigma$",
-}  # fmt: skip
-_ALL = str.maketrans(_COMMANDS | _SYMBOLS)
-# Two hyphens would become a dash and two primes a quotation mark.
-_LIGATURE = re.compile(r"([-'])(?=\1)")
-
-
-def escaped(text: str) -> str:
-    """The text in one line; every character that means something to LaTeX is printed instead."""
-    line = " ".join(text.replace(_BREAK, "").split())
-    return _LIGATURE.sub(rf"\1{_BREAK}", line).translate(_ALL)
-
-
-def to_latex(table: Table, *, label: str = "") -> str:
-    r"""A ``table`` float; needs ``\usepackage{booktabs}``.
-
-    Numbers and intervals are as in Markdown; groups span their columns.
-
-    Args:
-        table: What to print.
-        label: For ``\ref``: letters, digits and any of ``: . _ -``.
-    """
-    caption, note = escaped(table.title), escaped(table.note)
-    places = "".join("l" if table.is_text(index) else "r" for index in range(len(table.columns)))
-    label = f"\\label{{{label}}}" if label else ""
-    lines = [r"\begin{table}", r"\centering", f"\\caption{{{caption}}}{label}"]
-    lines += [f"\\begin{{tabular}}{{l{places}}}", r"\toprule"]
-    if any(name for name, _ in table.groups):
-        spans, rules, at = [""], [], 2
-        for name, count in table.groups:
-            spans += [f"\\multicolumn{{{count}}}{{c}}{{{escaped(name)}}}"] if name else [""] * count
-            rules += [f"\\cmidrule(lr){{{at}-{at + count - 1}}}"] if name else []
-            at += count
-        lines += [_latex_row(spans), " ".join(rules)]
-    lines.append(_latex_row([escaped(table.corner), *(escaped(c.header) for c in table.columns)]))
-    lines.append(r"\midrule")
-    for index, row in enumerate(table.rows):
-        if row.rule_before and index:  # the header has its rule
-            lines.append(r"\midrule")
-        cells = map(_latex_cell, row.cells, table.columns)
-        lines.append(_latex_row([escaped(row.label), *cells]))
-    lines += [r"\bottomrule", r"\end{tabular}"]
-    if note:
-        lines.append(f"\\par\\smallskip{{\\footnotesize {note}\\par}}")
-    return "\n".join([*lines, r"\end{table}"]) + "\n"
-
-
-def _latex_row(texts: list[str]) -> str:
-    return " & ".join(texts) + r" \\"
-
-
-def _latex_cell(cell: Cell, column: Column) -> str:
-    if cell.value is None:
-        return "--"
-    if isinstance(cell.value, str):
-        text = escaped(cell.value)
-        return f"\\textbf{{{text}}}" if cell.mark else text
-    value, interval = number_and_interval(cell, column.digits)
-    main = f"\\mathbf{{{value}}}" if cell.mark else value
-    interval = interval.replace(" [", r"\ [").replace("±", r"\pm")
-    return f"${main}{interval}$".replace("∞", r"\infty")
-
-
 def number_and_interval(cell: Cell, digits: int) -> tuple[str, str]:
     """``4.44`` and `` ± 0.12``, or `` [4.20, 4.70]`` if the sides print differently."""
     assert cell.number is not None
-    value = printed(cell.number, digits)
-    if cell.low is None or cell.high is None:
+    number, low, high = cell.number, cell.low, cell.high
+    value = printed(number, digits)
+    if low is None or high is None:
         return value, ""
-    half = half_width(cell.number, cell.low, cell.high, digits=digits)
-    if half is None or cell.by_ends:
-        return value, f" [{printed(cell.low, digits)}, {printed(cell.high, digits)}]"
-    return value, f" ± {half}"
+    below, above = number - low, high - number
+    noise = _NOISE * max(abs(number), abs(low), abs(high))
+    alike = printed(below, digits) == printed(above, digits) or abs(below - above) <= noise
+    if alike and not cell.by_ends:
+        return value, f" ± {printed((below + above) / 2, digits)}"
+    return value, f" [{printed(low, digits)}, {printed(high, digits)}]"
 
 
 def to_markdown(table: Table) -> str:
@@ -337,9 +239,9 @@ def _markdown_cell(cell: Cell, column: Column) -> str:
 
 
 def write_table(table: Table, folder: str | os.PathLike[str], name: str) -> list[Path]:
-    """Write ``<name>.md``, ``<name>.csv`` and ``<name>.tex``, each atomically, in this order.
+    """Write ``<name>.md`` and ``<name>.csv``, each atomically.
 
-    The same table gives the same bytes, everywhere. The label in LaTeX is ``tab:<name>``.
+    The same table gives the same bytes, everywhere.
 
     Args:
         table: What to write.
@@ -349,14 +251,9 @@ def write_table(table: Table, folder: str | os.PathLike[str], name: str) -> list
     Raises:
         FileError: If a file cannot be written.
     """
-    texts = {
-        "md": to_markdown(table),
-        "csv": to_csv(table),
-        "tex": to_latex(table, label=f"tab:{name}"),
-    }
     make_folder(Path(folder))
     files = []
-    for ending, text in texts.items():
+    for ending, text in {"md": to_markdown(table), "csv": to_csv(table)}.items():
         files.append(Path(folder) / f"{name}.{ending}")
         with atomic_write(files[-1]) as temporary:
             # As bytes: writing text would change the ends of lines on some systems.

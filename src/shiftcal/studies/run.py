@@ -260,7 +260,7 @@ def _write_report(findings: Findings, pipeline: Any, folder: Path) -> None:
     that is not listed.
     """
     kinds = {
-        "tables": (findings.tables, (".md", ".csv", ".tex")),
+        "tables": (findings.tables, (".md", ".csv")),
         "figures": (findings.figures, (".png", ".svg", ".json")),
         "data": (findings.data, ("",)),
     }
