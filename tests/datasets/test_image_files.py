@@ -119,12 +119,12 @@ def test_tiles_come_row_by_row_with_their_labels(picture):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("", "needs the option tile"),
+        ("", "missing a required argument: 'tile'"),
         ("tile=4", "tile must be a whole number of at least 8"),
         ("tile=20", "tiles of 20 x 20"),
         ("tile=16&labels={}.npz:few", "2 labels"),
         ("tile=16&labels={}.npz:none", "no array 'none'"),
-        ("tile=16&colour=red", "no option 'colour'"),
+        ("tile=16&colour=red", "'colour'. Its options are tile, labels, keep"),
     ],
 )
 def test_what_does_not_fit_is_rejected(picture, options, words):

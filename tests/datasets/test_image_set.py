@@ -66,16 +66,6 @@ def test_an_image_that_cannot_be_framed_is_bad_and_named():
     assert batch.bad[0].startswith("small of odd: images must be at least 16 pixels")
 
 
-def test_batches_cover_the_set_once_and_the_last_is_smaller():
-    images = draw_images(7)
-    batches = list(ArrayImages(images).batches(3, framing=Framing(crop=8)))
-    assert [batch.indices.tolist() for batch in batches] == [[0, 1, 2], [3, 4, 5], [6]]
-    joined = np.concatenate([batch.images for batch in batches])
-    np.testing.assert_array_equal(joined, Framing(crop=8).of_images(images))
-    with pytest.raises(InputError, match="size must be a whole number of at least 1; got 0"):
-        next(ArrayImages(images).batches(0))
-
-
 def test_a_subset_has_the_images_labels_fields_and_names_of_its_indices():
     images = draw_images(6)
     whole = OneByOne(

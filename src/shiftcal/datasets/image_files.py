@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from shiftcal.checks import LEAST_SIDE, check_count
 from shiftcal.datasets.arrays import ArrayImages
-from shiftcal.datasets.image_set import ImageSet, side_of_corrupted
+from shiftcal.datasets.image_set import ImageSet
 from shiftcal.datasets.labels import labels_for, read_labels
 from shiftcal.errors import FileError, InputError, MissingData, require
 from shiftcal.files import MOST_PIXELS, Framing, naming
@@ -217,10 +217,7 @@ def class_folder(root: str | os.PathLike[str]) -> FileImages:
                 f"{folder} has a folder without images, {empty[0]!r}, so the numbers of the "
                 "classes after it are unclear. Remove it, or put its images there."
             )
-    images = FileImages(folder, files, name=str(root), labels=labels, classes=classes)
-    # <corruption>/<severity> is two below what `shiftcal corrupt` wrote.
-    images.ready_made = side_of_corrupted(images.root, above=2)
-    return images
+    return FileImages(folder, files, name=str(root), labels=labels, classes=classes)
 
 
 def mosaic(

@@ -5,14 +5,11 @@ from __future__ import annotations
 import copy
 import errno
 import hashlib
-import json
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar, final
 
 import numpy as np
@@ -177,16 +174,6 @@ class ImageSet(ABC):
         return Batch(kept, np.stack(images) if images else np.empty((0, 0, 0, 3), np.uint8), bad)
 
     @final
-    def batches(
-        self, size: int, *, framing: Framing | None = None, threads: int = 1
-    ) -> Iterator[Batch]:
-        """All images in order, ``size`` at a time; the last batch may be smaller."""
-        step = check_count(size, name="size")
-        for start in range(0, len(self), step):
-            indices = np.arange(start, min(start + step, len(self)))
-            yield self.read(indices, framing=framing, threads=threads)
-
-    @final
     def digest(self, indices: object, *, threads: int = 1) -> str:
         """A digest of the content of these images, in this order; names and labels do not count.
 
@@ -210,7 +197,7 @@ class ImageSet(ABC):
             name: Of the new set; default: ``"... of <name>"``.
         """
         wanted = self._checked_indices(indices)
-        return _Subset(self, wanted, name or f"{len(wanted):,} of {self.name}")
+        return _View((self,), wanted, name or f"{len(wanted):,} of {self.name}")
 
     @final
     def relabelled(self, labels: object, *, classes: Sequence[str] | None = None) -> ImageSet:
@@ -295,15 +282,51 @@ def _in_colour(image: NDArray[np.uint8]) -> Images:
 
 
 class _View(ImageSet):
-    """Images of other sets."""
+    """Rows of several sets, counted through them in order."""
 
-    @abstractmethod
+    def __init__(self, parts: Sequence[ImageSet], rows: NDArray[np.intp], name: str) -> None:
+        self.parts = tuple(parts)
+        self.rows = rows
+        self._starts = np.cumsum([0, *map(len, self.parts)])
+        first = self.parts[0]
+        labels = [part.labels for part in self.parts if part.labels is not None]
+        super().__init__(
+            len(rows),
+            name=name,
+            labels=np.concatenate(labels)[rows] if labels else None,
+            classes=first.classes,
+            fields={
+                key: np.concatenate([part.fields[key] for part in self.parts])[rows]
+                for key in first.fields
+            },
+        )
+        if all(part.ready_made == first.ready_made for part in self.parts):
+            self.ready_made = first.ready_made
+
     def _find(self, index: int) -> tuple[ImageSet, int]:
-        """The set that has an image, and the index there."""
+        row = int(self.rows[index])
+        owner = int(np.searchsorted(self._starts, row, side="right")) - 1
+        return self.parts[owner], row - int(self._starts[owner])
 
     def _image(self, index: int) -> Images:
         part, within = self._find(index)
         return part._image(within)
+
+    def _images(self, indices: NDArray[np.intp]) -> NDArray[np.uint8] | None:
+        rows = self.rows[indices]
+        owners = np.searchsorted(self._starts, rows, side="right") - 1
+        joined = None
+        for owner in np.unique(owners).tolist():
+            mine = owners == owner
+            piece = self.parts[owner]._images(rows[mine] - self._starts[owner])
+            if piece is None or mine.all():
+                return piece
+            if joined is None:
+                joined = np.empty((len(rows), *piece.shape[1:]), np.uint8)
+            if joined.shape[1:] != piece.shape[1:]:
+                return None
+            joined[mine] = piece
+        return joined
 
     def _framed(self, index: int, framing: Framing) -> Images:
         part, within = self._find(index)
@@ -313,28 +336,11 @@ class _View(ImageSet):
         part, within = self._find(index)
         return part._stored(within)
 
-
-class _Subset(_View):
-    def __init__(self, whole: ImageSet, indices: NDArray[np.intp], name: str) -> None:
-        self.whole = whole
-        self.indices = indices
-        super().__init__(
-            len(indices),
-            name=name,
-            labels=None if whole.labels is None else whole.labels[indices],
-            classes=whole.classes,
-            fields={key: values[indices] for key, values in whole.fields.items()},
-        )
-        self.ready_made = whole.ready_made
-
-    def _find(self, index: int) -> tuple[ImageSet, int]:
-        return self.whole, int(self.indices[index])
-
-    def _images(self, indices: NDArray[np.intp]) -> NDArray[np.uint8] | None:
-        return self.whole._images(self.indices[indices])
-
     def ids(self, indices: Sequence[int] | NDArray[np.intp]) -> list[str]:
-        return self.whole.ids(self.indices[np.asarray(indices, np.intp)])
+        """Names of these images; those of several sets only if they have the field ``id``."""
+        if len(self.parts) > 1:
+            return super().ids(indices)
+        return self.parts[0].ids(self.rows[np.asarray(indices, np.intp)])
 
 
 class ChainImages(_View):
@@ -353,51 +359,13 @@ class ChainImages(_View):
     """
 
     def __init__(self, parts: Sequence[ImageSet], *, name: str) -> None:
-        self.parts = tuple(parts)
-        if not self.parts:
-            raise InputError(f"{name} must consist of at least one set of images; got none.")
-        first = self.parts[0]
-        for part in self.parts:
-            kinds = [(x.labels is None, x.classes, x.fields.keys()) for x in (first, part)]
-            if kinds[0] != kinds[1]:
-                raise InputError(
-                    f"the sets of {name} must have the same classes and fields, and all or none "
-                    f"labels; {first.name} and {part.name} differ. relabelled(labels, "
-                    "classes=...) changes labels and classes."
-                )
-        self._starts = np.cumsum([0, *map(len, self.parts)])
-        labels = [part.labels for part in self.parts if part.labels is not None]
-        super().__init__(
-            int(self._starts[-1]),
-            name=name,
-            labels=np.concatenate(labels) if labels else None,
-            classes=first.classes,
-            fields={
-                key: np.concatenate([part.fields[key] for part in self.parts])
-                for key in first.fields
-            },
-        )
-        if all(part.ready_made == first.ready_made for part in self.parts):
-            self.ready_made = first.ready_made
-
-    def _images(self, indices: NDArray[np.intp]) -> NDArray[np.uint8] | None:
-        owners = np.searchsorted(self._starts, indices, side="right") - 1
-        joined = None
-        for owner in np.unique(owners).tolist():
-            rows = owners == owner
-            piece = self.parts[owner]._images(indices[rows] - self._starts[owner])
-            if piece is None or rows.all():
-                return piece
-            if joined is None:
-                joined = np.empty((len(indices), *piece.shape[1:]), np.uint8)
-            if joined.shape[1:] != piece.shape[1:]:
-                return None
-            joined[rows] = piece
-        return joined
-
-    def _find(self, index: int) -> tuple[ImageSet, int]:
-        owner = int(np.searchsorted(self._starts, index, side="right")) - 1
-        return self.parts[owner], index - int(self._starts[owner])
+        kinds = [(part.labels is None, part.classes, part.fields.keys()) for part in parts]
+        if not parts or any(kind != kinds[0] for kind in kinds):
+            raise InputError(
+                f"the sets of {name} must have the same classes and fields, and all or none "
+                "labels. relabelled(labels, classes=...) changes labels and classes."
+            )
+        super().__init__(parts, np.arange(sum(map(len, parts))), name)
 
 
 class MixedImages(ImageSet):
@@ -425,34 +393,30 @@ class MixedImages(ImageSet):
         labels: Labels,
         name: str,
     ) -> None:
-        self.whole = whole
         self.first = first
         self.second = second
         self.ratio = ratio
+        self._pair = (whole.subset(first), whole.subset(second))
         super().__init__(len(first), name=name, labels=labels)
         self.ready_made = whole.ready_made
 
     def _image(self, index: int) -> Images:
-        return self._mix(self.whole[self.first[index]], self.whole[self.second[index]])
+        return self._mix(*(part[index] for part in self._pair))
 
     def _images(self, indices: NDArray[np.intp]) -> NDArray[np.uint8] | None:
-        a, b = (self.whole._images(part[indices]) for part in (self.first, self.second))
+        a, b = (part._images(indices) for part in self._pair)
         return None if a is None or b is None else self._mix(a, b)
 
     def _framed(self, index: int, framing: Framing) -> Images:
-        return self._mix(
-            self.whole._framed(int(self.first[index]), framing),
-            self.whole._framed(int(self.second[index]), framing),
-        )
+        return self._mix(*(part._framed(index, framing) for part in self._pair))
 
     def _stored(self, index: int) -> bytes | memoryview:
-        a, b = (self.whole._stored(int(part[index])) for part in (self.first, self.second))
+        a, b = (part._stored(index) for part in self._pair)
         return b"".join([repr((self.ratio, len(a))).encode(), a, b])
 
     def ids(self, indices: Sequence[int] | NDArray[np.intp]) -> list[str]:
         """Names of these mixtures: those of both images with a ``+`` between."""
-        wanted = np.asarray(indices, np.intp)
-        both = (self.whole.ids(part[wanted]) for part in (self.first, self.second))
+        both = (part.ids(indices) for part in self._pair)
         return [f"{a}+{b}" for a, b in zip(*both, strict=True)]
 
     def _mix(self, a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -464,20 +428,3 @@ class MixedImages(ImageSet):
         mixed = np.multiply(a, np.float32(self.ratio), dtype=np.float32)
         mixed += np.multiply(b, np.float32(1 - self.ratio), dtype=np.float32)
         return np.rint(mixed, out=mixed).astype(np.uint8)
-
-
-def side_of_corrupted(folder: Path, *, above: int = 0, published: int | None = None) -> int | None:
-    """The side that ``shiftcal corrupt`` cropped the images of a folder to; ``None`` if it did not.
-
-    Args:
-        folder: The folder that ``shiftcal corrupt`` wrote, or one in it.
-        above: How many folders above may be the one it wrote.
-        published: The side if ``shiftcal corrupt`` did not write it.
-    """
-    for place in (folder, *folder.absolute().parents[:above]):
-        if (place / "corrupted.json").is_file():
-            with suppress(OSError, ValueError, RecursionError, AttributeError):
-                crop = json.loads((place / "corrupted.json").read_text("utf-8")).get("crop")
-                return crop if type(crop) is int and crop > 0 else None
-            return None
-    return published

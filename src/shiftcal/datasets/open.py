@@ -143,15 +143,14 @@ def _call(
     options: dict[str, Any],
 ) -> ImageSet:
     """The set that a loader returns, if it has all these options and they are all it needs."""
-    parameters = inspect.signature(function).parameters.values()
-    known = {one.name: one.default for one in parameters if one.kind is one.KEYWORD_ONLY}
-    for key in options:
-        if key not in known:
-            hint = suggest(key, sorted(known)) if known else "It has none."
-            raise InputError(f"{name} has no option {key!r}. {hint}")
-    for key, default in known.items():
-        if default is inspect.Parameter.empty and key not in options:
-            raise InputError(f"{name} needs the option {key}=...; it is missing.")
+    signature = inspect.signature(function)
+    try:
+        signature.bind(path, **options)
+    except TypeError as error:
+        known = [key for key, one in signature.parameters.items() if one.kind is one.KEYWORD_ONLY]
+        raise InputError(
+            f"{name}: {error}. Its options are {', '.join(known) or 'none'}."
+        ) from None
     return function(Path(path).expanduser(), **options)
 
 

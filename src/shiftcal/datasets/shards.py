@@ -7,6 +7,7 @@ import os
 import re
 import tarfile
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -19,8 +20,7 @@ from shiftcal.errors import FileError, MissingData, require
 from shiftcal.files import open_parquet, parsing
 
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-# Groups of rows kept in memory, and rows read between two checks of how much memory they take.
-_KEPT = 4
+_ONE_READER = Lock()
 # The folder and the name up to its first dot, then the rest.
 _NAME = re.compile(r"((?:.*/)?[^./][^./]*)\.([^/]+)")
 
@@ -107,16 +107,15 @@ class ParquetImages(EncodedImages):
         self._column, _, classes = chosen[0]
         self._ends = np.cumsum(sizes, dtype=np.int64)
         names, indices = _named_labels(labels, classes, name)
-        self._start_cache()
         super().__init__(len(labels), name=name, labels=indices, classes=names)
-
-    def _start_cache(self) -> None:
-        self._cache: dict[int, Any] = {}
-        self._lock = Lock()
 
     def _encoded(self, index: int) -> memoryview:
         group = int(np.searchsorted(self._ends, index, side="right"))
-        column = self._read_group(group)
+        which, within = self._groups[group]
+        path = self.files[which]
+        # One thread reads a group while the others wait for it; they decode side by side.
+        with _ONE_READER, parsing(path, "a Parquet file"):
+            column = _row_group(path, path.stat().st_mtime_ns, within, self._column)
         cell = column[index - int(self._ends[group]) + len(column)]
         if hasattr(column.type, "get_field_index") and cell.is_valid:
             cell = cell["bytes"]
@@ -127,21 +126,6 @@ class ParquetImages(EncodedImages):
             )
         return memoryview(cell.as_buffer())
 
-    def _read_group(self, number: int) -> Any:
-        # One thread reads a group while the others wait for it; they decode side by side.
-        with self._lock:
-            if number not in self._cache:
-                which, group = self._groups[number]
-                path = self.files[which]
-                with open_parquet(path) as file:
-                    table = file.read_row_group(group, columns=[self._column])
-                    column = table[self._column].combine_chunks()
-                    column.validate(full=True)
-                while len(self._cache) >= _KEPT:
-                    del self._cache[next(iter(self._cache))]
-                self._cache[number] = column
-            return self._cache[number]
-
     def ids(self, indices: Sequence[int] | NDArray[np.intp]) -> list[str]:
         """The file and the row in it: ``test.parquet[12]``."""
         owners = np.searchsorted(self._starts, np.asarray(indices), side="right") - 1
@@ -150,12 +134,14 @@ class ParquetImages(EncodedImages):
             for owner, index in zip(owners, indices, strict=True)
         ]
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: x for key, x in self.__dict__.items() if key not in ("_cache", "_lock")}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._start_cache()
+@lru_cache(maxsize=4)
+def _row_group(path: Path, _changed: int, group: int, column: str) -> Any:
+    """A column of a group of rows; the last four are kept, unless their file has changed."""
+    with open_parquet(path) as file:
+        cells = file.read_row_group(group, [column])[column].combine_chunks()
+        cells.validate(full=True)
+        return cells
 
 
 def _columns(

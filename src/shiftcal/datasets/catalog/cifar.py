@@ -123,14 +123,13 @@ def cifar10_1(root: Root, *, version: str = "v6") -> ImageSet:
     Args:
         root: The folder of ``cifar10.1_v6_data.npy`` and ``cifar10.1_v6_labels.npy``, or the one
             above its ``datasets`` folder.
-        version: ``"v6"`` (2,000 images, 200 a class; what its makers recommend) or ``"v4"``
-            (2,021).
+        version: ``"v6"``, 2,000 images, 200 a class; the one its makers recommend.
 
     Raises:
         MissingData: If a file is not there.
         FileError: If one is damaged, or the two do not belong together.
     """
-    check_choice(version, ("v6", "v4"), name="version")
+    check_choice(version, ("v6",), name="version")
     file = inside(root, "datasets") / f"cifar10.1_{version}_data.npy"
     images = read_npy(file, mapped=True)
     labels = read_npy(file.with_name(f"cifar10.1_{version}_labels.npy"))
@@ -138,40 +137,27 @@ def cifar10_1(root: Root, *, version: str = "v6") -> ImageSet:
         return ArrayImages(images, name=f"CIFAR-10.1 {version}", labels=labels, classes=CLASSES)
 
 
-_CIFAR10_1 = "https://github.com/modestyachts/CIFAR-10.1/raw/master/datasets/cifar10.1"
+_CIFAR10_1 = "https://github.com/modestyachts/CIFAR-10.1/raw/master/datasets/cifar10.1_v6"
 CIFAR10_1 = About(
     load=cifar10_1,
     title="CIFAR-10.1",
     n_classes=10,
     homepage="https://github.com/modestyachts/CIFAR-10.1",
     licence="none stated for the images, which come from Tiny Images; research use",
-    counts={"v6": 2_000, "v4": 2_021},
+    counts={"v6": 2_000},
     option="version",
     balanced=True,
-    downloads=tuple(
-        Download(f"{_CIFAR10_1}_{name}.npy", f"sha256:{digest}", size)
-        for name, size, digest in (
-            (
-                "v6_data",
-                6_144_128,
-                "2997188e5816f5bd545dc77771b6227828c28146049fcecf3fa10775474cacc6",
-            ),
-            (
-                "v6_labels",
-                8_128,
-                "ae40beda001693674edc94d925ee8268cfe68905f8f9aff800c8dcdfcd6c9448",
-            ),
-            (
-                "v4_data",
-                6_208_640,
-                "5aaedc268df8f4cffca2ac0cf9e608ae1897a8cddb630c7a850a2ea8f6558e75",
-            ),
-            (
-                "v4_labels",
-                8_212,
-                "1f9544300ded199539b6662364ce7fe6c2e1ea9f87408f06db4b1a6184cffb18",
-            ),
-        )
+    downloads=(
+        Download(
+            f"{_CIFAR10_1}_data.npy",
+            "sha256:2997188e5816f5bd545dc77771b6227828c28146049fcecf3fa10775474cacc6",
+            6_144_128,
+        ),
+        Download(
+            f"{_CIFAR10_1}_labels.npy",
+            "sha256:ae40beda001693674edc94d925ee8268cfe68905f8f9aff800c8dcdfcd6c9448",
+            8_128,
+        ),
     ),
 )
 

@@ -24,7 +24,7 @@ from shiftcal.datasets.catalog import (
     inside,
 )
 from shiftcal.datasets.image_files import FileImages, find_images
-from shiftcal.datasets.image_set import ImageSet, side_of_corrupted
+from shiftcal.datasets.image_set import ImageSet
 from shiftcal.datasets.labels import labels_for
 from shiftcal.errors import FileError
 from shiftcal.files import parsing, read_json
@@ -118,7 +118,7 @@ def imagenet_c(root: Root, *, corruption: Several = None, severity: Several = No
 
     The images were resized to 256 and cropped to 224 x 224 before they were corrupted. A network
     with that preprocessing would enlarge them again: remove its resizing, with ``?resize=none`` in
-    the spec of the model. :attr:`ready_made` is 224, or what ``shiftcal corrupt --crop`` was.
+    the spec of the model. :attr:`ready_made` is 224.
 
     Args:
         root: The folder of the corruptions.
@@ -151,7 +151,8 @@ def imagenet_c(root: Root, *, corruption: Several = None, severity: Several = No
             "severity": [level for _, level, part in parts for _ in part.files],
         },
     )
-    images.ready_made = side_of_corrupted(base, published=224)
+    if not (base / "corrupted.json").exists():  # which `shiftcal corrupt` writes
+        images.ready_made = 224
     return images
 
 
