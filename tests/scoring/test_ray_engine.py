@@ -12,7 +12,7 @@ import engine_work as ew
 import pytest
 
 from shiftcal.errors import InputError
-from shiftcal.scoring.engines import LocalEngine, RayEngine, engine_of
+from shiftcal.scoring.engines import LocalEngine, RayEngine
 
 ray = pytest.importorskip("ray")
 
@@ -164,27 +164,9 @@ def test_a_ray_of_our_own_is_ended(address):
     assert processes_of_ray() <= before
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"address": "127.0.0.1:1"}, r"running Ray cluster; got '127.0.0.1:1'.*refused"),
-        ({"address": "nonsense"}, r"running Ray cluster; got 'nonsense'"),
-    ],
-)
-def test_an_address_where_nobody_is_raises_soon(settings, message, monkeypatch):
+def test_what_cannot_be_used_raises_soon(monkeypatch):
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    with pytest.raises(InputError, match=message):
-        list(engine_of("ray", **settings).map_shards(ew.work_of(ew.Linear()), ew.shards()))
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"workers": 0}, "workers must be a whole number of at least 1"),
-        ({"cpus_per_worker": 1.5}, "cpus_per_worker must be a whole number or below 1"),
-        ({"gpus_per_worker": -1}, "gpus_per_worker must be a number of at least 0"),
-    ],
-)
-def test_settings_that_cannot_be_raise(settings, message):
-    with pytest.raises(InputError, match=message):
-        RayEngine(**settings)
+    with pytest.raises(InputError, match=r"running Ray cluster; got '127.0.0.1:1'.*refused"):
+        list(RayEngine(address="127.0.0.1:1").map_shards(ew.work_of(ew.Linear()), ew.shards()))
+    with pytest.raises(InputError, match="cpus_per_worker must be a whole number or below 1"):
+        RayEngine(cpus_per_worker=1.5)

@@ -8,7 +8,6 @@ import re
 import numpy as np
 import pytest
 from exact_model import exact, labelled
-from sklearn.linear_model import LogisticRegression
 from stored_images import write_images
 
 from shiftcal import progress
@@ -84,12 +83,6 @@ def test_versions_and_engines_change_the_key(monkeypatch):
     monkeypatch.setattr(shards, "GENERATOR", "another")
     assert keys(CLEAN) == before[::3]
     assert keys(NOISE) != before[2::3]
-
-
-def test_features_do_not_count_for_a_model_that_gives_none():
-    classifier = LogisticRegression().fit(IMAGES.reshape(20, -1), LABELS)
-    model = as_model(classifier, key="lr", batch_size=8)
-    assert keys(model=model) == keys(model=model, features="all")
 
 
 def test_names_times_and_other_parts_do_not_count(tmp_path):

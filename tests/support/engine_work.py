@@ -70,13 +70,6 @@ class Fails(Linear):
         raise RuntimeError("no image of mine")
 
 
-class Unloadable(Linear):
-    """Can be pickled, but not loaded."""
-
-    def __reduce__(self):
-        return int, ("no number",)
-
-
 def refuse():
     error = FileError("what went wrong")
     error.add_note("and where")
@@ -95,17 +88,6 @@ class ExitsAtLoading(Linear):
 
     def __reduce__(self):
         return sys.exit, (0,)
-
-
-class Raises(Linear):
-    """Raises what it was made with at the marked image."""
-
-    def __init__(self, error):
-        super().__init__()
-        self.error = error
-
-    def at_marked(self):
-        raise self.error
 
 
 class Locked(Linear):

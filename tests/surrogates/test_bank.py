@@ -67,25 +67,12 @@ def test_a_buffer_used_again_does_not_change_the_bank():
         (lambda: SurrogateBank.from_arrays([Z, HARD], [Y, Y, Y]), "2 sets, 3 arrays of labels"),
         (lambda: SurrogateBank.from_arrays([Z, HARD], Y, severities=[1, 2]), "1 sets, 2 sever"),
         (
-            lambda: SurrogateBank.from_arrays([Z], Y, classes=["a"]),
-            r"names of the 6 columns of the scores.* got shape \(1,\)",
-        ),
-        (
             lambda: SurrogateBank.from_arrays([Z], Y, features=Z[:4]),
             r"shape \(50, d\).* got shape \(4, ",
         ),
-        (lambda: SurrogateBank.from_arrays([Z], Y, input="scores"), "input must be one of"),
-        (lambda: SurrogateBank.from_files([]), "at least one scores file"),
         (lambda: SurrogateBank.from_files("clean.npz"), r"For one file pass \[path\]"),
-        (lambda: SurrogateBank.from_arrays([Z], None), "labels must be an array; got NoneType"),
-        (lambda: SurrogateBank.from_arrays([Z], list("ab" * 25), classes=list("axyzuv")), "'b'"),
         (lambda: SurrogateSet(np.full((3, 2), np.nan), [0, 1, 1], "x"), "row 0 holds nan"),
-        (lambda: SurrogateSet(Z, Y + 1, "x"), "labels must lie in 0"),
         (lambda: SurrogateSet(Z, Y, "x", "fog", -1), "severity of set 'x' .* least 0; got -1"),
-        (
-            lambda: SurrogateBank.from_arrays([Z, HARD], Y, corruption="fog", severities=[0]),
-            r"set 2 \('fog, severity 0'\) has 0",
-        ),
         (
             lambda: SurrogateBank([SurrogateSet(Z, Y, "worst", "fog", 5)]),
             r"must be 0 for the first set.*'worst'\) has 5",
@@ -95,13 +82,6 @@ def test_a_buffer_used_again_does_not_change_the_bank():
 def test_what_cannot_be_a_bank_raises(make, words):
     with pytest.raises(InputError, match=words):
         make()
-
-
-def test_severities_may_be_unknown_and_are_plain_integers():
-    sets = [SurrogateSet(Z, Y, "clean"), SurrogateSet(HARD, Y, "fog", "fog", np.int64(3))]
-    bank = SurrogateBank([*sets, SurrogateSet(HARD, Y, "mist")])
-    assert [s.severity for s in bank] == [None, 3, None]
-    assert type(bank[1].severity) is int
 
 
 @pytest.mark.parametrize("kind", ["logits", "probabilities"])
@@ -123,11 +103,8 @@ def test_a_bank_survives_the_folder(tmp_path, kind):
     for ours, theirs in zip(again, bank, strict=True):
         np.testing.assert_array_equal(ours.logits, theirs.logits)
         np.testing.assert_array_equal(ours.labels, theirs.labels)
-        assert (ours.name, ours.corruption, ours.severity) == (
-            theirs.name,
-            theirs.corruption,
-            theirs.severity,
-        )
+        for name in ("name", "corruption", "severity"):
+            assert getattr(ours, name) == getattr(theirs, name)
 
 
 def test_a_folder_that_holds_something_is_not_overwritten(tmp_path):
@@ -158,11 +135,8 @@ def folder(tmp_path):
     ("change", "words"),
     [
         (lambda d: d.update(version=7, written_by="shiftcal 8"), r"version 7.*Upgrade"),
-        (lambda d: d.update(format="zip"), "is not the description of a bank"),
         (lambda d: d.pop("sets"), "is damaged"),
         (lambda d: d.update(sets=[]), "cannot be used"),
-        (lambda d: d["sets"][0].pop("name"), "is damaged"),
-        (lambda d: d["sets"][1].update(severity="mild"), "at least 0; got 'mild'"),
         (lambda d: d["sets"][2].update(severity=0), "cannot be used: severity must be 0 for the"),
     ],
 )

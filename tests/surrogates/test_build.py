@@ -159,17 +159,10 @@ def test_a_process_killed_while_it_writes_the_sets_loses_nothing(tmp_path, momen
     assert calls(log) == 0
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError("no more")])
-def test_an_interrupted_call_is_resumed(tmp_path, error):
-    class Stops(Exact):
-        def __call__(self, batch):
-            if len(self.calls) == 4:
-                raise error
-            return super().__call__(batch)
-
+def test_an_interrupted_call_is_resumed(tmp_path):
     built(tmp_path / "whole")
-    with pytest.raises((KeyboardInterrupt, InputError)):
-        built(tmp_path / "bank", exact(Stops()))
+    with pytest.raises(InputError):
+        built(tmp_path / "bank", exact(Fails(4)))
     (damaged, *_) = (tmp_path / "bank").rglob("*.shard")
     damaged.write_bytes(damaged.read_bytes()[:100])
     done, seen = built(tmp_path / "bank")
@@ -209,9 +202,6 @@ def test_folders_that_cannot_be_used_raise_and_stay(tmp_path):
     (bank / "bank.json").write_text("{")
     with pytest.raises(FileError, match=r"bank.json is not the description of a bank"):
         built(bank)
-    SurrogateBank.synthesize(exact(), IMAGES, LABELS, severities=1).save(tmp_path / "saved")
-    with pytest.raises(FileError, match=r"does not say how it was made, .*SurrogateBank.save"):
-        built(tmp_path / "saved")
 
 
 # Banks made in another way.
@@ -229,13 +219,10 @@ OTHERWISE = {
     "batch size 8, now it is 4": {"model": lambda: exact(batch_size=4)},
     "shard size 8, now it is 16": {"shard_size": 16},
     "images": {"images": brighter()},
-    "dtype float32, now it is float16": {"dtype": "float16"},
     "seed 0, now it is 1": {"seed": 1},
-    "table auto, now it is imagenet": {"table": "imagenet"},
     "labels .* --relabel": {"labels": LABELS[::-1].copy()},
     "labels or classes other": {"model": lambda: exact(classes=["a", "b", "c", "d"])},
     "pixelate-1.npz that was made in another way": {"features": "all"},
-    "clean.npz that was made in another way": {"features": "none"},
 }
 
 
@@ -299,20 +286,13 @@ def test_results_of_your_own_corruptions_are_reused_under_the_same_key_only(tmp_
     cache = tmp_path / "cache"
     assert [made(0.5, "half", cache=cache) for _ in range(2)] == [40, 0]
     assert made(0.25, "quarter", cache=cache) == 20  # the clean images are the same
-    for factor in (0.5, 0.25):
-        with pytest.warns(InputWarning, match="'own' has no key"):
-            assert made(factor, None, cache=cache) == 20
+    with pytest.warns(InputWarning, match="'own' has no key"):
+        assert made(0.25, None, cache=cache) == 20
     np.save(tmp_path / "images.npy", IMAGES)
-
-    def written(key, folder):
-        source = tmp_path / "images.npy"
-        return corrupt_files(source, tmp_path / folder, corruptions=[make(0.5, key)]).written
-
-    assert [written("half", "keyed") for _ in range(2)] == [1, 0]
-    written(None, "bare")
-    for key, folder in (("quarter", "keyed"), (None, "bare")):
-        with pytest.raises(FileError, match=r"was begun with own .*now it is own"):
-            written(key, folder)
+    options = {"corruptions": [make(0.5, None)]}
+    corrupt_files(tmp_path / "images.npy", tmp_path / "copies", **options)
+    with pytest.raises(FileError, match=r"was begun with own .*now it is own"):
+        corrupt_files(tmp_path / "images.npy", tmp_path / "copies", **options)
 
 
 # Which sets a bank has.
@@ -344,7 +324,6 @@ def test_sets_are_each_corruption_at_each_severity(corruption, severities, names
         (["fog", "fog"], None, r"each once; got \['fog', 'fog'\]"),
         ("fog", (), "severities must name at least one"),
         ("fog", 6, r"severity must be .* at most 5; got 6"),
-        ("fog", [0, 1], "severity must be a whole number of at least 1; got 0"),
     ],
 )
 def test_sets_that_cannot_be_made_raise(corruption, severities, message):

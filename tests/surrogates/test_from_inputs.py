@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -56,14 +55,6 @@ def test_the_sets_are_the_inputs_as_they_are_and_corrupted():
     wanted = np.log(LOGISTIC.predict_proba(by_hand))
     np.testing.assert_allclose(bank[2].logits, wanted, rtol=1e-12)
     assert bank[2].corruption == "noise"
-
-
-def test_seed_and_inputs_decide_and_inputs_stay():
-    before = ROWS.copy()
-    first, again, other = (bank_of(seed=seed) for seed in (3, 3, 4))
-    np.testing.assert_array_equal(ROWS, before)
-    np.testing.assert_array_equal(first[3].logits, again[3].logits)
-    assert (first[3].logits != other[3].logits).any()
 
 
 def test_a_model_that_changes_its_inputs_changes_nothing_else():
@@ -143,23 +134,12 @@ def test_a_function_takes_labels_as_indices_or_by_name():
     assert (by_index.classes, by_name.classes) == (None, order)
 
 
-def test_labels_of_a_classifier_are_what_it_was_fitted_with():
-    rows = ROWS[LABELS > 0]
-    seven_nine = np.where(LABELS[LABELS > 0] == 1, 7, 9)
-    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows, seven_nine)
-    bank = bank_of(model, rows, pd.Series(seven_nine))
-    assert bank.classes == ("7", "9")
-    np.testing.assert_array_equal(bank.clean.labels, seven_nine == 9)
-    assert bank.clean.summary().accuracy > 0.9
-
-
 @pytest.mark.parametrize(
     ("labels", "said"),
     [
         (np.where(LABELS == 2, "beer", NAMES), "calls its classes .*'barolo'.* got 'beer'"),
         (NAMES[:9], "one entry per row: 178 rows, 9 labels"),
         (NAMES[:, None], r"must have shape \(n,\); got shape \(178, 1\)"),
-        (None, "labels must be an array; got NoneType"),
     ],
 )
 def test_labels_that_are_none_of_its_classes_raise(labels, said):
@@ -190,24 +170,13 @@ def test_functions_stand_for_corruptions():
     assert [s.name for s in both][1:] == ["smaller, severity 2", "noise, severity 2"]
 
 
-def test_whatever_the_model_takes_can_be_corrupted():
-    matrix = sparse.csr_matrix(ROWS)
-    model = LogisticRegression(max_iter=5000).fit(matrix / 100, LABELS)
-    bank = bank_of(model, matrix / 100, LABELS, corruption=lambda m: m.multiply(0.5).tocsr())
-    assert len(bank) == 2
-
-
 @pytest.mark.parametrize(
     ("options", "kind", "said"),
     [
         ({"corruption": "typo"}, UnknownName, "Did you mean 'typos'"),
-        ({"corruption": "typos"}, InputError, "texts must be a list"),
         ({"corruption": "pixelate"}, UnknownName, "is for images"),
         ({"corruption": []}, InputError, r"must be given, each once; got \[\]"),
-        ({"corruption": ["noise", "noise"]}, InputError, "each once"),
-        ({"corruption": "category_swaps"}, InputError, "needs columns of kind category"),
         ({"severities": 6}, InputError, "at most 5; got 6"),
-        ({"seed": "x"}, InputError, "seed must be"),
         ({"input": "logit"}, UnknownName, "Did you mean 'logits'"),
         ({"classes": ["a", "b"]}, InputError, "classes must be the names of the 3 columns"),
         ({"inputs": ROWS[:0], "labels": NAMES[:0]}, InputError, "one at least"),

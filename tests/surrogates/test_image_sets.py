@@ -96,13 +96,9 @@ def test_other_severities_of_an_array_have_a_file_each(tmp_path):
 def test_names_that_would_meet_stay_apart(images, tmp_path):
     Image.fromarray(IMAGES[3]).save(images / "class0" / "0.bmp")
     corrupt_files(images, tmp_path / "out", corruptions=["contrast"], severities=[1])
-    Image.fromarray(IMAGES[2]).save(images / "class0" / "0.png.bmp")
-    corrupt_files(images, tmp_path / "more", corruptions=["contrast"], severities=[1])
-    for out, wanted in (("out", ["0.bmp"]), ("more", ["0.bmp", "0.png.bmp"])):
-        names = sorted(file.name for file in (tmp_path / out / "contrast/1/class0").iterdir())
-        assert names == sorted(f"{name}.png" for name in [*wanted, "0.png", "2.png"])
-        # The other folder has no such names.
-        assert (tmp_path / out / "contrast/1/class1/1.png").exists()
+    names = sorted(file.name for file in (tmp_path / "out/contrast/1/class0").iterdir())
+    assert names == ["0.bmp.png", "0.png.png", "2.png.png"]
+    assert (tmp_path / "out/contrast/1/class1/1.png").exists()  # no such names there
 
 
 def test_unreadable_images_are_named_and_left_out_and_the_others_are_as_without_them(
@@ -110,17 +106,12 @@ def test_unreadable_images_are_named_and_left_out_and_the_others_are_as_without_
 ):
     cut = (images / "class1" / "3.png").read_bytes()[:200]
     (images / "class0" / "1cut.png").write_bytes(cut)
-    (images / "class0" / "1text.jpg").write_text("no image")
     Image.fromarray(IMAGES[0][:5, :5]).save(images / "class0" / "1tiny.png")
-    Image.fromarray(np.zeros((9, 9), np.uint16)).save(images / "class0" / "1deep.png")
     with pytest.warns(InputWarning, match="left out: "):
         outcome = corrupt_files(images, tmp_path / "out", corruptions=["contrast"], severities=[1])
-    assert sorted(outcome.bad) == [
-        f"class0/1{kind}" for kind in ("cut.png", "deep.png", "text.jpg", "tiny.png")
-    ]
+    assert sorted(outcome.bad) == ["class0/1cut.png", "class0/1tiny.png"]
     assert "cannot be read as an image" in outcome.bad["class0/1cut.png"]
     assert "at least 8 pixels" in outcome.bad["class0/1tiny.png"]
-    assert "more than 8 bits" in outcome.bad["class0/1deep.png"]
     assert outcome.written == 4
 
 
@@ -154,7 +145,6 @@ def test_other_settings_are_not_mixed_into_a_folder(images, tmp_path):
     corrupt_files(images, out, corruptions=["contrast"], severities=[1])
     for options, words in [
         ({"seed": 1}, "was begun with seed 0, now it is 1"),
-        ({"table": "imagenet"}, "was begun with table auto, now it is imagenet"),
         ({"format": "jpeg"}, "was begun with layout png"),
         ({"crop": 16}, "was begun with crop None, now it is 16"),
     ]:
@@ -179,9 +169,6 @@ def test_a_folder_of_something_else_is_left_alone(images, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("mine")
     with pytest.raises(FileError, match=r"holds 'thesis.tex' and was not made by shiftcal corrupt"):
-        corrupt_files(images, tmp_path / "out", corruptions=["contrast"])
-    (tmp_path / "out" / "corrupted.json").write_text("{")
-    with pytest.raises(FileError, match=r"corrupted.json is not a list of corruptions"):
         corrupt_files(images, tmp_path / "out", corruptions=["contrast"])
 
 
@@ -238,7 +225,7 @@ def test_grey_arrays_stay_grey(tmp_path):
     assert np.array_equal(made, sc.corrupt(IMAGES[..., 1], "gaussian_noise", severity=2))
 
 
-def test_other_labels_and_other_photographs_are_not_mixed_in(images, tmp_path):
+def test_other_labels_are_not_mixed_in(tmp_path):
     np.save(tmp_path / "in.npy", IMAGES)
     for name, labels in (("a", [0, 1, 2, 3]), ("b", [3, 2, 1, 0])):
         np.save(tmp_path / f"{name}.npy", labels)
@@ -246,13 +233,6 @@ def test_other_labels_and_other_photographs_are_not_mixed_in(images, tmp_path):
     corrupt_files(source, out, corruptions=["fog"], labels=tmp_path / "a.npy")
     with pytest.raises(FileError, match="was begun with labels"):
         corrupt_files(source, out, corruptions=["fog"], labels=tmp_path / "b.npy")
-    for name, level in (("p", 200), ("q", 100)):
-        (tmp_path / name).mkdir()
-        Image.fromarray(np.full((300, 300, 3), level, np.uint8)).save(tmp_path / name / "1.png")
-    first, other = (sc.corruptions.Frost(photos=tmp_path / name) for name in ("p", "q"))
-    corrupt_files(images, tmp_path / "frosted", corruptions=[first], severities=[1])
-    with pytest.raises(FileError, match=r"was begun with frost frost \(photos, sha256"):
-        corrupt_files(images, tmp_path / "frosted", corruptions=[other], severities=[2])
 
 
 def test_an_image_that_was_repaired_or_changed_is_made_again(images, tmp_path):
@@ -268,8 +248,3 @@ def test_an_image_that_was_repaired_or_changed_is_made_again(images, tmp_path):
     os.utime(images / "class1" / "1.png", (later, later))
     second = corrupt_files(images, tmp_path / "out", corruptions=["contrast"], severities=[1])
     assert (second.written, second.kept, second.bad) == (2, 2, {})
-    (tmp_path / "out/contrast/1/class0/2.png").write_bytes(b"")  # as after a power cut
-    os.utime(images / "class1" / "1.png")
-    third = corrupt_files(images, tmp_path / "out", corruptions=["contrast"], severities=[1])
-    assert third.written >= 1
-    assert (tmp_path / "out/contrast/1/class0/2.png").stat().st_size > 0
