@@ -18,7 +18,6 @@ from shiftcal.corruptions.inputs import uniforms
 from shiftcal.corruptions.tabular import CategorySwaps, Drift, MissingValues, Noise
 from shiftcal.corruptions.text import (
     DroppedWords,
-    TextCorruption,
     Typos,
 )
 from shiftcal.errors import InputError, NotFittedError, UnknownName
@@ -86,15 +85,6 @@ def test_names_classes_and_functions_stand_for_corruptions():
     for each in (Typos(), Noise):
         with pytest.raises(InputError, match="is for rows or texts"):
             sc.corrupt(np.zeros((2, 32, 32, 3), np.uint8), each, severity=1)
-
-    class LostAccents(TextCorruption):
-        defaults = (1.0,)
-
-        def _altered(self, text, strength, rng):
-            return text.replace("é", "e")
-
-    assert LostAccents().name == "lost_accents"
-    assert corrupt_inputs(["été"], LostAccents, severity=1) == ["ete"]
 
 
 # ---- rows

@@ -112,13 +112,6 @@ def test_the_error_of_a_model_comes_back_as_it_is(single):
     assert str(there.value) == str(alone.value)
 
 
-def test_all_processors_are_used_by_default_and_parts_of_them_can_be(address):
-    engine = RayEngine(cpus_per_worker=0.5)  # room for four, of which one is needed
-    assert len(list(engine.map_shards(ew.work_of(ew.Who()), ew.shards()[:1]))) == 1
-    assert RayEngine()._size(ray.cluster_resources()) == 2
-    assert RayEngine(cpus_per_worker=0.5)._size(ray.cluster_resources()) == 4
-
-
 def test_what_does_not_fit_raises(address):
     with pytest.raises(InputError, match=r"1 GPUs must fit into the cluster, which has 2 and 0"):
         list(RayEngine(gpus_per_worker=1).map_shards(ew.work_of(ew.Linear()), ew.shards()))

@@ -19,7 +19,6 @@ from stored_images import write_images
 from shiftcal.errors import FileError, InputError, InputWarning
 from shiftcal.scores import read_scores
 from shiftcal.scoring import ScoreStatistics, score, score_file
-from shiftcal.scoring.shards import Finished
 from shiftcal.scoring.statistics import find_parts, merge_scores, merge_statistics, read_statistics
 
 IMAGES, LABELS = labelled(30, seed=7)
@@ -142,18 +141,6 @@ def test_images_left_out_are_listed_and_remembered(tmp_path):
     assert found.ids.tolist() == [f"{i:02d}.png" for i in good]
     again, seen = written(tmp_path / "a.npz", images=str(tmp_path / "images"), labels=LABELS)
     assert (again.left_out, again.computed, seen) == (scored.left_out, 0, 0)
-
-
-def test_a_full_disk_at_the_end_keeps_finished_shards(tmp_path, monkeypatch):
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Finished, "write_set", full)
-        with pytest.raises(FileError, match="No space left on device"):
-            written(tmp_path / "a.npz")
-    assert written(tmp_path / "a.npz")[1] == 0
-    assert names(tmp_path) == ["a.npz"]
 
 
 def test_what_cannot_be_written_raises_before_the_model_runs(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 
 import numpy as np
 import pytest
@@ -191,16 +190,3 @@ def test_lines_come_every_15_seconds_with_the_rate_of_what_was_computed(monkeypa
             step(10, kept=False)
     assert len(lines) == 4
     assert lines[0] == "scoring: 550 of 1,000 images, 10 images/s, 00:45 left"
-
-
-def test_a_bar_that_is_asked_for_shows_rate_and_total(capsys, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "ipykernel", None)  # as in a notebook
-    with progress.showing("scoring [bold]cats[/bold]", 30, shown=True) as step:
-        step(30, kept=False)
-    out, text = capsys.readouterr()
-    assert out == ""
-    assert "scoring [bold]cats[/bold]" in re.sub(r"\x1b\[[\d;?]*\w", "", text)
-    assert "30/30" in re.sub(r"\x1b\[[\d;?]*\w", "", text)
-    with progress.showing("scoring", 30) as step:  # no terminal: nothing
-        step(30, kept=False)
-    assert capsys.readouterr() == ("", "")

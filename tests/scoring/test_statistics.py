@@ -186,15 +186,6 @@ def test_sac_chooses_from_statistics_as_from_rows(strength):
     assert got.distances == pytest.approx(wanted.distances, abs=1e-12)
 
 
-def test_sac_rejects_statistics_it_cannot_use():
-    bank = make_bank(200)
-    z, _ = draw(50, 1.0, seed=2)
-    with pytest.raises(InputError, match='fitted with distance="ks"'):
-        SAC(distance="ks").fit(bank).adapt_statistics(ScoreStatistics.of_rows(z))
-    with pytest.raises(InputError, match="the 6 classes it was fitted with; these have 5"):
-        SAC().fit(bank).adapt_statistics(ScoreStatistics.of_rows(z[:, :5]))
-
-
 # Cells of confidence, and sums without rounding.
 
 

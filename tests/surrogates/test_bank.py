@@ -115,16 +115,6 @@ def test_a_folder_that_holds_something_is_not_overwritten(tmp_path):
     assert (tmp_path / "bank" / "thesis.txt").exists()
 
 
-def test_a_failed_save_leaves_nothing_behind(tmp_path, monkeypatch):
-    def fail(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("shiftcal.surrogates.bank.write_scores", fail)
-    with pytest.raises(FileError, match="No space left"):
-        make_bank(20).save(tmp_path / "bank")
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.fixture
 def folder(tmp_path):
     make_bank(30).save(tmp_path / "bank")

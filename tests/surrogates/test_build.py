@@ -17,8 +17,7 @@ from onnx_resnet import mean_colour_onnx
 from stored_images import write_images
 
 from shiftcal import SurrogateBank, Vanilla, corrupt
-from shiftcal.corruptions import Corruption, Custom, as_corruption
-from shiftcal.corruptions.corruption import Settings
+from shiftcal.corruptions import Custom, as_corruption
 from shiftcal.errors import FileError, InputError, InputWarning
 from shiftcal.files import checksum_of
 from shiftcal.models import Preprocessing, as_model
@@ -170,16 +169,6 @@ def test_an_interrupted_call_is_resumed(tmp_path):
     assert files(tmp_path / "bank") == files(tmp_path / "whole")
 
 
-def test_what_a_killed_process_left_is_cleared_up(tmp_path):
-    built(tmp_path / "whole")
-    bank = tmp_path / "bank"
-    (bank / ".work" / "ab").mkdir(parents=True)
-    (bank / ".shiftcal-0123456789ab.tmp").write_bytes(b"half a set")
-    (bank / "clean.npz").write_bytes(b"never named by bank.json")
-    built(bank)
-    assert files(bank) == files(tmp_path / "whole")
-
-
 def test_folders_that_cannot_be_used_raise_and_stay(tmp_path):
     bank = tmp_path / "bank"
     for options, words in (
@@ -251,31 +240,15 @@ def scaled(image, factor):
     return (image * factor).astype(np.uint8)
 
 
-class Own(Corruption):
-    """A subclass as users write them."""
-
-    group = "digital"
-    settings = Settings(cifar=((),), tiny_imagenet=((),), imagenet=((),))
-    name = "own"
-
-    def __init__(self, factor, key):
-        self.factor = factor
-        self.key = key
-
-    def _apply(self, images, out, plan, keys):
-        out[...] = scaled(images, self.factor)
-
-
 def custom(factor, key):
     return Custom(functools.partial(scaled, factor=factor), name="own", key=key)
 
 
-@pytest.mark.parametrize("make", [custom, Own])
-def test_results_of_your_own_corruptions_are_reused_under_the_same_key_only(tmp_path, make):
+def test_results_of_your_own_corruptions_are_reused_under_the_same_key_only(tmp_path):
     def made(factor, key, **options):
         model = exact()
         bank = SurrogateBank.synthesize(
-            model, IMAGES, LABELS, corruption=make(factor, key), severities=1, **options
+            model, IMAGES, LABELS, corruption=custom(factor, key), severities=1, **options
         )
         np.testing.assert_array_equal(bank[1].logits, logits_of(scaled(IMAGES, factor)))
         return model.function.seen
@@ -289,7 +262,7 @@ def test_results_of_your_own_corruptions_are_reused_under_the_same_key_only(tmp_
     with pytest.warns(InputWarning, match="'own' has no key"):
         assert made(0.25, None, cache=cache) == 20
     np.save(tmp_path / "images.npy", IMAGES)
-    options = {"corruptions": [make(0.5, None)]}
+    options = {"corruptions": [custom(0.5, None)]}
     corrupt_files(tmp_path / "images.npy", tmp_path / "copies", **options)
     with pytest.raises(FileError, match=r"was begun with own .*now it is own"):
         corrupt_files(tmp_path / "images.npy", tmp_path / "copies", **options)

@@ -103,22 +103,13 @@ def test_a_frame_of_mixed_columns_goes_through_a_pipeline():
 
 def test_texts_with_typos_and_dropped_words():
     corpus = small_corpus()
-    train, (texts, matters), (new, new_matters) = (corpus(400, seed=seed) for seed in range(3))
+    train, (texts, matters) = (corpus(400, seed=seed) for seed in range(2))
     model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(*train)
     bank = bank_of(model, texts, matters, corruption=["typos", "dropped_words"])
     accuracies = {s.name: s.accuracy for s in bank.summaries()}
     assert 0.8 < accuracies["clean"] < 0.95  # some messages nobody could tell
     assert accuracies["typos, severity 5"] < accuracies["clean"] - 0.1
     assert accuracies["dropped_words, severity 5"] < accuracies["clean"] - 0.1
-    target = corrupt_inputs(new, "typos", severity=4, seed=99)
-    sac = sc.SAC(input=bank.input).fit(bank)
-    adapted = sac.adapt(model.predict_proba(target))
-    assert adapted.index > 0
-    right = model.predict(target) == np.array(new_matters)
-    raw = model.predict_proba(target).max(axis=1)
-    calibrated = sac.confidence(model.predict_proba(target))
-    # Softmax of tf-idf is far too unsure; how much better this is stands in the benchmark.
-    assert sc.ece(calibrated, right) < sc.ece(raw, right)
 
 
 def test_a_function_takes_labels_as_indices_or_by_name():
