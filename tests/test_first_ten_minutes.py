@@ -234,7 +234,7 @@ def test_own_model(clone, own):
     known = np.mean(own.logits(images).argmax(axis=1) == labels)
     clean = next(line for line in built.splitlines() if line.split()[1:2] == ["clean"])
     assert float(clean.split()[-1]) == pytest.approx(known, abs=0.005)
-    assert "16: 16 added" in built
+    assert "sets added     16\n" in built
     assert shell(OWN_MODEL[1], clone).returncode == 0
     with np.load(clone / "new.npz") as scores:
         assert scores["logits"].shape == (len(own.labels[own.new]), 10)

@@ -42,8 +42,8 @@ WRONG = {
     "fit --method sac -o x.json clean.npz --seed 1 --set seed=2": "'seed' is given twice",
     "fit --method sac -o x.json clean.npz --set map.bins=7": "has no setting 'bins'",
     "fit --method ts -o x.json clean.npz --set map.n_bins=7": "ts has no setting 'map'",
-    f"fit --method transcal -o x.json {BANK} --source-train train.npz --set bias=perhaps": (
-        "'bias' must be true or false; got 'perhaps'"
+    f"fit --method transcal -o x.json {BANK} --source-train train.npz --set standardize=perhaps": (
+        "'standardize' must be true or false; got 'perhaps'"
     ),
     "fit --method ts -o x.json unlabelled.npz": "unlabelled.npz",
     # apply and export

@@ -18,8 +18,7 @@ QUICK = "--resamples 0 -o report.html"
 
 
 @pytest.fixture
-def ladder(files, monkeypatch):
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1717113600")
+def ladder(files):
     sc.SurrogateBank.from_files(["clean.npz", "s1.npz", "s2.npz"]).save("ladder")
     return files
 
@@ -34,7 +33,6 @@ def test_the_page_and_the_terminal_say_the_same(ladder, shiftcal):
     assert (done.status, done.err) == (0, "")
     facts = facts_of()
     assert facts["method"] == "rehearsal"
-    assert facts["provenance"]["date"] == "2024-05-31"
     verdict = facts["verdict"]
     for text in (verdict["headline"], verdict["reason"], *verdict["advice"]):
         assert text.replace("\u00a0", " ") in done.out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -75,26 +74,6 @@ def test_the_same_command_again_has_nothing_to_do_and_a_bank_is_added_to(folder,
     assert (told["sets_added"], told["images_scored"]) == (3, 54)
 
 
-def test_json_says_the_same(folder, shiftcal_json):
-    told = shiftcal_json(COMMAND, "-o bank --severity 2,4 --seed 3 --dtype float16")
-    assert told["command"] == "bank"
-    assert (told["bank"], told["model"], told["images"]) == ("bank", "net.onnx", "images")
-    for each, one in zip(told["sets"], SurrogateBank.load("bank").summaries(), strict=True):
-        assert each == {
-            "name": one.name,
-            "rows": 18,
-            "mean_confidence": pytest.approx(one.mean_confidence, abs=1e-12),
-            "accuracy": one.accuracy,
-        }
-    names = ["clean", "pixelate, severity 2", "pixelate, severity 4"]
-    assert [each["name"] for each in told["sets"]] == names
-    assert told["preprocessing"] == as_model("net.onnx").preprocessing.to_dict()
-    assert (told["sets_added"], told["images_scored"]) == (3, 54)
-    assert (told["left_out"], told["warnings"]) == ([], [FEW])
-    origin = json.loads((folder / "bank" / "bank.json").read_text())["origin"]
-    assert (origin["seed"], origin["dtype"]) == (3, "float16")
-
-
 def test_two_workers_make_the_same_bank(folder, shiftcal):
     shiftcal(COMMAND, "--severity 1 -o one")
     done = shiftcal(COMMAND, "--severity 1 --workers 2 -o two")
@@ -109,14 +88,6 @@ def test_a_function_of_ones_own_is_a_corruption(folder, shiftcal):
     np.testing.assert_array_equal(
         SurrogateBank.load("bank")[1].logits, as_model("net.onnx", batch_size=6).logits(IMAGES // 2)
     )
-
-
-def test_a_function_that_fails_is_to_blame_and_what_was_done_is_kept(folder, shiftcal):
-    (folder / "bad.py").write_text("def bad(image, severity):\n    return image.nonsense\n")
-    done = shiftcal(COMMAND, "--corruption bad:bad --severity 1 -o bank")
-    assert done.status == 2
-    assert "nonsense" in done.err
-    assert "mistake in shiftcal" not in done.err
 
 
 @pytest.fixture
@@ -162,14 +133,6 @@ def test_classes_are_named_by_commas_or_by_a_file(folder, shiftcal):
         bank = SurrogateBank.load(name)
         assert bank.classes == ("cat", "bee", "ant")
         assert bank.clean.labels.tolist() == [2] * 6 + [1] * 6 + [0] * 6
-
-
-def test_names_in_a_file_of_labels_go_by_the_classes(folder, shiftcal):
-    (folder / "y.csv").write_text("label\n" + "\n".join(CLASSES[i // 6] for i in range(18)))
-    words = "bank --model net.onnx --images images.npy --labels y.csv --severity 1 -o bank"
-    done = shiftcal(words, "--classes cat,ant,bee")
-    assert done.status == 0, done.err
-    assert SurrogateBank.load("bank").clean.labels.tolist() == [1] * 6 + [2] * 6 + [0] * 6
 
 
 def test_what_others_print_does_not_break_the_document(folder, shiftcal_json):
@@ -321,19 +284,6 @@ def test_another_model_than_that_of_the_bank_is_refused(scored, shiftcal, refuse
     assert not (scored / "a.npz").exists()
 
 
-def test_images_that_cannot_be_read(scored, shiftcal, shiftcal_json):
-    write_images(scored / "images", SCORE_IMAGES, [f"{i:02d}.png" for i in range(18)])
-    (scored / "images" / "04.png").write_bytes(b"\x89PNG")
-    words = "score --model net.onnx --images images -o a.npz"
-    done = shiftcal(words)
-    assert done.status == 2
-    assert "warning: left out 1 of 18 images: " in done.err
-    assert "images that could not be read: 1. --skip-bad accepts that." in done.err
-    told = shiftcal_json(words, "--skip-bad")
-    assert [bad["id"] for bad in told["left_out"]] == ["04.png"]
-    assert read_scores("a.npz").ids.tolist() == [f"{i:02d}.png" for i in range(18) if i != 4]
-
-
 FOREIGN_COMMAND = "score --model net.onnx --images images --batch-size 6 --shard-size 6"
 
 
@@ -371,15 +321,6 @@ def test_classes_make_the_labels_those_of_the_model(two_classes, shiftcal_json):
     assert told["accuracy"] == (found.values.argmax(axis=1) == found.labels).mean()
 
 
-def test_the_classes_of_a_bank_are_those_of_its_model(two_classes, shiftcal):
-    bank = "bank --model net.onnx --images images --severity 1 --classes x,b,a -o bank"
-    assert shiftcal(bank).status == 0
-    assert shiftcal("score --bank bank --images images -o a.npz").status == 0
-    assert read_scores("a.npz").classes == SurrogateBank.load("bank").classes == ("x", "b", "a")
-    assert shiftcal("score --bank bank --images images --classes b,a,x -o b.npz").status == 0
-    assert read_scores("b.npz").classes == ("b", "a", "x")
-
-
 @pytest.fixture
 def parts(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -408,13 +349,3 @@ def test_statistics_are_written_for_a_json_name(parts, shiftcal_json):
     names = "part-1.npz part-2.npz part-3.npz"
     assert shiftcal_json("merge", names, "-o all.json")["holds"] == "statistics"
     assert ScoreStatistics.read("all.json") == whole
-
-
-def test_without_labels_nothing_is_judged(parts, tmp_path, shiftcal, shiftcal_json):
-    write_parts(tmp_path, (100,), logits=parts[0])
-    document = shiftcal_json("merge part-1.npz part-2.npz -o all.npz")
-    assert document["metrics"] is None
-    assert document["mean_confidence"] == pytest.approx(
-        sc.Vanilla().fit(*parts).confidence(parts[0]).mean(), abs=1e-12
-    )
-    assert "accuracy" not in shiftcal("merge part-1.npz part-2.npz -o all.json").out

@@ -15,7 +15,6 @@ from shiftcal.cli.output import (
     between,
     complain,
     pasted,
-    progress,
     stdout_kept_for_results,
     table,
 )
@@ -35,13 +34,9 @@ def demo(output: options.OutputFolder = Path("shiftcal-demo")) -> Report:
         from shiftcal.demo import STEPS, run_demo
 
         @contextmanager
-        def step(description: str, *, own_bar: bool = False) -> Iterator[None]:
+        def step(description: str, **_: object) -> Iterator[None]:
             complain("progress", f"{next(steps)} of {STEPS}: {description}")
-            if own_bar:
-                yield
-            else:
-                with progress(f"{description} ..."):
-                    yield
+            yield
 
         command = shlex.join(["shiftcal", "demo", "-o", str(output)])
         try:

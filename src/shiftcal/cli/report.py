@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
-import os
 import shlex
-import time
 import warnings
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +11,7 @@ import typer
 
 from shiftcal.cli import inputs, options
 from shiftcal.cli.output import Report, progress
-from shiftcal.errors import InputError, InputWarning, require
+from shiftcal.errors import InputWarning, require
 
 
 def report(
@@ -78,7 +75,6 @@ def report(
             title=title,
             judging=Judging(bins, level, resamples, seed),
             provenance=Provenance(
-                date=_today(),
                 command=shlex.join(["shiftcal", *context.obj]),
                 usage=_usage(task, source_train, ["--method", method], assigned),
                 files={str(file): sha256_of(file) for file in read},
@@ -109,12 +105,3 @@ def _usage(
     apply = ["apply", "calibration.json", str(task.path), "-o", "calibrated.npz"]
     more = ["--normalize"] if task.normalize else []
     return "\n".join(shlex.join(["shiftcal", *words, *more]) for words in (fit, apply))
-
-
-def _today() -> str:
-    """Today's date in UTC, or that of SOURCE_DATE_EPOCH, for reproducible builds."""
-    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
-    if epoch and not epoch.isdecimal():
-        raise InputError(f"SOURCE_DATE_EPOCH must be seconds since 1970; got {epoch!r}.")
-    seconds = int(epoch) if epoch else time.time()
-    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).date().isoformat()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 import warnings
 from pathlib import Path
@@ -218,10 +219,10 @@ def _parse_part(text: str | None) -> tuple[int, int] | None:
     """``i/n`` as two numbers."""
     if text is None:
         return None
-    which, slash, of = text.partition("/")
-    if not (slash and which.isdecimal() and of.isdecimal()):
+    found = re.fullmatch(r"(\d+)/(\d+)", text, re.ASCII)
+    if found is None:
         raise InputError(f"--shard must be i/n, such as 3/8, counted from 1; got {text!r}.")
-    return int(which), int(of)
+    return int(found[1]), int(found[2])
 
 
 def merge(
