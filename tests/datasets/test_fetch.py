@@ -92,12 +92,11 @@ def test_what_arrived_is_kept_and_another_run_resumes(server, fetch, tmp_path):
         [Turn(BODY, cut_after=100_000), Turn(BODY)],
         [Turn(BODY, cut_after=100_000, ranges=False), Turn(BODY, ranges=False)],
         [Turn(BODY, length=None)],
-        [Turn(BODY, chunked=True)],
         [Turn(BODY, chunked=True, cut_after=1000), Turn(BODY)],
         [Turn(b"no", status=503), Turn(BODY)],
         [Turn(BODY, length=None, cut_after=1000), Turn(BODY)],
     ],
-    ids=["cut", "no ranges", "no length", "chunked", "cut chunk", "busy", "size known"],
+    ids=["cut", "no ranges", "no length", "cut chunk", "busy", "size known"],
 )
 def test_servers_that_bring_the_file_in_the_end(server, fetch, turns):
     assert fetch(server.offer("/data.bin", *turns)) == BODY
@@ -165,14 +164,6 @@ def test_a_set_is_downloaded_once(toys, server, tmp_path):
     assert new(folder) == [False, True]
     assert new(folder, again=True) == [True, True]
     assert visible(folder) == ["notes.bin", "toys"]
-
-
-def test_a_broken_second_file_costs_only_that(toys, server, tmp_path):
-    server.offer("/notes.bin", Turn(b"no", status=404))
-    with pytest.raises(FileError, match="404"):
-        get_data_set("toys", tmp_path / "to")
-    server.offer("/notes.bin", Turn(BODY))
-    assert new(tmp_path / "to") == [False, True]
 
 
 def test_what_cannot_be_downloaded_says_so(toys, tmp_path):

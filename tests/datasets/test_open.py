@@ -16,7 +16,6 @@ import torch
 from PIL import Image
 from stored_images import draw_images, encode, hf_table, write_images, write_tar
 
-import shiftcal.datasets as data
 from shiftcal import datasets
 from shiftcal.datasets import as_image_set, load
 from shiftcal.datasets.arrays import ArrayImages
@@ -94,17 +93,14 @@ def catalog(monkeypatch):
     monkeypatch.setattr(DATA_SETS, "entries", {"toy-set": "toys:TOY"})
 
 
-def test_load_takes_the_same_as_arguments(catalog):
+def test_load_takes_options_and_refuses_unknown_names_and_others(catalog):
     assert load("toy-set", "/d", split="test", severity=2).name == "/d|test|None|2"
-    assert data.names() == ["toy-set"]
-
-
-def test_load_refuses_unknown_names_and_options(catalog):
+    assert datasets.names() == ["toy-set"]
     with pytest.raises(
         UnknownName, match=r"no data set is called 'toyset'. Did you mean 'toy-set'"
     ):
         load("toyset", "/d")
-    with pytest.raises(InputError, match="'level'. Its options are split"):
+    with pytest.raises(InputError, match=r"'level'. Its options are split"):
         load("toy-set", "/d", split="test", level=3)
 
 
