@@ -299,6 +299,9 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path):
         run(tmp_path / "letter.txt", "frozen")
     with pytest.raises(FileError, match=r"holds no run: there is no adapt\.json in it"):
         Adapted.open(tmp_path)
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / ".lock").touch()  # of a process that was killed at once
+    assert run(tmp_path / "begun", "frozen").accuracy is not None
 
 
 def test_images_are_read_from_files_by_workers_too(tmp_path):

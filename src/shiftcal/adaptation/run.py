@@ -795,7 +795,7 @@ def _check_free(folder: Path) -> None:
     """Reject a folder that holds something other than a run, finished or begun."""
     if folder.exists() and not folder.is_dir():
         raise FileError(f"{folder} is a file. Name a folder for the run.")
-    names = sorted(one.name for one in folder.iterdir()) if folder.exists() else []
+    names = sorted(one.name for one in folder.glob("[!.]*"))  # a killed process leaves its lock
     if names and not {FILE, TRAINING, FEATURES} & set(names):
         raise FileError(f"{folder} holds {names[0]!r} and is no run. Name a new folder.")
 
