@@ -76,19 +76,6 @@ def test_other_processes_open_the_files_themselves(tmp_path):
     np.testing.assert_array_equal(pickle.loads(sent).read(range(10)).images, IMAGES)
 
 
-def test_a_damaged_file_is_refused_when_it_is_opened_or_its_rows_are_bad(tmp_path):
-    file = write(tmp_path / "t.parquet", plain(IMAGES, LABELS))
-    whole = file.read_bytes()
-    for damaged in (whole[: len(whole) // 2], b"PAR1", b"", b"text" * 100):
-        file.write_bytes(damaged)
-        with pytest.raises(FileError, match=r"t.parquet could not be read as a Parquet file"):
-            ParquetImages(file)
-    file.write_bytes(whole)
-    held = ParquetImages(file)
-    file.write_bytes(whole[:200])
-    assert "could not be read as a Parquet file" in held.read([0]).bad[0]
-
-
 PHOTOS = draw_images(6)
 
 

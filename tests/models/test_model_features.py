@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 import torch
 from onnx_resnet import resnet20_onnx
 from torch import nn
 
-from shiftcal.errors import InputError, MissingExtra
+from shiftcal.errors import InputError
 from shiftcal.models import OnnxModel, TorchModel, as_model, cifar_resnet
 
 IMAGES = np.random.default_rng(23).integers(0, 256, (9, 32, 32, 3), np.uint8)
@@ -101,20 +99,3 @@ def names_of(file):
     import onnx
 
     return [o for node in onnx.load_model_from_string(file).graph.node for o in node.output]
-
-
-def test_a_second_output_of_an_onnx_file_needs_no_other_package(file, monkeypatch):
-    import onnx
-
-    network = onnx.load_model_from_string(file)
-    network.graph.output.append(
-        onnx.helper.make_tensor_value_info("Flatten", onnx.TensorProto.FLOAT, None)
-    )
-    flat = next(name for name in names_of(file) if name.startswith("Flatten"))
-    network.graph.output[-1].name = flat
-    two = network.SerializeToString()
-    inside = next(name for name in names_of(file) if name.startswith("GlobalAverage"))
-    monkeypatch.setitem(sys.modules, "onnx", None)
-    assert OnnxModel(two, features_from=flat).outputs(IMAGES).features.shape == (9, 64)
-    with pytest.raises(MissingExtra, match=r"inside the network, needs onnx.*shiftcal\[onnx\]"):
-        OnnxModel(two, features_from=inside)

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import copy
-import functools
 import importlib
-import os
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import onnx
@@ -82,9 +78,7 @@ def test_what_changes_no_output_changes_no_fingerprint(network):
         lambda net: net[0].weight.data.view(-1)[5:6].add_(1e-3),
         lambda net: net[1].running_mean.add_(1),
         lambda net: setattr(net[1], "eps", 1e-3),
-        lambda net: setattr(net, "3", nn.Linear(16, 4)),
         lambda net: setattr(net[0], "stride", (2, 2)),
-        lambda net: net.half(),
         lambda net: net.register_buffer("unsaved", torch.zeros(2), persistent=False),
         lambda net: setattr(net[0], "activation", functional.gelu),
         lambda net: setattr(net[2], "forward", net[0].forward),
@@ -156,19 +150,6 @@ def test_groups_are_part_of_it_and_need_that_of_the_model(network):
     assert GroupedModel(CallableModel(len), groups[0]).fingerprint is None
 
 
-def test_that_of_an_onnx_file_is_that_of_its_contents(tmp_path):
-    data = mean_colour_onnx(["n", 3, "h", "w"])
-    for name in ("a.onnx", "b.onnx"):
-        (tmp_path / name).write_bytes(data)
-    one, two = (OnnxModel(tmp_path / name) for name in ("a.onnx", "b.onnx"))
-    assert one.fingerprint == two.fingerprint
-    one.use_threads(2)
-    assert one.fingerprint == two.fingerprint
-    network = onnx.load_model_from_string(data)
-    network.doc_string = "other"
-    assert OnnxModel(network.SerializeToString()).fingerprint != OnnxModel(data).fingerprint
-
-
 def test_weights_in_other_files_are_part_of_it(tmp_path):
     network = onnx.load_model_from_string(mean_colour_onnx(["n", 3, "h", "w"]))
     weights = np.ones((1, 4), np.float32)
@@ -203,17 +184,3 @@ def test_a_file_that_has_changed_is_not_opened_again(tmp_path, kind, network):
     file.write_bytes(other)
     with pytest.raises(FileError, match="must stay as it was"):
         pickle.loads(stored)
-
-
-def test_another_process_finds_the_same(network):
-    code = (
-        "import torch; from torch import nn; from shiftcal.models import TorchModel\n"
-        "torch.manual_seed(0)\n"
-        "net = nn.Sequential(nn.Conv2d(3, 4, 7), nn.BatchNorm2d(4), nn.Flatten(),"
-        " nn.Linear(16, 3))\n"
-        "print(TorchModel(net).fingerprint)"
-    )
-    environment = {**os.environ, "PYTHONHASHSEED": "7"}
-    run = functools.partial(subprocess.run, check=True, capture_output=True, text=True)
-    made = run([sys.executable, "-c", code], env=environment).stdout.strip()
-    assert made == TorchModel(network).fingerprint
