@@ -19,7 +19,7 @@ from shiftcal.adaptation import Adapted, adapt, run
 from shiftcal.adaptation.network import make_backbone, stored_backbone
 from shiftcal.adaptation.trainers import Choice, choose
 from shiftcal.datasets import ChainImages, ImageSet, as_image_set
-from shiftcal.errors import FileError, FitError, InputError
+from shiftcal.errors import FileError, FitError
 from shiftcal.files import make_folder, parsing, read_document, sha256_of, write_document
 from shiftcal.numerics.softmax import p_max
 from shiftcal.progress import Reporting, showing
@@ -49,8 +49,12 @@ from shiftcal.types import Floats
 # Raise it with every change of what a trainer or its training computes from the same numbers.
 _TRAINING_FORMAT = 1
 _INDEX = "trainings/index.json"
-_INDEX_FORMAT: dict[str, Any] = {"format": "shiftcal-study-trainings", "version": 2}
+_INDEX_FORMAT: dict[str, Any] = {"format": "shiftcal-study-trainings", "version": 3}
 _TRAININGS = "trainings.csv"
+_NOTE = (
+    "Intervals: 95 %, over the seeds; each has a split of source and target and a training of its "
+    "own. Seeds share images, so that they are somewhat narrow."
+)
 
 
 # --------------------------------------------------------------------------------------
@@ -120,9 +124,12 @@ def _all_trainings(plan: AdaptationPlan) -> Iterator[Training]:
                 yield Training(pair, trainer, seed)
 
 
-def _read_index(folder: Path) -> dict[str, Any]:
-    kind = "an index of trainings"
-    return read_document(folder / _INDEX, kind, fix=sources.repair(folder), **_INDEX_FORMAT)
+def _read_index(folder: Path) -> list[Any]:
+    """Task, trainer, seed, folder and reason of failure of every network."""
+    fix = sources.repair(folder)
+    document = read_document(folder / _INDEX, "an index of trainings", fix=fix, **_INDEX_FORMAT)
+    networks: list[Any] = document["networks"]
+    return networks
 
 
 @dataclass(frozen=True)
@@ -180,7 +187,6 @@ class NetworksPipeline:
     def __init__(self, plan: AdaptationPlan) -> None:
         self.plan = plan
         self.images: dict[str, ImageSet] = {}
-        self.counts: dict[str, int] = {}
         self.trainings: dict[tuple[str, str, int], Training] = {}
         severities = plan.calibration.severities
         check_learning(plan, {m.label: severities for m in plan.methods if uses_bank(m.name)})
@@ -196,22 +202,14 @@ class NetworksPipeline:
         from shiftcal.adaptation.loop import resolve_device
 
         resolve_device(plan.training.device)
-        for i, trainer in enumerate(plan.trainers, 1):
-            try:
-                _chosen(plan, trainer)
-            except InputError as error:
-                raise type(error)(f"{plan.where} [trainers] {i}: {error}") from error
+        for trainer in plan.trainers:
+            _chosen(plan, trainer)  # raises
         search, images, domains = sources.Search(), {}, []
         text, backbone = search.first("the backbone", plan.network.backbone, _backbone(plan))
         needed = {name for task in plan.tasks for name in task}
         for domain in (domain for domain in plan.domains if domain.name in needed):
-            place, found = search.first(
-                domain.title,
-                domain.images,
-                partial(_open_images, domain),
-                domain.fetch,
-                optional=True,
-            )
+            what, opener = (domain.title, domain.images), partial(_open_images, domain)
+            place, found = search.first(*what, opener, domain.fetch, optional=True)
             if place is not None and found is not None:
                 images[domain.name] = found
                 domains.append(replace(domain, images=(place,)))
@@ -231,7 +229,7 @@ class NetworksPipeline:
             # Labels of a mere target have no say.
             choice = (images[domain.name], domain.limit, domain.title)
             chosen = sources.limited(*choice, stratified=plan.is_source(domain))
-            pipeline.images[domain.name], pipeline.counts[domain.name] = chosen, len(chosen)
+            pipeline.images[domain.name] = chosen
         tested = []
         for source, target in tasks:
             sources.check_labels(pipeline.images[target], target)
@@ -248,9 +246,9 @@ class NetworksPipeline:
         Raises:
             FileError: If a network is missing.
         """
-        pipeline, document = cls(plan), _read_index(folder)
-        pipeline.folder, pipeline.counts = folder, document["images"]
-        known = {tuple(who): (place, failed) for *who, place, failed in document["networks"]}
+        pipeline = cls(plan)
+        pipeline.folder, networks = folder, _read_index(folder)
+        known = {tuple(who): (place, failed) for *who, place, failed in networks}
         for training in _all_trainings(plan):
             place, failed = known.get(training.identity, ("", ""))
             found = replace(training, folder=folder / "trainings" / place, failed=failed)
@@ -283,22 +281,21 @@ class NetworksPipeline:
         for training in left:
             pair, trainer = training.pair, training.trainer
             names = (pair.source.name, pair.target.name)
-            own: dict[str, Any] = {"trainer": trainer.name, "seed": training.seed}
-            own["changes"] = {**changes, **trainer.settings}
+            options = {**shared, "trainer": trainer.name, "seed": training.seed}
+            options["changes"] = {**changes, **trainer.settings}
             if features:
-                own["features"] = tuple(features[name] for name in names)
+                options["features"] = tuple(features[name] for name in names)
             else:
-                own["backbone"] = plan.network.backbone[0]
+                options["backbone"] = plan.network.backbone[0]
             source, target = (self.images[name] for name in names)
-            tasks.append((training, source, target, {**shared, **own}, threads))
+            tasks.append((training, source, target, options, threads))
         progress = showing("training", len(left), **vars(bar), unit="trainings")
         with progress as step, closing(in_processes(_trained, tasks, at_once)) as results:
             for training in results:
                 self.trainings[training.identity] = training
                 step(1, kept=False)
         networks = [[*t.identity, self._place(t), t.failed] for t in self.trainings.values()]
-        content = {"images": self.counts, "networks": networks}
-        write_document(self.folder / _INDEX, content, indent=1, **_INDEX_FORMAT)
+        write_document(self.folder / _INDEX, {"networks": networks}, indent=1, **_INDEX_FORMAT)
         return {"scored": scored, "trained": len(left)}
 
     def _place(self, training: Training) -> str:
@@ -308,9 +305,9 @@ class NetworksPipeline:
         """Frozen features of every domain; a source has those of the surrogate sets, too."""
         plan, found, scored = self.plan, {}, 0
         for domain in plan.domains:
-            source, chosen = plan.is_source(domain), (domain.images, domain.labels, domain.limit)
-            by_chance = ["by chance"] if domain.limit is not None and not source else []
-            name = digest(plan.network.backbone, *chosen, *by_chance)
+            source, images = plan.is_source(domain), self.images[domain.name]
+            chosen = (domain.images, domain.labels, domain.limit, domain.limit and source)
+            name = digest(plan.network.backbone, *chosen)
             folder = self.folder / "features" / f"{domain.name}-{name}"
             make_folder(folder.parent)
             before = 0
@@ -318,13 +315,13 @@ class NetworksPipeline:
                 before = len(run.Frozen.open(folder).document["sets"])
             features = run.frozen_features(
                 self.backbone,
-                self.images[domain.name],
+                images,
                 folder,
                 corruption=plan.calibration.corruption,
                 severities=plan.calibration.severities if source else (),
                 **vars(means),
             )
-            scored += (len(features.document["sets"]) - before) * self.counts[domain.name]
+            scored += (len(features.document["sets"]) - before) * len(images)
             found[domain.name] = features
         return found, scored
 
@@ -343,7 +340,7 @@ class NetworksPipeline:
         }
         failures = {}  # the same seed would diverge again
         with suppress(FileError):
-            failures = {place: failed for *_, place, failed in _read_index(self.folder)["networks"]}
+            failures = {place: failed for *_, place, failed in _read_index(self.folder)}
         for training in _all_trainings(plan):
             pair, chosen = training.pair, _chosen(plan, training.trainer)
             decided = digest(
@@ -395,9 +392,8 @@ class NetworksPipeline:
         return findings_of(self.plan, records, facts, failures)
 
     def about(self) -> dict[str, Any]:
-        """How many images each domain has, and how many trainings diverged."""
-        diverged = sum(bool(training.failed) for training in self.trainings.values())
-        return {"diverged": diverged, "domains": self.counts}
+        """How many trainings diverged."""
+        return {"diverged": sum(bool(training.failed) for training in self.trainings.values())}
 
 
 def _chosen(plan: AdaptationPlan, trainer: NamedPlan) -> Choice:
@@ -473,12 +469,11 @@ def findings_of(
     index: dict[tuple[str, str, str], list[Record]] = {}
     for record in records:
         index.setdefault((record.panel, record.variant, record.target), []).append(record)
+    panels, _, targets = map(set, zip(*index, strict=True))
     variants = {method.key: method.label for method in plan.methods}
-    there = {record.panel for record in records}
-    trainers = {each.key: each.label for each in plan.trainers if each.key in there}
-    there = {record.target for record in records}
+    trainers = {each.key: each.label for each in plan.trainers if each.key in panels}
     tasks: dict[tuple[str, ...], str] = {
-        (pair.name,): pair.title for pair in plan.pairs if pair.name in there
+        (pair.name,): pair.title for pair in plan.pairs if pair.name in targets
     }
     every = tuple(name for (name,) in tasks)
     if len(every) > 1:
@@ -486,9 +481,9 @@ def findings_of(
     groups: dict[tuple[str, ...], str] = {(key,): label for key, label in trainers.items()}
     adapting = tuple(t.key for t in plan.trainers if t.key in trainers and t.name != "source-only")
     adapted = {adapting: "mean, adapted"} if len(adapting) > 1 else {}
-    # The method whose records show the networks themselves: one that changes no prediction.
-    keeping = [record for record in records if record.method in ("vanilla", "ts", "sts", "sac")]
-    raw = keeping[0].variant if keeping else next(iter(variants))
+    # A method that changes no prediction: its records show the networks themselves.
+    keeping = ("vanilla", "ts", "sts", "sac")
+    raw = next((r.variant for r in records if r.method in keeping), records[0].variant)
 
     def over(panels: Sequence[str], variant: str, names: Sequence[str]) -> list[Record]:
         """Records of a method over trainers and tasks.
@@ -505,32 +500,17 @@ def findings_of(
     def accuracy(panel: str, names: Sequence[str]) -> TableCell:
         return show.mean_cell(over((panel,), raw, names), "accuracy")
 
-    if len(plan.seeds) > 1:
-        note = (
-            "Intervals: 95 %, over the seeds; each has a split of source and target and a training "
-            "of its own. Seeds share images, so that they are somewhat narrow."
-        )
-    else:
-        note = (
-            "One seed: one split of source and target and one training each, and so no intervals."
-        )
     means = f"Means over {len(every)} tasks. " if len(every) > 1 else ""
     by_trainer, on_target = "ECE by trainer", "Accuracy on the target"
-    best = {"lower_is_better": True}
+    best = show.percents(groups | adapted, lower_is_better=True)
     tables = {
-        "ece-by-trainer": show.table(
-            by_trainer,
-            variants,
-            show.percents(groups | adapted, **best),
-            ece,
-            note=f"{means}{note}",
-        ),
+        "ece-by-trainer": show.table(by_trainer, variants, best, ece, note=f"{means}{_NOTE}"),
         "accuracy": show.table(
             on_target,
             trainers,
             show.percents(tasks, digits=1, lower_is_better=False),
             accuracy,
-            note=note,
+            note=_NOTE,
             corner="Trainer",
         ),
     }
@@ -538,31 +518,17 @@ def findings_of(
         tables[f"ece-{key}"] = show.table(
             f"ECE with {label}",
             variants,
-            show.percents(tasks, **best),
+            show.percents(tasks, lower_is_better=True),
             lambda variant, names, key=key: show.mean_cell(over((key,), variant, names)),  # type: ignore[misc]
-            note=note,
+            note=_NOTE,
         )
-    divided = {r.variant for r in records if r.temperature and r.method != "vanilla"}
-    tables["temperatures"] = show.table(
-        "Temperature",
-        {key: label for key, label in variants.items() if key in divided},
-        {key: Column(label) for key, label in trainers.items()},
-        lambda variant, trainer: show.temperature_cell(over((trainer,), variant, every)),
-        note=f"Geometric means over tasks and seeds. {note}",
-    )
     if facts:
-        tables["confidence"] = _confidence_table(records, facts, variants, trainers, note)
+        tables["confidence"] = _confidence_table(records, facts, variants, trainers)
     drawn = show.panel(variants, groups, ece, x_label="Trainer")
-    rows = {f"trainer-{key}": label for key, label in trainers.items()}
-    accuracies = show.panel(
-        rows,
-        tasks,
-        lambda row, names: accuracy(row.removeprefix("trainer-"), names),
-        x_label="Task",
-    )
+    accuracies = show.panel(trainers, tasks, accuracy, x_label="Task")
     figures = {
-        "ece-by-trainer": show.lines(by_trainer, drawn, note=note),
-        "accuracy": show.lines(on_target, accuracies, y_label="accuracy (%)", note=note),
+        "ece-by-trainer": show.lines(by_trainer, drawn, note=_NOTE),
+        "accuracy": show.lines(on_target, accuracies, y_label="accuracy (%)", note=_NOTE),
     }
     return Findings(tables, figures, data)
 
@@ -572,7 +538,6 @@ def _confidence_table(
     facts: Sequence[Facts],
     variants: Mapping[str, str],
     trainers: Mapping[str, str],
-    note: str,
 ) -> Table:
     """Accuracy and confidence of every trainer's networks, on calibration images and target."""
     sides = {"source": "source, not trained on", "target": "target, held out"}
@@ -591,18 +556,20 @@ def _confidence_table(
     def cell(trainer: str, column: tuple[str, str]) -> TableCell:
         side, name = column
         if side == "chosen":
-            own = select(records, panel=trainer, variant=name)
-            share = [100 * (record.chosen == CLEAN) for record in own]
+            choices = select(records, panel=trainer, variant=name)
+            share = [100 * (record.chosen == CLEAN) for record in choices]
             return TableCell(float(np.mean(share)) if share else None)
-        numbers = [
-            (f.seed, 100 * getattr(f, "_".join(column))) for f in facts if f.trainer == trainer
-        ]
+        own = [f for f in facts if f.trainer == trainer]
+        numbers = ((f.seed, 100 * getattr(f, f"{side}_{name}")) for f in own)
         mean = mean_over_splits(numbers, least=0.0, most=100.0)
-        return TableCell(None) if mean is None else TableCell(*mean[:3])
+        return TableCell(*mean[:3] if mean else (None,))
 
-    note = (
-        f"Means over tasks. {note} Where the clean set is chosen, SAC divides by the temperature "
-        "of TS."
+    clean = "Where the clean set is chosen, SAC divides by the temperature of TS."
+    return show.table(
+        "Confidence of the networks",
+        trainers,
+        columns,
+        cell,
+        note=f"Means over tasks. {_NOTE} {clean}",
+        corner="Trainer",
     )
-    title = "Confidence of the networks"
-    return show.table(title, trainers, columns, cell, note=note, corner="Trainer")
