@@ -84,11 +84,11 @@ def measured(folder: Path) -> dict[str, object]:
     after = forward_rate(spec)
     told = json.loads((folder / "run" / "run.json").read_text("utf-8"))
     return {
-        "images": told["images_scored"],
-        "evaluations": told["evaluations"],
+        "images": told["scored"],
+        "evaluations": told["evaluated"],
         "forward_rate_before": before,
         "forward_rate_after": after,
-        "forward_seconds": told["images_scored"] / (2 / (1 / before + 1 / after)),
+        "forward_seconds": told["scored"] / (2 / (1 / before + 1 / after)),
         "study_seconds": seconds,
         "stages": told["seconds"],
     }

@@ -15,13 +15,14 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
-from study_records import LABELS, plan, record, results
+from study_records import LABELS, plan, record
 
 from shiftcal.corruptions import Strengths, corrupt
 from shiftcal.datasets import calibration_split
 from shiftcal.errors import InputError
 from shiftcal.files import sha256_of
 from shiftcal.progress import Reporting
+from shiftcal.registry import STUDIES
 from shiftcal.report.gallery import PAPER
 from shiftcal.scores import Scores, write_scores
 from shiftcal.studies.ablation import spread
@@ -38,7 +39,6 @@ from shiftcal.studies.plan import (
 )
 from shiftcal.studies.shifts import by_chance
 from shiftcal.studies.sources import Archive, Entry
-from shiftcal.studies.study import study_of
 
 SHIFTS = ShiftPlan(("fog", "frost", "pixelate"), (0, 1, 3))
 FINE = LadderPlan("fine", "pixelate", ((0.97,), (0.94,), (0.9,)))
@@ -51,12 +51,11 @@ def of(study, **changes):
 
 def variants(study, **changes):
     made = of(study, **changes)
-    return study_of(made).variants(made)
+    return STUDIES.get(study)(made).variants()
 
 
 def findings(study, records, **changes):
-    made = results(records, **{"study": study, "shifts": SHIFTS, **changes})
-    return study_of(made.plan).findings(made)
+    return STUDIES.get(study)(of(study, **changes)).findings(records, None)
 
 
 def rows_of(table):
@@ -91,7 +90,7 @@ def rows_of(table):
 )
 def test_a_plan_that_a_study_cannot_run_is_rejected(study, changes, words):
     with pytest.raises(InputError, match=words):
-        study_of(of(study, **changes))
+        STUDIES.get(study)(of(study, **changes))
 
 
 # --- what is evaluated ------------------------------------------------------------------------

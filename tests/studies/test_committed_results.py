@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from shiftcal.registry import STUDIES
 from shiftcal.report.figures import read_figure
 from shiftcal.report.tables import to_csv, to_markdown
 from shiftcal.studies.domain_adaptation import Facts, findings_of
 from shiftcal.studies.plan import AdaptationPlan, read_plan
-from shiftcal.studies.records import Results, read_records
-from shiftcal.studies.study import study_of
+from shiftcal.studies.records import read_records
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNS = ROOT / "benchmarks" / "accuracy" / "results" / "studies"
@@ -37,10 +37,10 @@ def findings(name, tmp_path):
     file.write_text(text_of(name, "records.csv"), "utf-8", newline="")
     records = tuple(read_records(file))
     if not isinstance(plan, AdaptationPlan):
-        assert len(records) == len(plan.seeds) * sum(
-            len(v.targets) * v.draws for v in study_of(plan).variants(plan)
-        )
-        return study_of(plan).findings(Results(plan, records, archive=None))
+        study = STUDIES.get(plan.study)(plan)
+        each = sum(len(v.targets) * v.draws for v in study.variants())
+        assert len(records) == len(plan.seeds) * each
+        return study.findings(records, None)
     facts = []
     for row in csv.DictReader(io.StringIO(text_of(name, "data/trainings.csv"))):
         assert not row.pop("failed")

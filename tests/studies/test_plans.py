@@ -10,6 +10,7 @@ from toy_adaptation import PLAN as DOMAINS
 from shiftcal import studies
 from shiftcal.errors import FileError, InputError, UnknownName
 from shiftcal.registry import STUDIES
+from shiftcal.studies.images import ImagesPipeline
 from shiftcal.studies.plan import (
     CalibrationPlan,
     DataPlan,
@@ -20,7 +21,6 @@ from shiftcal.studies.plan import (
     Plan,
     ShiftPlan,
 )
-from shiftcal.studies.study import study_of, variants_of
 
 TEXT = """\
 study = "synthetic"
@@ -83,7 +83,7 @@ def test_the_plans_of_shiftcal_are_trusted_and_the_same_after_writing(name):
     fetched = [plan.data.fetch] if isinstance(plan, Plan) else [d.fetch for d in plan.domains]
     assert all(fetched)
     if isinstance(plan, Plan):
-        assert study_of(plan).variants(plan)
+        assert ImagesPipeline(plan).variants
 
 
 def test_every_study_has_a_plan():
@@ -183,6 +183,7 @@ def test_a_plan_that_cannot_be_run_is_rejected_with_the_entry(old, new, words):
         ('"dan"', '"dann"', r"\[trainers\] 2: .*'dan'"),
         ("frozen = true", "frozen = 1", r"\[network\] \[frozen\]"),
         ("[training.settings]", '[training]\ndevice = "A 1"\n[training.settings]', "device"),
+        ("severities = [1, 3]", "severities = []", "severities must name at least one"),
         ("severities = [1, 3]", "severities = [9]", "1 to 5"),
         ("bins = 3", "bins = 0", "bins.*greater than or equal to 1"),
         ("bins = 3", 'paper = "visda"', r"\[paper\]: there is no such entry"),
@@ -220,4 +221,4 @@ def test_what_is_no_plan_is_rejected(tmp_path):
 def test_a_plan_that_its_study_cannot_run_is_rejected(old, new, words):
     assert TEXT.count(old) == 1
     with pytest.raises(InputError, match=words):
-        variants_of(read(TEXT.replace(old, new)))
+        ImagesPipeline(read(TEXT.replace(old, new)))

@@ -13,7 +13,7 @@ from study_records import record
 
 from shiftcal.errors import FileError
 from shiftcal.report.tables import to_markdown
-from shiftcal.studies import tables as show
+from shiftcal.studies import records as show
 from shiftcal.studies.records import mean_of, mean_over_splits, read_records, select, write_records
 
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=8)
@@ -181,23 +181,6 @@ def test_a_choice_that_flips_or_reaches_below_0_is_shown_with_its_range(eces, se
     cell = show.target_cell(flipping(eces, sets))
     table = show.table("", {0: "SAC"}, show.percents({0: "ECE"}), lambda *_: cell)
     assert f" {shown} |" in to_markdown(table)
-
-
-def test_every_target_marks_what_is_not_clearly_above_the_lowest():
-    eces = {"vanilla": 0.3, "ts": 0.1, "sac": 0.1, "oracle": 0.01}
-    noise = [-0.01, 0.0, 0.01]
-    made = [
-        record(variant=key, split=s, severity=1, chosen="", ece=ece + (n if key == "ts" else 0))
-        for key, ece in eces.items()
-        for s, n in enumerate(noise)
-    ]
-    table = show.full_table(made)
-    (row,) = table.rows
-    assert [cell.mark for cell in row.cells] == [False, False, False, True, True, False]
-    assert "Marked" in table.note
-    alone = show.full_table(select(made, variant=("ts", "oracle")))
-    assert not any(cell.mark for row in alone.rows for cell in row.cells)
-    assert "Marked" not in alone.note
 
 
 def test_choices_are_shares_of_a_severity():

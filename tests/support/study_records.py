@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from shiftcal.studies.domain_adaptation import Facts
@@ -16,8 +14,7 @@ from shiftcal.studies.plan import (
     NetworkPlan,
     Plan,
 )
-from shiftcal.studies.records import Record, Results
-from shiftcal.studies.sources import Archive
+from shiftcal.studies.records import Record
 
 LABELS = {
     "vanilla": "Vanilla",
@@ -82,11 +79,6 @@ def plan(**changes: Any) -> Plan:
         "methods": tuple(NamedPlan(name, label) for name, label in LABELS.items()),
     }
     return Plan(**{**defaults, **changes})
-
-
-def results(records: Iterable[Record], **changes: Any) -> Results:
-    """Results of these records, with no stored scores; changes are those of the plan."""
-    return Results(plan(**changes), tuple(records), Archive(Path("nowhere"), {}))
 
 
 DOMAINS = ("art", "clipart", "product")

@@ -10,11 +10,10 @@ from shiftcal.errors import InputError
 from shiftcal.registry import MAPS
 from shiftcal.report.figures import FigureData
 from shiftcal.report.tables import Cell, Table
-from shiftcal.studies import tables as show
-from shiftcal.studies.plan import STRICT, Counts, Plan
-from shiftcal.studies.records import Record, Results, difference, labels_of, select
-from shiftcal.studies.study import Findings, Ladder, Study, Variant, compared, ladder_of
-from shiftcal.studies.tables import Span
+from shiftcal.studies import records as show
+from shiftcal.studies.plan import STRICT, Counts, Ladder, Plan, Variant, ladder_of
+from shiftcal.studies.records import Findings, Record, Span, Study, labels_of, select
+from shiftcal.studies.sources import Archive
 
 # What a part adds: the method without it, the method with it.
 _STEPS = {
@@ -119,9 +118,9 @@ class Ablation(Study):
         images: Counts = (100, 200, 500, 1000, 2000, 5000)
         maps: tuple[str, ...] = ("temperature", "ensemble-temperature", "isotonic", "spline")
 
-    def check(self, plan: Plan) -> None:
+    def check(self) -> None:
         """Reject unknown panels and maps, and natural targets."""
-        options = self.options(plan)
+        plan, options = self.plan, self.options
         if not QUESTIONS.keys() >= set(options.panels):
             raise InputError(f"{plan.where} [options] panels must be of {', '.join(QUESTIONS)}.")
         for name in options.maps:
@@ -132,15 +131,15 @@ class Ablation(Study):
                 f"{plan.shifts.sets[0].name!r} has none. Use the study natural for it."
             )
 
-    def variants(self, plan: Plan) -> list[Variant]:
+    def variants(self) -> list[Variant]:
         """Those of every panel."""
-        options, made = self.options(plan), []
+        plan, options, made = self.plan, self.options, []
         for panel in options.panels:
             methods = QUESTIONS[panel].methods
             # What makes sets of one ladder is a target of none: all are compared on the same.
             not_on = {each.corruption for each in plan.ladders} if panel == FINE else set()
             for setting, change in _tried(plan, options)[panel].items():
-                for each in compared(plan):
+                for each in super().variants():
                     if methods and each.method not in methods:
                         continue
                     varied = replace(each, panel=panel, setting=setting)
@@ -152,15 +151,16 @@ class Ablation(Study):
                     made.append(replace(varied, targets=targets))
         return made
 
-    def findings(self, results: Results) -> Findings:
+    def findings(self, records: Sequence[Record], archive: Archive) -> Findings:
         """A table for each panel, and all panels in one figure; two of them by severity too."""
-        severities, over = results.severities, show.shifted(results.severities)
+        severities = show.severities_of(records)
+        over = show.shifted(severities)
         words = show.severities_in_words(over)
         tables: dict[str, Table] = {}
         figures: dict[str, FigureData] = {}
         panels = []
         for name, question in QUESTIONS.items():
-            own = select(results.records, panel=name)
+            own = select(records, panel=name)
             settings = list(dict.fromkeys(record.setting for record in own))
             x: dict[str, Any] = {each: each or words for each in settings}
             if question.numeric:
@@ -172,7 +172,7 @@ class Ablation(Study):
         if panels:
             title = f"One thing varied at a time: mean ECE over {words}"
             figures["ablation"] = show.lines(title, *panels)
-        parts, fine = (select(results.records, panel=name) for name in (PARTS, FINE))
+        parts, fine = (select(records, panel=name) for name in (PARTS, FINE))
         if parts:
             title = "What the surrogate sets and the adaptation give"
             figures[_file(PARTS)] = show.severity_lines(parts, severities, title=title)
@@ -237,7 +237,7 @@ def _shares_table(records: Sequence[Record], severities: Sequence[int]) -> Table
         {step: name for step, name in _STEPS.items() if first.keys() >= set(step)},
         show.percents(show.spans(severities), unit="points"),
         lambda step, span: show.percent(
-            difference(
+            show.difference(
                 select(records, variant=first[step[1]], severity=span),
                 select(records, variant=first[step[0]]),
             )

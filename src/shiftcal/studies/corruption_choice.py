@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
@@ -10,11 +11,10 @@ import numpy as np
 from shiftcal.errors import InputError
 from shiftcal.report.gallery import PAPER
 from shiftcal.report.tables import Cell, Column
-from shiftcal.studies import tables as show
-from shiftcal.studies.plan import STRICT, Names, Plan, check_severities, uses_bank
-from shiftcal.studies.records import Record, Results, difference, labels_of, mean_of, select
-from shiftcal.studies.study import Findings, Ladder, Study, Variant, compared, targets_of
-from shiftcal.studies.tables import OVER_SPLITS, Span
+from shiftcal.studies import records as show
+from shiftcal.studies.plan import STRICT, Names, Variant, check_severities, targets_of, uses_bank
+from shiftcal.studies.records import OVER_SPLITS, Findings, Record, Span, Study, labels_of, select
+from shiftcal.studies.sources import Archive
 
 _OVER_CHOICES = (
     "one standard deviation over the choices to either side. Methods without surrogate sets vary "
@@ -41,54 +41,54 @@ class CorruptionChoice(Study):
         __pydantic_config__ = STRICT
         choices: Names = tuple(PAPER)
 
-    def check(self, plan: Plan) -> None:
+    def check(self) -> None:
         """Reject choices that are no corruptions, and plans that lack what is compared."""
-        for name in self.options(plan).choices:
-            check_severities(plan, name, plan.calibration.severities)
-        names = [each.name for each in plan.methods]
+        for name in self.options.choices:
+            check_severities(self.plan, name, self.plan.calibration.severities)
+        names = [each.name for each in self.plan.methods]
         if "ts" not in names or not any(map(uses_bank, names)):
             raise InputError(
                 "the study 'corruption-choice' compares TS with methods that learn from surrogate "
                 f'sets: methods must name "ts" and one of those, such as "sac"; got {names}.'
             )
 
-    def variants(self, plan: Plan) -> list[Variant]:
+    def variants(self) -> list[Variant]:
         """Every choice for methods that use surrogate sets; the others once."""
-        on = {name: targets_of(plan, calibration=name) for name in self.options(plan).choices}
+        on = {name: targets_of(self.plan, calibration=name) for name in self.options.choices}
         every = tuple(dict.fromkeys(target for targets in on.values() for target in targets))
         made: list[Variant] = []
-        for each in compared(plan):
+        for each in super().variants():
             if not uses_bank(each.method):
-                clean_alone = Ladder(plan.calibration.corruption, ())
+                clean_alone = replace(each.ladder, severities=())
                 made.append(replace(each, ladder=clean_alone, targets=every))
                 continue
             for name, targets in on.items():
-                ladder = Ladder(name, plan.calibration.severities)
+                ladder = replace(each.ladder, corruption=name)
                 made.append(replace(each, ladder=ladder, targets=targets, setting=name))
         return made
 
-    def findings(self, results: Results) -> Findings:
+    def findings(self, records: Sequence[Record], archive: Archive) -> Findings:
         """Means and deviations over the choices, and every choice by itself.
 
         Choices are in the order of what the leading method gains on TS, on the same targets. Means
         of one method are no order: every choice leaves out another target.
         """
-        severities, labels = results.severities, labels_of(results.records)
-        over, chosen = show.shifted(severities), [r for r in results.records if r.setting]
+        severities, labels = show.severities_of(records), labels_of(records)
+        over, chosen = show.shifted(severities), [r for r in records if r.setting]
         on: dict[str, list[Record]] = {}
         for choice in dict.fromkeys(record.setting for record in chosen):
             targets = {record.target for record in select(chosen, setting=choice)}
             # Those of methods that use no surrogate sets are taken from their one evaluation.
-            own = select(results.records, setting=(choice, ""), target=tuple(targets))
+            own = select(records, setting=(choice, ""), target=tuple(targets))
             on[choice] = sorted(own, key=lambda record: record.severity or 0)
 
         def minus_ts(choice: str, key: str) -> Cell:
             one, ts = (select(on[choice], variant=k, severity=over) for k in (key, "ts"))
-            return show.percent(difference(one, ts))
+            return show.percent(show.difference(one, ts))
 
         def over_choices(key: str, span: Span) -> Cell:
             """Mean over the choices of a variant's mean ECE, with one standard deviation."""
-            means = [mean_of(select(on[c], variant=key, severity=span)) for c in choices]
+            means = [show.mean_of(select(on[c], variant=key, severity=span)) for c in choices]
             values = [mean.value for mean in means if mean is not None]
             if len(values) < 2:
                 return Cell(100 * values[0] if values else None)

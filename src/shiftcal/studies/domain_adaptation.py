@@ -26,23 +26,24 @@ from shiftcal.progress import Reporting, showing
 from shiftcal.report.tables import Cell as TableCell
 from shiftcal.report.tables import Column, Table
 from shiftcal.scoring.shards import digest_of_labels
+from shiftcal.studies import records as show
 from shiftcal.studies import sources
-from shiftcal.studies import tables as show
 from shiftcal.studies.evaluation import Cell, in_processes, key_of
 from shiftcal.studies.plan import (
     CLEAN,
     NAME_IT,
     AdaptationPlan,
     DomainPlan,
+    Ladder,
     NamedPlan,
     Pair,
-    check_learning,
+    Target,
+    Variant,
     digest,
-    uses_bank,
+    set_name,
     uses_features,
 )
-from shiftcal.studies.records import Record, mean_over_splits, select, to_csv
-from shiftcal.studies.study import Findings, Ladder, Target, Variant, set_name
+from shiftcal.studies.records import Findings, Record, mean_over_splits, select, to_csv
 from shiftcal.surrogates import SurrogateBank
 from shiftcal.types import Floats
 
@@ -188,8 +189,6 @@ class NetworksPipeline:
         self.plan = plan
         self.images: dict[str, ImageSet] = {}
         self.trainings: dict[tuple[str, str, int], Training] = {}
-        severities = plan.calibration.severities
-        check_learning(plan, {m.label: severities for m in plan.methods if uses_bank(m.name)})
 
     @classmethod
     def opened(cls, plan: AdaptationPlan, *, skip_missing: bool) -> NetworksPipeline:

@@ -21,10 +21,9 @@ from shiftcal.numerics.softmax import p_max
 from shiftcal.progress import Reporting, showing
 from shiftcal.scoring import engines
 from shiftcal.scoring.shards import one_blas_thread
-from shiftcal.studies.plan import ORACLE, uses_bank
+from shiftcal.studies.plan import ORACLE, Ladder, Target, Variant, uses_bank
 from shiftcal.studies.records import Record
 from shiftcal.studies.sources import Stored
-from shiftcal.studies.study import Ladder, Target, Variant
 from shiftcal.surrogates import SurrogateBank
 from shiftcal.types import Floats
 

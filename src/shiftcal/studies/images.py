@@ -16,7 +16,9 @@ from shiftcal.errors import FileError, InputError
 from shiftcal.files import make_folder, sha256_of
 from shiftcal.models import GroupedModel, Model, as_model
 from shiftcal.models.resolve import stored_spec
+from shiftcal.registry import STUDIES
 from shiftcal.scoring.shards import Condition, may_give_features
+from shiftcal.studies import sources
 from shiftcal.studies.evaluation import Cell, key_of, seed_of
 from shiftcal.studies.plan import (
     CLEAN,
@@ -24,22 +26,12 @@ from shiftcal.studies.plan import (
     Plan,
     corruption_of,
     digest,
+    set_name,
     uses_bank,
     uses_features,
 )
-from shiftcal.studies.records import Record, Results
-from shiftcal.studies.sources import (
-    PLAN,
-    Archive,
-    Entry,
-    Means,
-    Search,
-    check_bins,
-    check_labels,
-    limited,
-    repair,
-)
-from shiftcal.studies.study import Findings, set_name, study_of, variants_of
+from shiftcal.studies.records import Findings, Record, Study
+from shiftcal.studies.sources import PLAN, Archive, Entry, Means
 from shiftcal.surrogates.bank import read_description
 from shiftcal.surrogates.build import build_bank
 
@@ -66,6 +58,7 @@ class ImagesPipeline:
         "a table. A row names the seed of its split, its file of logits and the temperature; "
         "`studies.Run(folder).recompute(record)` computes it again."
     )
+    study: Study
     missing: tuple[str, ...] = ()
     archive: Archive
     model: Model
@@ -74,7 +67,14 @@ class ImagesPipeline:
     sets: dict[str, ImageSet]
 
     def __init__(self, plan: Plan) -> None:
-        self.plan, self.title, self.variants = plan, study_of(plan).title, variants_of(plan)
+        self.plan, self.study = plan, STUDIES.get(plan.study)(plan)
+        self.title, self.variants = self.study.title, self.study.variants()
+        targets = {target for variant in self.variants for target in variant.targets}
+        if not any(target.severity or not self.study.by_severity for target in targets):
+            raise InputError(
+                f"{plan.where} compares nothing: it needs methods, and [shifts] corruptions and "
+                "severities to compare them on; the corruption of the surrogate sets is left out."
+            )
         pairs = [(v.ladder.corruption, s) for v in self.variants for s in v.ladder.severities]
         pairs += [
             (t.corruption, t.severity) for v in self.variants for t in v.targets if t.severity
@@ -105,7 +105,7 @@ class ImagesPipeline:
             InputError: If something exists and cannot be used, such as too few images.
         """
         cls(plan)  # raises before anything is opened
-        search, data = Search(), plan.data
+        search, data = sources.Search(), plan.data
 
         def load(spec: str) -> Model:
             safe = stored_spec(spec, where=plan.where, name_it=NAME_IT) if plan.stored else spec
@@ -129,7 +129,7 @@ class ImagesPipeline:
             opener = partial(as_image_set, labels=each.labels)
             place, own = search.first(each.title, each.images, opener, each.fetch, optional=True)
             if own is not None and place is not None:
-                check_labels(own, each.title)
+                sources.check_labels(own, each.title)
                 sets[each.name] = _in_groups(plan, own)
                 kept.append(replace(each, images=(place,)))
         missing = search.left_out(skip=skip_missing)
@@ -139,7 +139,7 @@ class ImagesPipeline:
                 f"{', '.join(needing)} need features, and the model {spec} gives none. Name a "
                 "layer in its text (features_from=...), or leave the methods out."
             )
-        check_labels(images, "the set of images")
+        sources.check_labels(images, "the set of images")
         pipeline = cls(
             replace(
                 plan,
@@ -152,10 +152,10 @@ class ImagesPipeline:
         pipeline.missing, pipeline.sets, pipeline.train = missing, sets, None
         groups = plan.model.groups
         pipeline.model = model if groups is None else GroupedModel(model, class_groups(groups))
-        pipeline.images = limited(_in_groups(plan, images), data.limit, "the images")
+        pipeline.images = sources.limited(_in_groups(plan, images), data.limit, "the images")
         if train is not None:
             train = _in_groups(plan, train)
-            pipeline.train = limited(train, data.train_limit, "the training images")
+            pipeline.train = sources.limited(train, data.train_limit, "the training images")
         pipeline._check_sizes()
         return pipeline
 
@@ -167,9 +167,10 @@ class ImagesPipeline:
                 f"{plan.where} [calibration] images must be at least the {classes:,} classes, or "
                 f"some have no image to calibrate on; got {plan.calibration.images:,}."
             )
-        check_bins(len(images) - plan.calibration.images, plan.bins, "the test part of the images")
-        for name, natural in self.sets.items():
-            check_bins(len(natural), plan.bins, f"the set {name}")
+        tested = {name: len(own) for name, own in self.sets.items()}
+        tested["the test part of the images"] = len(images) - plan.calibration.images
+        for what, n in tested.items():
+            sources.check_bins(n, plan.bins, what)
 
     @classmethod
     def stored(cls, plan: Plan, folder: Path) -> ImagesPipeline:
@@ -184,7 +185,7 @@ class ImagesPipeline:
         if not wanted <= archive.entries.keys() or archive.made_of != pipeline.made_of:
             raise FileError(
                 f"{folder / PLAN} asks for other sets, another model or other images than were "
-                f"scored. {repair(folder)}"
+                f"scored. {sources.repair(folder)}"
             )
         return pipeline
 
@@ -275,7 +276,7 @@ class ImagesPipeline:
 
     def findings(self, records: Sequence[Record]) -> Findings:
         """Tables and figures."""
-        return study_of(self.plan).findings(Results(self.plan, tuple(records), self.archive))
+        return self.study.findings(records, self.archive)
 
     def about(self) -> dict[str, Any]:
         """What ``run.json`` holds in addition."""

@@ -1,4 +1,4 @@
-"""Plans: what a study is made of, read from TOML and written to it.
+"""Plans: what a study is made of and evaluates, read from TOML and written to it.
 
 A plan is data and may come from anybody. Its tables are the dataclasses below, which pydantic reads
 from TOML; ``to_toml`` writes them back.
@@ -506,6 +506,121 @@ def check_severities(plan: AnyPlan, name: str, severities: tuple[int, ...]) -> N
         )
 
 
+def _check_calibration(plan: AnyPlan) -> None:
+    """Reject surrogate sets that cannot be made, and methods that lack them."""
+    check_severities(plan, plan.calibration.corruption, plan.calibration.severities)
+    learning = [method.label for method in plan.methods if uses_bank(method.name)]
+    if learning and not plan.calibration.severities:
+        raise InputError(
+            f"{plan.where} [calibration] severities must name at least one: {', '.join(learning)} "
+            "learn from surrogate sets. Add some, or leave the methods out."
+        )
+
+
+# --------------------------------------------------------------------------------------
+# What a plan evaluates
+# --------------------------------------------------------------------------------------
+
+
+def set_name(corruption: str, severity: int) -> str:
+    """Name of the images under a corruption in files and records."""
+    return f"{corruption}-{severity}" if severity else CLEAN
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """The surrogate sets a method learns from.
+
+    Attributes:
+        corruption: What made them.
+        severities: In addition to the clean set, which always is the first.
+        images: How many calibration images; default: all of the split.
+    """
+
+    corruption: str
+    severities: tuple[int, ...]
+    images: int | None = None
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """Names of the sets, the clean one first."""
+        return (CLEAN, *(set_name(self.corruption, s) for s in self.severities))
+
+
+@dataclass(frozen=True)
+class Target:
+    """Images to be calibrated for.
+
+    Attributes:
+        name: Of the scored set.
+        corruption: What shifted it; the name itself for a natural shift.
+        severity: 0 for the clean test images; ``None`` for a natural shift.
+    """
+
+    name: str
+    corruption: str
+    severity: int | None
+
+    @property
+    def natural(self) -> bool:
+        """Whether it has its own images, all of which are tested on."""
+        return self.severity is None
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One thing that is compared: a method, its settings and its surrogate sets.
+
+    Attributes:
+        key: Short name, unique within a panel and a setting; the same method has the same key, and
+            so the same colour, in every study.
+        label: In tables and legends.
+        method: Name of a method, or ``"oracle"``.
+        ladder: What it learns from.
+        targets: What it is evaluated on.
+        settings: Of the method.
+        panel: Which question of the study it belongs to; one question has none.
+        setting: What is varied within the panel, as text.
+        draws: How often it is evaluated with another ``seed``, for methods that draw.
+    """
+
+    key: str
+    label: str
+    method: str
+    ladder: Ladder
+    targets: tuple[Target, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    panel: str = ""
+    setting: str = ""
+    draws: int = 1
+
+
+def targets_of(plan: Plan, *, calibration: str | None = None) -> tuple[Target, ...]:
+    """The targets of a plan: the clean test images, every corruption, every natural set.
+
+    Args:
+        plan: The plan.
+        calibration: Corruption of the surrogate sets, which is left out; default: that of the plan.
+    """
+    left_out = {calibration or plan.calibration.corruption}
+    left_out |= {ladder.corruption for ladder in plan.ladders if ladder.name in left_out}
+    targets = [Target(CLEAN, "none", 0)] if 0 in plan.shifts.severities else []
+    targets += [
+        Target(set_name(corruption, severity), corruption, severity)
+        for corruption in plan.shifts.corruptions
+        if corruption not in left_out
+        for severity in plan.shifts.severities
+        if severity
+    ]
+    targets += [Target(each.name, each.name, None) for each in plan.shifts.sets]
+    return tuple(targets)
+
+
+def ladder_of(plan: Plan) -> Ladder:
+    """The surrogate sets a plan calibrates on."""
+    return Ladder(plan.calibration.corruption, plan.calibration.severities)
+
+
 # --------------------------------------------------------------------------------------
 # From TOML to a plan
 # --------------------------------------------------------------------------------------
@@ -579,7 +694,7 @@ def read_plan(
     values |= {"where": where, "stored": model is None and not own}
     if values.get("study") != ADAPTATION:
         plan: Plan = validated(Plan, values, where)
-        check_severities(plan, plan.calibration.corruption, plan.calibration.severities)
+        _check_calibration(plan)
         for name in plan.shifts.corruptions:
             # That of the surrogate sets is left out of the targets.
             left_out = name == plan.calibration.corruption
@@ -589,7 +704,7 @@ def read_plan(
         names = [each.get("name") for each in values["domains"] if isinstance(each, dict)]
         values["tasks"] = list(permutations(names, 2))
     adapting: AdaptationPlan = validated(AdaptationPlan, values, where)
-    check_severities(adapting, adapting.calibration.corruption, adapting.calibration.severities)
+    _check_calibration(adapting)
     known = [domain.name for domain in adapting.domains]
     for source, target in adapting.tasks:
         if source == target or not {source, target} <= set(known):
@@ -642,20 +757,6 @@ def validated(kind: type, values: dict[str, Any], where: str) -> Any:
         elif first["type"] != "value_error":
             reason += f"; got {first['input']!r}"
         raise InputError(f"{' '.join([where, *place])}: {reason}.") from error
-
-
-def check_learning(plan: AnyPlan, learning: Mapping[str, tuple[int, ...]]) -> None:
-    """Reject methods that learn from surrogate sets in a plan that has none.
-
-    Args:
-        plan: The plan.
-        learning: Severities of the surrogate sets by label of the method.
-    """
-    if learning and not any(learning.values()):
-        raise InputError(
-            f"{plan.where} [calibration] severities must name at least one: {', '.join(learning)} "
-            "learn from surrogate sets. Add some, or leave the methods out."
-        )
 
 
 # --------------------------------------------------------------------------------------

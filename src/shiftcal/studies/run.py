@@ -7,7 +7,8 @@ import os
 import platform
 import re
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,9 +22,8 @@ from shiftcal.report.figures import write_figure
 from shiftcal.report.tables import to_markdown, write_table
 from shiftcal.studies.evaluation import EVALUATED, evaluate, outcomes_of
 from shiftcal.studies.plan import AdaptationPlan, AnyPlan, plan_text, read_plan, to_toml
-from shiftcal.studies.records import Record, read_records, write_records
+from shiftcal.studies.records import Findings, Record, read_records, write_records
 from shiftcal.studies.sources import PLAN, Means, repair
-from shiftcal.studies.study import Findings
 
 RECORDS, ABOUT, PAGE, LIST = "records.csv", "run.json", "report.md", "report.json"
 # A run has one of these folders as soon as it has begun.
@@ -71,17 +71,12 @@ class Done:
     trained: int | None = None
 
 
-class _Clock:
-    """Seconds by stage."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def lap(self, stage: str) -> None:
-        """A stage is over."""
-        now = time.perf_counter()
-        self.seconds[stage], self._last = round(now - self._last, 2), now
+@contextmanager
+def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+    """Note how long a stage takes."""
+    begun = time.perf_counter()
+    yield
+    seconds[stage] = round(time.perf_counter() - begun, 2)
 
 
 def reproduce(
@@ -111,16 +106,16 @@ def reproduce(
             is kept.
     """
     check_count(workers, name="workers")
-    means, clock, target = means or Means(), _Clock(), Path(folder)
+    means, target, seconds = means or Means(), Path(folder), dict[str, float]()
     _check_free(target)
-    pipeline = _pipeline_of(plan).opened(plan, skip_missing=skip_missing)
-    make_folder(target / EVALUATED)
+    with _timed(seconds, "opening"):
+        pipeline = _pipeline_of(plan).opened(plan, skip_missing=skip_missing)
+        make_folder(target / EVALUATED)
     with lock(target / PLAN, by="run"):
-        earlier = _begin(target, to_toml(pipeline.plan))
-        clock.lap("opening")
-        counts = pipeline.compute(target, means, workers)
-        clock.lap(pipeline.stage)
-        return _finished(pipeline, target, means, workers, clock, earlier, counts)
+        _begin(target, to_toml(pipeline.plan))
+        with _timed(seconds, pipeline.stage):
+            counts = pipeline.compute(target, means, workers)
+        return _finished(pipeline, target, means, workers, seconds, counts)
 
 
 def rebuild(
@@ -137,14 +132,14 @@ def rebuild(
         FileError: If scores are missing.
     """
     check_count(workers, name="workers")
-    clock, target = _Clock(), Path(folder)
-    plan, earlier = Run(target).plan, _read_json(target / ABOUT)
-    pipeline = _pipeline_of(plan).stored(plan, target)
-    pipeline.missing = tuple(map(str, earlier.get("left_out", ())))
-    clock.lap("opening")
+    target, seconds = Path(folder), dict[str, float]()
+    with _timed(seconds, "opening"):
+        plan = Run(target).plan
+        pipeline = _pipeline_of(plan).stored(plan, target)
+        pipeline.missing = tuple(map(str, _read_json(target / ABOUT).get("left_out", ())))
     counts = {"scored": 0, **({"trained": 0} if isinstance(plan, AdaptationPlan) else {})}
     with lock(target / PLAN, by="run"):
-        return _finished(pipeline, target, means or Means(), workers, clock, earlier, counts)
+        return _finished(pipeline, target, means or Means(), workers, seconds, counts)
 
 
 def _finished(
@@ -152,46 +147,34 @@ def _finished(
     folder: Path,
     means: Means,
     workers: int,
-    clock: _Clock,
-    earlier: dict[str, Any],
+    seconds: dict[str, float],
     counts: dict[str, int],
 ) -> Done:
     """Everything that needs stored scores only."""
     plan = pipeline.plan
     how: dict[str, Any] = {"bins": plan.bins, "workers": workers, "reporting": means.reporting}
-    records, evaluated = evaluate(pipeline.cells(), pipeline.data_of, folder, **how)
-    write_records(records, folder / RECORDS)
-    clock.lap("evaluation")
-    findings = pipeline.findings(records)
-    _write_report(findings, pipeline, folder)
-    clock.lap("report")
+    with _timed(seconds, "evaluation"):
+        records, evaluated = evaluate(pipeline.cells(), pipeline.data_of, folder, **how)
+        write_records(records, folder / RECORDS)
+    with _timed(seconds, "report"):
+        findings = pipeline.findings(records)
+        _write_report(findings, pipeline, folder)
     versions = {"python": platform.python_version()}
     for package in _PACKAGES:
         with suppress(PackageNotFoundError):
             versions[package] = version(package)
-    names = {"scored": "images_scored", "trained": "trainings"}
+    numbers = {**counts, "evaluated": evaluated, "records": len(records)}
     about = {
         "study": plan.study,
         "versions": versions,
         "machine": {"processor": platform.machine(), "cores": os.cpu_count()},
-        # Of the last run that scored or trained any.
-        **{names[key]: n or earlier.get(names[key], 0) for key, n in counts.items()},
-        "evaluations": evaluated,
-        "records": len(records),
-        "seconds": clock.seconds,
+        **numbers,
+        "seconds": seconds,
         "left_out": list(pipeline.missing),
         **pipeline.about(),
     }
     _write_json(folder / ABOUT, about)
-    return Done(
-        folder,
-        findings,
-        evaluated=evaluated,
-        records=len(records),
-        seconds=clock.seconds,
-        missing=pipeline.missing,
-        **counts,
-    )
+    return Done(folder, findings, **numbers, seconds=seconds, missing=pipeline.missing)
 
 
 # --------------------------------------------------------------------------------------
@@ -229,15 +212,12 @@ def _check_free(folder: Path) -> None:
         )
 
 
-def _begin(folder: Path, text: str) -> dict[str, Any]:
-    """Write the plan; what the last run with the same plan wrote about itself.
-
-    What an earlier plan led to is removed, but for scores and outcomes.
-    """
+def _begin(folder: Path, text: str) -> None:
+    """Write the plan; what another plan led to is removed, but for scores and outcomes."""
     file = folder / PLAN
     try:
         if file.exists() and file.read_bytes() == text.encode():
-            return _read_json(folder / ABOUT)
+            return
         listed = map(str, _read_json(folder / LIST).get("files", ()))
         ours = [
             name for name in listed if re.fullmatch(r"(tables|figures|data)/[\w-][\w.-]*", name)
@@ -249,7 +229,6 @@ def _begin(folder: Path, text: str) -> dict[str, Any]:
             f"{folder} could not be cleared of the last run: {error.strerror or error}."
         ) from error
     _write(file, text)
-    return {}
 
 
 def _write_report(findings: Findings, pipeline: Any, folder: Path) -> None:

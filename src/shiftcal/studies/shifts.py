@@ -14,20 +14,10 @@ import numpy as np
 from shiftcal.errors import InputError
 from shiftcal.report.figures import FigureData, Lines
 from shiftcal.report.tables import Cell, Column, Table
-from shiftcal.studies import tables as show
-from shiftcal.studies.plan import CLEAN, STRICT, Count, Counts, Plan
-from shiftcal.studies.records import (
-    Record,
-    Results,
-    difference,
-    labels_of,
-    mean_of,
-    mean_over_splits,
-    same_set,
-    select,
-)
-from shiftcal.studies.study import Findings, Study, Variant, compared, ladder_of
-from shiftcal.studies.tables import OVER_SPLITS, RANGES, Span
+from shiftcal.studies import records as show
+from shiftcal.studies.plan import CLEAN, STRICT, Count, Counts, Variant, ladder_of
+from shiftcal.studies.records import OVER_SPLITS, Findings, Record, Span, Study, labels_of, select
+from shiftcal.studies.sources import Archive
 
 
 @final
@@ -41,10 +31,10 @@ class Synthetic(Study):
     name: ClassVar[str] = "synthetic"
     title: ClassVar[str] = "Synthetic shift"
 
-    def findings(self, results: Results) -> Findings:
+    def findings(self, records: Sequence[Record], archive: Archive) -> Findings:
         """Means, boxes, every target, temperatures and choices."""
-        severities, title = results.severities, "Mean ECE over corruptions"
-        records = [record for record in results.records if record.severity is not None]
+        severities, title = show.severities_of(records), "Mean ECE over corruptions"
+        records = select(records, severity=severities)
         tables = {
             "mean-ece": show.severity_table(records, severities, title=title),
             "full": show.full_table(records),
@@ -52,7 +42,7 @@ class Synthetic(Study):
         if any(record.temperature and record.method != "vanilla" for record in records):
             tables["temperatures"] = show.temperature_table(records, severities)
         if any(record.chosen for record in records):
-            tables["chosen"] = show.chosen_table(records, ladder_of(results.plan).sets)
+            tables["chosen"] = show.chosen_table(records, ladder_of(self.plan).sets)
         boxes = show.severity_boxes(records, severities, title="ECE of every corruption")
         means = show.severity_lines(records, severities, title=title)
         return Findings(tables, {"ece-means": means, "ece-boxes": boxes})
@@ -67,7 +57,7 @@ _NATURAL = "ECE under natural shift"
 _NOTE = (
     f"{OVER_SPLITS} All images of a natural set are judged in every split: intervals do not cover "
     "which images it has; the table of the sets says how much they matter. A natural set's ECE "
-    f"without interval is one value: the same images and no calibration set. {RANGES}"
+    f"without interval is one value: the same images and no calibration set. {show.RANGES}"
 )
 _SETS_NOTE = (
     f"Accuracy and confidence are those of the model itself. {OVER_SPLITS} So many images make an "
@@ -88,20 +78,19 @@ class Natural(Study):
     title: ClassVar[str] = "Natural shift"
     by_severity: ClassVar[bool] = False
 
-    def check(self, plan: Plan) -> None:
+    def check(self) -> None:
         """Reject a plan without natural sets, or with two of the same title."""
-        super().check(plan)
-        titles = [CLEAN_TITLE, *(each.title for each in plan.shifts.sets)]
+        titles = [CLEAN_TITLE, *(each.title for each in self.plan.shifts.sets)]
         if len(titles) == 1 or len(set(titles)) < len(titles):
             raise InputError(
                 "the study 'natural' needs natural sets, [[shifts.sets]] with name = ... and "
                 f"images = ..., each with its own title; got {titles[1:]}."
             )
 
-    def findings(self, results: Results) -> Findings:
+    def findings(self, records: Sequence[Record], archive: Archive) -> Findings:
         """ECE by method and set, the sets in numbers, and a figure."""
-        titles = {CLEAN: CLEAN_TITLE, **{s.name: s.title for s in results.plan.shifts.sets}}
-        records = select(results.records, target=tuple(titles))
+        titles = {CLEAN: CLEAN_TITLE, **{s.name: s.title for s in self.plan.shifts.sets}}
+        records = select(records, target=tuple(titles))
         titles = {name: titles[name] for name in titles if select(records, target=name)}
 
         def ece(key: str, target: str) -> Cell:
@@ -115,7 +104,7 @@ class Natural(Study):
         return Findings(
             {
                 "natural": show.table(_NATURAL, rows, columns, ece, note=_NOTE),
-                "sets": _sets_table(records, titles, results.plan.bins),
+                "sets": _sets_table(records, titles, self.plan.bins),
             },
             {"natural": show.lines(_NATURAL, axis, y_label=show.ECE, note=_NOTE)},
         )
@@ -153,7 +142,7 @@ def _sets_table(records: Sequence[Record], titles: dict[str, str], bins: int) ->
         if column in ("accuracy", "raw_confidence"):
             found = show.mean_cell(first, column)
             return found if target == CLEAN else Cell(found.value)  # the same in every split
-        n, mean = first[0].n, mean_of(first, "accuracy")
+        n, mean = first[0].n, show.mean_of(first, "accuracy")
         accuracy = mean.value if mean else 0.0
         if column == "by chance":
             return Cell(100 * by_chance(accuracy, n, bins))
@@ -169,7 +158,7 @@ def _choice(records: Sequence[Record], what: str) -> Cell:
         (name, times), *others = Counter(record.chosen for record in records).most_common()
         return Cell(f"{name} ({times} of {len(records)})" if others else name)
     known = ((r.split, r.temperature) for r in records if r.temperature is not None)
-    mean = mean_over_splits(known, least=0.0)
+    mean = show.mean_over_splits(known, least=0.0)
     return Cell(*mean[:3] if mean else (None,))
 
 
@@ -185,23 +174,21 @@ class Distances(Study):
     name: ClassVar[str] = "distances"
     title: ClassVar[str] = "The distance that chooses the surrogate set"
 
-    def check(self, plan: Plan) -> None:
+    def check(self) -> None:
         """Reject a plan with nothing to compare."""
-        super().check(plan)
-        if sum(each.name == "sac" for each in plan.methods) < 2:
+        if sum(each.name == "sac" for each in self.plan.methods) < 2:
             raise InputError(
                 "the study 'distances' compares SAC under several distances: methods must list it "
                 'at least twice, such as {name = "sac", label = "SAC, KS", distance = "ks"}.'
             )
 
-    def findings(self, results: Results) -> Findings:
+    def findings(self, records: Sequence[Record], archive: Archive) -> Findings:
         """Boxes and means by severity, and how often two distances choose the same set."""
-        records, severities = results.records, results.severities
-        labels = labels_of(select(records, method="sac"))
+        severities, labels = show.severities_of(records), labels_of(select(records, method="sac"))
 
         def agreement(pair: tuple[str, str], span: Span) -> Cell:
             one, other = (select(records, variant=key, severity=span) for key in pair)
-            return show.percent(same_set(one, other))
+            return show.percent(show.same_set(one, other))
 
         tables = {
             "mean-ece": show.severity_table(records, severities, title="Mean ECE by distance"),
@@ -249,17 +236,15 @@ class Peek(Study):
         sizes: Counts = (10, 30, 100, 300, 1000)
         draws: Count = 10
 
-    def check(self, plan: Plan) -> None:
+    def check(self) -> None:
         """Reject a plan without SAC."""
-        super().check(plan)
-        if [each.name for each in plan.methods].count("sac") != 1:
+        if [each.name for each in self.plan.methods].count("sac") != 1:
             raise InputError("the study 'peek' is about SAC, which methods must name once.")
 
-    def variants(self, plan: Plan) -> list[Variant]:
+    def variants(self) -> list[Variant]:
         """The methods of the plan, and before SAC the same with fewer rows, rising."""
         made: list[Variant] = []
-        options = self.options(plan)
-        for each in compared(plan):
+        for each in super().variants():
             if each.method != "sac":
                 made.append(each)
                 continue
@@ -270,16 +255,16 @@ class Peek(Study):
                     label=f"{each.label}, {size} rows",
                     settings={**each.settings, "peek": size},
                     setting=str(size),
-                    draws=options.draws,
+                    draws=self.options.draws,
                 )
-                for size in options.sizes
+                for size in self.options.sizes
             ]
             made.append(replace(each, label=f"{each.label}, all rows"))
         return made
 
-    def findings(self, results: Results) -> Findings:
+    def findings(self, records: Sequence[Record], archive: Archive) -> Findings:
         """Boxes by severity, means against the number of rows, how often the choice holds."""
-        severities, sac = results.severities, select(results.records, method="sac")
+        severities, sac = show.severities_of(records), select(records, method="sac")
         over, title = show.shifted(severities), "ECE by the number of target rows looked at"
         whole = [record for record in sac if not record.setting]
         columns = {
@@ -295,7 +280,7 @@ class Peek(Study):
                 return show.mean_cell(own)
             if column == "spread":
                 return Cell(_spread(own))
-            compare = difference if column == "more" else same_set
+            compare = show.difference if column == "more" else show.same_set
             return show.percent(None if key == whole[0].variant else compare(own, whole))
 
         sizes = show.table(
@@ -307,10 +292,10 @@ class Peek(Study):
             "when other rows are drawn.",
             corner="Rows looked at",
         )
-        mean_ece = show.severity_table(results.records, severities, title=f"Mean {title}")
+        mean_ece = show.severity_table(records, severities, title=f"Mean {title}")
         figures: dict[str, FigureData] = {
             "peek": show.severity_boxes(sac, severities, title=title, note=_PEEK_BOXES),
-            "peek-size": _sizes_figure(results, sac, over),
+            "peek-size": _sizes_figure(records, sac, over),
         }
         return Findings({"mean-ece": mean_ece, "peek-size": sizes}, figures)
 
@@ -327,7 +312,7 @@ def _spread(records: Sequence[Record]) -> float | None:
     return 100 * float(np.sqrt(np.mean(variances))) if variances else None
 
 
-def _sizes_figure(results: Results, sac: Sequence[Record], over: Span) -> Lines:
+def _sizes_figure(records: Sequence[Record], sac: Sequence[Record], over: Span) -> Lines:
     """Mean ECE against the number of rows: over all severities next to others, and by severity."""
     whole = [record for record in sac if not record.setting and record.severity is not None]
     base, label = whole[0].variant, whole[0].label.rpartition(",")[0]
@@ -347,7 +332,7 @@ def _sizes_figure(results: Results, sac: Sequence[Record], over: Span) -> Lines:
     title = f"mean of {show.severities_in_words(over)}"
     overall = show.panel({base: label}, x, lambda _, size: ece(size, over), title=title, **axis)
     # Methods that look at no rows or know the labels, as level lines; Vanilla is far above.
-    others = [r for r in results.records if r.method not in ("sac", "vanilla")]
+    others = [r for r in records if r.method not in ("sac", "vanilla")]
     level = show.panel(
         labels_of(others),
         x,
@@ -355,7 +340,7 @@ def _sizes_figure(results: Results, sac: Sequence[Record], over: Span) -> Lines:
         **axis,
     )
     by_severity = show.panel(
-        {f"severity-{s}": f"severity {s}" for s in results.severities},
+        {f"severity-{s}": f"severity {s}" for s in show.severities_of(records)},
         x,
         lambda key, size: Cell(ece(size, (int(key.rpartition("-")[2]),)).value),
         title=f"{label} by severity",

@@ -20,8 +20,7 @@ from shiftcal.files import parsing, read_document, sha256_of, write_document
 from shiftcal.progress import Reporting
 from shiftcal.scores import read_scores
 from shiftcal.scoring.engines import Engine
-from shiftcal.studies.plan import CLEAN
-from shiftcal.studies.study import Ladder, Target
+from shiftcal.studies.plan import CLEAN, Ladder, Target
 from shiftcal.surrogates import SurrogateBank, SurrogateSet
 from shiftcal.types import Floats, Labels, Logits
 

@@ -17,11 +17,10 @@ from shiftcal.maps import Temperature
 from shiftcal.numerics.softmax import p_max
 from shiftcal.report import figures as draw
 from shiftcal.report.tables import Cell, Column, Table
-from shiftcal.studies import tables as show
-from shiftcal.studies.plan import CLEAN, STRICT, Plan
-from shiftcal.studies.records import Record, Results, mean_over_splits, select, to_csv
-from shiftcal.studies.sources import Stored
-from shiftcal.studies.study import Findings, Study, Target, Variant, compared, ladder_of, targets_of
+from shiftcal.studies import records as show
+from shiftcal.studies.plan import CLEAN, STRICT, Plan, Target, Variant, ladder_of, targets_of
+from shiftcal.studies.records import Findings, Record, Study, mean_over_splits, select, to_csv
+from shiftcal.studies.sources import Archive, Stored
 from shiftcal.surrogates import SurrogateBank
 from shiftcal.types import Confidence
 
@@ -52,9 +51,10 @@ class WhyItWorks(Study):
         target: str = "elastic_transform-2"
         split: int | None = None
 
-    def check(self, plan: Plan) -> None:
+    def check(self) -> None:
         """Reject a target or a split that the plan does not have."""
-        options, known = self.options(plan), [each.name for each in targets_of(plan)]
+        plan, options = self.plan, self.options
+        known = [each.name for each in targets_of(plan)]
         if options.target not in known or options.split not in (None, *plan.seeds):
             raise InputError(
                 f"{plan.where} [options]: target must be one of the plan's targets and split one "
@@ -62,20 +62,19 @@ class WhyItWorks(Study):
                 f"{suggest(options.target, known)}"
             )
 
-    def variants(self, plan: Plan) -> list[Variant]:
+    def variants(self) -> list[Variant]:
         """The plan's methods on the one target; SAC on all."""
-        one = self._target(plan)
+        one = self._target()
         return [
             each if each.method == "sac" else replace(each, targets=(one,))
-            for each in compared(plan)
+            for each in super().variants()
         ]
 
-    def findings(self, results: Results) -> Findings:
+    def findings(self, records: Sequence[Record], archive: Archive) -> Findings:
         """Densities and calibration plots of the target, and the claim over all targets."""
-        plan, archive = results.plan, results.archive
-        split, target = self.options(plan).split, self._target(plan)
+        plan, split, target = self.plan, self.options.split, self._target()
         seed = plan.seeds[0] if split is None else split
-        cases, rows = _cases(results), archive.rows(target, seed)
+        cases, rows = _cases(plan, archive), archive.rows(target, seed)
         case = next(c for c in cases if (c[0].target, c[0].split) == (target.name, seed))
         titles = {CLEAN: "clean test images", **{s.name: s.title for s in plan.shifts.sets}}
         shown = f"{target.corruption.replace('_', ' ')}, severity {target.severity}"
@@ -85,8 +84,8 @@ class WhyItWorks(Study):
         figures: dict[str, draw.FigureData] = {
             "densities": _densities(case, bank, rows, title, note)
         }
-        records = select(results.records, target=target.name, split=seed, draw=0)
-        panels = [_reliability(r, rows, plan.bins) for r in records if r.temperature]
+        own = select(records, target=target.name, split=seed)
+        panels = [_reliability(r, rows, plan.bins) for r in own if r.temperature]
         if panels:
             figures["calibration"] = draw.CalibrationPlots(
                 panels=tuple(panels),
@@ -99,9 +98,8 @@ class WhyItWorks(Study):
         }
         return Findings(tables, figures, {CASES: to_csv(Fit, chain.from_iterable(cases))})
 
-    def _target(self, plan: Plan) -> Target:
-        name = self.options(plan).target
-        return next(each for each in targets_of(plan) if each.name == name)
+    def _target(self) -> Target:
+        return next(each for each in targets_of(self.plan) if each.name == self.options.target)
 
 
 @dataclass(frozen=True)
@@ -145,9 +143,8 @@ class Fit:
 Case = list[Fit]
 
 
-def _cases(results: Results) -> list[Case]:
+def _cases(plan: Plan, archive: Archive) -> list[Case]:
     """Every scored target in every split, under the temperature of every surrogate."""
-    plan, archive = results.plan, results.archive
     found = []
     for seed in plan.seeds:
         bank = archive.bank(ladder_of(plan), seed)
