@@ -60,60 +60,14 @@ if TYPE_CHECKING:
     from shiftcal.scoring import ScoreStatistics, score
     from shiftcal.surrogates import SurrogateBank, SurrogateSet
 
-__all__ = [
-    "ACE",
-    "CPCS",
-    "SAC",
-    "STS",
-    "TS",
-    "GroupedCalibration",
-    "ImportanceWeights",
-    "Monitor",
-    "PseudoCal",
-    "Rehearsal",
-    "ScoreStatistics",
-    "Scores",
-    "SurrogateBank",
-    "SurrogateSet",
-    "TransCal",
-    "Vanilla",
-    "__version__",
-    "accuracy",
-    "adaptation",
-    "aurc",
-    "bin_table",
-    "bootstrap",
-    "brier",
-    "classwise_ece",
-    "corrupt",
-    "corruptions",
-    "datasets",
-    "debiased_ece",
-    "ece",
-    "errors",
-    "estimates",
-    "export",
-    "grouping",
-    "ks_error",
-    "load",
-    "maps",
-    "mce",
-    "methods",
-    "metrics",
-    "models",
-    "monitoring",
-    "nll",
-    "plot",
-    "read_features",
-    "read_labels",
-    "read_scores",
-    "score",
-    "scoring",
-    "smooth_ece",
-    "studies",
-    "top1_brier",
-    "write_scores",
-]
+__all__ = ["__version__", "corrupt", "load", "score"]
+__all__ += ["Scores", "read_features", "read_labels", "read_scores", "write_scores"]
+__all__ += ["GroupedCalibration", "Monitor", "ScoreStatistics", "SurrogateBank", "SurrogateSet"]
+__all__ += ["ACE", "CPCS", "SAC", "STS", "TS", "PseudoCal", "Rehearsal", "TransCal", "Vanilla"]
+__all__ += ["ImportanceWeights", "accuracy", "aurc", "bin_table", "bootstrap", "brier", "ece"]
+__all__ += ["classwise_ece", "debiased_ece", "ks_error", "mce", "nll", "smooth_ece", "top1_brier"]
+__all__ += ["adaptation", "corruptions", "datasets", "errors", "estimates", "export", "grouping"]
+__all__ += ["maps", "methods", "metrics", "models", "monitoring", "plot", "scoring", "studies"]
 
 _get, __dir__ = lazy(
     __name__,

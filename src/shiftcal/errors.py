@@ -27,18 +27,8 @@ from typing import TYPE_CHECKING, Any
 # A message says, in this order: the subject, the rule, what came, what to do.
 # --------------------------------------------------------------------------------------
 
-__all__ = [
-    "FileError",
-    "FitError",
-    "FitWarning",
-    "InputError",
-    "InputWarning",
-    "MissingData",
-    "MissingExtra",
-    "NotFittedError",
-    "ShiftcalError",
-    "UnknownName",
-]
+__all__ = ["FileError", "FitError", "FitWarning", "InputError", "InputWarning", "MissingData"]
+__all__ += ["MissingExtra", "NotFittedError", "ShiftcalError", "UnknownName"]
 
 
 class ShiftcalError(Exception):

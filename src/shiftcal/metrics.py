@@ -1,4 +1,12 @@
-"""The one place where ``n_bins`` and ``binning`` are read and rows become bins."""
+"""Metrics: confidences (or probabilities) and the truth in, one number out.
+
+``metrics.names()`` lists them, ``metrics.get("ece")`` gives the function. All are fractions, never
+percent. A metric of your own is a function decorated with :func:`metric`, named as
+``package.module:function`` or declared as an entry point of ``shiftcal.metrics``.
+
+Next to them: :func:`bin_table`, the table behind ECE; :func:`bootstrap`, an interval for any
+metric. :class:`shiftcal.ScoreStatistics` has them for data that does not fit in memory.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +34,6 @@ from shiftcal.checks import (
 from shiftcal.errors import InputError
 from shiftcal.numerics.binning import (
     BinSums,
-    binned_by,
     debiased_error,
     equal_size_bins,
     equal_width_bins,
@@ -45,19 +52,17 @@ from shiftcal.types import Confidence, Correct, Interval, Labels, Probs
 # The one place where ``n_bins`` and ``binning`` are read and rows become bins.
 # --------------------------------------------------------------------------------------
 
-Binning = Literal["size", "width", "quantile", "uniform"]
-# Other libraries' words for the same bins.
-_SYNONYMS = {"quantile": "size", "uniform": "width"}
+Binning = Literal["size", "width"]
 MOST_BINS = 1_000_000
 
 
-def check_binning(binning: object, *, name: str = "binning") -> Literal["size", "width"]:
-    """The kind of bins; ``"quantile"`` is ``"size"`` and ``"uniform"`` is ``"width"``."""
-    kind: Any = check_choice(binning, ("size", "width", *_SYNONYMS), name=name)
-    return _SYNONYMS.get(kind, kind)
+def check_binning(binning: object, *, name: str = "binning") -> Binning:
+    """The kind of bins."""
+    kind: Binning = check_choice(binning, ("size", "width"), name=name)
+    return kind
 
 
-def check_bins(n_bins: object, binning: object) -> tuple[int, Literal["size", "width"]]:
+def check_bins(n_bins: object, binning: object) -> tuple[int, Binning]:
     """The two options of every binned metric, checked."""
     return check_count(n_bins, name="n_bins", most=MOST_BINS), check_binning(binning)
 
@@ -150,20 +155,16 @@ def check_top1(confidence: object, correct: object) -> tuple[Confidence, Correct
     """The two arrays of a top-1 metric, checked; or those made of probs and labels."""
     first = to_array(confidence, name="confidence")
     if first.ndim == 2 and first.shape[1] > 1:
-        return _top1_of(first, correct)
+        y = to_array(correct, name="labels")
+        if y.dtype == np.bool_:
+            raise InputError(
+                "rows of probabilities go with labels, class indices; got booleans. With correct "
+                "predictions pass their confidence: probs.max(axis=1)."
+            )
+        p, labels = check_full(first, y)
+        return p.max(axis=1), p.argmax(axis=1) == labels
     c = check_confidence(first)
     return c, check_correct(correct, n=len(c))
-
-
-def _top1_of(probs: NDArray[Any], labels: object) -> tuple[Confidence, Correct]:
-    y = to_array(labels, name="labels")
-    if y.dtype == np.bool_:
-        raise InputError(
-            "rows of probabilities go with labels, class indices; got booleans. With correct "
-            "predictions pass their confidence: probs.max(axis=1)."
-        )
-    p, checked = check_full(probs, y)
-    return p.max(axis=1), p.argmax(axis=1) == checked
 
 
 def check_full(probs: object, labels: object) -> tuple[Probs, Labels]:
@@ -205,14 +206,8 @@ class BinTable:
         """The table of the sums over bins."""
         rows = np.where(sums.counts > 0, sums.counts, np.nan)
         confidence, accuracy = sums.confidence / rows, sums.correct / rows
-        return cls(
-            lower=sums.lower,
-            upper=sums.upper,
-            count=sums.counts,
-            confidence=confidence,
-            accuracy=accuracy,
-            gap=confidence - accuracy,
-        )
+        gap = confidence - accuracy
+        return cls(sums.lower, sums.upper, sums.counts, confidence, accuracy, gap)
 
     @property
     def ece(self) -> float:
@@ -253,12 +248,7 @@ class BinTable:
 
 
 def bin_table(
-    confidence: object,
-    correct: object,
-    *,
-    n_bins: int = 15,
-    binning: Binning = "size",
-    bin_by: object = None,
+    confidence: object, correct: object, *, n_bins: int = 15, binning: Binning = "size"
 ) -> BinTable:
     """Edges, counts, mean confidence, accuracy and gap of every bin.
 
@@ -270,24 +260,12 @@ def bin_table(
         correct: ``(n,)`` whether the predicted class was right.
         n_bins: Number of bins; bins of equal size are never more than the rows.
         binning: ``"size"`` or ``"width"``, as in :func:`ece`.
-        bin_by: ``(n,)`` another confidence to form the bins on, such as the one before
-            calibration, which some papers do; ``lower`` and ``upper`` are then in its units. By
-            default the confidence that is judged forms them.
 
     Raises:
         InputError: If the arrays cannot be used.
     """
     c, r = check_top1(confidence, correct)
-    if bin_by is None:
-        return BinTable.from_sums(bins(c, r, n_bins, binning))
-    by = check_confidence(bin_by, name="bin_by")
-    if len(by) != len(c):
-        raise InputError(
-            f"bin_by must have one entry per confidence: {len(c)} confidences, {len(by)} entries. "
-            "Check that both come from the same rows."
-        )
-    m, kind = check_bins(n_bins, binning)
-    return BinTable.from_sums(binned_by(by, c, r, n_bins=m, binning=kind))
+    return BinTable.from_sums(bins(c, r, n_bins, binning))
 
 
 # --------------------------------------------------------------------------------------
@@ -393,7 +371,7 @@ def _statistic(
 
 
 # --------------------------------------------------------------------------------------
-# Accuracy.
+# The metrics.
 # --------------------------------------------------------------------------------------
 
 
@@ -408,11 +386,6 @@ def accuracy(probs: Any, labels: Any) -> float:
         labels: ``(n,)`` class indices.
     """
     return float(hits(probs, labels).mean())
-
-
-# --------------------------------------------------------------------------------------
-# Area under the risk-coverage curve.
-# --------------------------------------------------------------------------------------
 
 
 @metric(Facts(reads="top1"))
@@ -430,34 +403,17 @@ def aurc(confidence: Any, correct: Any) -> float:
     return area_under_risk(tie_groups(confidence, correct))
 
 
-# --------------------------------------------------------------------------------------
-# Brier score over all classes.
-# --------------------------------------------------------------------------------------
-
-
 @metric(Facts(reads="full", upper=2.0, rows=square_losses))
-def brier(probs: Any, labels: Any, *, scale_by_half: bool | str = False) -> float:
+def brier(probs: Any, labels: Any) -> float:
     """Brier score: the mean of ``sum_k (p_k - [y = k])^2``, from 0 to 2.
 
-    The sum runs over all classes (Brier, 1950); with two classes it is twice the binary score,
-    which ``scale_by_half`` gives.
+    The sum runs over all classes (Brier, 1950); with two classes it is twice the binary score.
 
     Args:
         probs: ``(n, k)`` probabilities.
         labels: ``(n,)`` class indices.
-        scale_by_half: Whether to halve it, to the range 0 to 1; ``"auto"`` halves it with two
-            classes only. As in scikit-learn, whose default is ``"auto"``.
     """
-    if scale_by_half not in (True, False, "auto"):
-        raise InputError(f'scale_by_half must be True, False or "auto"; got {scale_by_half!r}.')
-    score = float(square_losses(probs, labels).mean())
-    half = probs.shape[1] == 2 if scale_by_half == "auto" else scale_by_half
-    return score / 2 if half else score
-
-
-# --------------------------------------------------------------------------------------
-# Class-wise expected calibration error.
-# --------------------------------------------------------------------------------------
+    return float(square_losses(probs, labels).mean())
 
 
 @metric(Facts(reads="full", calibration=True))
@@ -480,11 +436,6 @@ def classwise_ece(probs: Any, labels: Any, *, n_bins: int = 15, binning: Binning
             [expected_error(bins(c, labels == j, n_bins, binning)) for j, c in enumerate(columns)]
         )
     )
-
-
-# --------------------------------------------------------------------------------------
-# Debiased calibration error of the predicted class (Kumar, Liang and Ma, 2019).
-# --------------------------------------------------------------------------------------
 
 
 @metric(Facts(reads="top1", calibration=True))
@@ -512,11 +463,6 @@ def debiased_ece(
     return debiased_error(bins(confidence, correct, n_bins, binning, whole_ties=True))
 
 
-# --------------------------------------------------------------------------------------
-# Expected calibration error of the predicted class.
-# --------------------------------------------------------------------------------------
-
-
 @metric(Facts(reads="top1", calibration=True))
 def ece(confidence: Any, correct: Any, *, n_bins: int = 15, binning: Binning = "size") -> float:
     """Expected calibration error: how far confidence and accuracy differ, on average over bins.
@@ -542,11 +488,6 @@ def ece(confidence: Any, correct: Any, *, n_bins: int = 15, binning: Binning = "
     return expected_error(bins(confidence, correct, n_bins, binning))
 
 
-# --------------------------------------------------------------------------------------
-# Kolmogorov-Smirnov calibration error of the predicted class (Gupta et al., 2021).
-# --------------------------------------------------------------------------------------
-
-
 @metric(Facts(reads="top1", calibration=True))
 def ks_error(confidence: Any, correct: Any) -> float:
     """Kolmogorov-Smirnov calibration error: the largest gap of two cumulative sums.
@@ -560,11 +501,6 @@ def ks_error(confidence: Any, correct: Any) -> float:
         correct: ``(n,)`` whether the predicted class was right.
     """
     return largest_residual(tie_groups(confidence, correct))
-
-
-# --------------------------------------------------------------------------------------
-# Maximum calibration error of the predicted class.
-# --------------------------------------------------------------------------------------
 
 
 @metric(Facts(reads="top1", calibration=True))
@@ -583,11 +519,6 @@ def mce(confidence: Any, correct: Any, *, n_bins: int = 15, binning: Binning = "
     return largest_error(bins(confidence, correct, n_bins, binning))
 
 
-# --------------------------------------------------------------------------------------
-# Negative log-likelihood.
-# --------------------------------------------------------------------------------------
-
-
 @metric(Facts(reads="full", upper=float("inf"), rows=log_losses))
 def nll(probs: Any, labels: Any) -> float:
     """Negative log-likelihood: the mean of ``-log p`` of the true class, in nats.
@@ -600,11 +531,6 @@ def nll(probs: Any, labels: Any) -> float:
         labels: ``(n,)`` class indices.
     """
     return float(log_losses(probs, labels).mean())
-
-
-# --------------------------------------------------------------------------------------
-# Smooth calibration error of the predicted class (Błasiok and Nakkiran, 2023).
-# --------------------------------------------------------------------------------------
 
 
 @metric(Facts(reads="top1", calibration=True))
@@ -629,11 +555,6 @@ def smooth_ece(confidence: Any, correct: Any) -> float:
     )
 
 
-# --------------------------------------------------------------------------------------
-# Brier score of the predicted class.
-# --------------------------------------------------------------------------------------
-
-
 @metric(Facts(reads="top1", rows=top1_square_losses))
 def top1_brier(confidence: Any, correct: Any) -> float:
     """Brier score of the predicted class: the mean of ``(c - r)^2``, from 0 to 1.
@@ -645,39 +566,9 @@ def top1_brier(confidence: Any, correct: Any) -> float:
     return float(top1_square_losses(confidence, correct).mean())
 
 
-# --------------------------------------------------------------------------------------
-# Metrics: confidences (or probabilities) and the truth in, one number out.
-#
-# ``metrics.names()`` lists them, ``metrics.get("ece")`` gives the function. All are fractions,
-# never
-# percent. A metric of your own is a function decorated with :func:`metric`, named as
-# ``package.module:function`` or declared as an entry point of ``shiftcal.metrics``.
-#
-# Beside them: :func:`bin_table`, the table behind ECE; :func:`bootstrap`, an interval for any
-# metric. :class:`shiftcal.ScoreStatistics` has them for data that does not fit in memory.
-# --------------------------------------------------------------------------------------
-
 names = METRICS.names
 get = METRICS.get
 
-__all__ = [
-    "BinTable",
-    "Facts",
-    "Metric",
-    "accuracy",
-    "aurc",
-    "bin_table",
-    "bootstrap",
-    "brier",
-    "classwise_ece",
-    "debiased_ece",
-    "ece",
-    "get",
-    "ks_error",
-    "mce",
-    "metric",
-    "names",
-    "nll",
-    "smooth_ece",
-    "top1_brier",
-]
+__all__ = ["BinTable", "Facts", "Metric", "bin_table", "bootstrap", "get", "metric", "names"]
+__all__ += ["accuracy", "aurc", "brier", "classwise_ece", "debiased_ece", "ece", "ks_error", "mce"]
+__all__ += ["nll", "smooth_ece", "top1_brier"]

@@ -202,10 +202,3 @@ def test_probs_and_labels_do_as_well_as_confidence_and_correct(name, metric):
         metric(probs, top1[1])
     with pytest.raises(InputError, match=r"labels must lie in 0\.\.2"):
         metric(probs, labels + 1)
-
-
-def test_quantile_and_uniform_are_other_words_for_size_and_width(metric, rows):
-    if "binning" not in inspect.signature(metric).parameters:
-        pytest.skip("has no bins")
-    for word, same in (("quantile", "size"), ("uniform", "width")):
-        assert metric(*rows, binning=word) == metric(*rows, binning=same)

@@ -138,8 +138,7 @@ class Judge:
 
     Attributes:
         n_bins: Number of bins of binned metrics.
-        binning: Bins of equally many rows (size, or quantile) or of equal width in confidence
-            (width, or uniform).
+        binning: Bins of equally many rows (size) or of equal width in confidence (width).
         level: Coverage of intervals, strictly between 0 and 1.
         n_resamples: Bootstrap draws behind an interval; 0 for no intervals.
         seed: Seed of the bootstrap.
