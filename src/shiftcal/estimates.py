@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 from sklearn.base import clone
 
-from shiftcal import methods
-from shiftcal import persistence as _persistence
+from shiftcal import methods, persistence
 from shiftcal.checks import check_choice, check_flag, check_fraction
 from shiftcal.errors import FitWarning, InputError, ShiftcalError
 from shiftcal.maps import Temperature
@@ -217,7 +216,8 @@ class AccuracyEstimator(Estimator, ABC):
 
     def needs_rows(self) -> str | None:
         """Why sums of fixed size over the target's rows are not enough; ``None`` if they are."""
-        return "it looks at every row of the target at once"
+        moments = type(self)._estimate_moments is not AccuracyEstimator._estimate_moments
+        return None if moments else "it looks at every row of the target at once"
 
     def _with_interval(self, point: Point, n: int, level: float) -> AccuracyEstimate:
         q, left_out, shift = (1 + level) / 2, self.left_out_, dict[str, float]()
@@ -249,7 +249,7 @@ class AccuracyEstimator(Estimator, ABC):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to versioned JSON; ``shiftcal.load`` reads it back."""
         self._require_fitted()
-        _persistence.save(self, path)
+        persistence.save(self, path)
 
     @abstractmethod
     def _fit(self, bank: SurrogateBank) -> None:
@@ -260,7 +260,7 @@ class AccuracyEstimator(Estimator, ABC):
         """The estimate for a checked target, without changing anything."""
 
     def _estimate_moments(self, target: Grouped) -> Point:
-        """The estimate for the sums of a target, where :meth:`needs_rows` allows it."""
+        """The estimate for the sums of a target, if it can be made from them."""
         raise NotImplementedError
 
     def _shift_error(self, bank: SurrogateBank) -> Iterator[LeftOut]:
@@ -590,10 +590,6 @@ class Rehearsed(AccuracyEstimator):
         rng = np.random.default_rng(self.seed_)
         return self._point(grouped_moments(logits, rng), rng)
 
-    def needs_rows(self) -> str | None:
-        """Sums are all that is needed; those of groups of rows give the interval."""
-        return None
-
     def _estimate_moments(self, target: Grouped) -> Point:
         return self._point(target, np.random.default_rng(self.seed_))
 
@@ -705,10 +701,6 @@ class SurrogateCurve(AccuracyEstimator):
     def _estimate(self, logits: Logits) -> Point:
         confidence = p_max(logits)
         return self._point(len(confidence), float(confidence.mean()), float(confidence.std()))
-
-    def needs_rows(self) -> str | None:
-        """Mean and deviation of the confidence are all that is needed."""
-        return None
 
     def _estimate_moments(self, target: Grouped) -> Point:
         return self._point(target.n, target.mean_confidence, target.sd_confidence)

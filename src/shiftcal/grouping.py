@@ -12,9 +12,9 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal import persistence as _persistence
+from shiftcal import persistence
 from shiftcal.checks import check_features, check_flag, check_row_groups
-from shiftcal.errors import FitError, InputError, InputWarning, NotFittedError
+from shiftcal.errors import InputError, InputWarning, NotFittedError
 from shiftcal.methods import Method
 from shiftcal.methods.method import Selection, given_logits
 from shiftcal.numerics.softmax import p_max, softmax
@@ -286,10 +286,7 @@ class GroupedCalibration(Estimator):
         own = [everything]
         if len(names) > 1:
             members = _members(codes, len(names))
-            own = [
-                _own(method, z[g], None if f is None else f[g], name=name)
-                for name, g in zip(names, members, strict=True)
-            ]
+            own = [method._adapt(z[g], None if f is None else f[g]) for g in members]
         weights, flags = np.ones(len(names)), tuple[Flag, ...]()
         if self.shrink and len(names) > 1:
             if within is None or between == 0:
@@ -353,7 +350,7 @@ class GroupedCalibration(Estimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the method and all choices to versioned JSON; ``shiftcal.load`` reads it back."""
         self._require_fitted()
-        _persistence.save(self, path)
+        persistence.save(self, path)
 
     def _checked_method(self) -> Method:
         method = self.method
@@ -371,10 +368,7 @@ class GroupedCalibration(Estimator):
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "n_classes_"):
-            raise NotFittedError(
-                "this GroupedCalibration has not seen a target yet; call adapt with unlabelled "
-                "logits and their groups first."
-            )
+            raise NotFittedError("this GroupedCalibration has seen no target yet; call adapt.")
 
 
 def _logits_for(method: Method, logits: object) -> Logits:
@@ -397,10 +391,3 @@ def _members(codes: NDArray[np.intp], n_groups: int) -> list[NDArray[np.intp]]:
     """The rows of every group, in their order."""
     ends = np.cumsum(np.bincount(codes, minlength=n_groups))
     return np.split(np.argsort(codes, kind="stable"), ends[:-1])
-
-
-def _own(method: Method, z: Logits, features: Floats | None, *, name: str) -> Selection:
-    try:
-        return method._adapt(z, features)
-    except (InputError, FitError) as error:
-        raise type(error)(f"group {name!r}, of {len(z)} rows: {error}") from error

@@ -240,5 +240,5 @@ def test_it_has_to_be_adapted_first(sac, tmp_path):
         lambda: grouped.confidence(np.ones((2, 6)), [1, 2]),
         lambda: grouped.save(tmp_path / "x.json"),
     ):
-        with pytest.raises(NotFittedError, match="has not seen a target yet; call adapt"):
+        with pytest.raises(NotFittedError, match="has seen no target yet; call adapt"):
             use()

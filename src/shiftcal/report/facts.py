@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import math
 import platform
 import warnings
@@ -39,6 +40,8 @@ MOST_BINS = 100
 _ORDER = ("vanilla", "ts", "cpcs", "transcal", "sts", "sac", "rehearsal")
 # Who raises flags besides methods, and the code of a warning of a fit.
 _ESTIMATE, _FILES, _FIT = "the estimate", "the files", "fit"
+# Those that decide numbers.
+_PACKAGES = ("shiftcal", "numpy", "scipy", "scikit-learn")
 # Probabilities held in memory at once.
 _BLOCK = 1 << 20
 # Rows drawn for one bootstrap interval, all draws together, and the fewest draws.
@@ -209,20 +212,11 @@ class ReportFacts:
     def to_dict(self) -> dict[str, Any]:
         """The facts in JSON's types; infinite numbers are ``None``."""
         by = f"shiftcal {version('shiftcal')}"
-        return {
-            "format": FORMAT, "version": VERSION, "written_by": by, **_json_ready(asdict(self))
-        }  # fmt: skip
+        facts = json.loads(json.dumps(asdict(self)), parse_constant=lambda _: None)
+        return {"format": FORMAT, "version": VERSION, "written_by": by, **facts}
 
     def __repr__(self) -> str:
         return f"<ReportFacts: {self.target.name}, {self.target.n:,} rows: {self.verdict.headline}>"
-
-
-def _json_ready(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _json_ready(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_json_ready(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class _Outputs(NamedTuple):
@@ -340,6 +334,7 @@ def make_facts(
     names = [printable(one) for one in bank.classes or scores.classes or map(str, range(scores.k))]
     provenance = provenance or Provenance()
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    versions = {"python": platform.python_version(), **{name: version(name) for name in _PACKAGES}}
     return ReportFacts(
         title=printable(title) or f"Calibration of {about.name}",
         target=about,
@@ -359,7 +354,7 @@ def make_facts(
             usage=printable(provenance.usage, 10_000),
             model=known_model or "",
             files={printable(name, 10_000): digest for name, digest in provenance.files.items()},
-            versions=provenance.versions or _versions(),
+            versions=provenance.versions or versions,
         ),
     )
 
@@ -508,9 +503,3 @@ def _classes(
         accuracy = _share(hits[j], n, level) if n and correct is not None else None
         classes.append(ClassFacts(j, names[j], n, n / scores.n, means[0], means[1], accuracy))
     return tuple(classes)
-
-
-def _versions() -> dict[str, str]:
-    """Versions of Python and of the packages that decide numbers."""
-    packages = ("shiftcal", "numpy", "scipy", "scikit-learn")
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
