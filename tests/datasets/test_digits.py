@@ -9,7 +9,6 @@ import struct
 import numpy as np
 import pytest
 from dataset_copies import write_pictures
-from PIL import Image
 
 from shiftcal.datasets import load
 from shiftcal.datasets.catalog.digits import MNIST, USPS, mnist, mnist_m, usps
@@ -83,23 +82,6 @@ def test_the_list_gives_the_order_and_the_labels(copy):
         assert images.ids([0, 1, 2]) == ["00000002.png", "00000000.png", "00000001.png"]
         assert [int(images[i].max()) for i in range(3)] == [20, 0, 10]
         assert images.classes == tuple("0123456789")
-
-
-def test_real_images_come_back_from_the_real_layout(tmp_path, shared_data):
-    mosaic = np.asarray(Image.open(shared_data / "digits" / "mnistm_test.webp").convert("RGB"))
-    tiles = mosaic[: 2 * 32].reshape(2, 32, 100, 32, 3).transpose(0, 2, 1, 3, 4)
-    tiles = tiles.reshape(200, 32, 32, 3)
-    digits = np.load(shared_data / "digits" / "mnistm_test_labels.npy")[:200]
-    (tmp_path / "mnist_m_test").mkdir()
-    lines = []
-    for i, (tile, digit) in enumerate(zip(tiles, digits, strict=True)):
-        Image.fromarray(tile).save(tmp_path / "mnist_m_test" / f"{i:08d}.png")
-        lines.append(f"{i:08d}.png {digit}\n")
-    (tmp_path / "mnist_m_test_labels.txt").write_text("".join(lines))
-    images = mnist_m(tmp_path)
-    np.testing.assert_array_equal(images.labels, digits)
-    assert images.labels[:10].tolist() == [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]
-    np.testing.assert_array_equal(images.read(np.arange(200)).images, tiles)
 
 
 ROWS = np.random.default_rng(5).uniform(-1, 1, (4, 256)).round(4)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -13,11 +12,10 @@ from scipy.special import logsumexp, softmax
 
 from shiftcal import SurrogateBank
 from shiftcal.datasets import as_image_set
-from shiftcal.errors import InputError, InputWarning, MissingExtra, UnknownName
-from shiftcal.models import CallableModel, GroupedModel, Preprocessing, as_model
+from shiftcal.errors import InputError, InputWarning, UnknownName
+from shiftcal.models import CallableModel, GroupedModel, Preprocessing
 
 IMAGES = np.random.default_rng(3).integers(0, 256, (25, 16, 12, 3), np.uint8)
-RESIZE = Preprocessing(resize=8)
 
 
 def mean_colour(batch):
@@ -91,35 +89,6 @@ def test_a_few_rows_that_look_like_probabilities_are_warned_of():
 def test_wrong_options_are_refused(options, error, message):
     with pytest.raises(error, match=message):
         CallableModel(mean_colour, **options)
-
-
-class Absent:
-    """An import hook for which one package is not installed."""
-
-    def __init__(self, package):
-        self.package = package
-
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == self.package:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-
-@pytest.mark.parametrize(
-    ("package", "make", "extra"),
-    [
-        ("onnxruntime", lambda: as_model(b"net"), "onnx"),
-        ("torch", lambda: as_model("cifar-resnet:20"), "torch"),
-        ("PIL", lambda: as_model(mean_colour, preprocessing=RESIZE).logits(IMAGES), "images"),
-    ],
-)
-def test_a_missing_package_is_named_with_the_extra_that_brings_it(
-    package, make, extra, monkeypatch
-):
-    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "meta_path", [Absent(package), *sys.meta_path])
-    with pytest.raises(MissingExtra, match=rf"needs {package}.*shiftcal\[{extra}\]"):
-        make()
 
 
 GROUPED = np.random.default_rng(12).integers(0, 256, (30, 8, 8, 3), np.uint8)
