@@ -141,7 +141,6 @@ def test_a_bank_of_groups_matches_images_by_the_names_of_the_groups():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: GroupedModel(seven, GROUPS), "model must be a Model; got function"),
         (lambda: GroupedModel(model(classes=list("tuvwx")), GROUPS), "'c' must be from 0 to 4"),
         (lambda: GroupedModel(model(), {"a": [1, 2]}), "groups must be two or more"),
     ],

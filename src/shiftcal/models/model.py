@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.checks import (
-    GUARD_FROM,
     check_choice,
     check_classes,
     check_count,
@@ -83,12 +82,8 @@ class Model(ABC):
                 "Preprocessing.from_dict makes one of a dict."
             )
         self.preprocessing: Preprocessing = preprocessing or Preprocessing()
-        self.classes: tuple[str, ...] | None = None
-        if classes is not None:
-            k = len(to_array(classes, name="classes"))
-            if k < 2:
-                raise InputError(f"classes must be two or more; got {k}.")
-            self.classes = check_classes(classes, k=k)
+        named = None if classes is None else check_classes(classes, k=len(classes))
+        self.classes: tuple[str, ...] | None = named
         self.output: InputKind = check_choice(output, ("logits", "probabilities"), name="output")
         self.batch_size = None if batch_size is None else check_count(batch_size, name="batch_size")
         if key is not None and not (isinstance(key, str) and key):
@@ -181,7 +176,7 @@ class Model(ABC):
 
     @final
     def run(self, batch: NDArray[Any], *, first: int = 0, k: int | None = None) -> Outputs:
-        """Checked outputs of one preprocessed batch.
+        """What the model returns for one preprocessed batch, for :meth:`joined`.
 
         Args:
             batch: What :meth:`Preprocessing.apply` returned for some images.
@@ -219,18 +214,19 @@ class Model(ABC):
         if features is not None:
             features = _check_rows(features, "features", len(batch), first)
             features = features.astype(np.promote_types(features.dtype, np.float32), copy=False)
-        # Few rows can look like probabilities by chance: they are checked with all the others.
-        if self.output == "logits" and len(z) < GUARD_FROM:
-            return Outputs(z.astype(np.promote_types(z.dtype, np.float32)), features)
-        return Outputs(self._guarded(z, where), features)
+        # A copy, since the model may use the array for the next batch as well.
+        return Outputs(z.astype(np.promote_types(z.dtype, np.float32)), features)
 
     @final
     def joined(self, parts: Sequence[Outputs], *, where: str) -> Outputs:
-        """Outputs of consecutive batches as one; small batches are checked together here.
+        """Outputs of consecutive batches as one; probabilities become logits.
 
         Args:
             parts: What :meth:`run` returned, in order.
             where: Which images these are, for messages.
+
+        Raises:
+            InputError: If they are not what :attr:`output` says.
         """
         widths = {None if part.features is None else part.features.shape[1] for part in parts}
         if len(widths) > 1:
@@ -238,20 +234,17 @@ class Model(ABC):
                 f"the model's features for {where} must have the same columns for all images; got "
                 f"{sorted(width or 0 for width in widths)}."
             )
-        logits = np.concatenate([part.logits for part in parts])
-        if self.output == "logits" and min(len(part.logits) for part in parts) < GUARD_FROM:
-            logits = self._guarded(logits, where)
         features = [part.features for part in parts if part.features is not None]
-        return Outputs(logits, np.concatenate(features) if features else None)
-
-    def _guarded(self, z: NDArray[Any], where: str) -> Logits:
         try:
-            return check_scores(z, input=self.output)
+            logits = check_scores(
+                np.concatenate([part.logits for part in parts]), input=self.output
+            )
         except InputError as error:
             hint = ""
             if self.output == "logits" and "probabilities" in str(error):
                 hint = ' For a model, set output="probabilities" (?output=probabilities in a spec).'
             raise InputError(f"the model's output for {where}: {error}{hint}") from error
+        return Outputs(logits, np.concatenate(features) if features else None)
 
 
 def _check_rows(output: Any, noun: str, n: int, first: int) -> NDArray[Any]:
@@ -361,8 +354,6 @@ class CallableModel(Model):
         preprocessing: Preprocessing | None = None,
         **options: Any,
     ) -> None:
-        if not callable(function):
-            raise InputError(f"function must be callable; got {type(function).__name__}.")
         super().__init__(preprocessing=preprocessing, key=key, **options)
         if check_flag(raw, name="raw"):
             self.preprocessing = replace(self.preprocessing, layout="nhwc", dtype="uint8")
@@ -424,10 +415,6 @@ class GroupedModel(WrappedModel):
     """
 
     def __init__(self, model: Model, groups: Mapping[str, Sequence[int]]) -> None:
-        if not isinstance(model, Model):
-            raise InputError(
-                f"model must be a Model; got {type(model).__name__}. as_model makes one."
-            )
         self.groups = check_groups(groups, k=len(model.classes) if model.classes else None)
         super().__init__(model, classes=list(self.groups))
 
@@ -440,7 +427,7 @@ class GroupedModel(WrappedModel):
 
     def _forward(self, batch: NDArray[Any]) -> Any:
         k = len(self.model.classes) if self.model.classes else None
-        z, features = self.model.run(batch, k=k)
+        z, features = self.model.joined([self.model.run(batch, k=k)], where="a batch")
         columns = [
             np.logaddexp.reduce(z[:, members].astype(np.float64), axis=1)
             for members in self.groups.values()
