@@ -70,7 +70,7 @@ def test_a_buffer_used_again_does_not_change_the_bank():
             lambda: SurrogateBank.from_arrays([Z], Y, features=Z[:4]),
             r"shape \(50, d\).* got shape \(4, ",
         ),
-        (lambda: SurrogateBank.from_files("clean.npz"), r"For one file pass \[path\]"),
+        (lambda: SurrogateBank.from_files("clean.npz"), r"for one file pass \[path\]"),
         (lambda: SurrogateSet(np.full((3, 2), np.nan), [0, 1, 1], "x"), "row 0 holds nan"),
         (lambda: SurrogateSet(Z, Y, "x", "fog", -1), "severity of set 'x' .* least 0; got -1"),
         (

@@ -156,11 +156,6 @@ class CustomInputs(InputCorruption):
         self.name = check_name(name if name is not None else name_of(self._steps[0]))
         self.strengths = tuple(float(s) for s in range(1, len(self._steps) + 1))
 
-    @property
-    def description(self) -> str:
-        """The name and the number of severities."""
-        return f"{self.name} (custom, {self.severities} severities)"
-
     def _apply(self, inputs: Any, severity: int, *, seed: int, first_index: int) -> Any:
         step = self._steps[severity - 1]
         (bits,) = self._streams(1, severity, seed=seed, first_index=first_index)

@@ -409,13 +409,12 @@ class RayEngine(Engine):
         }
         if self.address is None:
             cpus = None if self.workers is None else max(1, ceil(self.workers * self.cpus))
-            ray.init("local", num_cpus=cpus, include_dashboard=False, **settings)
-            return True
+            settings |= {"num_cpus": cpus, "include_dashboard": False}
         try:
-            host, _, port = self.address.removeprefix("ray://").rpartition(":")
+            host, _, port = (self.address or "").removeprefix("ray://").rpartition(":")
             if host and port.isdecimal():  # Ray itself would try for minutes
                 socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
-            ray.init(self.address, **settings)
+            ray.init(self.address or "local", **settings)
         except (OSError, RuntimeError, ValueError) as error:
             raise InputError(
                 f"address must be that of a running Ray cluster; got {self.address!r}, and "

@@ -414,15 +414,10 @@ class SurrogateBank:
             paths: The files.
             normalize: As for :func:`shiftcal.read_scores`.
         """
-        if isinstance(paths, (str, os.PathLike)):
-            raise InputError(
-                f"paths must be a list of scores files, the clean set first; got {str(paths)!r}. "
-                "For one file pass [path]; a bank folder is read by SurrogateBank.load."
-            )
+        if isinstance(paths, (str, os.PathLike)) or not paths:
+            raise InputError(f"paths must be a list, for one file pass [path]; got {paths!r}.")
         files = [Path(path) for path in paths]
         scores = [read_scores(file, normalize=normalize) for file in files]
-        if not scores:
-            raise InputError("a surrogate bank needs at least one scores file: the clean set.")
         for file, other in zip(files[1:], scores[1:], strict=True):
             named = None not in (scores[0].classes, other.classes)
             if other.input != scores[0].input or (named and other.classes != scores[0].classes):
@@ -550,14 +545,10 @@ def read_description(folder: Path) -> dict[str, Any]:
     try:
         return read_document(file, _KIND, format=FORMAT, version=VERSION, fix=_FIX)
     except MissingData as error:
+        wrong = f"{folder} is not a bank folder: there is no {file}."
         if (folder / WORK).is_dir():
-            raise FileError(
-                f"{folder} holds a bank that is not finished. The command that began it resumes it."
-            ) from error
-        raise FileError(
-            f"{folder} is not a bank folder: there is no {file}. A bank is a folder with bank.json "
-            "and its scores files."
-        ) from error
+            wrong = f"{folder} holds a bank that is not finished. The same command resumes it."
+        raise FileError(wrong) from error
 
 
 def entry_of(file: Path, name: str, corruption: str | None, severity: int | None) -> dict[str, Any]:

@@ -86,8 +86,7 @@ def labelled_job(
     job = Job(model, images, labels, conditions=tuple(conditions), **options)
     if job.images.labels is None:
         raise InputError(
-            f"{job.images.name} has no labels, and a surrogate bank needs them. Pass labels, on "
-            "the command line --labels FILE, or put the images into one folder per class."
+            f"{job.images.name} has no labels, and a bank needs them. Pass labels (--labels FILE)."
         )
     return job
 
@@ -235,10 +234,7 @@ def _check_same(target: Path, bank: dict[str, Any], job: Job, *, relabel: bool) 
             )
     k, classes = origin["n_classes"], job.model.classes
     if classes is not None and len(classes) != k:
-        raise InputError(
-            f"{target} holds a bank of {k} classes, so --classes (classes=...) must name {k}; got "
-            f"{len(classes)}."
-        )
+        raise InputError(f"{target} holds a bank of {k} classes; got {len(classes)} names.")
     labels = model_labels(job.images, job.model, k)
     assert labels is not None
     names = bank["classes"] if classes is None else list(classes)
@@ -387,8 +383,7 @@ def model_of_bank(
         fingerprint, spec, size = made["fingerprint"], made["spec"], int(made["batch_size"])
     except (TypeError, KeyError, ValueError) as error:
         raise FileError(
-            f"{source} does not say which model it was made with: only banks of `shiftcal bank` "
-            "or SurrogateBank.synthesize do. Name the model and leave the bank out."
+            f"{source} does not say which model it was made with. Name the model, not the bank."
         ) from error
     if model is None:
         model = as_model(stored_spec(spec, where=source, name_it="--model {}"))
@@ -397,9 +392,8 @@ def model_of_bank(
     model.batch_size = batch_size or size
     if model.fingerprint != fingerprint:
         raise InputError(
-            f"{source} was made with another model (fingerprint {fingerprint[:12]}...; this one "
-            f"has {str(model.fingerprint)[:12]}...). Scores of one model say nothing about banks "
-            "of another: name the same model, or leave the bank out."
+            f"{source} was made with another model, whose scores say nothing about this one. Name "
+            "the same model, or leave the bank out."
         )
     return model
 

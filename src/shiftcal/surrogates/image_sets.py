@@ -129,8 +129,7 @@ def corrupt_files(
     inside = given.is_dir() and given.resolve() in folder.resolve().parents
     if inside or folder.resolve() == given.resolve() or folder.is_file():
         raise FileError(
-            f"the result must not be written into the folder that is read, or to a file; got "
-            f"{folder}. Name another folder."
+            f"{folder} must not be a file, or in the folder that is read. Name another."
         )
     names = [corruptions] if isinstance(corruptions, str) else corruptions
     steps = steps_of([as_corruption(each) for each in names], severities)
