@@ -26,7 +26,7 @@ from shiftcal.methods.rehearsal import Rehearsal
 from shiftcal.models import Model, as_model
 from shiftcal.models.model import digest
 from shiftcal.progress import Reporting
-from shiftcal.report.facts import Judging, Provenance, ReportFacts, make_facts
+from shiftcal.report.facts import Judging, Provenance, make_facts
 from shiftcal.report.render import write_report
 from shiftcal.scores import read_scores
 from shiftcal.scoring import score_file
@@ -36,6 +36,8 @@ from shiftcal.surrogates.build import build_bank, conditions_of
 from shiftcal.types import Floats, Images, Labels
 
 STEPS = 5
+# What demo.json keeps of the facts of a target.
+_KEPT = ("target", "estimate", "verdict", "methods", "missing")
 # A third of the 1,797 digits each; the rest is new.
 _TRAINED_ON, _CALIBRATED_ON, _EPOCHS = 600, 598, 40
 # Strokes four pixels wide need more than photographs of 32 pixels do.
@@ -105,15 +107,8 @@ def digits_subject() -> Subject:
     images, labels = enlarged(bunch.images), np.asarray(bunch.target, np.intp)
     train, rest = calibration_split(labels, n=_TRAINED_ON)
     first, second = calibration_split(labels[rest], n=_CALIBRATED_ON, seed=1)
-    classifier = MLPClassifier(
-        (128, 64),
-        learning_rate_init=0.003,
-        batch_size=100,
-        max_iter=_EPOCHS,
-        tol=0.0,
-        n_iter_no_change=_EPOCHS,
-        random_state=0,
-    )
+    steps = {"learning_rate_init": 0.003, "batch_size": 100, "tol": 0.0, "random_state": 0}
+    classifier = MLPClassifier((128, 64), max_iter=_EPOCHS, n_iter_no_change=_EPOCHS, **steps)
     # One thread multiplies such small matrices faster than several.
     with warnings.catch_warnings(), one_blas_thread():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -214,7 +209,9 @@ def run_demo(
                 provenance=Provenance(command=command, files=digests),
             )
             facts.append(made)
-            results.append({**asdict(target), "scores": str(scores_file), **_result(made)})
+            stated = made.to_dict()
+            kept = {key: stated[key] for key in _KEPT}
+            results.append({**asdict(target), "scores": str(scores_file), **kept})
     with step(f"writing the report, {page}"):
         write_report(facts[0], page)
     clean = bank.clean.summary()
@@ -233,21 +230,6 @@ def run_demo(
     }
     write_document(document, result, format="shiftcal-demo", version=1, indent=1)
     return result
-
-
-def _result(facts: ReportFacts) -> dict[str, Any]:
-    """What is kept of the facts of a target."""
-    document, verdict = facts.to_dict(), facts.verdict
-    return {
-        **{key: document["target"][key] for key in ("n", "mean_confidence", "accuracy")},
-        **{key: document[key] for key in ("estimate", "missing")},
-        **{"verdict": verdict.kind, "headline": verdict.headline},
-        "methods": [
-            {"temperature": one["selection"]["temperature"]}
-            | {key: one[key] for key in ("name", "mean_confidence", "ece")}
-            for one in document["methods"]
-        ],
-    }
 
 
 def _next_commands(folder: Path, page: Path) -> list[list[str]]:

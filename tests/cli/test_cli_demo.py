@@ -99,7 +99,7 @@ def test_run_again_it_scores_nothing_and_prints_the_same_numbers(small, shiftcal
         del one["seconds"], one["checksum"]
     assert new == old
     for one in new["targets"]:
-        assert f"true accuracy {one['accuracy']['value']:.4f}" in done.out
+        assert f"true accuracy {one['target']['accuracy']['value']:.4f}" in done.out
         for method in one["methods"]:
             assert f"{method['ece']['value']:.4f}" in done.out
     steps = [line for line in done.err.splitlines() if line.startswith("progress: ")]
@@ -168,9 +168,11 @@ def test_the_whole_demo_keeps_what_it_promises(tmp_path, monkeypatch, shiftcal):
     assert error["fog"]["rehearsal"] < error["fog"]["vanilla"] / 2
     assert error["mixture"]["rehearsal"] < error["mixture"]["vanilla"] / 1.5
     assert error["blur"]["rehearsal"] > error["blur"]["vanilla"]
-    assert [one["verdict"] for one in told["targets"]] == ["over", "over", "worse"]
+    assert [one["verdict"]["kind"] for one in told["targets"]] == ["over", "over", "worse"]
     for one in told["targets"]:
-        assert one["estimate"]["low"] <= one["accuracy"]["value"] <= one["estimate"]["high"]
+        assert (
+            one["estimate"]["low"] <= one["target"]["accuracy"]["value"] <= one["estimate"]["high"]
+        )
 
 
 @pytest.mark.slow

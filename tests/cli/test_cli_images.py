@@ -152,10 +152,9 @@ def test_one_corruption_is_shown_at_five_severities(pictures, shiftcal, shiftcal
     done = shiftcal(words)
     assert (done.status, done.err) == (0, "")
     assert done.out == "6 pictures of 32 x 32 pixels written to row.png\n"
-    tiles = figures.tiles_of_one(
-        photo(32, 32), corruptions.get("gaussian_noise")(), seed=0, table="imagenet"
-    )
-    places = [place_of(tile.image, Image.open("row.png"), times=4) for tile in tiles]
+    noise = corruptions.get("gaussian_noise")()
+    tiles = figures.tiles_of(photo(32, 32), [noise], severity=None, seed=0, table="imagenet")
+    places = [place_of(image, Image.open("row.png"), times=4) for _, image in tiles]
     assert places == sorted(places)
     assert len({top for _, top in places}) == 1
     document = shiftcal_json(words)

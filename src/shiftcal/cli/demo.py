@@ -59,18 +59,19 @@ def _lines(result: dict[str, Any]) -> Iterator[str]:
     )
     header = ("method", "T", "confidence", "ECE", "95% interval")
     for target in result["targets"]:
-        title, estimate = target["title"], target["estimate"]
-        yield f"\n{title[:1].upper()}{title[1:]} ({target['scores']}, {target['n']:,} rows)"
-        text = f"  true accuracy {target['accuracy']['value']:.4f}"
-        if estimate is not None:
-            ends = between(estimate["low"], estimate["high"])
-            text += f"; estimated without labels: {estimate['value']:.4f} ({ends})"
-        yield text
-        yield f"  {target['headline']}"
+        title, about, estimate = target["title"], target["target"], target["estimate"]
+        yield f"\n{title[:1].upper()}{title[1:]} ({target['scores']}, {about['n']:,} rows)"
+        ends = between(estimate["low"], estimate["high"])
+        yield (
+            f"  true accuracy {about['accuracy']['value']:.4f}; estimated without labels: "
+            f"{estimate['value']:.4f} ({ends})"
+        )
+        yield f"  {target['verdict']['headline']}"
         rows = []
         for one in target["methods"]:
             ece, ends = one["ece"]["value"], between(one["ece"]["low"], one["ece"]["high"])
-            rows.append([one["name"], one["temperature"], one["mean_confidence"], ece, ends])
+            chosen = one["selection"]["temperature"]
+            rows.append([one["name"], chosen, one["mean_confidence"], ece, ends])
         for line in table(header, rows).splitlines():
             yield f"  {line}"
     yield (

@@ -142,12 +142,12 @@ def gallery(
         drawn: dict[str, Any] = {"seed": strength.seed, "table": strengths}
         if corruption is None:
             shown = [severity or 3]
-            tiles = figures.tiles_of_all(pixels, chosen, severity=shown[0], **drawn)
             what = f"severity {shown[0]}"
         else:
             shown = list(range(1, chosen[0].severities + 1))
-            tiles = figures.tiles_of_one(pixels, chosen[0], **drawn)
             what = figures.in_words(chosen[0])
+        at = None if corruption else shown[0]
+        tiles = figures.tiles_of(pixels, chosen, severity=at, **drawn)
         size = f"{width} x {height} pixels"
         heading = f"{what}   ({size}, {strengths} strengths, seed {strength.seed})"
         figure = figures.draw(tiles, heading=heading, one_row=corruption is not None)

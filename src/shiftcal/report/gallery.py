@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from shiftcal.corruptions import Corruption, corrupt
 from shiftcal.errors import require
@@ -24,37 +24,28 @@ _GAP = 12
 _INK, _GREY, _LINE, _WHITE = "#222222", "#6b6b6b", "#cccccc", "#ffffff"
 
 
-class Tile(NamedTuple):
-    """A picture, ``(height, width, 3)`` uint8, and the label above it."""
-
-    label: str
-    image: Images
+Tile = tuple[str, Images]
 
 
-def tiles_of_all(
-    image: Images, corruptions: Sequence[Corruption], *, severity: int, **options: Any
+def tiles_of(
+    image: Images, corruptions: Sequence[Corruption], *, severity: int | None, **options: Any
 ) -> list[Tile]:
-    """The original image, then with each corruption, family by family.
+    """The original image, then with each corruption, family by family, each with its label.
 
     Args:
         image: ``(height, width, 3)`` uint8.
         corruptions: Which.
-        severity: Of all of them.
+        severity: Of all of them; ``None`` for all severities of the first.
         **options: ``seed`` and ``table``, as for :func:`shiftcal.corrupt`.
     """
-    tiles = [Tile("original", image)]
-    for one in sorted(corruptions, key=lambda one: (_GROUPS.index(one.group), one.name)):
-        tiles.append(Tile(in_words(one), corrupt(image, one, severity=severity, **options)))
-    return tiles
-
-
-def tiles_of_one(image: Images, corruption: Corruption, **options: Any) -> list[Tile]:
-    """The original image, then every severity of one corruption; arguments as above."""
-    tiles = [Tile("original", image)]
-    for severity in range(1, corruption.severities + 1):
-        corrupted = corrupt(image, corruption, severity=severity, **options)
-        tiles.append(Tile(f"severity {severity}", corrupted))
-    return tiles
+    if severity is None:
+        steps = range(1, corruptions[0].severities + 1)
+        shown = [(f"severity {step}", corruptions[0], step) for step in steps]
+    else:
+        order = sorted(corruptions, key=lambda one: (_GROUPS.index(one.group), one.name))
+        shown = [(in_words(one), one, severity) for one in order]
+    corrupted = ((label, corrupt(image, one, severity=s, **options)) for label, one, s in shown)
+    return [("original", image), *corrupted]
 
 
 def in_words(corruption: Corruption) -> str:
@@ -76,11 +67,11 @@ def draw(tiles: Sequence[Tile], *, heading: str, one_row: bool = False) -> Any:
         require(f"PIL.{name}", extra="images", needed_by="a gallery")
         for name in ("Image", "ImageDraw", "ImageFont")
     )
-    height, width = tiles[0].image.shape[:2]
+    height, width = tiles[0][1].shape[:2]
     times = max(1, math.ceil(_LEAST_TILE / max(height, width)))
     size = max(14, min(24, times * width // 13))
     font, line = fonts.load_default(size), round(1.6 * size)
-    label = max(math.ceil(font.getlength(tile.label)) for tile in tiles)
+    label = max(math.ceil(font.getlength(text)) for text, _ in tiles)
     across, down = max(times * width, label) + _GAP, times * height + line + _GAP
     columns = len(tiles)
     if not one_row:
@@ -92,11 +83,11 @@ def draw(tiles: Sequence[Tile], *, heading: str, one_row: bool = False) -> Any:
     figure = pillow.new("RGB", (total, top + math.ceil(len(tiles) / columns) * down), _WHITE)
     pen = drawing.Draw(figure)
     pen.text((_GAP, _GAP), heading, fill=_GREY, font=font)
-    for index, tile in enumerate(tiles):
+    for index, (text, image) in enumerate(tiles):
         row, column = divmod(index, columns)
         x, y = _GAP + column * across, top + row * down + line
-        pen.text((x, y - 0.4 * size), tile.label, fill=_INK, font=font, anchor="ls")
-        pixels = tile.image.repeat(times, axis=0).repeat(times, axis=1)
+        pen.text((x, y - 0.4 * size), text, fill=_INK, font=font, anchor="ls")
+        pixels = image.repeat(times, axis=0).repeat(times, axis=1)
         edges = (x - 1, y - 1, x + times * width, y + times * height)
         pen.rectangle(edges, outline=_LINE)  # white on white has edges
         figure.paste(pillow.fromarray(pixels), (x, y))
