@@ -251,7 +251,18 @@ class Top1(Map):
         if weights is None:
             weights = np.ones(len(correct))
         kept = weights > 0
-        self.status_ = _one_sided(correct[kept])
+        if correct[kept].all():
+            self.status_ = FitStatus(
+                "at-upper-bound",
+                "every row of this set is predicted right, so the map raises every confidence to 1 "
+                "or nearly; fit on a larger or harder set.",
+            )
+        elif not correct[kept].any():
+            self.status_ = FitStatus(
+                "at-lower-bound",
+                "no row of this set is predicted right, so the map lowers every confidence to the "
+                "least there is, about 1 / k; check that the labels belong to these rows.",
+            )
         self._learn(log_odds[kept], correct[kept], weights[kept] / weights.max())
 
     @final
@@ -285,22 +296,6 @@ def rounded_confidence(log_odds: Array) -> Array:
     off, they decide neither what is a tie nor on which side of an edge a row falls.
     """
     return np.round(expit(log_odds), 12)
-
-
-def _one_sided(correct: Array) -> FitStatus:
-    if correct.all():
-        return FitStatus(
-            "at-upper-bound",
-            "every row of this set is predicted right, so the map raises every confidence to 1 "
-            "or nearly; fit on a larger or harder set.",
-        )
-    if not correct.any():
-        return FitStatus(
-            "at-lower-bound",
-            "no row of this set is predicted right, so the map lowers every confidence to the "
-            "least there is, about 1 / k; check that the labels belong to these rows.",
-        )
-    return FitStatus("converged")
 
 
 # Log-odds of 1 - 1e-12: no set is large enough to tell confidences above it apart, and a single
@@ -339,9 +334,9 @@ class Beta(Top1):
 
     def _learn(self, log_odds: Array, correct: Array, weights: Weights) -> None:
         ridge = check_not_negative(self.ridge, name="ridge")
-        found = solve_beta(np.minimum(log_odds, FARTHEST), correct, weights, ridge=ridge)
-        self.a_, self.b_, self.m_ = found.a, found.b, found.m
-        if not found.converged:
+        found, done = solve_beta(np.minimum(log_odds, FARTHEST), correct, weights, ridge=ridge)
+        self.a_, self.b_, self.m_ = found.tolist()
+        if not done:
             self.status_ = FitStatus(
                 "not-converged",
                 "the beta curve has no optimum on this set, as the confidences of right and wrong "
@@ -426,13 +421,14 @@ class EnsembleTemperature(InRange):
         label = np.arange(n), labels
         parts = [softmax(logits, cooled.temperature)[label], softmax(logits)[label]]
         densities = np.column_stack([*parts, np.full(n, 1 / k)])
-        found = solve_mixture(np.maximum(densities, _LEAST_DENSITY), weights)
-        self.weights_ = _with_a_predicted_class(found.weights)
-        if found.gap > 1e-6 and self.status_.converged:
+        self.weights_, gap = solve_mixture(np.maximum(densities, _LEAST_DENSITY), weights)
+        if self.weights_[2] > _MOST_UNIFORM:
+            self.weights_ = np.array([1 - _MOST_UNIFORM, 0.0, _MOST_UNIFORM])
+        if gap > 1e-6 and self.status_.converged:
             self.status_ = FitStatus(
                 "not-converged",
                 "the weights of the ensemble may be off: their mean log-likelihood is up to "
-                f"{found.gap:.1e} below the best; use the temperature map on this set.",
+                f"{gap:.1e} below the best; use the temperature map on this set.",
             )
 
     def _apply(self, logits: Logits) -> Probs:
@@ -442,12 +438,6 @@ class EnsembleTemperature(InRange):
         probs += uniform / logits.shape[1]
         keep_top(probs, logits.argmax(axis=1))
         return probs
-
-
-def _with_a_predicted_class(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    if weights[2] <= _MOST_UNIFORM:
-        return weights
-    return np.array([1 - _MOST_UNIFORM, 0.0, _MOST_UNIFORM])
 
 
 @final

@@ -94,10 +94,10 @@ def test_coefficients_are_the_best_of_those_not_negative(truth, seed):
     starts = ([1, 1, 0], [0, 1, 0], [1, 0, 0], [0, 0, 0])
     bounds = [(0, None), (0, None), (None, None)]
     best = min(minimize(loss, start, bounds=bounds, tol=1e-13).fun for start in starts)
-    found = solve_beta(log_odds, correct, np.ones(3000), ridge=1e-6)
-    assert found.converged
-    assert min(found.a, found.b) == 0
-    assert loss(np.array([found.a, found.b, found.m])) <= best + 1e-9
+    found, converged = solve_beta(log_odds, correct, np.ones(3000), ridge=1e-6)
+    assert converged
+    assert found[:2].min() == 0
+    assert loss(found) <= best + 1e-9
 
 
 def test_a_set_without_an_optimum_says_so_when_there_is_no_ridge():
@@ -224,20 +224,20 @@ def test_mixture_weights_are_those_of_expectation_maximisation(seed):
     rng = np.random.default_rng(seed)
     densities = rng.dirichlet(np.ones(3), 400) + 0.01
     weights = rng.exponential(size=400)
-    found = solve_mixture(densities, weights)
+    found, gap = solve_mixture(densities, weights)
     np.testing.assert_allclose(
-        found.weights, by_expectation_maximisation(densities, weights, 5000), atol=2e-4
+        found, by_expectation_maximisation(densities, weights, 5000), atol=2e-4
     )
-    assert found.gap < 1e-7
+    assert gap < 1e-7
 
 
 def test_the_gap_bounds_what_is_missing():
     rng = np.random.default_rng(4)
     densities = rng.random((300, 4)) + 0.05
-    found = solve_mixture(densities, None)
-    best = np.log(densities @ found.weights).mean()
+    found, gap = solve_mixture(densities, None)
+    best = np.log(densities @ found).mean()
     for point in rng.dirichlet(np.ones(4), 200):
-        assert np.log(densities @ point).mean() <= best + found.gap + 1e-12
+        assert np.log(densities @ point).mean() <= best + gap + 1e-12
 
 
 @pytest.mark.parametrize("temperature", [0.5, 3.0])

@@ -120,20 +120,6 @@ def _times(rows: Array, matrices: Array) -> Array:
 # --------------------------------------------------------------------------------------
 
 
-class Slopes(NamedTuple):
-    """Mean negative log-likelihood and its derivatives.
-
-    Attributes:
-        nll: Weighted mean over the rows.
-        weight: Derivative by ``W``, of its shape.
-        intercept: ``(k,)`` derivative by ``b``.
-    """
-
-    nll: float
-    weight: Array
-    intercept: Array
-
-
 def linear_scores(features: Array, weight: Array, intercept: Array) -> Array:
     """``W x + b`` for every row, ``(n, k)``; ``w * x + b`` if the weight is a vector."""
     if weight.ndim == 1:
@@ -148,8 +134,8 @@ def linear_softmax(features: Array, weight: Array, intercept: Array) -> Probs:
 
 def nll_slopes(
     features: Array, labels: Labels, shares: Array, *, weight: Array, intercept: Array
-) -> Slopes:
-    """Weighted mean of ``-log softmax(W x + b)[label]`` and its derivatives.
+) -> tuple[float, Array, Array]:
+    """Weighted mean of ``-log softmax(W x + b)[label]``, its derivatives by ``W`` and by ``b``.
 
     Args:
         features: ``(n, k)``.
@@ -172,7 +158,7 @@ def nll_slopes(
         s[label] -= share
         by_weight += np.einsum("ij,ij->j", s, x) if weight.ndim == 1 else s.T @ x
         by_intercept += s.sum(axis=0)
-    return Slopes(nll, by_weight, by_intercept)
+    return nll, by_weight, by_intercept
 
 
 def separates(features: Array, labels: Labels, weight: Array, intercept: Array) -> bool:
@@ -195,44 +181,6 @@ def separates(features: Array, labels: Labels, weight: Array, intercept: Array) 
 _FLAT = 1e-5
 
 
-class LinearFit(NamedTuple):
-    """The fitted ``W`` and ``b``, and how the fit ended."""
-
-    weight: Array
-    intercept: Array
-    status: FitStatus
-
-
-class _Problem(NamedTuple):
-    features: Array
-    labels: Labels
-    shares: Array
-    weight_penalty: Array
-    intercept_penalty: float
-    temperature: float
-
-    @property
-    def target(self) -> Array:
-        """The weight that is not penalised: ``I / T``, as a matrix or a vector."""
-        k = len(self.weight_penalty)
-        identity = np.ones(k) if self.weight_penalty.ndim == 1 else np.eye(k)
-        return identity / self.temperature
-
-    def loss(self, weight: Array, intercept: Array) -> tuple[float, Array, Array]:
-        """Penalised loss and its derivatives by weight and intercept."""
-        here = nll_slopes(
-            self.features, self.labels, self.shares, weight=weight, intercept=intercept
-        )
-        away = weight - self.target
-        penalty = (self.weight_penalty * away**2).sum()
-        penalty += self.intercept_penalty * (intercept**2).sum()
-        return (
-            here.nll + float(penalty),
-            here.weight + 2 * self.weight_penalty * away,
-            here.intercept + 2 * self.intercept_penalty * intercept,
-        )
-
-
 def solve_linear(
     features: Array,
     labels: Labels,
@@ -241,10 +189,11 @@ def solve_linear(
     weight_penalty: Array,
     intercept_penalty: float,
     max_iter: int,
-) -> LinearFit:
-    """Least mean NLL of ``softmax(W x + b)`` plus ``sum Q * (W - I / T)^2 + q * sum b^2``.
+) -> tuple[Array, Array, FitStatus]:
+    """``W`` and ``b`` of ``softmax(W x + b)``, and how the fit ended.
 
-    T is the temperature of least NLL, so penalties lead to temperature scaling. Convex.
+    They have the least mean NLL plus ``sum Q * (W - I / T)^2 + q * sum b^2``, which is convex. T is
+    the temperature of least NLL, so penalties lead to temperature scaling.
 
     Args:
         features: ``(n, k)``.
@@ -260,65 +209,57 @@ def solve_linear(
     shares = np.full(len(labels), 1.0) if weights is None else weights / weights.max()
     shares = shares / shares.sum()
     temperature = solve_temperature(features, labels, weights).temperature
-    problem = _Problem(features, labels, shares, weight_penalty, intercept_penalty, temperature)
-    weight, intercept, slope = _solve(problem, max_iter)
-    status = _status(problem, weight, intercept, slope=slope, max_iter=max_iter)
-    return LinearFit(weight, intercept, status)
-
-
-def _solve(problem: _Problem, max_iter: int) -> tuple[Array, Array, float]:
+    k = len(weight_penalty)
+    # The weight that is not penalised: I / T, as a matrix or a vector.
+    target = (np.ones(k) if weight_penalty.ndim == 1 else np.eye(k)) / temperature
     coordinates = coordinates_for(
-        problem.features,
-        problem.shares,
-        softmax(problem.features, problem.temperature),
-        weight_penalty=problem.weight_penalty,
-        intercept_penalty=problem.intercept_penalty,
+        features,
+        shares,
+        softmax(features, temperature),
+        weight_penalty=weight_penalty,
+        intercept_penalty=intercept_penalty,
     )
-    shape = problem.weight_penalty.shape
-    first = np.column_stack([problem.target, np.zeros(len(problem.target))])
+    first = np.column_stack([target, np.zeros(k)])
 
     def place(point: Array) -> tuple[Array, Array]:
         both = first + coordinates.leave(point.reshape(first.shape))
-        return both[:, :-1].reshape(shape), both[:, -1].copy()
+        return both[:, :-1].reshape(target.shape), both[:, -1].copy()
 
     def loss(point: Array) -> tuple[float, Array]:
-        value, by_weight, by_intercept = problem.loss(*place(point))
-        return value, coordinates.slopes(np.column_stack([by_weight, by_intercept])).ravel()
+        weight, intercept = place(point)
+        nll, by_weight, by_intercept = nll_slopes(
+            features, labels, shares, weight=weight, intercept=intercept
+        )
+        away = weight - target
+        penalty = (weight_penalty * away**2).sum()
+        penalty += intercept_penalty * (intercept**2).sum()
+        by_weight = by_weight + 2 * weight_penalty * away
+        by_intercept = by_intercept + 2 * intercept_penalty * intercept
+        slopes = coordinates.slopes(np.column_stack([by_weight, by_intercept])).ravel()
+        return nll + float(penalty), slopes
 
-    point, slope = _minimise(loss, np.zeros(first.size), max_iter)
-    return *place(point), slope
-
-
-def _minimise(
-    loss: Callable[[Array], tuple[float, Array]], start: Array, max_iter: int
-) -> tuple[Array, float]:
-    """Where L-BFGS ends, and the largest slope there."""
-    options = {"maxiter": max_iter, "maxfun": 4 * max_iter, "maxcor": 20}
     # No test on the loss itself: it stops falling visibly long before the slopes are zero.
-    found: Any = minimize(
-        loss, start, jac=True, method="L-BFGS-B", options={**options, "ftol": 0.0, "gtol": 1e-8}
-    )
-    return found.x, float(np.abs(found.jac).max())
-
-
-def _status(
-    problem: _Problem, weight: Array, intercept: Array, *, slope: float, max_iter: int
-) -> FitStatus:
+    options = {"maxiter": max_iter, "maxfun": 4 * max_iter, "maxcor": 20, "ftol": 0.0, "gtol": 1e-8}
+    start = np.zeros(first.size)
+    found: Any = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+    weight, intercept = place(found.x)
+    slope = float(np.abs(found.jac).max())
+    status = FitStatus("converged")
     if slope > _FLAT:
-        return FitStatus(
+        status = FitStatus(
             "not-converged",
             f"the fit stopped before it converged (largest slope {slope:.1e}, wanted {_FLAT:.0e}); "
             f"raise max_iter, now {max_iter}, or a penalty if there are few rows per class.",
         )
-    zero = np.zeros_like(intercept)
-    for w, b in ((problem.target, zero), (weight, intercept)):
-        if separates(problem.features, problem.labels, w, b):
-            return FitStatus(
-                "at-upper-bound",
-                "a map of this kind makes no mistake on this set, so only the penalties limit its "
-                "weights and keep its confidences below 1; fit on a larger or harder set.",
-            )
-    return FitStatus("converged")
+    elif separates(features, labels, target, np.zeros(k)) or separates(
+        features, labels, weight, intercept
+    ):
+        status = FitStatus(
+            "at-upper-bound",
+            "a map of this kind makes no mistake on this set, so only the penalties limit its "
+            "weights and keep its confidences below 1; fit on a larger or harder set.",
+        )
+    return weight, intercept, status
 
 
 # --------------------------------------------------------------------------------------
@@ -332,26 +273,19 @@ _MOST_STEPS = 200
 _NO_LOSS = 1e-9
 
 
-class BetaFit(NamedTuple):
-    """``a``, ``b`` and ``m``, and whether the search ended."""
-
-    a: float
-    b: float
-    m: float
-    converged: bool
-
-
 def beta_log_odds(log_odds: Array, a: float, b: float, m: float) -> Array:
     """``a log c - b log(1 - c) + m`` for confidences ``c`` given by their log-odds."""
     return _columns(log_odds) @ np.array([a, b, m])
 
 
-def solve_beta(log_odds: Array, correct: Array, weights: Weights, *, ridge: float) -> BetaFit:
-    """Least mean NLL of ``correct`` under :func:`beta_log_odds`, with ``a, b >= 0``.
+def solve_beta(
+    log_odds: Array, correct: Array, weights: Weights, *, ridge: float
+) -> tuple[Array, bool]:
+    """``(a, b, m)`` of :func:`beta_log_odds`, ``a, b >= 0``, and whether the search ended.
 
-    ``ridge * ((a - 1)^2 + (b - 1)^2 + m^2)`` is added, which makes the optimum unique and finite.
-    The loss is convex, so a face of the quadrant is looked at only when the wider ones have their
-    optimum outside; the best of those inside is the optimum.
+    They have the least mean NLL of ``correct`` plus ``ridge * ((a - 1)^2 + (b - 1)^2 + m^2)``, so
+    that the optimum is unique and finite. The loss is convex: a face of the quadrant is looked at
+    only when the wider ones have their optimum outside; the best of those inside is the optimum.
 
     Args:
         log_odds: ``(n,)`` log-odds of the confidences.
@@ -368,9 +302,8 @@ def solve_beta(log_odds: Array, correct: Array, weights: Weights, *, ridge: floa
             best, least, converged = found, loss, done
         if free == _FACES[0] and least < np.inf:
             break
-    a, b, m = (float(value) for value in best)
     # A loss of zero is only approached, with coefficients that grow for ever.
-    return BetaFit(a, b, m, converged and least > _NO_LOSS)
+    return best, converged and least > _NO_LOSS
 
 
 def _columns(log_odds: Array) -> Array:
@@ -594,24 +527,12 @@ def equal_weight_bins(groups: Distinct, n_bins: int) -> tuple[Array, Array]:
 # --------------------------------------------------------------------------------------
 
 
-class Mixture(NamedTuple):
-    """Weights of the parts, and how far their likelihood can be from the best at most.
-
-    Attributes:
-        weights: ``(m,)``, not negative, together one.
-        gap: Bound on the mean log-likelihood that is missing.
-    """
-
-    weights: Array
-    gap: float
-
-
-def solve_mixture(densities: Array, weights: Weights | None) -> Mixture:
+def solve_mixture(densities: Array, weights: Weights | None) -> tuple[Array, float]:
     """The point of the simplex of greatest weighted mean of ``log(densities @ point)``.
 
     The likelihood is concave, so any local optimum is the best one. Its distance from there is
     at most ``max_j mean(f_j / f) - 1``, with ``f_j`` the densities of part j and ``f`` those of
-    the mixture, which is the ``gap`` returned.
+    the mixture, which is returned as well.
 
     Args:
         densities: ``(n, m)``, positive: what each part gives to what was seen.
@@ -635,4 +556,4 @@ def solve_mixture(densities: Array, weights: Weights | None) -> Mixture:
     )
     point = np.where(found.x < 1e-12, 0.0, found.x)  # what the solver leaves of a zero
     point = point / point.sum()
-    return Mixture(point, float((-loss(point)[1]).max() - 1.0))
+    return point, float((-loss(point)[1]).max() - 1.0)
