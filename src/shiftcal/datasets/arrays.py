@@ -15,7 +15,7 @@ from shiftcal.checks import as_text, check_images
 from shiftcal.datasets.image_set import ImageSet
 from shiftcal.datasets.labels import read_labels
 from shiftcal.errors import FileError, InputError
-from shiftcal.files import parsing, read_npy, read_npz
+from shiftcal.files import naming, parsing, read_npy, read_npz
 from shiftcal.types import Images
 
 # File, offset, shape and strides of a mapped array, and the size of the file.
@@ -47,10 +47,7 @@ class ArrayImages(ImageSet):
         classes: Sequence[str] | None = None,
         fields: Mapping[str, object] | None = None,
     ) -> None:
-        try:
-            self._array, _ = check_images(images)
-        except InputError as error:
-            raise InputError(f"{error}" if name == "images" else f"{name}: {error}") from error
+        self._array, _ = check_images(images)
         self._place = _place_of(self._array)
         super().__init__(len(self._array), name=name, labels=labels, classes=classes, fields=fields)
 
@@ -115,17 +112,19 @@ def array_file(path: str | os.PathLike[str]) -> ArrayImages:
         others = (file.with_name(name) for name in (f"{file.stem}_labels.npy", "labels.npy"))
         other = next((other for other in others if other.is_file() and other != file), None)
         labels = None if other is None else read_labels(other)
-        return ArrayImages(read_npy(file, mapped=True), name=str(path), labels=labels)
+        with naming(file):
+            return ArrayImages(read_npy(file, mapped=True), name=str(path), labels=labels)
     parts = read_npz(file, ("images", "labels", "classes", "ids"), mapped=True)
     if "images" not in parts:
         raise FileError(f"{file} must have an array 'images'; it has {', '.join(parts) or 'none'}.")
-    return ArrayImages(
-        parts["images"],
-        name=str(path),
-        labels=parts.get("labels"),
-        classes=as_text(parts["classes"], "classes").tolist() if "classes" in parts else None,
-        fields={"id": as_text(parts["ids"], "ids")} if "ids" in parts else None,
-    )
+    with naming(file):
+        return ArrayImages(
+            parts["images"],
+            name=str(path),
+            labels=parts.get("labels"),
+            classes=as_text(parts["classes"], "classes").tolist() if "classes" in parts else None,
+            fields={"id": as_text(parts["ids"], "ids")} if "ids" in parts else None,
+        )
 
 
 class SequenceImages(ImageSet):
@@ -154,12 +153,8 @@ class SequenceImages(ImageSet):
         self._image(0)
 
     def _item(self, index: int) -> Any:
-        try:
-            with _ONE_READER:
-                return self._items[index]
-        except Exception as error:  # somebody else's code
-            text = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-            raise FileError(f"item {index} of {self.name} could not be read ({text}).") from error
+        with _ONE_READER:
+            return self._items[index]
 
     def _image(self, index: int) -> Images:
         item = self._item(index)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from shiftcal.errors import FileError, InputError, require, require_package, suggest
 from shiftcal.models.model import first_line
 from shiftcal.models.preprocessing import Preprocessing
-from shiftcal.models.pytorch import fill, load_weights
+from shiftcal.models.pytorch import load_weights
 
 nn = require("torch.nn", extra="torch", needed_by="a network by name")
 functional = require("torch.nn.functional", extra="torch", needed_by="a network by name")
@@ -214,7 +214,7 @@ def torchvision_model(name: str, *, weights: str | None = None) -> Network:
         weights: File of weights for ImageNet, or the name of published ones, such as
             ``"IMAGENET1K_V1"``; default: the newest. They are read with ``weights_only=True``.
     """
-    where, what = f"torchvision:{name}", f"torchvision's {name}"
+    where = f"torchvision:{name}"
     models = require_package("torchvision.models", package="torchvision", needed_by=where)
     _check_known("torchvision", name, models.list_models(module=models))
     published = models.get_model_weights(name)
@@ -227,9 +227,9 @@ def torchvision_model(name: str, *, weights: str | None = None) -> Network:
     module = models.get_model(name, weights=None, **special)
     if weights is None or named:
         state = chosen.get_state_dict(progress=False, check_hash=True, weights_only=True)
-        fill(module, state, source=str(chosen.url), what=what)
+        module.load_state_dict(state)
     else:
-        load_weights(module, weights, what=what)
+        load_weights(module, weights, what=f"torchvision's {name}")
     return Network(module, preprocessing, chosen.meta.get("categories"))
 
 

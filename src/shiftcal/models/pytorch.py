@@ -64,7 +64,7 @@ def torch_threads(threads: int | None) -> Iterator[None]:
     """Set the number of torch's threads, of the whole process, meanwhile; ``None`` leaves it."""
     torch = _torch()
     before = torch.get_num_threads()
-    if threads in (None, before):
+    if threads in (None, before):  # setting it also changes how MKL takes its threads
         yield
         return
     torch.set_num_threads(threads)
@@ -255,20 +255,11 @@ def load_weights(network: Any, path: str | Path, *, what: str) -> Any:
     Raises:
         FileError: If the file is missing, holds more than tensors, or weights of another network.
     """
-    return fill(network, read_weights(path), source=str(path), what=what)
-
-
-def fill(network: Any, state: Mapping[str, Any], *, source: str, what: str) -> Any:
-    """Fill a network with named weights.
-
-    Raises:
-        FileError: If they are those of another network.
-    """
     try:
-        network.load_state_dict(dict(state))
+        network.load_state_dict(read_weights(path))
     except (RuntimeError, TypeError, AttributeError) as error:
         reason = " ".join(str(error).split())[:300]
-        raise FileError(f"{source} does not hold the weights of {what}: {reason}") from error
+        raise FileError(f"{path} does not hold the weights of {what}: {reason}") from error
     return network
 
 
