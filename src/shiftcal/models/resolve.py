@@ -97,24 +97,19 @@ _TEXTS = {
 _COMMON = ("batch_size", "key", "output")
 _TORCH = (*_COMMON, "device", "threads")
 _MODULE = (*_TORCH, "features_from")
-# Kind -> options of its adapter, and those of the network itself.
-TAKEN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+# Kind -> options of its adapter, and those of the network itself; default: a module's.
+_TAKEN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "onnx": ((*_COMMON, "output_name", "features_from", "threads"), ()),
-    "torch": (_MODULE, ("weights",)),
     "python": ((*_COMMON, "raw"), ()),
     "export": (_TORCH, ()),
     "sklearn": (("batch_size", "key", "scores"), ("trusted",)),
-    "timm": (_MODULE, ("weights",)),
     "hf": (_MODULE, ("revision",)),
-    "torchvision": (_MODULE, ("weights",)),
-    "cifar-resnet": (_MODULE, ("weights",)),
-    "efficientnet-lite": (_MODULE, ("weights",)),
 }
 
 
 def _read_options(spec: Spec) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Options of the adapter, of the preprocessing, and of the network itself."""
-    adapter, own = TAKEN[spec.kind]
+    adapter, own = _TAKEN.get(spec.kind, (_MODULE, ("weights",)))
     read: tuple[dict[str, Any], dict[str, Any], dict[str, Any]] = ({}, {}, {})
     for name, text in spec.options.items():
         known = (adapter, _SETTINGS, (*own, name) if spec.kind == "torch" else own)
