@@ -121,7 +121,7 @@ def test_a_target_beyond_the_bank_is_flagged_and_drawn_halfway_to_the_nearest(fi
     (flag,) = (f for f in selection.flags if f.code == "outside-bank")
     said = selection.details
     assert said["distance"] > said["reach"] == fitted.memory_.reach
-    assert "halfway to that of the set nearest in confidence" in str(flag)
+    assert "halfway to the set nearest in confidence" in str(flag)
     answers = [math.log(said[f"temperature_{kind}_prior"]) for kind in ("same", "moved")]
     answer = answers[0] + said["prior_moved"] * (answers[1] - answers[0])
     halfway = (answer + math.log(said["temperature_nearest"])) / 2

@@ -44,31 +44,21 @@ def rehearsed_weights(
     known = counts > 0
     base = counts[known] / counts.sum()
     priors = np.empty((n_draws, len(base)))
-    for rows, concentration in _shares(mixture, n_draws):
+    ends = np.rint(np.cumsum([share for share, _ in mixture]) * n_draws).astype(int).tolist()
+    for start, end, (_, concentration) in zip([0, *ends[:-1]], ends, mixture, strict=True):
         if concentration is None:
-            priors[rows] = base
+            priors[start:end] = base
         else:
-            many = rows.stop - rows.start
-            priors[rows] = rng.dirichlet(concentration * len(base) * base, size=many)
+            priors[start:end] = rng.dirichlet(concentration * len(base) * base, size=end - start)
     by_class = np.zeros((n_draws, k))
     by_class[:, known] = priors / counts[known]
     return by_class[:, labels]
-
-
-def _shares(mixture: Mixture, n_draws: int) -> list[tuple[slice, float | None]]:
-    ends = np.rint(np.cumsum([share for share, _ in mixture]) * n_draws).astype(int).tolist()
-    starts = [0, *ends[:-1]]
-    return [
-        (slice(start, end), concentration)
-        for start, end, (_, concentration) in zip(starts, ends, mixture, strict=True)
-    ]
 
 
 # --------------------------------------------------------------------------------------
 # Four numbers of a classifier's outputs that tell how hard the data is.
 # --------------------------------------------------------------------------------------
 
-STATISTICS = ("confidence", "entropy", "spread", "sharpness")
 # A bootstrap needs no more groups; parts of a large target are made of whole ones, which are to be
 # small; and there is an end to memory.
 _GROUPS, _GROUP_ROWS, _MOST_GROUPS = 256, 100, 8192
@@ -109,21 +99,15 @@ def output_statistics(means: Floats) -> NDArray[np.float64]:
         means: ``(..., 2 + 2 k)``.
 
     Returns:
-        ``(..., 4)``, in the order of :data:`STATISTICS`.
+        ``(..., 4)``, in this order.
     """
     k = (means.shape[-1] - 2) // 2
     top = np.clip(means[..., 0], EDGE, 1 - EDGE)
     first, second = means[..., 2 : 2 + k], means[..., 2 + k :]
     sharp = np.divide(second, first, out=np.zeros_like(first, dtype=np.float64), where=first > 0)
-    return np.stack(
-        [
-            np.log(top) - np.log1p(-top),
-            means[..., 1] / np.log(k),
-            _entropy(first) / np.log(k),
-            sharp.mean(axis=-1),
-        ],
-        axis=-1,
-    )
+    log_odds = np.log(top) - np.log1p(-top)
+    entropies = means[..., 1] / np.log(k), _entropy(first) / np.log(k)
+    return np.stack([log_odds, *entropies, sharp.mean(axis=-1)], axis=-1)
 
 
 @dataclass(frozen=True)
@@ -265,14 +249,10 @@ class Rehearser:
         How often a row comes is Poisson, which is the multinomial draw but for the number of rows.
         """
         half = n_draws // 2
-        parts = ((CALM, n_draws - half), (MOVED, half))
-        weights = np.concatenate(
-            [
-                rehearsed_weights(self._labels, self._k, mixture, n_draws=many, rng=rng)
-                for mixture, many in parts
-            ]
-        )
         moved = np.arange(n_draws) >= n_draws - half
+        calm = rehearsed_weights(self._labels, self._k, CALM, n_draws=n_draws - half, rng=rng)
+        other = rehearsed_weights(self._labels, self._k, MOVED, n_draws=half, rng=rng)
+        weights = np.concatenate([calm, other])
         times = rng.poisson(size * weights).astype(np.float64)
         total = times.sum(axis=1)
         kept = total > 0
@@ -670,7 +650,8 @@ def remember(bank: SurrogateBank, log_t: Sequence[float], *, seed: int) -> Memor
         size = 1 / (1 / drawn_rows + 1 / rows)
         # The clean set is a sample too, and so is the target: what is seen of the one varies by
         # drawing alone, what the other is apart from it by all three.
-        clean = _calm_cloud(drawn[0], noise=1 + 2 * drawn_rows / rows)
+        calm = drawn[0].statistics[~drawn[0].moved]
+        clean = fit_cloud(calm, np.ones(len(calm)), noise=1 + 2 * drawn_rows / rows)
         responses.append(_response(size, drawn, ladders, clean))
         left_out += _left_out(size, drawn, ladders, clean)
     if not left_out:  # the clean set alone
@@ -682,9 +663,10 @@ def remember(bank: SurrogateBank, log_t: Sequence[float], *, seed: int) -> Memor
         np.concatenate(parts) for parts in zip(*largest, strict=True)
     )
     distance = np.concatenate([parts[2] for parts in left_out])
+    levels = (np.arange(_ERRORS) + 0.5) / _ERRORS
     calm_errors, moved_errors = (
-        Errors(_quantiles(log_t_error[rows]), _quantiles(accuracy_error[rows]))
-        for rows in (~moved.astype(bool), moved.astype(bool))
+        Errors(np.quantile(log_t_error[rows], levels), np.quantile(accuracy_error[rows], levels))
+        for rows in (moved == 0, moved == 1)
     )
     reach = float(np.quantile(distance, 0.99))
     of_sets = [accuracy_error[(which == j) & (moved == 0)].mean() for j in range(1, len(bank))]
@@ -704,22 +686,16 @@ def _ladders(bank: SurrogateBank) -> list[int]:
     return [0, *(1 + known.index(name) for name in names)]
 
 
-def _calm_cloud(clean: Draws, *, noise: float) -> Cloud:
-    calm = clean.statistics[~clean.moved]
-    return fit_cloud(calm, np.ones(len(calm)), noise=noise)
-
-
 def _response(
     size: float, drawn: Sequence[Draws], ladders: Sequence[int], clean: Cloud
 ) -> Response:
     """Learn from the rehearsals of all these sets together; each set weighs the same."""
     corruptions = len(set(ladders) - {0})
     stepped = len(ladders) > corruptions + 1  # ladders have several steps
+    times = [max(corruptions, 1) if own == 0 and stepped else 1 for own in ladders]
     weights = [
-        np.full(
-            len(one.log_t), (max(corruptions, 1) if own == 0 and stepped else 1) / len(one.log_t)
-        )
-        for one, own in zip(drawn, ladders, strict=True)
+        np.full(len(one.log_t), many / len(one.log_t))
+        for one, many in zip(drawn, times, strict=True)
     ]
     together = Draws(
         *(
@@ -749,10 +725,6 @@ def _left_out(
                 kind, which = one.moved.astype(np.float64), np.full(len(log_t), float(j))
                 found.append((log_t, accuracy, said.distance, kind, which))
     return found
-
-
-def _quantiles(errors: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.quantile(errors, (np.arange(_ERRORS) + 0.5) / _ERRORS)
 
 
 # --------------------------------------------------------------------------------------
@@ -843,6 +815,9 @@ class Rehearsal(Method):
         answer = self.memory_.answer(target, rng)
         decision = self.decide(answer, confidence)
         nearest = self._nearest(confidence)
+        accuracy = float(answer.mean_accuracy())
+        if decision.outside:
+            accuracy = (accuracy + self.ladder_[nearest].accuracy) / 2
         return Selection(
             self.name,
             temperature=math.exp(decision.log_t),
@@ -851,7 +826,7 @@ class Rehearsal(Method):
             mean_confidence=confidence,
             n_sets=len(self.ladder_),
             details={
-                "estimated_accuracy": self._accuracy(answer, decision, nearest),
+                "estimated_accuracy": accuracy,
                 "prior_moved": float(answer.moved),
                 "temperature_same_prior": math.exp(float(answer.log_t)),
                 "temperature_moved_prior": math.exp(float(answer.log_t_moved)),
@@ -877,10 +852,6 @@ class Rehearsal(Method):
         distances = [abs(confidence - s.mean_confidence) for s in self.ladder_]
         return nearest_first(self.ladder_, distances)[0]
 
-    def _accuracy(self, answer: Answer, decision: Decision, nearest: int) -> float:
-        value = float(answer.mean_accuracy())
-        return (value + self.ladder_[nearest].accuracy) / 2 if decision.outside else value
-
     def _interval(
         self, target: Grouped, decision: Decision, nearest: int, rng: np.random.Generator
     ) -> Interval | None:
@@ -899,10 +870,9 @@ class Rehearsal(Method):
         if decision.outside:  # how far to go towards the nearest set is a guess
             there = math.log(self.temperatures_[nearest])
             logs = logs + rng.random(_DRAWS) * (there - np.median(logs))
-        low, high = _ends(logs, self.level_, decision.log_t)
-        return Interval(
-            math.exp(decision.log_t), low=math.exp(low), high=math.exp(high), level=self.level_
-        )
+        low, high = np.quantile(logs, [(1 - self.level_) / 2, (1 + self.level_) / 2]).tolist()
+        low, high = min(low, decision.log_t), max(high, decision.log_t)
+        return Interval(math.exp(decision.log_t), math.exp(low), math.exp(high), self.level_)
 
     def _flags(self, answer: Answer, decision: Decision, n: int, nearest: int) -> Iterator[Flag]:
         if n < FEW_ROWS:
@@ -939,28 +909,22 @@ class Rehearsal(Method):
             yield Flag(
                 "outside-bank",
                 f"the target's outputs are {float(answer.distance):.3g} standard deviations from "
-                f"those rehearsed, and {self.memory_.reach:.3g} are within reach: the shift is "
-                "outside what was calibrated. The temperature is halfway to that of the set "
-                f"nearest in confidence ({self.ladder_[nearest].name}, "
-                f"T = {self.temperatures_[nearest]:.3g}), and the confidences are a guess.",
+                f"those rehearsed, {self.memory_.reach:.3g} are within reach: the shift is outside "
+                "what was calibrated, and the confidences are a guess, halfway to the set nearest "
+                f"in confidence ({self.ladder_[nearest].name}, "
+                f"T = {self.temperatures_[nearest]:.3g}).",
             )
         if probability > 0.5:
             yield Flag(
                 "label-shift",
-                f"the target's classes seem to be mixed otherwise than those of the calibration "
-                f"set (probability {probability:.2f}): the answer rehearsed for that is used, "
-                f"T = {moved:.3g}, not {same:.3g}.",
+                f"the target seems to have a different class prior (probability {probability:.2f}):"
+                f" the answer rehearsed for that is used, T = {moved:.3g}, not {same:.3g}.",
             )
         unclear = _UNCLEAR < probability < 1 - _UNCLEAR
         if unclear and abs(float(answer.log_t - answer.log_t_moved)) > _APART:
             yield Flag(
                 "disagreement",
-                f"T = {same:.3g} if the classes are mixed as in the calibration set, and "
-                f"{moved:.3g} if they are not, which has the probability {probability:.2f}: the "
-                "temperature lies between. Tell which it is, if you can.",
+                f"T = {same:.3g} with the class prior of the calibration set, {moved:.3g} with "
+                f"another, which has the probability {probability:.2f}: the temperature lies "
+                "between. Tell which it is, if you can.",
             )
-
-
-def _ends(draws: NDArray[np.float64], level: float, value: float) -> tuple[float, float]:
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
-    return min(float(low), value), max(float(high), value)
