@@ -17,8 +17,6 @@ from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
-from sklearn.base import clone
 
 from shiftcal import methods, persistence
 from shiftcal.checks import check_choice, check_flag, check_fraction
@@ -29,7 +27,7 @@ from shiftcal.methods.method import given_bank, given_logits
 from shiftcal.methods.rehearsal import Answer, Grouped, Memory, Rehearsal, grouped_moments
 from shiftcal.numerics.samples import atc_threshold, share_at_or_above
 from shiftcal.numerics.softmax import entropy, p_max
-from shiftcal.persistence import Estimator
+from shiftcal.persistence import Estimator, clone
 from shiftcal.registry import ESTIMATORS
 from shiftcal.surrogates import SetSummary, SurrogateBank
 from shiftcal.types import Flag, Logits
@@ -220,6 +218,8 @@ class AccuracyEstimator(Estimator, ABC):
         return None if moments else "it looks at every row of the target at once"
 
     def _with_interval(self, point: Point, n: int, level: float) -> AccuracyEstimate:
+        from scipy.special import stdtrit
+
         q, left_out, shift = (1 + level) / 2, self.left_out_, dict[str, float]()
         if left_out:
             squares = [(out.estimate - out.accuracy) ** 2 for out in left_out]

@@ -12,9 +12,9 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal import persistence
+from shiftcal import errors, persistence
 from shiftcal.checks import check_features, check_flag, check_row_groups
-from shiftcal.errors import InputError, InputWarning, NotFittedError
+from shiftcal.errors import InputError, InputWarning
 from shiftcal.methods import Method
 from shiftcal.methods.method import Selection, given_logits
 from shiftcal.numerics.softmax import p_max, softmax
@@ -368,7 +368,7 @@ class GroupedCalibration(Estimator):
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "n_classes_"):
-            raise NotFittedError("this GroupedCalibration has seen no target yet; call adapt.")
+            raise errors.NotFittedError("this grouping has seen no target yet; call adapt.")
 
 
 def _logits_for(method: Method, logits: object) -> Logits:

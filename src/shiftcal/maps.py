@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from shiftcal import persistence as _persistence
 from shiftcal.checks import (
@@ -295,6 +294,8 @@ def rounded_confidence(log_odds: Array) -> Array:
     Their last bits depend on the order of the classes and on a constant added to the row; rounded
     off, they decide neither what is a tie nor on which side of an edge a row falls.
     """
+    from scipy.special import expit
+
     return np.round(expit(log_odds), 12)
 
 
@@ -344,6 +345,8 @@ class Beta(Top1):
             )
 
     def _calibrate(self, log_odds: Array) -> Array:
+        from scipy.special import expit
+
         odds = beta_log_odds(np.minimum(log_odds, FARTHEST), self.a_, self.b_, self.m_)
         return np.asarray(expit(odds), dtype=np.float64)
 

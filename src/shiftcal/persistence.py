@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import base64
+import copy
 import dataclasses
 import functools
+import inspect
 import math
 import os
 import types
 import typing
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from shiftcal.errors import InputError, NotFittedError
+from shiftcal import errors
+from shiftcal.errors import InputError
 from shiftcal.files import parsing, read_document, write_document
 from shiftcal.registry import ESTIMATORS, MAPS, METHODS, PARTS, Registry, is_own
 
 
-class Estimator(BaseEstimator):
-    """A scikit-learn estimator whose fitted attributes are declared in the class body.
+class Estimator:
+    """An estimator by scikit-learn's rules whose fitted attributes are declared in the class body.
+
+    Parameters, ``clone`` and tags are scikit-learn's. It is no subclass of ``BaseEstimator``,
+    because importing that takes longer than most fits.
 
     Settings are keyword arguments of ``__init__`` and nothing else happens there. What is learnt
     ends in ``_`` and is annotated in the class, ``temperature_: float``; those annotations are the
@@ -41,6 +46,43 @@ class Estimator(BaseEstimator):
         if "name" not in vars(cls):  # never that of another class; messages need some name
             cls.name = cls.__name__
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Settings by name; with ``deep`` also those of estimators among them, ``map__t_range``."""
+        found = {name: getattr(self, name) for name in _settings(type(self))}
+        for name, value in list(found.items()) if deep else ():
+            if hasattr(value, "get_params") and not isinstance(value, type):
+                found |= {f"{name}__{inner}": v for inner, v in value.get_params().items()}
+        return found
+
+    def set_params(self, **params: Any) -> Self:
+        """Change settings, or with ``map__t_range`` one of an estimator among them."""
+        known = self.get_params(deep=False)
+        for name in sorted(params):  # an estimator before its own settings
+            first, _, inner = name.partition("__")
+            if first not in known:
+                raise InputError(
+                    f"{type(self).__name__} has no setting {first!r}; it has {', '.join(known)}."
+                )
+            if inner:
+                getattr(self, first).set_params(**{inner: params[name]})
+            else:
+                setattr(self, name, params[name])
+        return self
+
+    def __repr__(self) -> str:
+        defaults = _settings(type(self))
+        shown = [
+            f"{name}={value!r}"
+            for name, value in self.get_params(deep=False).items()
+            if repr(value) != repr(defaults[name])
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
+
     @classmethod
     def summary(cls) -> str:
         """The first line of the docstring."""
@@ -57,9 +99,26 @@ class Estimator(BaseEstimator):
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "n_classes_"):
-            raise NotFittedError(
+            raise errors.NotFittedError(
                 f"this {type(self).__name__} is not fitted yet; call fit before using it."
             )
+
+
+def _settings(cls: type[Estimator]) -> dict[str, Any]:
+    """Names and defaults of the arguments of ``__init__``, sorted as scikit-learn sorts them."""
+    parameters = inspect.signature(cls).parameters
+    return {name: parameters[name].default for name in sorted(parameters)}
+
+
+E = TypeVar("E")
+
+
+def clone(estimator: E) -> E:
+    """A new unfitted estimator with the same settings, as ``sklearn.base.clone`` makes it."""
+    if not isinstance(estimator, Estimator):
+        return copy.deepcopy(estimator)
+    settings = estimator.get_params(deep=False)
+    return type(estimator)(**{name: clone(value) for name, value in settings.items()})
 
 
 Arrays: TypeAlias = dict[str, np.ndarray[Any, Any]]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from shiftcal import charts, metrics
+from shiftcal import charts, errors, metrics
 from shiftcal.checks import (
     check_choice,
     check_confidence,
@@ -24,7 +24,7 @@ from shiftcal.checks import (
     check_scores,
     to_array,
 )
-from shiftcal.errors import InputError, NotFittedError, require
+from shiftcal.errors import InputError, require
 from shiftcal.methods import Method
 from shiftcal.methods.method import Selection, temperature_of
 from shiftcal.metrics import Binning, BinTable, check_top1
@@ -397,7 +397,7 @@ def selection(
         raise InputError(f"method must be an adapted method; got {type(method).__name__}.")
     choice: Selection | None = getattr(method, "selection_", None)
     if choice is None:
-        raise NotFittedError(f"this {method.name} has chosen nothing yet; call adapt first.")
+        raise errors.NotFittedError(f"this {method.name} has chosen nothing yet; call adapt first.")
     if show == "temperatures" or (show is None and not choice.distances):
         return _draw_temperatures(ax, method, choice)
     if not choice.distances or choice.index is None:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from shiftcal import errors
 from shiftcal.checks import check_choice, check_flag
 from shiftcal.corruptions.inputs import InputCorruption, check_strengths, uniforms
 from shiftcal.errors import InputError
@@ -99,9 +100,7 @@ class TabularCorruption(InputCorruption):
 
     def _apply(self, inputs: Any, severity: int, *, seed: int, first_index: int) -> Any:
         if not hasattr(self, "columns_"):
-            from shiftcal.errors import NotFittedError  # imports scikit-learn
-
-            raise NotFittedError(f"{self.name} is not fitted. Call fit(calibration_rows) first.")
+            raise errors.NotFittedError(f"{self.name} is not fitted; call fit(rows) first.")
         table = _columns(inputs, self.columns_)
         streams = self._streams(len(inputs), severity, seed=seed, first_index=first_index)
         shared = self._streams(1, 0, seed=seed, first_index=0)

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.errors import InputError, NotFittedError
+from shiftcal import errors
+from shiftcal.errors import InputError
 from shiftcal.maps import Map, Temperature
 from shiftcal.methods import Method
 from shiftcal.types import FitStatus
@@ -92,12 +93,12 @@ def applied_map(fitted: object) -> Map:
             "shiftcal.load reads a saved one."
         )
     if not hasattr(fitted, "n_classes_"):
-        raise NotFittedError(f"{fitted.name} is not fitted yet; call fit before it is exported.")
+        raise errors.NotFittedError(f"{fitted.name} is not fitted; call fit before you export it.")
     if isinstance(fitted, Map):
         return fitted
     selection = fitted.selection_
     if fitted.uses_target and selection is None:
-        raise NotFittedError(
+        raise errors.NotFittedError(
             f"{fitted.name} has not seen a target yet; call adapt with unlabelled logits first."
         )
     held, several = getattr(fitted, "map_", None), getattr(fitted, "maps_", None)

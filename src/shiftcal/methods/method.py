@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
-from shiftcal import maps
+from shiftcal import errors, maps
 from shiftcal import persistence as _persistence
 from shiftcal.checks import check_choice, check_features, check_scores
-from shiftcal.errors import FitWarning, InputError, NotFittedError
+from shiftcal.errors import FitWarning, InputError
 from shiftcal.maps import Map
 from shiftcal.numerics.softmax import softmax
-from shiftcal.persistence import Estimator
+from shiftcal.persistence import Estimator, clone
 from shiftcal.scores import Scores, model_digest
 from shiftcal.surrogates import SetSummary, SurrogateBank
 from shiftcal.types import Flag, Floats, InputKind, Interval, Labels, Logits, Probs
@@ -327,7 +326,7 @@ class Method(Estimator, ABC):
     def _check_target(self, logits: object) -> Logits:
         self._require_fitted()
         if self.uses_target and self.selection_ is None:
-            raise NotFittedError(
+            raise errors.NotFittedError(
                 f"{self.name} has not seen a target yet; call adapt with unlabelled logits "
                 "of the data to be calibrated first."
             )

@@ -13,11 +13,10 @@ from typing import ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
-from shiftcal import maps
+from shiftcal import errors, maps
 from shiftcal.checks import check_choice, check_count, check_features
-from shiftcal.errors import InputError, NotFittedError
+from shiftcal.errors import InputError
 from shiftcal.methods.method import Method, Selection, fit_map
 from shiftcal.numerics.softmax import p_max
 from shiftcal.persistence import Estimator
@@ -112,7 +111,7 @@ class ImportanceWeights(Estimator):
                 calibration set.
         """
         if not hasattr(self, "coef_"):
-            raise NotFittedError("these ImportanceWeights are not fitted yet; call fit first.")
+            raise errors.NotFittedError("these weights are not fitted yet; call fit first.")
         f = check_features(features, name="features")
         check_width(f, len(self.coef_), name="features")
         ratio = f @ self.coef_ + self.intercept_
@@ -493,6 +492,8 @@ class TransCal(Weighted):
     def _solve(
         self, logits: Logits, log_weights: NDArray[np.float64], weights: Weights
     ) -> tuple[float, dict[str, float], tuple[Flag, ...]]:
+        from scipy.optimize import minimize
+
         # Differences in λ ask for the same T again, and a pass over the target is the cost of it.
         @functools.lru_cache(maxsize=4)
         def confidence(temperature: float) -> float:

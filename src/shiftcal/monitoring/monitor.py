@@ -17,7 +17,6 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from shiftcal import estimates, methods, persistence
 from shiftcal.checks import check_count, check_flag, check_fraction, check_positive
@@ -47,7 +46,7 @@ from shiftcal.methods.rehearsal import (
 from shiftcal.methods.sac import SAC
 from shiftcal.monitoring.detector import Detector, learn, scales_of
 from shiftcal.numerics.blocks import kernel_for, kernels
-from shiftcal.persistence import Arrays, Estimator
+from shiftcal.persistence import Arrays, Estimator, clone
 from shiftcal.surrogates import SetSummary, SurrogateBank
 from shiftcal.types import Logits, Probs
 
@@ -953,13 +952,13 @@ class Monitor(Estimator):
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
-            state = dict(super().__getstate__())
+            state = dict(vars(self))
             if "running_" in state:
                 state["running_"] = self.running_.copy()
         return {name: value for name, value in state.items() if name not in ("_lock", "_stream")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
+        vars(self).update(state)
         self._lock = threading.RLock()
         self._stream = None
 

@@ -8,9 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
-from scipy.optimize import minimize
-from scipy.special import expit
 
 from shiftcal.numerics.blocks import row_blocks
 from shiftcal.numerics.softmax import softmax
@@ -203,6 +200,8 @@ def solve_linear(
         intercept_penalty: ``q``.
         max_iter: Most steps of L-BFGS.
     """
+    from scipy.optimize import minimize
+
     if weights is not None:
         kept = weights > 0
         features, labels, weights = features[kept], labels[kept], weights[kept]
@@ -316,6 +315,8 @@ def _newton(
     columns: Array, correct: Array, shares: Array, *, ridge: float, free: Sequence[int]
 ) -> tuple[Array, float, bool]:
     """Newton's method with halved steps on the free coefficients."""
+    from scipy.special import expit
+
     free = list(free)
     x, target = columns[:, free], _IDENTITY[free]
     fixed = ridge * float((_IDENTITY**2).sum() - (target**2).sum())
@@ -375,6 +376,8 @@ def smoothed_means(weight: Array, sums: Array, n_knots: int) -> Array:
         sums: ``(g,)``.
         n_knots: Knots, two at the least; one more than there are groups is the most that is used.
     """
+    from scipy.interpolate import CubicSpline
+
     m = min(n_knots, len(weight) + 1)
     # Column i is the natural spline that is one at knot i and zero at the others.
     unit = CubicSpline(np.linspace(0.0, 1.0, m), np.eye(m), bc_type="natural")
@@ -538,6 +541,8 @@ def solve_mixture(densities: Array, weights: Weights | None) -> tuple[Array, flo
         densities: ``(n, m)``, positive: what each part gives to what was seen.
         weights: ``(n,)``, or ``None`` for ones.
     """
+    from scipy.optimize import minimize
+
     n, m = densities.shape
     shares = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
 

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq, minimize
 
 from shiftcal.numerics.blocks import block_sums, in_parts, kernel_data, kernel_for, row_blocks
 from shiftcal.numerics.softmax import entropy
@@ -155,6 +154,8 @@ def solve_brier_temperature(
         weights: ``(n,)`` of any scale, or ``None`` for ones.
         t_range: Smallest and largest temperature allowed.
     """
+    from scipy.optimize import brentq
+
     data = kernel_data(logits, labels, weights)
     # Signs are those of the derivative by -log T = log beta, from the highest temperature down.
     grid = np.linspace(-math.log(t_range[1]), -math.log(t_range[0]), _GRID)
@@ -496,6 +497,8 @@ def _best(
 
 
 def _search(problem: _Problem, start: Array, t_range: tuple[float, float]) -> Any:
+    from scipy.optimize import minimize
+
     low, high = np.log(t_range)
     # No test on the loss itself: it stops falling visibly long before the slopes are zero.
     options = {"ftol": 0.0, "gtol": 1e-9, "maxiter": 200}

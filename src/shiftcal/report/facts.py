@@ -16,7 +16,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from shiftcal import methods
 from shiftcal.checks import check_count, check_features, check_fraction
@@ -28,6 +27,7 @@ from shiftcal.methods.rehearsal import Rehearsal
 from shiftcal.metrics import bin_table, bootstrap, ece
 from shiftcal.numerics.samples import exact_intervals
 from shiftcal.numerics.softmax import softmax
+from shiftcal.persistence import clone
 from shiftcal.report.verdict import Ranged, Verdict, judge, printable
 from shiftcal.scores import Scores, model_digest
 from shiftcal.surrogates import SurrogateBank
