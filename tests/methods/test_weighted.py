@@ -356,3 +356,16 @@ def test_a_source_of_errors_only_flattens_and_says_so():
 def test_settings_are_checked_at_fit(method, settings, error, words):
     with pytest.raises(error, match=words):
         method(**settings)
+
+
+@pytest.mark.parametrize("spread", [1.0, 3.0])
+def test_the_original_reading_has_its_published_weights(spread):
+    calibration = CALIBRATION._replace(features=spread * CALIBRATION.features)
+    model = ImportanceWeights().fit(TRAIN.features, TARGET.features + 1.0)
+    p_source = 1 / (1 + np.exp(model.log_weights(calibration.features)))
+    weights = 1 / np.maximum(p_source, 1 / 1001) - 0.5
+    method = CPCS(reading="original").fit(bank_of(calibration), source_features=TRAIN.features)
+    selection = method.adapt(TARGET.logits, TARGET.features + 1.0)
+    expected = searched_temperature(calibration, weights)
+    assert selection.temperature == pytest.approx(expected, rel=1e-5)
+    assert selection.details["largest_weight"] == pytest.approx(weights.max())

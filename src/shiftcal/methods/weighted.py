@@ -26,6 +26,8 @@ from shiftcal.types import Correct, FitStatus, Flag, Floats, Labels, Logits, Wei
 # Ratios outside 1e-100 ... 1e100 are set to the end they passed: no weight is zero or infinite,
 # and neither squares of weights nor sums of squares overflow.
 _LARGEST_LOG_WEIGHT = 100 * math.log(10)
+# U of the original CPCS: its bound on the ratio of target to source density.
+_LARGEST_RATIO = 1000.0
 # From here on hardly a source sample looks like the target, and the ratio is extrapolated.
 _SEPARABLE_AUC = 0.99
 # Fewer samples than this do not determine a temperature to better than a tenth or two.
@@ -221,7 +223,7 @@ class Weighted(Method):
                 standardize=self.standardize, max_iter=self.max_iter, seed=seed
             ).fit(self.source_features_, features)
             log_weights = model.log_weights(self.features_)
-            weights = np.exp(log_weights)
+            weights = self._weights(np.exp(log_weights))
             temperature, details, flags = self._solve(logits, log_weights, weights)
             weighting = {
                 "effective_sample_size": effective_sample_size(weights),
@@ -240,6 +242,10 @@ class Weighted(Method):
                 )
             )
         return _mean(draws)
+
+    def _weights(self, ratio: Weights) -> Weights:
+        """The weights, from the ratio of target to source density."""
+        return ratio
 
     @abstractmethod
     def _solve(
@@ -302,8 +308,7 @@ class CPCS(Weighted):
     """The temperature of least Brier score on the clean set, weighted to look like the target.
 
     ``T = argmin Σ_i w_i Σ_k (p_ik(T) − [y_i = k])²`` with importance weights ``w`` (Park et al.,
-    2020), which are the ratio ``P(target) / P(source)`` as it is, as in the code published with
-    TransCal, which later papers compare with. It assumes covariate shift: labels depend on inputs
+    2020). It assumes covariate shift: labels depend on inputs
     in the target as they do in the source, and the source has samples wherever the target has.
 
     Needs features of three sets, all from one layer of one model: source-train
@@ -315,6 +320,10 @@ class CPCS(Weighted):
     pass a random part of them.
 
     Args:
+        reading: Which weights. ``"transcal-port"``: the ratio ``w = P(target) / P(source)`` as it
+            is, as in the code published with TransCal, which later papers compare with.
+            ``"original"``: ``min(w, U) + 1/2`` with U = 1000, the weights of the CPCS paper,
+            without its neural domain classifier and adversarial features.
         standardize: Whether features are standardised for the regression; the port does not.
         max_iter: Most iterations of the regression.
         seed: Of the draw that evens out source and target in it.
@@ -339,12 +348,14 @@ class CPCS(Weighted):
     def __init__(
         self,
         *,
+        reading: str = "transcal-port",
         standardize: bool = False,
         max_iter: int = 100,
         seed: int = 0,
         repeats: int = 1,
         input: str = "logits",
     ) -> None:
+        self.reading = reading
         self.standardize = standardize
         self.max_iter = max_iter
         self.seed = seed
@@ -352,9 +363,13 @@ class CPCS(Weighted):
         self.input = input
 
     def _fit(self, bank: SurrogateBank, source_features: Floats | None) -> None:
+        check_choice(self.reading, ("transcal-port", "original"), name="reading")
         self._keep_features(bank, source_features)
         self.logits_ = bank.clean.logits
         self.labels_ = bank.clean.labels
+
+    def _weights(self, ratio: Weights) -> Weights:
+        return ratio if self.reading == "transcal-port" else np.minimum(ratio, _LARGEST_RATIO) + 0.5
 
     def _solve(
         self, logits: Logits, log_weights: NDArray[np.float64], weights: Weights

@@ -363,7 +363,7 @@ def _method(name: str, bank: SurrogateBank, judging: Judging) -> Method:
     """An unfitted method with the seed and the level of the report, where it has such settings."""
     cls = methods.get(name)
     options: dict[str, Any] = {"seed": judging.seed, "level": judging.level, "input": bank.input}
-    return cls(**{key: options[key] for key in options if key in cls._get_param_names()})
+    return cls(**{key: options[key] for key in options if key in cls().get_params(deep=False)})
 
 
 def _fit_all(
