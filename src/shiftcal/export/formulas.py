@@ -93,7 +93,7 @@ def applied_map(fitted: object) -> Map:
             "shiftcal.load reads a saved one."
         )
     if not hasattr(fitted, "n_classes_"):
-        raise errors.NotFittedError(f"{fitted.name} is not fitted; call fit before you export it.")
+        raise errors.NotFittedError(f"{fitted.name} is not fitted yet; call fit first.")
     if isinstance(fitted, Map):
         return fitted
     selection = fitted.selection_
