@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import pickle
 
 import numpy as np
@@ -16,7 +15,6 @@ import shiftcal
 from shiftcal import SAC, SurrogateBank, datasets, maps, models
 from shiftcal.cli.main import run
 from shiftcal.errors import FileError
-from shiftcal.files import checksum_of
 from shiftcal.models import ExportedModel
 from shiftcal.models.pytorch import read_weights
 from shiftcal.scores import Scores, read_labels, read_scores, write_scores
@@ -153,31 +151,11 @@ def test_a_damaged_file_is_read_or_named_in_a_file_error(tmp_path, name):
     assert errors >= 10
 
 
-def forged(path, change):
-    """Change a document and give it a checksum that fits, as a hostile writer would."""
-    document = json.loads(path.read_text())
-    document.pop("checksum", None)
-    change(document)
-    document["checksum"] = checksum_of(document)
-    path.write_text(json.dumps(document))
-
-
-def nested(depth):
-    value = 0
-    for _ in range(depth):
-        value = [value]
-    return value
-
-
 def no_output(path):
     images = helper.make_tensor_value_info("images", TensorProto.FLOAT, ["n", 3, 12, 12])
     graph = helper.make_graph([], "net", [images], [])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     path.write_bytes(model.SerializeToString())
-
-
-def long_column(path):
-    path.write_text(f"logit_0,logit_1,feature_{'1' * 5000},feature_2,label\n1,2,3,4,0\n1,x,3,4,1\n")
 
 
 def flipped_header(path):
@@ -194,86 +172,33 @@ def garbled_zip(path):
     path.write_bytes(content)
 
 
-def saved(change):
-    def make(path):
-        SAC().fit(make_bank(300)).save(path)
-        forged(path, change)
-
-    return make
-
-
-def statistics(change, *, labels=LABELS):
-    def make(path):
-        ScoreStatistics.of_rows(LOGITS, labels).write(path)
-        forged(path, change)
-
-    return make
-
-
-def bank_of(change):
-    def make(path):
-        make_bank(60).save(path.parent / "bank")
-        forged(path.parent / "bank" / "bank.json", change)
-
-    return make
-
-
 def edited_bank(path):
     make_bank(60).save(path.parent / "bank")
     file = path.parent / "bank" / "bank.json"
     file.write_text(file.read_text().replace('"severity": 1', '"severity": 2', 1))
 
 
-def total(name, value):
-    return statistics(lambda d: d["sums"].update({name: value(d["sums"][name])}))
-
-
-EVALUATE = "evaluate scores.npz --resamples 0 --labels"
-SCORE = "score --images images.npy -o out.npz --model"
+# Name of a damaged file -> what writes it, and the command that reads it.
 CASES = {
-    "flipped header": ("l.npy", flipped_header, EVALUATE),
-    "labels of images": ("l.npy", flipped_header, "score --images images.npy -o o.npz --labels"),
-    "no output": ("bad.onnx", no_output, SCORE),
-    "no network": ("bad.onnx", lambda path: path.write_bytes(b"\x08location"), SCORE),
-    "torch.export": ("bad.pt2", garbled_zip, SCORE),
-    "long column": ("bad.csv", long_column, "evaluate"),
-    "deep setting": (
-        "m.json",
-        saved(lambda d: d["object"]["settings"].update(seed=nested(900))),
-        "apply",
+    "l.npy": (flipped_header, "evaluate scores.npz --resamples 0 --labels l.npy"),
+    "bad.onnx": (no_output, "score --images images.npy -o out.npz --model bad.onnx"),
+    "bad.pt2": (garbled_zip, "score --images images.npy -o out.npz --model bad.pt2"),
+    "m.json": (
+        lambda path: path.write_text("[" * 100_000),
+        "apply m.json scores.npz -o out.npz",
     ),
-    "deep JSON": ("m.json", lambda path: path.write_text("[" * 100_000), "apply"),
-    "deep bank": ("bank.json", bank_of(lambda d: d.update(classes=nested(900))), "fit bank"),
-    "10**400 in a bank": ("bank.json", bank_of(lambda d: d.update(version=-(10**400))), "fit bank"),
-    "sets of a bank": ("bank.json", bank_of(lambda d: d.update(sets=[[]])), "fit bank"),
-    "edited bank": ("bank.json", edited_bank, "fit bank"),
-    "deep statistics": ("s.json", statistics(lambda d: d.update(classes=nested(900))), "evaluate"),
-    "mean confidence": ("s.json", total("confidence", lambda x: -x), "evaluate"),
-    "spread of confidence": ("s.json", total("confidence_squared", lambda x: x // 9), "evaluate"),
-    "confidence and cells": ("s.json", total("confidence", lambda x: x * 9 // 10), "evaluate"),
-    "Brier": ("s.json", total("brier", lambda x: x << 9), "evaluate"),
-    "likelihood": ("s.json", total("log_sum", lambda x: -x), "evaluate"),
-    "ladder": ("s.json", statistics(lambda d: d.update(ladder=[10**400] * 336)), "evaluate"),
+    "bank.json": (edited_bank, "fit bank --method sac -o fitted.json"),
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_a_command_names_the_file_and_ends_with_2(tmp_path, monkeypatch, capsys, case):
-    name, make, command = CASES[case]
+@pytest.mark.parametrize("name", CASES)
+def test_a_command_names_the_file_and_ends_with_2(tmp_path, monkeypatch, capsys, name):
+    make, command = CASES[name]
     monkeypatch.chdir(tmp_path)
     scores(tmp_path / "scores.npz")
     np.save("images.npy", IMAGES)
-    (tmp_path / "net.onnx").write_bytes(mean_colour_onnx(["n", 3, 12, 12]))
     make(tmp_path / name)
-    words = command.split() if command == "fit bank" else [*command.split(), name]
-    if command == "apply":
-        words += ["scores.npz", "-o", "out.npz"]
-    elif command == "fit bank":
-        words += ["--method", "sac", "-o", "fitted.json"]
-    elif "--labels" in words and words[0] == "score":
-        words += ["--model", "net.onnx"]
-    capsys.readouterr()
-    assert run(words) == 2
+    assert run(command.split()) == 2
     said = capsys.readouterr().err
     assert name in said
     assert "Traceback" not in said
