@@ -388,8 +388,7 @@ DATA_SETS = Registry(
 STUDIES = Registry(
     "study",
     {
-        "shiftcal.studies.ablation": "Ablation",
-        "shiftcal.studies.corruption_choice": "CorruptionChoice",
+        "shiftcal.studies.ablation": "Ablation CorruptionChoice",
         "shiftcal.studies.shifts": "Distances Natural Peek Synthetic",
         "shiftcal.studies.why_it_works": "WhyItWorks",
     },

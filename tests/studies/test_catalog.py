@@ -90,7 +90,7 @@ def rows_of(table):
 )
 def test_a_plan_that_a_study_cannot_run_is_rejected(study, changes, words):
     with pytest.raises(InputError, match=words):
-        STUDIES.get(study)(of(study, **changes))
+        ImagesPipeline(of(study, **changes))
 
 
 # --- what is evaluated ------------------------------------------------------------------------
@@ -361,7 +361,7 @@ def test_parts_of_the_ablation_are_differences_within_splits():
     assert list(cells) == [
         "surrogate sets (TS to STS)", "adaptation (STS to SAC)", "both (TS to SAC)"
     ]  # fmt: skip
-    cell = cells["both (TS to SAC)"]["mean of 1 and 3"]
+    cell = cells["both (TS to SAC)"]["mean of 1, 3"]
     differences = [-20.0, -20.2, -20.4]
     assert cell.value == pytest.approx(fmean(differences))
     half = 4.302653 * stdev(differences) / 3**0.5

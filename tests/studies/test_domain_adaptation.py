@@ -128,6 +128,7 @@ def test_a_missing_domain_is_explained_and_its_tasks_can_be_left_out(tmp_path, u
     ("old", "new", "words"),
     [
         ("bins = 3", "bins = 40", "for each of the 40 bins"),
+        ("severities = [1, 3]", "severities = [9]", "1 to 5"),
         ('"dan"', '{ name = "dan", lrr = 1 }', "lrr"),
         ("[training.settings]", '[training]\ntransform = "x"\n[training.settings]', "transform"),
     ],

@@ -135,7 +135,6 @@ def test_a_plan_is_the_same_after_writing_and_reading(plan):
         ("[3, 1]", '["3"]', "seeds.*integer"),
         ('study = "synthetic"', "", r"\[study\]: must be given"),
         ('"net.onnx"', '["net.onnx", ""]', r"\[model\] \[spec\] 2"),
-        ('"net.onnx"', '"net.onnx"\ndtype = "float64"', "dtype.*float16"),
         ('"net.onnx"', '"net.onnx"\nspecs = 1', r"\[model\] \[specs\]: there is no such"),
         ('"vanilla"', '"vanila"', r"\[methods\] 1: .*Did you mean 'vanilla'"),
         ('"vanilla"', "3", r"\[methods\] 1: .*; got 3"),
@@ -145,7 +144,6 @@ def test_a_plan_is_the_same_after_writing_and_reading(plan):
         ('"oracle"]', '{ name = "vanilla", label = "a" }]', "a different key each"),
         ('"oracle"]', '"pseudocal"]', "mixed target images"),
         ('"Pixelate"', '""', "at least 1 character"),
-        ("[5, 1]", "[6]", "pixelate has the severities 1 to 5"),
         ('"Gaussian-Noise"', '"fog", "fog"', "different values"),
         ("[shifts]", '[[shifts.sets]]\nname = "../a"\nimages = "x"\n[shifts]', "name.*pattern"),
         (
@@ -184,7 +182,6 @@ def test_a_plan_that_cannot_be_run_is_rejected_with_the_entry(old, new, words):
         ("frozen = true", "frozen = 1", r"\[network\] \[frozen\]"),
         ("[training.settings]", '[training]\ndevice = "A 1"\n[training.settings]', "device"),
         ("severities = [1, 3]", "severities = []", "severities must name at least one"),
-        ("severities = [1, 3]", "severities = [9]", "1 to 5"),
         ("bins = 3", "bins = 0", "bins.*greater than or equal to 1"),
         ("bins = 3", 'paper = "visda"', r"\[paper\]: there is no such entry"),
     ],
@@ -214,6 +211,8 @@ def test_what_is_no_plan_is_rejected(tmp_path):
     [
         ('"oracle"]', '"oracle"]\noptions = { x = 1 }', r"\[x\]: there is no such entry"),
         ('["Gaussian-Noise"]', '["pixelate"]', "compares nothing"),
+        ('"Gaussian-Noise"', '"foq"', "Did you mean 'fog'"),
+        ("[5, 1]", "[6]", "pixelate has the severities 1 to 5"),
         ('["Gaussian-Noise"]', "[]\nseverities = [1]", "compares nothing"),
         ("[5, 1]", "[]", "severities must name at least one: Ours"),
     ],

@@ -26,23 +26,11 @@ from shiftcal.progress import Reporting, showing
 from shiftcal.report.tables import Cell as TableCell
 from shiftcal.report.tables import Column, Table
 from shiftcal.scoring.shards import digest_of_labels
+from shiftcal.studies import plan as plans
 from shiftcal.studies import records as show
 from shiftcal.studies import sources
 from shiftcal.studies.evaluation import Cell, in_processes, key_of
-from shiftcal.studies.plan import (
-    CLEAN,
-    NAME_IT,
-    AdaptationPlan,
-    DomainPlan,
-    Ladder,
-    NamedPlan,
-    Pair,
-    Target,
-    Variant,
-    digest,
-    set_name,
-    uses_features,
-)
+from shiftcal.studies.plan import AdaptationPlan, Ladder, NamedPlan, Pair, Target, Variant
 from shiftcal.studies.records import Findings, Record, mean_over_splits, select, to_csv
 from shiftcal.surrogates import SurrogateBank
 from shiftcal.types import Floats
@@ -95,7 +83,7 @@ class Training:
     def bank(self, ladder: Ladder | None = None, seed: int = 0) -> SurrogateBank:
         """The surrogate sets of the source, named as in records."""
         sets = Adapted.open(self.folder).bank
-        names = [set_name(each.corruption or "", each.severity or 0) for each in sets]
+        names = [plans.set_name(each.corruption or "", each.severity or 0) for each in sets]
         return SurrogateBank([replace(s, name=name) for s, name in zip(sets, names, strict=True)])
 
     def train_features(self) -> Floats | None:
@@ -189,6 +177,8 @@ class NetworksPipeline:
         self.plan = plan
         self.images: dict[str, ImageSet] = {}
         self.trainings: dict[tuple[str, str, int], Training] = {}
+        for severity in plan.calibration.severities:
+            plans.check_severity(plan, plan.calibration.corruption, severity)
 
     @classmethod
     def opened(cls, plan: AdaptationPlan, *, skip_missing: bool) -> NetworksPipeline:
@@ -306,7 +296,7 @@ class NetworksPipeline:
         for domain in plan.domains:
             source, images = plan.is_source(domain), self.images[domain.name]
             chosen = (domain.images, domain.labels, domain.limit, domain.limit and source)
-            name = digest(plan.network.backbone, *chosen)
+            name = plans.digest(plan.network.backbone, *chosen)
             folder = self.folder / "features" / f"{domain.name}-{name}"
             make_folder(folder.parent)
             before = 0
@@ -342,7 +332,7 @@ class NetworksPipeline:
             failures = {place: failed for *_, place, failed in _read_index(self.folder)}
         for training in _all_trainings(plan):
             pair, chosen = training.pair, _chosen(plan, training.trainer)
-            decided = digest(
+            decided = plans.digest(
                 _TRAINING_FORMAT,
                 content[pair.source.name],
                 content[pair.target.name],
@@ -374,7 +364,7 @@ class NetworksPipeline:
             for each in plan.methods:
                 named = (each.key, each.label, each.name, ladder, on, each.settings)
                 variant = Variant(*named, panel=trainer)
-                used = features if uses_features(each.name) else None
+                used = features if plans.uses_features(each.name) else None
                 key = key_of(variant, *content, used, plan.bins)
                 made.append(Cell(variant, on[0], seed, 0, key, arrays))
         return made
@@ -417,11 +407,11 @@ def _backbone(plan: AdaptationPlan) -> Callable[[str], Any]:
     if not plan.stored:
         return make
     return lambda text: make(
-        stored_backbone(text, pretrained=True, where=plan.where, name_it=NAME_IT)
+        stored_backbone(text, pretrained=True, where=plan.where, name_it=plans.NAME_IT)
     )
 
 
-def _open_images(domain: DomainPlan, texts: tuple[str, ...]) -> ImageSet:
+def _open_images(domain: plans.DomainPlan, texts: tuple[str, ...]) -> ImageSet:
     parts = [as_image_set(text) for text in texts]
     joined = parts[0] if len(parts) == 1 else ChainImages(parts, name=domain.title)
     return joined if domain.labels is None else as_image_set(joined, labels=domain.labels)
@@ -556,7 +546,7 @@ def _confidence_table(
         side, name = column
         if side == "chosen":
             choices = select(records, panel=trainer, variant=name)
-            share = [100 * (record.chosen == CLEAN) for record in choices]
+            share = [100 * (record.chosen == plans.CLEAN) for record in choices]
             return TableCell(float(np.mean(share)) if share else None)
         own = [f for f in facts if f.trainer == trainer]
         numbers = ((f.seed, 100 * getattr(f, f"{side}_{name}")) for f in own)

@@ -12,13 +12,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from shiftcal import methods, metrics
+from shiftcal import metrics
 from shiftcal.errors import FileError, FitWarning
 from shiftcal.files import make_folder, read_document, write_document
 from shiftcal.maps import Temperature
 from shiftcal.methods import Method
 from shiftcal.numerics.softmax import p_max
 from shiftcal.progress import Reporting, showing
+from shiftcal.registry import METHODS
 from shiftcal.scoring import engines
 from shiftcal.scoring.shards import one_blas_thread
 from shiftcal.studies.plan import ORACLE, Ladder, Target, Variant, uses_bank
@@ -45,26 +46,6 @@ Outcome: TypeAlias = dict[str, Any]
 # --------------------------------------------------------------------------------------
 
 
-def fitted(
-    variant: Variant, bank: SurrogateBank, train_features: Callable[[], Floats | None]
-) -> Method | None:
-    """The variant's method, fitted to a bank; ``None`` is the oracle, which learns from targets.
-
-    Args:
-        variant: What.
-        bank: Its surrogate sets.
-        train_features: Reads features of training images, for methods that need them.
-    """
-    if variant.method == ORACLE:
-        return None
-    method: Method = methods.get(variant.method)(**variant.settings)
-    features = train_features() if method.uses_features else None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FitWarning)  # what matters comes again as a flag
-        method.fit(bank, source_features=features)
-    return method
-
-
 def judged(method: Method | None, target: Stored, *, bins: int, seed: int | None) -> Outcome:
     """Adapt to a target and compare its calibrated confidences with its labels.
 
@@ -74,22 +55,19 @@ def judged(method: Method | None, target: Stored, *, bins: int, seed: int | None
         bins: Of the ECE.
         seed: Of the method's own draw; ``None`` is that of its settings.
     """
-    labels = target.labels
+    logits, labels, features = target
     assert labels is not None
     chosen, flags = "", ""
     temperature: float | None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FitWarning)
-        if method is None:  # the oracle: temperature scaling on the target's own labels
-            scaling = Temperature().fit(target.logits, labels)
-            temperature, probs = scaling.temperature_, scaling.predict_proba(target.logits)
-        else:
-            if seed is not None:
-                method.set_params(seed=seed)
-            selection = method.adapt(target.logits, target.features)
-            probs = method.predict_proba(target.logits)
-            temperature, chosen = selection.temperature, selection.set_name or ""
-            flags = " ".join(flag.code for flag in selection.flags)
+    if method is None:  # the oracle: temperature scaling on the target's own labels
+        scaling = Temperature().fit(logits, labels)
+        temperature, probs = scaling.temperature_, scaling.predict_proba(logits)
+    else:
+        if seed is not None:
+            method.set_params(seed=seed)
+        selection = method.adapt(logits, features)
+        probs, temperature = method.predict_proba(logits), selection.temperature
+        chosen, flags = selection.set_name or "", " ".join(flag.code for flag in selection.flags)
     confidence = probs.max(axis=1)
     correct = probs.argmax(axis=1) == labels
     return {
@@ -100,7 +78,7 @@ def judged(method: Method | None, target: Stored, *, bins: int, seed: int | None
         "brier": metrics.brier(probs, labels),
         "accuracy": float(correct.mean()),
         "confidence": float(confidence.mean()),
-        "raw_confidence": float(p_max(target.logits).mean()),
+        "raw_confidence": float(p_max(logits).mean()),
         "temperature": temperature,
         "chosen": chosen,
         "flags": flags,
@@ -147,22 +125,14 @@ class Cell:
     def record(self, outcome: Outcome) -> Record:
         """The row of ``records.csv``."""
         variant, target = self.variant, self.target
-        return Record(
-            panel=variant.panel,
-            setting=variant.setting,
-            variant=variant.key,
-            label=variant.label,
-            method=variant.method,
-            calibration=variant.ladder.corruption,
-            split=self.split,
-            draw=self.draw,
-            target=target.name,
-            corruption=target.corruption,
-            severity=target.severity,
-            arrays=self.arrays,
-            key=self.key,
-            **outcome,
-        )
+        values: Outcome = {"variant": variant.key, "calibration": variant.ladder.corruption}
+        for part, names in (
+            (variant, ("panel", "setting", "label", "method")),
+            (target, ("corruption", "severity")),
+            (self, ("split", "draw", "arrays", "key")),
+        ):
+            values |= {name: getattr(part, name) for name in names}
+        return Record(target=target.name, **values, **outcome)
 
 
 def key_of(variant: Variant, *content: object) -> str:
@@ -204,13 +174,18 @@ def outcomes_of(part: tuple[Data, Sequence[Cell], int]) -> dict[str, Outcome]:
         by_target.setdefault(cell.target, []).append(cell)
     made: dict[int, tuple[Method | None, Outcome]] = {}
     outcomes = {}
-    with one_blas_thread():
+    with one_blas_thread(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)  # what matters is a flag of the record
         for ladder, variants in by_ladder.items():
             bank = data.bank(ladder, seed)
             for which, variant in variants.items():
+                method = None
+                if variant.method != ORACLE:
+                    method = METHODS.get(variant.method)(**variant.settings)
+                    features = data.train_features() if method.uses_features else None
+                    method.fit(bank, source_features=features)
                 n_sets = len(bank) if uses_bank(variant.method) else 1
-                sizes = {"n_sets": n_sets, "n_calibration": len(bank.clean)}
-                made[which] = fitted(variant, bank, data.train_features), sizes
+                made[which] = method, {"n_sets": n_sets, "n_calibration": len(bank.clean)}
         for target, own in by_target.items():
             rows = data.rows(target, seed)
             for cell in own:

@@ -18,18 +18,10 @@ from shiftcal.models import GroupedModel, Model, as_model
 from shiftcal.models.resolve import stored_spec
 from shiftcal.registry import STUDIES
 from shiftcal.scoring.shards import Condition, may_give_features
+from shiftcal.studies import plan as plans
 from shiftcal.studies import sources
 from shiftcal.studies.evaluation import Cell, key_of, seed_of
-from shiftcal.studies.plan import (
-    CLEAN,
-    NAME_IT,
-    Plan,
-    corruption_of,
-    digest,
-    set_name,
-    uses_bank,
-    uses_features,
-)
+from shiftcal.studies.plan import CLEAN, Plan, uses_bank, uses_features
 from shiftcal.studies.records import Findings, Record, Study
 from shiftcal.studies.sources import PLAN, Archive, Entry, Means
 from shiftcal.surrogates.bank import read_description
@@ -79,9 +71,10 @@ class ImagesPipeline:
         pairs += [
             (t.corruption, t.severity) for v in self.variants for t in v.targets if t.severity
         ]
-        corruptions = {name: corruption_of(plan, name) for name, _ in pairs}
+        for name, severity in pairs:
+            plans.check_severity(plan, name, severity)
         self.conditions = {CLEAN: Condition()} | {
-            set_name(name, severity): Condition(corruptions[name], severity)
+            plans.set_name(name, severity): Condition(plans.corruption_of(plan, name), severity)
             for name, severity in pairs
         }
         for each in plan.shifts.sets:
@@ -89,7 +82,7 @@ class ImagesPipeline:
                 raise InputError(f"{plan.where} [shifts.sets] name {each.name!r} is taken.")
         shifts = {**asdict(plan.shifts), "corruptions": None, "severities": None}
         ladders = list(map(asdict, plan.ladders))
-        self.made_of = digest(asdict(plan.model), asdict(plan.data), shifts, ladders)
+        self.made_of = plans.digest(asdict(plan.model), asdict(plan.data), shifts, ladders)
 
     @classmethod
     def opened(cls, plan: Plan, *, skip_missing: bool) -> ImagesPipeline:
@@ -108,8 +101,8 @@ class ImagesPipeline:
         search, data = sources.Search(), plan.data
 
         def load(spec: str) -> Model:
-            safe = stored_spec(spec, where=plan.where, name_it=NAME_IT) if plan.stored else spec
-            return as_model(safe)
+            named = {"where": plan.where, "name_it": plans.NAME_IT}
+            return as_model(stored_spec(spec, **named) if plan.stored else spec)
 
         spec, model = search.first("the model", plan.model.spec, load, data.fetch)
         opener = partial(as_image_set, labels=data.labels)
@@ -205,26 +198,23 @@ class ImagesPipeline:
         from shiftcal.scoring.api import score_file
 
         plan, model = self.plan, self.model
-        decided = digest(
+        decided = plans.digest(
             model.fingerprint or secrets.token_hex(8),
             model.engine,
             model.preprocessing.to_dict(),
-            (plan.model.groups, plan.model.dtype),
+            (plan.model.groups, plan.shifts.seed),
             (plan.data.images, plan.data.labels, plan.data.limit),
-            (plan.shifts.seed, plan.shifts.table),
         )
         bank, others = (folder / "scores" / f"{kind}-{decided}" for kind in ("source", "sets"))
         make_folder(others)
-        common: dict[str, Any] = {"dtype": plan.model.dtype, **vars(means)}
         computed = build_bank(
             model,
             self.images,
             bank,
             conditions=tuple(self.conditions.values()),
             seed=plan.shifts.seed,
-            table=plan.shifts.table,
             features="all" if may_give_features(model) else "none",
-            **common,
+            **vars(means),
         ).computed
         document, entries = read_description(bank), {}
         there = {(entry["corruption"], entry["severity"]): entry for entry in document["sets"]}
@@ -234,7 +224,7 @@ class ImagesPipeline:
         more = self.sets if self.train is None else {**self.sets, "train": self.train}
         for name, images in more.items():
             file = others / f"{name}.npz"
-            computed += score_file(model, images, file, **common).computed
+            computed += score_file(model, images, file, **vars(means)).computed
             entries[name] = Entry(file.relative_to(folder).as_posix(), sha256_of(file))
         train = entries.pop("train", None)
         about = {**document["origin"]["model"], "spec": plan.model.spec[0]}

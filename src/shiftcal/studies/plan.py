@@ -15,16 +15,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import permutations
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from shiftcal import corruptions
 from shiftcal.corruptions import Corruption
@@ -35,7 +28,6 @@ ORACLE, CLEAN, ADAPTATION = "oracle", "clean", "adaptation"
 BUILT_IN = Path(__file__).parent / "plans"
 # How a user names the model of a plan.
 NAME_IT = "--model {0}, in Python read_plan(..., model={0})"
-STRICT = ConfigDict(extra="forbid")
 
 
 # --------------------------------------------------------------------------------------
@@ -135,25 +127,28 @@ _Trainers = Annotated[
 # --------------------------------------------------------------------------------------
 
 
+class Strict:
+    """A table in which no other entries may be."""
+
+    __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
+
+
 @dataclass(frozen=True)
-class ModelPlan:
+class ModelPlan(Strict):
     """The classifier.
 
     Attributes:
         spec: As :func:`shiftcal.models.as_model` takes it; several are alternatives, of which the
             first that exists is used.
         groups: Name of a grouping of its classes into fewer, such as ``"imagenet16"``.
-        dtype: What logits and features are stored as.
     """
 
-    __pydantic_config__ = STRICT
     spec: _Places
     groups: str | None = None
-    dtype: Literal["float32", "float16"] = "float32"
 
 
 @dataclass(frozen=True)
-class DataPlan:
+class DataPlan(Strict):
     """Images like those the model was trained on.
 
     Attributes:
@@ -167,7 +162,6 @@ class DataPlan:
         fetch: How to get the images.
     """
 
-    __pydantic_config__ = STRICT
     images: _Places
     labels: str | None = None
     limit: Count | None = None
@@ -178,7 +172,7 @@ class DataPlan:
 
 
 @dataclass(frozen=True)
-class SurrogatePlan:
+class SurrogatePlan(Strict):
     """The surrogate sets; for domain adaptation of the part of the source that is not trained on.
 
     Attributes:
@@ -186,7 +180,6 @@ class SurrogatePlan:
         severities: At which severities, in addition to the clean set.
     """
 
-    __pydantic_config__ = STRICT
     corruption: _Corruption = "pixelate"
     severities: Counts = (1, 2, 3, 4, 5)
 
@@ -203,7 +196,7 @@ class CalibrationPlan(SurrogatePlan):
 
 
 @dataclass(frozen=True)
-class NaturalSet:
+class NaturalSet(Strict):
     """A target with its own images.
 
     Attributes:
@@ -214,7 +207,6 @@ class NaturalSet:
         fetch: As for :class:`DataPlan`.
     """
 
-    __pydantic_config__ = STRICT
     name: _Name
     title: _Word
     images: _Places
@@ -223,27 +215,24 @@ class NaturalSet:
 
 
 @dataclass(frozen=True)
-class ShiftPlan:
+class ShiftPlan(Strict):
     """The targets.
 
     Attributes:
         corruptions: By which the test images are shifted.
         severities: At which severities; 0 is the clean test images.
         seed: Of the corruptions' random numbers.
-        table: Whose strengths, as for :func:`shiftcal.corrupt`.
         sets: Natural targets.
     """
 
-    __pydantic_config__ = STRICT
     corruptions: Annotated[tuple[_Corruption, ...], _List, _different()] = ()
     severities: Annotated[tuple[_Seed, ...], _different(), _Rising] = (0, 1, 2, 3, 4, 5)
     seed: _Seed = 0
-    table: _Word = "auto"
     sets: Annotated[tuple[Annotated[NaturalSet, _called("title")], ...], _different("name")] = ()
 
 
 @dataclass(frozen=True)
-class LadderPlan:
+class LadderPlan(Strict):
     """A corruption with the plan's own strengths.
 
     Attributes:
@@ -252,7 +241,6 @@ class LadderPlan:
         strengths: One setting for each severity from 1 on.
     """
 
-    __pydantic_config__ = STRICT
     name: _Corruption
     corruption: _Corruption
     strengths: Annotated[tuple[_Numbers, ...], BeforeValidator(_as_lists)]
@@ -280,7 +268,7 @@ class NamedPlan:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Strict):
     """A whole study.
 
     Attributes:
@@ -300,7 +288,6 @@ class Plan:
             by shiftcal: then it is loaded only if it is read as data.
     """
 
-    __pydantic_config__ = STRICT
     study: _Word
     model: ModelPlan
     data: DataPlan
@@ -324,7 +311,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class DomainPlan:
+class DomainPlan(Strict):
     """Images of one kind, source or target of a task.
 
     Attributes:
@@ -338,7 +325,6 @@ class DomainPlan:
         fetch: How to get the images.
     """
 
-    __pydantic_config__ = STRICT
     name: _Name
     short: _Word
     title: _Word
@@ -353,7 +339,7 @@ class DomainPlan:
 
 
 @dataclass(frozen=True)
-class NetworkPlan:
+class NetworkPlan(Strict):
     """What is trained.
 
     Attributes:
@@ -361,13 +347,12 @@ class NetworkPlan:
         frozen: Whether its features are computed once, and only what comes after it is trained.
     """
 
-    __pydantic_config__ = STRICT
     backbone: _Places
     frozen: Annotated[bool, Field(strict=True)] = False
 
 
 @dataclass(frozen=True)
-class TrainingPlan:
+class TrainingPlan(Strict):
     """How it is trained; every trainer the same.
 
     Attributes:
@@ -379,7 +364,6 @@ class TrainingPlan:
         settings: Of the training, for all trainers; those of a trainer override them.
     """
 
-    __pydantic_config__ = STRICT
     recipe: str | None = None
     transform: str | None = None
     device: Annotated[_Word, Field(pattern=r"^[a-z]+(:[0-9]+)?$")] = "auto"
@@ -387,8 +371,7 @@ class TrainingPlan:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     """A task: from the labelled images of a source to the unlabelled ones of a target."""
 
     source: DomainPlan
@@ -406,7 +389,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class AdaptationPlan:
+class AdaptationPlan(Strict):
     """A whole study of domain adaptation.
 
     Attributes:
@@ -425,7 +408,6 @@ class AdaptationPlan:
         stored: As for :class:`Plan`.
     """
 
-    __pydantic_config__ = STRICT
     domains: Annotated[
         tuple[Annotated[DomainPlan, _called("title", "short")], ...],
         _different("name"),
@@ -492,29 +474,16 @@ def corruption_of(plan: AnyPlan, name: str) -> Corruption:
     return corruptions.as_corruption(name)
 
 
-def check_severities(plan: AnyPlan, name: str, severities: tuple[int, ...]) -> None:
-    """Reject severities that a corruption does not have.
+def check_severity(plan: AnyPlan, name: str, severity: int) -> None:
+    """Reject a severity that a corruption does not have.
 
     Raises:
         UnknownName: If there is no such corruption.
         InputError: If it has fewer severities.
     """
     most = corruption_of(plan, name).severities
-    if max(severities, default=0) > most:
-        raise InputError(
-            f"{plan.where}: {name} has the severities 1 to {most}; got {list(severities)}."
-        )
-
-
-def _check_calibration(plan: AnyPlan) -> None:
-    """Reject surrogate sets that cannot be made, and methods that lack them."""
-    check_severities(plan, plan.calibration.corruption, plan.calibration.severities)
-    learning = [method.label for method in plan.methods if uses_bank(method.name)]
-    if learning and not plan.calibration.severities:
-        raise InputError(
-            f"{plan.where} [calibration] severities must name at least one: {', '.join(learning)} "
-            "learn from surrogate sets. Add some, or leave the methods out."
-        )
+    if severity > most:
+        raise InputError(f"{plan.where}: {name} has the severities 1 to {most}; got {severity}.")
 
 
 # --------------------------------------------------------------------------------------
@@ -616,11 +585,6 @@ def targets_of(plan: Plan, *, calibration: str | None = None) -> tuple[Target, .
     return tuple(targets)
 
 
-def ladder_of(plan: Plan) -> Ladder:
-    """The surrogate sets a plan calibrates on."""
-    return Ladder(plan.calibration.corruption, plan.calibration.severities)
-
-
 # --------------------------------------------------------------------------------------
 # From TOML to a plan
 # --------------------------------------------------------------------------------------
@@ -692,29 +656,36 @@ def read_plan(
     values = _filled(values, None if data is None else os.fspath(data), where)
     own = any(text == file.read_text("utf-8") for file in BUILT_IN.glob("*.toml"))
     values |= {"where": where, "stored": model is None and not own}
-    if values.get("study") != ADAPTATION:
-        plan: Plan = validated(Plan, values, where)
-        _check_calibration(plan)
-        for name in plan.shifts.corruptions:
-            # That of the surrogate sets is left out of the targets.
-            left_out = name == plan.calibration.corruption
-            check_severities(plan, name, () if left_out else plan.shifts.severities)
-        return plan if model is None else replace(plan, model=replace(plan.model, spec=(model,)))
-    if values.get("tasks", "all") == "all" and isinstance(values.get("domains"), list):
-        names = [each.get("name") for each in values["domains"] if isinstance(each, dict)]
+    kind = AdaptationPlan if values.get("study") == ADAPTATION else Plan
+    if kind is AdaptationPlan and values.get("tasks", "all") == "all":
+        domains = values.get("domains", ())
+        names = [each.get("name") for each in domains if isinstance(each, dict)]
         values["tasks"] = list(permutations(names, 2))
-    adapting: AdaptationPlan = validated(AdaptationPlan, values, where)
-    _check_calibration(adapting)
-    known = [domain.name for domain in adapting.domains]
-    for source, target in adapting.tasks:
-        if source == target or not {source, target} <= set(known):
-            raise InputError(
-                f"{where} tasks must connect two of the domains {', '.join(known)}; got "
-                f"{source!r} and {target!r}."
-            )
+    plan: AnyPlan = validated(kind, values, where)
+    _check(plan)
     if model is None:
-        return adapting
-    return replace(adapting, network=replace(adapting.network, backbone=(model,)))
+        return plan
+    if isinstance(plan, Plan):
+        return replace(plan, model=replace(plan.model, spec=(model,)))
+    return replace(plan, network=replace(plan.network, backbone=(model,)))
+
+
+def _check(plan: AnyPlan) -> None:
+    """Reject what no entry shows by itself."""
+    learning = [method.label for method in plan.methods if uses_bank(method.name)]
+    if learning and not plan.calibration.severities:
+        raise InputError(
+            f"{plan.where} [calibration] severities must name at least one: {', '.join(learning)} "
+            "learn from surrogate sets."
+        )
+    if isinstance(plan, AdaptationPlan):
+        known = [domain.name for domain in plan.domains]
+        for source, target in plan.tasks:
+            if source == target or not {source, target} <= set(known):
+                raise InputError(
+                    f"{plan.where} tasks must connect two of the domains {', '.join(known)}; got "
+                    f"{source!r} and {target!r}."
+                )
 
 
 def _filled(value: Any, data: str | None, where: str, key: str = "") -> Any:
@@ -726,8 +697,7 @@ def _filled(value: Any, data: str | None, where: str, key: str = "") -> Any:
     if key in _NAMES and is_own(value):
         raise InputError(
             f"{where} {key}: {value!r} is a class of a Python module, which a plan never imports. "
-            "Declare it as an entry point of its package (group shiftcal.methods, shiftcal.maps or "
-            "shiftcal.corruptions) and write its name."
+            "Write the name of an entry point of its package."
         )
     if not isinstance(value, str) or "{data}" not in value:
         return value

@@ -19,7 +19,7 @@ from shiftcal.files import atomic_write
 from shiftcal.numerics.samples import mean_interval
 from shiftcal.report.figures import Boxes, BoxSeries, FigureData, Lines, Panel, Series
 from shiftcal.report.tables import Cell, Column, Row, Table
-from shiftcal.studies.plan import STRICT, Plan, Variant, ladder_of, targets_of, validated
+from shiftcal.studies.plan import Ladder, Plan, Strict, Variant, targets_of, validated
 
 if TYPE_CHECKING:
     from shiftcal.studies.sources import Archive
@@ -360,13 +360,11 @@ def target_cell(records: Sequence[Record]) -> Cell:
 
 
 def in_words(severities: Sequence[int]) -> str:
-    """Severities for a header: ``3``, ``1 to 5``, ``3 and 5``, ``1, 3 and 4``."""
-    first, *others = severities
-    if not others:
-        return str(first)
-    if list(severities) == list(range(first, others[-1] + 1)):
-        return f"{first} to {others[-1]}"
-    return f"{', '.join(map(str, severities[:-1]))} and {others[-1]}"
+    """Severities for a header: ``3``, ``1 to 5``, ``1, 3``."""
+    first, last = severities[0], severities[-1]
+    if last > first and list(severities) == list(range(first, last + 1)):
+        return f"{first} to {last}"
+    return ", ".join(map(str, severities))
 
 
 def severities_in_words(severities: Sequence[int]) -> str:
@@ -391,31 +389,26 @@ def axis(severities: Sequence[int]) -> dict[Span, float]:
     return {(s,): float(s) for s in severities}
 
 
-def ece_at(records: Sequence[Record]) -> Callable[[str, Span], Cell]:
-    """Mean ECE of a variant at some severities, if it has all of them."""
-
-    def cell(key: str, span: Span) -> Cell:
-        own = select(records, variant=key, severity=span)
-        return mean_cell(own if {record.severity for record in own} >= set(span) else [])
-
-    return cell
-
-
 def severity_table(
     records: Sequence[Record], severities: Sequence[int], *, title: str, **words: Any
 ) -> Table:
     """Mean ECE over corruptions, a row for each variant, a column for each severity.
 
-    The last column is the mean over the severities from 1 on, of variants that have all of them.
+    The last column is the mean over the severities from 1 on.
     """
     columns = percents(spans(severities), lower_is_better=True)
-    return table(title, labels_of(records), columns, ece_at(records), **words)
+    return table(title, labels_of(records), columns, by_severity(records), **words)
 
 
 def severity_lines(records: Sequence[Record], severities: Sequence[int], *, title: str) -> Lines:
     """Mean ECE over corruptions against severity, a line for each variant."""
-    rows, cell = labels_of(records), ece_at(records)
-    return lines(title, panel(rows, axis(severities), cell, x_label=SEVERITY))
+    axes = axis(severities), by_severity(records)
+    return lines(title, panel(labels_of(records), *axes, x_label=SEVERITY))
+
+
+def by_severity(records: Sequence[Record]) -> Callable[[str, Span], Cell]:
+    """Mean ECE of a variant at some severities."""
+    return lambda key, span: ece(records, variant=key, severity=span)
 
 
 def severity_boxes(
@@ -551,6 +544,7 @@ class Study(ABC):
         by_severity: Whether it shows means over severities, and so needs shifts that have some.
         Options: What a plan may set below ``[options]``.
         options: The options of the plan, with the defaults.
+        ladder: The surrogate sets that the plan calibrates on.
 
     Raises:
         InputError: If the study cannot run the plan.
@@ -561,14 +555,13 @@ class Study(ABC):
     by_severity: ClassVar[bool] = True
 
     @dataclass(frozen=True)
-    class Options:
+    class Options(Strict):
         """None, by default."""
-
-        __pydantic_config__ = STRICT
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.options: Any = validated(self.Options, dict(plan.options), f"{plan.where} [options]")
+        self.ladder = Ladder(plan.calibration.corruption, plan.calibration.severities)
         self.check()
 
     def check(self) -> None:  # noqa: B027
@@ -580,9 +573,9 @@ class Study(ABC):
 
     def variants(self) -> list[Variant]:
         """What is evaluated; by default the methods of the plan on all of its targets."""
-        ladder, targets = ladder_of(self.plan), targets_of(self.plan)
+        targets = targets_of(self.plan)
         return [
-            Variant(each.key, each.label, each.name, ladder, targets, each.settings)
+            Variant(each.key, each.label, each.name, self.ladder, targets, each.settings)
             for each in self.plan.methods
         ]
 

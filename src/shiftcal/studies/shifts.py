@@ -15,7 +15,7 @@ from shiftcal.errors import InputError
 from shiftcal.report.figures import FigureData, Lines
 from shiftcal.report.tables import Cell, Column, Table
 from shiftcal.studies import records as show
-from shiftcal.studies.plan import CLEAN, STRICT, Count, Counts, Variant, ladder_of
+from shiftcal.studies.plan import CLEAN, Count, Counts, Strict, Variant
 from shiftcal.studies.records import OVER_SPLITS, Findings, Record, Span, Study, labels_of, select
 from shiftcal.studies.sources import Archive
 
@@ -42,7 +42,7 @@ class Synthetic(Study):
         if any(record.temperature and record.method != "vanilla" for record in records):
             tables["temperatures"] = show.temperature_table(records, severities)
         if any(record.chosen for record in records):
-            tables["chosen"] = show.chosen_table(records, ladder_of(self.plan).sets)
+            tables["chosen"] = show.chosen_table(records, self.ladder.sets)
         boxes = show.severity_boxes(records, severities, title="ECE of every corruption")
         means = show.severity_lines(records, severities, title=title)
         return Findings(tables, {"ece-means": means, "ece-boxes": boxes})
@@ -229,10 +229,9 @@ class Peek(Study):
     title: ClassVar[str] = "How many target rows have to be looked at"
 
     @dataclass(frozen=True)
-    class Options:
+    class Options(Strict):
         """How many rows are looked at, and how often they are drawn."""
 
-        __pydantic_config__ = STRICT
         sizes: Counts = (10, 30, 100, 300, 1000)
         draws: Count = 10
 

@@ -78,14 +78,10 @@ class Search:
         for place in places:
             try:
                 return place, open_one(place)
-            except (MissingData, MissingExtra, FileError) as error:
-                missing = isinstance(error, (MissingData, MissingExtra))
-                if not missing and not isinstance(error.__cause__, FileNotFoundError):
-                    raise
+            except (MissingData, MissingExtra) as error:
                 shown = " + ".join(place) if isinstance(place, tuple) else place
                 lines.append(f"    {shown}: {error}")
-        text = "\n".join(lines if places else [*lines, "    the plan names none"])
-        self._missing.append((what, text, fetch, optional))
+        self._missing.append((what, "\n".join(lines), fetch, optional))
         return None, None
 
     def left_out(self, *, skip: bool) -> tuple[str, ...]:
@@ -97,12 +93,11 @@ class Search:
         Raises:
             MissingData: Naming everything that is missing and needed.
         """
-        needed: dict[str, list[str]] = {}
-        for _, text, fetch, optional in self._missing:
-            if not (skip and optional):
-                needed.setdefault(fetch, []).append(text)
-        if not needed:
+        if (skip and all(optional for *_, optional in self._missing)) or not self._missing:
             return tuple(text for _, text, _, _ in self._missing)
+        needed: dict[str, list[str]] = {}
+        for _, text, fetch, _ in self._missing:
+            needed.setdefault(fetch, []).append(text)
         blocks = ["the study needs data that is missing:"]
         for fetch, texts in needed.items():
             blocks += [*texts, f"  To get it: {fetch}"] if fetch else texts

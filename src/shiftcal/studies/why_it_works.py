@@ -18,7 +18,7 @@ from shiftcal.numerics.softmax import p_max
 from shiftcal.report import figures as draw
 from shiftcal.report.tables import Cell, Column, Table
 from shiftcal.studies import records as show
-from shiftcal.studies.plan import CLEAN, STRICT, Plan, Target, Variant, ladder_of, targets_of
+from shiftcal.studies.plan import CLEAN, Strict, Target, Variant, targets_of
 from shiftcal.studies.records import Findings, Record, Study, mean_over_splits, select, to_csv
 from shiftcal.studies.sources import Archive, Stored
 from shiftcal.surrogates import SurrogateBank
@@ -44,10 +44,9 @@ class WhyItWorks(Study):
     by_severity: ClassVar[bool] = False
 
     @dataclass(frozen=True)
-    class Options:
+    class Options(Strict):
         """The target, and the seed of the split that is shown; default: the first one."""
 
-        __pydantic_config__ = STRICT
         target: str = "elastic_transform-2"
         split: int | None = None
 
@@ -74,13 +73,13 @@ class WhyItWorks(Study):
         """Densities and calibration plots of the target, and the claim over all targets."""
         plan, split, target = self.plan, self.options.split, self._target()
         seed = plan.seeds[0] if split is None else split
-        cases, rows = _cases(plan, archive), archive.rows(target, seed)
+        cases, rows = self._cases(archive), archive.rows(target, seed)
         case = next(c for c in cases if (c[0].target, c[0].split) == (target.name, seed))
         titles = {CLEAN: "clean test images", **{s.name: s.title for s in plan.shifts.sets}}
         shown = f"{target.corruption.replace('_', ' ')}, severity {target.severity}"
         title = titles.get(target.name, shown)
         note = f"{len(rows.logits):,} test images of the split with seed {seed}."
-        bank = archive.bank(ladder_of(plan), seed)
+        bank = archive.bank(self.ladder, seed)
         figures: dict[str, draw.FigureData] = {
             "densities": _densities(case, bank, rows, title, note)
         }
@@ -97,6 +96,35 @@ class WhyItWorks(Study):
             "claim": _claim_table(cases, titles),
         }
         return Findings(tables, figures, {CASES: to_csv(Fit, chain.from_iterable(cases))})
+
+    def _cases(self, archive: Archive) -> list[Case]:
+        """Every scored target in every split, under the temperature of every surrogate."""
+        plan, found = self.plan, []
+        for seed in plan.seeds:
+            bank = archive.bank(self.ladder, seed)
+            means = [float(each.confidence().mean()) for each in bank]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FitWarning)  # a wild temperature shows in the table
+                fits = [Temperature().fit(each.logits, each.labels).temperature_ for each in bank]
+            for target in targets_of(plan):
+                rows = archive.rows(target, seed)
+                mean, accuracy = float(p_max(rows.logits).mean()), float(rows.correct.mean())
+                about = (seed, target.name, target.corruption, target.severity, mean, accuracy)
+                case = []
+                for each, set_mean, temperature in zip(bank, means, fits, strict=True):
+                    confidence = p_max(rows.logits, temperature)
+                    ece = metrics.ece(confidence, rows.correct, n_bins=plan.bins)
+                    surrogate = (each.name, set_mean, abs(mean - set_mean), temperature)
+                    case.append(Fit(*about, *surrogate, float(confidence.mean()), ece))
+                nearest = min(case, key=lambda fit: fit.distance)
+                best = min(case, key=lambda fit: fit.ece)
+                found.append(
+                    [
+                        replace(fit, chosen=int(fit is nearest), best=int(fit is best))
+                        for fit in case
+                    ]
+                )
+        return found
 
     def _target(self) -> Target:
         return next(each for each in targets_of(self.plan) if each.name == self.options.target)
@@ -141,33 +169,6 @@ class Fit:
 
 # A target in one split under every surrogate set, the clean one first.
 Case = list[Fit]
-
-
-def _cases(plan: Plan, archive: Archive) -> list[Case]:
-    """Every scored target in every split, under the temperature of every surrogate."""
-    found = []
-    for seed in plan.seeds:
-        bank = archive.bank(ladder_of(plan), seed)
-        means = [float(each.confidence().mean()) for each in bank]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FitWarning)  # a wild temperature shows in the table
-            fits = [Temperature().fit(each.logits, each.labels).temperature_ for each in bank]
-        for target in targets_of(plan):
-            rows = archive.rows(target, seed)
-            mean, accuracy = float(p_max(rows.logits).mean()), float(rows.correct.mean())
-            about = (seed, target.name, target.corruption, target.severity, mean, accuracy)
-            case = []
-            for each, set_mean, temperature in zip(bank, means, fits, strict=True):
-                confidence = p_max(rows.logits, temperature)
-                ece = metrics.ece(confidence, rows.correct, n_bins=plan.bins)
-                surrogate = (each.name, set_mean, abs(mean - set_mean), temperature)
-                case.append(Fit(*about, *surrogate, float(confidence.mean()), ece))
-            nearest = min(case, key=lambda fit: fit.distance)
-            best = min(case, key=lambda fit: fit.ece)
-            found.append(
-                [replace(fit, chosen=int(fit is nearest), best=int(fit is best)) for fit in case]
-            )
-    return found
 
 
 # --------------------------------------------------------------------------------------
