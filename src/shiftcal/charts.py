@@ -219,19 +219,17 @@ def kernel_density(
         stretched: On which axis.
         cells: Gather the values into so many cells first, for millions of rows.
     """
-    # Rounding may put some below.
-    values: Floats = np.maximum(np.asarray(confidence, np.float64), least)
-    points: Floats = np.asarray(grid, np.float64)
-    low, high = least, None if stretched else 1.0
+    values: Floats = np.maximum(np.asarray(confidence, np.float64), least)  # rounding may be below
+    low, points = least, grid
+    width = min(scott_width(values, least=0.005), (1 - least) / 4)
     if stretched:
-        values, points = stretch(values), stretch(points)
+        values, points = stretch(values), stretch(grid)
         low = float(stretch(np.array(least)))
         width = scott_width(values, least=2 * 0.05) / 2
-    else:
-        width = min(scott_width(values, least=0.005), (1 - least) / 4)
     counts = None
     if cells is not None:
         values, counts = gathered(values, cells=cells)
+    high = None if stretched else 1.0
     return folded_density(values, points, width=width, low=low, high=high, counts=counts)
 
 
@@ -255,10 +253,9 @@ def draw_density(
         axes.vlines(mean, 0, height, color=colour, linestyle=(0, (1, 2)), linewidth=1.2, zorder=3)
 
 
-def mark_stretched(axes: Any, ticks: list[float], *, percent: bool = False) -> None:
+def mark_stretched(axes: Any, ticks: Sequence[float]) -> None:
     """Ticks of a stretched axis at these confidences."""
-    words = [f"{100 * tick:.10g}" if percent else f"{tick:g}" for tick in ticks]
-    axes.set_xticks(stretch(np.array(ticks)), words)
+    axes.set_xticks(stretch(np.array(ticks)), [f"{tick:g}" for tick in ticks])
 
 
 def draw_bins(
@@ -268,32 +265,18 @@ def draw_bins(
     if not any(line.get_gid() == "diagonal" for line in axes.get_lines()):
         style = {"color": ink(axes), "alpha": 0.6, "linewidth": 1.0, "linestyle": (0, (4, 3))}
         axes.plot([0, end], [0, end], gid="diagonal", zorder=1, **style)
-    axes.errorbar(
-        x,
-        y,
-        yerr=np.maximum([np.subtract(y, low), np.subtract(high, y)], 0.0),  # not below by rounding
-        color=look.colour,
-        marker=look.marker,
-        markersize=5 if len(x) <= 40 else 2,
-        linewidth=1.0,
-        label=label,
-        zorder=3,
-    )
+    bars = np.maximum([np.subtract(y, low), np.subtract(high, y)], 0.0)  # not below by rounding
+    style = {"color": look.colour, "marker": look.marker, "markersize": 5 if len(x) <= 40 else 2}
+    axes.errorbar(x, y, yerr=bars, linewidth=1.0, label=label, zorder=3, **style)
     # Markers at the ends are seen whole.
     axes.set(xlim=(0, 1.02 * end), ylim=(0, 1.02 * end))
 
 
 def draw_strip(axes: Any, counts: Any, edges: Any, colour: str) -> None:
     """Where the rows lie, at the bottom of the axes; the highest step always has one height."""
-    axes.stairs(
-        0.1 * counts / counts.max(),
-        edges,
-        transform=axes.get_xaxis_transform(),  # x as the data, y as a share of the axes
-        fill=True,
-        color=colour,
-        alpha=0.25,
-        zorder=2,
-    )
+    across = axes.get_xaxis_transform()  # x as the data, y as a share of the axes
+    style = {"fill": True, "color": colour, "alpha": 0.25, "zorder": 2}
+    axes.stairs(0.1 * counts / counts.max(), edges, transform=across, **style)
 
 
 def draw_target(

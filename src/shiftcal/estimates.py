@@ -276,24 +276,19 @@ class AccuracyEstimator(Estimator, ABC):
         if len(groups) == 1:  # of a single corruption, set by set
             together = [[j] for j in range(1, len(bank))]
         for number, group in enumerate(together):
-            try:
-                other = self._without(bank, group)
-            except ShiftcalError:
-                continue
-            for j in group:
-                out = bank[j]
+            other: AccuracyEstimator = self
+            if self.uses_bank:
+                kept = [s for j, s in enumerate(bank) if j not in group]
+                other = clone(self)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", FitWarning)  # that on the whole bank has warned
+                    try:
+                        other._fit(SurrogateBank(kept, classes=bank.classes, input=bank.input))
+                    except ShiftcalError:
+                        continue
+            for out in (bank[j] for j in group):
                 estimate = _in_unit(other._estimate(out.logits).value)
                 yield LeftOut(number, out.name, out.summary().accuracy, estimate)
-
-    def _without(self, bank: SurrogateBank, group: list[int]) -> AccuracyEstimator:
-        if not self.uses_bank:
-            return self
-        kept = [s for j, s in enumerate(bank) if j not in group]
-        other: AccuracyEstimator = clone(self)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FitWarning)  # the fit on the whole bank warns once
-            other._fit(SurrogateBank(kept, classes=bank.classes, input=bank.input))
-        return other
 
 
 def _in_unit(value: float) -> float:
@@ -316,9 +311,6 @@ def clean_temperature(bank: SurrogateBank, *, calibrated: bool) -> float:
         # 1 here, 2 _fit, 3 AccuracyEstimator.fit, 4 the caller's line
         warnings.warn(f"{clean.name}: {scaling.status_.message}", FitWarning, stacklevel=4)
     return scaling.temperature_
-
-
-SCORES = ("confidence", "entropy")
 
 
 @final
@@ -362,7 +354,7 @@ class ATC(AccuracyEstimator):
         self.input = input
 
     def _fit(self, bank: SurrogateBank) -> None:
-        self.score_ = check_choice(self.score, SCORES, name="score")
+        self.score_ = check_choice(self.score, ("confidence", "entropy"), name="score")
         self.temperature_ = clean_temperature(bank, calibrated=self.calibrated)
         clean = bank.clean
         n = len(clean)
@@ -721,12 +713,9 @@ class SurrogateCurve(AccuracyEstimator):
         )
 
     def _outside(self, mean: float, error: float) -> Iterator[Flag]:
-        lowest = min(self.ladder_, key=lambda s: s.mean_confidence)
-        highest = max(self.ladder_, key=lambda s: s.mean_confidence)
-        for end, excess, word in (
-            (lowest, lowest.mean_confidence - mean, "below"),
-            (highest, mean - highest.mean_confidence, "above"),
-        ):
+        by_confidence = sorted(self.ladder_, key=lambda s: s.mean_confidence)
+        for end, sign, word in ((by_confidence[0], -1, "below"), (by_confidence[-1], 1, "above")):
+            excess = sign * (mean - end.mean_confidence)
             if excess > 3 * math.hypot(error, end.standard_error):
                 yield Flag(
                     "outside-range",

@@ -46,11 +46,6 @@ class GroupChoice:
     temperature: float | None
     own: Selection
 
-    @property
-    def outside(self) -> bool:
-        """Whether the method flags the group as unlike all of the bank."""
-        return any(map(self.own.has, OUTSIDE))
-
 
 @dataclass(frozen=True)
 class GroupedSelection:
@@ -91,7 +86,8 @@ class GroupedSelection:
     @property
     def outside(self) -> tuple[str, ...]:
         """Groups that the method flags as unlike all of the bank."""
-        return tuple(name for name, choice in self.groups.items() if choice.outside)
+        pairs = self.groups.items()
+        return tuple(name for name, choice in pairs if any(map(choice.own.has, OUTSIDE)))
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain values, for JSON."""

@@ -108,13 +108,13 @@ def reliability(
         table = confidence
     else:
         c, r = _top1(confidence, correct, input=input)
-        table = metrics.bin_table(c, r, n_bins=n_bins, binning=binning)
+        bins: dict[str, Any] = {"n_bins": n_bins, "binning": binning}
+        table = metrics.bin_table(c, r, **bins)
         if n_resamples is None:
             n_resamples = _RESAMPLES if len(c) <= _MOST_ROWS else 0
         check_count(n_resamples, name="n_resamples", least=0)
         if n_resamples and len(c) > 1:
             draws: dict[str, Any] = {"n_resamples": n_resamples, "level": level, "seed": seed}
-            bins: dict[str, Any] = {"n_bins": n_bins, "binning": binning}
             error = metrics.bootstrap(metrics.ece, c, r, **draws, **bins)
     axes = _axes_for(ax, size=(4.8, 4.8))
     look = charts.next_look(axes, str(label))
@@ -203,18 +203,17 @@ def confidence_density(
 
     draw(str(label), ours, charts.next_look(axes, first=1).colour, fill=True, linewidth=2.0)
     many = len(others) > _MOST_SETS
-    faint: dict[str, Any] = {"label": "_", "alpha": 0.25, "linewidth": 0.6, "with_mean": False}
+    rest = f"{len(others) - (bold is not None)} {'other ' if bold is not None else ''}sets"
     colours = charts.ramp(len(others), axes)
     for j, (name, values) in enumerate(zip(names, others, strict=True)):
         if j == bold:
             draw(name, values, colours[j], ", chosen", linewidth=2.4, zorder=3.5)
-        elif many:
-            draw(name, values, charts.ink(axes), **faint)
+        elif many:  # the first stands for all
+            faint: dict[str, Any] = {"label": rest, "alpha": 0.25, "linewidth": 0.6}
+            draw(name, values, charts.ink(axes), with_mean=False, **faint)
+            rest = "_"
         else:
             draw(name, values, colours[j], linewidth=1.2)
-    if many:
-        unnamed = f"{len(others) - (bold is not None)} {'other ' if bold is not None else ''}sets"
-        axes.plot([], [], label=unnamed, color=charts.ink(axes), alpha=0.4, linewidth=0.6)
     axes.set_ylim(bottom=0)
     axes.set_xlim(x[0], x[-1])
     if stretched:
@@ -350,14 +349,13 @@ def errors_by_severity(
     for label, method in methods.items():
         errors[label] = {}
         for one in sorted(targets, key=lambda each: each.severity or 0):
-            adapted = copy.copy(method)
+            adapted, severity = copy.copy(method), one.severity or 0
             scores = Scores(one.logits, features=one.features)
             if adapted.uses_target:
                 adapted.adapt(scores)
             probs = adapted.predict_proba(scores)
             correct = probs.argmax(axis=1) == one.labels
             error = metrics.ece(probs.max(axis=1), correct, n_bins=n_bins, binning=binning)
-            severity = one.severity or 0
             errors[label][severity] = (*errors[label].get(severity, ()), error)
     return errors
 
@@ -420,16 +418,15 @@ def _draw_distances(ax: Any, method: Any, choice: Selection, index: int) -> Any:
         axes.plot([distances[j]], [row], "o", color=colour, markersize=size, zorder=3)
     axes.set_yticks(range(len(drawn)), [names[j] for j in drawn], parse_math=False)
     axes.get_yticklabels()[drawn.index(index)].set_fontweight("bold")
-    axes.set_ylim(len(drawn) - 0.4, -0.6)  # the first set on top
-    axes.set_xlim(0, 1.12 * max(distances[j] for j in drawn) or 1.0)
+    most = max(distances[j] for j in drawn)
+    axes.set(ylim=(len(drawn) - 0.4, -0.6), xlim=(0, 1.12 * most or 1.0))  # the first set on top
     if others and choice.margin is not None:
         ends = float(distances[index]), float(distances[others[0]])
         axes.axvspan(*ends, color=accent, alpha=0.12, linewidth=0, zorder=0)
         if not any(axes.get_title(loc=side) for side in ("left", "center", "right")):
             words = f"{names[index]}, by a margin of {choice.margin:.2g}"
             axes.set_title(words, loc="left", parse_math=False)
-    few = len(distances) > len(drawn)
-    some = f"; {len(drawn)} nearest of {len(distances)} sets" if few else ""
+    some = f"; {len(drawn)} nearest of {len(distances)} sets" if len(drawn) < len(distances) else ""
     _name_axes(axes, x=f"{choice.distance} distance to the target{some}", y="")
     return axes
 
@@ -520,19 +517,13 @@ def _top1(values: object, truth: object, *, input: InputKind) -> tuple[Confidenc
     if isinstance(values, Scores):
         scores = values if truth is None else replace(values, labels=truth)  # type: ignore[arg-type]
     elif truth is None:
-        raise InputError(
-            f"confidence must come with correct, whether each prediction was correct; got "
-            f"{type(values).__name__} alone. Only labelled Scores and a BinTable have it."
-        )
+        raise InputError("confidence must come with correct; only labelled Scores have it.")
     elif _columns(values) is None:
         return check_top1(values, truth)
     else:
         scores = Scores(values, input=input, labels=truth)  # type: ignore[arg-type]
     if scores.labels is None:
-        raise InputError(
-            "scores must have labels: accuracy cannot be drawn without them. For unlabelled data "
-            "see plot.confidence_density."
-        )
+        raise InputError("scores must have labels; see plot.confidence_density for others.")
     logits = scores.logits()
     return p_max(logits), logits.argmax(axis=1) == scores.labels
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol
 
 # Seconds between two lines of text.
 _BETWEEN = 15.0
@@ -26,13 +25,6 @@ class Reporting:
 
     shown: bool | None = None
     line: Callable[[str], None] | None = None
-
-
-class Step(Protocol):
-    """Called with the number of images that are finished."""
-
-    def __call__(self, images: int, *, kept: bool) -> None:
-        """So many more images are finished; ``kept`` if an earlier run did them."""
 
 
 @contextmanager
@@ -83,8 +75,8 @@ def showing(
     shown: bool | None = None,
     line: Callable[[str], None] | None = None,
     unit: str = "images",
-) -> Iterator[Step]:
-    """A function to be called with finished images.
+) -> Iterator[Callable[..., None]]:
+    """A function of the images that are finished, ``kept=True`` if an earlier run did them.
 
     Args:
         doing: Stands before the numbers.

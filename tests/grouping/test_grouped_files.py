@@ -112,7 +112,6 @@ def test_groups_outside_the_bank_are_named(sac):
     flat = np.random.default_rng(0).standard_normal((200, 6)) / 100
     chosen = GroupedCalibration(sac).adapt(np.concatenate([Z, flat]), [*GROUPS, *["fogged"] * 200])
     assert chosen.outside == ("fogged",)
-    assert chosen.groups["fogged"].outside
     assert chosen.to_dict()["outside"] == ("fogged",)
 
 

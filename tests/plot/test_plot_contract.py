@@ -98,7 +98,7 @@ EYE, TWO = 3 * np.eye(3), ([0.5, 0.9], [True, False])
 BAD_RELIABILITY = [
     (([0.5, np.nan], [True, False]), {}, "confidence must be finite; row 1 holds nan"),
     (([0.5, 1.5], [True, False]), {}, r"confidence must lie in \[0, 1\]"),
-    (([0.5],), {}, "confidence must come with correct.*got list alone"),
+    (([0.5],), {}, "confidence must come with correct"),
     (
         (np.tile(np.eye(3), (4, 1)), [0, 1, 2] * 4),
         {},

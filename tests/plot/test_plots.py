@@ -181,7 +181,7 @@ def test_the_chosen_set_is_bold_and_said_to_be(adapted):
 def test_of_many_sets_only_the_chosen_one_is_named():
     sets = {f"set {j}": [0.5 + 0.01 * j, 0.9] for j in range(12)}
     axes = density([0.5, 0.6], sets, chosen="set 3")
-    assert words(axes) == ["target: mean 0.550", "set 3: mean 0.715, chosen", "11 other sets"]
+    assert words(axes) == ["target: mean 0.550", "11 other sets", "set 3: mean 0.715, chosen"]
     assert words(density([0.5, 0.6], sets)) == ["target: mean 0.550", "12 sets"]
     assert len([line for line in axes.get_lines() if len(line.get_xdata())]) == 13
 

@@ -15,7 +15,7 @@ from scipy import stats
 
 import shiftcal as sc
 from shiftcal.errors import InputError
-from shiftcal.report.facts import FlagFacts, Judging, Shown, _flags, make_facts
+from shiftcal.report.facts import FlagFacts, Judging, _flags, make_facts
 from shiftcal.report.verdict import Ranged
 from shiftcal.types import Flag
 
@@ -77,14 +77,14 @@ def test_bins_are_those_of_the_table_behind_ece():
         exact = stats.binomtest(round(accuracy * n), n).proportion_ci(0.95, method="exact")
         assert (low, high) == pytest.approx((exact.low, exact.high), abs=1e-9)
     assert sum(facts.of("vanilla").shares) == pytest.approx(1)
-    assert facts.shown.kind == "target"
+    assert facts.shown == facts.target.name
 
 
 def test_without_labels_diagrams_are_of_the_chosen_set():
     facts, bank = unlabelled(), digits_bank()
     chosen = next(j for j, one in enumerate(facts.sets) if one.chosen)
     near = bank[chosen]
-    assert facts.shown == Shown("surrogate", near.name, len(near))
+    assert facts.shown == near.name
     bins = facts.of("vanilla").bins
     assert np.dot(bins["accuracy"], bins["count"]) == pytest.approx(
         near.summary().accuracy * len(near)

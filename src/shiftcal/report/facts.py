@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import PurePath
 from statistics import NormalDist
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,7 +113,7 @@ class MethodFacts:
         gap: Mean confidence minus accuracy: measured with labels, else estimated.
         ece: On the target, with labels only.
         n_changed: Rows whose predicted class changes.
-        bins: Columns of the reliability diagram, on the rows of :class:`Shown`: those of
+        bins: Columns of the reliability diagram, on the rows that are shown: those of
             :meth:`shiftcal.metrics.BinTable.to_dict`, and both ends of the accuracies.
         shares: Shares of those rows in twenty bins of equal width.
     """
@@ -128,15 +128,6 @@ class MethodFacts:
     n_changed: int = 0
     bins: dict[str, list[Any]] = field(default_factory=dict)
     shares: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True)
-class Shown:
-    """The labelled rows behind the diagrams: the target, or a surrogate set if it has no labels."""
-
-    kind: Literal["target", "surrogate"]
-    name: str
-    n: int
 
 
 @dataclass(frozen=True)
@@ -189,7 +180,11 @@ class FlagFacts:
 
 @dataclass(frozen=True, repr=False)
 class ReportFacts:
-    """Everything a report states; :func:`make_facts` computes it."""
+    """Everything a report states; :func:`make_facts` computes it.
+
+    ``shown`` names the labelled rows behind the diagrams: the target, or the surrogate set that
+    resembles it most if it has no labels.
+    """
 
     title: str
     target: TargetFacts
@@ -198,7 +193,7 @@ class ReportFacts:
     method: str
     methods: tuple[MethodFacts, ...]
     missing: dict[str, str]
-    shown: Shown
+    shown: str
     sets: tuple[SetFacts, ...]
     classes: tuple[ClassFacts, ...]
     warnings: tuple[FlagFacts, ...]
@@ -307,14 +302,14 @@ def make_facts(
         shown_set = next(j for j, one in enumerate(sets) if one.nearest)
     # Diagrams need labels: those of the target, or of the surrogate set most like it.
     if scores.labels is not None:
-        shown, diagrams, labels = Shown("target", name, scores.n), outputs, scores.labels
+        shown, diagrams, labels = name, outputs, scores.labels
         draws = max(_FEWEST_DRAWS, _MOST_DRAWN // scores.n)
         judging = replace(judging, n_resamples=min(judging.n_resamples, draws))
     else:
         near = bank[shown_set]
         rows = near.logits if bank.input == "logits" else softmax(near.logits)
         diagrams = {name: _outputs(one, rows) for name, one in fitted.items()}
-        shown, labels = Shown("surrogate", printable(near.name), len(near)), near.labels
+        shown, labels = printable(near.name), near.labels
     facts_of = {}
     for name, one in fitted.items():
         counts, _ = np.histogram(diagrams[name].confidence, bins=_STRIP, range=(0.0, 1.0))

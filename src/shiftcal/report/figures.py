@@ -117,22 +117,16 @@ def _add_words(figure: Any, height: float, title: str, note: str) -> None:
     total = height + sum(strips)
     figure.set_size_inches(WIDTH, total)
     figure.get_layout_engine().set(rect=(0, strips[2] / total, 1, height / total))
-    style = {"x": 0.01, "ha": "left", "in_layout": False}
+    style: dict[str, Any] = {"x": 0.01, "ha": "left", "in_layout": False}
     if title:
         y = 1 - 0.06 / total
         figure.text(y=y, s=title, va="top", size=_LARGE, weight="bold", **style)
     if note:
         figure.text(y=0.06 / total, s=note, va="bottom", color=charts.MUTED, **style)
     if entries:
-        legend = figure.legend(
-            entries.values(),
-            entries.keys(),
-            loc="upper center",
-            bbox_to_anchor=(0.5, 1 - strips[0] / total),
-            ncols=columns,
-            columnspacing=1.4,
-            borderpad=0.2,
-        )
+        style = {"loc": "upper center", "bbox_to_anchor": (0.5, 1 - strips[0] / total)}
+        style |= {"ncols": columns, "columnspacing": 1.4, "borderpad": 0.2}
+        legend = figure.legend(entries.values(), entries.keys(), **style)
         legend.set_in_layout(False)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from shiftcal.corruptions import Corruption, corrupt
-from shiftcal.errors import require
 from shiftcal.types import Images
 
 # The sixteen in the appendix of Salvador et al., 2021.
@@ -63,14 +62,12 @@ def draw(tiles: Sequence[Tile], *, heading: str, one_row: bool = False) -> Any:
         heading: One line.
         one_row: Whether all stand in one row, however wide.
     """
-    pillow, drawing, fonts = (
-        require(f"PIL.{name}", extra="images", needed_by="a gallery")
-        for name in ("Image", "ImageDraw", "ImageFont")
-    )
+    from PIL import Image, ImageDraw, ImageFont
+
     height, width = tiles[0][1].shape[:2]
     times = max(1, math.ceil(_LEAST_TILE / max(height, width)))
     size = max(14, min(24, times * width // 13))
-    font, line = fonts.load_default(size), round(1.6 * size)
+    font, line = ImageFont.load_default(size), round(1.6 * size)
     label = max(math.ceil(font.getlength(text)) for text, _ in tiles)
     across, down = max(times * width, label) + _GAP, times * height + line + _GAP
     columns = len(tiles)
@@ -80,8 +77,8 @@ def draw(tiles: Sequence[Tile], *, heading: str, one_row: bool = False) -> Any:
         columns = min(range(most, max(0, most - 3), -1), key=lambda count: -len(tiles) % count)
     top = line + 2 * _GAP
     total = max(_GAP + columns * across, math.ceil(font.getlength(heading)) + 2 * _GAP)
-    figure = pillow.new("RGB", (total, top + math.ceil(len(tiles) / columns) * down), _WHITE)
-    pen = drawing.Draw(figure)
+    figure = Image.new("RGB", (total, top + math.ceil(len(tiles) / columns) * down), _WHITE)
+    pen = ImageDraw.Draw(figure)
     pen.text((_GAP, _GAP), heading, fill=_GREY, font=font)
     for index, (text, image) in enumerate(tiles):
         row, column = divmod(index, columns)
@@ -90,5 +87,5 @@ def draw(tiles: Sequence[Tile], *, heading: str, one_row: bool = False) -> Any:
         pixels = image.repeat(times, axis=0).repeat(times, axis=1)
         edges = (x - 1, y - 1, x + times * width, y + times * height)
         pen.rectangle(edges, outline=_LINE)  # white on white has edges
-        figure.paste(pillow.fromarray(pixels), (x, y))
+        figure.paste(Image.fromarray(pixels), (x, y))
     return figure

@@ -204,10 +204,9 @@ class Chart(NamedTuple):
 
 def _charts(facts: ReportFacts) -> dict[str, Any]:
     """All charts of the page."""
-    colours = {f"axes.{part}color": _COLOURS["muted"] for part in ("edge", "label")}
-    colours |= {
-        f"{axis}tick.{part}": _COLOURS["muted"] for axis in "xy" for part in ("color", "labelcolor")
-    }
+    muted = ["axes.edgecolor", "axes.labelcolor"]
+    muted += [f"{axis}tick.{part}" for axis in "xy" for part in ("color", "labelcolor")]
+    colours = dict.fromkeys(muted, _COLOURS["muted"])
     colours |= {"text.color": _COLOURS["ink"], "grid.color": _COLOURS["grid"]}
     main = facts.of(facts.method)
     others = [one for one in facts.methods if one.name not in ("vanilla", main.name)]
@@ -306,7 +305,7 @@ def _reliability(method: MethodFacts, facts: ReportFacts, *, colour: str) -> Cha
     axes.set(xlabel="confidence (%); at the bottom: share of rows", ylabel="accuracy (%)")
     above, filled = np.count_nonzero(x > y), np.count_nonzero(np.isfinite(x))
     name, title = f"reliability-{colour}-{method.name}", f"Reliability of {method.name}"
-    text = f"{filled} bins of {facts.shown.name}; in {above} confidence is above accuracy."
+    text = f"{filled} bins of {facts.shown}; in {above} confidence is above accuracy."
     return _chart(axes, name, title, text)
 
 

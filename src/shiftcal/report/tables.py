@@ -217,13 +217,11 @@ def to_markdown(table: Table) -> str:
         "-" * width if is_left else "-" * (width - 1) + ":"
         for width, is_left in zip(widths, left, strict=True)
     ]
-    lines = []
-    for texts in (header, rule, *body):
-        padded = (
-            text.ljust(width) if is_left else text.rjust(width)
-            for text, width, is_left in zip(texts, widths, left, strict=True)
-        )
-        lines.append(f"| {' | '.join(padded)} |")
+    pads = [str.ljust if is_left else str.rjust for is_left in left]
+    lines = [
+        f"| {' | '.join(pad(text, n) for pad, text, n in zip(pads, texts, widths, strict=True))} |"
+        for texts in (header, rule, *body)
+    ]
     parts = [bold(table.title), "\n".join(lines), paragraphs(table.note)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
