@@ -216,12 +216,10 @@ class Framing:
 # --------------------------------------------------------------------------------------
 
 NPY, NPZ, PARQUET = "a .npy array", "an .npz archive", "a Parquet file"
-_NPY_MAGIC = b"\x93NUMPY"
 # What numpy says of arrays that it would have to unpickle, read and memory-mapped.
 _OBJECTS = ("Object arrays cannot be loaded", "Python objects in dtype")
 # The first byte of every pickle since protocol 2, which torch.save and joblib write too.
 _PICKLE = b"\x80"
-_ALIKE = 0.75
 
 
 def find(path: str | os.PathLike[str]) -> Path:
@@ -231,42 +229,34 @@ def find(path: str | os.PathLike[str]) -> Path:
         FileError: If not, with the nearest name there is.
     """
     file = Path(path)
-    try:
-        status = file.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        raise FileError(f"{file} does not exist. {_neighbour(file)}") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise FileError(f"{file} cannot be opened: {reason}.") from error
-    if stat.S_ISDIR(status.st_mode):
-        raise FileError(f"{file} is a folder; name one scores file in it.")
-    if not stat.S_ISREG(status.st_mode):
-        raise FileError(f"{file} is not a regular file; save the scores to a file first.")
-    if status.st_size == 0:
-        raise FileError(f"{file} is empty; write it again.")
+    with parsing(file, "a file"):
+        if not file.exists():
+            raise FileError(f"{file} does not exist. {_neighbour(file)}")
+        if not file.is_file():
+            what = "a folder; name one scores file in it" if file.is_dir() else "not a regular file"
+            raise FileError(f"{file} is {what}.")
+        if file.stat().st_size == 0:
+            raise FileError(f"{file} is empty; write it again.")
     return file
 
 
 def _neighbour(file: Path) -> str:
-    try:
-        names = [entry.name for entry in file.parent.iterdir()]
-    except OSError:
-        return f"Nor can its folder {file.parent} be listed."
     # Stems are compared, since a suffix in common makes any two names half alike.
+    names = [entry.name for entry in file.parent.iterdir()] if file.parent.is_dir() else []
     names.sort(key=lambda name: Path(name).suffix == file.suffix)
     by_stem = {Path(name).stem: name for name in names}
-    near = difflib.get_close_matches(file.stem, by_stem, n=1, cutoff=_ALIKE)
+    near = difflib.get_close_matches(file.stem, by_stem, n=1, cutoff=0.75)
     return f"Did you mean {by_stem[near[0]]!r}?" if near else "Check the path."
 
 
-def require_magic(path: Path, magic: tuple[bytes, ...], kind: str) -> None:
-    """Refuse a file that does not begin as its format does, before numpy takes it for a pickle.
+def _require_magic(path: Path, magic: bytes, kind: str) -> None:
+    """Reject a file that does not begin as its format does, before numpy takes it for a pickle.
 
     Raises:
         FileError: Saying what it should be.
     """
     with parsing(path, kind), path.open("rb") as file:
-        head = file.read(max(map(len, magic)))
+        head = file.read(len(magic))
     if head.startswith(_PICKLE):
         raise FileError(_pickled(path))
     if not head.startswith(magic):
@@ -287,18 +277,11 @@ def parsing(path: Path, kind: str, *, fix: str = "Write it again.") -> Iterator[
     """
     try:
         yield
-    except FileError:
-        raise
-    except InputError as error:
+    except ShiftcalError as error:
+        if not isinstance(error, InputError) or isinstance(error, FileError):
+            raise  # such as a package that is not installed
         named = str(path) in str(error)
         raise FileError(str(error) if named else f"{path} cannot be used: {error}") from error
-    except ShiftcalError:  # such as a package that is not installed
-        raise
-    except MemoryError as error:
-        raise FileError(
-            f"{path} needs more memory than there is. Split it, or save arrays as .npy, "
-            "which is read from disk as needed."
-        ) from error
     except Exception as error:  # damaged bytes make parsers raise anything
         if isinstance(error, OSError) and error.errno is not None:
             raised = MissingData if isinstance(error, FileNotFoundError) else FileError
@@ -441,7 +424,7 @@ def read_npy(path: Path, *, mapped: bool = False) -> NDArray[Any]:
     """The array of an ``.npy`` file, in memory or mapped."""
     import numpy as np
 
-    require_magic(path, (_NPY_MAGIC,), NPY)
+    _require_magic(path, b"\x93NUMPY", NPY)
     with parsing(path, NPY):
         return np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
 
@@ -451,7 +434,7 @@ def open_npz(path: Path) -> Iterator[Any]:
     """The archive as ``numpy.load`` gives it; take arrays out of it with :func:`npz_array`."""
     import numpy as np
 
-    require_magic(path, (b"PK",), NPZ)
+    _require_magic(path, b"PK", NPZ)
     # Opened here, since numpy leaves its own handle open when the archive proves damaged.
     with (
         parsing(path, NPZ),

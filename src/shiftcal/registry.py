@@ -15,7 +15,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -34,12 +34,12 @@ class Registry:
 
     Attributes:
         noun: What an entry is called in messages, such as ``"calibration map"``.
-        built_in: Built-in classes, by module; their names are made of those of the classes.
+        built_in: Built-in classes, by module; their names are made of those of the classes, or
+            stand before them, ``name=Class``.
         base: ``module:Class`` of what a user's own must be; ``None`` if there can be none.
         group: The group of entry points in which installed packages declare theirs.
         functions: Whether entries are functions, which are instances of the base, not classes.
         space: What stands between the words of a name.
-        irregular: Names of built-in classes that are not made in this way.
         entries: Built-in names, each with its ``module:Class``.
     """
 
@@ -49,15 +49,14 @@ class Registry:
     group: str | None = None
     functions: bool = False
     space: str = "-"
-    irregular: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        named = {
-            self.irregular.get(word)
-            or self.canonical(default_name(word, self.space)): f"{module}:{word}"
-            for module, words in self.built_in.items()
-            for word in words.split()
-        }
+        named = {}
+        for module, words in self.built_in.items():
+            for word in words.split():
+                name, _, cls = word.rpartition("=")
+                name = name or self.canonical(default_name(cls, self.space))
+                named[name] = f"{module}:{cls}"
         self.entries: Mapping[str, str] = dict(sorted(named.items()))
 
     def names(self) -> list[str]:
@@ -300,12 +299,11 @@ METHODS = Registry(
     {
         "shiftcal.methods.rehearsal": "Rehearsal",
         "shiftcal.methods.sac": "SAC",
-        "shiftcal.methods.simple": "ACE PseudoCal STS TS Vanilla",
-        "shiftcal.methods.weighted": "CPCS TransCal",
+        "shiftcal.methods.simple": "ACE pseudocal=PseudoCal STS TS Vanilla",
+        "shiftcal.methods.weighted": "CPCS transcal=TransCal",
     },
     base="shiftcal.methods.method:Method",
     group="shiftcal.methods",
-    irregular={"PseudoCal": "pseudocal", "TransCal": "transcal"},
 )
 MAPS = Registry(
     "calibration map",
@@ -353,9 +351,8 @@ TEXT = Registry(
 )
 ESTIMATORS = Registry(
     "accuracy estimator",
-    {"shiftcal.estimates": "ATC DoC MeanConfidence Rehearsed SurrogateCurve"},
+    {"shiftcal.estimates": "ATC doc=DoC MeanConfidence Rehearsed SurrogateCurve"},
     base="shiftcal.estimates:AccuracyEstimator",
-    irregular={"DoC": "doc"},
 )
 PARTS = Registry(  # what else a saved file may be of
     "part of a saved file",
@@ -372,9 +369,8 @@ TRAINERS = Registry(
 )
 ENGINES = Registry(
     "engine",
-    {"shiftcal.scoring.engines": "LocalEngine RayEngine"},
+    {"shiftcal.scoring.engines": "local=LocalEngine ray=RayEngine"},
     base="shiftcal.scoring.engines:Engine",
-    irregular={"LocalEngine": "local", "RayEngine": "ray"},
 )
 DATA_SETS = Registry(
     "data set",
