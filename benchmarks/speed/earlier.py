@@ -54,7 +54,15 @@ def tasks() -> dict[str, object]:
     def model(x: np.ndarray) -> np.ndarray:
         return x.mean(axis=(2, 3)) @ weights
 
-    calls["scoring, 4,096 images"] = lambda: sc.score(model, images, progress=False)
+    calls["scoring, a function of means, 4,096 images"] = lambda: sc.score(
+        model, images, progress=False
+    )
+    import torch
+    from shiftcal.models import cifar_resnet
+
+    torch.set_num_threads(1)
+    network = cifar_resnet(20)
+    calls["scoring, ResNet-20, 4,096 images"] = lambda: sc.score(network, images, progress=False)
     return calls
 
 

@@ -12,7 +12,6 @@ from torch import nn
 
 from shiftcal import adaptation
 from shiftcal.adaptation.network import (
-    ApartBatchNorm1d,
     Classifier,
     NormPreservingDropout,
     Objective,
@@ -119,21 +118,6 @@ def test_heads_take_rows_one_at_a_time_outside_of_training(name):
     for i in (0, 15):
         alone = run_heads(made, x[i : i + 1])
         np.testing.assert_allclose(alone.logits, together.logits[i : i + 1], rtol=1e-5, atol=1e-6)
-
-
-def test_normalisation_apart_is_the_usual_one_of_one_domain_after_the_other():
-    torch.manual_seed(0)
-    apart, usual = ApartBatchNorm1d(5), torch.nn.BatchNorm1d(5)
-    usual.load_state_dict(apart.state_dict())
-    source, target = torch.randn(8, 5), 3 * torch.randn(8, 5) + 2
-    found = apart(torch.cat([source, target]))
-    torch.testing.assert_close(found, torch.cat([usual(source), usual(target)]))
-    for name, value in usual.state_dict().items():
-        torch.testing.assert_close(apart.state_dict()[name], value)
-    joint = torch.nn.BatchNorm1d(5)(torch.cat([source, target]))
-    assert not torch.allclose(found, joint, atol=0.1)
-    odd = torch.randn(3, 5)
-    torch.testing.assert_close(apart.eval()(odd), usual.eval()(odd))
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.8])

@@ -103,8 +103,7 @@ def to_onnx(
     """
     applied = applied_map(fitted)
     k = applied.n_classes_
-    if input is not None:
-        check_choice(input, ("logits", "probabilities"), name="input")
+    kind = check_choice(input or fitted.input, ("logits", "probabilities"), name="input")
     network, file, opset = _read(Path(model))
     others, target = external_files(file.data, file.path), file_to_write(output)
     if target.exists() and any(target.samefile(one) for one in (file.path, *others)):
@@ -112,9 +111,8 @@ def to_onnx(
     if others and target.parent.resolve() != file.path.parent.resolve():
         raise FileError(f"{output} must be in the folder of {model}, where its weights are.")
     name, dtype, rows = _choose_output(network, k=k, name=output_name, path=model)
-    source, kind = name, input or fitted.input
-    if kind == "logits":
-        source = _before_softmax(network, name) or name
+    before = _before_softmax(network, name) if kind == "logits" else None
+    source = before or name
     prefix, names = _free_names(file.data)
     out: Any = np.float64 if dtype == "DOUBLE" else np.float32
     formula, numbers = formula_of(applied)

@@ -94,8 +94,7 @@ class CalibratedModule(nn.Module):
         if not isinstance(module, nn.Module):
             raise InputError(f"module must be a torch.nn.Module; got {type(module).__name__}.")
         applied = applied_map(fitted)
-        kind = fitted.input if input is None else input
-        check_choice(kind, ("logits", "probabilities"), name="input")
+        kind = check_choice(input or fitted.input, ("logits", "probabilities"), name="input")
         self.module, self.calibration = module, _Calibration(applied)
         self.takes_probabilities = kind == "probabilities"
         self._shown = f"calibrated by {fitted.name} ({applied.name})"
