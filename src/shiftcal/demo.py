@@ -79,15 +79,15 @@ class Network:
     """A trained ``MLPClassifier`` as a function from pixels to logits and features."""
 
     def __init__(self, classifier: Any) -> None:
-        self.weights = [np.asarray(w, np.float64) for w in classifier.coefs_]
-        self.biases = [np.asarray(b, np.float64) for b in classifier.intercepts_]
+        self.layers = list(zip(classifier.coefs_, classifier.intercepts_, strict=True))
 
     def __call__(self, images: NDArray[Any]) -> tuple[Floats, Floats]:
         """Logits ``(n, 10)`` and features ``(n, 64)`` of grey images uint8 ``(n, 32, 32, 3)``."""
         hidden = rows_of(images[..., 0])
-        for weights, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+        for weights, bias in self.layers[:-1]:
             hidden = np.maximum(hidden @ weights + bias, 0.0)
-        return hidden @ self.weights[-1] + self.biases[-1], hidden
+        weights, bias = self.layers[-1]
+        return hidden @ weights + bias, hidden
 
 
 def digits_subject() -> Subject:
@@ -108,7 +108,7 @@ def digits_subject() -> Subject:
         warnings.simplefilter("ignore", ConvergenceWarning)
         classifier.fit(rows_of(images[train]), labels[train])
     names, network = [str(i) for i in range(10)], Network(classifier)
-    key = f"digits-{joblib.hash((network.weights, network.biases))}"
+    key = f"digits-{joblib.hash(network.layers)}"
     everything = as_image_set(images, labels=labels, classes=names)
     return Subject(
         model=as_model(network, raw=True, key=key, classes=names, batch_size=256),

@@ -684,11 +684,10 @@ class SurrogateCurve(AccuracyEstimator):
         self.ladder_ = bank.summaries()
         weights = np.array([s.n for s in self.ladder_], dtype=np.float64)
         right = weights * [s.accuracy for s in self.ladder_]
-        found, which = np.unique([s.mean_confidence for s in self.ladder_], return_inverse=True)
+        means = [s.mean_confidence for s in self.ladder_]
+        self.confidence_, which = np.unique(means, return_inverse=True)
         mass = np.bincount(which, weights).astype(np.float64)
-        self.confidence_ = found
-        accuracy = np.bincount(which, right) / mass
-        self.accuracy_ = isotonic_regression(accuracy, sample_weight=mass)
+        self.accuracy_ = isotonic_regression(np.bincount(which, right) / mass, sample_weight=mass)
 
     def _estimate(self, logits: Logits) -> Point:
         confidence = p_max(logits)

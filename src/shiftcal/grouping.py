@@ -275,8 +275,10 @@ class GroupedCalibration(Estimator):
         check_flag(self.shrink, name="shrink")
         z = _logits_for(method, logits)
         names, codes = check_row_groups(groups, n=len(z))
-        f = _features_for(method, logits, features, n=len(z))
-        everything = method._adapt(z, f)
+        everything, f = copy.copy(method).adapt(logits, features), None
+        if method.uses_features:
+            found = logits.features if isinstance(logits, Scores) and features is None else features
+            f = check_features(found, name="features", n=len(z))
         rows = np.bincount(codes)
         within, between = spread_of(p_max(z), codes, rows)
         own = [everything]
@@ -371,16 +373,6 @@ def _logits_for(method: Method, logits: object) -> Logits:
     return given_logits(
         logits, input=method.input, k=method.n_classes_, classes=method.class_names_
     )
-
-
-def _features_for(method: Method, logits: object, features: object, *, n: int) -> Floats | None:
-    if not method.uses_features:
-        return None
-    if features is None and isinstance(logits, Scores):
-        features = logits.features
-    if features is None:
-        raise InputError(method._needs_features("features= of the target in adapt"))
-    return check_features(features, name="features", n=n)
 
 
 def _members(codes: NDArray[np.intp], n_groups: int) -> list[NDArray[np.intp]]:

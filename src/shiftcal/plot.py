@@ -175,10 +175,8 @@ def confidence_density(
     elif isinstance(sets, Mapping | None):
         pairs = [(str(name), one) for name, one in (sets or {}).items()]
     else:
-        raise InputError(
-            "sets must be a SurrogateBank, or names with the logits or confidences of each, such "
-            f'as {{"clean": logits}}; got {type(sets).__name__}.'
-        )
+        found = type(sets).__name__
+        raise InputError(f"sets must be a SurrogateBank or arrays by name; got {found}.")
     given = [("target", target), *((f"the set {name!r}", one) for name, one in pairs)]
     classes = {k for _, one in given if (k := _columns(one)) is not None}
     if len(classes) > 1:
@@ -480,10 +478,7 @@ def _check_axes(ax: object, *, plot: str) -> None:
     """
     axes = require("matplotlib.axes", extra="plot", needed_by=f"plot.{plot}")
     if not isinstance(ax, axes.Axes | None):
-        raise InputError(
-            f"ax must be a matplotlib Axes; got {type(ax).__name__}. Of an array of them, pass "
-            "one: axes[0, 0]; of a figure, figure.add_subplot()."
-        )
+        raise InputError(f"ax must be a matplotlib Axes, one of them; got {type(ax).__name__}.")
 
 
 def _axes_for(ax: Any, *, size: tuple[float, float]) -> Any:

@@ -113,7 +113,7 @@ BAD_DENSITY = [
     (([0.5, np.nan],), {}, "target must be finite"),
     ((EYE, digits_bank()), {}, "target and sets must have the same classes"),
     (([0.5], {"a": [0.5, 2]}), {}, r"the set 'a' must lie in \[0, 1\]"),
-    (([0.5], [[0.5]]), {}, r"sets must be a SurrogateBank, or names.*got list"),
+    (([0.5], [[0.5]]), {}, "sets must be a SurrogateBank or arrays by name; got list"),
     (([0.5], {"a": [0.5]}), {"chosen": "b"}, "got 'b', and the sets are 'a'"),
 ]
 BAD_SEVERITY = [

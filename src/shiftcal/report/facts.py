@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal import methods
-from shiftcal.checks import check_count, check_features, check_fraction
+from shiftcal.checks import check_count, check_fraction
 from shiftcal.errors import FitWarning, InputError, InputWarning, ShiftcalError
 from shiftcal.estimates import AccuracyEstimate, Rehearsed
 from shiftcal.methods import Method
@@ -268,8 +268,6 @@ def make_facts(
     if not isinstance(bank, SurrogateBank):
         raise InputError(f"bank must be a SurrogateBank; got {type(bank).__name__}.")
     scores = target if isinstance(target, Scores) else Scores(target, input=bank.input)  # type: ignore[arg-type]
-    if source_features is not None:
-        source_features = check_features(source_features, name="source_features")
     wanted = _method(method, bank, judging) if isinstance(method, str) else clone(method)
     main = wanted.set_params(input=bank.input).name
     fitted, missing, flags = _fit_all(wanted, bank, scores, source_features, judging)
