@@ -288,24 +288,6 @@ def test_what_a_file_would_lose_is_not_saved(package, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("entry", "said"),
-    [
-        ("other = own_parts.nowhere:Last", r"of the package own-parts cannot be loaded: ModuleNot"),
-        ("other = own_parts.everything:Halved", "must be a method, a subclass of Method"),
-    ],
-)
-def test_an_entry_point_that_is_wrong_is_named(entry, said, package, tmp_path):
-    info = tmp_path / "own_parts-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-parts\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[shiftcal.methods]\n{entry}\n")
-    told = python(
-        "import shiftcal as sc; sc.SAC; sc.methods.get('other')", package, tmp_path, ok=False
-    )
-    assert said in told.splitlines()[-1]
-
-
-@pytest.mark.parametrize(
     "changed",
     [
         'methods = ["os:getcwd"]',

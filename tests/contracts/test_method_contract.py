@@ -11,7 +11,7 @@ from scipy.special import softmax
 from sklearn.base import clone
 
 from shiftcal import Scores, SurrogateBank, load, methods
-from shiftcal.errors import FitError, InputError, InputWarning, NotFittedError
+from shiftcal.errors import FitError, InputError, NotFittedError
 
 RNG = np.random.default_rng(0)
 N = 600
@@ -124,14 +124,6 @@ def test_a_fit_that_fails_on_the_way_leaves_it_unfitted(method, monkeypatch):
         fitted(method)
     with pytest.raises(NotFittedError):
         method.predict_proba(TARGET)
-
-
-def test_rows_that_look_like_probabilities_by_chance_are_predicted_one_by_one(method):
-    method = adapted(method)
-    row = np.array([[0.0, 1.0, 0.0, 0.0, 0.0, 0.0]])
-    together = method.predict_proba(np.concatenate([row, TARGET]))
-    with pytest.warns(InputWarning, match="look like probabilities"):
-        np.testing.assert_allclose(method.predict_proba(row), together[:1], rtol=1e-12)
 
 
 def test_an_unfitted_method_says_so(method):
@@ -253,7 +245,3 @@ def test_mixed_images_are_asked_for_by_the_methods_that_need_them_and_by_no_othe
             method.adapt(TARGET, TARGET_FEATURES, mixed=wrong)
     with pytest.raises(InputError, match="must have 6 columns"):
         method.adapt(TARGET, mixed=Scores(MIXED.values[:, :3], labels=MIXED.labels % 3))
-
-
-def test_it_says_what_it_is_in_one_line(method):
-    assert 20 < len(method.summary()) < 100

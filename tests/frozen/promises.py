@@ -15,7 +15,6 @@ import json
 import os
 import re
 import runpy
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -31,32 +30,11 @@ from shiftcal import estimates, grouping, maps, methods, metrics, monitoring, sc
 HERE = Path(__file__).parent
 GOLDEN = HERE.parent / "golden" / "v1"
 
-# Commands that are about to be renamed.
-TRAIN, LIST = "train", "list"
-# What is about to be removed, merged or renamed, and so is not promised.
-NO_COMMANDS: set[str] = set()
-NO_NAMES = {
-    "shiftcal.ScoreStatistics",
-    "shiftcal.scoring.ScoreStatistics",
-}
+# Not promised: what may still change.
+NO_NAMES = {"shiftcal.ScoreStatistics", "shiftcal.scoring.ScoreStatistics"}
 # Members without an underscore that only shiftcal itself calls.
-NO_MEMBERS = {
-    "adapt_moments",
-    "after_load",
-    "check_settings",
-    "decide",
-    "estimate_moments",
-    "fitted_attributes",
-    "needs_rows",
-    "refined",
-    "sketch",
-}
-
-# Nothing of these may be imported by `import shiftcal` or `shiftcal --help`.
-HEAVY = (
-    "joblib", "matplotlib", "numpy", "onnx", "onnxruntime", "pandas", "PIL", "pyarrow",
-    "ray", "scipy", "sklearn", "timm", "torch", "torchvision", "transformers",
-)  # fmt: skip
+NO_MEMBERS = {"adapt_moments", "after_load", "decide", "estimate_moments", "fitted_attributes"}
+NO_MEMBERS |= {"needs_rows", "refined", "sketch"}
 
 
 # --- names -----------------------------------------------------------------------------------
@@ -392,7 +370,7 @@ def commands() -> dict[str, Any]:
         assert status == 0, name
         listed = text.partition("\nCommands:\n")[2].partition("\n\n")[0]
         inner = [line.split()[0] for line in listed.splitlines() if re.match(r"  \S", line)]
-        ahead += [f"{name} {word}".strip() for word in inner if word not in NO_COMMANDS]
+        ahead += [f"{name} {word}".strip() for word in inner]
         options = text.partition("\nOptions:\n")[2].partition("\n\n")[0]
         found[name or "shiftcal"] = {
             "usage": text.splitlines()[0],
@@ -401,9 +379,9 @@ def commands() -> dict[str, Any]:
     return found
 
 
-# Run in this order in one folder; the right ones with --json.
-RIGHT = [
-    LIST,
+# Run in this order in one folder, with --json.
+LINES = [
+    "list",
     "doctor",
     "data list",
     "corrupt images.npy corrupted --corruption contrast --severity 2",
@@ -431,44 +409,6 @@ RIGHT = [
     "gallery picture.png -o gallery.png --corruption contrast",
     "export ts.json --onnx net.onnx -o calibrated.onnx",
     "reproduce --list",
-]
-WRONG = [
-    "",
-    "nonsense",
-    "fit",
-    "fit --method nonsense --bank bank -o x.json",
-    "fit --method sac --bank nowhere -o x.json",
-    "fit --method sac --bank bank -o x.txt",
-    "fit --method sac --bank bank --surrogate target.npz -o x.json",
-    "fit --method sac --bank bank --set nonsense=1 -o x.json",
-    "fit --method sac --bank bank --distance nonsense -o x.json",
-    "fit --method pseudocal --bank bank -o x.json",
-    "apply nothing.json target.npz -o x.npz",
-    "apply bank target.npz -o x.npz",
-    "apply sac.json nothing.npz -o x.npz",
-    "apply sac.json target.npz",
-    "apply sac.json target.npz -o target.npz",
-    "evaluate plain.npz",
-    "evaluate out.npz --bins 0",
-    "evaluate out.npz --nonsense",
-    "evaluate labels.csv",
-    "compare nothing.npz",
-    "compare bank",
-    "estimate bank nothing.npz",
-    "monitor nothing.json",
-    "report bank target.npz -o report.txt",
-    "corrupt images.npy x --corruption nonsense",
-    "corrupt nothing x",
-    "bank --model nothing.onnx --images images.npy -o x",
-    "bank --model colours.onnx --images images.npy -o x",
-    "bank --model python:nowhere:net --images images.npy --labels truth.npy -o x",
-    "score --images images.npy -o x.npz",
-    "merge 1.npz -o x.npz",
-    "export ts.json --onnx nothing.onnx -o x.onnx",
-    "data check nonsense x",
-    "data nonsense",
-    "reproduce nonsense",
-    f"{TRAIN} --source nothing --target nothing --backbone resnet50 -o x",
 ]
 
 
@@ -515,24 +455,18 @@ def _write_onnx(file: str, shape: list[Any], steps: list[tuple[str, dict[str, An
 
 
 def invocations(folder: Path) -> dict[str, Any]:
-    """Exit status of every line, and the keys of what the right ones print with ``--json``."""
+    """Exit status of every line, and the keys of what it prints with ``--json``."""
     found: dict[str, Any] = {}
     before = Path.cwd()
     os.chdir(folder)
     try:
         _make_files()
-        for line in RIGHT:
+        for line in LINES:
             status, out, err = run(f"{line} --json")
             assert status in (0, 1), (line, err)
             documents = [json.loads(text) for text in _documents(out)]
             keys = sorted({key for document in documents for key in _keys(document)})
             found[line] = {"status": status, "keys": keys}
-        for line in WRONG:
-            status, _, err = run(line)
-            # One line for the reason, and never a traceback.
-            told = [text.partition(":")[0] for text in err.splitlines() if text[:6] == "error:"]
-            assert "Traceback" not in err, err
-            found[line] = {"status": status, "stderr": told}
     finally:
         os.chdir(before)
     return found
@@ -556,33 +490,6 @@ def _keys(document: Any, place: str = "") -> Iterator[str]:
     elif isinstance(document, list):
         for value in document:
             yield from _keys(value, f"{place[:-1]}[].")
-
-
-# --- light imports ---------------------------------------------------------------------------
-
-
-def imported() -> dict[str, list[str]]:
-    """Heavy packages that are imported by next to nothing: none."""
-    found = {}
-    for code in (
-        "import shiftcal",
-        "import runpy; runpy.run_module('shiftcal', run_name='__main__')",
-    ):
-        ask = f"""
-import sys; sys.argv = ["shiftcal", "--help"]
-try:
-    {code}
-except SystemExit:
-    pass
-print("\\n" + " ".join(n for n in {HEAVY!r} if n in sys.modules))
-"""
-        done = subprocess.run(
-            [sys.executable, "-c", ask], capture_output=True, text=True, check=True
-        )
-        found["import" if code == "import shiftcal" else "--help"] = done.stdout.splitlines()[
-            -1
-        ].split()
-    return found
 
 
 @functools.cache

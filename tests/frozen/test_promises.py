@@ -19,7 +19,7 @@ import promises
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.mark.parametrize("what", ["names", "commands", "inputs", "imported"])
+@pytest.mark.parametrize("what", ["names", "commands", "inputs"])
 def test_names_options_and_digests_are_the_same(what):
     _compare(promises.recorded()[0][what], getattr(promises, what)())
 

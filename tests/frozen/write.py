@@ -19,7 +19,6 @@ def main() -> None:
             "commands": promises.commands(),
             "invocations": promises.invocations(Path(other)),
             "inputs": promises.inputs(),
-            "imported": promises.imported(),
             "rounding": promises.rounding(),
         }
     promises.record(documents, numbers)

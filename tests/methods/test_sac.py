@@ -11,8 +11,7 @@ from scipy.special import softmax as scipy_softmax
 from scipy.stats import entropy as scipy_entropy
 
 from shiftcal import SAC, STS, TS, SurrogateBank, load, maps
-from shiftcal.errors import FitWarning, InputError, NotFittedError, UnknownName
-from shiftcal.scoring.statistics import ScoreStatistics
+from shiftcal.errors import FitWarning, InputError, UnknownName
 
 BANK = make_bank(4000)
 
@@ -144,13 +143,6 @@ def test_two_equal_sets_are_flagged_indistinguishable(distance):
     assert selection.has("indistinguishable")
 
 
-def test_the_selection_reads_as_a_sentence():
-    selection = SAC().fit(BANK).adapt(BANK[3].logits)
-    assert str(selection).startswith("set 4 of 6 (fading, severity 3), T = ")
-    assert str(selection).endswith("inside the bank's range")
-    assert selection.margin == pytest.approx(sorted(selection.distances)[1], abs=1e-12)
-
-
 @pytest.mark.parametrize("map_name", maps.names())
 def test_any_map_can_stand_in_the_place_of_temperature(map_name, tmp_path):
     small = make_bank(500)
@@ -169,21 +161,11 @@ def test_any_map_can_stand_in_the_place_of_temperature(map_name, tmp_path):
         np.testing.assert_array_equal(again.predict_proba(target), method.predict_proba(target))
 
 
-def test_a_map_with_settings_can_be_given():
-    sac = SAC(map=maps.get("temperature")(t_range=(0.5, 50.0))).fit(BANK)
-    assert all(fitted.t_range == (0.5, 50.0) for fitted in sac.maps_)
-
-
 def test_a_map_at_its_bound_is_named_with_its_set_and_flagged():
     template = maps.get("temperature")(t_range=(0.5, 3.2))
     with pytest.warns(FitWarning, match=r"set 6 of 6 \(fading, severity 5\)"):
         sac = SAC(map=template).fit(BANK)
     assert sac.adapt(BANK[5].logits).has("map-not-converged")
-
-
-def test_predicting_before_adapting_says_what_to_call():
-    with pytest.raises(NotFittedError, match="call adapt"):
-        SAC().fit(BANK).predict_proba(BANK.clean.logits)
 
 
 @pytest.mark.parametrize(
@@ -268,27 +250,6 @@ def test_the_clean_set_has_its_own_accuracy_exactly_and_gets_ts(distance):
     np.testing.assert_array_equal(
         sac.predict_proba(BANK.clean.logits), TS().fit(BANK).predict_proba(BANK.clean.logits)
     )
-
-
-@pytest.mark.filterwarnings("ignore:.* was fitted on one set")
-@pytest.mark.parametrize("distance", ATC)
-def test_a_clean_set_without_mistakes_finds_everything_right(distance, tmp_path):
-    z, _ = draw(300, 1.0, seed=4)
-    with pytest.warns(FitWarning, match="error-free"):
-        sac = SAC(distance=distance).fit(z, z.argmax(axis=1))
-    assert sac.threshold_ == -np.inf
-    selection = sac.adapt(0.1 * z)
-    assert selection.details["estimated_accuracy"] == 1.0
-    sac.save(tmp_path / "sac.json")
-    assert load(tmp_path / "sac.json").adapt(0.1 * z) == selection
-
-
-@pytest.mark.parametrize("distance", ATC)
-def test_statistics_are_refused(distance):
-    sac = SAC(distance=distance).fit(BANK)
-    statistics = ScoreStatistics.of_rows(BANK[1].logits)
-    with pytest.raises(InputError, match=f'adapt to the rows.*distance="{distance}"'):
-        sac.adapt_statistics(statistics)
 
 
 def two_classes(confidences):

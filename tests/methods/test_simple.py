@@ -169,15 +169,6 @@ def test_a_more_confident_target_gets_the_clean_sets_temperature_and_a_flag():
     assert selection.temperature == pytest.approx(ace.easy_.temperature_, rel=1e-14)
 
 
-def test_one_wrong_row_is_joined_by_one_right_one():
-    few = np.concatenate([np.flatnonzero(RIGHT)[:40], np.flatnonzero(~RIGHT)[:1]])
-    ace = ACE().fit(LOGITS[few], LABELS[few])
-    two = few[[np.random.default_rng(0).choice(40), 40]]
-    expected = temperature_by_search(LOGITS[two], LABELS[two])
-    assert ace.hard_.temperature_ == pytest.approx(expected, rel=1e-5)
-    assert not ace.adapt(HARDER).has("no-hard-set")
-
-
 @pytest.mark.parametrize(("wrong", "word"), [(False, "right"), (True, "wrong")])
 def test_without_right_or_wrong_rows_there_is_one_temperature_and_a_flag(wrong, word, tmp_path):
     labels = LOGITS.argmin(axis=1) if wrong else LOGITS.argmax(axis=1)
@@ -207,27 +198,6 @@ def test_a_healthy_binary_problem_brings_no_warning_and_no_flag(seed):
     assert selection.details["t_hard"] == 100.0
 
 
-def test_a_clean_set_no_better_than_chance_is_reported_and_flagged():
-    with pytest.warns(FitWarning, match="no better than chance"):
-        ace = ACE().fit(
-            LOGITS, np.where(np.arange(len(LOGITS)) % 20, LOGITS.argmin(axis=1), LABELS)
-        )
-    assert ace.adapt(HARDER).has("map-not-converged")
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"ratio": 0}, "ratio must be a number above 0; got 0"),
-        ({"ratio": "much"}, "ratio must be a number above 0; got 'much'"),
-        ({"seed": -1}, "seed must be a whole number of at least 0"),
-    ],
-)
-def test_wrong_settings_are_named(options, words):
-    with pytest.raises(InputError, match=words):
-        fitted_ace(**options)
-
-
 TARGET, _ = draw(300, STEPS[2], seed=5)
 
 
@@ -255,21 +225,6 @@ def test_the_temperature_is_that_of_least_nll_on_the_mixed_rows():
         "clean_temperature": sc.TS().fit(BANK).map_.temperature_,
     }
     assert chosen.n_target == 300
-
-
-def test_mixed_rows_may_be_of_either_kind():
-    given = mixed()
-    by_probs = PseudoCal().fit(BANK).adapt(TARGET, mixed=given.as_kind("probabilities"))
-    by_logits = PseudoCal().fit(BANK).adapt(TARGET, mixed=given)
-    assert by_probs.temperature == pytest.approx(by_logits.temperature, rel=1e-6)
-
-
-@pytest.mark.parametrize(("n", "flagged"), [(99, True), (100, False)])
-def test_few_mixed_rows_are_flagged(n, flagged):
-    chosen = PseudoCal().fit(BANK).adapt(TARGET, mixed=mixed(n))
-    assert chosen.has("few-rows") is flagged
-    if flagged:
-        assert "99 mixed images were looked at" in chosen.flags[0].message
 
 
 @pytest.mark.parametrize("always", ["right", "wrong"])

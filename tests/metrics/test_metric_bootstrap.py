@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shiftcal.errors import InputError
 from shiftcal.metrics import (
     accuracy,
     bootstrap,
@@ -136,19 +135,3 @@ def test_the_ends_of_a_calibration_error_by_hand():
     skewed = np.concatenate([np.zeros(50), np.ones(51)])
     low, high = cautious_interval(0.9, skewed, lambda: draws, level=0.9, upper=1.0)
     assert (low, high) == pytest.approx((0.8, 1.0))
-
-
-def test_what_is_wrong_is_said():
-    c, r = [0.5, 0.9], [True, False]
-    with pytest.raises(InputError, match=r"metric must be one of shiftcal's .*; got <built-in"):
-        bootstrap(max, c, r)
-    with pytest.raises(InputError, match=r"shiftcal\.metrics\.get\(name\)"):
-        bootstrap("ece", c, r)
-    with pytest.raises(InputError, match="n_resamples must be a whole number of at least 2"):
-        bootstrap(ece, c, r, n_resamples=1)
-    with pytest.raises(InputError, match="level must lie strictly between 0 and 1; got 95"):
-        bootstrap(ece, c, r, level=95)
-    with pytest.raises(InputError, match="seed must be a whole number"):
-        bootstrap(ece, c, r, seed=-1)
-    with pytest.raises(InputError, match="correct must have one entry per confidence"):
-        bootstrap(ece, c, [True])

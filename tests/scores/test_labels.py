@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shiftcal.errors import FileError, InputWarning
-from shiftcal.scores import Scores, read_labelled, read_labels, read_scores, write_scores
+from shiftcal.scores import Scores, read_labelled, read_labels, write_scores
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -114,15 +114,6 @@ def test_labels_that_cannot_be_used_raise(tmp_path, content, suffix, scores, wor
     assert str(raised.value).startswith(str(path))
 
 
-@pytest.mark.parametrize("name", ["y.npy", "y.npz", "y.csv", "y.txt", "y.parquet"])
-def test_damaged_and_missing_files_raise(tmp_path, name):
-    with pytest.raises(FileError, match="does not exist"):
-        read_labels(tmp_path / name, PLAIN)
-    (tmp_path / name).write_bytes(b"\xff\xfe\x00damaged")
-    with pytest.raises(FileError, match=name):
-        read_labels(tmp_path / name, PLAIN)
-
-
 @pytest.mark.parametrize("text", ["id,label\nd,bee\nz,ant\nb,ant\n", "id,label\na,\nd,1\nb,0\n"])
 def test_the_rows_that_have_a_label_can_be_taken_alone(tmp_path, text):
     scores = Scores(LOGITS, classes=NAMED.classes, ids=NAMED.ids, features=LOGITS[:, :1])
@@ -132,14 +123,6 @@ def test_the_rows_that_have_a_label_can_be_taken_alone(tmp_path, text):
     np.testing.assert_array_equal(found.values, LOGITS[[1, 3]])
     np.testing.assert_array_equal(found.features, LOGITS[[1, 3], :1])
     assert found.classes == NAMED.classes
-
-
-def test_rows_with_an_empty_id_count_as_unlabelled(tmp_path):
-    found = read_labelled(written(tmp_path, "id,label\n,ant\nc,bee\n,cat\na,cat\n"), NAMELESS)
-    assert found.ids.tolist() == ["a", "c"]
-    assert found.labels.tolist() == [2, 1]
-    table = {"id": [1.0, float("nan")], "label": [0, 1], "logit_a": [1.0, 2], "logit_b": [3.0, 4]}
-    assert read_scores(written(tmp_path, table, ".parquet")).ids.tolist() == ["1.0", ""]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from shiftcal.errors import FileError, InputError, MissingExtra, UnknownName
+from shiftcal.errors import FileError, InputError, MissingExtra
 from shiftcal.scores import Scores, read_features, read_scores, write_scores
 
 pytest.importorskip("pyarrow")
@@ -62,18 +62,6 @@ def test_floats_stay_as_they_came_and_are_not_copied(dtype):
 def test_parts_that_do_not_fit_raise(values, parts, words):
     with pytest.raises(InputError, match=words):
         Scores(values, **parts)
-
-
-def test_labels_ids_and_classes_of_other_types_are_converted():
-    scores = Scores(LOGITS, labels=np.array([2.0, 0.0], dtype=np.float32), ids=[7, 12])
-    assert (scores.labels.dtype, scores.labels.tolist()) == (np.intp, [2, 0])
-    assert scores.ids.tolist() == ["7", "12"]
-    scores = Scores(
-        LOGITS, ids=np.array([b"a", "ü".encode()]), classes=np.array([b"a", b"b", b"c"])
-    )
-    assert scores.ids.tolist() == ["a", "ü"]
-    assert scores.classes == ("a", "b", "c")
-    assert issubclass(UnknownName, InputError)
 
 
 def test_logits_become_probabilities_and_back_even_at_zero():
@@ -152,21 +140,6 @@ def test_text_that_utf8_cannot_express_raises(tmp_path, suffix, part):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "extra", "words"),
-    [
-        ("x.npzz", {}, "must end in the suffix of its format.*'.npz'"),
-        ("x.npy", {}, "must end in the suffix of its format"),
-        ("x.npz", {"confidence": [0.1]}, "confidence must have one entry per row"),
-        ("x.npz", {"predicted": [3, 3]}, r"must lie in 0\.\.2"),
-    ],
-)
-def test_what_cannot_be_written_raises(tmp_path, name, extra, words):
-    with pytest.raises(InputError, match=words):
-        write_scores(tmp_path / name, Scores(LOGITS), **extra)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     class NoPyarrow:
         def find_spec(self, name, path=None, target=None):
@@ -218,19 +191,3 @@ def test_features_are_read_from_a_file_of_their_own_or_of_scores(tmp_path, name)
     else:
         write_scores(path, Scores(LOGITS, features=FEATURES))
     np.testing.assert_array_equal(read_features(path), FEATURES)
-
-
-@pytest.mark.parametrize(
-    ("arrays", "words"),
-    [
-        ({"logits": LOGITS}, "has no features"),
-        ({"features": FEATURES[0]}, r"train\.npz: features must have shape \(n, d\)"),
-        ({"features": np.where(FEATURES == 4, np.nan, FEATURES)}, "row 1 holds nan"),
-        ({"features": np.array([["a"]])}, "must be real numbers"),
-        ({"features": np.array([{"a": 1}], dtype=object)}, "pickled"),
-    ],
-)
-def test_what_is_not_features_raises(tmp_path, arrays, words):
-    np.savez(tmp_path / "train.npz", **arrays)
-    with pytest.raises(FileError, match=words):
-        read_features(tmp_path / "train.npz")

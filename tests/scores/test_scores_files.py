@@ -186,21 +186,6 @@ def test_the_siblings_of_an_npy_are_read_with_it(tmp_path, scores, labels, featu
     assert read.ids is read.classes is None
 
 
-def test_the_name_of_an_npy_can_say_probabilities_and_classes(tmp_path):
-    np.save(tmp_path / "x_probabilities.npy", np.full((3, 2), 0.5))
-    np.save(tmp_path / "x_classes.npy", np.array(["cat", "dog"]))
-    np.save(tmp_path / "x_ids.npy", np.array(["p", "q", "r"]))
-    read = read_scores(tmp_path / "x_probabilities.npy")
-    assert (read.input, read.classes, read.labels) == ("probabilities", ("cat", "dog"), None)
-    assert read.ids.tolist() == ["p", "q", "r"]
-
-
-def test_an_npy_of_labels_is_no_scores_file(tmp_path):
-    np.save(tmp_path / "x_labels.npy", LABELS)
-    with pytest.raises(FileError, match="is named as the labels of a set"):
-        read_scores(tmp_path / "x_labels.npy")
-
-
 def text(folder, content, encoding="utf-8"):
     path = folder / "x.csv"
     path.write_bytes(content.encode(encoding))
@@ -252,11 +237,6 @@ def test_numbered_classes_have_no_names_and_are_in_number_order(tmp_path, suffix
     assert scores.classes is None
     assert scores.input == "probabilities"
     assert scores.values.argmax() == scores.labels[0] == 3
-
-
-def test_labels_may_be_indices_of_named_classes(tmp_path, suffix):
-    columns = {"logit_cat": [1.0, 2.0], "logit_dog": [0.0, 5.0], "label": [1, 0]}
-    assert read_scores(table(tmp_path, suffix, columns)).labels.tolist() == [1, 0]
 
 
 def test_a_column_of_empty_labels_is_no_labels(tmp_path, suffix):
@@ -317,13 +297,6 @@ def test_a_byte_order_mark_and_any_line_ends_are_tolerated(tmp_path, encoding, e
     assert scores.values.tolist() == [[1, 2], [3, -4]]
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
-def test_text_that_is_not_utf8_is_refused(tmp_path, encoding):
-    path = text(tmp_path, "logit_é,logit_b\n1,2\n", encoding)
-    with pytest.raises(FileError, match="could not be read as comma-separated text in UTF-8"):
-        read_scores(path)
-
-
 @pytest.mark.parametrize("kind", [pa.list_, pa.large_list, lambda t: pa.list_(t, 3)])
 @pytest.mark.parametrize("chunks", [1, 2])
 def test_list_columns_are_read(tmp_path, kind, chunks):
@@ -376,14 +349,6 @@ def test_pickled_objects_in_an_npz_are_never_loaded(tmp_path, name):
     np.savez(tmp_path / "x.npz", **arrays)
     with pytest.raises(FileError, match=r"pickled Python objects, .* dtype=str"):
         read_scores(tmp_path / "x.npz")
-
-
-@pytest.mark.parametrize("mapped_from", [0, 1 << 20])
-def test_pickled_objects_in_an_npy_are_never_loaded(tmp_path, mapped_from, monkeypatch):
-    monkeypatch.setattr("shiftcal.scores_io._MAPPED_FROM", mapped_from)
-    np.save(tmp_path / "x.npy", np.array([Bomb()], dtype=object))
-    with pytest.raises(FileError, match="pickled Python objects"):
-        read_scores(tmp_path / "x.npy")
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".npy"])
