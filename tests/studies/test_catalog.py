@@ -9,7 +9,6 @@ import csv
 import io
 import itertools
 import math
-from statistics import fmean, stdev
 
 import numpy as np
 import pytest
@@ -185,67 +184,6 @@ def test_sac_looks_at_all_rows_and_at_each_number_of_rows_in_several_draws():
 # --- numbers that are shown -------------------------------------------------------------------
 
 
-def test_agreement_of_two_distances_is_the_share_of_targets_with_the_same_set():
-    methods = (NamedPlan("sac", "Mean"), NamedPlan("sac", "KS", {"distance": "ks"}))
-    made = [
-        record(
-            variant=key,
-            label=label,
-            method="sac",
-            corruption=corruption,
-            severity=severity,
-            split=split,
-            chosen="pixelate-2" if (key, corruption, severity) == ("ks", "fog", 3) else "clean",
-        )
-        for key, label in (("mean", "Mean"), ("ks", "KS"))
-        for corruption, severity in (("none", 0), *itertools.product(("fog", "frost"), (1, 3)))
-        for split in (0, 1)
-    ]
-    (cells,) = rows_of(findings("distances", made, methods=methods).tables["agreement"]).values()
-    assert [cell.value for cell in cells.values()] == [100, 100, 50, 75]
-
-
-def peeked(size, corruption, severity, split, draw):
-    """ECE of SAC: 10 rows choose another set in one of two draws at severity 1."""
-    other = size == 10 and severity == 1 and draw == 1
-    return 0.05 + 0.02 * severity + 0.001 * split + 0.2 * other, other
-
-
-def test_few_rows_have_cost_spread_and_agreement_next_to_all_rows():
-    made = []
-    targets = [("none", 0), *itertools.product(("fog", "frost"), (1, 3))]
-    for (corruption, severity), split in itertools.product(targets, (0, 1)):
-        shared = {"corruption": corruption, "severity": severity, "split": split}
-        made.append(record(variant="ts", ece=0.15, **shared))
-        for size, draw in itertools.product((10, 100), (0, 1)):
-            ece, other = peeked(size, corruption, severity, split, draw)
-            named = {"variant": f"sac-peek-{size}", "label": f"SAC, {size} rows", "draw": draw}
-            chosen = "pixelate-4" if other else "pixelate-1"
-            made.append(record(**named, setting=str(size), ece=ece, chosen=chosen, **shared))
-        ece, _ = peeked(0, corruption, severity, split, 0)
-        made.append(record(variant="sac", label="SAC, all rows", ece=ece, **shared))
-    found = findings("peek", made)
-    rows = [
-        [c.value for c in cells.values()] for cells in rows_of(found.tables["peek-size"]).values()
-    ]
-    mean = 100 * (0.05 + 0.04 + 0.0005)
-    # At severity 1 two draws are 20 points apart: variance 200, which half of the targets have.
-    assert rows[0] == pytest.approx([mean + 5, 5, 10, 75])
-    assert rows[1] == pytest.approx([mean, 0, 0, 100])
-    assert rows[2] == [pytest.approx(mean), None, None, None]
-    overall, by_severity = found.figures["peek-size"].panels
-    assert overall.x == by_severity.x == (10.0, 100.0, 5000.0)
-    sac, ts = overall.series
-    assert sac.y == pytest.approx([mean + 5, mean, mean])
-    assert (sac.low[0], sac.high[0]) == pytest.approx((mean - 5, mean + 15))
-    assert ts.y == pytest.approx([15, 15, 15])
-    assert [series.key for series in by_severity.series] == [
-        "severity-0",
-        "severity-1",
-        "severity-3",
-    ]
-
-
 def test_a_natural_set_has_its_size_and_what_that_does_to_an_ece():
     made = [
         record(
@@ -274,98 +212,6 @@ def test_a_natural_set_has_its_size_and_what_that_does_to_an_ece():
     assert (rows["SAC"]["Sketch"].low, rows["SAC"]["Sketch"].high) == pytest.approx((10, 12))
     assert rows["SAC"]["Sketch"].by_ends  # another set in one of the splits
     assert by_chance(0.5, 4, 15) == pytest.approx(by_chance(0.5, 4, 4))
-
-
-CHOICES = ("fog", "pixelate", "brightness")
-
-
-def choice_ece(variant, choice, corruption, severity, split):
-    """Brightness is a bad choice for SAC, fog a hard target for all."""
-    base = {"ts": 0.15, "sac": 0.05}[variant] + 0.01 * severity + 0.06 * (corruption == "fog")
-    worse = {"brightness": 0.2, "fog": 0.02}.get(choice, 0.0) if variant == "sac" else 0.0
-    return base + worse + (0.003 if variant == "sac" else 0.001) * split
-
-
-def choice_targets(choice):
-    names = [name for name in SHIFTS.corruptions if name != choice]
-    return [("none", 0), *itertools.product(names, (1, 3))]
-
-
-def choice_mean(variant, choice, severities):
-    """Percent; on the targets of a choice."""
-    return 100 * fmean(
-        choice_ece(variant, choice, *target, split)
-        for split in (0, 1)
-        for target in choice_targets(choice)
-        if target[1] in severities
-    )
-
-
-@pytest.fixture(scope="module")
-def choice_found():
-    made = [
-        record(
-            variant=variant,
-            setting=choice,
-            corruption=target[0],
-            severity=target[1],
-            split=split,
-            ece=choice_ece(variant, choice, *target, split),
-            flags="few-rows outside-range" if (choice, target[1]) == ("brightness", 3) else "",
-        )
-        for split in (0, 1)
-        for variant, choice in (("ts", ""), *(("sac", choice) for choice in CHOICES))
-        for target in choice_targets(choice)
-    ]
-    return findings("corruption-choice", made, options={"choices": list(CHOICES)})
-
-
-def test_means_over_choices_have_the_deviation_over_choices(choice_found):
-    for label, variant in (("TS", "ts"), ("SAC", "sac")):
-        cells = rows_of(choice_found.tables["choice"])[label].values()
-        for cell, span in zip(cells, ([0], [1], [3], [1, 3]), strict=True):
-            values = [choice_mean(variant, choice, span) for choice in CHOICES]
-            assert cell.value == pytest.approx(fmean(values))
-            assert cell.high - cell.value == pytest.approx(stdev(values))
-    (panel,) = choice_found.figures["choice"].panels
-    assert panel.x == (0.0, 1.0, 3.0)
-
-
-def test_choices_are_sorted_by_the_difference_to_ts_on_the_same_targets(choice_found):
-    rows = rows_of(choice_found.tables["choices"])
-    gains = {c: choice_mean("sac", c, [1, 3]) - choice_mean("ts", c, [1, 3]) for c in CHOICES}
-    assert list(rows) == sorted(CHOICES, key=gains.get)
-    for choice, cells in rows.items():
-        assert cells["SAC minus TS"].value == pytest.approx(gains[choice])
-        # Student's t of one degree of freedom; splits differ by 0.3 points for SAC, 0.1 for TS.
-        half = cells["SAC minus TS"].high - gains[choice]
-        assert half == pytest.approx(12.7062 * 0.2 / 2, rel=1e-4)
-        assert cells["same targets TS"].value == pytest.approx(choice_mean("ts", choice, [1, 3]))
-        assert cells["targets outside"].value == (50.0 if choice == "brightness" else 0.0)
-        assert not any(cell.mark for cell in cells.values())  # rows have other targets
-    (panel,) = choice_found.figures["choices"].panels
-    assert panel.x == tuple(rows)
-    assert panel.series[0].y == pytest.approx([gains[choice] for choice in rows])
-
-
-def test_parts_of_the_ablation_are_differences_within_splits():
-    panel = "what the parts give"
-    made = [
-        record(panel=panel, variant=v, severity=s, split=i, ece=0.1 * k + 0.01 * s + 0.001 * k * i)
-        for k, v in enumerate(("sac", "sts", "ts"))
-        for s in (1, 3)
-        for i in (0, 1, 2)
-    ]
-    tables = findings("ablation", made).tables
-    cells = rows_of(tables["shares"])
-    assert list(cells) == [
-        "surrogate sets (TS to STS)", "adaptation (STS to SAC)", "both (TS to SAC)"
-    ]  # fmt: skip
-    cell = cells["both (TS to SAC)"]["mean of 1, 3"]
-    differences = [-20.0, -20.2, -20.4]
-    assert cell.value == pytest.approx(fmean(differences))
-    half = 4.302653 * stdev(differences) / 3**0.5
-    assert (cell.high - cell.low) / 2 == pytest.approx(half, rel=1e-6)
 
 
 # --- why it works: from stored scores -----------------------------------------------------------
@@ -450,16 +296,9 @@ def by_hand(arrays, target, seed):
 
 def test_the_target_is_shown_next_to_every_surrogate_set(arrays, explained):
     mean, rungs = by_hand(arrays, "fog-2", 3)
-    table, figure = explained[1].tables["surrogates"], explained[1].figures["densities"]
+    figure = explained[1].figures["densities"]
     nearest = int(np.argmin([abs(mean - own) for own, _, _ in rungs]))
-    best = int(np.argmin([ece for _, _, ece in rungs]))
-    for j, (row, drawn, (own, t, ece)) in enumerate(
-        zip(table.rows, figure.surrogates, rungs, strict=True)
-    ):
-        values = [cell.value for cell in row.cells]
-        assert values[:3] == pytest.approx([own, abs(mean - own), t], rel=1e-5)
-        assert values[5] == pytest.approx(100 * ece, rel=1e-4)
-        assert (values[6] == "yes", row.cells[5].mark) == (j == nearest, j == best)
+    for j, (drawn, (own, _, ece)) in enumerate(zip(figure.surrogates, rungs, strict=True)):
         assert (drawn.mean, drawn.ece) == pytest.approx((own, 100 * ece), rel=1e-4)
         assert drawn.chosen == (j == nearest)
         assert np.trapezoid(drawn.density, figure.grid) == pytest.approx(1, abs=1e-2)

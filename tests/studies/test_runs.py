@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 from dataclasses import replace
@@ -13,7 +12,7 @@ from toy_study import ALL, net, toy_plan, write_data
 
 from shiftcal import corrupt, studies
 from shiftcal.corruptions import Strengths
-from shiftcal.errors import FileError, InputError, InputWarning, MissingData
+from shiftcal.errors import FileError, InputError, MissingData
 from shiftcal.files import lock
 from shiftcal.studies.images import ImagesPipeline
 from shiftcal.studies.plan import LadderPlan, NaturalSet
@@ -87,15 +86,6 @@ def test_draws_and_workers_do_not_change_records(tmp_path, data, undrawn):
     assert studies.Run(tmp_path / "1").recompute(drawn) == drawn
 
 
-def test_tables_are_made_again_without_model_and_images(finished, once, undrawn):
-    for name in ("tables", "evaluated"):
-        shutil.rmtree(finished / name)
-    (finished / "records.csv").unlink()
-    done = studies.rebuild(finished)
-    assert (done.scored, done.evaluated) == (0, EVALUATIONS)
-    assert shown(finished) == shown(once.folder)
-
-
 def test_run_again_with_a_changed_plan_only_what_is_missing_is_done(finished, data, undrawn):
     assert studies.reproduce(toy_plan(data, methods=ALL), finished).evaluated == 0
     for changes, scored, evaluated in (
@@ -150,7 +140,6 @@ def test_everything_that_is_missing_is_named_and_can_be_left_out(data, tmp_path,
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"calibration__images": 2}, "at least the 3 classes"),
         ({"calibration__images": 118}, "5 bins of the ECE, better ten; there are 2"),
         ({"shifts__sets": "labels"}, "Own must have labels"),
     ],
@@ -164,10 +153,9 @@ def test_images_and_models_that_cannot_be_used_are_rejected(data, tmp_path, chan
     assert not (tmp_path / "run").exists()
 
 
-def test_a_limit_takes_every_class_by_its_share_and_few_images_are_warned_of(data):
+def test_a_limit_takes_every_class_by_its_share(data):
     plan = toy_plan(data, data__limit=90, calibration__images=60)
-    with pytest.warns(InputWarning, match="mostly noise"):
-        images = ImagesPipeline.opened(plan, skip_missing=False).images
+    images = ImagesPipeline.opened(plan, skip_missing=False).images
     assert np.bincount(images.labels).tolist() == [30, 30, 30]
 
 
@@ -215,16 +203,6 @@ def test_outcomes_that_are_no_numbers_are_evaluated_again(finished, once, undraw
     assert studies.Run(finished).records == studies.Run(once.folder).records
 
 
-def test_records_that_are_cut_anywhere_are_rejected(finished):
-    file = finished / "records.csv"
-    text = file.read_text("utf-8")
-    last = text.rstrip("\n").rindex("\n") + 1
-    for end in (0, len(text) - 1, len(text) - 5, last + 30):
-        file.write_text(text[:end], "utf-8")
-        with pytest.raises(FileError, match=r"records\.csv"):
-            _ = studies.Run(finished).records
-
-
 def test_a_plan_in_the_folder_that_was_changed_is_rejected(finished, data, undrawn):
     file = finished / "plan.toml"
     plan = studies.Run(finished).plan
@@ -238,7 +216,7 @@ def test_a_plan_in_the_folder_that_was_changed_is_rejected(finished, data, undra
     with pytest.raises(FileError, match="not UTF-8"):
         studies.rebuild(finished)
     file.unlink()
-    with pytest.raises(FileError, match=r"reproduce PLAN -o \S*run"):
+    with pytest.raises(FileError, match=r"plan\.toml could not be read"):
         studies.rebuild(finished)
     assert studies.reproduce(toy_plan(data, methods=ALL), finished).scored == 0
 
@@ -247,8 +225,6 @@ def test_a_folder_of_something_else_is_not_touched(tmp_path, data):
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(FileError, match="not the folder of a study"):
         studies.reproduce(toy_plan(data), tmp_path)
-    with pytest.raises(FileError, match="not the folder of a study"):
-        studies.rebuild(tmp_path)
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "plan.toml").write_text("# my plan\n")
@@ -275,12 +251,3 @@ def test_images_that_changed_in_place_are_noticed(tmp_path, undrawn, what):
     np.save(file, np.load(file)[::-1])
     with pytest.raises(FileError, match=f"holds a bank with {what}"):
         studies.reproduce(plan, tmp_path / "run")
-
-
-def test_the_table_has_the_means_of_the_records(once):
-    records = studies.Run(once.folder).records
-    with (once.folder / "tables" / "mean-ece.csv").open(encoding="utf-8", newline="") as file:
-        rows = {row["Method"]: row for row in csv.DictReader(file)}
-    for label in ("TS", "SAC"):
-        own = [r.ece for r in records if r.label == label and r.target == "clean"]
-        assert float(rows[label]["severity 0"]) == pytest.approx(100 * np.mean(own), rel=1e-12)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -84,8 +84,7 @@ class Ablation(Study):
     plan's own strengths. A panel compares those methods that the plan lists.
     """
 
-    name: ClassVar[str] = "ablation"
-    title: ClassVar[str] = "Ablation: what each part gives"
+    title = "Ablation: what each part gives"
 
     @dataclass(frozen=True)
     class Options(Strict):
@@ -154,7 +153,7 @@ class Ablation(Study):
         }
 
     def findings(self, records: Sequence[Record], archive: Archive) -> Findings:
-        """A table for each panel, and all panels in one figure; two of them by severity too."""
+        """A table for each panel, and all panels in one figure; the parts by severity too."""
         severities = show.severities_of(records)
         over = show.shifted(severities)
         words = show.severities_in_words(over)
@@ -174,24 +173,11 @@ class Ablation(Study):
         if panels:
             title = f"One thing varied at a time: mean ECE over {words}"
             figures["ablation"] = show.lines(title, *panels)
-        parts, fine = (select(records, panel=name) for name in (PARTS, FINE))
+        parts = select(records, panel=PARTS)
         if parts:
             title = "What the surrogate sets and the adaptation give"
             figures[_file(PARTS)] = show.severity_lines(parts, severities, title=title)
             tables["shares"] = _shares_table(parts, severities)
-        if fine:
-            rows = {r.setting: f"{r.setting} ({r.n_sets} sets)" for r in fine}
-            by_severity = [
-                show.panel(
-                    rows,
-                    show.axis(severities),
-                    lambda setting, span, key=key: _ece(fine, span)(key, setting),  # type: ignore[misc]
-                    x_label=show.SEVERITY,
-                    title=label,
-                )
-                for key, label in labels_of(fine).items()
-            ]
-            figures[_file(FINE)] = show.lines("Ladders of surrogate sets", *by_severity)
         return Findings(tables, figures)
 
 
@@ -270,8 +256,7 @@ class CorruptionChoice(Study):
     the targets of that choice.
     """
 
-    name: ClassVar[str] = "corruption-choice"
-    title: ClassVar[str] = "The choice of the calibration corruption"
+    title = "The choice of the calibration corruption"
 
     @dataclass(frozen=True)
     class Options(Strict):

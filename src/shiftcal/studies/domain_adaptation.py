@@ -24,7 +24,7 @@ from shiftcal.files import make_folder, parsing, read_document, sha256_of, write
 from shiftcal.numerics.softmax import p_max
 from shiftcal.progress import Reporting, showing
 from shiftcal.report.tables import Cell as TableCell
-from shiftcal.report.tables import Column, Table
+from shiftcal.report.tables import Column
 from shiftcal.scoring.shards import digest_of_labels
 from shiftcal.studies import plan as plans
 from shiftcal.studies import records as show
@@ -489,6 +489,30 @@ def findings_of(
     def accuracy(panel: str, names: Sequence[str]) -> TableCell:
         return show.mean_cell(over((panel,), raw, names), "accuracy")
 
+    chosen = {record.variant for record in records if record.chosen}
+    sides = {"source": "source, not trained on", "target": "target, held out"}
+    columns = {
+        (side, name): Column(name, unit="%", digits=1, group=group)
+        for side, group in sides.items()
+        for name in ("accuracy", "confidence")
+    } | {
+        ("chosen", key): Column("clean set chosen", unit="%", digits=1, group=label)
+        for key, label in variants.items()
+        if key in chosen
+    }
+
+    def confidence(trainer: str, column: tuple[str, str]) -> TableCell:
+        """Of the networks themselves, on calibration images and target."""
+        side, name = column
+        if side == "chosen":
+            choices = select(records, panel=trainer, variant=name)
+            share = [100 * (record.chosen == plans.CLEAN) for record in choices]
+            return TableCell(float(np.mean(share)) if share else None)
+        own = [f for f in facts if f.trainer == trainer]
+        numbers = ((f.seed, 100 * getattr(f, f"{side}_{name}")) for f in own)
+        mean = mean_over_splits(numbers, least=0.0, most=100.0)
+        return TableCell(*mean[:3] if mean else (None,))
+
     means = f"Means over {len(every)} tasks. " if len(every) > 1 else ""
     by_trainer, on_target = "ECE by trainer", "Accuracy on the target"
     best = show.percents(groups | adapted, lower_is_better=True)
@@ -511,8 +535,15 @@ def findings_of(
             lambda variant, names, key=key: show.mean_cell(over((key,), variant, names)),  # type: ignore[misc]
             note=_NOTE,
         )
-    if facts:
-        tables["confidence"] = _confidence_table(records, facts, variants, trainers)
+    tables["confidence"] = show.table(
+        "Confidence of the networks",
+        trainers,
+        columns,
+        confidence,
+        note=f"Means over tasks. {_NOTE} Where the clean set is chosen, SAC divides by the "
+        "temperature of TS.",
+        corner="Trainer",
+    )
     drawn = show.panel(variants, groups, ece, x_label="Trainer")
     accuracies = show.panel(trainers, tasks, accuracy, x_label="Task")
     figures = {
@@ -520,45 +551,3 @@ def findings_of(
         "accuracy": show.lines(on_target, accuracies, y_label="accuracy (%)", note=_NOTE),
     }
     return Findings(tables, figures, data)
-
-
-def _confidence_table(
-    records: Sequence[Record],
-    facts: Sequence[Facts],
-    variants: Mapping[str, str],
-    trainers: Mapping[str, str],
-) -> Table:
-    """Accuracy and confidence of every trainer's networks, on calibration images and target."""
-    sides = {"source": "source, not trained on", "target": "target, held out"}
-    columns = {
-        (side, name): Column(name, unit="%", digits=1, group=group)
-        for side, group in sides.items()
-        for name in ("accuracy", "confidence")
-    }
-    chosen = {record.variant for record in records if record.chosen}
-    columns |= {
-        ("chosen", key): Column("clean set chosen", unit="%", digits=1, group=label)
-        for key, label in variants.items()
-        if key in chosen
-    }
-
-    def cell(trainer: str, column: tuple[str, str]) -> TableCell:
-        side, name = column
-        if side == "chosen":
-            choices = select(records, panel=trainer, variant=name)
-            share = [100 * (record.chosen == plans.CLEAN) for record in choices]
-            return TableCell(float(np.mean(share)) if share else None)
-        own = [f for f in facts if f.trainer == trainer]
-        numbers = ((f.seed, 100 * getattr(f, f"{side}_{name}")) for f in own)
-        mean = mean_over_splits(numbers, least=0.0, most=100.0)
-        return TableCell(*mean[:3] if mean else (None,))
-
-    clean = "Where the clean set is chosen, SAC divides by the temperature of TS."
-    return show.table(
-        "Confidence of the networks",
-        trainers,
-        columns,
-        cell,
-        note=f"Means over tasks. {_NOTE} {clean}",
-        corner="Trainer",
-    )

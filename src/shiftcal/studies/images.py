@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from shiftcal.datasets import ImageSet, as_image_set, class_groups, grouped
 from shiftcal.errors import FileError, InputError
 from shiftcal.files import make_folder, sha256_of
@@ -149,21 +147,11 @@ class ImagesPipeline:
         if train is not None:
             train = _in_groups(plan, train)
             pipeline.train = sources.limited(train, data.train_limit, "the training images")
-        pipeline._check_sizes()
-        return pipeline
-
-    def _check_sizes(self) -> None:
-        plan, images = self.plan, self.images
-        classes = len(np.unique(images.labels))  # type: ignore[arg-type]
-        if plan.calibration.images < classes:
-            raise InputError(
-                f"{plan.where} [calibration] images must be at least the {classes:,} classes, or "
-                f"some have no image to calibrate on; got {plan.calibration.images:,}."
-            )
-        tested = {name: len(own) for name, own in self.sets.items()}
-        tested["the test part of the images"] = len(images) - plan.calibration.images
+        tested = {name: len(own) for name, own in sets.items()}
+        tested["the test part of the images"] = len(pipeline.images) - plan.calibration.images
         for what, n in tested.items():
             sources.check_bins(n, plan.bins, what)
+        return pipeline
 
     @classmethod
     def stored(cls, plan: Plan, folder: Path) -> ImagesPipeline:

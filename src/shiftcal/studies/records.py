@@ -532,14 +532,13 @@ class Findings:
 class Study(ABC):
     """A question about calibration under shift, and how its answer is shown.
 
-    A new study is a subclass with ``name``, ``title`` and ``findings``, a line in the table of
-    studies in ``registry.py``, and a plan of the same name in ``studies/plans``.
+    A new study is a subclass with ``title`` and ``findings``, a line in the table of studies in
+    ``registry.py``, and a plan of the same name in ``studies/plans``.
 
     Args:
         plan: The plan.
 
     Attributes:
-        name: What plans call it.
         title: Of its report.
         by_severity: Whether it shows means over severities, and so needs shifts that have some.
         Options: What a plan may set below ``[options]``.
@@ -550,7 +549,6 @@ class Study(ABC):
         InputError: If the study cannot run the plan.
     """
 
-    name: ClassVar[str]
     title: ClassVar[str]
     by_severity: ClassVar[bool] = True
 

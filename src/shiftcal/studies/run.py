@@ -23,7 +23,7 @@ from shiftcal.report.tables import to_markdown, write_table
 from shiftcal.studies.evaluation import EVALUATED, evaluate, outcomes_of
 from shiftcal.studies.plan import AdaptationPlan, AnyPlan, plan_text, read_plan, to_toml
 from shiftcal.studies.records import Findings, Record, read_records, write_records
-from shiftcal.studies.sources import PLAN, Means, repair
+from shiftcal.studies.sources import PLAN, Means
 
 RECORDS, ABOUT, PAGE, LIST = "records.csv", "run.json", "report.md", "report.json"
 # A run has one of these folders as soon as it has begun.
@@ -202,10 +202,7 @@ def _read_json(file: Path) -> dict[str, Any]:
 
 def _check_free(folder: Path) -> None:
     """Reject a folder that holds something else than a run."""
-    try:
-        names = sorted(entry.name for entry in folder.iterdir()) if folder.exists() else []
-    except OSError as error:
-        raise FileError(f"{folder} cannot be used: {error.strerror or error}.") from error
+    names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
     if names and not any((folder / name).is_dir() for name in BEGUN):
         raise FileError(
             f"{folder} holds {names[0]!r} and is not the folder of a study. Name a new one."
@@ -215,19 +212,12 @@ def _check_free(folder: Path) -> None:
 def _begin(folder: Path, text: str) -> None:
     """Write the plan; what another plan led to is removed, but for scores and outcomes."""
     file = folder / PLAN
-    try:
-        if file.exists() and file.read_bytes() == text.encode():
-            return
-        listed = map(str, _read_json(folder / LIST).get("files", ()))
-        ours = [
-            name for name in listed if re.fullmatch(r"(tables|figures|data)/[\w-][\w.-]*", name)
-        ]
-        for name in (ABOUT, PAGE, RECORDS, *ours, LIST):
-            (folder / name).unlink(missing_ok=True)
-    except OSError as error:
-        raise FileError(
-            f"{folder} could not be cleared of the last run: {error.strerror or error}."
-        ) from error
+    if file.exists() and file.read_bytes() == text.encode():
+        return
+    listed = map(str, _read_json(folder / LIST).get("files", ()))
+    ours = [name for name in listed if re.fullmatch(r"(tables|figures|data)/[\w-][\w.-]*", name)]
+    for name in (ABOUT, PAGE, RECORDS, *ours, LIST):
+        (folder / name).unlink(missing_ok=True)
     _write(file, text)
 
 
@@ -300,13 +290,7 @@ class Run:
         Raises:
             FileError: If it is missing or damaged.
         """
-        try:
-            text, where = plan_text(self.folder / PLAN)
-        except FileError as error:
-            raise FileError(
-                f"{self.folder} is not the folder of a study: {error} If it holds scores, they are "
-                f"used. {repair(self.folder)}"
-            ) from error
+        text, where = plan_text(self.folder / PLAN)
         return read_plan(text, where=where)
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import pi, sqrt
-from typing import Any, ClassVar, final
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from shiftcal.studies.records import OVER_SPLITS, Findings, Record, Span, Study,
 from shiftcal.studies.sources import Archive
 
 
-@final
 class Synthetic(Study):
     """Which method keeps confidences calibrated when images are corrupted in new ways?
 
@@ -28,8 +27,7 @@ class Synthetic(Study):
     severity. The paper shows the means over corruptions as lines and their quartiles as boxes.
     """
 
-    name: ClassVar[str] = "synthetic"
-    title: ClassVar[str] = "Synthetic shift"
+    title = "Synthetic shift"
 
     def findings(self, records: Sequence[Record], archive: Archive) -> Findings:
         """Means, boxes, every target, temperatures and choices."""
@@ -66,7 +64,6 @@ _SETS_NOTE = (
 )
 
 
-@final
 class Natural(Study):
     """Which method keeps confidences calibrated on images of the same classes from elsewhere?
 
@@ -74,9 +71,8 @@ class Natural(Study):
     severity 0.
     """
 
-    name: ClassVar[str] = "natural"
-    title: ClassVar[str] = "Natural shift"
-    by_severity: ClassVar[bool] = False
+    title = "Natural shift"
+    by_severity = False
 
     def check(self) -> None:
         """Reject a plan without natural sets, or with two of the same title."""
@@ -167,12 +163,10 @@ def _choice(records: Sequence[Record], what: str) -> Cell:
 # --------------------------------------------------------------------------------------
 
 
-@final
 class Distances(Study):
     """SAC with several distances between target and surrogate sets, as the plan lists them."""
 
-    name: ClassVar[str] = "distances"
-    title: ClassVar[str] = "The distance that chooses the surrogate set"
+    title = "The distance that chooses the surrogate set"
 
     def check(self) -> None:
         """Reject a plan with nothing to compare."""
@@ -213,20 +207,18 @@ _PEEK_BOXES = (
     "the clean test images."
 )
 _BAND = (
-    "Band on the left: how far the ECE of one target strays when other rows are drawn, one "
+    "Band: how far the ECE of one target strays when other rows are drawn, one "
     "standard deviation to either side of the mean over the targets."
 )
 
 
-@final
 class Peek(Study):
     """SAC that looks at all rows of a target, and at a few drawn at random, several times.
 
     Every draw has its own rows: those of one target and split say nothing of those of another.
     """
 
-    name: ClassVar[str] = "peek"
-    title: ClassVar[str] = "How many target rows have to be looked at"
+    title = "How many target rows have to be looked at"
 
     @dataclass(frozen=True)
     class Options(Strict):
@@ -338,13 +330,6 @@ def _sizes_figure(records: Sequence[Record], sac: Sequence[Record], over: Span) 
         lambda key, _: Cell(show.ece(others, variant=key, severity=over).value),
         **axis,
     )
-    by_severity = show.panel(
-        {f"severity-{s}": f"severity {s}" for s in show.severities_of(records)},
-        x,
-        lambda key, size: Cell(ece(size, (int(key.rpartition("-")[2]),)).value),
-        title=f"{label} by severity",
-        **axis,
-    )
     overall = replace(overall, series=overall.series + level.series)
     title = "How many target rows have to be looked at"
-    return show.lines(title, overall, by_severity, intervals="bands", note=_BAND)
+    return show.lines(title, overall, intervals="bands", note=_BAND)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.datasets import ImageSet, calibration_split
-from shiftcal.errors import FileError, InputError, InputWarning, MissingData, MissingExtra
+from shiftcal.errors import FileError, InputError, MissingData, MissingExtra
 from shiftcal.files import parsing, read_document, sha256_of, write_document
 from shiftcal.progress import Reporting
 from shiftcal.scores import read_scores
@@ -30,8 +29,6 @@ _FORMAT: dict[str, Any] = {"format": "shiftcal-study-scores", "version": 4}
 _KEPT_BYTES = 1 << 30
 Place = TypeVar("Place")
 T = TypeVar("T")
-# Images in a bin of the ECE, below which noise is most of what it measures.
-_A_BIN = 10
 
 
 @dataclass(frozen=True)
@@ -109,18 +106,11 @@ class Search:
 
 
 def check_bins(test: int, bins: int, what: str) -> None:
-    """Reject a test set with fewer images than bins of the ECE; warn of a few images a bin."""
+    """Reject a test set with fewer images than bins of the ECE."""
     if test < bins:
         raise InputError(
             f"{what} must have an image for each of the {bins:,} bins of the ECE, better ten; "
             f"there are {max(test, 0):,}. Lower bins, or leave it out."
-        )
-    if test < _A_BIN * bins:
-        warnings.warn(
-            f"{what}: {test:,} images are tested on, in {bins:,} bins of the ECE. With fewer than "
-            f"{_A_BIN} in a bin it is mostly noise, and too large. Lower bins.",
-            InputWarning,
-            stacklevel=4,
         )
 
 

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,9 +38,8 @@ class WhyItWorks(Study):
     claim behind the figure is judged on all of them: the closest mean gives the least ECE.
     """
 
-    name: ClassVar[str] = "why-it-works"
-    title: ClassVar[str] = "Why it works: a target beside its surrogate sets"
-    by_severity: ClassVar[bool] = False
+    title = "Why it works: a target beside its surrogate sets"
+    by_severity = False
 
     @dataclass(frozen=True)
     class Options(Strict):
@@ -91,10 +89,7 @@ class WhyItWorks(Study):
                 title=f"Calibration plots: {title}",
                 note=f"{plan.bins} bins of equally many images. {note}",
             )
-        tables = {
-            "surrogates": _surrogates_table(case, title, note),
-            "claim": _claim_table(cases, titles),
-        }
+        tables = {"claim": _claim_table(cases, titles)}
         return Findings(tables, figures, {CASES: to_csv(Fit, chain.from_iterable(cases))})
 
     def _cases(self, archive: Archive) -> list[Case]:
@@ -270,35 +265,6 @@ def _densities(
         title=f"Target and surrogate sets: {title}",
         note=note,
         stretched=stretched,
-    )
-
-
-def _surrogates_table(case: Case, title: str, note: str) -> Table:
-    """Every surrogate in numbers; the least ECE is marked."""
-    under: dict[str, Any] = {"unit": "%", "group": "target under T"}
-    columns = {
-        "mean_p_max": Column("mean p_max", digits=4),
-        "distance": Column("difference to the target", digits=4),
-        "temperature": Column("T", digits=3),
-        "accuracy": Column("accuracy", **under),
-        "confidence": Column("confidence", **under),
-        "ece": Column("ECE", lower_is_better=True, **under),
-        "chosen": Column("chosen"),
-    }
-
-    def cell(row: int, field: str) -> Cell:
-        value = getattr(case[row], field)
-        if field == "chosen":
-            return Cell("yes" if value else "no")
-        return Cell(100 * value if columns[field].unit else value)
-
-    return show.table(
-        f"Surrogate sets beside the target: {title}",
-        {i: _spoken(fit.surrogate) for i, fit in enumerate(case)},
-        columns,
-        cell,
-        note=f"Mean p_max of the target: {case[0].target_mean_p_max:.4f}. {note}",
-        corner="Surrogate set",
     )
 
 
