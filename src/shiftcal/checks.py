@@ -467,7 +467,8 @@ def check_logits(logits: object, *, k: int | None = None) -> Logits:
     may do so by chance, give a warning.
     """
     z = _matrix(logits, name="logits", k=k)
-    total = _row_sum(z)
+    # A few rows may sum to about one by chance.
+    total = _row_sum(z, slack=0.02 if len(z) >= GUARD_FROM else 1e-3)
     if total is not None:
         percent = " in percent, divide them by 100" if total == 100 else ""
         few = len(z) < GUARD_FROM
@@ -513,10 +514,9 @@ def check_probs(probs: object, *, k: int | None = None) -> Probs:
     return p
 
 
-def _row_sum(z: Floats) -> int | None:
+def _row_sum(z: Floats, *, slack: float = 0.02) -> int | None:
     """What all rows sum to if they are probabilities or percentages: 1 or 100; else ``None``."""
     total = 100 if z[0].sum() > 50 else 1
-    slack = 0.02 if len(z) >= GUARD_FROM else 1e-3  # they may be rounded; a few may be chance
     for _, block in _blocks(z):
         off = np.abs(block.sum(axis=1) - total).max()
         if block.min() < 0 or off > slack * total:

@@ -248,7 +248,7 @@ def test_tables_that_cannot_be_fitted_are_rejected(corruption, rows, words):
 
 
 def test_rows_that_do_not_fit_are_rejected():
-    with pytest.raises(NotFittedError, match="Call fit"):
+    with pytest.raises(NotFittedError, match="call fit"):
         corrupt_inputs(ROWS, Noise(), severity=1)
     with pytest.raises(InputError, match="must have a column 'age'"):
         corrupt_inputs(NAMED[["colour"]], Noise().fit(NAMED), severity=1)
