@@ -92,44 +92,28 @@ def __getattr__(name: str) -> Any:
 # --------------------------------------------------------------------------------------
 
 
-def require(module: str, *, extra: str, needed_by: str) -> ModuleType:
-    """Import ``module``, or say which extra brings it.
+def require(module: str, *, needed_by: str, extra: str = "", package: str = "") -> ModuleType:
+    """Import ``module``, or say what to install.
 
     Args:
         module: Importable name, such as ``"pyarrow.parquet"``.
-        extra: The extra of shiftcal that installs it.
         needed_by: What the user asked for, as the subject of the message.
+        extra: The extra of shiftcal that installs it.
+        package: What pip calls the package, if no extra brings it.
 
     Raises:
         MissingExtra: If the package is absent. A package that is there but broken
             raises its own error untouched.
     """
-    return _imported(module, needed_by=needed_by, install=f"'shiftcal[{extra}]'")
-
-
-def require_package(module: str, *, package: str, needed_by: str) -> ModuleType:
-    """Import ``module`` of a package that no extra brings, or say how it is installed.
-
-    Args:
-        module: Importable name, such as ``"timm.data"``.
-        package: What pip calls the package.
-        needed_by: What the user asked for, as the subject of the message.
-
-    Raises:
-        MissingExtra: As for :func:`require`.
-    """
-    return _imported(module, needed_by=needed_by, install=package)
-
-
-def _imported(module: str, *, needed_by: str, install: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        package = module.partition(".")[0]
-        if error.name != package:
+        top = module.partition(".")[0]
+        if error.name != top:
             raise
+        install = package or f"'shiftcal[{extra}]'"
         raise MissingExtra(
-            f"{needed_by} needs {package}, which is not installed. Run: pip install {install}"
+            f"{needed_by} needs {top}, which is not installed. Run: pip install {install}"
         ) from error
 
 

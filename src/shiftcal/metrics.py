@@ -15,7 +15,6 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -323,51 +322,32 @@ def bootstrap(
     a, b = check_top1(first, second) if facts.reads == "top1" else check_full(first, second)
     unchecked: Callable[..., float] = getattr(metric, "unchecked", metric)
     value = unchecked(a, b, **options)
-    drawn = draws(
-        _statistic(unchecked, facts, (a, b), options), n=len(b), n_resamples=n_resamples, seed=seed
-    )
+    losses = facts.rows(a, b) if facts.rows is not None and not options else None
+
+    def of_rows(rows: NDArray[np.int64]) -> float:
+        if losses is None:  # or an option that may change what a row counts
+            return unchecked(a[rows], b[rows], **options)
+        return float(losses[rows].mean())
+
+    def if_calibrated() -> NDArray[np.float64]:
+        """The metric of the same predictions with truths drawn as they say, many times over."""
+        rng = np.random.default_rng([seed, 1])
+        cumulative = a.cumsum(axis=1) if a.ndim == 2 else None
+
+        def truth() -> NDArray[Any]:
+            if cumulative is None:
+                return rng.random(len(a)) < a
+            labels = (cumulative < rng.random((len(a), 1))).sum(axis=1)
+            return np.minimum(labels, a.shape[1] - 1)
+
+        return np.array([unchecked(a, truth(), **options) for _ in range(n_resamples)])
+
+    drawn = draws(of_rows, n=len(b), n_resamples=n_resamples, seed=seed)
     if facts.calibration:
-        noise = partial(_if_calibrated, unchecked, a, n_resamples=n_resamples, seed=seed, **options)
-        low, high = cautious_interval(value, drawn, noise, level=level, upper=facts.upper)
+        ends = cautious_interval(value, drawn, if_calibrated, level=level, upper=facts.upper)
     else:
-        low, high = reflected_interval(
-            value, drawn, level=level, lower=facts.lower, upper=facts.upper
-        )
-    return Interval(value=value, low=low, high=high, level=float(level))
-
-
-def _if_calibrated(
-    metric: Callable[..., float],
-    first: NDArray[Any],
-    *,
-    n_resamples: int,
-    seed: int,
-    **options: Any,
-) -> NDArray[np.float64]:
-    """The metric of the same predictions with truths drawn as they say, many times over."""
-    rng = np.random.default_rng([seed, 1])
-    cumulative = first.cumsum(axis=1) if first.ndim == 2 else None
-
-    def truth() -> NDArray[Any]:
-        if cumulative is None:
-            return rng.random(len(first)) < first
-        labels = (cumulative < rng.random((len(first), 1))).sum(axis=1)
-        return np.minimum(labels, first.shape[1] - 1)
-
-    return np.array([metric(first, truth(), **options) for _ in range(n_resamples)])
-
-
-def _statistic(
-    metric: Callable[..., float],
-    facts: Facts,
-    arrays: tuple[NDArray[Any], NDArray[Any]],
-    options: dict[str, Any],
-) -> Callable[[NDArray[np.int64]], float]:
-    first, second = arrays
-    if facts.rows is not None and not options:  # an option may change what a row counts
-        losses = facts.rows(first, second)
-        return lambda drawn: float(losses[drawn].mean())
-    return lambda drawn: metric(first[drawn], second[drawn], **options)
+        ends = reflected_interval(value, drawn, level=level, lower=facts.lower, upper=facts.upper)
+    return Interval(value, *ends, level=float(level))
 
 
 # --------------------------------------------------------------------------------------

@@ -102,7 +102,7 @@ class Scores:
 
     def __post_init__(self, normalize: bool) -> None:
         kind = check_choice(self.input, KINDS, name="input")
-        values = _values(self.values, kind)
+        values = _table(self.values, kind, least=2)
         if normalize and kind == "probabilities":
             values = normalize_rows(values)
         n, k = values.shape
@@ -114,7 +114,7 @@ class Scores:
         checked = {
             "values": values,
             "labels": labels,
-            "features": None if self.features is None else _features(self.features, n),
+            "features": None if self.features is None else _table(self.features, "features", n=n),
             "ids": None if self.ids is None else _ids(self.ids, n),
             "classes": classes,
         }
@@ -170,33 +170,18 @@ class Scores:
         return replace(self, values=z if kind == "logits" else softmax(z), input=kind)
 
 
-def _values(values: object, kind: str) -> Floats:
-    z = _real(values, kind)
-    if z.ndim != 2 or z.shape[0] < 1 or z.shape[1] < 2:
-        raise InputError(
-            f"{kind} must have shape (n, k), a row per sample and a column per class, at least "
-            f"1 and 2 of them; got shape {z.shape}.{BINARY[kind] if z.ndim == 1 else ''}"
-        )
-    return z
-
-
-def _features(features: object, n: int) -> Floats:
-    f = _real(features, "features")
-    if f.ndim != 2 or f.shape[0] != n or f.shape[1] < 1:
-        raise InputError(
-            f"features must have shape ({n}, d), a row per sample; got shape {f.shape}."
-        )
-    return f
-
-
-def _real(values: object, name: str) -> Floats:
-    """Floats as they are, unread if they are on disk; integers and long doubles as float64."""
+def _table(values: object, name: str, *, n: int | None = None, least: int = 1) -> Floats:
+    """Numbers ``(n, d)``: floats as they are, unread if they are on disk, others as float64."""
     x = to_array(values, name=name)
     if x.dtype.kind not in "iuf":
         raise InputError(f"{name} must be real numbers; got dtype {x.dtype}.")
-    if x.dtype.kind == "f" and x.dtype.itemsize <= 8:
-        return x
-    return x.astype(np.float64)
+    if x.ndim != 2 or len(x) != (n or len(x) or 1) or x.shape[1] < least:
+        shape = f"({n or 'n'}, {'k' if least > 1 else 'd'})"
+        raise InputError(
+            f"{name} must have shape {shape}, a row per sample and at least {least} columns; got "
+            f"shape {x.shape}.{BINARY.get(name, '') if x.ndim == 1 else ''}"
+        )
+    return x if x.dtype.kind == "f" and x.dtype.itemsize <= 8 else x.astype(np.float64)
 
 
 def _ids(ids: object, n: int) -> NDArray[np.str_]:

@@ -216,13 +216,6 @@ def test_probabilities_in_place_of_logits_give_the_same_map(fitted):
     )
 
 
-def test_fit_returns_the_map_and_a_second_fit_forgets_the_first(fitted):
-    used = quiet_fit(clone(fitted), LOGITS[:50, :3], LABELS[:50] % 3)
-    assert used.fit(LOGITS, LABELS) is used
-    assert used.status_.converged
-    np.testing.assert_array_equal(used.predict_proba(FRESH), fitted.predict_proba(FRESH))
-
-
 def test_an_unfitted_map_says_so(unfitted):
     with pytest.raises(NotFittedError, match="not fitted yet; call fit"):
         unfitted.predict_proba(FRESH)

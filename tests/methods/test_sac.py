@@ -111,15 +111,6 @@ def test_few_rows_are_flagged_as_few_and_not_as_outside(n):
     assert sum(s.has("outside-range") for s in selections) <= 6
 
 
-def test_a_ladder_that_rises_is_flagged_not_monotone():
-    z, y = draw(800, 0.6, seed=41)
-    easier, _ = draw(800, 1.0, seed=41)
-    bank = SurrogateBank.from_arrays([z, easier], y, corruption="polish")
-    with pytest.warns(FitWarning, match="mean confidence rises"):
-        sac = SAC().fit(bank)
-    assert sac.adapt(z).has("not-monotone")
-
-
 def test_each_corruption_is_a_ladder_of_its_own():
     # fading 1, 2 then fading of another name 1, 2: confidence rises between the two ladders only
     sets = [BANK[0], BANK[1], BANK[3]]

@@ -45,18 +45,13 @@ def test_floats_stay_as_they_came_and_are_not_copied(dtype):
     [
         *((np.zeros(s), {}, r"logits must have shape \(n, k\)") for s in [(3,), (0, 3), (4, 1)]),
         (LOGITS.astype(str), {}, "logits must be real numbers; got dtype"),
-        (LOGITS > 0, {}, "logits must be real numbers; got dtype bool"),
-        (LOGITS, {"labels": [0, 3]}, r"labels must lie in 0\.\.2"),
         (LOGITS, {"labels": [0, 1, 2]}, "2 rows, 3 labels"),
         *((LOGITS, {"features": np.zeros(s)}, r"shape \(2, d\)") for s in [(2,), (3, 4), (2, 0)]),
         (LOGITS, {"ids": ["a"]}, r"ids .* shape \(2,\)"),
         (LOGITS, {"ids": [0.5, 1.5]}, "ids must be text or whole numbers.* float64"),
-        (LOGITS, {"ids": np.array([b"a", b"\xff"])}, "ids must be text in UTF-8"),
         (LOGITS, {"classes": ("cat", "dog")}, r"3 columns .*; got shape \(2,\)"),
         (LOGITS, {"classes": ("cat", "dog", "cat")}, "'cat' comes twice"),
-        (LOGITS, {"classes": ("cat", "", "dog")}, "that of column 1 is empty"),
         (LOGITS, {"classes": [3, 7, 9]}, "names of the 3 columns of the scores, as text"),
-        (LOGITS, {"input": "logit"}, "Did you mean 'logits'"),
     ],
 )
 def test_parts_that_do_not_fit_raise(values, parts, words):

