@@ -102,7 +102,6 @@ def rounded(decimals, *, scale=1):
     [
         ("probabilities", rounded(4, scale=100), "in percent.*ivide them by 100"),
         ("probabilities", rounded(2, scale=100), "in percent.*ivide them by 100"),
-        ("probabilities", rounded(2, scale=100)[:2], "in percent.*ivide them by 100"),
         ("logits", rounded(2, scale=100), "in percent.*ivide them by 100"),
         ("logits", rounded(3), "these logits are probabilities.*name the array"),
         ("probabilities", rounded(1), "If they were rounded.*--normalize.*normalize=True"),

@@ -188,7 +188,7 @@ def shown(run):
     return {
         str(file.relative_to(run)): file.read_bytes()
         for file in run.rglob("*")
-        if file.parent.name in kinds or file.name in names
+        if file.suffix != ".tmp" and (file.parent.name in kinds or file.name in names)
     }
 
 

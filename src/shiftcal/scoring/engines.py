@@ -11,6 +11,7 @@ import secrets
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -414,7 +415,11 @@ class RayEngine(Engine):
             host, _, port = (self.address or "").removeprefix("ray://").rpartition(":")
             if host and port.isdecimal():  # Ray itself would try for minutes
                 socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
-            ray.init(self.address or "local", **settings)
+            with tempfile.TemporaryDirectory(prefix="shiftcal-") as empty:
+                # Ray puts the folder of its workers first on their path: the current by default.
+                if "RAY_JOB_CONFIG_JSON_ENV_VAR" not in os.environ:  # a submitted job has its own
+                    settings["runtime_env"] = {"working_dir": empty}
+                ray.init(self.address or "local", **settings)
         except (OSError, RuntimeError, ValueError) as error:
             raise InputError(
                 f"address must be that of a running Ray cluster; got {self.address!r}, and "
