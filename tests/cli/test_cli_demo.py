@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import signal
-import subprocess
 import sys
-import time
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -173,18 +169,3 @@ def test_the_whole_demo_keeps_what_it_promises(tmp_path, monkeypatch, shiftcal):
         assert (
             one["estimate"]["low"] <= one["target"]["accuracy"]["value"] <= one["estimate"]["high"]
         )
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="sends SIGINT")
-def test_a_real_ctrl_c_in_the_middle_of_the_bank(tmp_path):
-    words = [sys.executable, "-m", "shiftcal", "demo"]
-    process = subprocess.Popen(words, cwd=tmp_path, stdout=-1, stderr=-1, text=True)
-    for line in process.stderr:
-        if "2 of 5" in line:
-            break
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
-    assert (process.returncode, out) == (130, "")
-    assert "the same command resumes where this one stopped" in err

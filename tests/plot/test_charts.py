@@ -1,8 +1,6 @@
-"""The chart module: a method keeps its colour, colours differ for every eye, kernel densities."""
+"""The chart module: a method keeps its look, which stands out; kernel densities."""
 
 from __future__ import annotations
-
-from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -11,51 +9,26 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from scipy import stats
 from scipy.integrate import trapezoid
-from skimage.color import deltaE_ciede2000, rgb2lab
 
 from shiftcal import methods
-from shiftcal.charts import METHODS, SEVERITIES, kernel_density, looks, visible
-
-# Machado, Oliveira and Fernandes, 2009, severity 1, on linear RGB.
-EYES = {
-    "usual": np.eye(3),
-    "protan": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
-    "deutan": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
-    "tritan": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
-}
-
-
-def linear(colour):
-    srgb = np.array(to_rgb(colour))
-    return np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
-
-
-def seen(colour, eye):
-    """CIELAB of a colour as an eye sees it."""
-    light = np.clip(np.array(EYES[eye]) @ linear(colour), 0, 1)
-    return rgb2lab(np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055))
+from shiftcal.charts import METHODS, kernel_density, looks, visible
 
 
 def contrast(colour, behind):
     """The ratio of WCAG 2."""
-    dark, light = sorted(float(linear(c) @ [0.2126, 0.7152, 0.0722]) for c in (colour, behind))
+
+    def luminance(shown):
+        srgb = np.array(to_rgb(shown))
+        linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+        return float(linear @ [0.2126, 0.7152, 0.0722])
+
+    dark, light = sorted(map(luminance, (colour, behind)))
     return (light + 0.05) / (dark + 0.05)
 
 
 def axes_on(style):
     with plt.style.context(style):
         return Figure().add_subplot()
-
-
-# A difference of 2.3 is just noticed; 10 is seen at a glance.
-@pytest.mark.parametrize("eye", EYES)
-def test_colours_differ_for_every_eye(eye):
-    def least(pairs):
-        return min(float(deltaE_ciede2000(seen(a, eye), seen(b, eye))) for a, b in pairs)
-
-    assert least(combinations([look.colour for look in METHODS.values()], 2)) > 10
-    assert least(combinations([look.colour for look in looks("abcde").values()], 2)) > 10
-    assert least(pairwise(look.colour for look in SEVERITIES.values())) > 5
 
 
 def test_a_method_looks_the_same_whatever_is_next_to_it_and_others_differ():

@@ -318,19 +318,3 @@ def test_methods_in_a_list_are_called_by_their_names_and_stay_as_they_were(adapt
     found = plot.errors_by_severity([sac, sc.TS().fit(digits_bank())], digits_bank())
     assert list(found) == ["sac", "ts"]
     assert sac.selection_ is before
-
-
-def test_a_method_of_probabilities_gets_probabilities():
-    probs = [np.exp(s.logits) / np.exp(s.logits).sum(axis=1, keepdims=True) for s in digits_bank()]
-    labels = digits_bank().clean.labels
-    bank = sc.SurrogateBank.from_arrays(
-        probs[:4], labels, corruption="noise", input="probabilities"
-    )
-    made = plot.errors_by_severity([sc.SAC(input="probabilities").fit(bank)], bank)
-    plain = sc.SurrogateBank.from_arrays(
-        [s.logits for s in digits_bank()][:4], labels, corruption="noise"
-    )
-    other = plot.errors_by_severity([sc.SAC().fit(plain)], plain)
-    for severity, numbers in other["sac"].items():
-        # Probabilities that underflow to zero are raised to 1.2e-38
-        assert made["sac"][severity] == pytest.approx(numbers, abs=1e-4)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import xml.etree.ElementTree as ET
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -141,20 +140,6 @@ def test_lines_and_intervals_are_the_data_with_gaps_where_there_is_none():
 def test_numbers_are_joined_and_names_are_not():
     styles = [axes.lines[0].get_linestyle() for axes in drawn(panel(), panel(x=("a", "b"))).axes]
     assert styles == ["-", "None"]
-
-
-@pytest.mark.parametrize("log", [False, True])
-def test_ticks_do_not_touch(log):
-    names = ("ImageNet-V2 matched frequency", "ImageNet-V2 threshold", "ImageNet-Sketch", "edges")
-    numbers = (100.0, 200.0, 1000.0, 2000.0, 5000.0)
-    named = panel(x=names, made=(series(y=(1.0,) * 4),))
-    figure = drawn(named, panel(x=numbers, made=(series(y=(1.0,) * 5),), log_x=log))
-    figure.draw_without_rendering()
-    for axes in figure.axes:
-        labels = axes.get_xticklabels()
-        extents = [label.get_window_extent() for label in labels]
-        if not labels[0].get_rotation():
-            assert all(a.x1 < b.x0 for a, b in pairwise(extents))
 
 
 def test_boxes_are_drawn_from_the_data():
