@@ -7,7 +7,6 @@ the step is enough to resume to the same bytes.
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -61,8 +60,8 @@ def train(
     """Train a network, and leave it in evaluation mode.
 
     After an interruption the same call resumes from the checkpoint in ``folder``. On the same CPU,
-    torch and number of threads it gives the same weights to the last bit; on a GPU as nearly as
-    torch's deterministic algorithms do.
+    torch and number of threads it gives the same weights to the last bit; on a GPU it does if torch
+    is told to: ``torch.use_deterministic_algorithms(True)``.
 
     Args:
         objective: The network and its loss, new, its weights drawn in a block of :func:`seeded`.
@@ -93,7 +92,7 @@ def train(
     reporting, saved_at = reporting or Reporting(), time.monotonic()
     bar = showing("training", last, shown=reporting.shown, line=reporting.line, unit="steps")
     devices = [where] if where.type == "cuda" else []
-    with bar as advance, torch.random.fork_rng(devices), _deterministic(where):
+    with bar as advance, torch.random.fork_rng(devices):
         advance(first, kept=True)
         for step, batch in enumerate(feed.batches(first, last), first):
             torch.manual_seed(_mixed(_mixed(_mixed(_mixed(seed) + 2)) + step))
@@ -208,20 +207,6 @@ def seeded(seed: int) -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(_mixed(_mixed(seed) + 1))
         yield
-
-
-@contextmanager
-def _deterministic(device: Any) -> Iterator[None]:
-    """Have CUDA compute the same numbers every time, where torch has a way to."""
-    if device.type != "cuda" or torch.are_deterministic_algorithms_enabled():
-        yield
-        return
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(False)
 
 
 def _mixed(number: int) -> int:

@@ -146,10 +146,9 @@ def to_onnx(
     for key, fact in facts.items():
         if fact is not None:
             network.metadata_props.add(key=f"shiftcal.{key}", value=str(fact))
-    checked, difference = None, None
-    if check is not False:
-        comparison = _Comparison(network, g.nodes, source, kind, applied)
-        checked, difference = comparison.run(check, file.path.parent)
+    compared = _Comparison(network, g.nodes, source, kind, applied)
+    run = check is not False
+    checked, difference = compared.run(check, file.path.parent) if run else (None, None)
     with atomic_write(target) as temporary:
         temporary.write_bytes(network.SerializeToString())
     return OnnxExport(
