@@ -192,12 +192,13 @@ def class_indices(names: Sequence[str], classes: Sequence[str] | None) -> NDArra
     position = {name: i for i, name in enumerate(classes or ())}
     for name in names:
         if name not in position:
+            if classes is None:
+                raise InputError(
+                    f"labels must be class indices where classes have no names; got {name!r}."
+                )
+            near = suggest(name, classes[:10])
             raise InputError(
-                f"labels must be class indices where classes have no names; got {name!r}. "
-                "Add the names of the classes in the order of the columns."
-                if classes is None
-                else f"labels must be among the {len(classes)} classes; {name!r} is not. "
-                f"{suggest(name, classes[:10])}"
+                f"labels must be among the {len(classes)} classes; {name!r} is not. {near}"
             )
     return np.array([position[name] for name in names], dtype=np.intp)
 
@@ -492,20 +493,16 @@ def check_probs(probs: object, *, k: int | None = None) -> Probs:
     low, high, sums = float(p.min()), float(p.max()), p.sum(axis=1)
     worst = int(np.argmax(np.abs(sums - 1)))
     if low < 0 or high > 1 + _SUM_TOLERANCE:
-        percent = _row_sum(p) == 100
+        hint = 'Logits go in with input="logits".'
+        if _row_sum(p) == 100:
+            hint = "They are in percent: divide them by 100."
         raise InputError(
-            f"probabilities must lie in [0, 1]; these go from {low:.4g} to {high:.4g}. "
-            + (
-                "They are in percent: divide them by 100."
-                if percent
-                else 'Logits go in with input="logits".'
-            )
+            f"probabilities must lie in [0, 1]; these go from {low:.4g} to {high:.4g}. {hint}"
         )
     if abs(sums[worst] - 1) > _SUM_TOLERANCE:
         raise InputError(
             f"every row of probabilities must sum to 1; row {worst} sums to {sums[worst]:.4g}. "
-            "If they were rounded: --normalize on the command line, normalize=True in read_scores "
-            "and Scores."
+            "If they were rounded: --normalize, or normalize=True in read_scores and Scores."
         )
     # What is right up to rounding stays: equal probabilities in two rows must still tie.
     inexact = np.abs(sums - 1) > 1e-12

@@ -357,8 +357,7 @@ def _csv_rows(path: Path, *, full: bool = False) -> Iterator[tuple[list[str], An
                 if len(row) > len(names) or (full and len(row) < len(names)):
                     raise FileError(
                         f"{path}, line {lines.line_num}: every row must have {len(names)} cells, "
-                        f"as the first line has; this one has {len(row)}. The file may be cut "
-                        "short, or a comma may stand in an unquoted cell."
+                        f"as the first line has; this one has {len(row)}."
                     )
                 yield lines.line_num, row
 

@@ -191,12 +191,6 @@ def test_a_bank_of_another_kind_is_refused(method):
         method.fit(bank, source_features=SOURCE)
 
 
-def test_probabilities_passed_as_logits_are_refused_with_the_line_that_mends_it(method):
-    fitted(method)
-    with pytest.raises(InputError, match='Say input="probabilities"'):
-        method.adapt(softmax(TARGET, axis=1), TARGET_FEATURES, mixed=MIXED)
-
-
 @pytest.mark.parametrize(
     ("target", "words"),
     [

@@ -25,6 +25,7 @@ from shiftcal.types import Flag, Floats, InputKind, Interval, Labels, Logits, Pr
 
 if TYPE_CHECKING:
     from shiftcal.methods.rehearsal import Grouped
+    from shiftcal.scoring.statistics import ScoreStatistics
 
 _KINDS = ("logits", "probabilities")
 
@@ -254,13 +255,14 @@ class Method(Estimator, ABC):
         return self.selection_
 
     @final
-    def adapt_moments(self, target: Grouped) -> Selection:
+    def adapt_moments(self, target: Grouped | ScoreStatistics) -> Selection:
         """Adapt to a target of which only sums over its rows are there, such as those of a window.
 
         The choice is that of :meth:`adapt` with the rows, to rounding.
 
         Args:
-            target: Sums of the moments of raw softmax rows, with the squares of p_max.
+            target: Sums of the moments of raw softmax rows, with the squares of p_max; for SAC
+                statistics are enough.
 
         Raises:
             InputError: If this method needs the rows, or they are of other classes.
@@ -268,10 +270,10 @@ class Method(Estimator, ABC):
         self._require_fitted()
         if (why := self.needs_rows()) is not None:
             raise InputError(f"{self.name} cannot adapt to sums: {why}.")
-        if target.sums.shape[1] != 2 + 2 * self.n_classes_:
+        if target.k != self.n_classes_:
             raise InputError(
-                f"sums must have the {2 + 2 * self.n_classes_} columns of {self.n_classes_} "
-                f"classes; got {target.sums.shape[1]}."
+                f"sums must be of the {self.n_classes_} classes it was fitted with; these have "
+                f"{target.k}."
             )
         self.selection_ = self._adapt_moments(target)
         return self.selection_
@@ -309,7 +311,7 @@ class Method(Estimator, ABC):
     def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
         """Decide for a checked target."""
 
-    def _adapt_moments(self, target: Grouped) -> Selection:
+    def _adapt_moments(self, target: Any) -> Selection:
         """Decide for the sums of a target, where :meth:`needs_rows` gives no reason not to."""
         return self._adapt(np.empty((0, self.n_classes_)), None)  # of a method that looks at none
 
@@ -347,10 +349,9 @@ class Method(Estimator, ABC):
     def _check_source_features(self, bank: SurrogateBank, source_features: object) -> Floats | None:
         if not self.uses_features:
             return None
-        if source_features is None:
-            raise InputError(self._needs_features("source_features= in fit"))
-        if bank.clean.features is None:
-            raise InputError(self._needs_features("features of the bank's first set"))
+        if source_features is None or bank.clean.features is None:
+            missing = "source_features= in fit" if source_features is None else "those of the bank"
+            raise InputError(self._needs_features(missing))
         return check_features(source_features, name="source_features")
 
     def _needs_features(self, missing: str) -> str:

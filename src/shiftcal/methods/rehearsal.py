@@ -126,6 +126,11 @@ class Grouped:
     squares: float | None = None
 
     @property
+    def k(self) -> int:
+        """Number of classes."""
+        return self.sums.shape[1] // 2 - 1
+
+    @property
     def n(self) -> int:
         """Rows in all groups."""
         return round(float(self.counts.sum()))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.checks import check_choice, check_count
-from shiftcal.errors import FitWarning, InputError
+from shiftcal.errors import FitWarning
 from shiftcal.maps import Map
 from shiftcal.methods.method import (
     Method,
@@ -148,19 +148,7 @@ class SAC(Method):
         Raises:
             InputError: If they have other classes, or the distance is another.
         """
-        self._require_fitted()
-        if self.distance_ != "mean":
-            raise InputError(
-                'statistics tell the mean confidence; fit with distance="mean", or adapt to the '
-                f'rows. This {self.name} has distance="{self.distance_}".'
-            )
-        if statistics.k != self.n_classes_:
-            raise InputError(
-                f"statistics must be of the {self.n_classes_} classes it was fitted with; these "
-                f"have {statistics.k}."
-            )
-        self.selection_ = self._adapt_moments(statistics)
-        return self.selection_
+        return self.adapt_moments(statistics)
 
     def needs_rows(self) -> str | None:
         """Only the distance ``"mean"`` is known from sums, and only that of all rows."""
