@@ -248,7 +248,7 @@ def test_a_bad_batch_stops_or_is_skipped_as_if_it_had_not_come(
     assert done.status == 2
     assert done.err.startswith(f"error: {told['where']}: ")
     assert done.err.count("\n") == 1
-    assert done.out.splitlines()[-1].startswith("end  by error  rows 600  batches 4  malformed 1")
+    assert done.out.splitlines()[-1].startswith("end  rows 600  batches 4  malformed 1")
 
 
 def test_a_bad_file_is_left_out_once_and_for_all(lines, monitor, watched):

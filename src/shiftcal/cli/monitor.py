@@ -33,9 +33,9 @@ from shiftcal.cli.inputs import check_order, check_suffix, choose_settings, load
 from shiftcal.cli.output import (
     DONE,
     GATE_FAILED,
-    cell,
     complain,
     interrupted,
+    one_line,
     progress,
     say,
     terminated,
@@ -670,7 +670,20 @@ def confidence_lines(update: Update, first: int, ids: list[Any] | None) -> list[
 
 def text_of(line: dict[str, Any]) -> str:
     """A line for people; empty if it is for programs only."""
-    if line["type"] == "start":
+    row, state = f"row {line['row']:,}", line["state"]
+    if line["type"] == "event":
+        return f"event  {row}  {line['kind']}: {line['message']}"
+    if line["type"] == "end":
+        counts = (f"{name} {line[name]:,}" for name in ("rows", "batches", "malformed"))
+        return "  ".join(["end", *counts, f"events {sum(line['events'].values())}", state])
+    if line["type"] != "window":
         return ""
-    known = {key: cell(value) for key, value in line.items() if value is not None}
-    return "  ".join([known.pop("type"), *(f"{key} {text}" for key, text in known.items())])
+    parts = [row, state]
+    if line["temperature"] is not None:
+        parts.append(f"T {line['temperature']:.3f}")
+    if line["set"] is not None:
+        parts.append(f"set {one_line(line['set'])}")
+    parts.append(f"confidence {line['mean_confidence']:.4f}")
+    if accuracy := line["accuracy"]:
+        parts.append("accuracy {value:.4f} ({low:.4f} to {high:.4f})".format(**accuracy))
+    return "  ".join(parts)
