@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from typer import Option
 
 from shiftcal.cli import inputs, options
-from shiftcal.cli.output import Report, facts, progress, table
+from shiftcal.cli.output import Report, facts, progress, sets_table
 from shiftcal.errors import InputError
 from shiftcal.files import naming
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from shiftcal.methods import Method
     from shiftcal.methods.method import Selection
     from shiftcal.scores import Scores
-    from shiftcal.surrogates import SetSummary
 
 _OF_SETS = ("name", "corruption", "severity", "n", "mean_confidence", "accuracy")
 
@@ -100,16 +98,6 @@ def fit(
     keys = ("method", "first_set_only", "temperature", "n_classes", "input", "output")
     text = f"{sets_table(summaries, list(temperatures))}\n\n{facts(document, *keys)}"
     return Report(document, text)
-
-
-def sets_table(sets: Sequence[SetSummary], temperatures: Sequence[float | None] = ()) -> str:
-    """Rows, mean confidence and accuracy of every set of a bank."""
-    header = ["set", "name", "rows", "mean confidence", "accuracy"]
-    rows = [[i + 1, s.name, s.n, s.mean_confidence, s.accuracy] for i, s in enumerate(sets)]
-    if temperatures:
-        header.append("T")
-        rows = [[*row, t] for row, t in zip(rows, temperatures, strict=True)]
-    return table(header, rows)
 
 
 def apply(

@@ -19,11 +19,14 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
 from shiftcal.errors import FileError, FitWarning, InputWarning, ShiftcalError, suggest
+
+if TYPE_CHECKING:
+    from shiftcal.surrogates import SetSummary
 
 DONE, GATE_FAILED, BAD_INPUT, OUR_BUG = 0, 1, 2, 3
 # As shells report SIGINT and SIGTERM.
@@ -214,6 +217,16 @@ def facts(document: Mapping[str, Any], *keys: str) -> str:
     }
     width = max(8, *map(len, named))
     return "\n".join(f"{name:<{width}}  {text}" for name, text in named.items())
+
+
+def sets_table(sets: Sequence[SetSummary], temperatures: Sequence[float | None] = ()) -> str:
+    """Rows, mean confidence and accuracy of every set of a bank."""
+    header = ["set", "name", "rows", "mean confidence", "accuracy"]
+    rows = [[i + 1, s.name, s.n, s.mean_confidence, s.accuracy] for i, s in enumerate(sets)]
+    if temperatures:
+        header.append("T")
+        rows = [[*row, t] for row, t in zip(rows, temperatures, strict=True)]
+    return table(header, rows)
 
 
 def between(low: float | None, high: float | None) -> str:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from typer import Argument, Option
 
 from shiftcal.cli import inputs, options
-from shiftcal.cli.calibrate import sets_table
-from shiftcal.cli.output import Report, facts, progress, stdout_kept_for_results
+from shiftcal.cli.output import Report, facts, progress, sets_table, stdout_kept_for_results
 from shiftcal.errors import InputError, InputWarning
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -168,11 +169,13 @@ def score_file(
     job = Job(model, images, labels, dtype=dtype, shard_size=shard_size, part=part)
     described = None if part is None else _part_of(job, *part)
     scored = None if target is None else _already(target, job, described)
+    parts = main.with_name(f"{main.name}.parts")
     if scored is not None:
+        shutil.rmtree(parts, ignore_errors=True)  # left by a process killed after it wrote the file
         if statistics is not None:
             write_statistics(statistics, statistics_of_npz(main), described)
         return scored
-    with unfinished_work(main.with_name(f"{main.name}.parts"), main) as folder:
+    with unfinished_work(parts, main) as folder:
         store = ShardStore(folder, cache=cache_folder(cache))
         done = run_job(job, store, engine, reporting or Reporting())
         if statistics is not None:
