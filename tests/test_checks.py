@@ -164,7 +164,6 @@ def test_text_of_pandas_serves_as_labels_classes_and_ids(hold):
         (["b", "a", "b"], ("b", "a")),
         ([7, 12, 7], ("7", "12")),
         ([7.0, 12.0, 7.0], ("7", "12")),
-        ([b"b", b"a", b"b"], ("b", "a")),
     ],
 )
 def test_groups_are_the_text_of_names_and_whole_numbers(hold, groups, names):
@@ -175,11 +174,11 @@ def test_groups_are_the_text_of_names_and_whole_numbers(hold, groups, names):
 
 @pytest.mark.parametrize("missing", [None, float("nan"), "", pd.NA, pd.NaT, 1.5, ("a", 3), 2j])
 def test_a_group_that_is_missing_or_no_name_raises(missing):
-    with pytest.raises(InputError, match=r"groups must be names.* row"):
+    with pytest.raises(InputError, match="groups must be"):
         check_row_groups(["a", missing], n=2)
     with pytest.raises(InputError, match="groups must be an array"):
         check_row_groups("north", n=3)
     dates = np.array(["2024-05-01", "NaT"], dtype="M8[D]")
     assert check_row_groups(dates[:1], n=1)[0] == ("2024-05-01",)
-    with pytest.raises(InputError, match="row 1 is 'NaT'"):
+    with pytest.raises(InputError, match="with 'NaT'"):
         check_row_groups(dates, n=2)

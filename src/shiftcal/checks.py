@@ -5,8 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -254,38 +252,25 @@ def check_row_groups(groups: object, *, n: int) -> tuple[tuple[str, ...], NDArra
         InputError: If they are as many as something else, an entry is missing, or it is of a kind
             that has no text of its own.
     """
-    if isinstance(groups, (list, tuple)):  # one entry a place: numpy would make columns of pairs
-        entries = list(groups)
-        groups = np.empty(len(entries), dtype=object)
-        groups[:] = entries if all(np.ndim(entry) == 0 for entry in entries) else None
-    given = to_array(groups, name="groups")
+    if isinstance(groups, (list, tuple)):  # numpy would make text of what is missing
+        groups = np.array(groups, dtype=object)
+    given = plain(to_array(groups, name="groups"), "groups")
     if given.shape != (n,):
         raise InputError(
             f"groups must have one entry per row, shape ({n},); got shape {given.shape}. Groups by "
             "several columns: join them to one text first, such as 'site 3, camera 1'."
         )
-    texts = np.datetime_as_string(given) if given.dtype.kind == "M" else given
-    known: dict[str, int] = {}
-    codes = [
-        known.setdefault(_group_name(row, entry), len(known))
-        for row, entry in enumerate(texts.tolist())
-    ]
-    return tuple(known), np.array(codes, dtype=np.intp)
-
-
-def _group_name(row: int, entry: object) -> str:
-    """The text that an entry stands for."""
-    if isinstance(entry, bytes):
-        entry = entry.decode("utf-8", "backslashreplace")
-    if isinstance(entry, (float, np.floating)) and float(entry).is_integer():
-        entry = int(entry)
-    text = str(entry)
-    if isinstance(entry, (str, np.bool_, date, Integral)) and text not in ("", "NaT"):
-        return text
-    raise InputError(
-        f"groups must be names, whole numbers or dates, none missing; that of row {row} is "
-        f"{repr(entry)[:40]} (the first row is 0). Give such rows a name, such as 'unknown'."
-    )
+    if given.dtype.kind == "f" and (given == np.floor(given)).all():
+        given = given.astype(np.int64)
+    texts = as_text(given, "groups") if given.dtype.kind in "USiubM" else np.array([""])
+    if missing := {"", "NaT"}.intersection(texts.tolist()):
+        raise InputError(
+            f"groups must be names, whole numbers or dates, none missing; got {given.dtype} with "
+            f"{missing.pop()!r}. Give such rows a name, such as 'unknown'."
+        )
+    names, first, codes = np.unique(texts, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return tuple(names[order].tolist()), np.argsort(order)[codes]
 
 
 # --------------------------------------------------------------------------------------
