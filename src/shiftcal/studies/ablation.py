@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from shiftcal.errors import InputError
 from shiftcal.registry import MAPS
-from shiftcal.report.figures import FigureData
 from shiftcal.report.gallery import PAPER
 from shiftcal.report.tables import Cell, Column, Table
 from shiftcal.studies import records as show
@@ -88,45 +88,33 @@ class Ablation(Study):
 
     @dataclass(frozen=True)
     class Options(Strict):
-        """Which panels, and what is tried in each; what a plan has no room for is left out."""
+        """What is tried in each panel; what a plan has no room for is left out."""
 
-        panels: tuple[str, ...] = tuple(QUESTIONS)
         sets: Counts = (1, 2, 3, 4, 5, 6)
         spacings: tuple[Counts, ...] = ((1, 2, 3), (2, 3, 4), (3, 4, 5), (1, 3, 5))
         images: Counts = (100, 200, 500, 1000, 2000, 5000)
         maps: tuple[str, ...] = ("temperature", "ensemble-temperature", "isotonic", "spline")
 
     def check(self) -> None:
-        """Reject unknown panels and maps, and natural targets."""
-        plan, options = self.plan, self.options
-        if not QUESTIONS.keys() >= set(options.panels):
-            raise InputError(f"{plan.where} [options] panels must be of {', '.join(QUESTIONS)}.")
-        for name in options.maps:
+        """Reject unknown maps."""
+        for name in self.options.maps:
             MAPS.get(name)  # raises, with the nearest name
-        if plan.shifts.sets:
-            raise InputError(
-                "the study 'ablation' shows means over severities, and the natural set "
-                f"{plan.shifts.sets[0].name!r} has none. Use the study natural for it."
-            )
 
     def variants(self) -> list[Variant]:
         """Those of every panel."""
-        plan, options, made = self.plan, self.options, []
-        for panel in options.panels:
+        made = []
+        for panel, tried in self._tried().items():
             methods = QUESTIONS[panel].methods
             # What makes sets of one ladder is a target of none: all are compared on the same.
-            not_on = {each.corruption for each in plan.ladders} if panel == FINE else set()
-            for setting, change in self._tried()[panel].items():
-                for each in super().variants():
-                    if methods and each.method not in methods:
-                        continue
-                    varied = replace(each, panel=panel, setting=setting)
-                    if isinstance(change, Ladder):
-                        varied = replace(varied, ladder=change)
-                    else:
-                        varied = replace(varied, settings={**each.settings, "map": change})
-                    targets = tuple(t for t in each.targets if t.corruption not in not_on)
-                    made.append(replace(varied, targets=targets))
+            not_on = {each.corruption for each in self.plan.ladders} if panel == FINE else set()
+            for (setting, change), each in product(tried.items(), super().variants()):
+                if methods and each.method not in methods:
+                    continue
+                varied: dict[str, Any] = {"settings": {**each.settings, "map": change}}
+                if isinstance(change, Ladder):
+                    varied = {"ladder": change}
+                targets = tuple(t for t in each.targets if t.corruption not in not_on)
+                made.append(replace(each, panel=panel, setting=setting, targets=targets, **varied))
         return made
 
     def _tried(self) -> dict[str, dict[str, Ladder | str]]:
@@ -154,11 +142,9 @@ class Ablation(Study):
 
     def findings(self, records: Sequence[Record], archive: Archive) -> Findings:
         """A table for each panel, and all panels in one figure; the parts by severity too."""
-        severities = show.severities_of(records)
-        over = show.shifted(severities)
+        over = show.shifted(show.severities_of(records))
         words = show.severities_in_words(over)
         tables: dict[str, Table] = {}
-        figures: dict[str, FigureData] = {}
         panels = []
         for name, question in QUESTIONS.items():
             own = select(records, panel=name)
@@ -167,17 +153,16 @@ class Ablation(Study):
             if question.numeric:
                 x = {each: float(each) for each in sorted(settings, key=int)}
             if own:
-                tables[_file(name)] = _table(name, question, own, list(x), severities)
+                tables[_file(name)] = _table(name, own, list(x))
                 axis = {"x_label": question.x_label, "title": name, "log_x": question.log_x}
                 panels.append(show.panel(labels_of(own), x, _ece(own, over), **axis))
-        if panels:
-            title = f"One thing varied at a time: mean ECE over {words}"
-            figures["ablation"] = show.lines(title, *panels)
         parts = select(records, panel=PARTS)
-        if parts:
-            title = "What the surrogate sets and the adaptation give"
-            figures[_file(PARTS)] = show.severity_lines(parts, severities, title=title)
-            tables["shares"] = _shares_table(parts, severities)
+        tables["shares"] = _shares_table(parts)
+        title = "What the surrogate sets and the adaptation give"
+        figures = {
+            "ablation": show.lines(f"One thing varied at a time: mean ECE over {words}", *panels),
+            _file(PARTS): show.severity_lines(parts, title),
+        }
         return Findings(tables, figures)
 
 
@@ -190,17 +175,11 @@ def _ece(records: Sequence[Record], span: Span) -> Callable[[str, str], Cell]:
     return lambda key, setting: show.ece(records, variant=key, setting=setting, severity=span)
 
 
-def _table(
-    name: str,
-    question: Question,
-    records: Sequence[Record],
-    settings: Sequence[str],
-    severities: Sequence[int],
-) -> Table:
+def _table(name: str, records: Sequence[Record], settings: Sequence[str]) -> Table:
     """Mean ECE per severity, a row for each method and setting."""
-    title = f"Mean ECE: {name}"
+    title, question = f"Mean ECE: {name}", QUESTIONS[name]
     if not question.words:
-        return show.severity_table(records, severities, title=title)
+        return show.severity_table(records, title)
     rows = {
         (key, setting): f"{label}, {question.words.format(shown)}"
         for key, label in labels_of(records).items()
@@ -210,20 +189,20 @@ def _table(
     return show.table(
         title,
         rows,
-        show.percents(show.spans(severities), lower_is_better=True),
+        show.percents(show.spans(records), lower_is_better=True),
         lambda row, span: _ece(records, span)(*row),
         corner="Method and setting",
     )
 
 
-def _shares_table(records: Sequence[Record], severities: Sequence[int]) -> Table:
+def _shares_table(records: Sequence[Record]) -> Table:
     """Change of mean ECE from one method to the next, by severity; below zero is better."""
     # The first line of a method, should the plan have several.
     first = {r.method: r.variant for r in reversed(records)}
     return show.table(
         "Change of mean ECE that each part makes",
         {step: name for step, name in _STEPS.items() if first.keys() >= set(step)},
-        show.percents(show.spans(severities), unit="points"),
+        show.percents(show.spans(records), unit="points"),
         lambda step, span: show.percent(
             show.difference(
                 select(records, variant=first[step[1]], severity=span),
@@ -269,8 +248,7 @@ class CorruptionChoice(Study):
         names = [each.name for each in self.plan.methods]
         if "ts" not in names or not any(map(uses_bank, names)):
             raise InputError(
-                "the study 'corruption-choice' compares TS with methods that learn from surrogate "
-                f'sets: methods must name "ts" and one of those, such as "sac"; got {names}.'
+                f'methods must name "ts" and one that learns from surrogate sets; got {names}.'
             )
 
     def variants(self) -> list[Variant]:
@@ -294,8 +272,8 @@ class CorruptionChoice(Study):
         Choices are in the order of what the leading method gains on TS, on the same targets. Means
         of one method are no order: every choice leaves out another target.
         """
-        severities, labels = show.severities_of(records), labels_of(records)
-        over, chosen = show.shifted(severities), [r for r in records if r.setting]
+        labels, chosen = labels_of(records), [r for r in records if r.setting]
+        over = show.shifted(show.severities_of(records))
         on: dict[str, list[Record]] = {}
         for choice in dict.fromkeys(record.setting for record in chosen):
             targets = {record.target for record in select(chosen, setting=choice)}
@@ -320,11 +298,7 @@ class CorruptionChoice(Study):
             what, key = column
             if what == "minus":
                 return minus_ts(choice, key)
-            own = select(on[choice], variant=key, severity=over)
-            if what == "ece":
-                return show.mean_cell(own)
-            outside = ["outside-range" in record.flags.split() for record in own]
-            return Cell(100 * (sum(outside) / len(outside)) if outside else None)
+            return show.ece(on[choice], variant=key, severity=over)
 
         varied = sorted(labels_of(chosen), key=lambda key: key != "sac")
         leading, rest = varied[0], [key for key in labels if key not in varied]
@@ -336,18 +310,16 @@ class CorruptionChoice(Study):
             **show.percents(minus, unit="points"),
             **show.percents({("ece", key): labels[key] for key in varied}),
             **show.percents({("ece", key): labels[key] for key in rest}, group="same targets"),
-            **show.percents({("outside", leading): "targets outside"}, digits=1),
         }
         note = (
             f"{OVER_SPLITS} Every row has other targets: compare the columns of a row, not one "
-            f"error with another. Targets outside: those of which {labels[leading]} says that "
-            "their mean confidence is beyond that of every surrogate set."
+            "error with another."
         )
         tables = {
             "choice": show.table(
                 title,
                 labels,
-                show.percents(show.spans(severities), lower_is_better=True),
+                show.percents(show.spans(records), lower_is_better=True),
                 over_choices,
                 note=f"Intervals: {_OVER_CHOICES}",
             ),
@@ -360,7 +332,7 @@ class CorruptionChoice(Study):
                 corner="Calibration corruption",
             ),
         }
-        by_severity = show.panel(labels, show.axis(severities), over_choices, x_label=show.SEVERITY)
+        by_severity = show.panel(labels, show.axis(records), over_choices, x_label=show.SEVERITY)
         by_choice = show.panel(
             {key: labels[key] for key in varied},
             choices,

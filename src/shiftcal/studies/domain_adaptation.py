@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -105,12 +106,10 @@ class Training:
         return Facts(*self.identity, *sides)  # type: ignore[arg-type]
 
 
-def _all_trainings(plan: AdaptationPlan) -> Iterator[Training]:
+def _all_trainings(plan: AdaptationPlan) -> list[Training]:
     """Seed by seed, task by task, without folders."""
-    for seed in plan.seeds:
-        for pair in plan.pairs:
-            for trainer in plan.trainers:
-                yield Training(pair, trainer, seed)
+    each = product(plan.seeds, plan.pairs, plan.trainers)
+    return [Training(pair, trainer, seed) for seed, pair, trainer in each]
 
 
 def _read_index(folder: Path) -> list[Any]:
@@ -163,11 +162,9 @@ class NetworksPipeline:
     title, stage = "Domain adaptation", "training"
     how = (
         "The numbers come from rows of [`records.csv`](records.csv), one for each method on each "
-        "trained network: panel is the trainer, target the task, split the seed. "
-        f"[`data/{_TRAININGS}`](data/{_TRAININGS}) has the networks themselves in numbers. A row "
-        "names its file of logits of the held-out target; the surrogate sets, the features of the "
-        "source and the weights are in the same folder. `studies.Run(folder).recompute(record)` "
-        "computes it again."
+        "trained network: panel is the trainer, target the task, split the seed. A row names its "
+        f"file of logits; [`data/{_TRAININGS}`](data/{_TRAININGS}) has the networks in numbers. "
+        "`studies.Run(folder).recompute(record)` computes a row again."
     )
     missing: tuple[str, ...] = ()
     folder: Path
@@ -188,9 +185,6 @@ class NetworksPipeline:
             MissingData: Naming everything that is missing, and where to get it.
             InputError: If something exists and cannot be used.
         """
-        from shiftcal.adaptation.loop import resolve_device
-
-        resolve_device(plan.training.device)
         for trainer in plan.trainers:
             _chosen(plan, trainer)  # raises
         search, images, domains = sources.Search(), {}, []
@@ -219,13 +213,11 @@ class NetworksPipeline:
             choice = (images[domain.name], domain.limit, domain.title)
             chosen = sources.limited(*choice, stratified=plan.is_source(domain))
             pipeline.images[domain.name] = chosen
-        tested = []
         for source, target in tasks:
             sources.check_labels(pipeline.images[target], target)
             task = run.Task(pipeline.images[source], pipeline.images[target])
-            tested.append((len(task.split(plan.seeds[0]).held_out), target))
-        fewest, target = min(tested)
-        sources.check_bins(fewest, plan.bins, f"the held-out half of {target}")
+            n = len(task.split(plan.seeds[0]).held_out)
+            sources.check_bins(n, plan.bins, f"the held-out half of {target}")
         return pipeline
 
     @classmethod
@@ -377,8 +369,9 @@ class NetworksPipeline:
         """Tables and figures."""
         trainings = self.trainings.values()
         facts = [training.facts() for training in trainings if not training.failed]
-        failures = [(*t.identity, t.failed) for t in trainings if t.failed]
-        return findings_of(self.plan, records, facts, failures)
+        columns, lost = ("task", "trainer", "seed"), (t for t in trainings if t.failed)
+        failed = [dict(zip(columns, t.identity, strict=True), failed=t.failed) for t in lost]
+        return findings_of(self.plan, records, facts, failed)
 
     def about(self) -> dict[str, Any]:
         """How many trainings diverged."""
@@ -441,7 +434,7 @@ def findings_of(
     plan: AdaptationPlan,
     records: Sequence[Record],
     facts: Sequence[Facts] = (),
-    failures: Sequence[tuple[str, str, int, str]] = (),
+    failed: Sequence[dict[str, Any]] = (),
 ) -> Findings:
     """Tables and figures of a run.
 
@@ -449,9 +442,8 @@ def findings_of(
         plan: The plan as it was run.
         records: Every evaluation; panel is the trainer, target the task, split the seed.
         facts: Of every network.
-        failures: Task, trainer, seed and reason of every training that diverged.
+        failed: Task, trainer, seed and reason of every training that diverged.
     """
-    failed = [dict(zip(("task", "trainer", "seed", "failed"), f, strict=True)) for f in failures]
     data = {_TRAININGS: to_csv(Facts, [*facts, *failed], "failed")}
     if not records:
         return Findings({}, {}, data)

@@ -43,10 +43,9 @@ class ImagesPipeline:
     stage = "scoring"
     how = (
         "The numbers come from rows of [`records.csv`](records.csv): means over targets and "
-        "splits, geometric means of temperatures, shares of choices. What is in no row, such as a "
-        "density, is computed from the stored scores in `scores/`, and written to `data/` if it is "
-        "a table. A row names the seed of its split, its file of logits and the temperature; "
-        "`studies.Run(folder).recompute(record)` computes it again."
+        "splits, geometric means of temperatures, shares of choices; or else from the stored "
+        "scores in `scores/`. A row names the seed of its split, its file of logits and the "
+        "temperature; `studies.Run(folder).recompute(record)` computes it again."
     )
     study: Study
     missing: tuple[str, ...] = ()
@@ -215,10 +214,9 @@ class ImagesPipeline:
             computed += score_file(model, images, file, **vars(means)).computed
             entries[name] = Entry(file.relative_to(folder).as_posix(), sha256_of(file))
         train = entries.pop("train", None)
-        about = {**document["origin"]["model"], "spec": plan.model.spec[0]}
-        about["images"] = self.images.name
-        calibrating = plan.calibration.images
-        self.archive = Archive(folder, entries, train, about, self.made_of, calibrating)
+        named = {"spec": plan.model.spec[0], "images": self.images.name}
+        about = {**document["origin"]["model"], **named}
+        self.archive = Archive(folder, entries, train, about, self.made_of, plan.calibration.images)
         self.archive.write()
         return {"scored": computed}
 

@@ -35,14 +35,14 @@ NAME_IT = "--model {0}, in Python read_plan(..., model={0})"
 # --------------------------------------------------------------------------------------
 
 
-def _different(attribute: str = "") -> AfterValidator:
-    """No two values are the same, or have the same value of an attribute."""
+def _different(*attributes: str) -> AfterValidator:
+    """No two values are the same, or have the same value of one of the attributes."""
 
     def check(values: tuple[Any, ...]) -> tuple[Any, ...]:
-        compared = [getattr(each, attribute) if attribute else each for each in values]
-        if len(set(compared)) < len(compared):
-            what = f"a different {attribute} each" if attribute else "different values"
-            raise ValueError(f"must have {what}; got {compared}")
+        for name in attributes or ("",):
+            compared = [getattr(each, name) if name else each for each in values]
+            if len(set(compared)) < len(compared):
+                raise ValueError(f"must have a different {name or 'value'} each; got {compared}")
         return values
 
     return AfterValidator(check)
@@ -50,13 +50,12 @@ def _different(attribute: str = "") -> AfterValidator:
 
 def _called(*entries: str) -> BeforeValidator:
     """Entries of a table that by default are its name."""
-    return BeforeValidator(
-        lambda value: (
-            {**dict.fromkeys(entries, value.get("name")), **value}
-            if isinstance(value, dict)
-            else value
-        )
-    )
+
+    def filled(value: Any) -> Any:
+        by_name = dict.fromkeys(entries, value.get("name")) if isinstance(value, dict) else None
+        return value if by_name is None else {**by_name, **value}
+
+    return BeforeValidator(filled)
 
 
 def _as_list(value: object) -> object:
@@ -111,14 +110,11 @@ _Seeds = Annotated[tuple[_Seed, ...], _different(), Field(min_length=1)]
 _Numbers = Annotated[tuple[Annotated[float, Field(strict=True)], ...], Field(min_length=1)]
 _Methods = Annotated[
     tuple[Annotated["NamedPlan", BeforeValidator(_named), AfterValidator(_method)], ...],
-    _different("label"),
-    _different("key"),
+    _different("label", "key"),
 ]
 _Trainers = Annotated[
     tuple[Annotated["NamedPlan", BeforeValidator(_named), AfterValidator(_trainer)], ...],
-    _different("label"),
-    _different("key"),
-    Field(min_length=1),
+    _different("label", "key"),
 ]
 
 
@@ -228,7 +224,9 @@ class ShiftPlan(Strict):
     corruptions: Annotated[tuple[_Corruption, ...], _List, _different()] = ()
     severities: Annotated[tuple[_Seed, ...], _different(), _Rising] = (0, 1, 2, 3, 4, 5)
     seed: _Seed = 0
-    sets: Annotated[tuple[Annotated[NaturalSet, _called("title")], ...], _different("name")] = ()
+    sets: Annotated[
+        tuple[Annotated[NaturalSet, _called("title")], ...], _different("name", "title")
+    ] = ()
 
 
 @dataclass(frozen=True)
@@ -410,8 +408,7 @@ class AdaptationPlan(Strict):
 
     domains: Annotated[
         tuple[Annotated[DomainPlan, _called("title", "short")], ...],
-        _different("name"),
-        _different("short"),
+        _different("name", "short"),
         Field(min_length=2),
     ]
     tasks: Annotated[tuple[tuple[str, str], ...], _different(), Field(min_length=1)]
@@ -695,10 +692,7 @@ def _filled(value: Any, data: str | None, where: str, key: str = "") -> Any:
     if isinstance(value, list):
         return [_filled(each, data, where, key) for each in value]
     if key in _NAMES and is_own(value):
-        raise InputError(
-            f"{where} {key}: {value!r} is a class of a Python module, which a plan never imports. "
-            "Write the name of an entry point of its package."
-        )
+        raise InputError(f"{where} {key}: a plan never imports a class; got {value!r}.")
     if not isinstance(value, str) or "{data}" not in value:
         return value
     if data is None:
@@ -746,18 +740,14 @@ def to_toml(plan: AnyPlan) -> str:
         if not isinstance(value, Mapping):
             lines.append(f"{key} = {_value(value)}")
         elif value:
-            own = (f"{_key(k)} = {_value(v)}" for k, v in value.items() if v is not None)
+            own = (f"{k} = {_value(v)}" for k, v in value.items() if v is not None)
             tables += ["", f"[{key}]", *own]
     return "\n".join([*lines, *tables]) + "\n"
 
 
-def _key(key: str) -> str:
-    return key if re.fullmatch("[A-Za-z0-9_-]+", key) else _value(key)
-
-
 def _value(value: Any) -> str:
     if isinstance(value, Mapping):
-        own = (f"{_key(key)} = {_value(each)}" for key, each in value.items() if each is not None)
+        own = (f"{key} = {_value(each)}" for key, each in value.items() if each is not None)
         return f"{{ {', '.join(own)} }}"
     if isinstance(value, (list, tuple)):
         items = list(map(_value, value))

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from shiftcal.errors import FileError
-from shiftcal.files import atomic_write
 from shiftcal.numerics.samples import mean_interval
 from shiftcal.report.figures import Boxes, BoxSeries, FigureData, Lines, Panel, Series
 from shiftcal.report.tables import Cell, Column, Row, Table
@@ -120,12 +119,6 @@ def to_csv(kind: Any, rows: Iterable[Any], *more: str) -> str:
     writer.writeheader()
     writer.writerows(row if isinstance(row, dict) else asdict(row) for row in rows)
     return text.getvalue()
-
-
-def write_records(records: Iterable[Record], file: Path) -> None:
-    """Write ``records.csv``, whole or not at all."""
-    with atomic_write(file) as temporary:
-        temporary.write_text(to_csv(Record, records), "utf-8")
 
 
 def read_records(file: Path) -> list[Record]:
@@ -377,33 +370,17 @@ def shifted(severities: Sequence[int]) -> Span:
     return tuple(s for s in severities if s)
 
 
-def spans(severities: Sequence[int]) -> dict[Span, str]:
+def spans(records: Iterable[Record]) -> dict[Span, str]:
     """Headers of columns: each severity by itself, then those from 1 on if there are several."""
+    severities = severities_of(records)
     found: dict[Span, str] = {(s,): f"severity {s}" for s in severities}
     strong = shifted(severities)
     return {**found, strong: f"mean of {in_words(strong)}"} if len(strong) > 1 else found
 
 
-def axis(severities: Sequence[int]) -> dict[Span, float]:
+def axis(records: Iterable[Record]) -> dict[Span, float]:
     """Places on an axis of severities."""
-    return {(s,): float(s) for s in severities}
-
-
-def severity_table(
-    records: Sequence[Record], severities: Sequence[int], *, title: str, **words: Any
-) -> Table:
-    """Mean ECE over corruptions, a row for each variant, a column for each severity.
-
-    The last column is the mean over the severities from 1 on.
-    """
-    columns = percents(spans(severities), lower_is_better=True)
-    return table(title, labels_of(records), columns, by_severity(records), **words)
-
-
-def severity_lines(records: Sequence[Record], severities: Sequence[int], *, title: str) -> Lines:
-    """Mean ECE over corruptions against severity, a line for each variant."""
-    axes = axis(severities), by_severity(records)
-    return lines(title, panel(labels_of(records), *axes, x_label=SEVERITY))
+    return {(s,): float(s) for s in severities_of(records)}
 
 
 def by_severity(records: Sequence[Record]) -> Callable[[str, Span], Cell]:
@@ -411,13 +388,27 @@ def by_severity(records: Sequence[Record]) -> Callable[[str, Span], Cell]:
     return lambda key, span: ece(records, variant=key, severity=span)
 
 
-def severity_boxes(
-    records: Sequence[Record], severities: Sequence[int], *, title: str, note: str = BOXES
-) -> Boxes:
+def severity_table(records: Sequence[Record], title: str) -> Table:
+    """Mean ECE over corruptions, a row for each variant, a column for each severity.
+
+    The last column is the mean over the severities from 1 on.
+    """
+    columns = percents(spans(records), lower_is_better=True)
+    return table(title, labels_of(records), columns, by_severity(records))
+
+
+def severity_lines(records: Sequence[Record], title: str) -> Lines:
+    """Mean ECE over corruptions against severity, a line for each variant."""
+    axes = axis(records), by_severity(records)
+    return lines(title, panel(labels_of(records), *axes, x_label=SEVERITY))
+
+
+def severity_boxes(records: Sequence[Record], title: str) -> Boxes:
     """ECE of every corruption against severity, a box for each variant.
 
     One value is that of one corruption: the mean over splits, and over draws if there are several.
     """
+    severities = severities_of(records)
 
     def by_corruption(key: str, severity: int) -> tuple[float, ...]:
         values: dict[str, list[float]] = {}
@@ -435,7 +426,7 @@ def severity_boxes(
         x_label=SEVERITY,
         y_label=ECE,
         title=title,
-        note=note,
+        note=BOXES,
     )
 
 
@@ -470,13 +461,13 @@ def full_table(records: Sequence[Record]) -> Table:
     )
 
 
-def temperature_table(records: Sequence[Record], severities: Sequence[int]) -> Table:
+def temperature_table(records: Sequence[Record]) -> Table:
     """The temperature every method divided by, severity by severity; Vanilla's is 1."""
     own = [record for record in records if record.temperature and record.method != "vanilla"]
     return table(
         "Temperature",
         labels_of(own),
-        {s: Column(f"severity {s}") for s in severities},
+        {s: Column(f"severity {s}") for s in severities_of(own)},
         lambda key, s: temperature_cell(select(own, variant=key, severity=s)),
         note=f"Geometric means over corruptions and splits. {OVER_SPLITS}",
     )

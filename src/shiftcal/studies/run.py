@@ -22,7 +22,7 @@ from shiftcal.report.figures import write_figure
 from shiftcal.report.tables import to_markdown, write_table
 from shiftcal.studies.evaluation import EVALUATED, evaluate, outcomes_of
 from shiftcal.studies.plan import AdaptationPlan, AnyPlan, plan_text, read_plan, to_toml
-from shiftcal.studies.records import Findings, Record, read_records, write_records
+from shiftcal.studies.records import Findings, Record, read_records, to_csv
 from shiftcal.studies.sources import PLAN, Means
 
 RECORDS, ABOUT, PAGE, LIST = "records.csv", "run.json", "report.md", "report.json"
@@ -155,7 +155,7 @@ def _finished(
     how: dict[str, Any] = {"bins": plan.bins, "workers": workers, "reporting": means.reporting}
     with _timed(seconds, "evaluation"):
         records, evaluated = evaluate(pipeline.cells(), pipeline.data_of, folder, **how)
-        write_records(records, folder / RECORDS)
+        _write(folder / RECORDS, to_csv(Record, records))
     with _timed(seconds, "report"):
         findings = pipeline.findings(records)
         _write_report(findings, pipeline, folder)

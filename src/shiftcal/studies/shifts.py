@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import pi, sqrt
-from typing import Any
 
 import numpy as np
 
@@ -31,18 +29,18 @@ class Synthetic(Study):
 
     def findings(self, records: Sequence[Record], archive: Archive) -> Findings:
         """Means, boxes, every target, temperatures and choices."""
-        severities, title = show.severities_of(records), "Mean ECE over corruptions"
-        records = select(records, severity=severities)
+        records = select(records, severity=show.severities_of(records))
+        title = "Mean ECE over corruptions"
         tables = {
-            "mean-ece": show.severity_table(records, severities, title=title),
+            "mean-ece": show.severity_table(records, title),
             "full": show.full_table(records),
         }
         if any(record.temperature and record.method != "vanilla" for record in records):
-            tables["temperatures"] = show.temperature_table(records, severities)
+            tables["temperatures"] = show.temperature_table(records)
         if any(record.chosen for record in records):
             tables["chosen"] = show.chosen_table(records, self.ladder.sets)
-        boxes = show.severity_boxes(records, severities, title="ECE of every corruption")
-        means = show.severity_lines(records, severities, title=title)
+        boxes = show.severity_boxes(records, "ECE of every corruption")
+        means = show.severity_lines(records, title)
         return Findings(tables, {"ece-means": means, "ece-boxes": boxes})
 
 
@@ -50,7 +48,6 @@ class Synthetic(Study):
 # Natural shift
 # --------------------------------------------------------------------------------------
 
-CLEAN_TITLE = "clean test images"
 _NATURAL = "ECE under natural shift"
 _NOTE = (
     f"{OVER_SPLITS} All images of a natural set are judged in every split: intervals do not cover "
@@ -74,18 +71,9 @@ class Natural(Study):
     title = "Natural shift"
     by_severity = False
 
-    def check(self) -> None:
-        """Reject a plan without natural sets, or with two of the same title."""
-        titles = [CLEAN_TITLE, *(each.title for each in self.plan.shifts.sets)]
-        if len(titles) == 1 or len(set(titles)) < len(titles):
-            raise InputError(
-                "the study 'natural' needs natural sets, [[shifts.sets]] with name = ... and "
-                f"images = ..., each with its own title; got {titles[1:]}."
-            )
-
     def findings(self, records: Sequence[Record], archive: Archive) -> Findings:
         """ECE by method and set, the sets in numbers, and a figure."""
-        titles = {CLEAN: CLEAN_TITLE, **{s.name: s.title for s in self.plan.shifts.sets}}
+        titles = {CLEAN: "clean test images", **{s.name: s.title for s in self.plan.shifts.sets}}
         records = select(records, target=tuple(titles))
         titles = {name: titles[name] for name in titles if select(records, target=name)}
 
@@ -117,7 +105,7 @@ def by_chance(accuracy: float, n: int, bins: int) -> float:
 
 
 def _sets_table(records: Sequence[Record], titles: dict[str, str], bins: int) -> Table:
-    """Every set in numbers: its size, what that does to an ECE, the model itself, the choices."""
+    """Every set in numbers: its size, what that does to an ECE, the model itself."""
     columns = {
         "n": Column("images", digits=0),
         "accuracy": Column("accuracy", unit="%"),
@@ -125,15 +113,9 @@ def _sets_table(records: Sequence[Record], titles: dict[str, str], bins: int) ->
         "by chance": Column("by chance", unit="%", group="ECE"),
         "standard error": Column("standard error", unit="%", group="ECE"),
     }
-    for key, label in labels_of(record for record in records if record.chosen).items():
-        columns[f"chosen {key}"] = Column("chosen", group=label)
-        columns[f"T {key}"] = Column("T", group=label)
 
     def cell(target: str, column: str) -> Cell:
         here = select(records, target=target)
-        what, _, key = column.partition(" ")
-        if what in ("chosen", "T"):
-            return _choice(select(here, variant=key), what)
         first = select(here, variant=here[0].variant)
         if column in ("accuracy", "raw_confidence"):
             found = show.mean_cell(first, column)
@@ -148,16 +130,6 @@ def _sets_table(records: Sequence[Record], titles: dict[str, str], bins: int) ->
     return show.table("The sets", titles, columns, cell, note=_SETS_NOTE, corner="Set")
 
 
-def _choice(records: Sequence[Record], what: str) -> Cell:
-    """The set that was chosen most often, or the mean of the temperatures."""
-    if what == "chosen" and records:
-        (name, times), *others = Counter(record.chosen for record in records).most_common()
-        return Cell(f"{name} ({times} of {len(records)})" if others else name)
-    known = ((r.split, r.temperature) for r in records if r.temperature is not None)
-    mean = show.mean_over_splits(known, least=0.0)
-    return Cell(*mean[:3] if mean else (None,))
-
-
 # --------------------------------------------------------------------------------------
 # Which distance chooses the surrogate set
 # --------------------------------------------------------------------------------------
@@ -168,33 +140,25 @@ class Distances(Study):
 
     title = "The distance that chooses the surrogate set"
 
-    def check(self) -> None:
-        """Reject a plan with nothing to compare."""
-        if sum(each.name == "sac" for each in self.plan.methods) < 2:
-            raise InputError(
-                "the study 'distances' compares SAC under several distances: methods must list it "
-                'at least twice, such as {name = "sac", label = "SAC, KS", distance = "ks"}.'
-            )
-
     def findings(self, records: Sequence[Record], archive: Archive) -> Findings:
         """Boxes and means by severity, and how often two distances choose the same set."""
-        severities, labels = show.severities_of(records), labels_of(select(records, method="sac"))
+        labels = labels_of(select(records, method="sac"))
 
         def agreement(pair: tuple[str, str], span: Span) -> Cell:
             one, other = (select(records, variant=key, severity=span) for key in pair)
             return show.percent(show.same_set(one, other))
 
         tables = {
-            "mean-ece": show.severity_table(records, severities, title="Mean ECE by distance"),
+            "mean-ece": show.severity_table(records, "Mean ECE by distance"),
             "agreement": show.table(
                 "Targets for which the same surrogate set is chosen",
                 {(a, b): f"{labels[a]} and {labels[b]}" for a, b in combinations(labels, 2)},
-                show.percents(show.spans(severities), digits=1),
+                show.percents(show.spans(records), digits=1),
                 agreement,
                 corner="Pair",
             ),
         }
-        boxes = show.severity_boxes(records, severities, title="ECE by distance and severity")
+        boxes = show.severity_boxes(records, "ECE by distance and severity")
         return Findings(tables, {"distances": boxes})
 
 
@@ -202,10 +166,6 @@ class Distances(Study):
 # How few target rows SAC has to look at
 # --------------------------------------------------------------------------------------
 
-_PEEK_BOXES = (
-    "A value is the ECE under one corruption, its mean over splits and draws; severity 0 has one, "
-    "the clean test images."
-)
 _BAND = (
     "Band: how far the ECE of one target strays when other rows are drawn, one "
     "standard deviation to either side of the mean over the targets."
@@ -255,8 +215,8 @@ class Peek(Study):
 
     def findings(self, records: Sequence[Record], archive: Archive) -> Findings:
         """Boxes by severity, means against the number of rows, how often the choice holds."""
-        severities, sac = show.severities_of(records), select(records, method="sac")
-        over, title = show.shifted(severities), "ECE by the number of target rows looked at"
+        sac, title = select(records, method="sac"), "ECE by the number of target rows looked at"
+        over = show.shifted(show.severities_of(records))
         whole = [record for record in sac if not record.setting]
         columns = {
             "mean ECE": Column("mean ECE", unit="%"),
@@ -283,9 +243,9 @@ class Peek(Study):
             "when other rows are drawn.",
             corner="Rows looked at",
         )
-        mean_ece = show.severity_table(records, severities, title=f"Mean {title}")
+        mean_ece = show.severity_table(records, f"Mean {title}")
         figures: dict[str, FigureData] = {
-            "peek": show.severity_boxes(sac, severities, title=title, note=_PEEK_BOXES),
+            "peek": show.severity_boxes(sac, title),
             "peek-size": _sizes_figure(records, sac, over),
         }
         return Findings({"mean-ece": mean_ece, "peek-size": sizes}, figures)
@@ -304,32 +264,28 @@ def _spread(records: Sequence[Record]) -> float | None:
 
 
 def _sizes_figure(records: Sequence[Record], sac: Sequence[Record], over: Span) -> Lines:
-    """Mean ECE against the number of rows: over all severities next to others, and by severity."""
+    """Mean ECE against the number of rows, next to methods that look at none or know the labels."""
     whole = [record for record in sac if not record.setting and record.severity is not None]
     base, label = whole[0].variant, whole[0].label.rpartition(",")[0]
     rows = {int(record.setting): record.variant for record in sac if record.setting}
     rows.setdefault(max(record.n for record in whole), base)
-    x = {size: float(size) for size in sorted(rows)}
+    # Vanilla is far above.
+    others = labels_of(r for r in records if r.method not in ("sac", "vanilla"))
 
-    def ece(size: int, severities: Span) -> Cell:
+    def ece(key: str, size: int) -> Cell:
         """With one standard deviation over the draws to either side."""
-        own = select(sac, variant=rows[size], severity=severities)
+        own = select(records, variant=rows[size] if key == base else key, severity=over)
         value, half = show.mean_cell(own).number, _spread(own)
-        if half is None or value is None:
-            return Cell(value)
-        return Cell(value, value - half, value + half)
+        ends = () if half is None or value is None else (value - half, value + half)
+        return Cell(value, *ends)
 
-    axis: dict[str, Any] = {"x_label": "target rows looked at, all of them last", "log_x": True}
-    title = f"mean of {show.severities_in_words(over)}"
-    overall = show.panel({base: label}, x, lambda _, size: ece(size, over), title=title, **axis)
-    # Methods that look at no rows or know the labels, as level lines; Vanilla is far above.
-    others = [r for r in records if r.method not in ("sac", "vanilla")]
-    level = show.panel(
-        labels_of(others),
-        x,
-        lambda key, _: Cell(show.ece(others, variant=key, severity=over).value),
-        **axis,
+    panel = show.panel(
+        {base: label, **others},
+        {size: float(size) for size in sorted(rows)},
+        ece,
+        x_label="target rows looked at, all of them last",
+        title=f"mean of {show.severities_in_words(over)}",
+        log_x=True,
     )
-    overall = replace(overall, series=overall.series + level.series)
     title = "How many target rows have to be looked at"
-    return show.lines(title, overall, intervals="bands", note=_BAND)
+    return show.lines(title, panel, intervals="bands", note=_BAND)

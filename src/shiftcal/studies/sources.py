@@ -235,8 +235,9 @@ class Archive:
         """
         found = self._kept.pop(name, None) or self._read(self.entries[name])
         self._kept[name] = found  # used last
-        while len(self._kept) > 1 and sum(map(_size, self._kept.values())) > _KEPT_BYTES:
-            self._kept.popitem(last=False)
+        arrays = (each for stored in self._kept.values() for each in stored if each is not None)
+        if len(self._kept) > 1 and sum(each.nbytes for each in arrays) > _KEPT_BYTES:
+            self._kept.popitem(last=False)  # the oldest
         return found
 
     def train_features(self) -> Floats | None:
@@ -278,7 +279,3 @@ class Archive:
     def __getstate__(self) -> dict[str, Any]:
         # A worker that was started before may be in another folder than this process is by now.
         return {**self.__dict__, "folder": self.folder.absolute(), "_kept": OrderedDict()}
-
-
-def _size(stored: Stored) -> int:
-    return sum(each.nbytes for each in stored if each is not None)

@@ -43,20 +43,17 @@ class WhyItWorks(Study):
 
     @dataclass(frozen=True)
     class Options(Strict):
-        """The target, and the seed of the split that is shown; default: the first one."""
+        """The target that is shown, in the first split."""
 
         target: str = "elastic_transform-2"
-        split: int | None = None
 
     def check(self) -> None:
-        """Reject a target or a split that the plan does not have."""
-        plan, options = self.plan, self.options
-        known = [each.name for each in targets_of(plan)]
-        if options.target not in known or options.split not in (None, *plan.seeds):
+        """Reject a target that the plan does not have."""
+        target, known = self.options.target, [each.name for each in targets_of(self.plan)]
+        if target not in known:
             raise InputError(
-                f"{plan.where} [options]: target must be one of the plan's targets and split one "
-                f"of its seeds; got {options.target!r} and {options.split}. "
-                f"{suggest(options.target, known)}"
+                f"{self.plan.where} [options] target must be one of the plan's targets; got "
+                f"{target!r}. {suggest(target, known)}"
             )
 
     def variants(self) -> list[Variant]:
@@ -69,8 +66,7 @@ class WhyItWorks(Study):
 
     def findings(self, records: Sequence[Record], archive: Archive) -> Findings:
         """Densities and calibration plots of the target, and the claim over all targets."""
-        plan, split, target = self.plan, self.options.split, self._target()
-        seed = plan.seeds[0] if split is None else split
+        plan, seed, target = self.plan, self.plan.seeds[0], self._target()
         cases, rows = self._cases(archive), archive.rows(target, seed)
         case = next(c for c in cases if (c[0].target, c[0].split) == (target.name, seed))
         titles = {CLEAN: "clean test images", **{s.name: s.title for s in plan.shifts.sets}}
@@ -225,11 +221,6 @@ def _claim_table(cases: Sequence[Case], titles: dict[str, str]) -> Table:
 # --------------------------------------------------------------------------------------
 
 
-def _spoken(name: str) -> str:
-    """A set's name for people: ``pixelate-3`` is pixelate 3."""
-    return name.replace("_", " ").replace("-", " ")
-
-
 def _densities(
     case: Case, bank: SurrogateBank, rows: Stored, title: str, note: str
 ) -> draw.Densities:
@@ -246,7 +237,7 @@ def _densities(
 
     surrogates = [
         draw.Surrogate(
-            label=_spoken(fit.surrogate),
+            label=fit.surrogate.replace("_", " ").replace("-", " "),
             density=curve(each.confidence()),
             mean=fit.mean_p_max,
             accuracy=100 * fit.accuracy,
