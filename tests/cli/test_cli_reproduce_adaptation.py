@@ -22,7 +22,6 @@ pytest.importorskip("torch")
 
 COMMAND = f"reproduce mine.toml --data . --model {SPEC} --workers 1"
 # Thirty images are in three bins.
-BINS = "bins = 3"
 
 
 @pytest.fixture(autouse=True)
@@ -51,32 +50,6 @@ def there(finished, monkeypatch):
     return finished
 
 
-@pytest.fixture
-def copied(finished, tmp_path, monkeypatch):
-    """A copy, whose run knows its images by where they were; as the current folder."""
-    folder = shutil.copytree(finished, tmp_path / "copy")
-    monkeypatch.chdir(folder)
-    return folder
-
-
-def test_a_run_is_rebuilt_from_its_folder(copied, shiftcal_json):
-    for file in copied.glob("*.npz"):
-        file.unlink()
-    shutil.rmtree(copied / "runs" / "mine" / "tables")
-    told = shiftcal_json("reproduce runs/mine --workers 1")
-    assert (told["study"], told["trained"], told["evaluated"]) == ("adaptation", 0, 0)
-    assert all(Path(file).is_file() for file in told["tables"])
-
-
-def test_studies_of_domain_adaptation_are_listed_and_shown(shiftcal, shiftcal_json):
-    listed = {each["name"]: each for each in shiftcal_json("reproduce --list")["studies"]}
-    for name in ("digits", "office-caltech", "office-home", "pacs", "visda"):
-        assert listed[name]["study"] == "adaptation"
-        shown = shiftcal(f"reproduce {name} --show-plan").out
-        assert shown.startswith("# Domain adaptation on ")
-        assert studies.read_plan(shown, data="/data").study == "adaptation"
-
-
 def test_missing_data_is_explained(tmp_path, monkeypatch, shiftcal):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").write_text(PLAN, "utf-8")
@@ -96,14 +69,6 @@ def test_a_run_never_overwrites_its_own_images_or_plan(there, refused):
     (there / "plan.toml").write_text(PLAN, "utf-8")
     assert "holds the plan itself" in refused("reproduce plan.toml --data else -o .")
     (there / "plan.toml").unlink()
-
-
-def test_a_mistake_in_the_plan_is_named(there, refused):
-    (there / "wrong.toml").write_text(PLAN.replace('"dan",', '"dann",'), "utf-8")
-    message = refused("reproduce wrong.toml --data .")
-    assert "wrong.toml [trainers] 2: no trainer is called 'dann'. Did you mean 'dan'?" in message
-    (there / "wrong.toml").write_text(PLAN.replace(BINS, "bins = 3\nlr = 1"), "utf-8")
-    assert "[lr]: there is no such entry" in refused("reproduce wrong.toml --data .")
 
 
 def begin(folder, *words):

@@ -32,15 +32,6 @@ def file_of(folder, name):
     return folder / Archive.open(folder).entries[name].file
 
 
-def shown(folder):
-    """Everything that people look at."""
-    return {
-        str(file.relative_to(folder)): file.read_bytes()
-        for file in folder.rglob("*")
-        if file.parent.name in ("tables", "data") or file.name in ("records.csv", "report.md")
-    }
-
-
 def test_a_run_has_records_tables_figures_and_a_report(once, data):
     folder = once.folder
     assert (once.scored, once.evaluated, once.records) == (SCORED, EVALUATIONS, EVALUATIONS)
@@ -137,19 +128,13 @@ def test_everything_that_is_missing_is_named_and_can_be_left_out(data, tmp_path,
         ImagesPipeline.opened(toy_plan(data, data__images=("gone.npy",)), skip_missing=True)
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
+def test_images_that_cannot_be_judged_are_rejected_first(data, tmp_path):
+    for changes, words in (
         ({"calibration__images": 118}, "5 bins of the ECE, better ten; there are 2"),
-        ({"shifts__sets": "labels"}, "Own must have labels"),
-    ],
-)
-def test_images_and_models_that_cannot_be_used_are_rejected(data, tmp_path, changes, words):
-    if "shifts__sets" in changes:
-        changes = {"shifts__sets": (natural(data, labels=None),)}
-    plan = toy_plan(data, methods=("ts", "cpcs"), **changes)
-    with pytest.raises(InputError, match=words):
-        studies.reproduce(plan, tmp_path / "run")
+        ({"shifts__sets": (natural(data, labels=None),)}, "Own must have labels"),
+    ):
+        with pytest.raises(InputError, match=words):
+            studies.reproduce(toy_plan(data, **changes), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -174,17 +159,6 @@ def test_swapped_scores_are_rejected_and_made_again(finished, data, once, undraw
     assert studies.Run(finished).records == studies.Run(once.folder).records
 
 
-@pytest.mark.parametrize("damage", ["gone", "cut"])
-def test_scores_that_cannot_be_read_are_named(finished, damage):
-    file = file_of(finished, "fog-5")
-    content = file.read_bytes()
-    file.unlink()
-    if damage == "cut":
-        file.write_bytes(content[:-100])
-    with pytest.raises(FileError, match=rf"fog-5\.npz.*{COMMAND}"):
-        Archive.open(finished).scores("fog-5")
-
-
 @pytest.mark.parametrize(("old", "new"), [("{", "["), ('"fog-1"', '"fog-2"')])
 def test_a_damaged_index_is_named(finished, old, new):
     file = finished / INDEX
@@ -193,12 +167,11 @@ def test_a_damaged_index_is_named(finished, old, new):
         studies.rebuild(finished)
 
 
-@pytest.mark.parametrize("number", ["NaN", "Infinity", '"x"', "null"])
-def test_outcomes_that_are_no_numbers_are_evaluated_again(finished, once, undrawn, number):
+def test_damaged_outcomes_are_evaluated_again(finished, once, undrawn):
     file = next((finished / "evaluated").iterdir())
     document = json.loads(file.read_text("utf-8"))
     ece = json.dumps(next(iter(document["outcomes"].values()))["ece"])
-    file.write_text(file.read_text("utf-8").replace(ece, number), "utf-8")
+    file.write_text(file.read_text("utf-8").replace(ece, "NaN"), "utf-8")
     assert studies.rebuild(finished).evaluated == len(document["outcomes"])
     assert studies.Run(finished).records == studies.Run(once.folder).records
 
@@ -225,12 +198,7 @@ def test_a_folder_of_something_else_is_not_touched(tmp_path, data):
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(FileError, match="not the folder of a study"):
         studies.reproduce(toy_plan(data), tmp_path)
-    mine = tmp_path / "mine"
-    mine.mkdir()
-    (mine / "plan.toml").write_text("# my plan\n")
-    with pytest.raises(FileError, match="not the folder of a study"):
-        studies.reproduce(toy_plan(data), mine)
-    assert [file.name for file in mine.iterdir()] == ["plan.toml"]
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
 
 
 def test_a_folder_is_used_by_one_run_at_a_time(finished, data):

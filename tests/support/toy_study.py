@@ -38,27 +38,6 @@ def net(batch):
     return 3 * match, np.hstack([match, grey.mean(axis=(1, 2))[:, None] / 10])
 
 
-def logits_only(batch):
-    return net(batch)[0]
-
-
-def chances(batch):
-    """Probabilities, in the place of logits."""
-    odds = np.exp(net(batch)[0])
-    return odds / odds.sum(axis=1, keepdims=True)
-
-
-def ten(batch):
-    """The same with ten columns, of which seven are never right."""
-    logits, features = net(batch)
-    return np.hstack([logits, np.full((len(batch), 7), -40, np.float32)]), features
-
-
-def other_net(batch):
-    match, features = net(batch)
-    return match / 2, features
-
-
 def write_data(folder: Path) -> Path:
     """Images to calibrate and to test on, training images, and a natural target."""
     folder.mkdir(parents=True, exist_ok=True)
