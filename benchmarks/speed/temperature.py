@@ -194,10 +194,8 @@ probabilities, made beforehand), all tools warm. Written by `temperature.py`.
 
 ## Where it is not faster
 
-- The first fit of a process on more than 32,768 logits imports numba and loads the kernel:
-  {facts["first_fit"][1]:.1f} s at (50,000, 10), and {facts["first_fit"][0]:.1f} s the first
-  time ever, when it is compiled; later fits in that process take {milliseconds(fit)} ms at the
-  smallest size above. Smaller data is fitted in numpy, without numba.
+- The first fit of a process takes {facts["first_fit"][1]:.1f} s at (50,000, 10), imports included;
+  later fits in that process take {milliseconds(fit)} ms at the smallest size above.
 {chr(10).join(slower) or "- Once warm, no peer was faster at any of these sizes."}
 
 ## Where a peer's answer differs from ours by more than {AGREES:g} of itself

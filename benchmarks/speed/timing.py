@@ -16,7 +16,7 @@ from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = (
-    "shiftcal", "numpy", "scipy", "numba", "scikit-learn", "netcal", "probmetrics",
+    "shiftcal", "numpy", "scipy", "scikit-learn", "netcal", "probmetrics",
     "torch", "torchmetrics",
 )  # fmt: skip
 
