@@ -58,6 +58,7 @@ def tasks() -> dict[str, object]:
         model, images, progress=False
     )
     import torch
+
     from shiftcal.models import cifar_resnet
 
     torch.set_num_threads(1)
