@@ -9,15 +9,16 @@ from shiftcal.metrics import (
     accuracy,
     bootstrap,
     brier,
+    cautious_interval,
     debiased_ece,
     ece,
     facts_of,
     ks_error,
     nll,
+    reflected_interval,
     smooth_ece,
     top1_brier,
 )
-from shiftcal.numerics.samples import cautious_interval, reflected_interval
 
 
 def overconfident(n, rng, offset=0.1):

@@ -41,6 +41,7 @@ from shiftcal.metrics import Binning, BinTable, check_binning, check_bins
 from shiftcal.numerics.binning import (
     BinSums,
     Groups,
+    area_under_risk,
     debiased_error,
     equal_size_cuts,
     expected_error,
@@ -49,7 +50,6 @@ from shiftcal.numerics.binning import (
     smooth_error,
     sums_between,
 )
-from shiftcal.numerics.samples import area_under_risk
 from shiftcal.numerics.softmax import p_max, top1_square_losses
 from shiftcal.numerics.temperature import (
     BETAS,
