@@ -156,7 +156,7 @@ class NetworksPipeline:
     """A study of domain adaptation: every method on every trained network.
 
     In records the panel is the trainer, the target the task, the split the seed. Attributes are
-    those of :class:`shiftcal.studies.run.ImagesPipeline`.
+    those of :class:`shiftcal.studies.images.ImagesPipeline`.
     """
 
     title, stage = "Domain adaptation", "training"

@@ -64,22 +64,23 @@ class ImagesPipeline:
                 f"{plan.where} compares nothing: it needs methods, and [shifts] corruptions and "
                 "severities to compare them on; the corruption of the surrogate sets is left out."
             )
-        pairs = [(v.ladder.corruption, s) for v in self.variants for s in v.ladder.severities]
-        pairs += [
-            (t.corruption, t.severity) for v in self.variants for t in v.targets if t.severity
-        ]
+        # Each once, in the order of the variants.
+        pairs = {(v.ladder.corruption, s): 0 for v in self.variants for s in v.ladder.severities}
+        pairs |= {
+            (t.corruption, t.severity): 0 for v in self.variants for t in v.targets if t.severity
+        }
+        corruptions = {name: plans.corruption_of(plan, name) for name, _ in pairs}
         for name, severity in pairs:
             plans.check_severity(plan, name, severity)
         self.conditions = {CLEAN: Condition()} | {
-            plans.set_name(name, severity): Condition(plans.corruption_of(plan, name), severity)
+            plans.set_name(name, severity): Condition(corruptions[name], severity)
             for name, severity in pairs
         }
         for each in plan.shifts.sets:
             if each.name in (*self.conditions, "train"):
                 raise InputError(f"{plan.where} [shifts.sets] name {each.name!r} is taken.")
         shifts = {**asdict(plan.shifts), "corruptions": None, "severities": None}
-        ladders = list(map(asdict, plan.ladders))
-        self.made_of = plans.digest(asdict(plan.model), asdict(plan.data), shifts, ladders)
+        self.made_of = plans.digest(shifts, *map(asdict, (plan.model, plan.data, *plan.ladders)))
 
     @classmethod
     def opened(cls, plan: Plan, *, skip_missing: bool) -> ImagesPipeline:
