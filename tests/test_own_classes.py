@@ -299,5 +299,5 @@ def test_what_a_file_would_lose_is_not_saved(package, tmp_path, monkeypatch):
 def test_a_plan_imports_nothing(changed):
     head = 'study = "synthetic"\n'
     tail = "" if changed.startswith("[") else "\n"
-    with pytest.raises(InputError, match="which a plan never imports"):
+    with pytest.raises(InputError, match="a plan never imports"):
         sc.studies.read_plan(head + changed + tail)

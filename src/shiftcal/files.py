@@ -67,6 +67,12 @@ def atomic_write(path: str | os.PathLike[str], *, durable: bool = True) -> Itera
         flush_folder(target.parent)
 
 
+def remove_orphans(folder: Path) -> None:
+    """Delete the temporary files that a killed process left in a folder; hold its lock."""
+    for orphan in folder.rglob(".shiftcal-*.tmp"):
+        orphan.unlink(missing_ok=True)
+
+
 def make_folder(folder: Path) -> None:
     """Make a folder, if it is not there.
 

@@ -80,7 +80,8 @@ class ImagesPipeline:
             if each.name in (*self.conditions, "train"):
                 raise InputError(f"{plan.where} [shifts.sets] name {each.name!r} is taken.")
         shifts = {**asdict(plan.shifts), "corruptions": None, "severities": None}
-        self.made_of = plans.digest(shifts, *map(asdict, (plan.model, plan.data, *plan.ladders)))
+        parts = [asdict(each) for each in (plan.model, plan.data, *plan.ladders)]
+        self.made_of = plans.digest(shifts, *parts)
 
     @classmethod
     def opened(cls, plan: Plan, *, skip_missing: bool) -> ImagesPipeline:

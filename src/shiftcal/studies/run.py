@@ -16,7 +16,7 @@ from typing import Any
 
 from shiftcal.checks import check_count
 from shiftcal.errors import FileError, InputError
-from shiftcal.files import atomic_write, lock, make_folder
+from shiftcal.files import atomic_write, lock, make_folder, remove_orphans
 from shiftcal.markup import code, heading, inline, paragraphs
 from shiftcal.report.figures import write_figure
 from shiftcal.report.tables import to_markdown, write_table
@@ -112,6 +112,7 @@ def reproduce(
         pipeline = _pipeline_of(plan).opened(plan, skip_missing=skip_missing)
         make_folder(target / EVALUATED)
     with lock(target / PLAN, by="run"):
+        remove_orphans(target)
         _begin(target, to_toml(pipeline.plan))
         with _timed(seconds, pipeline.stage):
             counts = pipeline.compute(target, means, workers)

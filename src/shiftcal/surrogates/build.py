@@ -17,7 +17,7 @@ from shiftcal.corruptions import (
     as_corruption,
 )
 from shiftcal.errors import FileError, InputError
-from shiftcal.files import NpzStream, atomic_write, checksum_of, sha256_of
+from shiftcal.files import NpzStream, atomic_write, checksum_of, remove_orphans, sha256_of
 from shiftcal.models import Model, Preprocessing, as_model
 from shiftcal.models.resolve import stored_spec
 from shiftcal.progress import Reporting
@@ -166,8 +166,7 @@ def build_bank(
     job = labelled_job(model, images, labels, conditions, **options)
     try:
         with unfinished_work(target / WORK, target) as work:
-            for orphan in target.glob(".shiftcal-*.tmp"):  # of a process that was killed
-                orphan.unlink(missing_ok=True)
+            remove_orphans(target)
             bank = _stored(target)
             if bank is not None:
                 _check_same(target, bank, job, relabel=relabel)

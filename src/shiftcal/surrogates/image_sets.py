@@ -35,6 +35,7 @@ from shiftcal.files import (
     make_folder,
     read_document,
     read_npy,
+    remove_orphans,
     write_document,
 )
 from shiftcal.numerics.blocks import thread_count
@@ -168,8 +169,7 @@ def _described(
     make_folder(target)
     file = target / NAME
     with lock(file):
-        for orphan in target.rglob(".shiftcal-*.tmp"):  # of a process that was killed
-            orphan.unlink(missing_ok=True)
+        remove_orphans(target)
         before: dict[str, Any] = {}
         if file.exists():
             kind, fix = "a list of corruptions", "Name a new folder."
