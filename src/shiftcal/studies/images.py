@@ -80,8 +80,8 @@ class ImagesPipeline:
             if each.name in (*self.conditions, "train"):
                 raise InputError(f"{plan.where} [shifts.sets] name {each.name!r} is taken.")
         shifts = {**asdict(plan.shifts), "corruptions": None, "severities": None}
-        parts = [asdict(each) for each in (plan.model, plan.data, *plan.ladders)]
-        self.made_of = plans.digest(shifts, *parts)
+        ladders = list(map(asdict, plan.ladders))
+        self.made_of = plans.digest(asdict(plan.model), asdict(plan.data), shifts, ladders)
 
     @classmethod
     def opened(cls, plan: Plan, *, skip_missing: bool) -> ImagesPipeline:
