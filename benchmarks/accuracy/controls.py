@@ -24,8 +24,7 @@ from itertools import product
 from pathlib import Path
 
 from shiftcal import adaptation
-from shiftcal.adaptation.feeds import ArrayFeed
-from shiftcal.adaptation.loop import seeded, train
+from shiftcal.adaptation.loop import ArrayFeed, seeded, train
 from shiftcal.adaptation.network import Objective
 from shiftcal.adaptation.run import Frozen, Task, frozen_features, run_heads
 from shiftcal.adaptation.trainers import choose

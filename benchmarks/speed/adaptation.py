@@ -28,8 +28,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import DataLoader, TensorDataset
 
 from shiftcal import adaptation
-from shiftcal.adaptation.feeds import ArrayFeed, Batch, Feed
-from shiftcal.adaptation.loop import seeded, train
+from shiftcal.adaptation.loop import ArrayFeed, Batch, Feed, seeded, train
 from shiftcal.adaptation.network import Objective
 from shiftcal.progress import Reporting
 

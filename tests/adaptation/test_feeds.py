@@ -11,7 +11,7 @@ from photos import photo
 from PIL import Image
 from stored_images import draw_images, write_images
 
-from shiftcal.adaptation.feeds import (
+from shiftcal.adaptation.loop import (
     SOURCE,
     TARGET,
     ArrayFeed,

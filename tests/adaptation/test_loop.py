@@ -12,8 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from shiftcal.adaptation import loop
-from shiftcal.adaptation.feeds import ArrayFeed
-from shiftcal.adaptation.loop import CHECKPOINT, seeded, train
+from shiftcal.adaptation.loop import CHECKPOINT, ArrayFeed, seeded, train
 from shiftcal.adaptation.network import Objective, linear_bottleneck
 from shiftcal.adaptation.trainers import Settings, Trainer
 from shiftcal.errors import FileError, FitError

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from stored_images import draw_images, encode, hf_table, write_tar
 
-from shiftcal.datasets.shards import ParquetImages, TarImages
+from shiftcal.datasets.image_files import ParquetImages, TarImages
 from shiftcal.errors import FileError
 
 IMAGES = draw_images(10)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from shiftcal import files
 from shiftcal.adaptation import loop
-from shiftcal.adaptation.feeds import ArrayFeed, Feed, ImageFeed, Transform, training_transform
+from shiftcal.adaptation.loop import ArrayFeed, Feed, ImageFeed, Transform, training_transform
 from shiftcal.adaptation.network import (
     NAMES,
     Backbone,

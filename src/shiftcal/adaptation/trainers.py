@@ -38,7 +38,7 @@ network = _Network()
 
 # The recipe with the reference library's defaults.
 DEFAULT = "default"
-# What is done to training images; see shiftcal.adaptation.feeds.
+# What is done to training images; see shiftcal.adaptation.loop.
 TRANSFORMS = ("default", "center-crop", "random-crop", "none")
 # Transforms of recipes that differ from the trainer's.
 _RECIPE_TRANSFORMS = {"visda": "center-crop", "digits": "none"}

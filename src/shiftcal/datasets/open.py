@@ -12,7 +12,14 @@ import numpy as np
 
 from shiftcal.checks import check_count, plain, to_array
 from shiftcal.datasets.arrays import ArrayImages, SequenceImages, array_file
-from shiftcal.datasets.image_files import SUFFIXES, FileImages, class_folder, mosaic
+from shiftcal.datasets.image_files import (
+    SUFFIXES,
+    FileImages,
+    ParquetImages,
+    TarImages,
+    class_folder,
+    mosaic,
+)
 from shiftcal.datasets.image_set import ImageSet, MixedImages
 from shiftcal.datasets.labels import labels_for
 from shiftcal.errors import FileError, InputError, MissingData, UnknownName, suggest
@@ -127,13 +134,14 @@ def _kind_of(path: Path) -> str:
 
 
 def _container(kind: str) -> Callable[..., ImageSet]:
-    if kind in ("parquet", "tar"):
-        from shiftcal.datasets.shards import ParquetImages, TarImages
-
-        return ParquetImages if kind == "parquet" else TarImages
-    others: dict[str, Callable[..., ImageSet]]
-    others = {"array": array_file, "folder": class_folder, "mosaic": mosaic}
-    return others[kind]
+    containers: dict[str, Callable[..., ImageSet]] = {
+        "array": array_file,
+        "folder": class_folder,
+        "mosaic": mosaic,
+        "parquet": ParquetImages,
+        "tar": TarImages,
+    }
+    return containers[kind]
 
 
 def _call(

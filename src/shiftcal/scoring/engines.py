@@ -37,7 +37,7 @@ R = TypeVar("R")
 # A task that has ended so many workers would end the next one too.
 MOST_DEATHS = 3
 # Variables that numerical libraries read when they start.
-_LIMITS = ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM", "NUMBA", "NUMEXPR")
+_LIMITS = ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM", "NUMEXPR")
 
 
 class Engine(ABC):
