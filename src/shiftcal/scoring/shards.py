@@ -461,7 +461,7 @@ def _span(n: int, size: int, part: int, parts: int) -> tuple[int, int]:
     which = check_count(part, name="the part", most=of)
     if of > shards:
         raise InputError(
-            f"{n:,} images make {shards} shard(s) of {size:,}, too few for {of} parts. Name "
+            f"{n:,} images make {shards} shards of {size:,}, too few for {of} parts. Name "
             f"fewer parts, or a shard size of at most {max(1, n // of)}."
         )
     return shards * (which - 1) // of * size, min(n, shards * which // of * size)
