@@ -14,7 +14,7 @@ define INSTALL
 $(NEW_VENV)
 @command -v $${CC:-cc} >/dev/null || { rm -rf .venv; echo "shiftcal is compiled when it is installed \
 	  and needs a C compiler. Install gcc or clang, or set CC." >&2; exit 1; }
-$(PIP) install --quiet 'meson-python>=0.18' 'ninja>=1.11'
+$(PIP) install --quiet 'meson-python>=0.18' 'ninja>=1.11' 'setuptools>=70.1'
 PATH="$(CURDIR)/.venv/bin:$$PATH" $(PIP) install --quiet --no-build-isolation -c constraints.txt -e
 endef
 
