@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -238,8 +238,20 @@ def check_groups(groups: object, *, k: int | None = None) -> dict[str, tuple[int
     return checked
 
 
-def check_row_groups(groups: object, *, n: int) -> tuple[tuple[str, ...], NDArray[np.intp]]:
-    """The names of the groups in the order they come, and of every row the number of its group.
+class RowGroups(NamedTuple):
+    """The group of every row, checked.
+
+    Attributes:
+        names: Of the groups, in the order they come.
+        codes: ``(n,)`` the number of every row's group.
+    """
+
+    names: tuple[str, ...]
+    codes: NDArray[np.intp]
+
+
+def check_row_groups(groups: object, *, n: int) -> RowGroups:
+    """The names of the groups, and of every row the number of its group.
 
     Names are text; whole numbers, truth values and dates stand for the text they are written as,
     so that 7, 7.0 and ``"7"`` are one group, in memory and in a file.
@@ -252,6 +264,8 @@ def check_row_groups(groups: object, *, n: int) -> tuple[tuple[str, ...], NDArra
         InputError: If they are as many as something else, an entry is missing, or it is of a kind
             that has no text of its own.
     """
+    if isinstance(groups, RowGroups):
+        return groups
     if isinstance(groups, (list, tuple)):  # numpy would make text of what is missing
         groups = np.array(groups, dtype=object)
     given = plain(to_array(groups, name="groups"), "groups")
@@ -270,7 +284,7 @@ def check_row_groups(groups: object, *, n: int) -> tuple[tuple[str, ...], NDArra
         )
     names, first, codes = np.unique(texts, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    return tuple(names[order].tolist()), np.argsort(order)[codes]
+    return RowGroups(tuple(names[order].tolist()), np.argsort(order)[codes])
 
 
 # --------------------------------------------------------------------------------------
@@ -443,7 +457,12 @@ def check_scores(scores: object, *, input: str = "logits", k: int | None = None)
     """
     if check_choice(input, ("logits", "probabilities"), name="input") == "logits":
         return check_logits(scores, k=k)
-    return np.log(np.maximum(check_probs(scores, k=k), SMALLEST_PROBABILITY))
+    return logits_of(check_probs(scores, k=k))
+
+
+def logits_of(probs: Floats) -> Logits:
+    """``log(max(p, 1.2e-38))`` of checked probabilities."""
+    return np.log(np.maximum(probs, SMALLEST_PROBABILITY))
 
 
 def check_logits(logits: object, *, k: int | None = None) -> Logits:

@@ -476,9 +476,8 @@ class MeanConfidence(AccuracyEstimator):
 
     def _estimate(self, logits: Logits) -> Point:
         method = copy.copy(self.method_)  # adapting changes it
-        method.input = "logits"  # which probabilities have become by now
-        selection = method.adapt(logits)
-        c = method.confidence(logits)
+        selection = method.selection_ = method._adapt(logits, None)
+        c = method._confidence(logits)
         value = float(c.mean())
         details = {} if selection.temperature is None else {"temperature": selection.temperature}
         return Point(

@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal import errors, persistence
-from shiftcal.checks import check_features, check_flag, check_row_groups
+from shiftcal.checks import check_flag, check_row_groups
 from shiftcal.errors import InputError, InputWarning
 from shiftcal.methods import Method
 from shiftcal.methods.method import Selection, given_logits
 from shiftcal.numerics.softmax import p_max, softmax
 from shiftcal.persistence import Estimator
-from shiftcal.scores import Scores
 from shiftcal.types import Flag, Floats, Logits, Probs
 
 __all__ = ["GroupChoice", "GroupedCalibration", "GroupedSelection"]
@@ -275,10 +274,8 @@ class GroupedCalibration(Estimator):
         check_flag(self.shrink, name="shrink")
         z = _logits_for(method, logits)
         names, codes = check_row_groups(groups, n=len(z))
-        everything, f = copy.copy(method).adapt(logits, features), None
-        if method.uses_features:
-            found = logits.features if isinstance(logits, Scores) and features is None else features
-            f = check_features(found, name="features", n=len(z))
+        f = method._features_of(logits, features, n=len(z))
+        everything = method._adapt(z, f)
         rows = np.bincount(codes)
         within, between = spread_of(p_max(z), codes, rows)
         own = [everything]

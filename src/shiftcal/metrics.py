@@ -145,6 +145,11 @@ def metric(facts: Facts) -> Callable[[Function], Function]:
     return attach
 
 
+def unchecked(metric: Callable[..., float]) -> Callable[..., float]:
+    """The metric of arrays that were checked already."""
+    return getattr(metric, "unchecked", metric)
+
+
 def facts_of(function: Callable[..., Any]) -> Facts:
     """The facts of a metric function."""
     return function.facts  # type: ignore[attr-defined]
@@ -411,13 +416,30 @@ def bootstrap(
     check_count(seed, name="seed", least=0)
     check_fraction(level, name="level")
     a, b = check_top1(first, second) if facts.reads == "top1" else check_full(first, second)
-    unchecked: Callable[..., float] = getattr(metric, "unchecked", metric)
-    value = unchecked(a, b, **options)
+    return bootstrap_checked(
+        metric, a, b, n_resamples=n_resamples, level=level, seed=seed, **options
+    )
+
+
+def bootstrap_checked(
+    metric: Callable[..., float],
+    a: Any,
+    b: Any,
+    *,
+    n_resamples: int,
+    level: float,
+    seed: int,
+    **options: Any,
+) -> Interval:
+    """The same for arrays and settings that were checked already."""
+    facts = facts_of(metric)
+    metric = unchecked(metric)
+    value = metric(a, b, **options)
     losses = facts.rows(a, b) if facts.rows is not None and not options else None
 
     def of_rows(rows: NDArray[np.int64]) -> float:
         if losses is None:  # or an option that may change what a row counts
-            return unchecked(a[rows], b[rows], **options)
+            return metric(a[rows], b[rows], **options)
         return float(losses[rows].mean())
 
     def if_calibrated() -> NDArray[np.float64]:
@@ -431,7 +453,7 @@ def bootstrap(
             labels = (cumulative < rng.random((len(a), 1))).sum(axis=1)
             return np.minimum(labels, a.shape[1] - 1)
 
-        return np.array([unchecked(a, truth(), **options) for _ in range(n_resamples)])
+        return np.array([metric(a, truth(), **options) for _ in range(n_resamples)])
 
     drawn = draws(of_rows, n=len(b), n_resamples=n_resamples, seed=seed)
     if facts.calibration:

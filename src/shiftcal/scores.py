@@ -7,13 +7,14 @@ and a file is written whole or not at all.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import InitVar, dataclass, replace
+from dataclasses import InitVar, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 
 from shiftcal.checks import (
     BINARY,
+    RowGroups,
     as_text,
     check_choice,
     check_classes,
@@ -33,6 +35,7 @@ from shiftcal.checks import (
     check_scores,
     class_indices,
     label_indices,
+    logits_of,
     normalize_rows,
     plain,
     to_array,
@@ -157,6 +160,10 @@ class Scores:
                 raise
             raise FileError(f"{self.source}: {error}") from error
 
+    @cached_property
+    def _checked_features(self) -> Floats:
+        return check_features(self.features, name="features", n=self.n)
+
     def as_kind(self, kind: InputKind) -> Scores:
         """The same set with scores of that kind; these very scores if they are so already.
 
@@ -167,7 +174,21 @@ class Scores:
         if kind == self.input:
             return self
         z = self.logits()
-        return replace(self, values=z if kind == "logits" else softmax(z), input=kind)
+        return self._with(values=z if kind == "logits" else softmax(z), input=kind)._trusted()
+
+    def _trusted(self) -> Scores:
+        """This very set, of values that were checked already."""
+        z = self.values if self.input == "logits" else logits_of(self.values)
+        self.__dict__["_checked"] = z
+        return self
+
+    def _with(self, **parts: Any) -> Scores:
+        """The same set with other parts, which are known to be good."""
+        made = copy.copy(self)
+        if "values" in parts:
+            made.__dict__.pop("_checked", None)
+        made.__dict__.update(parts)
+        return made
 
 
 def _table(values: object, name: str, *, n: int | None = None, least: int = 1) -> Floats:
@@ -230,10 +251,9 @@ def _assembled(path: Path, parts: Parts, *, normalize: bool = False) -> Scores:
         # What Scores takes is wider than what it then has: it checks, and makes text of bytes.
         rest: dict[str, Any] = parts._asdict()
         kind, values, labels = rest.pop("kind"), rest.pop("values"), rest.pop("labels")
-        scores = Scores(values, kind, **rest, source=str(path), normalize=normalize)
         if isinstance(labels, list):
             labels = _label_file(labels).complete() if not all(map(is_empty, labels)) else None
-        return scores if labels is None else replace(scores, labels=labels)
+        return Scores(values, kind, labels, **rest, source=str(path), normalize=normalize)
 
 
 def write_scores(
@@ -513,12 +533,12 @@ def read_labels(path: str | os.PathLike[str], scores: Scores) -> Labels:
     with naming(path):
         labels = _indices(given, scores)
         joined = _joined(path, given, scores)
-        return check_labels(labels if joined is None else labels[joined], n=scores.n, k=scores.k)
+        return labels if joined is None else labels[joined]
 
 
 def read_groups(
     path: str | os.PathLike[str], scores: Scores, *, column: str | None = None
-) -> NDArray[Any]:
+) -> RowGroups:
     """The group of every row of ``scores``, from a file that is read and joined as labels are.
 
     Args:
@@ -533,8 +553,7 @@ def read_groups(
     with naming(path):
         joined = _joined(path, given, scores)
         groups = given.labels if joined is None else given.labels[joined]
-        check_row_groups(groups, n=scores.n)
-    return groups
+        return check_row_groups(groups, n=scores.n)
 
 
 def _joined(
@@ -592,8 +611,7 @@ def read_labelled(path: str | os.PathLike[str], scores: Scores) -> Scores:
                 f"no row of the scores has a label in it: their ids are such as {scores.ids[0]!r}. "
                 "Check that both files speak of the same samples."
             )
-        return replace(
-            scores,
+        return scores._with(
             values=scores.values[kept],
             labels=labels[found[kept]],
             features=None if scores.features is None else scores.features[kept],

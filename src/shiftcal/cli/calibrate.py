@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -68,7 +68,7 @@ def fit(
     inputs.check_needs(cls, source=features, clean=sets.clean.features)
     fitted: Method = cls(input=sets.input, **settings)
     with progress(f"fitting {method}"):
-        fitted.fit(sets, source_features=features)
+        fitted._fit_checked(sets, features)
     fitted.save(output)
 
     shown = fitted.get_params(deep=False)
@@ -189,11 +189,11 @@ def _apply_to_rows(
         file, column = inputs.file_of(groups)
         of_rows = read_groups(file, scores, column=column)
         values, grouped = inputs.adapt_to(fitted, scores), GroupedCalibration(fitted)
-        chosen = grouped.adapt(values, of_rows, scores.features)
+        chosen = grouped.adapt(values, of_rows)
         probs = grouped.predict_proba(values, of_rows)
     predicted, confidence = probs.argmax(axis=1), probs.max(axis=1)
     names = scores.classes or fitted.class_names_
-    made = replace(scores, values=probs, input="probabilities", features=None, classes=names)
+    made = scores._with(values=probs, input="probabilities", features=None, classes=names)
     write_scores(output, made, confidence=confidence, predicted=predicted)
     logits = scores.logits()
     numbers = {

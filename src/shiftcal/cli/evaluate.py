@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +12,7 @@ from typer import Argument, Option
 from shiftcal.cli import inputs, options
 from shiftcal.cli.output import Report, between, progress, table
 from shiftcal.errors import InputError, ShiftcalError
+from shiftcal.files import naming
 from shiftcal.registry import ESTIMATORS, METHODS, METRICS, is_own
 
 if TYPE_CHECKING:
@@ -56,23 +57,24 @@ def evaluate(
     if max_ece is not None and not 0 <= max_ece <= 1:
         raise InputError(f"--max-ece must be a fraction from 0 to 1, not percent; got {max_ece:g}.")
     from shiftcal.checks import check_probs
-    from shiftcal.metrics import bin_table
+    from shiftcal.metrics import BinTable, bins
+    from shiftcal.numerics.softmax import softmax
     from shiftcal.scores import read_scores
 
     everything = read_scores(scores, normalize=normalize)
     given = _labelled(scores, everything, labels, only=labelled_only)
     truth = given.labels
     assert truth is not None
-    given.logits()  # its errors name the file
-    probs = check_probs(given.as_kind("probabilities").values)
+    with naming(scores):
+        probs = softmax(given.logits()) if given.input == "logits" else check_probs(given.values)
     with progress(f"judging {given.n:,} rows"):
         values = {name: judge.metric(name, probs, truth) for name in names}
     ece, confidence = values["ece"]["value"], probs.max(axis=1)
     assert ece is not None
-    bins = None
+    shown = None
     if table_:
         correct = probs.argmax(axis=1) == truth
-        bins = bin_table(confidence, correct, n_bins=judge.n_bins, binning=judge.binning)  # type: ignore[arg-type]
+        shown = BinTable.from_sums(bins(confidence, correct, judge.n_bins, judge.binning))
     document = {
         "scores": scores,
         "labels": labels or scores,
@@ -83,7 +85,7 @@ def evaluate(
         **asdict(judge),
         "mean_confidence": confidence.mean(),
         "metrics": values,
-        "bins": None if bins is None else bins.to_dict(),
+        "bins": None if shown is None else shown.to_dict(),
         "gate": None if max_ece is None else {"max_ece": max_ece, "passed": ece <= max_ece},
     }
     rows = [[name, v["value"], between(v["low"], v["high"])] for name, v in values.items()]
@@ -92,7 +94,7 @@ def evaluate(
         f"{scores}: {given.n:,} of {everything.n:,} rows, {given.k} classes",
         table(["metric", "value", f"{100 * judge.level:g}% interval"], rows),
         str(judge),
-        *([] if bins is None else [str(bins)]),
+        *([] if shown is None else [str(shown)]),
     ]
     failed = max_ece is not None and ece > max_ece
     gate = f"ECE {ece:.4g} is larger than --max-ece {max_ece:g}." if failed else ""
@@ -106,7 +108,7 @@ def _labelled(path: Path, scores: Scores, labels: Path | None, *, only: bool) ->
     if labels is not None and only:
         return read_labelled(labels, scores)
     if labels is not None:
-        return replace(scores, labels=read_labels(labels, scores))
+        return scores._with(labels=read_labels(labels, scores))
     if only:
         raise InputError("--labelled-only goes with --labels. Name the file that has them.")
     if scores.labels is None:
@@ -209,7 +211,7 @@ def _result(
     """A method fitted, adapted and, with labels, judged."""
     method: Method = METHODS.get(name)(input=sets.input)
     inputs.check_needs(method, source=source, clean=sets.clean.features, target=target.features)
-    method.fit(sets, source_features=source)
+    method._fit_checked(sets, source)
     probs = method.predict_proba(inputs.adapt_to(method, target))
     assert method.selection_ is not None
     metrics: dict[str, Any] | None = None

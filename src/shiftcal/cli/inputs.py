@@ -8,7 +8,6 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -137,7 +136,7 @@ def read_target(
         )
     check_order(path, target.classes, classes)
     target.logits()
-    return target if labels is None else replace(target, labels=read_labels(labels, target))
+    return target if labels is None else target._with(labels=read_labels(labels, target))
 
 
 def check_order(path: Path, found: Sequence[str] | None, expected: Sequence[str] | None) -> None:
@@ -226,7 +225,7 @@ def adapt_to(method: Method, target: Scores) -> Scores:
     check_needs(method, target=target.features)
     taken = target.as_kind(method.input)  # type: ignore[arg-type]
     with naming(target.source):
-        method.adapt(taken, target.features)
+        method.adapt(taken)
     return taken
 
 

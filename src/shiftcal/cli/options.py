@@ -129,7 +129,8 @@ class Task(Target, Sources):
 
         bank = self.read_bank()
         classes = (bank.n_classes, bank.classes)
-        return bank, read_target(self.path, *classes, normalize=self.normalize, labels=self.labels)
+        scores = read_target(self.path, *classes, normalize=self.normalize, labels=self.labels)
+        return bank, scores.as_kind(bank.input)
 
 
 @dataclass(kw_only=True)
@@ -165,7 +166,7 @@ class Judge:
         """``value``, ``low`` and ``high`` of a metric; the last two are ``None`` without draws."""
         import inspect
 
-        from shiftcal.metrics import bootstrap, facts_of
+        from shiftcal.metrics import bootstrap_checked, facts_of, unchecked
         from shiftcal.registry import METRICS
 
         function = METRICS.get(name)
@@ -177,9 +178,13 @@ class Judge:
             settings = {"n_bins": self.n_bins, "binning": self.binning}
         # Draws from a single row are all the same.
         if not interval or self.n_resamples == 0 or len(labels) < 2:
-            return {"value": float(function(*arrays, **settings)), "low": None, "high": None}
+            return {
+                "value": float(unchecked(function)(*arrays, **settings)),
+                "low": None,
+                "high": None,
+            }
         settings |= {"n_resamples": self.n_resamples, "level": self.level, "seed": self.seed}
-        found = bootstrap(function, *arrays, **settings)
+        found = bootstrap_checked(function, *arrays, **settings)
         return {"value": found.value, "low": found.low, "high": found.high}
 
     def __str__(self) -> str:

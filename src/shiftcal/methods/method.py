@@ -43,14 +43,13 @@ def given_bank(bank: object, labels: object, *, input: str, name: str) -> Surrog
     Raises:
         InputError: If it is none of these, or of another kind than ``input`` says.
     """
-    kind: InputKind = check_choice(input, _KINDS, name="input")
+    check_choice(input, _KINDS, name="input")
     if isinstance(bank, str | os.PathLike):
         bank = SurrogateBank.load(bank)
     parts: dict[str, Any] = {}
     if isinstance(bank, Scores):
         labels = bank.labels if labels is None else labels
         parts = {"features": bank.features, "classes": bank.classes}
-        bank = bank.as_kind(kind).values
     if not isinstance(bank, SurrogateBank):
         if labels is None:
             raise InputError(
@@ -216,13 +215,22 @@ class Method(Estimator, ABC):
             InputError: If the input cannot be used, or is of another kind than ``input`` says.
         """
         checked = given_bank(bank, labels, input=self.input, name=self.name)
-        features = self._check_source_features(checked, source_features)
+        if self.uses_features and source_features is not None:
+            source_features = check_features(source_features, name="source_features")
+        return self._fit_checked(checked, source_features)  # type: ignore[arg-type]
+
+    @final
+    def _fit_checked(self, bank: SurrogateBank, source_features: Floats | None) -> Self:
+        """The same with features that were checked already."""
+        if self.uses_features and (source_features is None or bank.clean.features is None):
+            missing = "source_features= in fit" if source_features is None else "those of the bank"
+            raise InputError(self._needs_features(missing))
         self.__dict__.pop("n_classes_", None)  # a failed fit leaves it unfitted, not half fitted
         self.selection_ = None
-        self._fit(checked, features)
-        self.class_names_ = checked.classes
-        self.model_ = model_digest(checked.origin)
-        self.n_classes_ = checked.n_classes
+        self._fit(bank, source_features)
+        self.class_names_ = bank.classes
+        self.model_ = model_digest(bank.origin)
+        self.n_classes_ = bank.n_classes
         return self
 
     @final
@@ -241,18 +249,22 @@ class Method(Estimator, ABC):
         """
         self._require_fitted()
         z = self._check_logits(logits)
-        f = None
-        if features is None and isinstance(logits, Scores):
-            features = logits.features
-        if self.uses_features:
-            if features is None:
-                raise InputError(self._needs_features("features= of the target in adapt"))
-            f = check_features(features, name="features", n=len(z))
+        f = self._features_of(logits, features, n=len(z))
         if self.uses_mixed:
             self.selection_ = self._adapt_mixed(z, *self._check_mixed(mixed))
         else:
             self.selection_ = self._adapt(z, f)
         return self.selection_
+
+    def _features_of(self, logits: object, features: object, *, n: int) -> Floats | None:
+        """The features of a target, checked, if they are needed."""
+        if not self.uses_features:
+            return None
+        if features is not None:
+            return check_features(features, name="features", n=n)
+        if not isinstance(logits, Scores) or logits.features is None:
+            raise InputError(self._needs_features("features= of the target in adapt"))
+        return logits._checked_features
 
     @final
     def adapt_moments(self, target: Grouped | ScoreStatistics) -> Selection:
@@ -290,7 +302,10 @@ class Method(Estimator, ABC):
     @final
     def confidence(self, logits: object) -> NDArray[np.float64]:
         """Calibrated probability of the most probable class ``(n,)``, in little memory."""
-        z = self._check_target(logits)
+        return self._confidence(self._check_target(logits))
+
+    def _confidence(self, z: Logits) -> NDArray[np.float64]:
+        """The same for checked logits."""
         confidence = np.empty(len(z), dtype=np.float64)
         rows = max(1, _BLOCK // z.shape[1])
         for start in range(0, len(z), rows):
@@ -346,14 +361,6 @@ class Method(Estimator, ABC):
             )
         return self._check_logits(mixed), mixed.labels
 
-    def _check_source_features(self, bank: SurrogateBank, source_features: object) -> Floats | None:
-        if not self.uses_features:
-            return None
-        if source_features is None or bank.clean.features is None:
-            missing = "source_features= in fit" if source_features is None else "those of the bank"
-            raise InputError(self._needs_features(missing))
-        return check_features(source_features, name="source_features")
-
     def _needs_features(self, missing: str) -> str:
         return (
             f"{self.name} needs features of three sets: source-train (source_features= in fit), "
@@ -369,7 +376,7 @@ def fit_map(
     *,
     where: str,
     flat_is_fine: bool = False,
-    stacklevel: int = 4,
+    stacklevel: int = 5,
 ) -> Any:
     """A fresh map of the kind ``template`` says, fitted; its warnings name the set.
 
@@ -379,7 +386,7 @@ def fit_map(
         labels: ``(n,)``, checked.
         where: What is being calibrated, for messages.
         flat_is_fine: Do not warn if the fit ended at the largest temperature.
-        stacklevel: Of warnings; 1 here, 2 ``_fit``, 3 ``Method.fit``, 4 the caller's line.
+        stacklevel: Of warnings; 1 here, 2 ``_fit``, 3 and 4 ``Method.fit``, 5 the caller's line.
     """
     fresh: Map = maps.get(template)() if isinstance(template, str) else template
     if not isinstance(fresh, Map) or fresh.input != "logits":
@@ -400,7 +407,7 @@ def fit_maps(template: str | Map, bank: SurrogateBank) -> tuple[Any, ...]:
     fitted = []
     for j, s in enumerate(bank, start=1):  # a loop, so that warnings point at the caller
         where = f"set {j} of {len(bank)} ({s.name})"
-        fitted.append(fit_map(template, s.logits, s.labels, where=where, stacklevel=5))
+        fitted.append(fit_map(template, s.logits, s.labels, where=where, stacklevel=6))
     return tuple(fitted)
 
 
@@ -408,13 +415,13 @@ def warn_of_one_set(method: Method, bank: SurrogateBank, fitted: Map) -> None:
     """Say that a method that learns from shifted sets was given none."""
     if len(bank) == 1:
         same = "TS" if fitted.name == "temperature" else "its calibration map alone"
-        # 1 here, 2 _fit, 3 Method.fit, 4 the caller's line
+        # 1 here, 2 _fit, 3 and 4 Method.fit, 5 the caller's line
         warnings.warn(
             f"{method.name} was fitted on one set, and on one set it equals {same}: it knows of "
             "no shift. Add corrupted copies of the calibration data to the bank "
             "(SurrogateBank.synthesize, or shiftcal bank).",
             FitWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

@@ -106,8 +106,8 @@ class SAC(Method):
         self.distance_ = self.distance
         self.ladder_ = bank.summaries()
         for flag in not_monotone(self.ladder_):
-            # 1 here, 2 Method.fit, 3 the caller's line
-            warnings.warn(flag.message, FitWarning, stacklevel=3)
+            # 1 here, 2 and 3 Method.fit, 4 the caller's line
+            warnings.warn(flag.message, FitWarning, stacklevel=4)
         self.maps_ = fit_maps(self.map, bank)
         warn_of_one_set(self, bank, self.maps_[0])
         self.samples_ = self.threshold_ = None

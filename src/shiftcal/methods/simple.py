@@ -176,8 +176,8 @@ class ACE(Method):
         self.mean_confidence_, self.accuracy_ = summary.mean_confidence, summary.accuracy
         self.easy_ = fit_map("temperature", clean.logits, clean.labels, where=clean.name)
         for flag in self._no_hard_set():
-            # 1 here, 2 Method.fit, 3 the caller's line
-            warnings.warn(flag.message, FitWarning, stacklevel=3)
+            # 1 here, 2 and 3 Method.fit, 4 the caller's line
+            warnings.warn(flag.message, FitWarning, stacklevel=4)
             self.hard_ = self.easy_
             return
         right = clean.logits.argmax(axis=1) == clean.labels

@@ -81,12 +81,15 @@ class ImportanceWeights(Estimator):
         Raises:
             InputError: If the arrays or the settings cannot be used.
         """
-        from sklearn.metrics import roc_auc_score
-
         check_count(self.max_iter, name="max_iter")
         check_count(self.seed, name="seed", least=0)
         source = check_features(source_features, name="source_features")
-        target = check_features(target_features, name="target_features")
+        return self._fit_checked(source, check_features(target_features, name="target_features"))
+
+    def _fit_checked(self, source: Floats, target: Floats) -> Self:
+        """The same for checked arrays and settings."""
+        from sklearn.metrics import roc_auc_score
+
         check_width(target, source.shape[1], name="target_features")
         self.__dict__.pop("coef_", None)  # a failed fit leaves it unfitted, not half fitted
         features, is_target, counts = self._balanced(source, target)
@@ -116,7 +119,11 @@ class ImportanceWeights(Estimator):
             raise errors.NotFittedError("these weights are not fitted yet; call fit first.")
         f = check_features(features, name="features")
         check_width(f, len(self.coef_), name="features")
-        ratio = f @ self.coef_ + self.intercept_
+        return self._log_weights(f)
+
+    def _log_weights(self, features: Floats) -> NDArray[np.float64]:
+        """The same for checked features."""
+        ratio = features @ self.coef_ + self.intercept_
         return np.clip(ratio, -_LARGEST_LOG_WEIGHT, _LARGEST_LOG_WEIGHT)
 
     def weights(self, features: object) -> Weights:
@@ -217,12 +224,13 @@ class Weighted(Method):
         self.source_features_ = source_features
 
     def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
+        assert features is not None
         draws = []
         for seed in range(self.seed, self.seed + self.repeats):
             model = ImportanceWeights(
                 standardize=self.standardize, max_iter=self.max_iter, seed=seed
-            ).fit(self.source_features_, features)
-            log_weights = model.log_weights(self.features_)
+            )._fit_checked(self.source_features_, features)
+            log_weights = model._log_weights(self.features_)
             weights = self._weights(np.exp(log_weights))
             temperature, details, flags = self._solve(logits, log_weights, weights)
             weighting = {

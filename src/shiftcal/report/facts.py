@@ -24,14 +24,14 @@ from shiftcal.estimates import AccuracyEstimate, Rehearsed
 from shiftcal.methods import Method
 from shiftcal.methods.method import Selection
 from shiftcal.methods.rehearsal import Rehearsal
-from shiftcal.metrics import bin_table, bootstrap, ece
+from shiftcal.metrics import BinTable, bins, bootstrap_checked, ece
+from shiftcal.numerics.binning import expected_error
 from shiftcal.numerics.samples import exact_intervals
-from shiftcal.numerics.softmax import softmax
 from shiftcal.persistence import clone
 from shiftcal.report.verdict import Ranged, Verdict, judge, printable
 from shiftcal.scores import Scores, model_digest
 from shiftcal.surrogates import SurrogateBank
-from shiftcal.types import Flag, Floats, Labels
+from shiftcal.types import Flag, Floats, Labels, Logits
 
 FORMAT, VERSION = "shiftcal-report", 1
 # More bins than these cannot be distinguished in a diagram.
@@ -221,13 +221,13 @@ class _Outputs(NamedTuple):
     predicted: NDArray[np.intp]
 
 
-def _outputs(method: Method, values: Floats) -> _Outputs:
-    n, k = values.shape
+def _outputs(method: Method, logits: Logits) -> _Outputs:
+    n, k = logits.shape
     found = _Outputs(np.empty(n), np.empty(n, dtype=np.intp))
     step = max(1, _BLOCK // k)
     for start in range(0, n, step):
         block = slice(start, start + step)
-        probs = method.predict_proba(values[block])
+        probs = method._apply(logits[block])
         found.confidence[block], found.predicted[block] = probs.max(axis=1), probs.argmax(axis=1)
     return found
 
@@ -237,7 +237,7 @@ def make_facts(
     target: object,
     *,
     method: str | Method = "rehearsal",
-    source_features: object = None,
+    source_features: Floats | None = None,
     target_model: str | None = None,
     title: str = "",
     judging: Judging | None = None,
@@ -251,7 +251,7 @@ def make_facts(
         bank: The surrogate bank.
         target: :class:`Scores`, or logits ``(n, k)`` (probabilities if the bank has those).
         method: The method the report is about, by name or unfitted with its settings.
-        source_features: ``(m, d)`` of training samples, for methods that weight by features.
+        source_features: ``(m, d)`` of training samples, checked, for methods that need them.
         target_model: Digest of the model that scored the target, if known.
         title: Of the report.
         judging: Bins, level, draws and seed.
@@ -263,11 +263,12 @@ def make_facts(
     judging = judging or Judging()
     check_count(judging.n_bins, name="n_bins", most=MOST_BINS)
     check_fraction(judging.level, name="level")
-    check_count(judging.n_resamples, name="n_resamples", least=0)
+    check_count(judging.n_resamples, name="n_resamples", least=2 if judging.n_resamples else 0)
     check_count(judging.seed, name="seed", least=0)
     if not isinstance(bank, SurrogateBank):
         raise InputError(f"bank must be a SurrogateBank; got {type(bank).__name__}.")
     scores = target if isinstance(target, Scores) else Scores(target, input=bank.input)  # type: ignore[arg-type]
+    scores = scores.as_kind(bank.input)
     wanted = _method(method, bank, judging) if isinstance(method, str) else clone(method)
     main = wanted.set_params(input=bank.input).name
     fitted, missing, flags = _fit_all(wanted, bank, scores, source_features, judging)
@@ -285,8 +286,7 @@ def make_facts(
         flags = {_FILES: (Flag("another-model", text),), **flags}
     notes = _flags(flags, serious={main, _ESTIMATE, _FILES})
 
-    values = scores.as_kind(bank.input).values
-    outputs = {name: _outputs(one, values) for name, one in fitted.items()}
+    outputs = {name: _outputs(one, scores.logits()) for name, one in fitted.items()}
     raw, calibrated = outputs["vanilla"], outputs[main]
     name = printable(PurePath(scores.source).name if scores.source else "target")
     accuracy = None
@@ -305,8 +305,7 @@ def make_facts(
         judging = replace(judging, n_resamples=min(judging.n_resamples, draws))
     else:
         near = bank[shown_set]
-        rows = near.logits if bank.input == "logits" else softmax(near.logits)
-        diagrams = {name: _outputs(one, rows) for name, one in fitted.items()}
+        diagrams = {name: _outputs(one, near.logits) for name, one in fitted.items()}
         shown, labels = printable(near.name), near.labels
     facts_of = {}
     for name, one in fitted.items():
@@ -360,7 +359,7 @@ def _method(name: str, bank: SurrogateBank, judging: Judging) -> Method:
 
 
 def _fit_all(
-    main: Method, bank: SurrogateBank, target: Scores, source: object, judging: Judging
+    main: Method, bank: SurrogateBank, target: Scores, source: Floats | None, judging: Judging
 ) -> tuple[dict[str, Method], dict[str, str], dict[str, tuple[Flag, ...]]]:
     """All methods adapted to the target, why others are missing, and their flags and warnings.
 
@@ -376,7 +375,7 @@ def _fit_all(
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                method.fit(bank, source_features=source)
+                method._fit_checked(bank, source)
                 selection = method.adapt(target)
             except ShiftcalError as error:
                 if name in (main.name, "rehearsal"):
@@ -441,16 +440,16 @@ def _gap(outputs: _Outputs, labels: Labels | None, estimate: AccuracyEstimate) -
 
 def _ece(outputs: _Outputs, labels: Labels, judging: Judging) -> Ranged:
     """ECE with its bootstrap interval, if one is wanted."""
-    rows: Any = (outputs.confidence, outputs.predicted == labels)
+    confidence, correct = outputs.confidence, outputs.predicted == labels
     if not judging.n_resamples or len(labels) < 2:
-        return Ranged(ece(*rows, n_bins=judging.n_bins))
-    drawn = bootstrap(ece, *rows, **asdict(judging))
+        return Ranged(expected_error(bins(confidence, correct, judging.n_bins, "size")))
+    drawn = bootstrap_checked(ece, confidence, correct, **asdict(judging))
     return Ranged(drawn.value, drawn.low, drawn.high)
 
 
 def _bins(outputs: _Outputs, labels: Labels, judging: Judging) -> dict[str, list[Any]]:
-    table = bin_table(outputs.confidence, outputs.predicted == labels, n_bins=judging.n_bins)
-    columns: dict[str, list[Any]] = table.to_dict()
+    sums = bins(outputs.confidence, outputs.predicted == labels, judging.n_bins, "size")
+    columns: dict[str, list[Any]] = BinTable.from_sums(sums).to_dict()
     ends = [
         _share(accuracy * n, n, judging.level) if n else Ranged(math.nan)
         for accuracy, n in zip(columns["accuracy"], columns["count"], strict=True)

@@ -336,7 +336,7 @@ def score_inputs(
         raise InputError(
             f"the model's output must have a row for each of {n} inputs; got {len(values)} rows."
         )
-    return Scores(values, kind, classes=classes)  # type: ignore[arg-type]
+    return Scores(values, kind, classes=classes)._trusted()  # type: ignore[arg-type]
 
 
 def labels_of(model: Any) -> Any:

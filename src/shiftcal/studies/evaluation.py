@@ -12,14 +12,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from shiftcal import metrics
 from shiftcal.errors import FileError, FitWarning
 from shiftcal.files import make_folder, read_document, write_document
 from shiftcal.maps import Temperature
 from shiftcal.methods import Method
+from shiftcal.metrics import brier, debiased_ece, ece, nll, unchecked
 from shiftcal.numerics.softmax import p_max
 from shiftcal.progress import Reporting, showing
 from shiftcal.registry import METHODS
+from shiftcal.scores import Scores
 from shiftcal.scoring import engines
 from shiftcal.scoring.shards import one_blas_thread
 from shiftcal.studies.plan import ORACLE, Ladder, Target, Variant, uses_bank
@@ -46,7 +47,7 @@ Outcome: TypeAlias = dict[str, Any]
 # --------------------------------------------------------------------------------------
 
 
-def judged(method: Method | None, target: Stored, *, bins: int, seed: int | None) -> Outcome:
+def judged(method: Method | None, target: Scores, *, bins: int, seed: int | None) -> Outcome:
     """Adapt to a target and compare its calibrated confidences with its labels.
 
     Args:
@@ -55,27 +56,27 @@ def judged(method: Method | None, target: Stored, *, bins: int, seed: int | None
         bins: Of the ECE.
         seed: Of the method's own draw; ``None`` is that of its settings.
     """
-    logits, labels, features = target
+    logits, labels = target.logits(), target.labels
     assert labels is not None
     chosen, flags = "", ""
     temperature: float | None
     if method is None:  # the oracle: temperature scaling on the target's own labels
-        scaling = Temperature().fit(logits, labels)
-        temperature, probs = scaling.temperature_, scaling.predict_proba(logits)
+        scaling = Temperature().fit_checked(logits, labels, None)
+        temperature, probs = scaling.temperature_, scaling.apply_checked(logits)
     else:
         if seed is not None:
             method.set_params(seed=seed)
-        selection = method.adapt(logits, features)
-        probs, temperature = method.predict_proba(logits), selection.temperature
+        selection = method.adapt(target)
+        probs, temperature = method.predict_proba(target), selection.temperature
         chosen, flags = selection.set_name or "", " ".join(flag.code for flag in selection.flags)
     confidence = probs.max(axis=1)
     correct = probs.argmax(axis=1) == labels
     return {
         "n": len(labels),
-        "ece": metrics.ece(confidence, correct, n_bins=bins),
-        "debiased_ece": metrics.debiased_ece(confidence, correct, n_bins=bins),
-        "nll": metrics.nll(probs, labels),
-        "brier": metrics.brier(probs, labels),
+        "ece": unchecked(ece)(confidence, correct, n_bins=bins),
+        "debiased_ece": unchecked(debiased_ece)(confidence, correct, n_bins=bins),
+        "nll": unchecked(nll)(probs, labels),
+        "brier": unchecked(brier)(probs, labels),
         "accuracy": float(correct.mean()),
         "confidence": float(confidence.mean()),
         "raw_confidence": float(p_max(logits).mean()),
@@ -187,7 +188,8 @@ def outcomes_of(part: tuple[Data, Sequence[Cell], int]) -> dict[str, Outcome]:
                 n_sets = len(bank) if uses_bank(variant.method) else 1
                 made[which] = method, {"n_sets": n_sets, "n_calibration": len(bank.clean)}
         for target, own in by_target.items():
-            rows = data.rows(target, seed)
+            logits, labels, features = data.rows(target, seed)
+            rows = Scores(logits, labels=labels, features=features)
             for cell in own:
                 method, sizes = made[id(cell.variant)]
                 draw = seed_of(cell.variant, cell.draw, seed, target)

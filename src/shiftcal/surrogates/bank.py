@@ -6,7 +6,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -113,9 +113,20 @@ class SurrogateSet:
         if self.features is not None:
             features = check_features(self.features, name="features", n=n)
             object.__setattr__(self, "features", features)
+        self._check_severity()
+
+    def _check_severity(self) -> None:
         if self.severity is not None:
             whose = f"severity of set {self.name!r}"
             object.__setattr__(self, "severity", check_count(self.severity, name=whose, least=0))
+
+    @classmethod
+    def _of_checked(cls, *values: Any) -> SurrogateSet:
+        """A set of arrays that were checked already; all attributes in their order."""
+        made = object.__new__(cls)
+        made.__dict__.update(zip((one.name for one in fields(cls)), values, strict=True))
+        made._check_severity()
+        return made
 
     def __len__(self) -> int:
         return len(self.logits)
@@ -171,10 +182,14 @@ def labels_per_set(
             f"labels must be one array for all sets or one per set: {len(shapes)} sets, "
             f"{len(given)} arrays of labels."
         )
-    if classes is not None:
-        given = [label_indices(to_array(y, name="labels"), classes) for y in given]
-    checked = [check_labels(y, n=n, k=k) for y, (n, k) in zip(given, shapes, strict=True)]
-    return [np.array(y) for y in checked]
+    checked: dict[tuple[int, int], Labels] = {}  # one array may serve several sets
+    for y, (n, k) in zip(given, shapes, strict=True):
+        if (id(y), n) not in checked:
+            indices = y
+            if classes is not None:
+                indices = label_indices(to_array(y, name="labels"), classes)
+            checked[id(y), n] = np.array(check_labels(indices, n=n, k=k))
+    return [checked[id(y), n] for y, (n, _) in zip(given, shapes, strict=True)]
 
 
 class SurrogateBank:
@@ -346,12 +361,12 @@ class SurrogateBank:
         clean, own = scores(ladders[0], 0, "clean"), labels_of(model)
         indices = labels if own is None else class_indices(labels, own)
         (checked,) = labels_per_set(indices, [clean.values.shape], clean.classes)
-        copied = None if features is None else np.array(to_array(features, name="features"))
-        sets = [SurrogateSet(clean.logits(), checked, "clean", severity=0, features=copied)]
+        copied = _copied_features(features, n=clean.n)
+        sets = [SurrogateSet._of_checked(clean.logits(), checked, "clean", None, 0, copied)]
         for each, level in steps:
             name = set_name(level, each.name, level)
             logits = scores(each, level, name).logits()
-            sets.append(SurrogateSet(logits, checked, name, corruption=each.name, severity=level))
+            sets.append(SurrogateSet._of_checked(logits, checked, name, each.name, level, None))
         origin = {"corruptions": [each.description for each in ladders], "seed": key}
         return cls(sets, classes=clean.classes, input=clean.input, origin=origin)
 
@@ -385,11 +400,18 @@ class SurrogateBank:
                 "For the clean set alone pass [scores]; files make a bank with from_files."
             )
         # A buffer that is used again must not change the bank: arrays are copied.
-        logits = [np.array(check_scores(array, input=input)) for array in scores]
+        logits = [
+            np.array(
+                array.as_kind(cast(InputKind, input)).logits()
+                if isinstance(array, Scores)
+                else check_scores(array, input=input)
+            )
+            for array in scores
+        ]
         _one_width(logits)
         names = None if classes is None else check_classes(classes, k=logits[0].shape[1])
         per_set = labels_per_set(labels, [z.shape for z in logits], names)
-        copied = None if features is None else np.array(check_features(features, name="features"))
+        copied = _copied_features(features, n=len(logits[0]))
         unknown = [None] * (len(logits) - 1) if corruption is None else range(1, len(logits))
         levels = [0, *(unknown if severities is None else severities)]
         if len(levels) != len(logits):
@@ -401,7 +423,7 @@ class SurrogateBank:
         for j, (z, y, level) in enumerate(zip(logits, per_set, levels, strict=True)):
             made_by, own = (corruption, None) if j else (None, copied)
             name = set_name(j, made_by, level)
-            sets.append(SurrogateSet(z, y, name, made_by, level, own))
+            sets.append(SurrogateSet._of_checked(z, y, name, made_by, level, own))
         return cls(sets, classes=names, input=input)
 
     @classmethod
@@ -572,4 +594,11 @@ def _stored_set(
         )
     logits = scores.logits()  # its errors name the file
     with naming(file):
-        return SurrogateSet(logits, scores.labels, name, corruption, severity, scores.features)
+        features = scores.features
+        if features is not None:
+            features = check_features(features, name="features", n=scores.n)
+        return SurrogateSet._of_checked(logits, scores.labels, name, corruption, severity, features)
+
+
+def _copied_features(features: object, *, n: int) -> Floats | None:
+    return None if features is None else np.array(check_features(features, name="features", n=n))
