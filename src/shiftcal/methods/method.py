@@ -376,7 +376,7 @@ def fit_map(
     *,
     where: str,
     flat_is_fine: bool = False,
-    stacklevel: int = 5,
+    stacklevel: int = 4,
 ) -> Any:
     """A fresh map of the kind ``template`` says, fitted; its warnings name the set.
 
@@ -386,7 +386,7 @@ def fit_map(
         labels: ``(n,)``, checked.
         where: What is being calibrated, for messages.
         flat_is_fine: Do not warn if the fit ended at the largest temperature.
-        stacklevel: Of warnings; 1 here, 2 ``_fit``, 3 and 4 ``Method.fit``, 5 the caller's line.
+        stacklevel: Of warnings; 1 here, 2 ``_fit``, 3 ``Method.fit``, 4 the caller's line.
     """
     fresh: Map = maps.get(template)() if isinstance(template, str) else template
     if not isinstance(fresh, Map) or fresh.input != "logits":
@@ -398,7 +398,8 @@ def fit_map(
     fresh = clone(fresh).fit_checked(logits, labels, None)
     expected = flat_is_fine and fresh.status_.code == "at-upper-bound"
     if not fresh.status_.converged and not expected:
-        warnings.warn(f"{where}: {fresh.status_.message}", FitWarning, stacklevel=stacklevel)
+        # Method.fit is two calls, itself and _fit_checked.
+        warnings.warn(f"{where}: {fresh.status_.message}", FitWarning, stacklevel=stacklevel + 1)
     return fresh
 
 
@@ -407,7 +408,7 @@ def fit_maps(template: str | Map, bank: SurrogateBank) -> tuple[Any, ...]:
     fitted = []
     for j, s in enumerate(bank, start=1):  # a loop, so that warnings point at the caller
         where = f"set {j} of {len(bank)} ({s.name})"
-        fitted.append(fit_map(template, s.logits, s.labels, where=where, stacklevel=6))
+        fitted.append(fit_map(template, s.logits, s.labels, where=where, stacklevel=5))
     return tuple(fitted)
 
 
