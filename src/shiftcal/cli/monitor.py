@@ -144,7 +144,13 @@ def _find_monitor(options: Options) -> Monitor:
     if given := [name for name in names if getattr(options, name)]:
         shown = ", ".join(f"--{name.strip('_').replace('_', '-')}" for name in given)
         raise InputError(f"{shown}: only for fitting on the folder of a bank.")
-    return load_fitted(options.spec, Monitor, "SPEC must be a saved monitor, or a bank's folder.")
+    rule = "SPEC must be a saved monitor (.json), or a bank's folder."
+    if options.spec.is_file() and options.spec.suffix.lower() != ".json":
+        raise FileError(
+            f"{options.spec} is no monitor. {rule} Scores come in on standard input, or as files "
+            "in a folder: --follow DIR."
+        )
+    return load_fitted(options.spec, Monitor, rule)
 
 
 def _fit_monitor(options: Options) -> Monitor:

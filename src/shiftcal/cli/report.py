@@ -40,7 +40,7 @@ def report(
         title: Title of the report.
         bins: Number of bins of ECE and of the diagrams.
         level: Coverage of intervals, strictly between 0 and 1.
-        resamples: Bootstrap draws behind an interval; 0 for no intervals.
+        resamples: Bootstrap draws behind an interval of ECE; fewer than 39 give none at level 0.95.
         seed: Seed of the bootstrap, and of methods that draw.
     """
     inputs.check_suffix(output, ".html", ".md", ".json")

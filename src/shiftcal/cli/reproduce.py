@@ -75,12 +75,18 @@ def reproduce(
         text, _ = studies.plan_text(Path(study, "plan.toml") if is_folder else study)
         return Report({"plan": text}, text.rstrip("\n"))
     from shiftcal.numerics.blocks import thread_count
+    from shiftcal.studies.run import BEGUN
 
     means = studies.Means(engine=work.make_engine(), cache=work.cache, reporting=reporting())
     # Evaluation runs on this machine, whatever scores the images.
     processes = (work.workers if work.engine == "local" else None) or thread_count()
     if is_folder:
         folder = Path(study)
+        if (folder / "plan.toml").is_file() and not any((folder / one).is_dir() for one in BEGUN):
+            raise FileError(
+                f"{folder} holds a plan and no scores to make tables and figures from. Run it "
+                f"in another folder: shiftcal reproduce {folder / 'plan.toml'} --data DIR -o RUN"
+            )
         if data or output or model or work.cache or skip_missing:
             raise InputError(
                 f"{folder} is the folder of a run, whose tables and figures are made again from "

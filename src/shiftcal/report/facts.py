@@ -58,7 +58,8 @@ class Judging:
     Attributes:
         n_bins: Bins of equal size, for ECE and the diagrams.
         level: Coverage of all intervals.
-        n_resamples: Bootstrap draws behind an interval of ECE; 0 for none.
+        n_resamples: Bootstrap draws behind an interval of ECE; 0 for none, and none with fewer
+            than ``2 / (1 - level) - 1``, which is 39 at 0.95.
         seed: Of the bootstrap, and of methods that draw.
     """
 
@@ -439,9 +440,12 @@ def _gap(outputs: _Outputs, labels: Labels | None, estimate: AccuracyEstimate) -
 
 
 def _ece(outputs: _Outputs, labels: Labels, judging: Judging) -> Ranged:
-    """ECE with its bootstrap interval, if one is wanted."""
+    """ECE with its bootstrap interval, if one is wanted and there are draws enough for one.
+
+    Below ``2 / (1 - level) - 1`` draws no lower end is ever above 0: it would say nothing.
+    """
     confidence, correct = outputs.confidence, outputs.predicted == labels
-    if not judging.n_resamples or len(labels) < 2:
+    if (judging.n_resamples + 1) * (1 - judging.level) < 2 - 1e-9 or len(labels) < 2:
         return Ranged(expected_error(bins(confidence, correct, judging.n_bins, "size")))
     drawn = bootstrap_checked(ece, confidence, correct, **asdict(judging))
     return Ranged(drawn.value, drawn.low, drawn.high)
