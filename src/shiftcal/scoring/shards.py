@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -195,9 +195,9 @@ class Job:
             for corruption in dict.fromkeys(c.corruption for c in conditions)
             if corruption is not None
         }
-        self._versions = {"shiftcal": version("shiftcal")}
+        self._versions = {"shiftcal": _version("shiftcal")}
         with suppress(PackageNotFoundError):
-            self._versions["pillow"] = version("pillow")
+            self._versions["pillow"] = _version("pillow")
         self._digests: dict[int, str] = {}
         self._kept: dict[int, Batch] = {}
 
@@ -306,7 +306,7 @@ class Job:
         kept = made if self.keeps_features(shard.condition) else made._replace(features=None)
         with np.errstate(over="ignore"):
             rounded = [None if x is None else x.astype(self.dtype, copy=False) for x in kept]
-        if not all(x is None or np.isfinite(x).all() for x in rounded):
+        if not all(x is y or np.isfinite(x).all() for x, y in zip(rounded, kept, strict=True)):  # type: ignore[arg-type]
             raise InputError(
                 f"outputs for {shard.name} are more than {self.dtype} can hold. Store them as "
                 "float32."
@@ -489,6 +489,9 @@ def _batch_size(model: Model, images: ImageSet) -> int:
             return model.size_of_batches(batch.images)
     reason = next(iter(batch.bad.values()))
     raise InputError(f"none of the images of {images.name} that were tried can be read: {reason}")
+
+
+_version = cache(version)  # which reads and parses a file
 
 
 class ShardStore:
