@@ -20,7 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
-from importlib.metadata import PackageNotFoundError, version
+from importlib import metadata
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -43,6 +44,7 @@ from shiftcal.progress import Reporting, showing
 from shiftcal.scoring.engines import Engine, LocalEngine
 from shiftcal.types import Floats, Images, Labels, Logits
 
+version = cache(metadata.version)  # which reads and parses a file
 T = TypeVar("T")
 
 SHARD_SIZE = 1024
@@ -195,9 +197,9 @@ class Job:
             for corruption in dict.fromkeys(c.corruption for c in conditions)
             if corruption is not None
         }
-        self._versions = {"shiftcal": _version("shiftcal")}
+        self._versions = {"shiftcal": version("shiftcal")}
         with suppress(PackageNotFoundError):
-            self._versions["pillow"] = _version("pillow")
+            self._versions["pillow"] = version("pillow")
         self._digests: dict[int, str] = {}
         self._kept: dict[int, Batch] = {}
 
@@ -489,9 +491,6 @@ def _batch_size(model: Model, images: ImageSet) -> int:
             return model.size_of_batches(batch.images)
     reason = next(iter(batch.bad.values()))
     raise InputError(f"none of the images of {images.name} that were tried can be read: {reason}")
-
-
-_version = cache(version)  # which reads and parses a file
 
 
 class ShardStore:
