@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shiftcal import errors
 from shiftcal.errors import InputError
@@ -135,6 +136,8 @@ _REGISTRIES: dict[str, Registry] = {
 _NAMING = {"map": MAPS, "method": METHODS, "estimator": ESTIMATORS}
 # Arrays up to this size stand in the JSON itself, so that a file of temperatures is one file.
 _INLINE = 64
+# The origin of an annotated array: from Python 3.12 on, numpy 2.5 uses its own alias type.
+ARRAY = typing.get_origin(NDArray[Any])
 
 
 def encode(value: Any, arrays: Arrays) -> Any:
@@ -244,7 +247,7 @@ def decode(node: Any, hint: Any, arrays: Arrays | None = None) -> Any:
     if origin is dict:
         items = _expect(node, isinstance(node, dict), hint).items()
         return {key: decode(item, args[1], arrays) for key, item in items}
-    if origin is np.ndarray:
+    if origin is ARRAY:
         return _decode_array(node, arrays)
     if dataclasses.is_dataclass(hint):
         hints = _hints(hint)  # type: ignore[arg-type]

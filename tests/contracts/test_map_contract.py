@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from shiftcal import maps
 from shiftcal.errors import FitWarning, InputError, NotFittedError
+from shiftcal.persistence import ARRAY
 from shiftcal.types import FitStatus
 
 LOGITS, LABELS = draw(900, 4, temperature=2.0, seed=1)
@@ -241,7 +242,7 @@ def test_learnt_attributes_are_those_declared_and_of_kinds_that_can_be_saved(fit
     declared = fitted.fitted_attributes()
     assert {name for name in vars(fitted) if name.endswith("_")} == set(declared)
     for name, hint in declared.items():
-        kind = np.ndarray if typing.get_origin(hint) is np.ndarray else hint
+        kind = np.ndarray if typing.get_origin(hint) is ARRAY else hint
         assert kind in (float, int, str, bool, FitStatus, np.ndarray)
         assert isinstance(getattr(fitted, name), kind)
 
