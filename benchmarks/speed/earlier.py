@@ -1,6 +1,15 @@
 """Fit, ECE, corruptions and scoring against an earlier commit, call by call in the same run.
 
-    python benchmarks/speed/earlier.py COMMIT
+    python benchmarks/speed/earlier.py COMMIT PYTHON
+
+PYTHON is the interpreter of an environment that has what the commit depends on, but not shiftcal
+itself: an editable install would win over the commit's sources. For the last commit with numba,
+with the packages of this environment:
+
+    python -m venv old
+    python -c "import numpy; print(numpy.__path__[0][:-6])" > old/lib/python3.11/site-packages/a.pth
+    old/bin/pip install --no-deps numba llvmlite
+    python benchmarks/speed/earlier.py 08e5c03 old/bin/python
 
 Each version runs in a process of its own. The two take turns, so that a change of the machine's
 speed hits both; a ratio is the median of the ratios of neighbouring calls.
@@ -80,12 +89,12 @@ def worker() -> None:
         print(passed / count, flush=True)
 
 
-def main(commit: str) -> None:
+def main(commit: str, python: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         git = ["git", "-C", str(ROOT), "worktree"]
         subprocess.run([*git, "add", "--detach", folder, commit], check=True, capture_output=True)
         try:
-            ratios = compare(Path(folder), ROOT)
+            ratios = compare((python, Path(folder)), (sys.executable, ROOT))
         finally:
             subprocess.run([*git, "remove", "--force", folder], check=True)
     groups: dict[str, list[float]] = {}
@@ -101,17 +110,17 @@ def main(commit: str) -> None:
         print(f"{name}: {mean:.3f} (worst {max(values):.3f})")
 
 
-def compare(*trees: Path) -> dict[str, float]:
-    """Time of the second tree divided by that of the first, for every task."""
+def compare(*versions: tuple[str, Path]) -> dict[str, float]:
+    """Time of the second version, interpreter and sources, divided by that of the first."""
     workers = [
         subprocess.Popen(
-            [sys.executable, __file__, "--worker"],
+            [python, __file__, "--worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, "PYTHONPATH": str(tree / "src"), "SHIFTCAL_CACHE": ""},
         )
-        for tree in trees
+        for python, tree in versions
     ]
 
     def ask(process: subprocess.Popen[str], name: str) -> float:
@@ -136,4 +145,4 @@ def compare(*trees: Path) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    worker() if sys.argv[1] == "--worker" else main(sys.argv[1])
+    worker() if sys.argv[1] == "--worker" else main(*sys.argv[1:])

@@ -40,22 +40,29 @@ static int draw_to_mean(const uint8_t *images, uint8_t *out, float factor, int64
 /* Move every channel away from the largest, or towards it, in proportion to the distance: the
  * saturation is multiplied by factor, and extra added. A ten-thousandth of a level is added:
  * rounding must not take a level from what is a whole number. */
-static int change_saturation(const uint8_t *restrict images, uint8_t *restrict out, float factor,
-                             float extra, int64_t pixels)
+static int change_saturation(const uint8_t *images, uint8_t *out, float factor, float extra,
+                             int64_t pixels)
 {
-    for (int64_t i = 0; i < pixels; i++) {
-        int32_t r = images[3 * i], g = images[3 * i + 1], b = images[3 * i + 2];
-        int32_t high = r > g ? r : g, low = r < g ? r : g;
-        high = high > b ? high : b;
-        low = low < b ? low : b;
-        /* Grey has the hue of red, and so green and blue are what moves. */
-        int32_t spread = high - low, grey = spread == 0;
-        float full = (float)high, moved = factor * (float)spread + extra * full;
-        moved = moved < full ? moved : full;
-        float scale = moved / (float)(spread + grey), top = full + 1e-4f;
-        out[3 * i] = (uint8_t)(int32_t)(top - (float)(high - r) * scale);
-        out[3 * i + 1] = (uint8_t)(int32_t)(top - (float)(high - g + grey) * scale);
-        out[3 * i + 2] = (uint8_t)(int32_t)(top - (float)(high - b + grey) * scale);
+    uint8_t r[RUN], g[RUN], b[RUN];
+    for (int64_t start = 0; start < pixels; start += RUN) {
+        int64_t n = least(RUN, pixels - start);
+        split_pixels(r, g, b, images + 3 * start, n);
+        for (int64_t i = 0; i < n; i++) {
+            uint8_t high = r[i] > g[i] ? r[i] : g[i], low = r[i] < g[i] ? r[i] : g[i];
+            high = high > b[i] ? high : b[i];
+            low = low < b[i] ? low : b[i];
+            /* Grey has the hue of red, and so green and blue are what moves. */
+            uint8_t spread = (uint8_t)(high - low), grey = spread == 0;
+            float full = (float)high, moved = factor * (float)spread + extra * full;
+            moved = moved < full ? moved : full;
+            float scale = moved / (float)(spread | grey), top = full + 1e-4f;
+            uint8_t below_r = (uint8_t)(high - r[i]), below_g = (uint8_t)(high - g[i]) | grey;
+            uint8_t below_b = (uint8_t)(high - b[i]) | grey;
+            r[i] = (uint8_t)(int32_t)(top - (float)below_r * scale);
+            g[i] = (uint8_t)(int32_t)(top - (float)below_g * scale);
+            b[i] = (uint8_t)(int32_t)(top - (float)below_b * scale);
+        }
+        join_pixels(out + 3 * start, r, g, b, n);
     }
     return SC_DONE;
 }

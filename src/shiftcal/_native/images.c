@@ -8,6 +8,7 @@
 
 #include "borders.h"
 #include "fixed_point.h"
+#include "pixels.h"
 #include "field.h"
 #include "transpose.h"
 

@@ -2,14 +2,12 @@
 
 enum { NOISE_BLOCK = 2048 };
 
-/* The random bits of values start .. start + n - 1 of an image: value i takes 16 bits of number
- * i / 2 of the stream, the lower half first. */
-static void noise_halves(uint16_t *halves, int64_t start, int64_t n, uint32_t a, uint32_t b)
-{
+/* The random bits of a block of values: value i takes 16 bits of number i / 2 of the stream, the
+ * lower half first. Every platform we build for is little-endian. */
+typedef union {
     uint32_t words[NOISE_BLOCK / 2];
-    random_words(words, (n + 1) / 2, (uint32_t)(start / 2), a, b);
-    memcpy(halves, words, sizeof words); /* every platform we build for is little-endian */
-}
+    uint16_t halves[NOISE_BLOCK];
+} noise_bits;
 
 /* The places in a table of the values with these random bits. */
 static void noise_places(uint16_t *restrict places, const uint16_t *restrict halves, int64_t n)
@@ -17,19 +15,21 @@ static void noise_places(uint16_t *restrict places, const uint16_t *restrict hal
     for (int64_t i = 0; i < n; i++) places[i] = table_place(halves[i]);
 }
 
-/* List the values whose place is in the tail, and return how many there are: one in 1,024. */
-static int64_t noise_tail(uint16_t *restrict tail, const uint16_t *restrict places, int64_t n)
-{
-    int64_t count = 0;
-    for (int64_t start = 0; start < n; start += 64) {
-        int64_t end = least(start + 64, n);
-        uint16_t last = 0;
-        for (int64_t i = start; i < end; i++) last = places[i] > last ? places[i] : last;
-        for (int64_t i = start; last >= TAIL_PLACE && i < end; i++)
-            if (places[i] >= TAIL_PLACE) tail[count++] = (uint16_t)i;
+/* Look up the entries at the places, and list the values that are in the tail: one in 1,024. Return
+ * how many there are. One at a time: putting registers together from single entries takes longer. */
+#define LOOK_UP(name, type)                                                                        \
+    static int64_t name(type *restrict found, uint16_t *restrict tail, const type *restrict table, \
+                        const uint16_t *restrict places, int64_t n)                                \
+    {                                                                                              \
+        int64_t count = 0;                                                                         \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            found[i] = table[places[i]];                                                           \
+            if (places[i] >= TAIL_PLACE) tail[count++] = (uint16_t)i;                              \
+        }                                                                                          \
+        return count;                                                                              \
     }
-    return count;
-}
+LOOK_UP(look_up_u2, uint16_t)
+LOOK_UP(look_up_u4, uint32_t)
 
 ALWAYS_INLINE uint8_t moved(uint8_t value, int16_t step, uint16_t half)
 {
@@ -48,17 +48,18 @@ ALWAYS_INLINE uint8_t moved(uint8_t value, int16_t step, uint16_t half)
 static int add_noise(const uint8_t *images, uint8_t *out, const uint16_t *steps,
                      const int16_t *tail, const uint32_t *keys, int64_t m, int64_t size)
 {
-    uint16_t halves[NOISE_BLOCK], places[NOISE_BLOCK], found[NOISE_BLOCK], rares[NOISE_BLOCK];
+    uint16_t places[NOISE_BLOCK], found[NOISE_BLOCK], rares[NOISE_BLOCK];
+    noise_bits bits;
+    const uint16_t *halves = bits.halves;
     for (int64_t j = 0; j < m; j++) {
         uint32_t a = keys[2 * j], b = keys[2 * j + 1];
         for (int64_t start = 0; start < size; start += NOISE_BLOCK) {
             int64_t n = size - start < NOISE_BLOCK ? size - start : NOISE_BLOCK;
             const uint8_t *restrict values = images + j * size + start;
             uint8_t *restrict result = out + j * size + start;
-            noise_halves(halves, start, n, a, b);
+            random_words(bits.words, (n + 1) / 2, (uint32_t)(start / 2), a, b);
             noise_places(places, halves, n);
-            for (int64_t i = 0; i < n; i++) found[i] = steps[places[i]];
-            int64_t rare = noise_tail(rares, places, n);
+            int64_t rare = look_up_u2(found, rares, steps, places, n);
             for (int64_t i = 0; i < n; i++)
                 result[i] = moved(values[i], (int16_t)((uint16_t)(found[i] + (halves[i] & 15)) >> 4),
                                   halves[i]);
@@ -74,23 +75,30 @@ static int add_noise(const uint8_t *images, uint8_t *out, const uint16_t *steps,
 
 /* Replace a value by 0 or 255 where its random number is below the threshold, which is even.
  * Value i takes number i of the stream, whose last bit says which of the two it becomes. */
+ALWAYS_INLINE void replace_values(uint8_t *restrict out, const uint8_t *restrict values,
+                                  const uint32_t *numbers, int64_t n, uint32_t threshold)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint8_t value = values[i], other = (uint8_t)numbers[i] & 1;
+        other = (uint8_t)-other;
+        out[i] = numbers[i] >= threshold ? value : other;
+    }
+}
+
 static int salt_and_pepper(const uint8_t *images, uint8_t *out, uint32_t threshold,
                            const uint32_t *keys, int64_t m, int64_t size)
 {
+    uint32_t numbers[WORDS];
     for (int64_t j = 0; j < m; j++) {
-        uint32_t a = keys[2 * j], b = keys[2 * j + 1];
-        for (int64_t start = 0; start < size; start += WORDS) {
-            int64_t n = least(WORDS, size - start);
-            uint32_t numbers[WORDS];
-            uint8_t values[WORDS] = {0};
-            random_block(numbers, (uint32_t)start, a, b);
-            memcpy(values, images + j * size + start, (size_t)n);
-            for (int i = 0; i < WORDS; i++) {
-                uint8_t other = numbers[i] & 1 ? 255 : 0;
-                values[i] = numbers[i] >= threshold ? values[i] : other;
-            }
-            memcpy(out + j * size + start, values, (size_t)n);
+        const uint8_t *values = images + j * size;
+        uint8_t *result = out + j * size;
+        int64_t start = 0;
+        for (; start + WORDS <= size; start += WORDS) {
+            random_block(numbers, (uint32_t)start, keys[2 * j], keys[2 * j + 1]);
+            replace_values(result + start, values + start, numbers, WORDS, threshold);
         }
+        random_block(numbers, (uint32_t)start, keys[2 * j], keys[2 * j + 1]);
+        replace_values(result + start, values + start, numbers, size - start, threshold);
     }
     return SC_DONE;
 }
@@ -132,7 +140,9 @@ ALWAYS_INLINE uint8_t scaled(uint8_t value, float spread, float deviate, uint16_
 static int scale_noise(const uint8_t *images, uint8_t *out, float spread, const uint32_t *table,
                        const float *tail, const uint32_t *keys, int64_t m, int64_t size)
 {
-    uint16_t halves[NOISE_BLOCK], places[NOISE_BLOCK], rares[NOISE_BLOCK];
+    uint16_t places[NOISE_BLOCK], rares[NOISE_BLOCK];
+    noise_bits bits;
+    const uint16_t *halves = bits.halves;
     uint32_t found[NOISE_BLOCK];
     for (int64_t j = 0; j < m; j++) {
         uint32_t a = keys[2 * j], b = keys[2 * j + 1];
@@ -140,10 +150,9 @@ static int scale_noise(const uint8_t *images, uint8_t *out, float spread, const 
             int64_t n = size - start < NOISE_BLOCK ? size - start : NOISE_BLOCK;
             const uint8_t *restrict values = images + j * size + start;
             uint8_t *restrict result = out + j * size + start;
-            noise_halves(halves, start, n, a, b);
+            random_words(bits.words, (n + 1) / 2, (uint32_t)(start / 2), a, b);
             noise_places(places, halves, n);
-            for (int64_t i = 0; i < n; i++) found[i] = table[places[i]];
-            int64_t rare = noise_tail(rares, places, n);
+            int64_t rare = look_up_u4(found, rares, table, places, n);
             for (int64_t i = 0; i < n; i++) {
                 uint32_t slope = found[i] & ((1 << SLOPE_BITS) - 1);
                 uint32_t along = (slope * (halves[i] & 15)) >> 4;

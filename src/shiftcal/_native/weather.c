@@ -273,20 +273,24 @@ static int lay_fog(const uint8_t *images, uint8_t *out, const float *amplitudes,
 
 /* Scale every pixel so that its largest channel rises by `rise` levels, to 255 at the most. A
  * ten-thousandth of a level is added: rounding must not take a level from a whole number. */
-static int raise_value(const uint8_t *restrict images, uint8_t *restrict out, float rise,
-                       int64_t pixels)
+static int raise_value(const uint8_t *images, uint8_t *out, float rise, int64_t pixels)
 {
-    for (int64_t i = 0; i < pixels; i++) {
-        int32_t r = images[3 * i], g = images[3 * i + 1], b = images[3 * i + 2];
-        int32_t value = r > g ? r : g;
-        value = value > b ? value : b;
-        /* Black has no channel that could be scaled: it becomes grey. */
-        int32_t black = value == 0;
-        float raised = (float)value + rise;
-        float scale = (raised < 255.0f ? raised : 255.0f) / (float)(value + black);
-        out[3 * i] = (uint8_t)(int32_t)((float)(r + black) * scale + 1e-4f);
-        out[3 * i + 1] = (uint8_t)(int32_t)((float)(g + black) * scale + 1e-4f);
-        out[3 * i + 2] = (uint8_t)(int32_t)((float)(b + black) * scale + 1e-4f);
+    uint8_t r[RUN], g[RUN], b[RUN];
+    for (int64_t start = 0; start < pixels; start += RUN) {
+        int64_t n = least(RUN, pixels - start);
+        split_pixels(r, g, b, images + 3 * start, n);
+        for (int64_t i = 0; i < n; i++) {
+            uint8_t value = r[i] > g[i] ? r[i] : g[i];
+            value = value > b[i] ? value : b[i];
+            /* Black has no channel that could be scaled: it becomes grey. */
+            uint8_t black = value == 0;
+            float raised = (float)value + rise;
+            float scale = (raised < 255.0f ? raised : 255.0f) / (float)(value | black);
+            r[i] = (uint8_t)(int32_t)((float)(r[i] | black) * scale + 1e-4f);
+            g[i] = (uint8_t)(int32_t)((float)(g[i] | black) * scale + 1e-4f);
+            b[i] = (uint8_t)(int32_t)((float)(b[i] | black) * scale + 1e-4f);
+        }
+        join_pixels(out + 3 * start, r, g, b, n);
     }
     return SC_DONE;
 }

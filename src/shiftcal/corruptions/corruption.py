@@ -160,8 +160,7 @@ def stream_keys(*, seed: int, corruption: str, severity: int, indices: NDArray[n
     start = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
     # Arrays of unsigned numbers wrap around silently, which is intended.
     z = mixed(np.uint64(start) + indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
-    low = (z & np.uint64(0xFFFFFFFF)).astype(np.uint32)
-    return np.stack([low, (z >> np.uint64(32)).astype(np.uint32)], axis=1)
+    return z.astype("<u8", copy=False).view("<u4").reshape(-1, 2)
 
 
 def mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
