@@ -65,9 +65,9 @@ def main() -> None:
     fixed = {
         "ts": sc.TS().fit(pixelate),
         "sts": sc.STS().fit(pixelate),
-        "sts on an even ladder of noise": sc.STS().fit(even),
+        "sts on evenly spaced noise": sc.STS().fit(even),
         "sac": sc.SAC().fit(pixelate),
-        "sac on an even ladder of noise": sc.SAC().fit(even),
+        "sac on evenly spaced noise": sc.SAC().fit(even),
         "pseudocal": sc.PseudoCal().fit(pixelate),
     }
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))

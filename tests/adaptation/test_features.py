@@ -52,7 +52,7 @@ def whole(**options):
         body, torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(8, 4)
     )
     network.preprocessing = body.preprocessing
-    return TorchModel(network, **options)
+    return TorchModel(network, key="whole", **options)
 
 
 @pytest.mark.parametrize("backbone", [one_layer(), whole(), whole(features_from="0")])

@@ -182,7 +182,8 @@ def as_feature_model(backbone: object) -> Model:
                 "a frozen backbone must give features. Name the layer: ?features_from=LAYER."
             )
     network = make_backbone(backbone)
-    model = TorchModel(network.module, preprocessing=network.preprocessing)
+    key = network.fingerprint
+    model = TorchModel(network.module, preprocessing=network.preprocessing, key=key)
     model.spec = network.spec
     return model
 
@@ -461,7 +462,10 @@ class Adapted:
 
 
 def _network_model(classifier: Classifier, own: Preprocessing, classes: Any) -> TorchModel:
-    return TorchModel(classifier, features_from="bottleneck", preprocessing=own, classes=classes)
+    key = weights_digest(classifier.state_dict())
+    return TorchModel(
+        classifier, features_from="bottleneck", preprocessing=own, classes=classes, key=key
+    )
 
 
 def adapt(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import io
 import itertools
 import sys
@@ -29,8 +28,9 @@ from shiftcal.models.model import (
 from shiftcal.models.preprocessing import Preprocessing
 from shiftcal.numerics.blocks import thread_count
 
-# Packages, besides torch, whose classes are identified by name and version, not by their source.
+# Packages, besides torch, whose classes are identified by name and version.
 _LIBRARIES = ("torchvision", "timm", "transformers", "efficientnet_lite_pytorch")
+_STANDARD = sys.stdlib_module_names - {"__main__"}
 # Where training scripts put the weights inside what they save.
 _NESTS = ("state_dict", "model", "net")
 
@@ -206,7 +206,8 @@ class TorchModel(TorchNetwork):
 def _module_identity(module: Any) -> list[str | memoryview] | None:
     """What decides the outputs of a module: classes and settings of its layers, and its tensors.
 
-    ``None`` if it has hooks, or code without a source file.
+    ``None`` if it has hooks, or classes that are not of a known library: two versions of such a
+    class cannot be told apart.
     """
     torch = _torch()
     module = getattr(module, "_orig_mod", module)  # of torch.compile, which computes the same
@@ -223,25 +224,16 @@ def _module_identity(module: Any) -> list[str | memoryview] | None:
                 code.add(getattr(value, "__func__", value))
             elif not name.startswith("_") and isinstance(value, int | float | str | tuple | list):
                 parts += [f"{name} {value!r}"] * (name != "training")
-    try:
-        parts += sorted(map(_code_identity, code))
-    except (OSError, TypeError):
-        return None
+    for name in sorted(f"{one.__module__}.{one.__qualname__}" for one in code):
+        package = name.partition(".")[0]
+        if package not in ("torch", "shiftcal", *_LIBRARIES) and package not in _STANDARD:
+            return None
+        parts.append(f"{name} {version(package)}" if package in _LIBRARIES else name)
     for path, tensor in itertools.chain(module.named_parameters(), module.named_buffers()):
         parts.append(f"{path} {tensor.dtype} {tuple(tensor.shape)}")
         flat = tensor.detach().cpu().contiguous().reshape(-1)
         parts.append(memoryview(flat.view(torch.uint8).numpy()))
     return parts
-
-
-def _code_identity(code: Any) -> str:
-    """Name and version of a class or function of a library; of any other its source text."""
-    package = str(code.__module__).partition(".")[0]
-    if package in ("torch", "shiftcal") or package in sys.stdlib_module_names - {"__main__"}:
-        return f"{code.__module__}.{code.__qualname__}"
-    if package in _LIBRARIES:
-        return f"{code.__module__}.{code.__qualname__} {version(package)}"
-    return inspect.getsource(code)
 
 
 def load_weights(network: Any, path: str | Path, *, what: str) -> Any:
