@@ -99,15 +99,29 @@ static void thin(const int16_t *gx, const int16_t *gy, const int16_t *size, cons
 }
 
 /* Make every weak pixel strong that a chain of weak ones joins to a strong one, also over corners.
- * waiting: room for all pixels. */
-static void join_edges(uint8_t *state, const frame *f, int32_t *waiting)
+ * Few are: those next to a strong pixel are found first, for all pixels at one go.
+ * touched: (size); waiting: room for all pixels. */
+static void join_edges(uint8_t *state, const frame *f, uint8_t *restrict touched, int32_t *waiting)
 {
     const int32_t s = (int32_t)f->stride;
     const int32_t around[8] = {-s - 1, -s, -s + 1, -1, 1, s - 1, s, s + 1};
+    const uint8_t *line = state + f->first, *up = line - s, *down = line + s;
     int64_t n = 0;
-    for (int64_t i = f->first; i < f->first + f->count; i++) {
-        if (state[i] != STRONG) continue;
-        for (int32_t at = (int32_t)i;; at = waiting[--n]) {
+    for (int64_t i = 0; i < f->count; i++) {
+        uint8_t near_it = up[i - 1] | up[i] | up[i + 1] | line[i - 1] | line[i + 1] | down[i - 1] |
+                          down[i] | down[i + 1];
+        touched[i] = (uint8_t)(line[i] & (near_it >> 1)); /* WEAK is bit 0, STRONG bit 1 */
+    }
+    for (int64_t i = 0; i < f->count; i++) {
+        uint64_t eight = 1;
+        if (i + 8 <= f->count) memcpy(&eight, touched + i, 8);
+        if (eight == 0) {
+            i += 7;
+            continue;
+        }
+        if (touched[i] == 0) continue;
+        state[f->first + i] = STRONG;
+        for (int32_t at = (int32_t)(f->first + i);; at = waiting[--n]) {
             for (int k = 0; k < 8; k++)
                 if (state[at + around[k]] == WEAK) {
                     state[at + around[k]] = STRONG;
@@ -210,29 +224,31 @@ static void box_distances(float *distances, const frame *f, int32_t *restrict su
     }
 }
 
-/* Spread the levels of a plane, 0 .. 255, so that each is as bright as the share of pixels up to
- * it. The darkest level that occurs becomes 0, the brightest 255; a flat plane stays as it is. */
+/* Spread the levels of a plane, which are below 32, so that each is as bright as the share of pixels
+ * up to it. The darkest level that occurs becomes 0, the brightest 255; a flat plane stays as it
+ * is. */
 static void equalize(int16_t *plane, const frame *f)
 {
-    int32_t counts[4][256] = {{0}}, *table = counts[0];
+    enum { LEVELS = 32 };
+    int32_t counts[4][LEVELS] = {{0}}, *table = counts[0];
     for (int64_t y = 0; y < f->h; y++) {
         /* Four tallies are kept: equal neighbours do not wait for one another. */
         const int16_t *row = plane + f->first + y * f->stride;
-        for (int64_t x = 0; x < f->w; x++) counts[x & 3][row[x] & 255]++;
+        for (int64_t x = 0; x < f->w; x++) counts[x & 3][row[x] & (LEVELS - 1)]++;
     }
     int darkest = 0;
-    for (int i = 0; i < 256; i++) table[i] += counts[1][i] + counts[2][i] + counts[3][i];
+    for (int i = 0; i < LEVELS; i++) table[i] += counts[1][i] + counts[2][i] + counts[3][i];
     while (table[darkest] == 0) darkest++;
     int64_t others = f->h * f->w - table[darkest], total = 0;
     if (others == 0) return;
     float scale = 255.0f / (float)others;
     table[darkest] = 0;
-    for (int i = 0; i < 256; i++) {
+    for (int i = 0; i < LEVELS; i++) {
         total += table[i];
         table[i] = (int32_t)rintf((float)total * scale);
     }
     for (int64_t i = f->first; i < f->first + f->count; i++)
-        plane[i] = (int16_t)table[plane[i] & 255];
+        plane[i] = (int16_t)table[plane[i] & (LEVELS - 1)];
 }
 
 /* Correlate with [[-2, -1, 0], [-1, 1, 1], [0, 1, 2]] and stop at 0 and 255. */
@@ -303,7 +319,7 @@ static int32_t water(int16_t *layer, const frame *f, int16_t *planes, float *lig
     clear_frame(size, f, sizeof *size);
     thin(gx, gy, size, f, state);
     clear_frame(state, f, sizeof *state);
-    join_edges(state, f, sums);
+    join_edges(state, f, state + f->size, sums);
     edge_distances(state, f, light);
     box_distances(light, f, sums, gx);
     equalize(gx, f);
