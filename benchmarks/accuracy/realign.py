@@ -39,7 +39,6 @@ import shiftcal as sc
 sys.path.insert(0, str(Path(__file__).parent))
 from beyond import halves, subset
 from beyond_banks import FAMILIES, FAMILY, TWELVE, UNSEEN, banks, natural
-from realign_method import Realign
 
 from studies import RUNS, commit_of, data_folder
 
@@ -106,7 +105,7 @@ def judged(methods: dict[str, Any], targets: Iterator[Target]) -> list[dict[str,
         for name, method in methods.items():
             if name == "true prior":
                 counts = np.bincount(t.labels, minlength=t.logits.shape[1])
-                method.mix_ = np.maximum(counts / counts.sum(), 1e-4)
+                method.prior_ = np.maximum(counts / counts.sum(), 1e-4)
             chosen = method.adapt(t.seen)
             record[name] = scored(method.predict_proba(t.logits), method.confidence(t.logits), t)
             if name == "realign":
@@ -121,9 +120,9 @@ def fitted(bank: sc.SurrogateBank) -> dict[str, Any]:
     return {
         "ts": sc.TS().fit(bank),
         "rehearsal": sc.Rehearsal().fit(bank),
-        "realign": Realign().fit(bank),
-        "same prior": Realign(prior="calibration").fit(bank),
-        "true prior": Realign(prior="calibration").fit(bank),
+        "realign": sc.Realign().fit(bank),
+        "same prior": sc.Realign(prior="calibration").fit(bank),
+        "true prior": sc.Realign(prior="calibration").fit(bank),
     }
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from shiftcal.corruptions import corrupt
     from shiftcal.grouping import GroupedCalibration
+    from shiftcal.methods.realign import Realign
     from shiftcal.methods.rehearsal import Rehearsal
     from shiftcal.methods.sac import SAC
     from shiftcal.methods.simple import ACE, STS, TS, PseudoCal, Vanilla
@@ -63,7 +64,8 @@ if TYPE_CHECKING:
 __all__ = ["__version__", "corrupt", "load", "score"]
 __all__ += ["Scores", "read_features", "read_labels", "read_scores", "write_scores"]
 __all__ += ["GroupedCalibration", "Monitor", "ScoreStatistics", "SurrogateBank", "SurrogateSet"]
-__all__ += ["ACE", "CPCS", "SAC", "STS", "TS", "PseudoCal", "Rehearsal", "TransCal", "Vanilla"]
+__all__ += ["ACE", "CPCS", "SAC", "STS", "TS", "PseudoCal", "Realign", "Rehearsal", "TransCal"]
+__all__ += ["Vanilla"]
 __all__ += ["ImportanceWeights", "accuracy", "aurc", "bin_table", "bootstrap", "brier", "ece"]
 __all__ += ["classwise_ece", "debiased_ece", "ks_error", "mce", "nll", "smooth_ece", "top1_brier"]
 __all__ += ["adaptation", "corruptions", "datasets", "errors", "estimates", "export", "grouping"]
@@ -79,6 +81,7 @@ _get, __dir__ = lazy(
         "methods.weighted": "ImportanceWeights CPCS TransCal",
         "methods.simple": "Vanilla TS STS ACE PseudoCal",
         "methods.sac": "SAC",
+        "methods.realign": "Realign",
         "methods.rehearsal": "Rehearsal",
         "grouping": "GroupedCalibration",
         "monitoring": "Monitor",

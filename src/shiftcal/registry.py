@@ -297,6 +297,7 @@ def _loaded(entry: EntryPoint) -> Any:
 METHODS = Registry(
     "method",
     {
+        "shiftcal.methods.realign": "Realign",
         "shiftcal.methods.rehearsal": "Rehearsal",
         "shiftcal.methods.sac": "SAC",
         "shiftcal.methods.simple": "ACE pseudocal=PseudoCal STS TS Vanilla",

@@ -642,7 +642,7 @@ def remember(bank: SurrogateBank, log_t: Sequence[float], *, seed: int) -> Memor
         seed: Of the draws.
     """
     rng = np.random.default_rng(seed)
-    ladders = _ladders(bank)
+    ladders = ladders_of(bank)
     each = min(max(_TOTAL // len(bank), _LEAST), _MOST)
     by_set, used = [], []
     for j, (s, own) in enumerate(zip(bank, log_t, strict=True)):  # one at a time: they are large
@@ -679,7 +679,7 @@ def remember(bank: SurrogateBank, log_t: Sequence[float], *, seed: int) -> Memor
     return Memory(tuple(responses), calm_errors, moved_errors, reach, tuple(ladders), means)
 
 
-def _ladders(bank: SurrogateBank) -> list[int]:
+def ladders_of(bank: SurrogateBank) -> list[int]:
     """Of every set the number of its ladder: 0 the clean one, then one for each corruption.
 
     Where there is one corruption, or their names are not known, each set is a ladder of its own.
