@@ -46,10 +46,11 @@ _MOST_DRAWN = 60_000
 # Labelled rows of a draw: all for the gate and the level, the first hundred for the experts.
 _LABELLED, _EXPERT_ROWS = 400, 100
 _FOLDS = 4
-_RIDGE, _GATE_RIDGE = 3e-4, 3e-3
-# How much a loss above the plain expert's costs in addition, squared: failures weigh more than
-# gains. Biases are then used at nine tenths, which costs little where they are right.
-_REGRET, _BIAS = 20.0, 0.9
+_RIDGE, _GATE_RIDGE = 3e-4, 2e-3
+# A loss above that of the plain expert costs more than a gain brings, and exponentially so; up to
+# where it is this far above. Biases are then used at nine tenths: that costs little where they are
+# right, and spares much where they are wrong.
+_REGRET, _REGRET_END, _BIAS = 16.0, 0.4, 0.9
 _TINY = 1e-9
 # Weights of the three experts at which the loss of a draw is known: a cubic goes through them.
 _NODES = np.array([p for p in itertools.product(range(4), repeat=3) if sum(p) == 3]) / 3
@@ -348,7 +349,7 @@ class Answers(NamedTuple):
 
     def pooled(self, weights: Array) -> tuple[float, Array]:
         """Their weighted sum."""
-        return float(weights @ self.scales), _BIAS * weights @ self.biases
+        return float(weights @ self.scales), weights @ self.biases
 
 
 @dataclass(frozen=True)
@@ -390,8 +391,9 @@ def _gate_statistics(outputs: Outputs, answers: Answers, a: Array, w: Array, pri
 def _fit_gate(statistics: Array, losses: Array) -> Gate:
     """The gate with the least loss, plus a penalty where the plain expert does better.
 
-    Minimises the mean over draws of ``l + 20 max(l - l_plain, 0)²``, ``l`` the negative
-    log-likelihood of the weighted experts: a cubic in the weights, from its values at ten of them.
+    Minimises the mean over draws of ``l + (exp(16 x) - 1) / 16``, with ``l`` the negative
+    log-likelihood of the weighted experts and ``x = max(l - l_plain, 0)``. As a function of the
+    weights ``l`` is close to a cubic, which its values at ten weights give.
 
     Args:
         statistics: ``(d, g)`` of the draws.
@@ -407,12 +409,15 @@ def _fit_gate(statistics: Array, losses: Array) -> Gate:
         g = _softmax(x @ at.T)
         values, *slopes = ((one * cubic).sum(axis=1) for one in _monomials(g))
         worse = np.maximum(values - plain, 0)
+        near = np.minimum(worse, _REGRET_END)
+        growth = np.exp(_REGRET * near)
+        regret = (growth - 1) / _REGRET + (worse - near) * growth
         by_weight = np.stack([*slopes, np.zeros(len(x))], axis=1)
         by_gate = g * (by_weight - (g * by_weight).sum(axis=1, keepdims=True))
-        slope = ((1 + 2 * _REGRET * worse) / len(x) * by_gate.T) @ x
+        slope = ((1 + np.where(worse > 0, growth, 0)) / len(x) * by_gate.T) @ x
         slope[:, 1:] += _GATE_RIDGE * at[:, 1:]
         ridge = _GATE_RIDGE / 2 * float((at[:, 1:] ** 2).sum())
-        return float((values + _REGRET * worse**2).mean()) + ridge, slope.ravel()
+        return float((values + regret).mean()) + ridge, slope.ravel()
 
     found = minimize(loss, np.zeros(3 * x.shape[1]), jac=True, method="L-BFGS-B")
     return Gate(centre, scale, found.x.reshape(3, -1))
@@ -530,6 +535,7 @@ class Panel:
         answers = _ask(outputs, self.moved, self.plain)
         weights = self.gate(_gate_statistics(outputs, answers, a, w, prior))
         scale, bias = answers.pooled(weights)
+        bias = _BIAS * bias
         own = _own(_softmax(scale * a + bias), a)
         return Correction(scale, bias, weights, *self.level(float(w @ own)))
 
@@ -627,6 +633,7 @@ def _learn(
     means, odds, correct, sides = [], [], [], []
     for i, d in enumerate(draws):
         scale, bias = answers[i].pooled(gate(statistics[i]))
+        bias = _BIAS * bias
         rows = a[d.set][d.rows]
         q = _softmax(scale * rows + bias)
         sides.append((rows, q, labels[d.set][d.rows], d.weights))
