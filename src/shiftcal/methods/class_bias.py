@@ -46,11 +46,13 @@ _MOST_DRAWN = 60_000
 # Labelled rows of a draw: all for the gate and the level, the first hundred for the experts.
 _LABELLED, _EXPERT_ROWS = 400, 100
 _FOLDS = 4
-_RIDGE, _GATE_RIDGE = 3e-4, 2e-3
-# A loss above that of the plain expert costs more than a gain brings, and exponentially so; up to
-# where it is this far above. Biases are then used at nine tenths: that costs little where they are
-# right, and spares much where they are wrong.
-_REGRET, _REGRET_END, _BIAS = 16.0, 0.4, 0.9
+_RIDGE, _GATE_RIDGE = 3e-4, 1e-3
+# A loss above that of the plain expert costs more than a gain brings, and exponentially so, up to
+# this much above.
+_REGRET, _REGRET_END = 16.0, 0.4
+# Share of the biases that is used, by size: where they are right it costs a little accuracy, where
+# they are wrong it saves more.
+_SHARES = dict(zip(SIZES, (0.75, 0.95), strict=True))
 _TINY = 1e-9
 # Weights of the three experts at which the loss of a draw is known: a cubic goes through them.
 _NODES = np.array([p for p in itertools.product(range(4), repeat=3) if sum(p) == 3]) / 3
@@ -514,6 +516,7 @@ class Panel:
     """The experts, their gate and the level for targets of one size.
 
     Attributes:
+        size: Rows of those targets.
         moved: The expert for a moved prior.
         plain: The expert without biases.
         gate: Weighs the experts.
@@ -523,6 +526,7 @@ class Panel:
         corrected_errors: ``(200,)`` the same for corrected predictions.
     """
 
+    size: int
     moved: Expert
     plain: Expert
     gate: Gate
@@ -535,7 +539,7 @@ class Panel:
         answers = _ask(outputs, self.moved, self.plain)
         weights = self.gate(_gate_statistics(outputs, answers, a, w, prior))
         scale, bias = answers.pooled(weights)
-        bias = _BIAS * bias
+        bias = _SHARES[self.size] * bias
         own = _own(_softmax(scale * a + bias), a)
         return Correction(scale, bias, weights, *self.level(float(w @ own)))
 
@@ -633,7 +637,7 @@ def _learn(
     means, odds, correct, sides = [], [], [], []
     for i, d in enumerate(draws):
         scale, bias = answers[i].pooled(gate(statistics[i]))
-        bias = _BIAS * bias
+        bias = _SHARES[size] * bias
         rows = a[d.set][d.rows]
         q = _softmax(scale * rows + bias)
         sides.append((rows, q, labels[d.set][d.rows], d.weights))
@@ -652,7 +656,7 @@ def _learn(
             )
         )
     quantiles = np.quantile(np.array(errors), (np.arange(200) + 0.5) / 200, axis=0)
-    return Panel(*experts(np.ones(len(draws), np.bool_)), gate, level, *quantiles.T)
+    return Panel(size, *experts(np.ones(len(draws), np.bool_)), gate, level, *quantiles.T)
 
 
 def _draw(

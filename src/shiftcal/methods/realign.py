@@ -241,8 +241,9 @@ class Realign(Method):
             raise InputError("it must have a map if it was adapted, and only then")
         if self.map_ is not None and self.map_.n_classes_ != self.n_classes_:
             raise InputError(f"its map must be of {self.n_classes_} classes")
-        if self.panels_ and (self.rehearsal_ is None or len(self.panels_) != len(SIZES)):
-            raise InputError(f"it must have {len(SIZES)} panels and a rehearsal")
+        sizes = tuple(panel.size for panel in self.panels_)
+        if self.panels_ and (self.rehearsal_ is None or sizes != SIZES):
+            raise InputError(f"it must have panels of {SIZES} rows, and a rehearsal")
 
 
 def _check_shares(prior: object, k: int) -> Array:
