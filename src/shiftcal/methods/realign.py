@@ -35,6 +35,8 @@ _PRIORS = ("unknown", "calibration")
 _SHARED = {"few-rows", "one-set", "one-corruption", "like-clean", "outside-bank"}
 # More rows than this add nothing to the biases.
 _MOST_ROWS = 10_000
+# How far the mean confidence goes towards that of Rehearsal.
+_REHEARSED = 0.5
 
 
 class _Tuning(NamedTuple):
@@ -149,7 +151,7 @@ class Realign(Method):
         assert known.temperature is not None
         own = self._own(self._apply(rows), rows)
         rehearsed = float(p_max(rows, known.temperature).mean())
-        share = 1.0 if known.has("outside-bank") else 0.5
+        share = 1.0 if known.has("outside-bank") else _REHEARSED
         self.shift_ += _shift(own, (1 - share) * float(own.mean()) + share * rehearsed)
         names = ("weight_same_prior", "weight_moved_prior", "weight_plain")
         details = dict(zip(names, weights.tolist(), strict=True))
