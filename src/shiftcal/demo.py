@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -27,10 +29,11 @@ from shiftcal.models import Model, as_model
 from shiftcal.progress import Reporting
 from shiftcal.report.facts import Judging, Provenance, make_facts
 from shiftcal.report.render import write_report
-from shiftcal.scores import read_scores
+from shiftcal.scores import Scores, read_scores
 from shiftcal.scoring import score_file
 from shiftcal.scoring.shards import one_blas_thread
-from shiftcal.surrogates import SurrogateBank
+from shiftcal.surrogates import SurrogateBank, SurrogateSet
+from shiftcal.surrogates.bank import set_name
 from shiftcal.surrogates.build import build_bank, conditions_of
 from shiftcal.types import Floats, Images, Labels
 
@@ -117,6 +120,40 @@ def digits_subject() -> Subject:
         new=images[rest[second]],
         new_labels=labels[rest[second]],
     )
+
+
+def load_example() -> tuple[SurrogateBank, dict[str, Scores]]:
+    """A surrogate bank and nine labelled targets of a ResNet-20 on CIFAR-10.
+
+    The bank has 1,000 test images: clean, and with eight corruptions at severities 1, 3 and 5. Each
+    target has 1,000 other test images: ``"clean"``, or one of eight other corruptions, such as
+    ``"fog"``, at severity 4. Logits are stored in 8 bits. ``benchmarks/accuracy/example.py`` made
+    them; the network is github.com/akamaster/pytorch_resnet_cifar10 (BSD 2-Clause).
+
+    Returns:
+        The bank, and the targets by name.
+    """
+    with (
+        (files("shiftcal") / "example.npz").open("rb") as file,
+        np.load(file, allow_pickle=False) as stored,
+    ):
+        # Roots of the distances to the largest logit of a row; the mean of a row is 0.
+        logits = -np.square(stored["roots"] * stored["scales"][:, None, None])
+        logits -= logits.mean(axis=2, keepdims=True)
+        labels, about = stored["labels"].astype(np.intp), json.loads(str(stored["about"]))
+    sets = [
+        SurrogateSet(logits[j], labels[0], set_name(j, name, level), name, level)
+        for j, (name, level) in enumerate(about["bank"])
+    ]
+    classes = tuple(about["classes"])
+    targets = {
+        name: Scores(values, labels=truth, classes=classes)
+        for name, values, truth in zip(
+            about["targets"], logits[len(sets) :], labels[1:], strict=True
+        )
+    }
+    origin = {key: about[key] for key in ("source", "network", "licence")}
+    return SurrogateBank(sets, classes=classes, origin=origin), targets
 
 
 def enlarged(images: NDArray[np.float64]) -> Images:
