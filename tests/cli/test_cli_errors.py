@@ -138,7 +138,7 @@ WRONG = {
     "train --source a --target b --backbone resnet50 -o x --method nonsense": "nonsense",
     "data check nonsense x": "nonsense",
     "data nonsense": "no such command 'nonsense'",
-    "demo -o folder": "folder is not empty and has no demo",
+    "demo -o folder": "folder is not empty and has no such demo",
     "demo -o groups.txt": "groups.txt",
 }
 

@@ -183,7 +183,7 @@ def cell(value: Any, number: str = ".4f") -> str:
     return "-" if value in (None, "") else escaped(str(value))
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def table(header: Sequence[str], rows: Sequence[Sequence[Any]], *, number: str = ".4f") -> str:
     """Aligned columns, numbers to the right; the header is bold on a terminal."""
     from rich.console import Console
     from rich.table import Table
@@ -194,7 +194,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
         texts = any(isinstance(each, (str, bool, list)) for each in column)
         grid.add_column(Text(name), justify="left" if texts else "right", overflow="fold")
     for row in rows:
-        grid.add_row(*(Text(cell(each)) for each in row))
+        grid.add_row(*(Text(cell(each, number)) for each in row))
     terminal = _is_terminal(sys.stdout)
     console = Console(
         file=StringIO(),

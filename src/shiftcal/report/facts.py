@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 import json
 import math
@@ -251,7 +252,8 @@ def make_facts(
     Args:
         bank: The surrogate bank.
         target: :class:`Scores`, or logits ``(n, k)`` (probabilities if the bank has those).
-        method: The method the report is about, by name or unfitted with its settings.
+        method: The method the report is about: by name, unfitted with its settings, or fitted on
+            this bank.
         source_features: ``(m, d)`` of training samples, checked, for methods that need them.
         target_model: Digest of the model that scored the target, if known.
         title: Of the report.
@@ -270,8 +272,10 @@ def make_facts(
         raise InputError(f"bank must be a SurrogateBank; got {type(bank).__name__}.")
     scores = target if isinstance(target, Scores) else Scores(target, input=bank.input)  # type: ignore[arg-type]
     scores = scores.as_kind(bank.input)
-    wanted = _method(method, bank, judging) if isinstance(method, str) else clone(method)
-    main = wanted.set_params(input=bank.input).name
+    wanted = _method(method, bank, judging) if isinstance(method, str) else copy.copy(method)
+    if not hasattr(wanted, "n_classes_"):
+        wanted = clone(wanted).set_params(input=bank.input)
+    main = wanted.name
     fitted, missing, flags = _fit_all(wanted, bank, scores, source_features, judging)
     rehearsal = fitted["rehearsal"]
     assert isinstance(rehearsal, Rehearsal)
@@ -376,7 +380,8 @@ def _fit_all(
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                method._fit_checked(bank, source)
+                if not hasattr(method, "n_classes_"):
+                    method._fit_checked(bank, source)
                 selection = method.adapt(target)
             except ShiftcalError as error:
                 if name in (main.name, "rehearsal"):
