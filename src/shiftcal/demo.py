@@ -35,7 +35,7 @@ from shiftcal.methods import Method
 from shiftcal.methods.rehearsal import Rehearsal
 from shiftcal.metrics import ece
 from shiftcal.models import Model, as_model
-from shiftcal.progress import Reporting, bar
+from shiftcal.progress import Reporting, track
 from shiftcal.report.facts import Judging, Provenance, make_facts
 from shiftcal.report.render import write_report
 from shiftcal.scores import Scores, read_scores, write_scores
@@ -115,28 +115,25 @@ def run_demo(folder: Path) -> dict[str, Any]:
     bank.save(folder / "bank")
     fitted[MAIN].save(folder / f"{MAIN}.json")
     results = []
-    with bar("calibrating") as step:
-        for done, (name, target) in enumerate(targets.items()):
-            step(done, len(targets))
-            write_scores(folder / f"{name}.npz", target)
-            results.append({"target": name, "n": target.n, **_measured(fitted, target)})
-        file, saved = folder / f"{SHOWN}.npz", folder / f"{MAIN}.json"
-        command = ["shiftcal", "report", str(folder / "bank"), str(file), "-o", str(page)]
-        usage = ["shiftcal", "apply", str(saved), str(file), "-o", str(folder / "calibrated.npz")]
-        read = (folder / "bank" / "bank.json", file)
-        facts = make_facts(
-            bank,
-            read_scores(file),
-            method=fitted[MAIN],
-            title="ResNet-20 on CIFAR-10 in fog",
-            provenance=Provenance(
-                command=shlex.join(command),
-                usage=shlex.join(usage),
-                files={str(one): sha256_of(one) for one in read},
-            ),
-        )
-        write_report(facts, page)
-        step(len(targets), len(targets))
+    for name, target in track(targets.items(), "targets"):
+        write_scores(folder / f"{name}.npz", target)
+        results.append({"target": name, "n": target.n, **_measured(fitted, target)})
+    file, saved = folder / f"{SHOWN}.npz", folder / f"{MAIN}.json"
+    command = ["shiftcal", "report", str(folder / "bank"), str(file), "-o", str(page)]
+    usage = ["shiftcal", "apply", str(saved), str(file), "-o", str(folder / "calibrated.npz")]
+    read = (folder / "bank" / "bank.json", file)
+    facts = make_facts(
+        bank,
+        read_scores(file),
+        method=fitted[MAIN],
+        title="ResNet-20 on CIFAR-10 in fog",
+        provenance=Provenance(
+            command=shlex.join(command),
+            usage=shlex.join(usage),
+            files={str(one): sha256_of(one) for one in read},
+        ),
+    )
+    write_report(facts, page)
     hardest = max(results, key=lambda one: one["ece"][MAIN])["target"]
     words = [str(folder / "bank"), str(folder / f"{hardest}.npz")]
     result = {

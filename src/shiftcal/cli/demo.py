@@ -16,6 +16,7 @@ from shiftcal.cli.output import (
     between,
     complain,
     pasted,
+    progress,
     stdout_kept_for_results,
     table,
 )
@@ -40,7 +41,8 @@ def demo(output: options.MaybeOutputFolder = None, digits: bool = False) -> Repo
         return _digits(output or Path("shiftcal-digits"))
     from shiftcal.demo import run_demo
 
-    result = run_demo(output or Path("shiftcal-demo"))
+    with progress("calibrating a ResNet-20 under nine shifts"):
+        result = run_demo(output or Path("shiftcal-demo"))
     return Report(result, "\n".join(_example_lines(result)))
 
 

@@ -29,6 +29,7 @@ from shiftcal.metrics import BinTable, bins, bootstrap_checked, ece
 from shiftcal.numerics.binning import expected_error
 from shiftcal.numerics.samples import exact_intervals
 from shiftcal.persistence import clone
+from shiftcal.progress import track
 from shiftcal.report.verdict import Ranged, Verdict, judge, percent, printable
 from shiftcal.scores import Scores, model_digest
 from shiftcal.surrogates import SurrogateBank
@@ -445,7 +446,7 @@ def _fit_all(
     missing: dict[str, str] = {}
     flags: dict[str, tuple[Flag, ...]] = {}
     order = sorted(methods.names(), key=lambda n: (_ORDER.index(n) if n in _ORDER else 99, n))
-    for name in dict.fromkeys([*order, main.name]):
+    for name in track(dict.fromkeys([*order, main.name]), "methods"):
         method = main if name == main.name else _method(name, bank, judging)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
