@@ -80,8 +80,8 @@ def _lines(result: dict[str, Any]) -> Iterator[str]:
         "Labels of the new data were used for the true accuracies, the verdicts and ECE; no method "
         "and no estimate saw them.\n"
         "An example, not a measurement: bank and targets were picked with labels in sight. When to "
-        "use which method, and when none: page 'Choose a method' of the docs (docs/choose.md in a "
-        "clone).\n"
+        "use which method, and when none: page 'Choose a method' of the docs (docs/how-to/choose.md "
+        "in a clone).\n"
     )
     yield f"The report: {result['report']}"
     yield f"  to open it: {Path(result['report']).resolve().as_uri()}"
