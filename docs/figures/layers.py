@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-WIDTH, LEFT, GAP, HEIGHT = 860, 44, 8, 58
+WIDTH, LEFT, GAP, HEIGHT, MOST = 860, 44, 8, 58, 7
 DOES = {
     "cli": "commands; the only place that prints",
     "studies": "plan to tables and figures",
@@ -102,7 +102,15 @@ def drawn() -> str:
     parts.append(f'<text class="side" x="{LEFT}" y="{y + 12:g}">the layers</text>')
     y += 20
     first = y
-    for layer, row in enumerate(layers()):
+    # A layer of many modules is drawn in two rows.
+    lines = [
+        (layer, part)
+        for layer, row in enumerate(layers())
+        for half in [len(row) if len(row) <= MOST else (len(row) + 1) // 2]
+        for part in (row[:half], row[half:])
+        if part
+    ]
+    for layer, row in lines:
         width = (WIDTH - LEFT - 12 - GAP * (len(row) - 1)) / len(row)
         for i, name in enumerate(row):
             parts.append(box(name, DOES[name], f"g{layer}", (LEFT + i * (width + GAP), y, width)))

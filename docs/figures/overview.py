@@ -123,7 +123,7 @@ def main() -> None:
     read = {name: json.loads((RESULTS / f"{name}.json").read_text("utf-8")) for name in FILES}
     for scheme, colours in COLOURS.items():
         with mpl.rc_context(style(colours[2])):
-            figure = Figure(figsize=(7.2, 2.5), layout="constrained")
+            figure = Figure(figsize=(5.6, 2.4), layout="constrained")
             draw_results(figure.subplots(), read["beyond-resnet20"], colours)
             save(figure, f"results-{scheme}.svg")
             figure = Figure(figsize=(9.2, 3.9), layout="constrained")
