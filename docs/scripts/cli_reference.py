@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from pathlib import Path
 from typing import Any
@@ -23,15 +24,15 @@ def commands(group: Any, words: str = "shiftcal") -> list[tuple[str, Any]]:
 
 def escaped(text: str) -> str:
     """Text that stays inside its cell."""
-    return " ".join(text.split()).replace("|", "\\|")
+    return html.escape(" ".join(text.split()), quote=False).replace("|", "&#124;")
 
 
 def row(words: str, meaning: str) -> str:
     """A parameter and its meaning, options in it as code, as a row of a table."""
-    meaning = re.sub(r"(?<![\w`-])(--[a-z][a-z-]*)(?![\w`])", r"`\1`", meaning)
+    meaning = re.sub(r"(?<![\w`-])(--[a-z][a-z-]*)(?![\w`])", r"`\1`", escaped(meaning))
     words = re.sub(r" <(path|str)>$", "", words)  # types that typer adds to arguments
-    names = ", ".join(f"`{escaped(word)}`" for word in words.split(", "))
-    return f"| {names} | {escaped(meaning).replace('<', '&lt;')} |"
+    names = ", ".join(f"<code>{escaped(word)}</code>" for word in words.split(", "))
+    return f"| {names} | {meaning} |"
 
 
 def section(words: str, command: Any) -> str:
