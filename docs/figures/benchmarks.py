@@ -201,22 +201,23 @@ def draw_settings(axes):
     """One group of bars for each kind of data."""
     found = {(r[0], r[1], r[2]): r[3] for r in method_rows()}
     settings = [
-        ("CIFAR-10\nResNet-20", "CIFAR-10, ResNet-20", "12 corruptions"),
-        ("CIFAR-10\nResNet-32", "CIFAR-10, ResNet-32", "12 corruptions"),
-        ("Tiny-ImageNet\nResNet-20", "CIFAR-10, ResNet-20", "natural"),
-        ("ImageNet\nLite0", "ImageNet, EfficientNet-Lite0", "12 corruptions"),
-        ("edges, silhouettes\nLite0", "ImageNet in 16 groups, EfficientNet-Lite0", "natural"),
-        ("PACS\nadapted", "PACS, adapted", "pacs"),
-        ("Office-Caltech\nadapted", "Office-Caltech10, adapted", "office-caltech"),
+        ("CIFAR-10, ResNet-20", "CIFAR-10, ResNet-20", "12 corruptions"),
+        ("CIFAR-10, ResNet-32", "CIFAR-10, ResNet-32", "12 corruptions"),
+        ("Tiny-ImageNet, ResNet-20", "CIFAR-10, ResNet-20", "natural"),
+        ("ImageNet, Lite0", "ImageNet, EfficientNet-Lite0", "12 corruptions"),
+        ("edges, silhouettes, Lite0", "ImageNet in 16 groups, EfficientNet-Lite0", "natural"),
+        ("PACS, adapted", "PACS, adapted", "pacs"),
+        ("Office-Caltech10, adapted", "Office-Caltech10, adapted", "office-caltech"),
     ]
-    width = 1 / (len(COLOURS) + 1)
+    height = 1 / (len(COLOURS) + 1.5)
     for i, (method, (label, colour)) in enumerate(COLOURS.items()):
-        heights = [found[network, targets, method] for _, network, targets in settings]
-        places = [x + (i - len(COLOURS) / 2 + 0.5) * width for x in range(len(settings))]
-        axes.bar(places, heights, width, color=colour, label=label)
-    axes.set_xticks(range(len(settings)), [name for name, _, _ in settings], fontsize=8)
-    axes.set(ylabel="mean ECE (%)")
-    axes.figure.legend(frameon=False, ncols=6, loc="outside upper center")
+        widths = [found[network, targets, method] for _, network, targets in settings]
+        places = [y + (i - len(COLOURS) / 2 + 0.5) * height for y in range(len(settings))]
+        axes.barh(places, widths, height, color=colour, label=label)
+    axes.set_yticks(range(len(settings)), [name for name, _, _ in settings])
+    axes.set(xlabel="mean ECE (%)")
+    axes.invert_yaxis()
+    axes.legend(frameon=False, loc="lower right")
 
 
 def draw_estimates(axes):
@@ -244,7 +245,7 @@ def draw_estimates(axes):
 def draw():
     charts = {
         "bench-severities": (draw_severities, (6.4, 3.6)),
-        "bench-settings": (draw_settings, (8.0, 3.8)),
+        "bench-settings": (draw_settings, (6.4, 5.6)),
         "bench-estimates": (draw_estimates, (6.4, 3.0)),
     }
     for theme, ink in THEMES.items():
