@@ -147,13 +147,10 @@ def _digits_lines(result: dict[str, Any]) -> Iterator[str]:
         for line in table(header, rows).splitlines():
             yield f"  {line}"
     yield (
-        "\nvanilla is the model as it is. A good row has its confidence near the true accuracy, "
-        "and a small ECE. All are fractions, not percent.\n"
-        "Labels of the new data were used for the true accuracies, the verdicts and ECE; no method "
-        "and no estimate saw them.\n"
-        "An example, not a measurement: bank and targets were picked with labels in sight. When to "
-        "use which method, and when none: page 'Choose a method' of the docs (docs/choose.md in a "
-        "clone).\n"
+        "\nvanilla is the model as it is. A good row has its confidence near the true accuracy and "
+        "a small ECE; all are fractions.\n"
+        "Labels of the new digits measure only: no method and no estimate sees them. Bank and "
+        "targets were picked with labels in sight: an example, not a measurement.\n"
     )
     yield f"The report: {result['report']}"
     yield f"  to open it: {Path(result['report']).resolve().as_uri()}"

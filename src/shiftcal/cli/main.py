@@ -59,7 +59,7 @@ _COMMANDS = {name: place for commands in _PANELS.values() for name, place in com
 _PANEL_OF = {name: panel for panel, commands in _PANELS.items() for name in commands}
 _DATA_COMMANDS = {"list": "about:list_sets", "check": "about:check", "get": "about:get"}
 # What every command has.
-_COMMON = {
+COMMON = {
     "as_json": ("--json", "Print one JSON document on stdout, and nothing else there."),
     "quiet": ("-q", "--quiet", "Print no progress, notes and warnings."),
     "verbose": ("-v", "--verbose", "Print how long steps take, and a traceback with an error."),
@@ -73,19 +73,24 @@ _VERBATIM = "\b"
 _RANGE = re.compile(r"(?:; )?(?:\d+<=)?x(?:[<>]=\d+)?(?=\])")
 
 
+def record_of(parameter: Any, context: Any) -> tuple[str, str] | None:
+    """How an argument or option is written, and what it means, without types and ranges."""
+    if (record := parameter.get_help_record(context)) is None:
+        return None
+    name, text = record
+    if parameter.param_type_name == "argument":
+        name = parameter.metavar
+    return re.sub(r"<([^<>]+)>", r"\1", name), _RANGE.sub("", text).replace("  []", "")
+
+
 def _format_options(command: Any, context: Any, formatter: Any) -> None:
     """Arguments and options as plain text below the headings of their panels."""
     panels: dict[str, list[tuple[str, str]]] = {}
     for parameter in command.get_params(context):
-        if (record := parameter.get_help_record(context)) is None:
-            continue
-        name, text = record
-        kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
-        if kind == "Arguments":
-            name = parameter.metavar
-        panel = getattr(parameter, "rich_help_panel", None) or kind
-        text = _RANGE.sub("", text).replace("  []", "")
-        panels.setdefault(panel, []).append((re.sub(r"<([^<>]+)>", r"\1", name), text))
+        if record := record_of(parameter, context):
+            kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
+            panel = getattr(parameter, "rich_help_panel", None) or kind
+            panels.setdefault(panel, []).append(record)
     for panel in sorted(panels, key=lambda name: name != "Arguments"):
         with formatter.section(panel):
             formatter.write_dl(panels[panel])
@@ -207,7 +212,7 @@ def _command(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     }
     fields = {key: _documented(bundle) for key, bundle in bundles.items()}
     parameters = {}
-    for key, (*words, text) in _COMMON.items():
+    for key, (*words, text) in COMMON.items():
         kind = Annotated[bool, typer.Option(*words, help=text)]
         parameters[key] = inspect.Parameter(key, _KEYWORD, default=False, annotation=kind)
     for key, parameter in own.items():
@@ -226,7 +231,7 @@ def _command(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
     # What must be given comes first, and what all commands have last.
     def rank(parameter: inspect.Parameter) -> tuple[bool, bool]:
-        return parameter.name in _COMMON, parameter.default is not parameter.empty
+        return parameter.name in COMMON, parameter.default is not parameter.empty
 
     ordered = sorted(parameters.values(), key=rank)
     call.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
