@@ -54,13 +54,14 @@ def bar(doing: str, *, shown: bool | None = None, unit: str = "") -> Iterator[Ca
         yield lambda *_: None
         return
     with _bars() as progress:
-        task = progress.add_task(doing, total=None, pace="")
+        task = progress.add_task(doing, total=None, count="", pace="")
         begun = time.monotonic()
 
         def update(done: int, total: int, pace: str | None = None) -> None:
             if pace is None and done:
                 pace = _pace(done, total - done, time.monotonic() - begun, unit)
-            progress.update(task, completed=done, total=total, pace=pace or "")
+            count = f"{done:,}/{total:,}"
+            progress.update(task, completed=done, total=total, count=count, pace=pace or "")
 
         yield update
 
@@ -79,7 +80,7 @@ def tracking(doing: str, *, shown: bool | None = None) -> Iterator[None]:
         yield
         return
     with _bars(transient=True) as progress:
-        progress.add_task(doing, total=None, pace="")
+        progress.add_task(doing, total=None, count="", pace="")
         before, _State.shown = _State.shown, progress
         try:
             yield
@@ -92,13 +93,13 @@ def track(items: Collection[T], doing: str) -> Iterator[T]:
     if (progress := _State.shown) is None:
         yield from items
         return
-    task = progress.add_task(f"  {doing}", total=len(items), pace="")
+    task = progress.add_task(f"  {doing}", total=len(items), count=f"0/{len(items):,}", pace="")
     begun = time.monotonic()
     try:
         for done, item in enumerate(items, start=1):
             yield item
             pace = _pace(done, len(items) - done, time.monotonic() - begun)
-            progress.update(task, completed=done, pace=pace)
+            progress.update(task, completed=done, count=f"{done:,}/{len(items):,}", pace=pace)
     finally:
         progress.remove_task(task)
 
@@ -106,13 +107,7 @@ def track(items: Collection[T], doing: str) -> Iterator[T]:
 @contextmanager
 def _bars(*, transient: bool = False) -> Iterator[Any]:
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-    )
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     # Rich needs widgets in a notebook; a line that is overwritten does not.
     notebook = True if "ipykernel" in sys.modules else None
@@ -120,7 +115,7 @@ def _bars(*, transient: bool = False) -> Iterator[Any]:
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=30),
-        MofNCompleteColumn(),
+        TextColumn("{task.fields[count]}", markup=False, justify="right"),
         TimeElapsedColumn(),
         TextColumn("{task.fields[pace]}", markup=False),
     )
