@@ -152,7 +152,7 @@ def test_rows_and_the_operating_point_are_those_of_brute_force(made):
     assert kept.raw[-1] == pytest.approx(before.mean())
     if made is unlabelled:  # nothing can be trusted yet, so there is no operating point
         assert (facts.verdict.kind, kept.by, kept.threshold) == ("unclear", "vanilla", None)
-        assert "here none can yet" in kept_words(kept, facts.verdict)
+        assert "no confidence can be trusted here" in kept_words(kept, facts.verdict)
         return
     assert (facts.verdict.use, kept.by) == (True, facts.method)
     ranked = np.sort(after)[::-1]

@@ -109,20 +109,24 @@ def judge(
             "confidences, above 1 it lowers them."
         )
     mean = percent(method.mean_confidence)
-    effect = f"{method.name}, {method.choice}: mean confidence becomes {mean}"
+    effect = f"mean confidence {{}} {mean}"
     if raw.ece is not None and method.ece is not None:
-        effect += f", and ECE goes from {percent(raw.ece.value)} to {percent(method.ece.value)}"
+        effect += f", and ECE {{}} from {percent(raw.ece.value)} to {percent(method.ece.value)}"
         helps = method.ece.value < (raw.ece.value if raw.ece.low is None else raw.ece.low)
     else:
         before, after = (abs(one.mean_confidence - estimate.value) for one in (raw, method))
         helps = after < before
     if use := kind not in _ADVICE and helps:
-        return Verdict(kind, headline, reason, (f"Use {effect}.",), use)
+        text = f"Use {method.name}, {method.choice}: {effect.format('becomes', 'goes')}."
+        return Verdict(kind, headline, reason, (text,), use)
     share = min(max(estimate.value, 0.1), 0.9)
     rows = math.ceil(1.96**2 * share * (1 - share) / _PRECISION**2 / 10) * 10
     label = f"label {rows} of its rows (--labels), which gives the accuracy to 5 points"
     advice = _ADVICE.get(kind, _REFIT).format(label=label)
-    return Verdict(kind, headline, reason, (advice, f"With {effect}."))
+    effect = effect.format("would become", "would go")
+    return Verdict(
+        kind, headline, reason, (advice, f"With {method.name}, {method.choice}: {effect}.")
+    )
 
 
 def _no_direction(method: MethodFacts) -> bool:
@@ -173,7 +177,7 @@ def kept_words(kept: KeptFacts, verdict: Verdict) -> str:
     aim = f"To have {percent(kept.goal, 0)} correct among the rows you keep"
     if kept.threshold is None:
         if verdict.unsupported:
-            return f"{aim} you need confidences that can be trusted, and here none can yet."
+            return "There is no threshold for keeping rows yet: no confidence can be trusted here."
         return f"{aim}, keep none: no row is confident enough."
     whose = "raw confidence" if kept.by == "vanilla" else f"confidence after {kept.by}"
     text = (
