@@ -34,10 +34,7 @@ LOOK_UP(look_up_u4, uint32_t)
 ALWAYS_INLINE uint8_t moved(uint8_t value, int16_t step, uint16_t half)
 {
     /* floor(-y) is ~floor(y), and that is floor(y) with all bits turned over. */
-    int16_t level = (int16_t)(value + (step ^ -(int16_t)(half >> 15)));
-    level = level > 0 ? level : 0;
-    level = level < 255 ? level : 255;
-    return (uint8_t)level;
+    return level_of_short((int16_t)(value + (step ^ -(int16_t)(half >> 15))));
 }
 
 /* Add a whole number of levels to every value, and stop at 0 and 255.
