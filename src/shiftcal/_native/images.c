@@ -28,6 +28,8 @@
 #define LIQUID (&(liquid){A(2), A(3), N(t), (float)R(4), (float)R(5)})
 
 #define KERNELS                                                                                    \
+    KERNEL(image_keys, "i8(n) int u4(n,2)*", 1,                                                    \
+           image_keys(A(0), (uint64_t)I(1), A(2), N(n)))                                           \
     KERNEL(add_noise, IMAGES " u2(3008) i2(4096)" KEYS, 1,                                         \
            add_noise(A(0), A(1), A(2), A(3), A(4), N(m), SIZE))                                    \
     KERNEL(salt_and_pepper, IMAGES " int" KEYS, 1,                                                 \

@@ -7,6 +7,21 @@
 #define SHIFTCAL_RANDOM_H
 #include "kernels.h"
 
+/* The keys (n, 2) of images: their index, in steps of the golden ratio, added to `start` and mixed
+ * (Steele, Lea and Flood, 2014). The lower half of the 64 bits is a. */
+static int image_keys(const int64_t *indices, uint64_t start, uint32_t *keys, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t z = start + (uint64_t)indices[i] * 0x9E3779B97F4A7C15u;
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+        z ^= z >> 31;
+        keys[2 * i] = (uint32_t)z;
+        keys[2 * i + 1] = (uint32_t)(z >> 32);
+    }
+    return SC_DONE;
+}
+
 ALWAYS_INLINE uint32_t random_word(uint32_t i, uint32_t a, uint32_t b)
 {
     uint32_t x = i + a;

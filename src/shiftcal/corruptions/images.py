@@ -253,7 +253,7 @@ def corrupt(
     first = check_count(first_index, name="first_index", least=0, most=2**62)
 
     # Grey images have three channels while they are at work.
-    count = max(1, PIECE_BYTES // (3 * int(np.prod(batch.shape[1:3])) or 1))
+    count = max(1, PIECE_BYTES // (3 * batch.shape[1] * batch.shape[2]))
 
     def piece(start: int, stop: int) -> NDArray[np.uint8]:
         colour = layout.to_colour(batch[start:stop])
