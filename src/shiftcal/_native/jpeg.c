@@ -157,9 +157,9 @@ ALWAYS_INLINE int64_t line_at(int64_t y, int64_t stride)
 }
 
 /* Red, green, blue to brightness and colour differences, and back; in place. The weights have 16
- * binary places: their upper and lower eight bits are summed apart, which takes 16-bit numbers. Since
- * they sum to 1, or 0, two weights of differences from green do. Colour differences have 128 for
- * none, and a half is rounded down. */
+ * binary places: the sums with their upper and with their lower eight bits are 16-bit numbers. As
+ * weights sum to 1, or 0, those of red and blue are enough, for differences from green. Colour
+ * differences have 128 for none, and a half is rounded down. */
 static void split_colours(uint8_t *restrict red, uint8_t *restrict green, uint8_t *restrict blue,
                           int64_t n)
 {
@@ -183,7 +183,8 @@ static void join_colours(uint8_t *restrict lights, uint8_t *restrict blues, uint
             int16_t light = lights[i];
             int16_t blue = (int16_t)(blues[i] - 128), red = (int16_t)(reds[i] - 128);
             int16_t r = (int16_t)(128 + 102 * red + ((int16_t)(233 * red) >> 8));
-            int16_t g = (int16_t)(128 + 73 * red - 88 * blue + ((int16_t)(46 * red - 26 * blue) >> 8));
+            int16_t g = (int16_t)(46 * red - 26 * blue);
+            g = (int16_t)(128 + 73 * red - 88 * blue + (g >> 8));
             int16_t b = (int16_t)(128 - 58 * blue + ((int16_t)(-94 * blue) >> 8));
             lights[i] = level_of_short((int16_t)(light + red + (r >> 8)));
             blues[i] = level_of_short((int16_t)(light - red + (g >> 8)));

@@ -156,10 +156,15 @@ def stream_keys(*, seed: int, corruption: str, severity: int, indices: NDArray[n
     Seed, name and severity are digested to 64 bits; the index is added in steps of the golden
     ratio and mixed (Steele, Lea and Flood, 2014). Images of one set never share a key.
     """
-    digest = hashlib.blake2b(f"{corruption}|{severity}|{seed}".encode(), digest_size=8).digest()
     keys = np.empty((len(indices), 2), np.uint32)
-    kernels.image_keys(indices, int.from_bytes(digest, "little", signed=True), keys)
+    kernels.image_keys(indices, stream_start(corruption, severity, seed), keys)
     return keys
+
+
+def stream_start(corruption: str, severity: int, seed: int) -> int:
+    """What the keys of all images have in common, a whole number of 64 bits."""
+    text = f"{corruption}|{severity}|{seed}".encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little", signed=True)
 
 
 @functools.lru_cache(maxsize=256)

@@ -6,7 +6,6 @@ import functools
 import inspect
 import mmap
 import os
-import secrets
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -484,4 +483,4 @@ def lasting_identity(corruption: Corruption, *, lasting: bool = True) -> str:
             InputWarning,
             stacklevel=4,
         )
-    return f"{corruption.description} (unknown {secrets.token_hex(16)})"
+    return f"{corruption.description} (unknown {os.urandom(16).hex()})"
