@@ -5,27 +5,39 @@
 
 enum { SIDE = 640, AREA = SIDE * SIDE };
 
-/* Values less their mean, divided by their deviation. Both are summed in whole numbers, the mean in
- * steps of 2^-20 and the deviation of 2^-10; doubles are exact for these sums. */
-static void standardise(float *plane)
+/* Means and deviations are those of whole numbers, values in steps of 2^-20 and differences from the
+ * mean in steps of 2^-10: doubles add these up exactly, in any order. */
+ALWAYS_INLINE double in_steps(float value)
 {
-    enum { LANES = 16 };
-    const double unit = 0x1p20, round_it = 0x1.8p52; /* to be added and taken away again */
-    double lanes[LANES] = {0}, sum = 0.0, squares = 0.0;
-    for (int64_t start = 0; start < AREA; start += LANES)
-        for (int i = 0; i < LANES; i++) lanes[i] += plane[start + i] * unit + round_it - round_it;
-    for (int i = 0; i < LANES; i++) sum += lanes[i], lanes[i] = 0.0;
-    double mean = sum / AREA + round_it - round_it;
-    for (int64_t start = 0; start < AREA; start += LANES)
-        for (int i = 0; i < LANES; i++) {
-            double centred = plane[start + i] * unit + round_it - round_it - mean;
-            double coarse = (double)((int32_t)centred >> 10);
+    return value * 0x1p20 + 0x1.8p52 - 0x1.8p52; /* adding so large a number rounds to whole ones */
+}
+
+enum { ABREAST = 16 }; /* n is a multiple of it */
+
+static double sum_of_steps(const float *values, int64_t n)
+{
+    double lanes[ABREAST] = {0}, sum = 0.0;
+    for (int64_t start = 0; start < n; start += ABREAST)
+        for (int i = 0; i < ABREAST; i++) lanes[i] += in_steps(values[start + i]);
+    for (int i = 0; i < ABREAST; i++) sum += lanes[i];
+    return sum;
+}
+
+/* out = kept out + part (values less their mean, divided by their deviation); sum: of the values. out
+ * may be the plane itself. */
+static void standardise(float *out, float kept, float part, const float *plane, double sum)
+{
+    double lanes[ABREAST] = {0}, squares = 0.0, mean = sum / AREA + 0x1.8p52 - 0x1.8p52;
+    for (int64_t start = 0; start < AREA; start += ABREAST)
+        for (int i = 0; i < ABREAST; i++) {
+            double coarse = (double)((int32_t)(in_steps(plane[start + i]) - mean) >> 10);
             lanes[i] += coarse * coarse;
         }
-    for (int i = 0; i < LANES; i++) squares += lanes[i];
+    for (int i = 0; i < ABREAST; i++) squares += lanes[i];
     double deviation = sqrt(squares / AREA) * 1024;
+    INDEPENDENT
     for (int64_t i = 0; i < AREA; i++)
-        plane[i] = (float)((plane[i] * unit + round_it - round_it - mean) / deviation);
+        out[i] = kept * out[i] + part * (float)((in_steps(plane[i]) - mean) / deviation);
 }
 
 /* Random numbers in [-1/2, 1/2): those of images first .. first + n - 1. */
@@ -39,11 +51,12 @@ static void uniform(float *restrict out, int64_t n, int64_t start, int64_t first
 
 enum { CLOUD_WORK = AREA + 12 * SIDE };
 
-/* Smooth noise of mean 0 and deviation 1 with blots of SIDE / cells pixels, cells > 4: random
- * values on a grid, joined by cubic B-splines down columns, then along rows. work: (CLOUD_WORK). */
-static void cloud(float *plane, int64_t cells, int64_t start, float *work)
+/* Smooth noise with blots of SIDE / cells pixels, cells > 4: random values on a grid, joined by cubic
+ * B-splines down the columns, then along the rows. Returns its sum. work: (CLOUD_WORK). */
+static double cloud(float *plane, int64_t cells, int64_t start, float *work)
 {
     int64_t factor = SIDE / cells, stride = SIDE + 3 * factor;
+    double sum = 0.0;
     float *values = work + 1, *restrict row = work + 2 * SIDE, *w0 = row + 2 * SIDE;
     float *w1 = w0 + SIDE, *w2 = w1 + SIDE, *w3 = w2 + SIDE, *grid = w3 + SIDE;
     for (int64_t x = 0; x < SIDE; x++) {
@@ -68,8 +81,9 @@ static void cloud(float *plane, int64_t cells, int64_t start, float *work)
         const float *a = row, *b = a + factor, *c = b + factor, *d = c + factor;
         for (int64_t x = 0; x < SIDE; x++)
             to[x] = a[x] * w0[x] + b[x] * w1[x] + c[x] * w2[x] + d[x] * w3[x];
+        sum += sum_of_steps(to, SIDE);
     }
-    standardise(plane);
+    return sum;
 }
 
 enum { ACROSS = 16, CELL = SIDE / ACROSS, SQUARES = ACROSS * ACROSS };
@@ -78,13 +92,14 @@ enum { ACROSS = 16, CELL = SIDE / ACROSS, SQUARES = ACROSS * ACROSS };
  *
  * The plane falls to the nearest of random points, one in each of 16 x 16 squares (Worley, 1996);
  * the height is the distance to the second nearest less that to the nearest. starts: of streams, of
- * which 1 to 5 are used. */
-static int frost_crystals(uint8_t *facets, float *rims, const int64_t *starts)
+ * which 1 to 5 are used. bends: (2, AREA). */
+static void crystals(uint8_t *facets, float *rims, const int64_t *starts, float *bends, float *work)
 {
-    float *bends = new_memory(2 * AREA + CLOUD_WORK, sizeof *bends), points[3][SQUARES];
-    if (bends == NULL) return SC_NO_MEMORY;
-    cloud(bends, 4 * ACROSS, starts[1], bends + 2 * AREA);
-    cloud(bends + AREA, 4 * ACROSS, starts[2], bends + 2 * AREA);
+    float points[3][SQUARES];
+    for (int c = 0; c < 2; c++) {
+        float *bend = bends + c * AREA;
+        standardise(bend, 0.0f, 1.0f, bend, cloud(bend, 4 * ACROSS, starts[1 + c], work));
+    }
     for (int c = 0; c < 3; c++) uniform(points[c], SQUARES, starts[3 + c], 0);
     for (int64_t at = 0; at < AREA; at += CELL) {
         float first[CELL], second[CELL], ys[CELL], xs[CELL], kinds[CELL];
@@ -113,18 +128,16 @@ static int frost_crystals(uint8_t *facets, float *rims, const int64_t *starts)
             rims[at + x] = sqrtf(second[x]) - sqrtf(first[x]);
         }
     }
-    standardise(rims);
-    free_memory(bends);
-    return SC_DONE;
+    standardise(rims, 0.0f, 1.0f, rims, sum_of_steps(rims, AREA));
 }
 
 /* Room around grains for needles to begin in: above, and on both sides. */
-enum { LONGEST = 32, PADDED = SIDE + 2 * LONGEST, ABREAST = 16 };
+enum { LONGEST = 32, PADDED = SIDE + 2 * LONGEST };
 
-/* Streaks of mean 0 and deviation 1, in the direction of the facet on which they lie: sums of the
- * grains in a plane along `length` pixels, a power of two, added in pairs. plane: (AREA + ABREAST);
+/* Streaks in the direction of the facet on which they lie: sums of the grains in a plane along
+ * `length` pixels, a power of two, added in pairs. Returns the sum of all. plane: (AREA + ABREAST);
  * padded: (SIDE + LONGEST, PADDED). */
-static void needles(float *plane, int length, const uint8_t *facets, float *restrict padded)
+static double needles(float *plane, int length, const uint8_t *facets, float *restrict padded)
 {
     /* (down, right) per pixel of length, at eight angles; halves of a turn are the same needle. */
     static const double directions[8][2] = {{0.0, 1.0},     {0.383, 0.924},  {0.707, 0.707},
@@ -164,7 +177,7 @@ static void needles(float *plane, int length, const uint8_t *facets, float *rest
             memcpy(plane + y * SIDE + x, sums[0], sizeof sums[0]);
         }
     }
-    standardise(plane);
+    return sum_of_steps(plane, AREA);
 }
 
 /* How one texture looks; see corruptions/weather.py. */
@@ -172,65 +185,73 @@ typedef struct {
     float colour[3], contrast[3], deviation, skew, unevenness, drift, layers[7];
 } frost_look;
 
-static void add_plane(float *restrict sums, float part, const float *restrict plane)
+/* One texture. facets, rims: the crystals, turned to the left `turns` times. starts: of its streams.
+ * planes: three and one with padding; turned: (AREA). */
+static void texture(uint8_t *restrict out, const uint8_t *facets, const float *rims, int64_t turns,
+                    const frost_look *look, const int64_t *starts, float *planes,
+                    uint8_t *restrict turned, float *work)
 {
-    for (int64_t i = 0; i < AREA; i++) sums[i] += part * plane[i];
+    static const int64_t cells[10] = {5, 10, 40, 160, SIDE, SIDE, 5, 10, 40, 80};
+    static const float drifts[3] = {1.0f, -0.35f, -0.84f}; /* blue to grey, equally bright */
+    const int64_t down[4] = {SIDE, -1, -SIDE, 1}, right[4] = {1, SIDE, -1, -SIDE};
+    const int64_t corner[4] = {0, SIDE - 1, AREA - 1, AREA - SIDE};
+    float *plane = planes, *restrict smooth = plane + AREA + ABREAST, *restrict rough = smooth + AREA;
+    float *restrict spread = rough + AREA;
+    for (int64_t y = 0; y < SIDE; y++)
+        for (int64_t x = 0; x < SIDE; x++) {
+            int64_t from = corner[turns % 4] + y * down[turns % 4] + x * right[turns % 4];
+            turned[y * SIDE + x] = facets[from];
+            smooth[y * SIDE + x] = 0.0f;
+            rough[y * SIDE + x] = look->layers[3] * rims[from];
+        }
+    for (int layer = 0; layer < 6; layer++) {
+        float part = look->layers[layer < 3 ? layer : layer + 1];
+        if (part == 0.0f) continue;
+        double sum = cloud(plane, cells[layer], starts[layer], work);
+        if (layer == 3 || layer == 4) {
+            standardise(plane, 0.0f, 1.0f, plane, sum);
+            sum = needles(plane, layer == 3 ? 32 : 8, turned, spread);
+        }
+        standardise(layer < 3 ? smooth : rough, 1.0f, part, plane, sum);
+    }
+    for (int layer = 7; layer < 10; layer++) {
+        double sum = cloud(plane, cells[layer], starts[layer], work);
+        standardise(spread, layer > 7 ? 1.0f : 0.0f, 1.0f, plane, sum);
+    }
+    for (int64_t i = 0; i < AREA; i++) {
+        float density = 1.0f + look->unevenness * spread[i];
+        smooth[i] += (density > 0.1f ? density : 0.1f) * rough[i];
+    }
+    standardise(smooth, 0.0f, 1.0f, smooth, sum_of_steps(smooth, AREA));
+    for (int64_t i = 0; i < AREA; i++) smooth[i] += look->skew * smooth[i] * smooth[i];
+    standardise(smooth, 0.0f, look->deviation, smooth, sum_of_steps(smooth, AREA));
+    double sum = cloud(plane, cells[6], starts[6], work);
+    standardise(plane, 0.0f, look->drift, plane, sum);
+    for (int64_t i = 0; i < AREA; i++)
+        for (int c = 0; c < 3; c++) {
+            float level = look->colour[c] + look->contrast[c] * smooth[i] + drifts[c] * plane[i];
+            level = level > 0.0f ? level : 0.0f;
+            level = level < 255.0f ? level : 255.0f;
+            out[3 * i + c] = (uint8_t)(int32_t)(level + 0x1.8p23f - 0x1.8p23f); /* rounded */
+        }
 }
 
-/* One texture, with the crystals turned to the left `turns` times. starts: of its streams. */
-static int frost_texture(uint8_t *out, const uint8_t *facets, const float *rims, int64_t turns,
-                         const frost_look *look, const int64_t *starts)
+/* m textures (m, SIDE, SIDE, 3) with the same crystals, but turned, so that these lie in different
+ * places. starts: (m + 1, 10) of the streams of the crystals, and of each texture. */
+static int frost_textures(uint8_t *out, const frost_look *looks, const int64_t *starts, int64_t m)
 {
-    static const int64_t cells[10] = {5, 10, 40, 160, 640, 640, 5, 10, 40, 80};
-    static const float drifts[3] = {1.0f, -0.35f, -0.84f}; /* blue to grey, equally bright */
-    float *plane = new_memory(3 * AREA + ABREAST + (SIDE + LONGEST) * PADDED + CLOUD_WORK,
-                              sizeof *plane);
-    uint8_t *turned = new_memory(AREA, 1);
-    int result = plane && turned ? SC_DONE : SC_NO_MEMORY;
+    int64_t padded = (SIDE + LONGEST) * PADDED;
+    float *planes = new_memory(4 * AREA + ABREAST + padded + CLOUD_WORK, sizeof *planes);
+    uint8_t *facets = new_memory(2 * AREA, 1);
+    int result = planes && facets ? SC_DONE : SC_NO_MEMORY;
     if (result == SC_DONE) {
-        float *restrict smooth = plane + AREA + ABREAST, *restrict rough = smooth + AREA;
-        float *restrict spread = rough + AREA, *work = spread + (SIDE + LONGEST) * PADDED;
-        int64_t down[4] = {SIDE, -1, -SIDE, 1}, right[4] = {1, SIDE, -1, -SIDE};
-        int64_t corner[4] = {0, SIDE - 1, AREA - 1, AREA - SIDE}, k = turns % 4;
-        memset(smooth, 0, 2 * AREA * sizeof *smooth);
-        for (int64_t y = 0; y < SIDE; y++)
-            for (int64_t x = 0; x < SIDE; x++) {
-                int64_t from = corner[k] + y * down[k] + x * right[k];
-                turned[y * SIDE + x] = facets[from];
-                rough[y * SIDE + x] = look->layers[3] * rims[from];
-            }
-        for (int layer = 0; layer < 6; layer++) {
-            float part = look->layers[layer < 3 ? layer : layer + 1];
-            if (part == 0.0f) continue;
-            cloud(plane, cells[layer], starts[layer], work);
-            if (layer == 3) needles(plane, 32, turned, spread);
-            if (layer == 4) needles(plane, 8, turned, spread);
-            add_plane(layer < 3 ? smooth : rough, part, plane);
-        }
-        cloud(spread, cells[7], starts[7], work);
-        for (int layer = 8; layer < 10; layer++) {
-            cloud(plane, cells[layer], starts[layer], work);
-            add_plane(spread, 1.0f, plane);
-        }
-        for (int64_t i = 0; i < AREA; i++) {
-            float density = 1.0f + look->unevenness * spread[i];
-            smooth[i] += (density > 0.1f ? density : 0.1f) * rough[i];
-        }
-        standardise(smooth);
-        for (int64_t i = 0; i < AREA; i++) smooth[i] += look->skew * smooth[i] * smooth[i];
-        standardise(smooth);
-        cloud(plane, cells[6], starts[6], work);
-        for (int64_t i = 0; i < AREA; i++) {
-            float tone = smooth[i] * look->deviation, drift = plane[i] * look->drift;
-            for (int c = 0; c < 3; c++) {
-                float level = look->colour[c] + look->contrast[c] * tone + drifts[c] * drift;
-                level = level > 0.0f ? level : 0.0f;
-                level = level < 255.0f ? level : 255.0f;
-                out[3 * i + c] = (uint8_t)(int32_t)(level + 0x1.8p23f - 0x1.8p23f); /* rounded */
-            }
-        }
+        float *rims = planes + 3 * AREA + ABREAST + padded, *work = rims + AREA;
+        crystals(facets, rims, starts, planes, work);
+        for (int64_t k = 0; k < m; k++)
+            texture(out + 3 * k * AREA, facets, rims, k + 1, looks + k, starts + 10 * (k + 1), planes,
+                    facets + AREA, work);
     }
-    free_memory(plane);
-    free_memory(turned);
+    free_memory(planes);
+    free_memory(facets);
     return result;
 }

@@ -71,10 +71,8 @@
            snow_on(A(0), A(1), A(2), &(enlargement){A(3), A(4), I(5), N(h)},                       \
                    &(enlargement){A(6), A(7), I(8), N(w)}, (float)R(9), A(10), A(11), A(12), N(t), \
                    I(13), I(14), (float)R(15), A(16), N(m)))                                       \
-    KERNEL(frost_crystals, "u1(640,640)* f4(640,640)* i8(10)", 1,                                  \
-           frost_crystals(A(0), A(1), A(2)))                                                       \
-    KERNEL(frost_texture, "u1(640,640,3)* u1(640,640) f4(640,640) int f4(17) i8(10)", I(3) >= 0,   \
-           frost_texture(A(0), A(1), A(2), I(3), A(4), A(5)))                                      \
+    KERNEL(frost_textures, "u1(m,640,640,3)* f4(m,17) i8(s,10)", N(s) == N(m) + 1,                 \
+           frost_textures(A(0), A(1), A(2), N(m)))                                                 \
     KERNEL(blend_textures, IMAGES " u1(t) i8(k,5) real real" KEYS, N(k) > 0,                       \
            blend_textures(A(0), A(1), A(2), A(3), R(4), R(5), A(6), N(m), N(h), 3 * N(w), N(k)))   \
     KERNEL(lay_fog, IMAGES " f4(l) real" KEYS, N(l) > 0 && N(l) < 16,                              \

@@ -23,7 +23,7 @@ from shiftcal.corruptions.filters import (
 from shiftcal.corruptions.noise import cell_medians
 from shiftcal.errors import FileError, InputError, require
 from shiftcal.files import parsing
-from shiftcal.numerics.blocks import kernels, share, thread_count
+from shiftcal.numerics.blocks import kernels
 
 
 @final
@@ -373,9 +373,9 @@ def shrink(image: NDArray[np.uint8], scale: float) -> NDArray[np.uint8]:
         return image
     top, bottom, down = _taps(image.shape[0], scale)
     left, right, across = _taps(image.shape[1], scale)
-    across, down = across[:, None], down[:, None, None]
+    top, bottom, down, across = top[:, None], bottom[:, None], down[:, None, None], across[:, None]
     upper, lower = (
-        image[rows][:, left] * (_ONE - across) + image[rows][:, right] * across >> 4
+        image[rows, left] * (_ONE - across) + image[rows, right] * across >> 4
         for rows in (top, bottom)
     )
     upper, lower = upper * (_ONE - down) >> 16, lower * down >> 16
@@ -383,12 +383,12 @@ def shrink(image: NDArray[np.uint8], scale: float) -> NDArray[np.uint8]:
     return out
 
 
-def _taps(size: int, scale: float) -> tuple[NDArray[np.int64], ...]:
+def _taps(size: int, scale: float) -> tuple[NDArray[Any], ...]:
     """For each pixel: the two it is read between, and the share of the second in 2048ths."""
     at = (np.arange(round(size * scale)) + 0.5) * (1 / scale) - 0.5
     at = np.clip(at.astype(np.float32), 0, size - 1)
     first = np.floor(at).astype(np.int64)
-    share = np.rint((at - first.astype(np.float32)) * np.float32(_ONE)).astype(np.int64)
+    share = np.rint((at - first.astype(np.float32)) * np.float32(_ONE)).astype(np.int32)
     return first, np.minimum(first + 1, size - 1), share
 
 
@@ -430,8 +430,6 @@ def frost_photos(folder: Path, scale: float) -> Pictures:
 # skewness of the grey level, mean colour, and the mean square difference of pixels at distances of
 # 1 to 240 pixels (which decides how rough a crop is at any scale). They share no pixel with them.
 # --------------------------------------------------------------------------------------
-
-_SIDE = 640
 
 
 class _Look(NamedTuple):
@@ -477,21 +475,12 @@ def frost_textures(scale: float) -> Pictures:
 
 @functools.cache
 def _full_size() -> NDArray[np.uint8]:
-    facets = np.empty((_SIDE, _SIDE), np.uint8)
-    rims = np.empty((_SIDE, _SIDE), np.float32)
-    kernels.frost_crystals(facets, rims, _streams(0))
-    textures = np.empty((len(_LOOKS), _SIDE, _SIDE, 3), np.uint8)
-
-    def make(k: int) -> None:
-        colour, contrast, *rest, layers = _LOOKS[k]
-        look = np.array([*colour, *contrast, *rest, *layers], np.float32)
-        # The facets are the same in all five, but turned, so that they lie in different places.
-        kernels.frost_texture(textures[k], facets, rims, k + 1, look, _streams(k + 1))
-
-    share(make, range(len(_LOOKS)), threads=thread_count())
+    textures = np.empty((len(_LOOKS), 640, 640, 3), np.uint8)
+    looks = [(*look.colour, *look.contrast, *look[2:-1], *look.layers) for look in _LOOKS]
+    # The random streams of crystals, which all textures share, and of each texture.
+    starts = [
+        [stream_start("frost texture", texture, layer) for layer in range(10)]
+        for texture in range(1 + len(_LOOKS))
+    ]
+    kernels.frost_textures(textures, np.array(looks, np.float32), np.array(starts))
     return textures
-
-
-def _streams(texture: int) -> NDArray[np.int64]:
-    """Where the random numbers of each layer of a texture start; those of all are texture 0."""
-    return np.array([stream_start("frost texture", texture, layer) for layer in range(10)])
