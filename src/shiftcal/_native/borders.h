@@ -18,6 +18,13 @@ ALWAYS_INLINE uint8_t level_of(int32_t value)
     return (uint8_t)value;
 }
 
+ALWAYS_INLINE uint8_t level_of_short(int16_t value)
+{
+    value = value > 0 ? value : 0;
+    value = value < 255 ? value : 255;
+    return (uint8_t)value;
+}
+
 /* What lies beyond the border of an axis of n points: the last point (a a | a b c | c c), the axis
  * mirrored about it (c b | a b c | b a), or mirrored with it (b a | a b c | c b). */
 enum { NEAREST, MIRROR, REFLECT };

@@ -83,7 +83,9 @@ ALWAYS_INLINE void box_means(uint8_t *out, const uint8_t *values, int64_t n, con
         const uint8_t *first = values + boxes[2 * box] * n, *last = first + (rows - 1) * n;
         uint8_t *restrict means = out + box * n;
         if (rows <= 2) {
-            for (int64_t i = 0; i < n; i++) means[i] = (uint8_t)((first[i] + last[i] + 1) >> 1);
+            for (int64_t start = 0; start < n; start += STRIP)
+                for (int64_t i = start; i < start + STRIP; i++)
+                    means[i] = (uint8_t)((first[i] + last[i] + 1) >> 1);
             continue;
         }
         for (int64_t i = 0; i < n; i++) total[i] = first[i] + last[i];
@@ -98,13 +100,14 @@ ALWAYS_INLINE void box_means(uint8_t *out, const uint8_t *values, int64_t n, con
 /* Replace m images by the means of boxes, each shown at the size of the box.
  *
  * down, across: (boxes, 2) first row or column of every box, and how many there are; shown: first
- * of the rows that show a box, and the height; columns: the box that a column shows. */
+ * of the rows that show a box, and the height; columns: the first value of the box that a column
+ * shows. */
 static int enlarge_pixels(const uint8_t *images, uint8_t *out, const int64_t *down,
                           const int64_t *across, const int64_t *shown, const int64_t *columns,
                           int64_t m, int64_t height, int64_t width, int64_t boxes_down,
                           int64_t boxes_across)
 {
-    int64_t size = 3 * width, padded = (size + 7) / 8 * 8, stride = (3 * boxes_across + 7) / 8 * 8;
+    int64_t size = 3 * width, padded = (size + 7) / 8 * 8, stride = (3 * boxes_across + STRIP - 1) / STRIP * STRIP;
     int64_t strips = (height + STRIP - 1) / STRIP;
     uint8_t *turned = new_memory(padded * STRIP + stride * STRIP + strips * STRIP * stride +
                                      boxes_down * stride + 1 + 8 * padded + size + 1, 1);
@@ -143,9 +146,10 @@ static int enlarge_pixels(const uint8_t *images, uint8_t *out, const int64_t *do
         }
         box_means(small, narrow, stride, down, boxes_down, total);
         for (int64_t box = 0; box < boxes_down; box++) {
+            const uint8_t *row = small + box * stride;
             /* Pixels are moved as four values, the last to be written over. */
             for (int64_t x = 0; x < width; x++)
-                memcpy(spread + 3 * x, small + box * stride + 3 * columns[x], 4);
+                memcpy(spread + 3 * x, row + columns[x], 4);
             for (int64_t y = shown[box]; y < shown[box + 1]; y++)
                 memcpy(to + y * size, spread, (size_t)size);
         }

@@ -164,9 +164,9 @@ ALWAYS_INLINE uint64_t sample(const uint64_t *plane, int64_t stride, const point
                               int bits)
 {
     const uint64_t *here = plane + p->at[j], *under = here + stride;
-    uint64_t right = p->right[j], below = p->below[j], beyond = p->beyond[j];
-    uint64_t own = ((uint64_t)1 << bits) - right - below - beyond;
-    return here[0] * own + here[1] * right + under[0] * below + under[1] * beyond;
+    uint64_t own = here[0];
+    return (own << bits) + (here[1] - own) * p->right[j] + (under[0] - own) * p->below[j] +
+           (under[1] - own) * p->beyond[j];
 }
 
 ALWAYS_INLINE void sample_bytes(const uint64_t *plane, int64_t w, const points *p, int bits,

@@ -5,30 +5,29 @@
 
 enum { FIELD = 32 }; /* sums that are kept in registers */
 
-/* out[i] = the sum over k of weights[k] * source[i + k step]; weights: (2 r + 1), symmetric. Taps
- * are added from the middle outwards, both sides at once, at every point in that order. */
-ALWAYS_INLINE void convolve_block(float *restrict sums, int64_t n, const float *source,
+/* out[i] = the sum over k of weights[k] * source[i + k step], i < n <= FIELD; weights: (2 r + 1),
+ * symmetric. Taps are added from the middle outwards, both sides at once, at every point in that
+ * order. */
+ALWAYS_INLINE void convolve_block(float *restrict out, int64_t n, const float *source,
                                   int64_t step, const float *weights, int64_t r)
 {
     const float *centre = source + r * step;
+    float sums[FIELD];
     for (int64_t i = 0; i < n; i++) sums[i] = centre[i] * weights[r];
     for (int64_t k = 1; k <= r; k++) {
         const float *before = centre - k * step, *after = centre + k * step, w = weights[r + k];
         for (int64_t i = 0; i < n; i++) sums[i] += (before[i] + after[i]) * w;
     }
+    for (int64_t i = 0; i < n; i++) out[i] = sums[i];
 }
 
 static void convolve(float *out, int64_t n, const float *source, int64_t step,
                      const float *weights, int64_t r)
 {
-    for (int64_t start = 0; start < n; start += FIELD) {
-        int64_t at = start + FIELD <= n ? start : most(n - FIELD, 0);
-        float sums[FIELD];
-        if (n < FIELD)
-            convolve_block(sums, n, source, step, weights, r);
-        else
-            convolve_block(sums, FIELD, source + at, step, weights, r);
-        memcpy(out + at, sums, (size_t)least(n, FIELD) * sizeof *sums);
+    if (n < FIELD) convolve_block(out, n, source, step, weights, r);
+    for (int64_t start = 0; n >= FIELD && start < n; start += FIELD) {
+        int64_t at = least(start, n - FIELD);
+        convolve_block(out + at, FIELD, source + at, step, weights, r);
     }
 }
 

@@ -15,6 +15,7 @@
 #include "noise.c"
 #include "blur.c"
 #include "weather.c"
+#include "frost.c"
 #include "spatter.c"
 #include "digital.c"
 #include "elastic.c"
@@ -28,6 +29,8 @@
 #define LIQUID (&(liquid){A(2), A(3), N(t), (float)R(4), (float)R(5)})
 
 #define KERNELS                                                                                    \
+    KERNEL(image_keys, "i8(n) int u4(n,2)*", 1,                                                    \
+           image_keys(A(0), (uint64_t)I(1), A(2), N(n)))                                           \
     KERNEL(add_noise, IMAGES " u2(3008) i2(4096)" KEYS, 1,                                         \
            add_noise(A(0), A(1), A(2), A(3), A(4), N(m), SIZE))                                    \
     KERNEL(salt_and_pepper, IMAGES " int" KEYS, 1,                                                 \
@@ -68,6 +71,8 @@
            snow_on(A(0), A(1), A(2), &(enlargement){A(3), A(4), I(5), N(h)},                       \
                    &(enlargement){A(6), A(7), I(8), N(w)}, (float)R(9), A(10), A(11), A(12), N(t), \
                    I(13), I(14), (float)R(15), A(16), N(m)))                                       \
+    KERNEL(frost_textures, "u1(m,640,640,3)* f4(m,17) i8(s,10)", N(s) == N(m) + 1,                 \
+           frost_textures(A(0), A(1), A(2), N(m)))                                                 \
     KERNEL(blend_textures, IMAGES " u1(t) i8(k,5) real real" KEYS, N(k) > 0,                       \
            blend_textures(A(0), A(1), A(2), A(3), R(4), R(5), A(6), N(m), N(h), 3 * N(w), N(k)))   \
     KERNEL(lay_fog, IMAGES " f4(l) real" KEYS, N(l) > 0 && N(l) < 16,                              \

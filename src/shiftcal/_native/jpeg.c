@@ -137,106 +137,153 @@ static void code_plane(uint8_t *plane, int64_t rows, int64_t stride, const quant
 
 /* ---- colours: brightness at full resolution, two colour differences at half of it ------------- */
 
-/* The planes of an image lie in one array: brightness in rows of `stride` values, then, from
- * `colour` on, rows of both colour differences side by side, `half` values each. All are padded to
- * whole blocks. */
+/* So many rows go together, first the even ones, then the odd ones: sums of neighbouring rows, and
+ * all other loops, are over one piece of memory. They take so many values in a step, a number that
+ * the compiler knows. */
+enum { LINES = 16, GROUP = 64 };
+
+/* The planes of an image: brightness, (rows, stride), and the two colour differences, (half_rows,
+ * stride / 2). The stride is a multiple of 16. What lies beyond the image repeats its last values.
+ * The last four are for LINES rows. */
 typedef struct {
-    int64_t height, width, rows, stride, half_rows, half;
-    uint8_t *brightness, *colour;
-    uint8_t *upper, *lower; /* rows of both colour differences at full resolution, 4 half values */
-    int16_t *sums;          /* 2 half + 2 values */
+    int64_t height, width, rows, half_rows, stride;
+    uint8_t *brightness, *colour, *red, *green, *blue;
+    int16_t *sums; /* of half rows, and one more value on both sides */
 } jpeg_planes;
 
-/* A row of red, green, blue to brightness and the two colour differences. */
-static void split_row(const uint8_t *restrict pixels, int64_t width, uint8_t *restrict light,
-                      uint8_t *restrict blue, uint8_t *restrict red)
+ALWAYS_INLINE int64_t line_at(int64_t y, int64_t stride)
 {
-    const int32_t half = 1 << 15, centre = (128 << 16) + half - 1; /* a half is rounded down */
-    for (int64_t x = 0; x < width; x++) {
-        int32_t r = pixels[3 * x], g = pixels[3 * x + 1], b = pixels[3 * x + 2];
-        light[x] = (uint8_t)((r * 19595 + g * 38470 + b * 7471 + half) >> 16);
-        blue[x] = (uint8_t)((b * 32768 - r * 11059 - g * 21709 + centre) >> 16);
-        red[x] = (uint8_t)((r * 32768 - g * 27439 - b * 5329 + centre) >> 16);
-    }
+    return (y % 2 * LINES / 2 + y / 2) * stride;
 }
 
-/* Repeat the last row of a plane to its end. */
-static void extend_plane(uint8_t *plane, int64_t height, int64_t rows, int64_t stride)
+/* Red, green, blue to brightness and colour differences, and back; in place. The weights have 16
+ * binary places: the sums with their upper and with their lower eight bits are 16-bit numbers. As
+ * weights sum to 1, or 0, those of red and blue are enough, for differences from green. Colour
+ * differences have 128 for none, and a half is rounded down. */
+static void split_colours(uint8_t *restrict red, uint8_t *restrict green, uint8_t *restrict blue,
+                          int64_t n)
 {
-    for (int64_t y = height; y < rows; y++)
-        memcpy(plane + y * stride, plane + (height - 1) * stride, (size_t)stride);
+    for (int64_t start = 0; start < n; start += GROUP)
+        for (int64_t i = start; i < start + GROUP; i++) {
+            int16_t g = green[i], r = (int16_t)(red[i] - g), b = (int16_t)(blue[i] - g);
+            int16_t light = (int16_t)(128 + 77 * r + 29 * b + ((int16_t)(47 * b - 117 * r) >> 8));
+            int16_t of_blue = (int16_t)(127 + 128 * b - 43 * r + ((int16_t)(255 - 51 * r) >> 8));
+            int16_t of_red = (int16_t)(127 + 128 * r - 21 * b + ((int16_t)(255 + 47 * b) >> 8));
+            red[i] = (uint8_t)(g + (light >> 8));
+            green[i] = (uint8_t)(128 + (of_blue >> 8));
+            blue[i] = (uint8_t)(128 + (of_red >> 8));
+        }
 }
 
-/* An image to its planes. Beyond the right edge the last column goes on at full resolution; beyond
- * the bottom the last row of each plane does, at the plane's own resolution. */
+static void join_colours(uint8_t *restrict lights, uint8_t *restrict blues, uint8_t *restrict reds,
+                         int64_t n)
+{
+    for (int64_t start = 0; start < n; start += GROUP)
+        for (int64_t i = start; i < start + GROUP; i++) {
+            int16_t light = lights[i];
+            int16_t blue = (int16_t)(blues[i] - 128), red = (int16_t)(reds[i] - 128);
+            int16_t r = (int16_t)(128 + 102 * red + ((int16_t)(233 * red) >> 8));
+            int16_t g = (int16_t)(46 * red - 26 * blue);
+            g = (int16_t)(128 + 73 * red - 88 * blue + (g >> 8));
+            int16_t b = (int16_t)(128 - 58 * blue + ((int16_t)(-94 * blue) >> 8));
+            lights[i] = level_of_short((int16_t)(light + red + (r >> 8)));
+            blues[i] = level_of_short((int16_t)(light - red + (g >> 8)));
+            reds[i] = level_of_short((int16_t)(light + 2 * blue + (b >> 8)));
+        }
+}
+
+/* n means of 2 x 2 values; halves are rounded down in even columns, and up in odd ones. */
+static void halve(uint8_t *restrict out, const uint8_t *upper, const uint8_t *lower, int64_t n)
+{
+    for (int64_t start = 0; start < n; start += GROUP)
+        for (int64_t i = start; i < start + GROUP; i++)
+            out[i] = (uint8_t)((upper[2 * i] + upper[2 * i + 1] + lower[2 * i] + lower[2 * i + 1] +
+                                1 + (i & 1)) >> 2);
+}
+
+/* An image to its planes. */
 static void to_planes(const uint8_t *image, const jpeg_planes *p)
 {
-    int64_t width = p->width, double_half = 2 * p->half;
-    for (int64_t top = 0; top < p->height; top += 2) {
-        for (int part = 0; part < 2; part++) {
-            int64_t y = least(top + part, p->height - 1);
-            uint8_t *light = p->brightness + y * p->stride, *blue = part ? p->lower : p->upper;
-            uint8_t *red = blue + double_half;
-            split_row(image + 3 * y * width, width, light, blue, red);
-            memset(light + width, light[width - 1], (size_t)(p->stride - width));
-            memset(blue + width, blue[width - 1], (size_t)(double_half - width));
-            memset(red + width, red[width - 1], (size_t)(double_half - width));
+    int64_t width = p->width, stride = p->stride, half = stride / 2, halved = (p->height + 1) / 2;
+    uint8_t *planes[2] = {p->colour, p->colour + p->half_rows * half};
+    for (int64_t top = 0; top < p->height; top += LINES) {
+        for (int64_t y = 0; y < LINES; y++) {
+            int64_t at = line_at(y, stride);
+            uint8_t *r = p->red + at, *g = p->green + at, *b = p->blue + at;
+            split_pixels(r, g, b, image + 3 * width * least(top + y, p->height - 1), width);
+            for (int64_t x = width; x < stride; x++)
+                r[x] = r[width - 1], g[x] = g[width - 1], b[x] = b[width - 1];
         }
-        /* Means of 2 x 2 values: halves are rounded down in even columns, and up in odd ones. */
-        const uint8_t *upper = p->upper, *lower = p->lower;
-        uint8_t *restrict to = p->colour + top * p->half;
-        for (int64_t x = 0; x < double_half; x += 2) {
-            const uint8_t *a = upper + 2 * x, *b = lower + 2 * x;
-            to[x] = (uint8_t)((a[0] + a[1] + b[0] + b[1] + 1) >> 2);
-            to[x + 1] = (uint8_t)((a[2] + a[3] + b[2] + b[3] + 2) >> 2);
+        split_colours(p->red, p->green, p->blue, LINES * stride);
+        for (int64_t y = 0; y < least(LINES, p->rows - top); y++)
+            memcpy(p->brightness + (top + y) * stride, p->red + line_at(y, stride), (size_t)stride);
+        for (int c = 0; c < 2; c++) {
+            const uint8_t *rows = c ? p->blue : p->green;
+            halve(planes[c] + top / 2 * half, rows, rows + LINES * half, LINES / 2 * half);
         }
     }
-    extend_plane(p->brightness, p->height, p->rows, p->stride);
-    extend_plane(p->colour, (p->height + 1) / 2, p->half_rows, double_half);
+    for (int c = 0; c < 2; c++)
+        for (int64_t y = halved; y < p->half_rows; y++)
+            memcpy(planes[c] + y * half, planes[c] + (halved - 1) * half, (size_t)half);
 }
 
-/* A row of twice as many values: 9/16, 3/16, 3/16 and 1/16 of the four around each. Half a level is
+/* Three times each value, plus that in the row above; then the same with the row below. */
+static void weigh_rows(int16_t *restrict sums, const uint8_t *rows, int64_t stride, int64_t n)
+{
+    for (int64_t start = 0; start < n; start += GROUP)
+        for (int64_t i = start; i < start + GROUP; i++) {
+            sums[i] = (int16_t)(3 * rows[i] + rows[i - stride]);
+            sums[n + i] = (int16_t)(3 * rows[i] + rows[i + stride]);
+        }
+}
+
+/* Two values for each of n: 3/16 of it and 1/16 of its neighbour on that side. Half a level is
  * rounded up in even columns, and down in odd ones. */
-static void double_row(const uint8_t *near_row, const uint8_t *far_row, int64_t n,
-                       int16_t *restrict sums, uint8_t *restrict out)
+static void double_values(uint8_t *restrict out, const int16_t *sums, int64_t n)
 {
-    for (int64_t x = 0; x < n; x++) sums[x + 1] = (int16_t)(3 * near_row[x] + far_row[x]);
-    for (int64_t x = 0; x < n; x++) {
-        out[2 * x] = (uint8_t)((3 * sums[x + 1] + sums[x] + 8) >> 4);
-        out[2 * x + 1] = (uint8_t)((3 * sums[x + 1] + sums[x + 2] + 7) >> 4);
-    }
+    for (int64_t start = 0; start < n; start += GROUP)
+        for (int64_t i = start; i < start + GROUP; i++) {
+            out[2 * i] = (uint8_t)((3 * sums[i] + sums[i - 1] + 8) >> 4);
+            out[2 * i + 1] = (uint8_t)((3 * sums[i] + sums[i + 1] + 7) >> 4);
+        }
 }
 
-/* Brightness and colour differences to a row of red, green, blue. */
-static void join_row(const uint8_t *restrict light, const uint8_t *restrict blues,
-                     const uint8_t *restrict reds, int64_t width, uint8_t *restrict pixels)
+/* LINES rows of a plane of colour differences at full resolution. */
+static void enlarge(uint8_t *out, const jpeg_planes *p, const uint8_t *plane, int64_t top)
 {
-    const int32_t half = 1 << 15;
-    for (int64_t x = 0; x < width; x++) {
-        int32_t y = light[x], blue = blues[x] - 128, red = reds[x] - 128;
-        pixels[3 * x] = level_of(y + ((red * 91881 + half) >> 16));
-        pixels[3 * x + 1] = level_of(y + ((half - blue * 22554 - red * 46802) >> 16));
-        pixels[3 * x + 2] = level_of(y + ((blue * 116130 + half) >> 16));
+    int64_t half = p->stride / 2, n = (p->width + 1) / 2, last = (p->height + 1) / 2 - 1;
+    const uint8_t *rows = plane + top / 2 * half;
+    int16_t *sums = p->sums + 1, *below = sums + LINES / 2 * half;
+    weigh_rows(sums, rows, half, LINES / 2 * half);
+    /* What has no neighbour stands for it. */
+    if (top == 0)
+        for (int64_t x = 0; x < half; x++) sums[x] = (int16_t)(4 * rows[x]);
+    if (last < (top + LINES) / 2)
+        for (int64_t x = (last - top / 2) * half, end = x + half; x < end; x++)
+            below[x] = (int16_t)(4 * rows[x]);
+    double_values(out, sums, LINES * half);
+    for (int64_t y = 0; y < LINES; y++) {
+        out[2 * y * half] = (uint8_t)((4 * sums[y * half] + 8) >> 4);
+        out[2 * (y * half + n) - 1] = (uint8_t)((4 * sums[y * half + n - 1] + 7) >> 4);
     }
 }
 
 /* The planes back to an image. */
 static void from_planes(uint8_t *image, const jpeg_planes *p)
 {
-    int64_t n = (p->width + 1) / 2, last = (p->height + 1) / 2 - 1;
-    for (int64_t y = 0; y < p->height; y++) {
-        int64_t other = within(y / 2 + (y % 2 ? 1 : -1), 0, last);
-        uint8_t *blue = p->upper, *red = blue + 2 * p->half;
-        double_row(p->colour + y / 2 * 2 * p->half, p->colour + other * 2 * p->half, 2 * p->half,
-                   p->sums, blue);
-        /* The first and the last of the doubled values, beyond which nothing is known. */
-        for (int c = 0; c < 2; c++) {
-            const int16_t *sums = p->sums + 1 + c * p->half;
-            uint8_t *row = c ? red : blue;
-            row[0] = (uint8_t)((4 * sums[0] + 8) >> 4);
-            row[2 * n - 1] = (uint8_t)((4 * sums[n - 1] + 7) >> 4);
+    int64_t width = p->width, stride = p->stride;
+    for (int64_t top = 0; top < p->height; top += LINES) {
+        int64_t lines = least(LINES, p->height - top);
+        for (int64_t y = 0; y < lines; y++)
+            memcpy(p->red + line_at(y, stride), p->brightness + (top + y) * stride, (size_t)stride);
+        enlarge(p->green, p, p->colour, top);
+        enlarge(p->blue, p, p->colour + p->half_rows * stride / 2, top);
+        join_colours(p->red, p->green, p->blue, LINES * stride);
+        for (int64_t y = 0; y < lines; y++) {
+            int64_t at = line_at(y, stride);
+            join_pixels(image + 3 * width * (top + y), p->red + at, p->green + at, p->blue + at,
+                        width);
         }
-        join_row(p->brightness + y * p->stride, blue, red, p->width, image + 3 * y * p->width);
     }
 }
 
@@ -245,24 +292,23 @@ static void from_planes(uint8_t *image, const jpeg_planes *p)
 static int jpeg_round_trip(const uint8_t *images, uint8_t *out, const int32_t *tables, int64_t m,
                            int64_t height, int64_t width)
 {
-    jpeg_planes p = {.height = height, .width = width};
-    p.rows = (height + 7) / 8 * 8, p.stride = (width + 7) / 8 * 8;
-    p.half_rows = (height + 15) / 16 * 8, p.half = (width + 15) / 16 * 8;
+    jpeg_planes p = {.height = height, .width = width, .stride = (width + 15) / 16 * 16};
+    p.rows = (height + 7) / 8 * 8, p.half_rows = (height + 15) / 16 * 8;
     quantisation q[2];
     memcpy(q, tables, sizeof q);
-    p.brightness = new_memory(p.rows * p.stride + p.half_rows * 2 * p.half + 8 * p.half, 1);
-    p.sums = new_memory(2 * p.half + 2, sizeof *p.sums);
+    p.brightness = new_memory((p.rows + p.half_rows + 3 * LINES) * p.stride, 1);
+    p.sums = new_memory(LINES / 2 * p.stride + 2, sizeof *p.sums);
     int result = p.brightness && p.sums ? SC_DONE : SC_NO_MEMORY;
     if (result == SC_DONE) {
         p.colour = p.brightness + p.rows * p.stride;
-        p.upper = p.colour + p.half_rows * 2 * p.half;
-        p.lower = p.upper + 4 * p.half;
-        p.sums[0] = p.sums[2 * p.half + 1] = 0;
+        p.red = p.colour + p.half_rows * p.stride;
+        p.green = p.red + LINES * p.stride, p.blue = p.green + LINES * p.stride;
+        p.sums[0] = p.sums[LINES / 2 * p.stride + 1] = 0;
     }
     for (int64_t j = 0; result == SC_DONE && j < m; j++) {
         to_planes(images + 3 * j * height * width, &p);
         code_plane(p.brightness, p.rows, p.stride, q);
-        code_plane(p.colour, p.half_rows, 2 * p.half, q + 1);
+        code_plane(p.colour, 2 * p.half_rows, p.stride / 2, q + 1);
         from_planes(out + 3 * j * height * width, &p);
     }
     free_memory(p.brightness);

@@ -34,10 +34,7 @@ LOOK_UP(look_up_u4, uint32_t)
 ALWAYS_INLINE uint8_t moved(uint8_t value, int16_t step, uint16_t half)
 {
     /* floor(-y) is ~floor(y), and that is floor(y) with all bits turned over. */
-    int16_t level = (int16_t)(value + (step ^ -(int16_t)(half >> 15)));
-    level = level > 0 ? level : 0;
-    level = level < 255 ? level : 255;
-    return (uint8_t)level;
+    return level_of_short((int16_t)(value + (step ^ -(int16_t)(half >> 15))));
 }
 
 /* Add a whole number of levels to every value, and stop at 0 and 255.
@@ -129,10 +126,7 @@ static int draw_levels(const uint8_t *images, uint8_t *out, const uint32_t *tabl
 ALWAYS_INLINE uint8_t scaled(uint8_t value, float spread, float deviate, uint16_t half)
 {
     float x = (float)value, sign = (float)(1 - (int32_t)((half >> 14) & 2));
-    float moved_value = x + x * spread * deviate * sign;
-    int32_t level = (int32_t)moved_value; /* floorf is a call where there is no instruction for it */
-    level -= (float)level > moved_value;
-    return level_of(level);
+    return level_of((int32_t)(x + x * spread * deviate * sign)); /* a floor but for what becomes 0 */
 }
 
 /* floor(x + x spread z) for every value, stopped at 0 and 255. table: deviates in units of 2^-17

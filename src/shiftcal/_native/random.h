@@ -7,6 +7,26 @@
 #define SHIFTCAL_RANDOM_H
 #include "kernels.h"
 
+/* The key of an image, b in its upper half: the index, in steps of the golden ratio, is added to
+ * `start` and mixed (Steele, Lea and Flood, 2014). */
+ALWAYS_INLINE uint64_t image_key(uint64_t start, int64_t index)
+{
+    uint64_t z = start + (uint64_t)index * 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+static int image_keys(const int64_t *indices, uint64_t start, uint32_t *keys, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t key = image_key(start, indices[i]);
+        keys[2 * i] = (uint32_t)key;
+        keys[2 * i + 1] = (uint32_t)(key >> 32);
+    }
+    return SC_DONE;
+}
+
 ALWAYS_INLINE uint32_t random_word(uint32_t i, uint32_t a, uint32_t b)
 {
     uint32_t x = i + a;

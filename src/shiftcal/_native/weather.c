@@ -42,8 +42,7 @@ static void flake_field(float *field, int64_t stride, const float *table, const 
         for (int64_t x = 0; x < width; x++) {
             float level = s * upper[x] + t * lower[x];
             level = level < 255.0f ? level : 255.0f;
-            level = level >= threshold ? level : 0.0f;
-            to[x] = (float)(int32_t)level;
+            to[x] = (float)((int32_t)level & -(level >= threshold)); /* without a branch */
         }
     }
 }

@@ -156,18 +156,15 @@ def stream_keys(*, seed: int, corruption: str, severity: int, indices: NDArray[n
     Seed, name and severity are digested to 64 bits; the index is added in steps of the golden
     ratio and mixed (Steele, Lea and Flood, 2014). Images of one set never share a key.
     """
+    keys = np.empty((len(indices), 2), np.uint32)
+    kernels.image_keys(indices, stream_start(corruption, severity, seed), keys)
+    return keys
+
+
+def stream_start(corruption: str, severity: int, seed: int) -> int:
+    """What the keys of all images have in common, a whole number of 64 bits."""
     text = f"{corruption}|{severity}|{seed}".encode()
-    start = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
-    # Arrays of unsigned numbers wrap around silently, which is intended.
-    z = mixed(np.uint64(start) + indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
-    return z.astype("<u8", copy=False).view("<u4").reshape(-1, 2)
-
-
-def mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """SplitMix64's finaliser."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little", signed=True)
 
 
 @functools.lru_cache(maxsize=256)

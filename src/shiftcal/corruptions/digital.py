@@ -142,7 +142,7 @@ class Pixelate(Published):
             _boxes(height, small_height),
             _boxes(width, small_width),
             np.searchsorted(rows, np.arange(small_height + 1)),
-            columns.copy(),
+            3 * columns,
         )
 
 

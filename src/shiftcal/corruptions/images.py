@@ -6,7 +6,6 @@ import functools
 import inspect
 import mmap
 import os
-import secrets
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -253,7 +252,7 @@ def corrupt(
     first = check_count(first_index, name="first_index", least=0, most=2**62)
 
     # Grey images have three channels while they are at work.
-    count = max(1, PIECE_BYTES // (3 * int(np.prod(batch.shape[1:3])) or 1))
+    count = max(1, PIECE_BYTES // (3 * batch.shape[1] * batch.shape[2]))
 
     def piece(start: int, stop: int) -> NDArray[np.uint8]:
         colour = layout.to_colour(batch[start:stop])
@@ -484,4 +483,4 @@ def lasting_identity(corruption: Corruption, *, lasting: bool = True) -> str:
             InputWarning,
             stacklevel=4,
         )
-    return f"{corruption.description} (unknown {secrets.token_hex(16)})"
+    return f"{corruption.description} (unknown {os.urandom(16).hex()})"

@@ -17,7 +17,6 @@ from shiftcal.corruptions.corruption import (
     Corruption,
     check_name,
     ladder_of,
-    mixed,
     name_of,
     parameters_of,
     stream_keys,
@@ -91,8 +90,11 @@ def uniforms(bits: NDArray[np.uint64], number: int) -> NDArray[np.float64]:
     It is that of SplitMix64 seeded with the key (Steele, Lea and Flood, 2014), so any one can be
     had without those before it.
     """
-    step = np.uint64((number + 1) * 0x9E3779B97F4A7C15 & (2**64 - 1))
-    return ((mixed(bits + step) >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+    # Arrays of unsigned numbers wrap around silently, which is intended.
+    z = bits + np.uint64((number + 1) * 0x9E3779B97F4A7C15 & (2**64 - 1))
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (((z ^ (z >> np.uint64(31))) >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
 def check_strengths(strengths: object, *, most: float | None = None) -> tuple[float, ...]:

@@ -142,9 +142,11 @@ def tail_medians() -> NDArray[np.float64]:
 
 
 def _medians(mass: float, cells: int) -> NDArray[np.float64]:
-    from scipy.special import ndtri
+    # Imported in a tenth of the time that scipy.special takes.
+    from statistics import NormalDist
 
-    medians: NDArray[np.float64] = -ndtri(mass * (np.arange(cells, 0, -1) - 0.5) / cells)
+    below = mass * (np.arange(cells, 0, -1) - 0.5) / cells
+    medians = -np.array([*map(NormalDist().inv_cdf, below.tolist())])
     medians.flags.writeable = False
     return medians
 
@@ -189,13 +191,16 @@ def level_masses(rate: float) -> NDArray[np.int64]:
         ``(256, 256)``, from the row's level to the column's, in units of 2**-32: rows sum to
         2**32, and no sum of neighbours is off by more than one unit.
     """
-    from scipy.special import pdtr
-
     counts = np.arange(int(rate + 12 * np.sqrt(rate) + 24))
     reached = (np.clip(counts / rate, 0, 1) * 255).astype(np.uint8)
     last = np.searchsorted(reached, np.arange(LEVELS), side="right") - 1
-    rates = rate * (np.arange(LEVELS) / 255)
-    ends = np.rint(pdtr(last, rates[:, None]) * 2.0**32).astype(np.int64)
+    rates = rate * (np.arange(LEVELS)[:, None] / 255)
+    # Masses relative to that of no photon, or of 20 deviations below the mean: what is less likely
+    # does not count, and nothing overflows.
+    first = np.maximum(rates - 20 * np.sqrt(rates), 0)
+    relative = np.where(counts > first, rates / np.maximum(counts, 1), 1.0).cumprod(axis=1)
+    total = relative.cumsum(axis=1)
+    ends = np.rint(total[:, last] / total[:, -1:] * 2.0**32).astype(np.int64)
     ends[:, -1] = 1 << 32
     return np.diff(ends, axis=1, prepend=0)
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.corruptions.corruption import Published, Settings, stream_keys
+from shiftcal.corruptions.corruption import Published, Settings, stream_start
 from shiftcal.corruptions.filters import (
     crop_length,
     gaussian_weights,
@@ -20,8 +20,10 @@ from shiftcal.corruptions.filters import (
     line_weights,
     zoom_axis,
 )
+from shiftcal.corruptions.noise import cell_medians
 from shiftcal.errors import FileError, InputError, require
 from shiftcal.files import parsing
+from shiftcal.numerics.blocks import kernels
 
 
 @final
@@ -94,9 +96,7 @@ def normal_quantiles() -> NDArray[np.float64]:
 
     The largest is 4.32 and the variance 1 - 2.4e-5; what lies beyond has a probability of 1.5e-5.
     """
-    from scipy.special import ndtri
-
-    table: NDArray[np.float64] = ndtri((np.arange(1 << 16) + 0.5) / (1 << 16))
+    table = np.concatenate([-cell_medians()[::-1], cell_medians()])
     table.flags.writeable = False
     return table
 
@@ -356,132 +356,8 @@ def _added(weights: NDArray[np.float32]) -> np.float32:
 
 
 # --------------------------------------------------------------------------------------
-# Layers of which frost is made: clouds and crystal needles on a torus.
-#
-# Everything is made from hashed integers by additions, multiplications, divisions and square roots
-# of single values, and by sums of integers: the same on every machine, bit for bit.
+# Pictures of frost, made smaller.
 # --------------------------------------------------------------------------------------
-
-Plane = NDArray[np.float32]
-
-SIDE = 640
-# (down, right) per pixel of length, at eight angles; halves of a turn are the same needle.
-_DIRECTIONS = (
-    (0.0, 1.0),
-    (0.383, 0.924),
-    (0.707, 0.707),
-    (0.924, 0.383),
-    (1.0, 0.0),
-    (0.924, -0.383),
-    (0.707, -0.707),
-    (0.383, -0.924),
-)
-_FINE = float(1 << 20)
-
-
-def clouds(cells: int, *, stream: tuple[int, int]) -> Plane:
-    """Smooth noise of mean 0 and deviation 1 whose blots are ``SIDE / cells`` pixels wide.
-
-    Random values on a grid, joined by cubic B-splines.
-    """
-    return standardised(_spline(_spline(_uniform(cells, stream)).T).T)
-
-
-def needles(
-    length: int, width: int, facets: NDArray[np.int64], *, stream: tuple[int, int]
-) -> Plane:
-    """Streaks of mean 0 and deviation 1, in the direction of the facet on which they lie.
-
-    Noise is averaged along ``length`` pixels, a power of two, by adding shifted copies of sums.
-
-    Args:
-        length: How long a needle is.
-        width: How wide it is, a divisor of ``SIDE``.
-        facets: ``(SIDE, SIDE)`` numbers of directions, 0 to 7.
-        stream: What the random numbers are made of.
-    """
-    grains = clouds(SIDE // width, stream=stream)
-    out = np.empty_like(grains)
-    for k, (down, right) in enumerate(_DIRECTIONS):
-        line = grains
-        step = 1
-        while step < length:
-            shift = (round(step * down), round(step * right))
-            line = line + np.roll(line, shift, axis=(0, 1))
-            step *= 2
-        here = facets == k
-        out[here] = line[here]
-    return standardised(out)
-
-
-def crystals(cells: int, *, stream: tuple[int, int]) -> tuple[NDArray[np.int64], Plane]:
-    """Facets with ragged borders: the direction (0 to 7) of each, and the height above its rim.
-
-    The plane falls to the nearest of random points, one in each of ``cells`` by ``cells`` squares
-    (Worley, 1996); the height is the distance to the second nearest less that to the nearest.
-    """
-    texture, layer = stream
-    size = np.float32(SIDE // cells)
-    bend = np.float32(0.25) * size
-    y, x = np.meshgrid(*[np.arange(SIDE, dtype=np.float32) % size] * 2, indexing="ij")
-    y = y + bend * clouds(4 * cells, stream=(texture, layer + 1))
-    x = x + bend * clouds(4 * cells, stream=(texture, layer + 2))
-    down, right = (_uniform(cells, (texture, layer + k)) + np.float32(0.5) for k in (3, 4))
-    kinds = np.floor(8 * (_uniform(cells, (texture, layer + 5)) + np.float32(0.5))).astype(np.int64)
-    first = second = np.full((SIDE, SIDE), np.float32(1e9))
-    facets = np.zeros((SIDE, SIDE), np.int64)
-    for i in (-1, 0, 1):
-        for j in (-1, 0, 1):
-            dy = _enlarged(np.roll(down, (-i, -j), axis=(0, 1)) + np.float32(i)) * size - y
-            dx = _enlarged(np.roll(right, (-i, -j), axis=(0, 1)) + np.float32(j)) * size - x
-            square = dy * dy + dx * dx
-            second = np.minimum(second, np.maximum(first, square))
-            nearer = square < first
-            first = np.minimum(first, square)
-            facets = np.where(nearer, _enlarged(np.roll(kinds, (-i, -j), axis=(0, 1))), facets)
-    return facets, standardised(np.sqrt(second) - np.sqrt(first))
-
-
-def standardised(plane: Plane) -> Plane:
-    """The plane with mean 0 and deviation 1, which are counted in whole numbers."""
-    whole = np.rint(plane.astype(np.float64) * _FINE).astype(np.int64)
-    mean = int(whole.sum()) / whole.size
-    centred = whole - round(mean)
-    # In steps of 2**-10 the squares of 640 x 640 values add up without overflow.
-    deviation = (int(((centred >> 10) ** 2).sum()) / whole.size) ** 0.5
-    out: Plane = (centred / (deviation * 1024)).astype(np.float32)
-    return out
-
-
-def _uniform(cells: int, stream: tuple[int, int]) -> Plane:
-    """Random numbers in [-1/2, 1/2), ``(cells, cells)``."""
-    texture, layer = stream
-    words = stream_keys(
-        seed=layer,
-        corruption="frost texture",
-        severity=texture,
-        indices=np.arange(cells * cells, dtype=np.int64),
-    )[:, 0]
-    values = (words >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24) - np.float32(0.5)
-    return values.reshape(cells, cells)
-
-
-def _spline(rows: Plane) -> Plane:
-    """Cubic B-spline through the rows of a torus, stretched to ``SIDE`` rows."""
-    factor = SIDE // len(rows)
-    t = (np.arange(factor, dtype=np.float32) + np.float32(0.5)) / np.float32(factor)
-    u = 1 - t
-    weights = (u * u * u, 4 + 3 * t * t * t - 6 * t * t, 4 + 3 * u * u * u - 6 * u * u, t * t * t)
-    out = np.zeros((len(rows), factor, rows.shape[1]), np.float32)
-    for shift, weight in zip((1, 0, -1, -2), weights, strict=True):
-        out += np.roll(rows, shift, axis=0)[:, None] * weight[:, None]
-    return out.reshape(SIDE, -1)
-
-
-def _enlarged(grid: NDArray[Any]) -> NDArray[Any]:
-    factor = SIDE // len(grid)
-    return grid.repeat(factor, axis=0).repeat(factor, axis=1)
-
 
 _ONE = 1 << 11
 
@@ -497,20 +373,22 @@ def shrink(image: NDArray[np.uint8], scale: float) -> NDArray[np.uint8]:
         return image
     top, bottom, down = _taps(image.shape[0], scale)
     left, right, across = _taps(image.shape[1], scale)
-    values = image.astype(np.int64)
-    rows = values[:, left] * (_ONE - across)[:, None] + values[:, right] * across[:, None]
-    down = down[:, None, None]
-    upper, lower = (rows[top] >> 4) * (_ONE - down) >> 16, (rows[bottom] >> 4) * down >> 16
+    top, bottom, down, across = top[:, None], bottom[:, None], down[:, None, None], across[:, None]
+    upper, lower = (
+        image[rows, left] * (_ONE - across) + image[rows, right] * across >> 4
+        for rows in (top, bottom)
+    )
+    upper, lower = upper * (_ONE - down) >> 16, lower * down >> 16
     out: NDArray[np.uint8] = ((upper + lower + 2) >> 2).astype(np.uint8)
     return out
 
 
-def _taps(size: int, scale: float) -> tuple[NDArray[np.int64], ...]:
+def _taps(size: int, scale: float) -> tuple[NDArray[Any], ...]:
     """For each pixel: the two it is read between, and the share of the second in 2048ths."""
     at = (np.arange(round(size * scale)) + 0.5) * (1 / scale) - 0.5
     at = np.clip(at.astype(np.float32), 0, size - 1)
     first = np.floor(at).astype(np.int64)
-    share = np.rint((at - first.astype(np.float32)) * np.float32(_ONE)).astype(np.int64)
+    share = np.rint((at - first.astype(np.float32)) * np.float32(_ONE)).astype(np.int32)
     return first, np.minimum(first + 1, size - 1), share
 
 
@@ -552,10 +430,6 @@ def frost_photos(folder: Path, scale: float) -> Pictures:
 # skewness of the grey level, mean colour, and the mean square difference of pixels at distances of
 # 1 to 240 pixels (which decides how rough a crop is at any scale). They share no pixel with them.
 # --------------------------------------------------------------------------------------
-
-_CLOUDS = 3  # the first layers
-_CRYSTALS = 16  # facets along a side: 40 pixels wide
-_DRIFT = (1.0, -0.35, -0.84)  # from blue to grey at the same brightness
 
 
 class _Look(NamedTuple):
@@ -600,37 +474,13 @@ def frost_textures(scale: float) -> Pictures:
 
 
 @functools.cache
-def _full_size() -> tuple[NDArray[np.uint8], ...]:
-    facets, rims = crystals(_CRYSTALS, stream=(0, 0))
-    return tuple(_texture(k, look, facets, rims) for k, look in enumerate(_LOOKS, 1))
-
-
-def _texture(
-    k: int, look: _Look, facets: NDArray[np.int64], rims: NDArray[np.float32]
-) -> NDArray[np.uint8]:
-    # The facets are the same in all five, but turned, so that they lie in different places.
-    facets, rims = np.rot90(facets, k), np.rot90(rims, k)
-    planes = (
-        clouds(5, stream=(k, 0)),
-        clouds(10, stream=(k, 1)),
-        clouds(40, stream=(k, 2)),
-        rims,
-        needles(32, 4, facets, stream=(k, 3)),
-        needles(8, 1, facets, stream=(k, 4)),
-        clouds(SIDE, stream=(k, 5)),
-    )
-    smooth, rough = np.zeros((2, SIDE, SIDE), np.float32)
-    for i, (part, plane) in enumerate(zip(look.layers, planes, strict=True)):
-        sums = smooth if i < _CLOUDS else rough
-        sums += np.float32(part) * plane
-    spread = clouds(10, stream=(k, 7)) + clouds(40, stream=(k, 8)) + clouds(80, stream=(k, 9))
-    density = np.maximum(1 + np.float32(look.unevenness) * spread, np.float32(0.1))
-    tone = standardised(smooth + density * rough)
-    tone = standardised(tone + np.float32(look.skew) * tone * tone)
-    tone = tone * np.float32(look.deviation)
-    drift = clouds(5, stream=(k, 6)) * np.float32(look.drift)
-    channels = [
-        np.float32(mean) + np.float32(gain) * tone + np.float32(shift) * drift
-        for mean, gain, shift in zip(look.colour, look.contrast, _DRIFT, strict=True)
+def _full_size() -> NDArray[np.uint8]:
+    textures = np.empty((len(_LOOKS), 640, 640, 3), np.uint8)
+    looks = [(*look.colour, *look.contrast, *look[2:-1], *look.layers) for look in _LOOKS]
+    # The random streams of crystals, which all textures share, and of each texture.
+    starts = [
+        [stream_start("frost texture", texture, layer) for layer in range(10)]
+        for texture in range(1 + len(_LOOKS))
     ]
-    return np.rint(np.clip(np.stack(channels, axis=-1), 0, 255)).astype(np.uint8)
+    kernels.frost_textures(textures, np.array(looks, np.float32), np.array(starts))
+    return textures

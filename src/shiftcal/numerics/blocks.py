@@ -6,14 +6,16 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal import _kernels
 from shiftcal.types import Labels, Logits, Weights
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 # What `_native` is compiled to; imported here only.
 kernels = _kernels
@@ -49,6 +51,8 @@ def in_parts(work: Callable[[int, int], None], n: int, *, least: int) -> None:
     if threads == 1 or parts < 2:
         work(0, n)
         return
+    from concurrent.futures import ThreadPoolExecutor
+
     ends = [n * i // parts for i in range(parts + 1)]
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(work, ends[:-1], ends[1:]))
@@ -62,6 +66,8 @@ def share(work: Callable[[int], None], starts: Iterable[int], *, threads: int) -
     are not used. If one fails or is interrupted, the
     others finish what they are at, and the first error is raised.
     """
+    from concurrent.futures import wait
+
     left = iter(list(starts))
     stopped = threading.Event()
 
@@ -92,6 +98,8 @@ def share(work: Callable[[int], None], starts: Iterable[int], *, threads: int) -
 @functools.cache
 def _workers() -> ThreadPoolExecutor:
     """Threads that stay: starting new ones would cost more than a small batch takes."""
+    from concurrent.futures import ThreadPoolExecutor
+
     return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="shiftcal")
 
 
