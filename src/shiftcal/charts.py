@@ -42,6 +42,7 @@ METHODS = {
     "sts": Look("#0072B2", "s"),
     "sac": Look("#D55E00", "o"),
     "rehearsal": Look("#003366", "*"),
+    "realign": Look("#E69F00", "p"),
     "ace": Look("#CCCC00", "d"),
     "pseudocal": Look("#7F3C00", "P"),
     "oracle": Look("#000000", "X", "--"),
@@ -57,7 +58,7 @@ SEVERITIES = {
 }
 _FIXED = {**METHODS, **SEVERITIES}
 # Lengths without a common factor: twenty more series before one looks like another.
-_COLOURS = ("#E69F00", "#332288", "#117733", "#661100", "#AA4499")
+_COLOURS = ("#882255", "#332288", "#117733", "#661100", "#AA4499")
 _MARKERS = ("h", "<", "p", ">")
 _DASHES = ("-", "--", ":", "-.")
 # Raw and calibrated, the two curves that are compared most, then others that differ from them.

@@ -52,11 +52,15 @@ def test_rows_are_probabilities(method):
 
 
 def test_the_predicted_class_is_the_models(method):
+    if method.corrects:
+        pytest.skip("it corrects predictions")
     probs = adapted(method).predict_proba(TARGET)
     np.testing.assert_array_equal(probs.argmax(axis=1), TARGET.argmax(axis=1))
 
 
 def test_confidence_is_the_largest_probability(method):
+    if method.corrects:
+        pytest.skip("its confidence is of the model's own prediction")
     method = adapted(method)
     np.testing.assert_array_equal(
         method.confidence(TARGET), method.predict_proba(TARGET).max(axis=1)

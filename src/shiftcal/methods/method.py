@@ -181,6 +181,8 @@ class Method(Estimator, ABC):
         uses_features: Whether features are needed (of source-train, calibration and target).
         uses_mixed: Whether scores of mixed target images are needed (``mixed=`` in ``adapt``); it
             has ``_adapt_mixed`` then.
+        corrects: Whether ``predict_proba`` can prefer another class than the model does;
+            ``confidence`` is then of the model's own prediction.
         n_classes_: Number of classes, from the columns of the bank.
         class_names_: Their names, if the bank has them.
         model_: A digest of the model and the preprocessing behind the bank, if it says so; scores
@@ -193,6 +195,7 @@ class Method(Estimator, ABC):
     uses_bank: ClassVar[bool] = False
     uses_features: ClassVar[bool] = False
     uses_mixed: ClassVar[bool] = False
+    corrects: ClassVar[bool] = False
 
     input: str
     n_classes_: int
@@ -301,7 +304,10 @@ class Method(Estimator, ABC):
 
     @final
     def confidence(self, logits: object) -> NDArray[np.float64]:
-        """Calibrated probability of the most probable class ``(n,)``, in little memory."""
+        """Calibrated probability of the most probable class ``(n,)``, in little memory.
+
+        Of the model's own prediction, if the method :attr:`corrects` predictions.
+        """
         return self._confidence(self._check_target(logits))
 
     def _confidence(self, z: Logits) -> NDArray[np.float64]:

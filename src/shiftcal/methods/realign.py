@@ -84,6 +84,7 @@ class Realign(Method):
     name: ClassVar[str] = "realign"
     uses_target: ClassVar[bool] = True
     uses_bank: ClassVar[bool] = True
+    corrects: ClassVar[bool] = True
 
     temperature_: float
     prior_: NDArray[np.float64]
