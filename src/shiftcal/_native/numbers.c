@@ -31,9 +31,11 @@
     BLOCK_KERNEL(type, brier, 3)                                                                   \
     KERNEL(ladder_sums_##type, #type "(n,k) f8(14,8) i8(3,14,8)* i8(3,14,8)* f8(n)* f8(n)*", 1,    \
            ladder_sums_##type(A(0), A(1), A(2), A(3), A(4), A(5), N(n), N(k)))                     \
-    KERNEL(count_cells_##type, #type "(n) i8(13570)*", 1, count_cells_##type(A(0), A(1), N(n)))    \
-    KERNEL(sum_by_cell_##type, #type "(n) u1(n) i4(13570) i8(3,w)* i8(r)*", 1,                     \
-           sum_by_cell_##type(A(0), A(1), A(2), A(3), A(4), N(n), N(w), N(r)))                     \
+    KERNEL(count_cells_##type, #type "(n) i8(c)*", cell_bits(N(c)) >= 0,                           \
+           count_cells_##type(A(0), A(1), N(n), N(c)))                                             \
+    KERNEL(sum_by_cell_##type, #type "(n) u1(n) i4(c) i8(3,w)* i8(r)*",                            \
+           cell_bits(N(c)) >= 0 && N(w) >= 2 && N(w) % 2 == 0,                                     \
+           sum_by_cell_##type(A(0), A(1), A(2), A(3), A(4), N(n), N(c), N(w), N(r)))               \
     KERNEL(sum_by_width_##type, #type "(n) u1(n) i8(3,w)*", N(w) >= 2 && N(w) % 2 == 0,            \
            sum_by_width_##type(A(0), A(1), A(2), N(n), N(w)))                                      \
     KERNEL(pass_rows_##type, #type "(n,k) real i8(w)* f8(n)* i8(n)* f8(p,q)*",                     \
@@ -43,6 +45,11 @@
 #define KERNELS                                                                                    \
     KERNELS_OF(f4)                                                                                 \
     KERNELS_OF(f8)                                                                                 \
+    KERNEL(place_cuts, "i8(p,c) i8(m) int i4(c)* i8(b)* i8(m)* i8(q)*",                            \
+           N(m) > 0 && N(b) == N(m) + 1 && N(q) == N(p) + 1,                                       \
+           place_cuts(A(0), A(1), I(2), A(3), A(4), A(5), A(6), N(p), N(c), N(m)))                 \
+    KERNEL(sum_bins, "i8(n) i8(m) i8(p,3,w) i8(s) f8(4,m)*", N(n) > 0 && N(w) == 2 * N(s),         \
+           sum_bins(A(0), A(1), A(2), A(3), A(4), N(n), N(m), N(p), N(s)))                         \
     KERNEL(largest_ratio, "i8(f,w) f8(s,b) i8(s) f8(s,5) f8(5,d) f8(s,2) f8(1)*", N(w) >= 6,       \
            largest_ratio(A(0), A(1), A(2), A(3), A(4), A(5), A(6), N(f), N(w), N(s), N(b), N(d)))  \
     KERNEL(rehearsal_answer, "f8(m,w) real f8(2,3,38) f8(2,2,20) f8(2,4) f8(11)*", N(w) >= 4,      \

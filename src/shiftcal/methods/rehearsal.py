@@ -259,12 +259,15 @@ class Rehearser:
         calm = rehearsed_weights(self._labels, self._k, CALM, n_draws=n_draws - half, rng=rng)
         other = rehearsed_weights(self._labels, self._k, MOVED, n_draws=half, rng=rng)
         weights = np.concatenate([calm, other])
-        times = rng.poisson(size * weights).astype(np.float64)
-        total = times.sum(axis=1)
-        kept = total > 0
-        truth = weights[kept] @ self._truth
+        total, moments = np.empty((n_draws, 1)), np.empty((n_draws, self._moments.shape[1]))
+        for some in row_blocks(n_draws, self.n):  # which stay in the processor's cache
+            times = rng.poisson(size * weights[some]).astype(np.float64)
+            total[some] = times.sum(axis=1, keepdims=True)
+            moments[some] = times @ self._moments
+        kept = total[:, 0] > 0
+        truth = (weights @ self._truth)[kept]
         return Draws(
-            statistics=output_statistics((times @ self._moments)[kept] / total[kept, None]),
+            statistics=output_statistics(moments[kept] / total[kept]),
             log_t=_minimum(self._grid, truth[:, :-1]),
             accuracy=np.clip(truth[:, -1], 0.0, 1.0),
             moved=moved[kept],

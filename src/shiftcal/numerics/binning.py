@@ -2,133 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.numerics.blocks import in_parts, kernel_for
+from shiftcal.numerics.blocks import in_parts, kernel_for, kernels
 from shiftcal.types import Confidence, Correct
 
 # --------------------------------------------------------------------------------------
-# Passes over many confidences that put them into bins without sorting them.
+# Samples put into bins by confidence: the sums every binned calibration error is made of.
 #
-# The cuts between bins of equal size fall into a few narrow cells of a histogram. All other cells
-# lie inside one bin and are summed as the rows come; only the samples of those few are kept apart.
+# Nothing is sorted as a whole. The cuts between bins of equal size fall into a few narrow cells of
+# a histogram. All other cells lie inside one bin and are summed as the rows come; only the samples
+# of those few are kept apart and sorted. Sums are of confidences rounded to multiples of 2**-46.
 # --------------------------------------------------------------------------------------
 
 # Rows in a part. Fixed, so that nothing depends on the number of threads.
 _PART = 1 << 19
-# Cells of the histogram: of equal exponent and first eight bits of 1 - confidence.
-_CELLS = 13570
-
-
-class Sums(NamedTuple):
-    """Sums over the samples of each of ``m`` bins, with confidences rounded to multiples of 2**-46.
-
-    Attributes:
-        counts: ``(m,)`` number of samples.
-        confidence: ``(m,)`` sum of their confidence.
-        correct: ``(m,)`` number of correct ones.
-    """
-
-    counts: NDArray[np.int64]
-    confidence: NDArray[np.float64]
-    correct: NDArray[np.float64]
-
-
-class Apart(NamedTuple):
-    """Samples near a cut, in order of confidence.
-
-    Attributes:
-        keys: The bits of the confidence, and after them one bit for correctness.
-        ranks: The rank of each among all samples.
-    """
-
-    keys: NDArray[np.int64]
-    ranks: NDArray[np.int64]
-
-
-def sums_by_width(confidence: Confidence, correct: Correct, n_bins: int) -> Sums:
-    """Sums of the samples with ``i / n_bins < confidence <= (i + 1) / n_bins``."""
-    confidence, correct = np.ascontiguousarray(confidence), np.ascontiguousarray(correct)
-    parts = _parts(len(confidence))
-    raw = np.zeros((len(parts), 3, 2 * n_bins), dtype=np.int64)
-    kernel = kernel_for("sum_by_width", confidence)
-
-    def work(first: int, last: int) -> None:
-        for i in range(first, last):
-            kernel(confidence[parts[i]], correct[parts[i]], raw[i])
-
-    in_parts(work, len(parts), least=2)
-    return _sums(raw)
-
-
-def sums_by_rank(
-    confidence: Confidence, correct: Correct, ends: NDArray[np.int64]
-) -> tuple[Sums, Apart]:
-    """Sums of the samples of ranks below ``ends[0]``, then below ``ends[1]``, and so on.
-
-    Left out of the sums, and returned apart, are the samples of first and last rank in each bin
-    and all those that share a cell of the histogram with one of these.
-    """
-    confidence, correct = np.ascontiguousarray(confidence), np.ascontiguousarray(correct)
-    parts = _parts(len(confidence))
-    counts = np.zeros((len(parts), _CELLS), dtype=np.int64)
-    count_cells = kernel_for("count_cells", confidence)
-    sum_by_cell = kernel_for("sum_by_cell", confidence)
-
-    def count(first: int, last: int) -> None:
-        for i in range(first, last):
-            count_cells(confidence[parts[i]], counts[i])
-
-    in_parts(count, len(parts), least=2)
-    size = counts.sum(axis=0)
-    stop = size.cumsum()
-    wanted = np.concatenate([[0], ends[:-1], ends - 1])
-    apart = np.unique(np.searchsorted(stop, wanted, side="right"))
-    bin_of_cell = np.searchsorted(ends, stop - size, side="right").astype(np.int32)
-    bin_of_cell[apart] = len(ends)
-    raw = np.zeros((len(parts), 3, 2 * len(ends)), dtype=np.int64)
-    keys = np.empty(size[apart].sum(), dtype=np.int64)
-    offsets = np.concatenate([[0], counts[:, apart].sum(axis=1).cumsum()])
-
-    def add(first: int, last: int) -> None:
-        for i in range(first, last):
-            mine = keys[offsets[i] : offsets[i + 1]]
-            sum_by_cell(confidence[parts[i]], correct[parts[i]], bin_of_cell, raw[i], mine)
-
-    in_parts(add, len(parts), least=2)
-    keys.sort()
-    ranks = np.concatenate([np.arange(stop[cell] - size[cell], stop[cell]) for cell in apart])
-    return _sums(raw), Apart(keys, ranks)
-
-
-def _parts(n: int) -> list[slice]:
-    return [slice(start, start + _PART) for start in range(0, n, _PART)]
-
-
-def _sums(raw: NDArray[np.int64]) -> Sums:
-    """From the kernels' whole numbers, ``(parts, 3, 2 m)``, wrong and right samples in turn."""
-    counts, high, low = raw.sum(axis=0)
-    confidence = high * 2.0**-22 + low * 2.0**-46
-    pairs = (-1, 2)
-    return Sums(
-        counts.reshape(pairs).sum(axis=1),
-        confidence.reshape(pairs).sum(axis=1),
-        counts[1::2].astype(np.float64),
-    )
-
-
-# --------------------------------------------------------------------------------------
-# Samples put into bins by confidence: the sums every binned calibration error is made of.
-# --------------------------------------------------------------------------------------
-
-# Below this many samples sorting all of them is faster than a histogram.
-_SMALL = 1 << 15
-# With more bins than this the compiled passes save nothing over sorting.
-_MANY_BINS = 256
 
 
 class BinSums(NamedTuple):
@@ -167,16 +60,37 @@ def equal_size_bins(
         whole_ties: Never cut a group of equal confidence: a cut inside one moves to its upper end,
             and bins that lose all their rows are left out.
     """
-    n, m = len(confidence), min(n_bins, len(confidence))
-    counts = np.diff(equal_size_cuts(n, m))
-    if n < _SMALL or m > _MANY_BINS:
-        sums = Sums(counts, np.zeros(m), np.zeros(m))
-        apart = Apart(_sorted_keys(confidence, correct), np.arange(n))
-    else:
-        sums, apart = sums_by_rank(confidence, correct, counts.cumsum())
+    c, r = np.ascontiguousarray(confidence), np.ascontiguousarray(correct)
+    n, m = len(c), min(n_bins, len(c))
+    # Cells have equal exponent and first bits of 1 - confidence; more rows make them narrower.
+    cells = (53 << min(max(n.bit_length() - 9, 0), 8)) + 2
+    counts = np.zeros((-(-n // _PART), cells), np.int64)
+    count_cells, sum_by_cell = kernel_for("count_cells", c), kernel_for("sum_by_cell", c)
+    _by_part(lambda i, rows: count_cells(c[rows], counts[i]), n)
+    ends = equal_size_cuts(n, m)[1:]
+    slots, bins = np.empty(cells, np.int32), np.empty(m + 1, np.int64)
+    places, needed = np.empty(m, np.int64), np.empty(len(counts) + 1, np.int64)
+    kernels.place_cuts(counts, ends, whole_ties, slots, bins, places, needed)
+    raw = np.zeros((len(counts), 3, 2 * needed[0]), np.int64)
+    bins, stops = bins[: needed[0]], needed[1:].cumsum()
+    keys = np.empty(stops[-1], np.int64)
+    _by_part(
+        lambda i, rows: sum_by_cell(
+            c[rows], r[rows], slots, raw[i], keys[stops[i] - needed[1 + i] : stops[i]]
+        ),
+        n,
+    )
+    keys.sort()
     if whole_ties:
-        return _cut(*_move_cuts(counts, sums, apart), apart)
-    return _cut(counts, sums, apart)
+        # Rows of equal confidence share a cell, so cuts move among the rows that are kept apart.
+        moved = np.searchsorted(keys, keys[places - 1] | 1, side="right")
+        held = np.diff(moved, prepend=0) > 0
+        ends, places = (ends + moved - places)[held], moved[held]
+        bins[1:] = (held.cumsum() - 1)[bins[1:]]
+    sums = np.empty((4, len(ends)))
+    kernels.sum_bins(keys, places, raw, bins, sums)
+    ends[1:] -= ends[:-1].copy()
+    return BinSums(ends, *sums)
 
 
 def equal_width_bins(confidence: Confidence, correct: Correct, n_bins: int) -> BinSums:
@@ -189,53 +103,26 @@ def equal_width_bins(confidence: Confidence, correct: Correct, n_bins: int) -> B
         correct: ``(n,)``.
         n_bins: How many bins there are; some may be empty.
     """
+    c, r = np.ascontiguousarray(confidence), np.ascontiguousarray(correct)
+    raw = np.zeros((-(-len(c) // _PART), 3, 2 * n_bins), np.int64)
+    sum_by_width = kernel_for("sum_by_width", c)
+    _by_part(lambda i, rows: sum_by_width(c[rows], r[rows], raw[i]), len(c))
+    counts, high, low = raw.sum(axis=0)
+    sums = high * 2.0**-22 + low * 2.0**-46
     edges = np.linspace(0, 1, n_bins + 1)
-    return BinSums(*sums_by_width(confidence, correct, n_bins), edges[:-1], edges[1:])
+    # Wrong and correct samples in turn.
+    counts, sums = counts.reshape(-1, 2), sums.reshape(-1, 2).sum(axis=1)
+    return BinSums(counts.sum(axis=1), sums, counts[:, 1].astype(float), edges[:-1], edges[1:])
 
 
-def _sorted_keys(confidence: Confidence, correct: Correct) -> NDArray[np.int64]:
-    # The bits of non-negative numbers are in the numbers' order; adding 0 makes -0 such a one.
-    bits = (confidence.astype(np.float64) + 0.0).view(np.int64)
-    return np.sort((bits << 1) | correct)
+def _by_part(work: Callable[[int, slice], None], n: int) -> None:
+    """Call ``work(i, rows)`` for every part ``i`` of ``n`` rows."""
 
+    def some(first: int, last: int) -> None:
+        for i in range(first, last):
+            work(i, slice(i * _PART, (i + 1) * _PART))
 
-def _confidence(keys: NDArray[np.int64]) -> NDArray[np.float64]:
-    return (keys >> 1).view(np.float64)
-
-
-def _move_cuts(
-    counts: NDArray[np.int64], sums: Sums, apart: Apart
-) -> tuple[NDArray[np.int64], Sums]:
-    """The bins with every cut moved to the end of its tie group, those that stay empty left out.
-
-    All rows that a cut can pass are kept apart, so the sums stay those of their bins.
-    """
-    last = apart.keys[np.searchsorted(apart.ranks, counts.cumsum() - 1)] | 1
-    ends = apart.ranks[np.searchsorted(apart.keys, last, side="right") - 1] + 1
-    moved = np.diff(ends, prepend=0)
-    held = moved > 0
-    return moved[held], Sums(moved[held], sums.confidence[held], sums.correct[held])
-
-
-def _cut(counts: NDArray[np.int64], sums: Sums, apart: Apart) -> BinSums:
-    """Add the samples that were kept apart to the bins of these sizes."""
-    ends = counts.cumsum()
-    last = np.searchsorted(apart.ranks, ends)
-    first = np.searchsorted(apart.ranks, ends - counts)
-    c = _confidence(apart.keys)
-    kept = np.array([c[i:j].sum() for i, j in zip(first, last, strict=True)])
-    correct = np.diff(_correct_before(apart.keys, np.concatenate([first[:1], last])))
-    return BinSums(counts, sums.confidence + kept, sums.correct + correct, c[first], c[last - 1])
-
-
-def _correct_before(keys: NDArray[np.int64], positions: NDArray[np.intp]) -> NDArray[np.float64]:
-    """The correct ones before each position; inside a group of equals, its mean for each."""
-    total = np.concatenate([[0], np.cumsum(keys & 1)])
-    value = keys[np.minimum(positions, len(keys) - 1)] >> 1
-    start = np.searchsorted(keys, value << 1, side="left")
-    stop = np.searchsorted(keys, (value << 1) | 1, side="right")
-    share = (positions - start) / (stop - start)
-    return total[start] + share * (total[stop] - total[start])
+    in_parts(some, -(-n // _PART), least=2)
 
 
 # --------------------------------------------------------------------------------------
@@ -270,8 +157,10 @@ class Groups:
 
 def tie_groups(confidence: Confidence, correct: Correct) -> Groups:
     """The groups of exactly equal confidence."""
-    keys = _sorted_keys(confidence, correct)
-    c = _confidence(keys)
+    # The bits of non-negative numbers are in the numbers' order; adding 0 makes -0 such a one.
+    bits = (confidence.astype(np.float64) + 0.0).view(np.int64)
+    keys = np.sort((bits << 1) | correct)
+    c = (keys >> 1).view(np.float64)
     starts = np.concatenate([[0], np.flatnonzero(np.diff(c)) + 1])
     count = np.diff(starts, append=len(c))
     return Groups(

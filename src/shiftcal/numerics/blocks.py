@@ -46,9 +46,9 @@ def in_parts(work: Callable[[int, int], None], n: int, *, least: int) -> None:
         n: Number of items.
         least: Fewest items worth a part of their own.
     """
-    threads = thread_count()
+    threads = thread_count() if n >= 2 * least else 1
     parts = min(threads * _PARTS_PER_THREAD, n // least)
-    if threads == 1 or parts < 2:
+    if threads == 1:
         work(0, n)
         return
     from concurrent.futures import ThreadPoolExecutor
