@@ -184,7 +184,9 @@ def test_probabilities_with_their_kind_said_equal_logits(method):
     )
     probs_in = softmax(TARGET, axis=1)
     by_probs = adapted(method.set_params(input="probabilities"), bank, probs_in)
-    np.testing.assert_allclose(by_probs.predict_proba(probs_in), logits, atol=1e-6)
+    # What a gate learns by iterations differs in the fifth digit.
+    atol = 1e-4 if method.corrects else 1e-6
+    np.testing.assert_allclose(by_probs.predict_proba(probs_in), logits, atol=atol)
 
 
 def test_a_bank_of_another_kind_is_refused(method):

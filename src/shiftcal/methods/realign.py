@@ -35,6 +35,8 @@ _PRIORS = ("unknown", "calibration")
 _SHARED = {"few-rows", "one-set", "one-corruption", "like-clean", "outside-bank"}
 # More rows than this add nothing to the biases.
 _MOST_ROWS = 10_000
+# Calibration rows a class. With fewer, what is learned of a class is chance.
+_ROWS_PER_CLASS = 10
 # How far the mean confidence goes towards that of Rehearsal.
 _REHEARSED = 0.5
 
@@ -59,7 +61,8 @@ class Realign(Method):
     With ``prior="unknown"`` three experts answer (the class prior is that of the calibration set;
     it has moved; no bias), and a gate learned on the bank weighs them. The level of ``confidence``
     is halfway to that of :class:`Rehearsal`, and all the way where the target is outside the bank.
-    A target that cannot be told from the clean set is left alone, as by TS.
+    A target that cannot be told from the clean set is left alone, as by TS. With fewer than ten
+    calibration rows a class it is Rehearsal.
 
     Args:
         prior: Class prior of the target: ``"unknown"``; ``"calibration"`` if you know that it is
@@ -123,8 +126,8 @@ class Realign(Method):
         if not isinstance(self.prior, str):
             self.prior_ = _check_shares(self.prior, bank.n_classes)
         elif check_choice(self.prior, _PRIORS, name="prior") == "unknown":
-            self.rehearsal_ = Rehearsal(level=self.level_, seed=seed, input=self.input).fit(bank)
-            if len(bank) > 1:
+            self.rehearsal_ = Rehearsal(level=self.level_, seed=seed)._fit_checked(bank, None)
+            if len(bank) > 1 and self.n_calibration_ >= _ROWS_PER_CLASS * bank.n_classes:
                 sets, labels = [s.logits for s in bank], [s.labels for s in bank]
                 self.panels_ = learn(
                     sets, labels, ladders_of(bank), self.temperature_, self.prior_, seed=seed
@@ -141,15 +144,15 @@ class Realign(Method):
         if self.rehearsal_ is None:
             self._set_map(*same_prior(a, w, self.prior_, n, self.n_calibration_))
             return self._select(logits, rows, tuple(few_rows(n)), {})
-        known = self.rehearsal_.adapt(logits)
+        known = self.rehearsal_._adapt(logits, None)
+        assert known.temperature is not None
         flags = tuple(flag for flag in known.flags if flag.code in _SHARED)
         if not self.panels_ or known.has("like-clean"):
-            self._set_map(1.0, np.zeros(k))
-            return self._select(logits, rows, flags, {})
+            self._set_map(self.temperature_ / known.temperature, np.zeros(k))
+            return self._select(logits, rows, (*flags, *self._too_few(k)), {})
         tuning = self._tune(a, w, n)
         scale, bias, weights, self.shift_, self.slope_ = tuning.correction
         self._set_map(scale, bias)
-        assert known.temperature is not None
         own = self._own(self._apply(rows), rows)
         rehearsed = float(p_max(rows, known.temperature).mean())
         share = 1.0 if known.has("outside-bank") else _REHEARSED
@@ -157,6 +160,14 @@ class Realign(Method):
         names = ("weight_same_prior", "weight_moved_prior", "weight_plain")
         details = dict(zip(names, weights.tolist(), strict=True))
         return self._select(logits, rows, (*flags, *_left_alone(details)), details, tuning)
+
+    def _too_few(self, k: int) -> Iterator[Flag]:
+        if self.n_calibration_ < _ROWS_PER_CLASS * k:
+            yield Flag(
+                "few-per-class",
+                f"the calibration set has {self.n_calibration_} rows for {k} classes. Class biases "
+                f"need {_ROWS_PER_CLASS} a class, so this is Rehearsal's temperature.",
+            )
 
     def _tune(self, a: Array, w: Array, n: int) -> _Tuning:
         """The correction of a target, between those for few and for many rows."""

@@ -445,7 +445,9 @@ def _fit_all(
     fitted: dict[str, Method] = {}
     missing: dict[str, str] = {}
     flags: dict[str, tuple[Flag, ...]] = {}
-    order = sorted(methods.names(), key=lambda n: (_ORDER.index(n) if n in _ORDER else 99, n))
+    # A report is about the model's own predictions, so it shows no method that corrects them.
+    names = [name for name in methods.names() if not methods.get(name).corrects]
+    order = sorted(names, key=lambda n: (_ORDER.index(n) if n in _ORDER else 99, n))
     for name in track(dict.fromkeys([*order, main.name]), "methods"):
         method = main if name == main.name else _method(name, bank, judging)
         with warnings.catch_warnings(record=True) as caught:
