@@ -130,7 +130,9 @@ def test_the_galleries_are_what_their_commands_draw(tmp_path, capsys):
 def test_every_flag_of_the_source_is_explained():
     source = "\n".join(p.read_text("utf-8") for p in (ROOT / "src").rglob("*.py"))
     raised = set(_FLAG.findall(source))
-    first_cells = re.findall(r"^\| (`[a-z0-9-]+`.*?) \|", text_of("reference/flags.md"), re.MULTILINE)
+    first_cells = re.findall(
+        r"^\| (`[a-z0-9-]+`.*?) \|", text_of("reference/flags.md"), re.MULTILINE
+    )
     assert len(raised) >= 10
     assert raised <= set(re.findall(r"`([a-z0-9-]+)`", " ".join(first_cells)))
 
