@@ -27,7 +27,7 @@ LINT_IMPORTS = import sys; sys.path.insert(0, "src"); \
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    calibrate a classifier under shift, on data that ships with scikit-learn"
+	@echo "make demo    the effect on a real network under nine shifts, in seconds"
 	@echo "make test    run the tests, but for those that take long"
 	@echo "make test-all   all of them: whole studies, kills at every step, real networks"
 	@echo "make check   format, lint, types, import contract, docs, tests"

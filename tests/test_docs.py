@@ -1,4 +1,4 @@
-"""The docs say what is there: code runs, names are on their pages, tables equal the results."""
+"""The docs say what is there: code runs, links work, names and defaults are those of the code."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import ast
 import functools
 import importlib.util
 import re
+import shutil
+import subprocess
+import sys
+import tomllib
 from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +20,7 @@ import yaml
 from PIL import Image
 
 import shiftcal as sc
-from shiftcal import adaptation
+from shiftcal.studies.records import Record
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -29,9 +33,12 @@ _SETTINGS = re.compile(
     r"^\| setting \| default \| meaning \|\n\|[-|]+\|\n((?:\|.*\n)*)", re.MULTILINE
 )
 _SETTING = re.compile(r"^\| `(\w+)` \| `(.+?)` \| \S.* \|$")
-PLUGINS = [("methods.md", name) for name in sc.methods.names()] + [
-    ("maps.md", name) for name in sc.maps.names()
-]
+METHODS, MAPS = "reference/methods.md", "reference/maps.md"
+PLUGINS = [(METHODS, name) for name in sc.methods.names()]
+PLUGINS += [(MAPS, name) for name in sc.maps.names()]
+GENERATED = "reference/cli.md"
+ZENSICAL = Path(sys.executable).with_name("zensical")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
 
 
 def text_of(page):
@@ -64,8 +71,9 @@ def site():
     return yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
 
 
-# Tutorials have blocks for a shell between those of Python: test_tutorials.py runs them.
-RUN_HERE = [p for p in PAGES if "```python" in text_of(p) and not p.startswith("tutorials/")]
+# Pages to follow have blocks for a shell between those of Python: test_tutorials.py runs them.
+FOLLOWED = ("tutorials/", "how-to/", "quickstart.md")
+RUN_HERE = [p for p in PAGES if "```python" in text_of(p) and not p.startswith(FOLLOWED)]
 
 
 @pytest.mark.parametrize("page", [*RUN_HERE, "../README.md"])
@@ -75,7 +83,7 @@ def test_the_python_blocks_of_a_page_run_one_after_the_other(page, tmp_path, mon
     blocks = [block for language, block in _FENCE.findall(text_of(page)) if language == "python"]
     assert blocks
     for block in blocks:
-        exec(compile(block, f"docs/{page}", "exec"), namespace)
+        exec(compile(block, f"docs/{page}", "exec", dont_inherit=True), namespace)
 
 
 def listed(entries):
@@ -110,7 +118,7 @@ def test_the_galleries_are_what_their_commands_draw(tmp_path, capsys):
     figures = script(DOCS / "figures" / "corruptions.py")
     figures.draw(tmp_path)
     for name, command in figures.COMMANDS.items():
-        assert f"`{command}`" in " ".join(text_of("corruptions.md").split())
+        assert f"`{command}`" in " ".join(text_of("reference/corruptions.md").split())
         made, committed = (Image.open(f / name) for f in (tmp_path, DOCS / "figures"))
         message = "run docs/figures/corruptions.py"
         assert made.size == committed.size, message
@@ -122,9 +130,9 @@ def test_the_galleries_are_what_their_commands_draw(tmp_path, capsys):
 def test_every_flag_of_the_source_is_explained():
     source = "\n".join(p.read_text("utf-8") for p in (ROOT / "src").rglob("*.py"))
     raised = set(_FLAG.findall(source))
-    explained = set(re.findall(r"^\| `([a-z0-9-]+)` \|", text_of("methods.md"), re.MULTILINE))
+    first_cells = re.findall(r"^\| (`[a-z0-9-]+`.*?) \|", text_of(METHODS), re.MULTILINE)
     assert len(raised) >= 10
-    assert raised <= explained
+    assert raised <= set(re.findall(r"`([a-z0-9-]+)`", " ".join(first_cells)))
 
 
 def test_the_picture_of_the_layers_is_drawn_from_the_import_contract_as_it_is():
@@ -136,55 +144,93 @@ def test_the_picture_of_the_layers_is_drawn_from_the_import_contract_as_it_is():
     assert [name for name in named if not re.search(rf"\b{name}\b", alt)] == []
 
 
-def test_links_inside_the_docs_lead_somewhere():
-    for page in [*PAGES, "../README.md"]:
-        for target in _LINK.findall(prose_of(page)):
-            if target.startswith(("http://", "https://")):
-                continue
-            name, _, anchor = target.partition("#")
-            other = (DOCS / page).parent / name if name else DOCS / page
-            assert other.exists(), f"{page} links to {target}, which does not exist"
-            if anchor and other.name != "reference.md":  # its anchors are made from docstrings
-                assert anchor in anchors_of(other), f"{page} links to {target}: no such heading"
+@pytest.mark.parametrize("page", [*PAGES, "../README.md"])
+def test_links_lead_somewhere(page):
+    for target in _LINK.findall(prose_of(page)):
+        if target.startswith(("http://", "https://")):
+            continue
+        name, _, anchor = target.partition("#")
+        other = (DOCS / page).parent / name if name else DOCS / page
+        assert other.exists(), f"{page} links to {target}, which does not exist"
+        # Anchors of the Python pages are made from docstrings; those of pictures name a theme.
+        if anchor and other.suffix == ".md" and other.parent.name != "python":
+            assert anchor in anchors_of(other), f"{page} links to {target}: no such heading"
 
 
 @pytest.mark.parametrize(("page", "name"), PLUGINS)
 def test_settings_and_their_defaults_are_those_of_the_class(page, name):
-    plugin = (sc.methods if page == "methods.md" else sc.maps).get(name)
+    plugin = (sc.methods if page == METHODS else sc.maps).get(name)
     defaults = plugin().get_params()
     assert defaults.pop("input") == "logits"  # said once for all, on top of the page
     assert settings_on(page, name) == defaults
 
 
-@pytest.mark.parametrize("name", adaptation.names())
-def test_options_of_a_trainer_and_their_defaults_are_those_of_its_class(name):
-    page = text_of(f"adaptation/{name}.md")
-    rows = page.partition("| option | default | meaning |\n")[2].partition("\n\n")[0]
-    shown = [row for row in map(_SETTING.match, rows.splitlines()) if row]
-    defaults = {field.name: field.default for field in fields(adaptation.get(name))}
-    assert {row[1]: ast.literal_eval(row[2]) for row in shown} == defaults
-    assert f"| [`{name}`]({name}.md) |" in text_of("adaptation/index.md")
-
-
-def test_every_metric_and_corruption_is_on_its_page():
+def test_every_metric_corruption_and_column_of_a_record_is_on_its_page():
     for name in sc.metrics.names():
-        assert name.replace("-", "_") in anchors_of("metrics.md")
-    for name in sc.corruptions.names():
-        assert f"| `{name}` |" in text_of("corruptions.md")
-    for name in sc.methods.names():
-        assert f"| `{sc.methods.get(name).__name__}` |" in text_of("choose.md")
+        assert name.replace("-", "_") in anchors_of("reference/metrics.md")
+    kinds = (sc.corruptions, sc.corruptions.tabular, sc.corruptions.text)
+    for name in (name for kind in kinds for name in kind.names()):
+        assert f"| `{name}` |" in text_of("reference/corruptions.md")
+    for field in fields(Record):
+        assert f"`{field.name}`" in section_of("reference/file-formats.md", "Run folders")
 
 
 def test_every_public_name_is_in_the_reference():
-    shown = set(re.findall(r"^::: shiftcal\.([\w.]+)$", text_of("reference.md"), re.MULTILINE))
-    last = {name.rpartition(".")[2] for name in shown}
+    text = "\n".join(text_of(p) for p in PAGES if p.startswith("reference/python/"))
+    last = {name.rpartition(".")[2] for name in re.findall(r"^::: shiftcal\.([\w.]+)$", text, re.M)}
     public = {name for name in sc.__all__ if not isinstance(getattr(sc, name), ModuleType)}
     assert public - {"__version__"} <= last
-    for registry in (sc.maps, sc.corruptions):
+    for registry in (sc.maps, sc.corruptions, sc.adaptation):
         assert {registry.get(name).__name__ for name in registry.names()} <= last
 
 
-def test_tables_equal_the_committed_results():
-    tables = script(DOCS / "figures" / "tables.py")
-    for page in PAGES:
-        assert tables.renewed(text_of(page)) == text_of(page), "run docs/figures/tables.py"
+def test_the_commands_are_those_of_the_program():
+    generator = script(DOCS / "scripts" / "cli_reference.py")
+    text = text_of(GENERATED)
+    assert generator.renewed(text) == text, "run docs/scripts/cli_reference.py"
+
+
+def test_the_header_has_the_version():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert site()["repo_name"] == f"shiftcal {project['version']}"
+
+
+@pytest.mark.parametrize("page", sorted(set(PAGES) - {GENERATED}))
+def test_pages_and_tables_are_short(page):
+    assert len(text_of(page).split()) <= 3000
+    tables = re.findall(r"(?:^\|.*\n)+", text_of(page), re.MULTILINE)
+    assert all(table.count("\n") <= 2 + 12 for table in tables)
+
+
+SEARCH = """<script>
+const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+addEventListener("load", async () => {
+  document.querySelector(".md-search__button").click();
+  await wait(1000);
+  const shadow = [...document.querySelectorAll("*")].map((e) => e.shadowRoot).find((e) => e);
+  const input = shadow.querySelector("input");
+  input.value = "isotonic";
+  input.dispatchEvent(new Event("input", { bubbles: true }));
+  await wait(3000);
+  document.body.dataset.found = [...shadow.querySelectorAll("a")].map((a) => a.href).join(" ");
+});
+</script></body>"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+def test_from_a_folder_search_finds_a_heading_and_formulas_are_drawn(tmp_path):
+    shutil.copytree(DOCS, tmp_path / "docs")
+    (page,) = pages = ["reference/maps.md"]
+    config = {**site(), "nav": pages, "plugins": ["search", "offline"]}
+    (tmp_path / "mkdocs.yml").write_text(yaml.safe_dump(config))
+    subprocess.run([ZENSICAL, "build"], cwd=tmp_path, check=True, capture_output=True)
+    built = tmp_path / "site" / page.replace(".md", ".html")
+    built.write_text(built.read_text("utf-8").replace("</body>", SEARCH), "utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
+    options += [f"--user-data-dir={tmp_path / 'home'}", "--virtual-time-budget=10000"]
+    command = [CHROMIUM, *options, "--dump-dom", built.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert "CONSOLE" not in done.stderr
+    assert f"{built.as_uri()}?h=isotonic#isotonic" in done.stdout
+    assert done.stdout.count('class="katex"') > 30
+    assert "http://" not in done.stdout.replace("http://www.w3.org", "")

@@ -1,7 +1,6 @@
-"""The tutorials do what they say: every block runs, in order, and prints what the page shows.
+"""Tutorials and how-to pages: every block runs, in order, and prints what the page shows.
 
-A reader has installed the extras that the page names and no others, so the packages of all other
-extras are hidden from the processes of the page.
+Where a page names the extras to install, the packages of all other extras are hidden from it.
 """
 
 from __future__ import annotations
@@ -18,8 +17,11 @@ import pytest
 from page_blocks import blocks_of, is_shown, shown_after
 
 ROOT = Path(__file__).resolve().parents[1]
-TUTORIALS = ROOT / "docs" / "tutorials"
-PAGES = sorted(path.name for path in TUTORIALS.glob("*.md") if path.name != "index.md")
+DOCS = ROOT / "docs"
+PAGES = sorted(
+    path.relative_to(DOCS).as_posix()
+    for path in (*DOCS.glob("tutorials/*.md"), *DOCS.glob("how-to/*.md"), DOCS / "quickstart.md")
+)
 PROCESS = Path(__file__).parent / "support" / "page_blocks.py"
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
     "optional-dependencies"
@@ -43,17 +45,19 @@ def packages(extra):
     return {IMPORTED_AS.get(name, name) for name in named}
 
 
-def extras_of(page):
-    """The extras that a page tells its reader to install."""
-    (command,) = re.findall(r"`pip install '?\.(?:\[([a-z,]+)\]')?`", page)
-    return set(command.split(",")) - {""}
+def hidden_packages(page):
+    """The packages of extras that a page does not tell its reader to install."""
+    found = re.search(r"\*\*Install\*\*.*?`pip install '?\.(?:\[([a-z,]+)\]')?", page, re.DOTALL)
+    if not found:
+        return []
+    installed = set().union(*map(packages, found[1].split(",") if found[1] else []))
+    others = set().union(*(packages(name) for name in EXTRAS if name not in ("all", "dev")))
+    return sorted(others - installed)
 
 
 def environment(page, folder):
-    """Where the reader sits: this environment first on PATH, and other extras not installed."""
-    installed = set().union(*map(packages, extras_of(page)))
-    others = set().union(*(packages(name) for name in EXTRAS if name not in ("all", "dev")))
-    (folder / "sitecustomize.py").write_text(HIDING.format(names=sorted(others - installed)))
+    """This environment first on PATH, without the packages that the reader does not have."""
+    (folder / "sitecustomize.py").write_text(HIDING.format(names=hidden_packages(page)))
     inherited = {name: value for name, value in os.environ.items() if "PYTHON" not in name}
     return inherited | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
@@ -63,14 +67,14 @@ def environment(page, folder):
 
 
 # Starts a Ray cluster, which takes half a minute.
-SLOW = {"cluster.md"}
+SLOW = {"how-to/scale.md"}
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(page, marks=[pytest.mark.slow] * (page in SLOW)) for page in PAGES]
 )
-def test_a_tutorial_runs_from_its_first_block_to_its_last_and_prints_what_it_shows(name, tmp_path):
-    page = TUTORIALS / name
+def test_a_page_runs_from_its_first_block_to_its_last_and_prints_what_it_shows(name, tmp_path):
+    page = DOCS / name
     around, reader = tmp_path / "around", tmp_path / "reader"
     around.mkdir()
     reader.mkdir()

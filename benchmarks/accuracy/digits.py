@@ -285,7 +285,7 @@ def main():
     }
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(as_text(rounded(document)), "utf-8")
-    for script in ("overview.py", "tables.py"):
+    for script in ("overview.py", "benchmarks.py"):
         runpy.run_path(str(ROOT / "docs" / "figures" / script), run_name="__main__")
 
 

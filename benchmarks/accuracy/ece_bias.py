@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import platform
-import runpy
 from importlib.metadata import version
 from pathlib import Path
 
@@ -19,7 +18,6 @@ import numpy as np
 
 import shiftcal as sc
 
-ROOT = Path(__file__).resolve().parents[2]
 RESULTS = Path(__file__).resolve().parent / "results" / "ece_bias.json"
 SHAPES = ((12.0, 1.2), (5.0, 2.0))
 SIZES = (100, 500, 1_000, 5_000, 10_000, 50_000)
@@ -136,7 +134,6 @@ def main():
         "small": [small_gaps(m) for m in (sc.ece, sc.debiased_ece, sc.ks_error, sc.mce)],
     }
     RESULTS.write_text(json.dumps(rounded(document), indent=1) + "\n", "utf-8")
-    runpy.run_path(str(ROOT / "docs" / "figures" / "tables.py"), run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -365,9 +365,7 @@ def main() -> None:
     given.out.parent.mkdir(exist_ok=True)
     given.out.write_text(as_text(rounded(document)), "utf-8")
     if given.out == RESULTS:
-        runpy.run_path(
-            str(ROOT / "docs" / "figures" / "other_inputs_tables.py"), run_name="__main__"
-        )
+        runpy.run_path(str(ROOT / "docs" / "figures" / "benchmarks.py"), run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ HERE = Path(__file__).resolve().parent
 # File -> the command that makes it, as the page shows it.
 COMMANDS = {
     "corruptions.webp": "shiftcal gallery photo.png -o corruptions.webp --crop 224",
-    "severities.webp": "shiftcal gallery photo.png -o severities.webp --corruption spatter",
 }
 
 

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-WIDTH, LEFT, GAP, HEIGHT = 860, 44, 8, 58
+WIDTH, LEFT, GAP, HEIGHT, MOST = 860, 44, 8, 58, 7
 DOES = {
     "cli": "commands; the only place that prints",
     "studies": "plan to tables and figures",
@@ -42,14 +42,7 @@ DOES = {
     "types": "shared nouns",
     "errors": "exceptions",
 }
-COLOURS = (
-    ("#cfe3f5", "#1d4a6e"),
-    ("#d9dcf5", "#3b3f75"),
-    ("#fbe3c0", "#6b4a12"),
-    ("#f7d3cb", "#7a3526"),
-    ("#cfeadb", "#1c5a42"),
-    ("#e4e4e4", "#474747"),
-)
+COLOURS = ("#cfe3f5", "#d9dcf5", "#fbe3c0", "#f7d3cb", "#cfeadb", "#e4e4e4")
 PATH = (
     "calibration images",
     "corrupted copies",
@@ -58,17 +51,13 @@ PATH = (
     "adapt: unlabelled logits choose",
     "confidences, row by row",
 )
+# Boxes have their own light fill and what is outside them is grey: legible on any page.
 STYLE = """
 text { font: 12px system-ui, sans-serif; fill: #1b1b1b; text-anchor: middle }
 .name { font-size: 14px; font-weight: 600 }
-.side { font-size: 13px; fill: #4a4a4a; text-anchor: start; font-style: italic }
-.step { fill: none; stroke: #4a4a4a; stroke-width: 1.2 }
-path { stroke: #4a4a4a; fill: none; stroke-width: 1.5 }
-"""
-DARK = """
-text { fill: #f2f2f2 }
-.side { fill: #c4c4c4 }
-.step, path { stroke: #c4c4c4 }
+.side { font-size: 13px; fill: #7a7a7a; text-anchor: start; font-style: italic }
+.step { fill: #f4f4f4; stroke: #7a7a7a; stroke-width: 1.2 }
+path { stroke: #7a7a7a; fill: none; stroke-width: 1.5 }
 """
 
 
@@ -96,7 +85,7 @@ def box(name: str, text: str, style: str, place: tuple[float, float, float]) -> 
 
 
 def drawn() -> str:
-    """The picture as SVG; it has its own colours for dark pages."""
+    """The picture as SVG."""
     y = 12.0
     parts = [f'<text class="side" x="{LEFT}" y="{y + 12:g}">the path of the data</text>']
     y += 20
@@ -113,7 +102,15 @@ def drawn() -> str:
     parts.append(f'<text class="side" x="{LEFT}" y="{y + 12:g}">the layers</text>')
     y += 20
     first = y
-    for layer, row in enumerate(layers()):
+    # A layer of many modules is drawn in two rows.
+    lines = [
+        (layer, part)
+        for layer, row in enumerate(layers())
+        for half in [len(row) if len(row) <= MOST else (len(row) + 1) // 2]
+        for part in (row[:half], row[half:])
+        if part
+    ]
+    for layer, row in lines:
         width = (WIDTH - LEFT - 12 - GAP * (len(row) - 1)) / len(row)
         for i, name in enumerate(row):
             parts.append(box(name, DOES[name], f"g{layer}", (LEFT + i * (width + GAP), y, width)))
@@ -123,11 +120,7 @@ def drawn() -> str:
     parts.append(
         f'<text class="side" transform="translate(14 {middle:g}) rotate(-90)">imports</text>'
     )
-    light, dark = (
-        "".join(f".g{i} {{ fill: {pair[column]} }}\n" for i, pair in enumerate(COLOURS))
-        for column in (0, 1)
-    )
-    style = f"{STYLE}{light}@media (prefers-color-scheme: dark) {{{DARK}{dark}}}\n"
+    style = STYLE + "".join(f".g{i} {{ fill: {fill} }}\n" for i, fill in enumerate(COLOURS))
     body = "\n".join(parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y + 4:g}">\n'

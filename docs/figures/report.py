@@ -1,4 +1,4 @@
-"""Photograph the top of the report that docs/report.md makes: ``python docs/figures/report.py``.
+"""Photograph the top of the report that docs/how-to/report.md writes, for both themes.
 
 Needs Chromium, and Pillow.
 """
@@ -16,21 +16,26 @@ from PIL import Image
 
 HERE = Path(__file__).resolve().parent
 WIDTH, HEIGHT = 1100, 640
+THEMES = {"light": "1", "dark": "0"}
 
 
 def main():
-    page = (HERE.parent / "report.md").read_text("utf-8")
+    page = (HERE.parent / "how-to" / "report.md").read_text("utf-8")
     code = re.search(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1]
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        exec(compile(code, "docs/report.md", "exec"), {"__name__": "__docs__"})
-        size = f"--window-size={WIDTH},{HEIGHT}"
-        options = ["--headless", "--no-sandbox", "--hide-scrollbars", size, "--screenshot=top.png"]
+        exec(compile(code, "docs/how-to/report.md", "exec"), {"__name__": "__docs__"})
         shown = Path("report.html").resolve().as_uri()
-        subprocess.run([browser, *options, shown], check=True, capture_output=True)
-        picture = Image.open("top.png").convert("RGB")
-        picture.save(HERE / "report.webp", quality=82, method=6)
+        for theme, scheme in THEMES.items():
+            options = [
+                *("--headless", "--no-sandbox", "--hide-scrollbars", "--screenshot=top.png"),
+                f"--window-size={WIDTH},{HEIGHT}",
+                f"--blink-settings=preferredColorScheme={scheme}",
+            ]
+            subprocess.run([browser, *options, shown], check=True, capture_output=True)
+            picture = Image.open("top.png").convert("RGB")
+            picture.save(HERE / f"report-{theme}.webp", quality=82, method=6)
         os.chdir(HERE)
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         studies,
     )
     from shiftcal.corruptions import corrupt
+    from shiftcal.demo import load_example
     from shiftcal.grouping import GroupedCalibration
     from shiftcal.methods.rehearsal import Rehearsal
     from shiftcal.methods.sac import SAC
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from shiftcal.scoring import ScoreStatistics, score
     from shiftcal.surrogates import SurrogateBank, SurrogateSet
 
-__all__ = ["__version__", "corrupt", "load", "score"]
+__all__ = ["__version__", "corrupt", "load", "load_example", "score"]
 __all__ += ["Scores", "read_features", "read_labels", "read_scores", "write_scores"]
 __all__ += ["GroupedCalibration", "Monitor", "ScoreStatistics", "SurrogateBank", "SurrogateSet"]
 __all__ += ["ACE", "CPCS", "SAC", "STS", "TS", "PseudoCal", "Rehearsal", "TransCal", "Vanilla"]
@@ -73,6 +74,7 @@ _get, __dir__ = lazy(
     __name__,
     {
         "corruptions": "corrupt",
+        "demo": "load_example",
         "scoring": "score ScoreStatistics",
         "scores": "Scores read_scores read_labels read_features write_scores",
         "surrogates": "SurrogateBank SurrogateSet",

@@ -145,7 +145,7 @@ def test_a_copy_that_is_not_complete_has_status_2_and_says_what_to_do(
     assert done.status == 2
     assert "train  missing        12      0        0" in done.out
     assert "test: there must be 6 images; there are 5." in done.out
-    assert "To download it: shiftcal data get toys --to copy" in done.err
+    assert "To download it: shiftcal data get toys -o copy" in done.err
     document = shiftcal_json("data check toys copy", status=2)
     assert document["complete"] is False
     assert [part["state"] for part in document["parts"]] == ["missing", "wrong"]

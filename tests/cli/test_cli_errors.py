@@ -99,7 +99,7 @@ WRONG = {
     "report ladder target.npz -o x.html --resamples 1": "n_resamples must be",
     "report ladder target.npz -o x.html --bins 101": "n_bins must be",
     # images
-    "corrupt images.npy --corruption contrast": "missing argument 'OUT'",
+    "corrupt images.npy --corruption contrast": "missing argument 'OUTPUT'",
     "corrupt images.npy x --corruption contrast --severity 6": "severity",
     "corrupt images.npy x --corruption contrast --severity 3-2": "--severity must be a number",
     "corrupt images.npy x --corruption contrast --format gif": "'gif' is not one of 'png', 'jpeg'",
@@ -138,7 +138,7 @@ WRONG = {
     "train --source a --target b --backbone resnet50 -o x --method nonsense": "nonsense",
     "data check nonsense x": "nonsense",
     "data nonsense": "no such command 'nonsense'",
-    "demo -o folder": "folder is not empty and has no demo",
+    "demo -o folder": "folder is not empty and has no such demo",
     "demo -o groups.txt": "groups.txt",
 }
 

@@ -19,7 +19,7 @@ MISTAKES = {
     "adapt": "Did you mean 'train'?",
     "evalute": "Did you mean 'evaluate'?",
     "data lst": "no such command 'lst'. Did you mean 'list'?",
-    "zzz": "no such command 'zzz'. There are: demo, corrupt, ",
+    "zzz": "no such command 'zzz'. There are: demo, list, ",
     "fit --method temperature -o o.json clean.npz": "Did you mean 'ts'?",
     "fit --method temperature_scaling -o o.json clean.npz": "Did you mean 'ts'?",
     "fit --method sac --map ts -o o.json clean.npz": "Did you mean 'temperature'?",

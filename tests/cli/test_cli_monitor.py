@@ -272,7 +272,7 @@ def test_a_bad_file_is_left_out_once_and_for_all(lines, monitor, watched):
     ("words", "reason"),
     [
         ("nowhere.json", "nowhere.json"),
-        ("method.json", "method.json holds the method 'ts'. SPEC must be"),
+        ("method.json", "method.json holds the method 'ts'. The first argument must be"),
         ("sac.json --method ts --window 100", "--method, --window: only for fitting"),
         ("bank --method pseudocal", "pseudocal"),
         ("bank --estimator rehearse", "no accuracy estimator is called 'rehearse'"),

@@ -368,14 +368,12 @@ def commands() -> dict[str, Any]:
         name = ahead.pop()
         status, text, _ = run(f"{name} --help")
         assert status == 0, name
-        listed = text.partition("\nCommands:\n")[2].partition("\n\n")[0]
-        inner = [line.split()[0] for line in listed.splitlines() if re.match(r"  \S", line)]
-        ahead += [f"{name} {word}".strip() for word in inner]
-        options = text.partition("\nOptions:\n")[2].partition("\n\n")[0]
-        found[name or "shiftcal"] = {
-            "usage": text.splitlines()[0],
-            "options": re.findall(r"^  (-[-\w]+(?:, -[-\w]+)*)", options, re.MULTILINE),
-        }
+        usage, panels = text.splitlines()[0], text.partition("\nOptions:\n")[0]
+        if "COMMAND" in usage:
+            inner = re.findall(r"^  ([a-z]+)  ", panels, re.MULTILINE)
+            ahead += [f"{name} {word}".strip() for word in inner]
+        options = re.findall(r"^  (-[-\w]+(?:, -[-\w]+)*)", text, re.MULTILINE)
+        found[name or "shiftcal"] = {"usage": usage, "options": options}
     return found
 
 

@@ -16,7 +16,7 @@ from scipy import stats
 import shiftcal as sc
 from shiftcal.errors import InputError
 from shiftcal.report.facts import FlagFacts, Judging, _flags, make_facts
-from shiftcal.report.verdict import Ranged
+from shiftcal.report.verdict import Ranged, kept_words
 from shiftcal.types import Flag
 
 
@@ -110,6 +110,58 @@ def test_classes_are_counted_by_what_is_predicted():
         assert one.accuracy.value == pytest.approx((target.labels[rows] == one.index).mean())
     total = sum(one.after * one.share for one in facts.classes)
     assert total == pytest.approx(facts.of("rehearsal").mean_confidence)
+
+
+def test_classes_that_are_off_are_flagged_and_those_predicted_too_often():
+    n, k = 400, 4
+    rng = np.random.default_rng(3)
+    labels = np.arange(n) % k
+    logits = 4.0 * np.eye(k)[labels] + rng.standard_normal((n, k))
+    bank = sc.SurrogateBank.from_arrays([logits, 0.7 * logits, 0.4 * logits], labels)
+    taken = logits.copy()
+    taken[labels >= 2, 1] += 6  # two classes are taken for the second
+    facts = make_facts(bank, sc.Scores(taken, labels=labels), judging=Judging(n_resamples=0))
+    (note,) = (one for one in facts.warnings if one.code == "class-gap")
+    assert note.messages[0].startswith("class '1': 7")
+    first = facts.classes[0]
+    assert first.name == "1"
+    wrong = (taken.argmax(axis=1) == 1) & (labels != 1)
+    assert first.accuracy.value == pytest.approx(1 - wrong.sum() / first.n)
+    used = first.after if facts.verdict.use else first.before
+    assert first.gap.value == pytest.approx(used - first.accuracy.value)
+    blind = make_facts(bank, taken, judging=Judging(n_resamples=0))
+    (note,) = (one for one in blind.warnings if one.code == "class-share")
+    assert note.messages[0].startswith("class '1' is predicted for 7")
+    assert first.clean_share == pytest.approx((logits.argmax(axis=1) == 1).mean())
+
+
+@pytest.mark.parametrize("made", [labelled, unlabelled])
+def test_rows_and_the_operating_point_are_those_of_brute_force(made):
+    facts, target = made(), digits_target()
+    method = sc.methods.get(facts.method)().fit(digits_bank())
+    method.adapt(target)
+    after, correct = method.confidence(target), target.values.argmax(axis=1) == target.labels
+    before = sc.methods.get("vanilla")().fit(digits_bank()).confidence(target)
+    if made is labelled:
+        wanted = np.sort(after[~correct])[::-1][:8]
+        assert all(one.label != one.predicted for one in facts.rows)
+    else:
+        wanted = after[np.argsort(-np.abs(after - before), kind="stable")[:8]]
+    np.testing.assert_allclose([one.after for one in facts.rows], wanted)
+    kept = facts.kept
+    assert kept.raw[-1] == pytest.approx(before.mean())
+    if made is unlabelled:  # nothing can be trusted yet, so there is no operating point
+        assert (facts.verdict.kind, kept.by, kept.threshold) == ("unclear", "vanilla", None)
+        assert "no confidence can be trusted here" in kept_words(kept, facts.verdict)
+        return
+    assert (facts.verdict.use, kept.by) == (True, facts.method)
+    ranked = np.sort(after)[::-1]
+    n = max(m for m in range(1, len(after)) if ranked[:m].mean() >= 0.95)
+    assert (kept.share, kept.threshold) == pytest.approx((n / len(after), ranked[n - 1]))
+    assert kept.expected[-1] == pytest.approx(after.mean())
+    assert kept.accuracy.value == pytest.approx(correct[after >= kept.threshold].mean())
+    assert kept.measured[-1] == pytest.approx(correct.mean())
+    assert "keep those with a confidence after rehearsal of" in kept_words(kept, facts.verdict)
 
 
 def test_the_same_input_gives_the_same_facts_and_json_holds_them():

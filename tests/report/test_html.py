@@ -25,6 +25,7 @@ from shiftcal.report.facts import ClassFacts, Judging, make_facts
 from shiftcal.report.render import MOST_SHOWN, render, write_report
 
 VOID = {"meta", "input"}
+UNIT = '<span class="unit">\u00a0%</span>'
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
 
 
@@ -73,11 +74,12 @@ def test_the_json_in_the_page_is_the_facts_and_tables_have_its_numbers(made):
     text, facts = page(made), made()
     assert facts_in(text) == json.loads(json.dumps(facts.to_dict()))
     for one in facts.methods:
-        assert f">{100 * one.mean_confidence:.1f}\u00a0%</data>" in text
+        assert f">{100 * one.mean_confidence:.1f}{UNIT}</data>" in text
         found = one.ece or one.gap
         assert f'<data value="{found.low}">{100 * found.low:.2f}</data>' in text
     for one in facts.classes:
-        assert f'<data value="{one.after}">{100 * one.after:.1f}\u00a0%</data>' in text
+        assert f'<data value="{one.after}">{100 * one.after:.1f}{UNIT}</data>' in text
+        assert one.gap is None or f">{100 * one.gap.value:+.1f}</data>" in text
     for one in facts.sets:
         assert f'<data value="{one.temperature}">{one.temperature:.3g}</data>' in text
 
@@ -87,7 +89,7 @@ def test_charts_are_text_in_the_colours_of_the_page_and_always_the_same():
     assert render(labelled()) == text
     assert len(text) < 300_000
     charts = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
-    assert len(charts) == 9
+    assert len(charts) == 10
     for chart in charts:
         assert not re.search(r": #[0-9a-f]{6}", chart)
         assert "<text" in chart
@@ -183,14 +185,38 @@ def test_many_sets_are_cut_to_the_nearest():
     assert len(facts_in(text)["sets"]) == 1000
 
 
+def browser(page, folder):
+    """The document as Chromium has it, and what it logged."""
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
+    options += ["--allow-file-access-from-files", f"--user-data-dir={folder / 'home'}"]
+    command = [CHROMIUM, *options, "--dump-dom", page.as_uri()]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+
+
+WIDE = """<iframe src="report.html" style="width:{width}px;height:9000px"></iframe><script>
+onload = () => {{
+  const page = document.querySelector("iframe").contentDocument;
+  for (const one of page.querySelectorAll("details")) one.open = true;
+  const wide = [...page.querySelectorAll("body, .scroll, pre, figure")]
+    .filter((one) => one.scrollWidth > one.clientWidth + 1);
+  document.title = "too wide: " + wide.map((one) => one.outerHTML.slice(0, 99)).join("; ");
+}};
+</script>"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("made", [labelled, unlabelled])
+def test_nothing_is_cut_off_on_a_phone_or_a_desk(made, width, tmp_path):
+    write_report(made(), tmp_path / "report.html")
+    (tmp_path / "frame.html").write_text(WIDE.format(width=width))
+    assert "<title>too wide: </title>" in browser(tmp_path / "frame.html", tmp_path).stdout
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 @pytest.mark.parametrize("made", [labelled, hostile])
 def test_a_browser_shows_it_and_has_no_complaint(made, tmp_path):
-    path = write_report(made(), tmp_path / "report.html")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
-    home = f"--user-data-dir={tmp_path / 'home'}"
-    command = [CHROMIUM, *options, home, "--dump-dom", path.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = browser(write_report(made(), tmp_path / "report.html"), tmp_path)
     assert "CONSOLE" not in done.stderr  # errors, and what the policy does not allow
     assert done.stdout.count('<button type="button">') > 10  # its script has run
     assert made().verdict.headline in done.stdout
@@ -210,7 +236,12 @@ def test_the_suffix_chooses_the_format(tmp_path, monkeypatch, made):
     for method in facts.methods:
         assert re.search(rf"\| {method.name} .*{100 * method.mean_confidence:.2f}", text)
     for flag in facts.warnings:
-        assert (f"**{flag.code}**" in text) is flag.serious
+        assert f"**{flag.code}**" in text
+    for one in (*facts.classes, *facts.sets):
+        assert re.search(rf"\| {one.n:,} \|", text)
+    used = facts.verdict.use and bool(facts.provenance.usage)
+    assert ("## How to use this calibration" in text) is used
+    assert ("Most confident mistakes" in text) is (facts.target.accuracy is not None)
     assert "<img src" not in text
     with pytest.raises(MissingExtra, match=r"needs jinja2.*pip install 'shiftcal\[report\]'"):
         write_report(facts, tmp_path / "again.html")

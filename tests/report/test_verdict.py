@@ -7,6 +7,7 @@ import pytest
 from shiftcal.methods.method import Selection
 from shiftcal.report.facts import MethodFacts, TargetFacts
 from shiftcal.report.verdict import Ranged, judge, printable
+from shiftcal.types import Interval
 
 GOOD, BAD = Ranged(0.01, 0.0, 0.02), Ranged(0.2, 0.18, 0.22)
 
@@ -21,10 +22,11 @@ def case(
     before=None,
     after=None,
     calibrated=0.6,
+    ends=(3.0, 6.0),
 ):
     """A target of mean confidence ``confidence``; with ``accuracy``, one that has labels."""
     gap = Ranged(confidence - (estimate[0] if accuracy is None else accuracy))
-    chosen = Selection("rehearsal", temperature=4.5)
+    chosen = Selection("rehearsal", 4.5, ends and Interval(4.5, *ends, 0.95))
     return judge(
         TargetFacts("t", n, 10, confidence, None if accuracy is None else Ranged(accuracy)),
         Ranged(*estimate),
@@ -48,6 +50,13 @@ def case(
             {"confidence": 0.7, "estimate": (0.66, 0.59, 0.76)},
         ),  # 11 points may be missing
         ("fine", {"confidence": 0.7, "estimate": (0.66, 0.61, 0.76)}),
+        # a temperature that may be above 1 or below
+        ("unclear", {"ends": (0.9, 6.0)}),
+        ("unclear", {"confidence": 0.4, "ends": (0.5, 1.0)}),
+        ("over", {"ends": None}),
+        ("over", {"ends": (0.9, 6.0), "accuracy": 0.7, "before": BAD, "after": GOOD}),
+        ("unclear", {"flags": ["one-set"]}),
+        ("model", {"flags": ["another-model", "outside-bank"]}),
         ("outside", {"flags": ["outside-bank"]}),
         ("outside", {"flags": ["outside-range"]}),
         ("few", {"n": 99, "flags": ["outside-bank"]}),
@@ -67,7 +76,12 @@ def test_each_case_has_its_verdict(kind, given):
     verdict = case(**given)
     assert verdict.kind == kind
     assert verdict.headline.endswith(".")
-    assert verdict.advice
+    # What the numbers do not support is not recommended, and the advice says what would settle it.
+    leave = kind in ("unclear", "outside", "model", "few")
+    assert verdict.headline.startswith("Leave the confidences as they are: ") is leave
+    assert verdict.advice[0].startswith("To settle it: ") is leave
+    assert verdict.use is (kind in ("over", "under", "uneven"))
+    assert verdict.advice[0].startswith("Use ") is verdict.use
 
 
 def test_its_words_have_the_numbers_and_recommend_what_helps():
@@ -81,6 +95,11 @@ def test_its_words_have_the_numbers_and_recommend_what_helps():
     worse = Ranged(0.21, 0.19, 0.23)
     for given in ({"calibrated": 0.2}, {"accuracy": 0.7, "before": BAD, "after": worse}):
         assert not any(one.startswith("Use ") for one in case(**given).advice)
+        assert not case(**given).use
+    # Within the interval that it had, ECE may not have changed at all.
+    assert not case(accuracy=0.7, before=BAD, after=Ranged(0.19, 0.17, 0.21)).use
+    # 1.96^2 * 0.58 * 0.42 / 0.05^2 = 374
+    assert "label 380 of its rows" in case(flags=["outside-bank"]).advice[0]
 
 
 def test_names_are_printable():

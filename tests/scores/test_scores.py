@@ -19,7 +19,7 @@ pytest.importorskip("pyarrow")
 
 LOGITS = np.array([[2.0, -1.0, 0.5], [0.0, 3.0, 1.0]])
 FORMATS = [".npz", ".csv", ".parquet"]
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "file-formats.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "file-formats.md"
 FULL_DISK = """
 import resource, sys
 import numpy as np

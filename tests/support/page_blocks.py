@@ -1,8 +1,9 @@
 """The blocks of code of a page, run as a reader would, and whether the page shows what they print.
 
-Called as ``python page_blocks.py PAGE OUTPUT``, in the folder where the reader sits: one Python, a
-real shell. Python blocks share a namespace; every ``sh`` block is a shell of its own, which ends
-with the first command that fails. What each block wrote to stdout goes to OUTPUT, as a JSON list.
+Called as ``python page_blocks.py PAGE OUTPUT``, in the folder where the reader sits. Only
+``python`` and ``sh`` blocks run. Python blocks share a namespace; every ``sh`` block is a shell of
+its own, which ends with the first command that fails. What each block wrote to stdout goes to
+OUTPUT, as a JSON list.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from types import ModuleType
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _DECIMAL = re.compile(r"\d[\d,]*\.\d+(?:e-?\d+)?")
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+RUN = ("python", "sh")
 # Another processor, or another release of a library, trains a slightly other network.
 _RELATIVE, _ABSOLUTE, _POINTS = 0.05, 0.02, 3
 
@@ -49,7 +51,7 @@ def shown_after(blocks: list[Block]) -> list[Block | None]:
     return [
         after if after.language == "text" else None
         for block, after in followed
-        if block.language != "text"
+        if block.language in RUN
     ]
 
 
@@ -92,7 +94,7 @@ def run(page: Path) -> list[str]:
     # The page is the main module, with none of the names above and the reader's folder on the path.
     main = sys.modules["__main__"] = ModuleType("__main__")
     sys.path[0] = ""
-    return [_run(b, page, main.__dict__) for b in blocks_of(page) if b.language != "text"]
+    return [_run(b, page, main.__dict__) for b in blocks_of(page) if b.language in RUN]
 
 
 def _run(block: Block, page: Path, namespace: dict[str, object]) -> str:

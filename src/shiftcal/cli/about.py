@@ -37,7 +37,7 @@ _KINDS: dict[str, tuple[Any, tuple[str, ...]]] = {
 def list_names(
     kind: Annotated[str | None, Argument(metavar="KIND")] = None,
 ) -> Report:
-    """List methods, calibration maps, metrics and corruptions. One line each.
+    """List methods, maps, metrics and corruptions.
 
     Example:
         shiftcal list methods
@@ -93,7 +93,7 @@ _REQUIREMENT = re.compile(r"([\w.-]+)\s*>=\s*([\w.]+)[^;]*(?:;.*extra\s*==\s*['\
 
 
 def doctor() -> Report:
-    """Show what is installed, and what is missing or too old.
+    """Check the installation: versions, and extras that are missing.
 
     Example:
         shiftcal doctor
@@ -191,7 +191,7 @@ def check(
     part: Annotated[list[str] | None, Option(metavar="PART")] = None,
     all_images: bool = False,
 ) -> Report:
-    """Say whether a copy of a data set is complete, or what is wrong.
+    """Check whether a copy of a data set is complete.
 
     Example:
         shiftcal data check cifar10 data/cifar10
@@ -205,7 +205,7 @@ def check(
     from shiftcal.datasets.fetch import check_data_set
     from shiftcal.progress import bar
 
-    with bar(f"checking {path.name}") as step:
+    with bar(f"checking {path.name}", unit="images") as step:
         found = check_data_set(
             name,
             path,
@@ -229,20 +229,20 @@ def check(
     lines += found.altered
     advice = ""
     if not found.complete:
-        command = f"To download it: shiftcal data get {listed} --to {path} --again"
+        command = f"To download it: shiftcal data get {listed} -o {path} --again"
         advice = f"the copy is not complete. {command if about.downloads else about.by_hand}"
     return Report(document, "\n".join(lines), bad_input=advice)
 
 
 def get(
     name: SetName,
-    to: Annotated[Path | None, Option("--to", "--output", "-o", metavar="DIR")] = None,
+    to: Annotated[Path | None, Option("--output", "-o", "--to", metavar="DIR")] = None,
     again: bool = False,
 ) -> Report:
     """Download a data set, or the rest of it.
 
     Example:
-        shiftcal data get cifar10 --to data/cifar10
+        shiftcal data get cifar10 -o data/cifar10
 
     Args:
         name: A data set; `shiftcal data list` lists them.
@@ -254,7 +254,7 @@ def get(
 
     listed, about = DATA_SETS.canonical(name), DATA_SETS.get(name)
     folder = to or Path(listed)
-    with bar(f"downloading {listed}") as step:
+    with bar(f"downloading {listed}", unit="bytes") as step:
         fetched = get_data_set(
             name,
             folder,

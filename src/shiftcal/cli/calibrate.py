@@ -33,13 +33,13 @@ def fit(
     seed: Annotated[int | None, Option(metavar="N", min=0)] = None,
     set_: options.Settings = None,
 ) -> Report:
-    """Fit a method on labelled surrogate sets and save it.
+    """Fit a method on a bank and save it.
 
     Example:
         shiftcal fit --method sac --bank bank/ -o sac.json
 
     Args:
-        method: Method to fit; `shiftcal list` lists them.
+        method: Method to fit, by name; `shiftcal list methods` lists them.
         output: Where to write the fitted method, as .json.
         source_train: File with features of training samples, for cpcs and transcal: an .npz with
             'features', x_features.npy, or a scores file.
@@ -108,13 +108,13 @@ def apply(
     save_adapted: options.File = None,
     normalize: bool = False,
 ) -> Report:
-    """Calibrate a target, and say which surrogate set it resembles.
+    """Calibrate a target with a saved method.
 
     Example:
         shiftcal apply sac.json target.npz -o out.npz
 
     Args:
-        method: Fitted method, as `shiftcal fit` writes it.
+        method: A method that `shiftcal fit` saved.
         output: Where to write the calibrated scores: .npz, .csv or .parquet. Left out if
             TARGET is a .json file of statistics, for which sac says what it would choose.
         groups: Group of every row (camera, site, batch); each is calibrated by itself. A .txt of
@@ -230,7 +230,7 @@ def _flag_lines(selection: Selection | None) -> list[str]:
 
 def export(
     method: options.Method,
-    onnx: Annotated[Path, Option("--onnx", "--model", metavar="FILE")],
+    onnx: Annotated[Path, Option("--model", "--onnx", metavar="FILE")],
     output: options.OutputFile,
     target: options.File = None,
     output_name: options.Name = None,
@@ -238,13 +238,13 @@ def export(
     replace: bool = False,
     normalize: bool = False,
 ) -> Report:
-    """Append a fitted calibration to a network in an ONNX file.
+    """Add a saved method to a network in an ONNX file.
 
     Example:
-        shiftcal export sac.json --onnx model.onnx --target target.npz -o calibrated.onnx
+        shiftcal export sac.json --model model.onnx --target target.npz -o calibrated.onnx
 
     Args:
-        method: Fitted method, as `shiftcal fit` writes it.
+        method: A method that `shiftcal fit` saved.
         onnx: The network, an .onnx file.
         output: Where to write the calibrated network: .onnx.
         target: Scores file of the target, no labels needed, for a method that needs one and was

@@ -13,6 +13,7 @@ from shiftcal.cli import inputs, options
 from shiftcal.cli.output import Report, between, progress, table
 from shiftcal.errors import InputError, ShiftcalError
 from shiftcal.files import naming
+from shiftcal.progress import track
 from shiftcal.registry import ESTIMATORS, METHODS, METRICS, is_own
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def evaluate(
     max_ece: Annotated[float | None, Option(metavar="FRACTION")] = None,
     judge: options.Judge,
 ) -> Report:
-    """Judge scores by labels: accuracy, ECE, NLL and Brier score.
+    """Evaluate scores with labels: accuracy, ECE, NLL and Brier score.
 
     Example:
         shiftcal evaluate out.npz --max-ece 0.05
@@ -68,7 +69,7 @@ def evaluate(
     with naming(scores):
         probs = softmax(given.logits()) if given.input == "logits" else check_probs(given.values)
     with progress(f"judging {given.n:,} rows"):
-        values = {name: judge.metric(name, probs, truth) for name in names}
+        values = {name: judge.metric(name, probs, truth) for name in track(names, "metrics")}
     ece, confidence = values["ece"]["value"], probs.max(axis=1)
     assert ece is not None
     shown = None
@@ -123,7 +124,7 @@ def compare(
     method: options.Names = None,
     judge: options.Judge,
 ) -> Report:
-    """Put every method that the given files allow into one table.
+    """Compare all methods on a target.
 
     Example:
         shiftcal compare bank/ target.npz
@@ -140,7 +141,10 @@ def compare(
     sets, scores = task.read()
     features = None if source_train is None else read_features(source_train)
     results, missing = _tried(
-        wanted, lambda name: _result(name, sets, features, scores, judge), must=False
+        wanted,
+        lambda name: _result(name, sets, features, scores, judge),
+        f"comparing {len(wanted)} methods",
+        must=False,
     )
     labelled = scores.labels is not None
     document = {
@@ -178,19 +182,19 @@ def compare(
 
 
 def _tried(
-    names: Iterable[str], work: Callable[[str], dict[str, Any]], *, must: bool
+    names: Iterable[str], work: Callable[[str], dict[str, Any]], doing: str, *, must: bool
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """What ``work`` returns for every name, and by name why it could not be done."""
     results: list[dict[str, Any]] = []
     missing: dict[str, str] = {}
-    for name in names:
-        try:
-            with progress(f"{name} ..."):
+    with progress(doing):
+        for name in track(list(names), "done"):
+            try:
                 results.append(work(name))
-        except ShiftcalError as error:
-            if must:
-                raise
-            missing[name] = str(error).removeprefix(f"{name} ")
+            except ShiftcalError as error:
+                if must:
+                    raise
+                missing[name] = str(error).removeprefix(f"{name} ")
     return results, missing
 
 
@@ -233,7 +237,7 @@ _BY_METHOD = "mean-confidence"
 def estimate(
     task: options.Task, estimator: options.Names = None, level: options.Fraction = 0.95
 ) -> Report:
-    """Estimate the accuracy on an unlabelled target, with intervals.
+    """Estimate the accuracy on a target without labels.
 
     Example:
         shiftcal estimate bank/ target.npz
@@ -259,7 +263,7 @@ def estimate(
         error = None if accuracy is None else found.value - accuracy
         return {**found.to_dict(), "estimator": name, "error": error}
 
-    results, missing = _tried(names, result, must=bool(estimator))
+    results, missing = _tried(names, result, "estimating", must=bool(estimator))
     document = {
         "bank": task.files[0] if len(task.files) == 1 else task.bank,
         "surrogates": task.files,

@@ -17,8 +17,8 @@ _FORMATS: dict[str, dict[str, Any]] = {".png": {"optimize": True}, ".webp": {"qu
 
 
 def corrupt(
-    source: Annotated[Path, Argument(metavar="IN")],
-    output: Annotated[Path, Argument(metavar="OUT")],
+    source: Annotated[Path, Argument(metavar="IMAGES")],
+    output: Annotated[Path, Argument(metavar="OUTPUT")],
     corruption: Annotated[list[str], Option(metavar="NAME")],
     *,
     severity: options.Severities = "all",
@@ -30,7 +30,7 @@ def corrupt(
     skip_bad: bool = False,
     threads: options.MaybeCount = None,
 ) -> Report:
-    """Make corrupted copies of images. Run again, it resumes.
+    """Make corrupted copies of images. Resumes if run again.
 
     Example:
         shiftcal corrupt images/ corrupted/ --corruption pixelate --severity all
@@ -54,7 +54,7 @@ def corrupt(
     from shiftcal.progress import bar
     from shiftcal.surrogates.image_sets import corrupt_files
 
-    with inputs.blaming_functions(), bar(f"corrupting {source.name}") as step:
+    with inputs.blaming_functions(), bar(f"corrupting {source.name}", unit="images") as step:
         outcome = corrupt_files(
             source,
             output,

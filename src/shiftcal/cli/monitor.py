@@ -85,7 +85,7 @@ class Options:
         as_json: Print JSON lines, one object each with a 'type'.
     """
 
-    spec: Annotated[Path, Argument(metavar="SPEC")]
+    spec: Annotated[Path, Argument(metavar="MONITOR.json|BANK")]
     follow: kinds.Folder = None
     once: bool = False
     settle: Annotated[float, Option(metavar="SECONDS", min=0)] = 1.0
@@ -108,7 +108,7 @@ class Options:
 
 
 def monitor(options: Options) -> int:
-    """Calibrate a stream of logits, and report when it shifts.
+    """Calibrate a stream, and report when it shifts.
 
     Example:
         shiftcal monitor bank/ --follow scores/ --state monitor.state.json
@@ -135,7 +135,7 @@ def _terminate(*_: object) -> None:
 
 
 def _find_monitor(options: Options) -> Monitor:
-    """The saved monitor that SPEC names, or one fitted on the bank there."""
+    """The saved monitor, or one fitted on the bank that is named instead."""
     from shiftcal.monitoring import Monitor
 
     if options.spec.is_dir():
@@ -144,7 +144,7 @@ def _find_monitor(options: Options) -> Monitor:
     if given := [name for name in names if getattr(options, name)]:
         shown = ", ".join(f"--{name.strip('_').replace('_', '-')}" for name in given)
         raise InputError(f"{shown}: only for fitting on the folder of a bank.")
-    rule = "SPEC must be a saved monitor (.json), or a bank's folder."
+    rule = "The first argument must be a saved monitor (.json), or the folder of a bank."
     if options.spec.is_file() and options.spec.suffix.lower() != ".json":
         raise FileError(
             f"{options.spec} is no monitor. {rule} Scores come in on standard input, or as files "
@@ -510,7 +510,7 @@ class Run:
         if not stream.peek(1):
             if self.options.save is None:
                 raise InputError(
-                    "standard input has no batches. Send logits, as in `shiftcal monitor SPEC < "
+                    "standard input has no batches. Send logits, as in `shiftcal monitor BANK < "
                     "stream.npy`, or follow a folder of scores files with --follow."
                 )
             return

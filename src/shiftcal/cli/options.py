@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from typer import Argument, Option
 
@@ -33,7 +33,7 @@ Name = Annotated[str | None, Option(metavar="NAME")]
 Spec = Annotated[str | None, Option(metavar="SPEC")]
 Settings = Annotated[list[str] | None, Option("--set", metavar="NAME=VALUE")]
 Severities = Annotated[str, Option(metavar="1-5|all")]
-Method = Annotated[Path, Argument(metavar="METHOD")]
+Method = Annotated[Path, Argument(metavar="METHOD.json")]
 OutputFile = Annotated[Path, Option("--output", "-o", metavar="FILE")]
 MaybeOutputFile = Annotated[Path | None, Option("--output", "-o", metavar="FILE")]
 OutputFolder = Annotated[Path, Option("--output", "-o", metavar="DIR")]
@@ -217,6 +217,8 @@ class Strength:
 class Work:
     """Where images are scored.
 
+    The help has these options in a panel of their own.
+
     Attributes:
         engine: Where the work is done.
         workers: Workers: processes, or actors of Ray.
@@ -226,6 +228,7 @@ class Work:
         cache: Folder of finished shards to share between runs; default: $SHIFTCAL_CACHE, if set.
     """
 
+    panel: ClassVar[str] = "Workers and clusters"
     engine: Annotated[str, Option(metavar="local|ray")] = "local"
     workers: MaybeCount = None
     address: Annotated[str | None, Option(metavar="HOST:PORT")] = None

@@ -11,6 +11,7 @@ import re
 import shlex
 import shutil
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import typer
 
 from shiftcal.errors import FileError, FitWarning, InputWarning, ShiftcalError, suggest
+from shiftcal.progress import tracking, want_bars
 
 if TYPE_CHECKING:
     from shiftcal.surrogates import SetSummary
@@ -53,6 +55,18 @@ class Report:
 # --- stdout and stderr ----------------------------------------------------------------------------
 
 
+class _Verbosity:
+    """-1 for errors only, 0, or 1 for details."""
+
+    level = 0
+
+
+def set_verbosity(level: int) -> None:
+    """Say more (1), as usual (0), or errors only (-1)."""
+    _Verbosity.level = level
+    want_bars(level >= 0)
+
+
 def say(text: str) -> bool:
     """Write a result to stdout; False if nobody reads it any more (``| head``), which is no error.
 
@@ -63,7 +77,9 @@ def say(text: str) -> bool:
 
 
 def complain(kind: str, text: str) -> None:
-    """Write one line such as ``warning: ...`` to stderr."""
+    """Write one line such as ``warning: ...`` to stderr; with --quiet, errors only."""
+    if _Verbosity.level < 0 and kind in ("progress", "note", "warning"):
+        return
     _write(sys.stderr, f"{kind}: {one_line(text)}\n")
 
 
@@ -147,15 +163,12 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 @contextmanager
 def progress(doing: str) -> Iterator[None]:
-    """Show what is being done, on a terminal only."""
-    if not _is_terminal(sys.stderr):
+    """Show on a terminal what is being done; with --verbose, how long it took."""
+    begun = time.monotonic()
+    with tracking(doing):
         yield
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    with Console(stderr=True).status(Text(doing)):
-        yield
+    if _Verbosity.level > 0:
+        complain("note", f"{doing}: {time.monotonic() - begun:.1f} s")
 
 
 # --- tables and facts -----------------------------------------------------------------------------
@@ -183,7 +196,7 @@ def cell(value: Any, number: str = ".4f") -> str:
     return "-" if value in (None, "") else escaped(str(value))
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def table(header: Sequence[str], rows: Sequence[Sequence[Any]], *, number: str = ".4f") -> str:
     """Aligned columns, numbers to the right; the header is bold on a terminal."""
     from rich.console import Console
     from rich.table import Table
@@ -194,7 +207,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
         texts = any(isinstance(each, (str, bool, list)) for each in column)
         grid.add_column(Text(name), justify="left" if texts else "right", overflow="fold")
     for row in rows:
-        grid.add_row(*(Text(cell(each)) for each in row))
+        grid.add_row(*(Text(cell(each, number)) for each in row))
     terminal = _is_terminal(sys.stdout)
     console = Console(
         file=StringIO(),
@@ -284,6 +297,8 @@ def status_of(error: BaseException) -> int:
     if isinstance(error, SystemExit):  # of typer and rich, when the reader of a help has gone
         return DONE
     reason = _reason(error)
+    if reason and _Verbosity.level > 0:
+        complain_at_length("".join(traceback.format_exception(error)))
     if reason:
         complain("error", reason)
         return BAD_INPUT

@@ -16,8 +16,8 @@ from shiftcal.errors import InputWarning, require
 
 def report(
     context: typer.Context,
-    output: options.OutputFile,
     task: options.Task,
+    output: options.OutputFile = Path("report.html"),
     method: Annotated[str, typer.Option(metavar="NAME")] = "rehearsal",
     set_: options.Settings = None,
     source_train: options.File = None,
@@ -30,10 +30,10 @@ def report(
     """Report whether confidences can be trusted, and what to do.
 
     Example:
-        shiftcal report bank/ target.npz -o report.html
+        shiftcal report bank/ target.npz
 
     Args:
-        output: Report to write: .html, .md or .json.
+        output: Report to write: .html, or the same as .md or .json.
         method: Method the report is about; others are compared to it.
         set_: A setting of --method, as for `shiftcal fit`.
         source_train: File with features of training samples, for cpcs and transcal.
@@ -51,6 +51,7 @@ def report(
     from shiftcal.files import sha256_of
     from shiftcal.report.facts import Judging, Provenance, make_facts
     from shiftcal.report.render import write_report
+    from shiftcal.report.verdict import kept_words
     from shiftcal.scores import model_digest_of_file, read_features
     from shiftcal.scores_io import member_of
 
@@ -87,8 +88,10 @@ def report(
         write_report(facts, output)
     verdict = facts.verdict
     lines = [verdict.headline, verdict.reason, *verdict.advice]
-    if serious := [note.code for note in facts.warnings if note.serious]:
-        lines.append(f"flagged: {', '.join(serious)}")
+    lines.append(kept_words(facts.kept, verdict))
+    for note in facts.warnings:
+        if note.serious:
+            lines += [f"flagged, {note.code}: {message}" for message in note.messages]
     text = "\n".join(line.replace("\u00a0", " ") for line in lines)
     document = {"output": output, "report": facts.to_dict()}
     return Report(document, f"{text}\n\nwritten to {output}")

@@ -39,7 +39,7 @@ def reproduce(
     show_plan: bool = False,
     work: options.Work,
 ) -> Report:
-    """Run a study, from images to tables and figures. Run again, it resumes.
+    """Run a study, from images to tables and figures. Resumes if run again.
 
     Example:
         shiftcal reproduce synthetic --data data -o runs/synthetic

@@ -31,7 +31,7 @@ def bank(
     strength: options.Strength,
     scoring: options.Scoring,
 ) -> Report:
-    """Make a surrogate bank. Run again, it resumes.
+    """Build a bank from a model and labelled images. Resumes if run again.
 
     Example:
         shiftcal bank --model model.onnx --images calibration/ --corruption pixelate -o bank/
@@ -128,7 +128,7 @@ def score(
     statistics: options.File = None,
     scoring: options.Scoring,
 ) -> Report:
-    """Score images with a model. Run again, it resumes.
+    """Score images with a model. Resumes if run again.
 
     Example:
         shiftcal score --bank bank/ --images new-images/ -o target.npz
@@ -225,9 +225,9 @@ def _parse_part(text: str | None) -> tuple[int, int] | None:
 
 
 def merge(
-    parts: Annotated[list[Path], Argument(metavar="PART...")], output: options.OutputFile
+    parts: Annotated[list[Path], Argument(metavar="PART")], output: options.OutputFile
 ) -> Report:
-    """Merge what was scored in shards, and judge the whole.
+    """Merge the scores of several shards.
 
     Example:
         shiftcal merge part-1.npz part-2.npz part-3.npz -o target.npz

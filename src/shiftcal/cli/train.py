@@ -19,7 +19,7 @@ def train(
     target: Images,
     backbone: Annotated[str, Option(metavar="SPEC")],
     output: options.OutputFolder,
-    method: Annotated[str, Option(metavar="NAME")] = "cdan",
+    method: Annotated[str, Option("--trainer", "--method", metavar="NAME")] = "cdan",
     frozen: bool = False,
     recipe: options.Name = None,
     set_: options.Settings = None,
@@ -32,7 +32,7 @@ def train(
     workers: Annotated[int, Option(metavar="N", min=0)] = 0,
     features: options.Folder = None,
 ) -> Report:
-    """Adapt a network to unlabelled images. Run again, it resumes.
+    """Adapt a network to unlabelled images. Resumes if run again.
 
     Example:
         shiftcal train --source photos/ --target sketches/ --backbone resnet50 -o run/

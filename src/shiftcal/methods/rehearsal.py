@@ -18,6 +18,7 @@ from shiftcal.checks import check_count, check_fraction
 from shiftcal.methods.method import FEW_ROWS, Method, Selection, fit_maps, nearest_first
 from shiftcal.numerics.blocks import row_blocks
 from shiftcal.numerics.softmax import softmax
+from shiftcal.progress import track
 from shiftcal.surrogates import SetSummary, SurrogateBank
 from shiftcal.types import Flag, Floats, Interval, Labels, Logits
 
@@ -648,13 +649,14 @@ def remember(bank: SurrogateBank, log_t: Sequence[float], *, seed: int) -> Memor
     ladders = _ladders(bank)
     each = min(max(_TOTAL // len(bank), _LEAST), _MOST)
     by_set, used = [], []
-    for j, (s, own) in enumerate(zip(bank, log_t, strict=True)):  # one at a time: they are large
-        one = Rehearser(s.logits, s.labels, own, rng)
+    for j, s in enumerate(track(list(bank), "drawing targets")):  # one at a time: they are large
+        one = Rehearser(s.logits, s.labels, log_t[j], rng)
         by_set.append([one.draw(rows, each if j else _CLEAN, rng) for rows in SIZES])
         used.append(one.n)
     rows = float(np.median(used))
     responses, left_out = [], []
-    for drawn_rows, drawn in zip(SIZES, zip(*by_set, strict=True), strict=True):
+    drawn_sets = list(zip(SIZES, zip(*by_set, strict=True), strict=True))
+    for drawn_rows, drawn in track(drawn_sets, "learning from them"):
         size = 1 / (1 / drawn_rows + 1 / rows)
         # The clean set is a sample too, and so is the target: what is seen of the one varies by
         # drawing alone, what the other is apart from it by all three.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 import json
 import math
 import platform
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import PurePath
@@ -28,7 +29,8 @@ from shiftcal.metrics import BinTable, bins, bootstrap_checked, ece
 from shiftcal.numerics.binning import expected_error
 from shiftcal.numerics.samples import exact_intervals
 from shiftcal.persistence import clone
-from shiftcal.report.verdict import Ranged, Verdict, judge, printable
+from shiftcal.progress import track
+from shiftcal.report.verdict import Ranged, Verdict, judge, percent, printable
 from shiftcal.scores import Scores, model_digest
 from shiftcal.surrogates import SurrogateBank
 from shiftcal.types import Flag, Floats, Labels, Logits
@@ -39,7 +41,7 @@ MOST_BINS = 100
 # From the least to the most informed; other methods follow by name.
 _ORDER = ("vanilla", "ts", "cpcs", "transcal", "sts", "sac", "rehearsal")
 # Who raises flags besides methods, and the code of a warning of a fit.
-_ESTIMATE, _FILES, _FIT = "the estimate", "the files", "fit"
+_ESTIMATE, _FILES, _CLASSES, _FIT = "the estimate", "the files", "predicted classes", "fit"
 # Those that decide numbers.
 _PACKAGES = ("shiftcal", "numpy", "scipy", "scikit-learn")
 # Probabilities held in memory at once.
@@ -47,6 +49,10 @@ _BLOCK = 1 << 20
 # Rows drawn for one bootstrap interval, all draws together, and the fewest draws.
 _MOST_DRAWN, _FEWEST_DRAWS = 10_000_000, 50
 _STRIP = 20
+# Expected accuracy of the operating point, points of its curves, and rows that are listed.
+_GOAL, _CURVE, _LISTED = 0.95, 100, 8
+# A class is flagged if it is off by this much, or predicted so much more often than before.
+_CLASS_GAP, _CLASS_GROWTH, _CLASSES_FLAGGED = 0.1, 0.1, 5
 # Classes beyond these, the least predicted ones, are left out.
 _MOST_CLASSES = 2000
 
@@ -158,7 +164,20 @@ class SetFacts:
 
 @dataclass(frozen=True)
 class ClassFacts:
-    """The rows predicted as one class: count, mean confidence before and after, accuracy."""
+    """The rows predicted as one class, after calibration if it is recommended, else before.
+
+    Attributes:
+        index: Of the class.
+        name: Of the class.
+        n: Rows.
+        share: Of all rows.
+        before: Mean raw confidence.
+        after: Mean confidence after calibration.
+        accuracy: With labels only.
+        gap: Mean confidence minus accuracy, with labels only: after calibration if it is
+            recommended, else before.
+        clean_share: Share of the calibration rows that are predicted as this class.
+    """
 
     index: int
     name: str
@@ -167,6 +186,51 @@ class ClassFacts:
     before: float | None
     after: float | None
     accuracy: Ranged | None
+    gap: Ranged | None = None
+    clean_share: float = 0.0
+
+
+@dataclass(frozen=True)
+class RowFacts:
+    """A row of the target: its name, predicted and true class, confidence before and after."""
+
+    name: str
+    predicted: str
+    label: str | None
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class KeptFacts:
+    """What accuracy is to be expected if only the most confident rows are kept.
+
+    Attributes:
+        goal: The expected accuracy behind the operating point.
+        by: The method whose confidences decide: the main one if it is recommended, else vanilla.
+        threshold: Least confidence of the rows to keep; ``None`` if none can be kept, or no
+            confidence can be trusted.
+        share: Of rows that are kept.
+        accuracy: Of those, with labels only.
+        raw_share: Share that would be kept if raw confidences were believed.
+        raw_accuracy: Of those, with labels only.
+        shares: The x axis of the curves.
+        expected: Mean confidence of the rows kept.
+        raw: The same for raw confidences.
+        measured: Accuracy of the rows kept, with labels only.
+    """
+
+    goal: float
+    by: str
+    threshold: float | None
+    share: float
+    accuracy: Ranged | None
+    raw_share: float | None
+    raw_accuracy: float | None
+    shares: tuple[float, ...]
+    expected: tuple[float, ...]
+    raw: tuple[float, ...]
+    measured: tuple[float, ...] | None
 
 
 @dataclass(frozen=True)
@@ -184,7 +248,8 @@ class ReportFacts:
     """Everything a report states; :func:`make_facts` computes it.
 
     ``shown`` names the labelled rows behind the diagrams: the target, or the surrogate set that
-    resembles it most if it has no labels.
+    resembles it most if it has no labels. ``rows`` are the most confident mistakes, or without
+    labels the rows whose confidence changes most.
     """
 
     title: str
@@ -196,7 +261,9 @@ class ReportFacts:
     missing: dict[str, str]
     shown: str
     sets: tuple[SetFacts, ...]
+    kept: KeptFacts
     classes: tuple[ClassFacts, ...]
+    rows: tuple[RowFacts, ...]
     warnings: tuple[FlagFacts, ...]
     judging: Judging
     provenance: Provenance
@@ -251,7 +318,8 @@ def make_facts(
     Args:
         bank: The surrogate bank.
         target: :class:`Scores`, or logits ``(n, k)`` (probabilities if the bank has those).
-        method: The method the report is about, by name or unfitted with its settings.
+        method: The method the report is about: by name, unfitted with its settings, or fitted on
+            this bank.
         source_features: ``(m, d)`` of training samples, checked, for methods that need them.
         target_model: Digest of the model that scored the target, if known.
         title: Of the report.
@@ -270,8 +338,10 @@ def make_facts(
         raise InputError(f"bank must be a SurrogateBank; got {type(bank).__name__}.")
     scores = target if isinstance(target, Scores) else Scores(target, input=bank.input)  # type: ignore[arg-type]
     scores = scores.as_kind(bank.input)
-    wanted = _method(method, bank, judging) if isinstance(method, str) else clone(method)
-    main = wanted.set_params(input=bank.input).name
+    wanted = _method(method, bank, judging) if isinstance(method, str) else copy.copy(method)
+    if not hasattr(wanted, "n_classes_"):
+        wanted = clone(wanted).set_params(input=bank.input)
+    main = wanted.name
     fitted, missing, flags = _fit_all(wanted, bank, scores, source_features, judging)
     rehearsal = fitted["rehearsal"]
     assert isinstance(rehearsal, Rehearsal)
@@ -285,8 +355,6 @@ def make_facts(
             "Score it with shiftcal score --bank."
         )
         flags = {_FILES: (Flag("another-model", text),), **flags}
-    notes = _flags(flags, serious={main, _ESTIMATE, _FILES})
-
     outputs = {name: _outputs(one, scores.logits()) for name, one in fitted.items()}
     raw, calibrated = outputs["vanilla"], outputs[main]
     name = printable(PurePath(scores.source).name if scores.source else "target")
@@ -323,8 +391,13 @@ def make_facts(
             bins=_bins(diagrams[name], labels, judging),
             shares=tuple((counts / len(labels)).tolist()),
         )
-    serious = frozenset(note.code for note in notes if note.serious)
     names = [printable(one) for one in bank.classes or scores.classes or map(str, range(scores.k))]
+    codes = {flag.code for by in (main, _ESTIMATE, _FILES) for flag in flags.get(by, ())}
+    verdict = judge(about, estimate, facts_of["vanilla"], facts_of[main], frozenset(codes))
+    used = calibrated if verdict.use else raw
+    classes = _classes(raw, calibrated, used, names, scores, bank, judging.level)
+    flags[_CLASSES] = tuple(_class_flags(classes, judging.level))
+    notes = _flags(flags, serious={main, _ESTIMATE, _FILES, _CLASSES})
     provenance = provenance or Provenance()
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     versions = {"python": platform.python_version(), **{name: version(name) for name in _PACKAGES}}
@@ -332,13 +405,15 @@ def make_facts(
         title=printable(title) or f"Calibration of {about.name}",
         target=about,
         estimate=estimate,
-        verdict=judge(about, estimate, facts_of["vanilla"], facts_of[main], serious),
+        verdict=verdict,
         method=main,
         methods=tuple(facts_of.values()),
         missing={name: printable(why, 400) for name, why in missing.items()},
         shown=shown,
         sets=sets,
-        classes=_classes(raw, calibrated, names, scores, judging.level),
+        kept=_kept(raw, used, scores.labels, main, verdict, judging.level),
+        classes=classes[:_MOST_CLASSES],
+        rows=_rows(raw, calibrated, names, scores),
         warnings=notes,
         judging=judging,
         provenance=Provenance(
@@ -371,12 +446,13 @@ def _fit_all(
     missing: dict[str, str] = {}
     flags: dict[str, tuple[Flag, ...]] = {}
     order = sorted(methods.names(), key=lambda n: (_ORDER.index(n) if n in _ORDER else 99, n))
-    for name in dict.fromkeys([*order, main.name]):
+    for name in track(dict.fromkeys([*order, main.name]), "methods"):
         method = main if name == main.name else _method(name, bank, judging)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                method._fit_checked(bank, source)
+                if not hasattr(method, "n_classes_"):
+                    method._fit_checked(bank, source)
                 selection = method.adapt(target)
             except ShiftcalError as error:
                 if name in (main.name, "rehearsal"):
@@ -484,18 +560,133 @@ def _sets(
 
 
 def _classes(
-    raw: _Outputs, calibrated: _Outputs, names: Sequence[str], scores: Scores, level: float
+    raw: _Outputs,
+    calibrated: _Outputs,
+    used: _Outputs,
+    names: Sequence[str],
+    scores: Scores,
+    bank: SurrogateBank,
+    level: float,
 ) -> tuple[ClassFacts, ...]:
-    """Every class by what the model predicts, the most predicted first."""
-    correct = None if scores.labels is None else raw.predicted == scores.labels
-    counts, before, after, hits = (
-        np.bincount(raw.predicted, weights=weights, minlength=scores.k).tolist()
-        for weights in (None, raw.confidence, calibrated.confidence, correct)
+    """Every class by what is predicted, the most predicted first; ``used`` is one of the two."""
+    correct = None if scores.labels is None else used.predicted == scores.labels
+    counts, before, after, means, hits = (
+        np.bincount(used.predicted, weights=weights, minlength=scores.k).tolist()
+        for weights in (None, raw.confidence, calibrated.confidence, used.confidence, correct)
     )
+    clean = np.bincount(bank.clean.logits.argmax(axis=1), minlength=scores.k) / len(bank.clean)
     classes = []
-    for j in np.argsort(-np.array(counts), kind="stable")[:_MOST_CLASSES].tolist():
-        n = counts[j]
-        means = [total[j] / n if n else None for total in (before, after)]
-        accuracy = _share(hits[j], n, level) if n and correct is not None else None
-        classes.append(ClassFacts(j, names[j], n, n / scores.n, means[0], means[1], accuracy))
+    for j in np.argsort(-np.array(counts), kind="stable").tolist():
+        n, accuracy, gap = counts[j], None, None
+        if n and correct is not None:
+            accuracy = _share(hits[j], n, level)
+            assert accuracy.low is not None
+            assert accuracy.high is not None
+            mean = means[j] / n
+            gap = Ranged(mean - accuracy.value, mean - accuracy.high, mean - accuracy.low)
+        first, then = (total[j] / n if n else None for total in (before, after))
+        classes.append(
+            ClassFacts(j, names[j], n, n / scores.n, first, then, accuracy, gap, float(clean[j]))
+        )
     return tuple(classes)
+
+
+def _class_flags(classes: Sequence[ClassFacts], level: float) -> Iterator[Flag]:
+    """With labels, classes whose confidence is far off; without, those predicted too often."""
+    off = []
+    for one in classes:
+        if one.accuracy is not None and one.gap is not None and abs(one.gap.value) > _CLASS_GAP:
+            # At the level of all classes together: one of many is off by chance.
+            strict = _share(one.accuracy.value * one.n, one.n, 1 - (1 - level) / len(classes))
+            mean = one.accuracy.value + one.gap.value
+            assert strict.low is not None
+            assert strict.high is not None
+            if not strict.low <= mean <= strict.high:
+                text = (
+                    f"class {one.name!r}: {percent(one.share, 0)} of the rows, confidence "
+                    f"{percent(mean, 0)}, correct {percent(one.accuracy.value, 0)}."
+                )
+                off.append((one.n * abs(one.gap.value), text))
+        grown = one.share > max(2 * one.clean_share, one.clean_share + _CLASS_GROWTH)
+        if one.accuracy is None and grown:
+            yield Flag(
+                "class-share",
+                f"class {one.name!r} is predicted for {percent(one.share, 0)} of the rows, and for "
+                f"{percent(one.clean_share, 0)} of the calibration set. Either the target has more "
+                "of it, or the model mistakes others for it: look at some of these rows.",
+            )
+    for _, text in sorted(off, reverse=True)[:_CLASSES_FLAGGED]:
+        yield Flag("class-gap", text)
+
+
+def _rows(
+    raw: _Outputs, calibrated: _Outputs, names: Sequence[str], scores: Scores
+) -> tuple[RowFacts, ...]:
+    """The most confident mistakes; without labels, the rows whose confidence changes most."""
+    if scores.labels is not None:
+        rank = np.where(calibrated.predicted != scores.labels, calibrated.confidence, -1.0)
+    else:
+        rank = np.abs(calibrated.confidence - raw.confidence)
+    first = [i for i in np.argsort(-rank, kind="stable")[:_LISTED].tolist() if rank[i] > 0]
+    return tuple(
+        RowFacts(
+            f"row {i + 1:,}" if scores.ids is None else printable(str(scores.ids[i])),
+            names[calibrated.predicted[i]],
+            None if scores.labels is None else names[scores.labels[i]],
+            float(raw.confidence[i]),
+            float(calibrated.confidence[i]),
+        )
+        for i in first
+    )
+
+
+def _kept(
+    raw: _Outputs, used: _Outputs, labels: Labels | None, main: str, verdict: Verdict, level: float
+) -> KeptFacts:
+    """The rows in order of the confidences that are ``used``: the method's, or raw ones."""
+    order = np.argsort(-used.confidence, kind="stable")
+    ranked, n = used.confidence[order], len(order)
+    expected = np.cumsum(ranked) / np.arange(1, n + 1)
+    raw_ranked = np.sort(raw.confidence)[::-1]
+    raw_expected = np.cumsum(raw_ranked) / np.arange(1, n + 1)
+    at = np.unique(np.ceil(np.linspace(0, n, _CURVE + 1)[1:]).astype(int)) - 1
+    measured = None
+    if labels is not None:
+        correct = np.cumsum((used.predicted == labels)[order])
+        measured = tuple((correct[at] / (at + 1)).tolist())
+    threshold, share, accuracy = _operating_point(used, labels, level)
+    _, raw_share, raw_accuracy = _operating_point(raw, labels, level)
+    if verdict.unsupported and labels is None:
+        threshold, share = None, 0.0
+    return KeptFacts(
+        goal=_GOAL,
+        by=main if verdict.use else "vanilla",
+        threshold=threshold,
+        share=share,
+        accuracy=accuracy,
+        raw_share=raw_share or None,
+        raw_accuracy=None if raw_accuracy is None else raw_accuracy.value,
+        shares=tuple(((at + 1) / n).tolist()),
+        expected=tuple(expected[at].tolist()),
+        raw=tuple(raw_expected[at].tolist()),
+        measured=measured,
+    )
+
+
+def _operating_point(
+    outputs: _Outputs, labels: Labels | None, level: float
+) -> tuple[float | None, float, Ranged | None]:
+    """Threshold, share and accuracy of the most rows that can be kept; ties stay together."""
+    values, counts = np.unique(outputs.confidence, return_counts=True)
+    values, counts = values[::-1], counts[::-1]
+    expected = np.cumsum(values * counts) / np.cumsum(counts)
+    enough = int(np.count_nonzero(expected >= _GOAL))
+    if not enough:
+        return None, 0.0, None
+    threshold = float(values[enough - 1])
+    kept = outputs.confidence >= threshold
+    accuracy = None
+    if labels is not None:
+        hits = float((outputs.predicted == labels)[kept].sum())
+        accuracy = _share(hits, float(kept.sum()), level)
+    return threshold, float(kept.mean()), accuracy

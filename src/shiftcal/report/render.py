@@ -24,14 +24,13 @@ from shiftcal import charts
 from shiftcal.errors import FileError, require
 from shiftcal.files import atomic_write
 from shiftcal.markup import bold, code, heading, inline, table_cell
-from shiftcal.report.facts import MethodFacts, ReportFacts, make_facts
-from shiftcal.report.verdict import Ranged, percent
+from shiftcal.report.facts import MethodFacts, ReportFacts, SetFacts, make_facts
+from shiftcal.report.verdict import Ranged, kept_words, percent
 
 __all__ = ["make_facts", "render", "to_markdown", "write_report"]
 
 # Rows of tables on the page; the JSON in it has all.
 MOST_SHOWN = 100
-_TONES = {"fine": "good", "outside": "open", "unclear": "open", "few": "open"}
 # The colours of the light page; in the SVG they become the variables of the page, so that they
 # change with it.
 _COLOURS = {
@@ -39,6 +38,8 @@ _COLOURS = {
     "after": "#0a58b8", "truth": "#116329", "rest": "#6e7781", "near": "#8a3ffc",
 }  # fmt: skip
 _NAMES = {colour: name for name, colour in _COLOURS.items()}
+# Inches of the diagrams that stand side by side.
+_SQUARE = (4.3, 3.7)
 # More sets than these are not drawn; the nearest ones are.
 _MOST_POINTS = 400
 
@@ -63,9 +64,9 @@ def write_report(facts: ReportFacts, path: str | os.PathLike[str]) -> Path:
 
 
 def to_markdown(facts: ReportFacts) -> str:
-    """The report as Markdown: verdict, facts, methods, limits, and how to repeat it."""
+    """The report as Markdown, with the sections of the page."""
     target, provenance, clean = facts.target, facts.provenance, facts.sets[0]
-    main = facts.of(facts.method)
+    main, labelled = facts.of(facts.method), target.accuracy is not None
     about = {
         "Target": f"{target.name}: {target.n:,} rows, {target.n_classes} classes",
         "Bank": f"{len(facts.sets)} sets; calibration set {clean.name}, {clean.n:,} rows",
@@ -74,31 +75,52 @@ def to_markdown(facts: ReportFacts) -> str:
         "After calibration": percent(main.mean_confidence),
         "Accuracy by the labels": percent(target.accuracy),
         "Estimated accuracy": percent(facts.estimate),
+        "Operating point": kept_words(facts.kept, facts.verdict),
+    }
+    again = {
         "Model": provenance.model or "unknown",
         "Date": provenance.date,
+        "Seed": str(facts.judging.seed),
         "Versions": ", ".join(f"{name} {v}" for name, v in provenance.versions.items()),
     }
-    accuracy = "estimated accuracy" if target.accuracy is None else "accuracy"
-    rows = [
-        f"| Method | T | mean confidence (%) | ECE (points) | confidence - {accuracy} (points) |",
-        "| --- | ---: | ---: | ---: | ---: |",
-    ]
-    for one in facts.methods:
-        mean = f"{100 * one.mean_confidence:.2f}"
-        temperature = one.selection.temperature
-        cells = (
-            table_cell(one.name),
-            "–" if temperature is None else f"{temperature:.2f}",
-            f"**{mean}**" if one is main else mean,
+    methods = [
+        [
+            one.name,
+            f"{one.selection.temperature:.3g}" if one.selection.temperature is not None else "–",
+            f"{100 * one.mean_confidence:.2f}",
             percent(one.ece, 2, ""),
             percent(one.gap, 2, ""),
-        )
-        rows.append(f"| {' | '.join(cells)} |")
+        ]
+        for one in facts.methods
+    ]
+    classes = [
+        [
+            one.name,
+            f"{one.n:,}",
+            *map(percent, (one.share, one.clean_share, one.before, one.after, one.accuracy)),
+            "–" if one.gap is None else f"{100 * one.gap.value:+.1f}",
+        ]
+        for one in facts.classes[:MOST_SHOWN]
+    ]
+    rows = [
+        [one.name, one.predicted, one.label or "–", percent(one.before), percent(one.after)]
+        for one in facts.rows
+    ]
+    sets = [
+        [
+            one.name + " (chosen)" * one.chosen,
+            f"{one.n:,}",
+            *map(percent, (one.mean_confidence, one.accuracy)),
+            f"{one.temperature:.3g}",
+            f"{one.distance:.4f}",
+        ]
+        for one in _nearest(facts)[:MOST_SHOWN]
+    ]
     flags = (
         f"**{flag.code}** ({', '.join(flag.by)}): {' '.join(map(inline, flag.messages))}"
         for flag in facts.warnings
-        if flag.serious
     )
+    use = [heading("How to use this calibration", level=2), code(provenance.usage, language="sh")]
     blocks = [
         heading(facts.title, level=1),
         bold(facts.verdict.headline),
@@ -106,16 +128,37 @@ def to_markdown(facts: ReportFacts) -> str:
         _bullets(map(inline, facts.verdict.advice)),
         heading("Facts", level=2),
         _bullets(f"{name}: {inline(value)}" for name, value in about.items()),
-        heading("Methods", level=2),
-        "\n".join(rows),
-        _bullets(f"{name}: missing. {inline(why)}" for name, why in facts.missing.items()),
         heading("Limits", level=2),
         _bullets(flags) or "Nothing was flagged.",
-        heading("Repeat it", level=2),
-        code(provenance.command, provenance.usage, language="sh"),
+        *(use if facts.verdict.use and provenance.usage else ()),
+        heading("Methods", level=2),
+        _table("method, T, confidence (%), ECE (points), gap (points)", methods),
+        f"Gap: mean confidence minus {'' if labelled else 'estimated '}accuracy.",
+        _bullets(f"{name}: missing. {inline(why)}" for name, why in facts.missing.items()),
+        heading("By predicted class", level=2),
+        _table("class, rows, share, clean share, before, after, accuracy, gap (points)", classes),
+        heading("Most confident mistakes" if labelled else "Largest change of confidence", level=2),
+        _table("row, predicted, correct, before, after", rows) if rows else "None.",
+        heading("Sets of the bank", level=2),
+        _table("set, rows, confidence, accuracy, T, distance", sets),
+        heading("How to make this report again", level=2),
+        code(provenance.command, language="sh") if provenance.command else "",
+        _bullets(f"{name}: {inline(value)}" for name, value in again.items()),
         _bullets(f"{inline(name)}: `{d}` (SHA-256)" for name, d in provenance.files.items()),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _table(header: str, rows: Sequence[Sequence[str]]) -> str:
+    """A table of Markdown; the names of its columns are separated by commas."""
+    names = header.split(", ")
+    lines = [names, ["---", *["---:"] * (len(names) - 1)], *(map(table_cell, row) for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _nearest(facts: ReportFacts) -> list[SetFacts]:
+    """The sets of the bank, the chosen and the nearest first."""
+    return sorted(facts.sets, key=lambda one: (not one.chosen, not one.nearest, one.distance))
 
 
 def _bullets(items: Iterable[str]) -> str:
@@ -139,6 +182,7 @@ def render(facts: ReportFacts) -> str:
     # JSON that cannot end the script element it is in.
     document = json.dumps(facts.to_dict(), separators=(",", ":"), allow_nan=False)
     document = document.translate({ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&"})
+    kind = facts.verdict.kind
     page: str = environment.from_string(_template("page.html.j2")).render(
         facts=facts,
         main=facts.of(facts.method),
@@ -150,11 +194,12 @@ def render(facts: ReportFacts) -> str:
             f"script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'"
         ),
         document=document,
-        tone=_TONES.get(facts.verdict.kind, "bad"),
+        tone="open" if facts.verdict.unsupported else "good" if kind == "fine" else "bad",
         level=f"{100 * facts.judging.level:g}",
         version=version("shiftcal"),
         charts=_charts(facts),
-        sets=sorted(facts.sets, key=lambda one: (not one.chosen, not one.nearest, one.distance)),
+        kept=kept_words(facts.kept, facts.verdict),
+        sets=_nearest(facts),
         most=MOST_SHOWN,
     )
     return page
@@ -165,9 +210,10 @@ def _number(value: float | None, form: str) -> str:
     if value is None or not math.isfinite(value):
         return "–"
     text = {
-        "percent": f"{100 * value:.1f}\u00a0%",
+        "percent": f'{100 * value:.1f}<span class="unit">\u00a0%</span>',
         "hundredths": f"{100 * value:.1f}",
         "points": f"{100 * value:.2f}",
+        "signed": f"{100 * value:+.1f}",
         "count": f"{value:,}",
         "fixed": f"{value:.4f}",
         "number": f"{value:.3g}",
@@ -215,6 +261,7 @@ def _charts(facts: ReportFacts) -> dict[str, Any]:
             "overview": _overview(facts),
             "before": _reliability(facts.of("vanilla"), facts, colour="before"),
             "after": [(one, _reliability(one, facts, colour="after")) for one in (main, *others)],
+            "kept": _kept(facts),
             "errors": _errors(facts),
             "ladder": _ladder(facts),
         }
@@ -294,7 +341,7 @@ def _errors(facts: ReportFacts) -> Chart:
 
 def _reliability(method: MethodFacts, facts: ReportFacts, *, colour: str) -> Chart:
     """The reliability diagram of one method; the colour is ``"before"`` or ``"after"``."""
-    axes = _axes(4.9, 4.6)
+    axes = _axes(*_SQUARE)
     x, y, low, high = (
         100 * np.array(method.bins[name], np.float64)
         for name in ("confidence", "accuracy", "low", "high")
@@ -302,11 +349,43 @@ def _reliability(method: MethodFacts, facts: ReportFacts, *, colour: str) -> Cha
     charts.draw_bins(axes, x, y, low, high, charts.Look(_COLOURS[colour], "o"), end=100.0)
     edges = np.linspace(0, 100, len(method.shares) + 1)
     charts.draw_strip(axes, np.array(method.shares), edges, _COLOURS[colour])
-    axes.set(xlabel="confidence (%); at the bottom: share of rows", ylabel="accuracy (%)")
+    axes.set(xlabel="confidence (%); below: share of rows", ylabel="accuracy (%)")
     above, filled = np.count_nonzero(x > y), np.count_nonzero(np.isfinite(x))
     name, title = f"reliability-{colour}-{method.name}", f"Reliability of {method.name}"
     text = f"{filled} bins of {facts.shown}; in {above} confidence is above accuracy."
     return _chart(axes, name, title, text)
+
+
+def _kept(facts: ReportFacts) -> Chart:
+    """Accuracy of the most confident rows over their share: expected, by raw, and measured."""
+    axes, kept = _axes(*_SQUARE), facts.kept
+    x = 100 * np.array(kept.shares)
+    lines = [("before", "raw confidence", kept.raw)]
+    if kept.by != "vanilla":
+        lines.append(("after", f"confidence after {kept.by}", kept.expected))
+    if kept.measured is not None:
+        lines.append(("truth", "accuracy, by the labels", kept.measured))
+    for name, label, y in lines:
+        axes.plot(x, 100 * np.array(y), color=_COLOURS[name], linewidth=1.8, label=label)
+    axes.axhline(100 * kept.goal, color=_COLOURS["rest"], linewidth=0.8, linestyle=(0, (1, 2)))
+    words = "no operating point"
+    if kept.threshold is not None:
+        style = {"color": _COLOURS["before" if kept.by == "vanilla" else "after"], "zorder": 4}
+        axes.plot([100 * kept.share], [100 * kept.goal], "o", markersize=8, **style)
+        words = f"{percent(kept.share)} of the rows kept at {percent(kept.goal, 0)}"
+        right = kept.share < 0.4
+        axes.annotate(
+            f"keep {percent(kept.share, 0)}",
+            (100 * kept.share, 100 * kept.goal),
+            xytext=(8 if right else -6, 6 if right else -12),
+            textcoords="offset points",
+            ha="left" if right else "right",
+        )
+    low = min(min(y) for _, _, y in lines)
+    axes.set(xlim=(0, 102), ylim=(min(100 * low - 2, 88), 101))
+    axes.set(xlabel="rows kept, most confident first (%)", ylabel="accuracy of the rows kept (%)")
+    axes.legend(loc="lower left")
+    return _chart(axes, "kept", "Accuracy of the most confident rows", f"{words}.")
 
 
 def _ladder(facts: ReportFacts) -> Chart:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -12,33 +13,39 @@ from typing import TYPE_CHECKING, Literal
 from shiftcal.methods.method import FEW_ROWS
 
 if TYPE_CHECKING:
-    from shiftcal.report.facts import MethodFacts, TargetFacts
+    from shiftcal.report.facts import KeptFacts, MethodFacts, TargetFacts
 
-VerdictKind = Literal["over", "under", "uneven", "fine", "worse", "outside", "unclear", "few"]
+VerdictKind = Literal[
+    "over", "under", "uneven", "fine", "worse", "outside", "model", "unclear", "few"
+]
 
 # A difference a reader can ignore, and an error nobody would call fine.
 TOLERANCE, TOO_MUCH = 0.02, 0.1
+_LEAVE = "Leave the confidences as they are:"
 _HEADLINES: dict[VerdictKind, str] = {
     "over": "Do not trust the raw confidences: the model is overconfident.",
     "under": "The model is underconfident: it is correct more often than it says.",
     "uneven": "Correct on average, wrong in detail: do not trust single raw confidences.",
     "fine": "The raw confidences can be trusted.",
     "worse": "Do not use this calibration here: it makes the confidences worse.",
-    "outside": "Cannot say: this data is unlike anything in the bank.",
-    "unclear": "Cannot say: the numbers are too uncertain.",
-    "few": "Cannot say: there are too few rows.",
+    "outside": f"{_LEAVE} this data is unlike anything in the bank.",
+    "model": f"{_LEAVE} another model scored this data.",
+    "unclear": f"{_LEAVE} the numbers are too uncertain to change them.",
+    "few": f"{_LEAVE} there are too few rows.",
 }
 _FINE_WITHOUT_LABELS = "The raw confidences can be trusted on average, judged without labels."
 _REFIT = "Add sets to the bank that resemble this data, or fit a map on labelled rows of it."
-# Other kinds are advised to use the method, if it helps.
+# What to do; other kinds are advised to use the method, if it helps.
 _ADVICE: dict[VerdictKind, str] = {
     "fine": "Nothing needs to be done.",
     "worse": _REFIT,
-    "outside": "Add surrogate sets that resemble this data, or label a few hundred of its rows: "
-    "--labels. Until then any calibration is a guess.",
-    "unclear": "Label a few hundred rows more: --labels. Until then any calibration is a guess.",
-    "few": f"Collect {FEW_ROWS} rows or more. Until then any calibration is a guess.",
+    "outside": "To settle it: add surrogate sets that resemble this data, or {label}.",
+    "model": "To settle it: score the data with the model of the bank (shiftcal score --bank).",
+    "unclear": "To settle it: {label}.",
+    "few": f"To settle it: collect {FEW_ROWS} rows or more.",
 }
+# How precisely labels that are asked for give the accuracy.
+_PRECISION = 0.05
 
 
 @dataclass(frozen=True)
@@ -52,12 +59,23 @@ class Ranged:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The conclusion: its kind, a headline, the numbers behind it, and what to do."""
+    """The conclusion: its kind, a headline, the numbers behind it, what to do, whether to use it.
+
+    ``use`` is True only where the data supports the calibration: with labels, if ECE falls below
+    the interval that it had; without, if the target is inside the bank, mean confidence is outside
+    the interval of the estimated accuracy, and the interval of the temperature does not contain 1.
+    """
 
     kind: VerdictKind
     headline: str
     reason: str
     advice: tuple[str, ...]
+    use: bool = False
+
+    @property
+    def unsupported(self) -> bool:
+        """Whether nothing can be said about the confidences yet."""
+        return self.headline.startswith(_LEAVE)
 
 
 def judge(
@@ -83,17 +101,38 @@ def judge(
     if labelled:
         reason += f", accuracy {percent(target.accuracy)} by the labels"
     reason += f", estimated accuracy {percent(estimate)}."
+    ends = method.selection.temperature_interval
+    if kind == "unclear" and not labelled and _no_direction(method):
+        assert ends is not None
+        reason += (
+            f" The temperature may be {ends.low:.2g} to {ends.high:.2g}: below 1 it raises "
+            "confidences, above 1 it lowers them."
+        )
     mean = percent(method.mean_confidence)
-    effect = f"{method.name}, {method.choice}: mean confidence becomes {mean}"
+    effect = f"mean confidence {{}} {mean}"
     if raw.ece is not None and method.ece is not None:
-        before, after = raw.ece.value, method.ece.value
-        effect += f", and ECE goes from {percent(before)} to {percent(after)}"
+        effect += f", and ECE {{}} from {percent(raw.ece.value)} to {percent(method.ece.value)}"
+        helps = method.ece.value < (raw.ece.value if raw.ece.low is None else raw.ece.low)
     else:
         before, after = (abs(one.mean_confidence - estimate.value) for one in (raw, method))
-    advice: tuple[str, ...] = (_ADVICE.get(kind, _REFIT), f"With {effect}.")
-    if kind not in _ADVICE and after < before:
-        advice = (f"Use {effect}.",)
-    return Verdict(kind, headline, reason, advice)
+        helps = after < before
+    if use := kind not in _ADVICE and helps:
+        text = f"Use {method.name}, {method.choice}: {effect.format('becomes', 'goes')}."
+        return Verdict(kind, headline, reason, (text,), use)
+    share = min(max(estimate.value, 0.1), 0.9)
+    rows = math.ceil(1.96**2 * share * (1 - share) / _PRECISION**2 / 10) * 10
+    label = f"label {rows} of its rows (--labels), which gives the accuracy to 5 points"
+    advice = _ADVICE.get(kind, _REFIT).format(label=label)
+    effect = effect.format("would become", "would go")
+    return Verdict(
+        kind, headline, reason, (advice, f"With {method.name}, {method.choice}: {effect}.")
+    )
+
+
+def _no_direction(method: MethodFacts) -> bool:
+    """Whether the temperature may be above 1 as well as below."""
+    ends = method.selection.temperature_interval
+    return ends is not None and ends.low <= 1 <= ends.high
 
 
 def _kind(
@@ -115,17 +154,45 @@ def _kind(
         if abs(gap) < max(before.value / 2, TOLERANCE):
             return "uneven"
         return "over" if gap > 0 else "under"
+    if "another-model" in flags:
+        return "model"
     if flags & {"outside-bank", "outside-range"}:
         return "outside"
     assert estimate.low is not None
     assert estimate.high is not None
     confidence = target.mean_confidence
-    if confidence > estimate.high and gap > TOLERANCE:
-        return "over"
-    if confidence < estimate.low and -gap > TOLERANCE:
-        return "under"
+    over = confidence > estimate.high and gap > TOLERANCE
+    under = confidence < estimate.low and -gap > TOLERANCE
+    if over or under:
+        # A bank of one set says nothing about shifts.
+        if _no_direction(method) or "one-set" in flags:
+            return "unclear"
+        return "over" if over else "under"
     largest_gap = max(confidence - estimate.low, estimate.high - confidence)
     return "unclear" if largest_gap > TOO_MUCH else "fine"
+
+
+def kept_words(kept: KeptFacts, verdict: Verdict) -> str:
+    """Which rows to keep for the accuracy that is aimed at, in words."""
+    aim = f"To have {percent(kept.goal, 0)} correct among the rows you keep"
+    if kept.threshold is None:
+        if verdict.unsupported:
+            return "There is no threshold for keeping rows yet: no confidence can be trusted here."
+        return f"{aim}, keep none: no row is confident enough."
+    whose = "raw confidence" if kept.by == "vanilla" else f"confidence after {kept.by}"
+    text = (
+        f"{aim}, keep those with a {whose} of {kept.threshold:.3g} or more: "
+        f"{percent(kept.share)} of the rows"
+    )
+    if kept.accuracy is not None:
+        text += f", of which {percent(kept.accuracy)} are correct by the labels"
+    text += "."
+    if kept.by != "vanilla" and kept.raw_share is not None:
+        text += f" Raw confidences promise the same for {percent(kept.raw_share)} of the rows"
+        if kept.raw_accuracy is not None:
+            text += f", of which {percent(kept.raw_accuracy)} are correct"
+        text += "."
+    return text
 
 
 # Control characters and marks that reverse text, which would break the line around a name.
