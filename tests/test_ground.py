@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
+import numpy as np
 import pytest
 import sklearn.exceptions
 
@@ -102,3 +107,51 @@ def test_a_folder_is_no_file_to_write(tmp_path, monkeypatch, name):
     with pytest.raises(errors.FileError, match=r"a folder\. Name the file"), atomic_write(name):
         pytest.fail("nothing must be written")
     assert [file.name for file in tmp_path.iterdir()] == ["folder"]
+
+
+# What a read-only container does to every attempt to write, whoever the user is.
+READ_ONLY = """
+import os, sys
+def refuse(event, args):
+    written = event == "open" and isinstance(args[2], int) and args[2] & (os.O_RDWR | os.O_WRONLY)
+    if (written and args[0] != os.devnull) or event in ("os.mkdir", "os.rename", "os.symlink"):
+        raise PermissionError(f"{event} {args}")
+sys.addaudithook(refuse)
+try:
+    open("made", "w")
+except PermissionError:
+    pass
+else:
+    sys.exit("could write")
+import numpy as np
+import shiftcal as sc
+from shiftcal.__main__ import main
+scores = np.load(sys.argv[1])
+sc.TS().fit(scores["logits"], scores["labels"])
+sc.ece(np.linspace(0.5, 1, 60), np.arange(60) % 3 > 0)
+for name in sc.corruptions.names():
+    sc.corrupt(np.zeros((2, 32, 32, 3), np.uint8), name, severity=3, threads=2)
+sys.argv = ["shiftcal", "compare", *sys.argv[1:3], "--resamples", "10"]
+main()
+"""
+
+
+def test_nothing_needs_a_place_to_write(tmp_path):
+    rng = np.random.default_rng(0)
+    files = [tmp_path / f"{part}.npz" for part in ("clean", "target")]
+    for file in files:
+        labels = rng.integers(0, 3, 200)
+        np.savez(file, logits=2 * np.eye(3)[labels] + rng.normal(size=(200, 3)), labels=labels)
+    nowhere = str(files[0] / "home")  # below a file there is no folder
+    names = ("HOME", "USERPROFILE", "XDG_CACHE_HOME", "LOCALAPPDATA", "TMPDIR", "TMP", "TEMP")
+    done = subprocess.run(
+        [sys.executable, "-B", "-W", "ignore", "-c", READ_ONLY, *map(str, files)],
+        env={**os.environ, **dict.fromkeys(names, nowhere)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "vanilla" in done.stdout
+    assert sorted(tmp_path.iterdir()) == sorted(files)

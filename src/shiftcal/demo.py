@@ -35,12 +35,12 @@ from shiftcal.methods import Method
 from shiftcal.methods.rehearsal import Rehearsal
 from shiftcal.metrics import ece
 from shiftcal.models import Model, as_model
+from shiftcal.numerics.blocks import one_blas_thread
 from shiftcal.progress import Reporting, track
 from shiftcal.report.facts import Judging, Provenance, make_facts
 from shiftcal.report.render import write_report
 from shiftcal.scores import Scores, read_scores, write_scores
 from shiftcal.scoring import score_file
-from shiftcal.scoring.shards import one_blas_thread
 from shiftcal.surrogates import SurrogateBank, SurrogateSet
 from shiftcal.surrogates.bank import set_name
 from shiftcal.surrogates.build import build_bank, conditions_of

@@ -5,18 +5,20 @@
 
 enum { SIDE = 640, AREA = SIDE * SIDE };
 
-/* Means and deviations are those of whole numbers, values in steps of 2^-20 and differences from the
- * mean in steps of 2^-10: doubles add these up exactly, in any order. */
-ALWAYS_INLINE double in_steps(float value)
+/* Means and deviations are those of whole numbers, which have no order to be added in: values in
+ * steps of 2^-20, and differences from the mean in steps of 2^-10. */
+ALWAYS_INLINE int32_t in_steps(float value)
 {
-    return value * 0x1p20 + 0x1.8p52 - 0x1.8p52; /* adding so large a number rounds to whole ones */
+    float steps = value * 0x1p20f, large = steps < 0.0f ? -0x1p23f : 0x1p23f;
+    float whole = steps + large - large; /* numbers that are larger are whole already */
+    return (int32_t)(steps > -0x1p23f && steps < 0x1p23f ? whole : steps);
 }
 
 enum { ABREAST = 16 }; /* n is a multiple of it */
 
-static double sum_of_steps(const float *values, int64_t n)
+static int64_t sum_of_steps(const float *values, int64_t n)
 {
-    double lanes[ABREAST] = {0}, sum = 0.0;
+    int64_t lanes[ABREAST] = {0}, sum = 0;
     for (int64_t start = 0; start < n; start += ABREAST)
         for (int i = 0; i < ABREAST; i++) lanes[i] += in_steps(values[start + i]);
     for (int i = 0; i < ABREAST; i++) sum += lanes[i];
@@ -25,16 +27,17 @@ static double sum_of_steps(const float *values, int64_t n)
 
 /* out = kept out + part (values less their mean, divided by their deviation); sum: of the values. out
  * may be the plane itself. */
-static void standardise(float *out, float kept, float part, const float *plane, double sum)
+static void standardise(float *out, float kept, float part, const float *plane, int64_t sum)
 {
-    double lanes[ABREAST] = {0}, squares = 0.0, mean = sum / AREA + 0x1.8p52 - 0x1.8p52;
+    int64_t lanes[ABREAST] = {0}, squares = 0;
+    int32_t mean = (int32_t)rint((double)sum / AREA);
     for (int64_t start = 0; start < AREA; start += ABREAST)
         for (int i = 0; i < ABREAST; i++) {
-            double coarse = (double)((int32_t)(in_steps(plane[start + i]) - mean) >> 10);
-            lanes[i] += coarse * coarse;
+            int32_t coarse = (in_steps(plane[start + i]) - mean) >> 10;
+            lanes[i] += (int64_t)coarse * coarse;
         }
     for (int i = 0; i < ABREAST; i++) squares += lanes[i];
-    double deviation = sqrt(squares / AREA) * 1024;
+    double deviation = sqrt((double)squares / AREA) * 1024;
     INDEPENDENT
     for (int64_t i = 0; i < AREA; i++)
         out[i] = kept * out[i] + part * (float)((in_steps(plane[i]) - mean) / deviation);
@@ -53,10 +56,10 @@ enum { CLOUD_WORK = AREA + 12 * SIDE };
 
 /* Smooth noise with blots of SIDE / cells pixels, cells > 4: random values on a grid, joined by cubic
  * B-splines down the columns, then along the rows. Returns its sum. work: (CLOUD_WORK). */
-static double cloud(float *plane, int64_t cells, int64_t start, float *work)
+static int64_t cloud(float *plane, int64_t cells, int64_t start, float *work)
 {
     int64_t factor = SIDE / cells, stride = SIDE + 3 * factor;
-    double sum = 0.0;
+    int64_t sum = 0;
     float *values = work + 1, *restrict row = work + 2 * SIDE, *w0 = row + 2 * SIDE;
     float *w1 = w0 + SIDE, *w2 = w1 + SIDE, *w3 = w2 + SIDE, *grid = w3 + SIDE;
     for (int64_t x = 0; x < SIDE; x++) {
@@ -137,7 +140,7 @@ enum { LONGEST = 32, PADDED = SIDE + 2 * LONGEST };
 /* Streaks in the direction of the facet on which they lie: sums of the grains in a plane along
  * `length` pixels, a power of two, added in pairs. Returns the sum of all. plane: (AREA + ABREAST);
  * padded: (SIDE + LONGEST, PADDED). */
-static double needles(float *plane, int length, const uint8_t *facets, float *restrict padded)
+static int64_t needles(float *plane, int length, const uint8_t *facets, float *restrict padded)
 {
     /* (down, right) per pixel of length, at eight angles; halves of a turn are the same needle. */
     static const double directions[8][2] = {{0.0, 1.0},     {0.383, 0.924},  {0.707, 0.707},
@@ -207,7 +210,7 @@ static void texture(uint8_t *restrict out, const uint8_t *facets, const float *r
     for (int layer = 0; layer < 6; layer++) {
         float part = look->layers[layer < 3 ? layer : layer + 1];
         if (part == 0.0f) continue;
-        double sum = cloud(plane, cells[layer], starts[layer], work);
+        int64_t sum = cloud(plane, cells[layer], starts[layer], work);
         if (layer == 3 || layer == 4) {
             standardise(plane, 0.0f, 1.0f, plane, sum);
             sum = needles(plane, layer == 3 ? 32 : 8, turned, spread);
@@ -215,7 +218,7 @@ static void texture(uint8_t *restrict out, const uint8_t *facets, const float *r
         standardise(layer < 3 ? smooth : rough, 1.0f, part, plane, sum);
     }
     for (int layer = 7; layer < 10; layer++) {
-        double sum = cloud(plane, cells[layer], starts[layer], work);
+        int64_t sum = cloud(plane, cells[layer], starts[layer], work);
         standardise(spread, layer > 7 ? 1.0f : 0.0f, 1.0f, plane, sum);
     }
     for (int64_t i = 0; i < AREA; i++) {
@@ -225,7 +228,7 @@ static void texture(uint8_t *restrict out, const uint8_t *facets, const float *r
     standardise(smooth, 0.0f, 1.0f, smooth, sum_of_steps(smooth, AREA));
     for (int64_t i = 0; i < AREA; i++) smooth[i] += look->skew * smooth[i] * smooth[i];
     standardise(smooth, 0.0f, look->deviation, smooth, sum_of_steps(smooth, AREA));
-    double sum = cloud(plane, cells[6], starts[6], work);
+    int64_t sum = cloud(plane, cells[6], starts[6], work);
     standardise(plane, 0.0f, look->drift, plane, sum);
     for (int64_t i = 0; i < AREA; i++)
         for (int c = 0; c < 3; c++) {

@@ -133,6 +133,7 @@ def compare(
         source_train: File with features of training samples, for cpcs and transcal.
         method: Compare this method only. Repeatable.
     """
+    from shiftcal.numerics.blocks import one_blas_thread
     from shiftcal.scores import read_features
 
     asked = {METHODS.get(name).name: name for name in method or []}
@@ -140,12 +141,13 @@ def compare(
     wanted += [name for key, name in asked.items() if key not in wanted]
     sets, scores = task.read()
     features = None if source_train is None else read_features(source_train)
-    results, missing = _tried(
-        wanted,
-        lambda name: _result(name, sets, features, scores, judge),
-        f"comparing {len(wanted)} methods",
-        must=False,
-    )
+    with one_blas_thread():
+        results, missing = _tried(
+            wanted,
+            lambda name: _result(name, sets, features, scores, judge),
+            f"comparing {len(wanted)} methods",
+            must=False,
+        )
     labelled = scores.labels is not None
     document = {
         "target": task.path,

@@ -29,11 +29,8 @@ from shiftcal.corruptions.corruption import (
     run,
     table_for,
 )
-from shiftcal.corruptions.inputs import InputCorruption
 from shiftcal.errors import InputError, InputWarning, require
-from shiftcal.files import atomic_write, read_npy
 from shiftcal.numerics.blocks import thread_count
-from shiftcal.progress import bar
 from shiftcal.registry import CORRUPTIONS, imported, is_own
 from shiftcal.types import Images
 
@@ -170,6 +167,8 @@ def as_corruption(given: object) -> Corruption:
         return given
     if isinstance(given, str):
         return as_corruption(imported(given)) if is_own(given) else _named(given)
+    from shiftcal.corruptions.inputs import InputCorruption
+
     if isinstance(given, InputCorruption) or (
         inspect.isclass(given) and issubclass(given, InputCorruption)
     ):
@@ -261,6 +260,9 @@ def corrupt(
         return layout.from_colour(corrupted)
 
     if out is not None:
+        from shiftcal.files import atomic_write
+        from shiftcal.progress import bar
+
         file = Path(out)
         source = getattr(batch, "filename", None)
         if file.suffix != ".npy" or (source and file.exists() and file.samefile(source)):
@@ -298,6 +300,8 @@ def check_table(table: object, height: int, width: int) -> str:
 
 def open_images(path: str | os.PathLike[str]) -> NDArray[Any]:
     """The array of an ``.npy`` file, mapped into memory read-only."""
+    from shiftcal.files import read_npy
+
     return read_npy(Path(path), mapped=True)
 
 

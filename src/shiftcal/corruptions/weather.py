@@ -22,7 +22,6 @@ from shiftcal.corruptions.filters import (
 )
 from shiftcal.corruptions.noise import cell_medians
 from shiftcal.errors import FileError, InputError, require
-from shiftcal.files import parsing
 from shiftcal.numerics.blocks import kernels
 
 
@@ -161,6 +160,8 @@ class Frost(Published):
 
     def __init__(self, *, photos: str | os.PathLike[str] | None = None) -> None:
         if photos is not None:
+            from shiftcal.files import parsing
+
             self.photos = Path(photos).absolute()
             content = hashlib.sha256()
             for file in photo_files(self.photos):
@@ -414,6 +415,8 @@ def photo_files(folder: Path) -> list[Path]:
 
 def frost_photos(folder: Path, scale: float) -> Pictures:
     """The photographs at ``scale`` times their size."""
+    from shiftcal.files import parsing
+
     image = require("PIL.Image", extra="images", needed_by="frost with photos")
     operations = require("PIL.ImageOps", extra="images", needed_by="frost with photos")
     photos = []

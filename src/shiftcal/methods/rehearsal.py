@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shiftcal.checks import check_count, check_fraction
 from shiftcal.methods.method import FEW_ROWS, Method, Selection, fit_maps, nearest_first
-from shiftcal.numerics.blocks import row_blocks
+from shiftcal.numerics.blocks import one_blas_thread, row_blocks
 from shiftcal.numerics.softmax import softmax
 from shiftcal.progress import track
 from shiftcal.surrogates import SetSummary, SurrogateBank
@@ -807,7 +807,8 @@ class Rehearsal(Method):
         self.ladder_ = bank.summaries()
         self.temperatures_ = tuple(m.temperature_ for m in fit_maps("temperature", bank))
         logs = [math.log(t) for t in self.temperatures_]
-        self.memory_ = remember(bank, logs, seed=self.seed_)
+        with one_blas_thread():
+            self.memory_ = remember(bank, logs, seed=self.seed_)
 
     def _adapt(self, logits: Logits, features: Floats | None) -> Selection:
         rng = np.random.default_rng(self.seed_)

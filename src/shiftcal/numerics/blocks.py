@@ -16,6 +16,7 @@ from shiftcal.types import Labels, Logits, Weights
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
+    from contextlib import AbstractContextManager
 
 # What `_native` is compiled to; imported here only.
 kernels = _kernels
@@ -116,6 +117,17 @@ def thread_count() -> int:
         available = os.cpu_count() or 1
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     return min(available, max(1, int(wanted))) if wanted.isdecimal() else available
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Products of numpy with one thread: split between threads their bits depend on the number.
+
+    Many small products are faster that way, too: threads wait for one another after each.
+    """
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    limits: AbstractContextManager[Any] = threadpool_limits(1, user_api="blas")
+    return limits
 
 
 # --------------------------------------------------------------------------------------

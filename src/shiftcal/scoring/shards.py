@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from importlib import metadata
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -27,7 +27,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from shiftcal.checks import as_text, check_choice, check_count, plain, to_array
 from shiftcal.corruptions import Corruption, corrupt
@@ -39,7 +38,7 @@ from shiftcal.errors import FileError, InputError, InputWarning
 from shiftcal.files import NpzStream, atomic_write, checksum_of, lock, make_folder, read_npz
 from shiftcal.models import Model, as_model
 from shiftcal.models.model import Outputs
-from shiftcal.numerics.blocks import thread_count
+from shiftcal.numerics.blocks import one_blas_thread, thread_count
 from shiftcal.progress import Reporting, showing
 from shiftcal.scoring.engines import Engine, LocalEngine
 from shiftcal.types import Floats, Images, Labels, Logits
@@ -58,9 +57,6 @@ _FORMAT = 3
 _FIRST, _NAMED = 64, 3
 # Names of ImageNet's folders, whatever a model calls its classes.
 _WNID = re.compile(r"n[0-9]{8}")
-
-# Products of numpy with one thread: split between threads their bits depend on the number.
-one_blas_thread = partial(threadpool_limits, 1, user_api="blas")
 
 
 class Condition(NamedTuple):

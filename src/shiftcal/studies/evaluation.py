@@ -17,12 +17,12 @@ from shiftcal.files import make_folder, read_document, write_document
 from shiftcal.maps import Temperature
 from shiftcal.methods import Method
 from shiftcal.metrics import brier, debiased_ece, ece, nll, unchecked
+from shiftcal.numerics.blocks import one_blas_thread
 from shiftcal.numerics.softmax import p_max
 from shiftcal.progress import Reporting, showing
 from shiftcal.registry import METHODS
 from shiftcal.scores import Scores
 from shiftcal.scoring import engines
-from shiftcal.scoring.shards import one_blas_thread
 from shiftcal.studies.plan import ORACLE, Ladder, Target, Variant, uses_bank
 from shiftcal.studies.records import Record
 from shiftcal.studies.sources import Stored
