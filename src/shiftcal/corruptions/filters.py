@@ -1,11 +1,24 @@
-"""Gaussian weights, lines and enlargements that several corruptions share."""
+"""Normal deviates, Gaussian weights, lines and enlargements that several corruptions share."""
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+@functools.cache
+def normal_medians(mass: float, cells: int) -> NDArray[np.float64]:
+    """``|z|`` at the middle of cells that share a tail of ``mass`` equally, rising; read-only."""
+    # Imported in a tenth of the time that scipy.special takes.
+    from statistics import NormalDist
+
+    below = mass * (np.arange(cells, 0, -1) - 0.5) / cells
+    medians = -np.array([*map(NormalDist().inv_cdf, below.tolist())])
+    medians.flags.writeable = False
+    return medians
 
 
 def gaussian_weights(sigma: float, truncate: float) -> NDArray[np.float32]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.corruptions.corruption import Published, Settings
+from shiftcal.corruptions.filters import normal_medians
 
 
 @final
@@ -129,26 +130,14 @@ SLOPE_BITS = 12
 UNIT = 2.0**-17
 
 
-@functools.cache
 def cell_medians() -> NDArray[np.float64]:
     """``|z|`` at the middle of each of the 32,768 cells, read-only."""
-    return _medians(0.5, CELLS)
+    return normal_medians(0.5, CELLS)
 
 
-@functools.cache
 def tail_medians() -> NDArray[np.float64]:
     """``|z|`` at the middle of each of the 4,096 cells of the tail, read-only."""
-    return _medians(0.5 * (CELLS - TAIL) / CELLS, 1 << TAIL_BITS)
-
-
-def _medians(mass: float, cells: int) -> NDArray[np.float64]:
-    # Imported in a tenth of the time that scipy.special takes.
-    from statistics import NormalDist
-
-    below = mass * (np.arange(cells, 0, -1) - 0.5) / cells
-    medians = -np.array([*map(NormalDist().inv_cdf, below.tolist())])
-    medians.flags.writeable = False
-    return medians
+    return normal_medians(0.5 * (CELLS - TAIL) / CELLS, 1 << TAIL_BITS)
 
 
 def step_tables(scale: float) -> tuple[NDArray[np.uint16], NDArray[np.int16]]:

@@ -18,9 +18,9 @@ from shiftcal.corruptions.filters import (
     gaussian_weights,
     line_steps,
     line_weights,
+    normal_medians,
     zoom_axis,
 )
-from shiftcal.corruptions.noise import cell_medians
 from shiftcal.errors import FileError, InputError, require
 from shiftcal.numerics.blocks import kernels
 
@@ -95,7 +95,8 @@ def normal_quantiles() -> NDArray[np.float64]:
 
     The largest is 4.32 and the variance 1 - 2.4e-5; what lies beyond has a probability of 1.5e-5.
     """
-    table = np.concatenate([-cell_medians()[::-1], cell_medians()])
+    half = normal_medians(0.5, 1 << 15)
+    table = np.concatenate([-half[::-1], half])
     table.flags.writeable = False
     return table
 

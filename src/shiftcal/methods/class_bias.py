@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from shiftcal.numerics.blocks import one_blas_thread
 from shiftcal.types import Floats, Labels, Logits
 
 Array = NDArray[np.float64]
