@@ -590,7 +590,8 @@ def learn(
     rng = np.random.default_rng(seed)
     a = [np.asarray(z, np.float64) / temperature for z in sets]
     folds = np.array([-1 if ladder == 0 else ladder % _FOLDS for ladder in ladders])
-    return tuple(_learn(size, a, labels, folds, prior, rng) for size in SIZES)
+    with one_blas_thread():  # the matrices are too small to share
+        return tuple(_learn(size, a, labels, folds, prior, rng) for size in SIZES)
 
 
 def _learn(
