@@ -636,28 +636,24 @@ def _learn(
         losses.append([_losses(s * logits[i] + b, truth[i]).mean() for s, b in pooled])
     gate = _fit_gate(np.stack(statistics), np.array(losses))
 
-    means, odds, correct, sides = [], [], [], []
+    means, odds, correct, seen, corrected = [], [], [], [], []
     for i, d in enumerate(draws):
         scale, bias = answers[i].pooled(gate(statistics[i]))
         bias = _SHARES[size] * bias
-        rows = a[d.set][d.rows]
+        rows, y = a[d.set][d.rows], labels[d.set][d.rows]
         q = _softmax(scale * rows + bias)
-        sides.append((rows, q, labels[d.set][d.rows], d.weights))
         means.append(float(d.weights @ _own(q, rows)))
+        seen.append((log_odds(_own(q, rows)), rows.argmax(axis=1) == y))
+        corrected.append(d.weights @ (q.max(axis=1) - (q.argmax(axis=1) == y)))
         odds.append(log_odds(_own(_softmax(scale * logits[i] + bias), logits[i])))
         correct.append(logits[i].argmax(axis=1) == truth[i])
     level = _fit_level(np.array(means), np.stack(odds), np.stack(correct).astype(np.float64))
-    errors = []
-    for (rows, q, y, w), mean in zip(sides, means, strict=True):
+    kept = []
+    for d, mean, (of_rows, right) in zip(draws, means, seen, strict=True):
         shift, slope = level(mean)
-        kept = sigmoid(shift + slope * log_odds(_own(q, rows)))
-        errors.append(
-            (
-                w @ (kept - (rows.argmax(axis=1) == y)),
-                w @ (q.max(axis=1) - (q.argmax(axis=1) == y)),
-            )
-        )
-    quantiles = np.quantile(np.array(errors), (np.arange(200) + 0.5) / 200, axis=0)
+        kept.append(d.weights @ (sigmoid(shift + slope * of_rows) - right))
+    errors = np.stack([kept, corrected], axis=1)
+    quantiles = np.quantile(errors, (np.arange(200) + 0.5) / 200, axis=0)
     return Panel(size, *experts(np.ones(len(draws), np.bool_)), gate, level, *quantiles.T)
 
 
