@@ -112,6 +112,7 @@ def test_a_folder_is_no_file_to_write(tmp_path, monkeypatch, name):
 # What a read-only container does to every attempt to write, whoever the user is.
 READ_ONLY = """
 import os, sys
+import shiftcal as sc  # light; an editable install may rebuild itself here
 def refuse(event, args):
     written = event == "open" and isinstance(args[2], int) and args[2] & (os.O_RDWR | os.O_WRONLY)
     if (written and args[0] != os.devnull) or event in ("os.mkdir", "os.rename", "os.symlink"):
@@ -124,7 +125,6 @@ except PermissionError:
 else:
     sys.exit("could write")
 import numpy as np
-import shiftcal as sc
 from shiftcal.__main__ import main
 scores = np.load(sys.argv[1])
 sc.TS().fit(scores["logits"], scores["labels"])
