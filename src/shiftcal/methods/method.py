@@ -402,8 +402,8 @@ def fit_map(
             f"{', '.join(maps.names())}. The method's own input= says what the model gives."
         )
     fresh = clone(fresh).fit_checked(logits, labels, None)
-    expected = flat_is_fine and fresh.status_.code == "at-upper-bound"
-    if not fresh.status_.converged and not expected:
+    fine = ("converged", "at-upper-bound") if flat_is_fine else ("converged",)
+    if fresh.status_.code not in fine:
         # Method.fit is two calls, itself and _fit_checked.
         warnings.warn(f"{where}: {fresh.status_.message}", FitWarning, stacklevel=stacklevel + 1)
     return fresh
