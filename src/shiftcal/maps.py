@@ -40,6 +40,7 @@ from shiftcal.numerics.fits import (
 )
 from shiftcal.numerics.softmax import keep_top, log_softmax, softmax
 from shiftcal.numerics.temperature import (
+    FitStatus,
     log_relative_entropy,
     solve_brier_temperature,
     solve_power,
@@ -47,7 +48,7 @@ from shiftcal.numerics.temperature import (
 )
 from shiftcal.persistence import Estimator
 from shiftcal.registry import MAPS
-from shiftcal.types import FitStatus, Labels, Logits, Probs, Weights
+from shiftcal.types import Labels, Logits, Probs, Weights
 
 
 class Map(Estimator, ABC):

@@ -24,24 +24,6 @@ InputKind: TypeAlias = Literal["logits", "probabilities"]
 
 
 @dataclass(frozen=True)
-class FitStatus:
-    """How a fit ended.
-
-    Attributes:
-        code: ``"converged"``, ``"at-lower-bound"``, ``"at-upper-bound"`` or ``"not-converged"``.
-        message: What happened and why, in a sentence; empty when there is nothing to add.
-    """
-
-    code: Literal["converged", "at-lower-bound", "at-upper-bound", "not-converged"]
-    message: str = ""
-
-    @property
-    def converged(self) -> bool:
-        """Whether the optimum was reached inside the allowed range."""
-        return self.code == "converged"
-
-
-@dataclass(frozen=True)
 class Flag:
     """Something a method noticed while adapting, for people and for programs.
 

@@ -14,8 +14,8 @@ from sklearn.base import clone
 
 from shiftcal import maps
 from shiftcal.errors import FitWarning, InputError, NotFittedError
+from shiftcal.maps import FitStatus
 from shiftcal.persistence import ARRAY
-from shiftcal.types import FitStatus
 
 LOGITS, LABELS = draw(900, 4, temperature=2.0, seed=1)
 FRESH, _ = draw(300, 4, temperature=2.0, seed=2)

@@ -16,7 +16,7 @@ from shiftcal import errors
 from shiftcal.errors import InputError
 from shiftcal.maps import Map, Temperature
 from shiftcal.methods import Method
-from shiftcal.types import FitStatus
+from shiftcal.numerics.temperature import FitStatus
 
 # Up to this many classes a softmax in float32 is accurate to 1e-6; with a thousand, onnxruntime
 # and PyTorch both come close to that.

@@ -25,8 +25,9 @@ from shiftcal.methods.class_bias import (
 from shiftcal.methods.method import Method, Selection, few_rows, fit_map
 from shiftcal.methods.rehearsal import Rehearsal, ladders_of
 from shiftcal.numerics.softmax import p_max, softmax
+from shiftcal.numerics.temperature import FitStatus
 from shiftcal.surrogates import SurrogateBank
-from shiftcal.types import FitStatus, Flag, Floats, Logits, Probs
+from shiftcal.types import Flag, Floats, Logits, Probs
 
 Array = NDArray[np.float64]
 

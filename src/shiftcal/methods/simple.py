@@ -23,8 +23,9 @@ from shiftcal.methods.method import (
 )
 from shiftcal.methods.rehearsal import Grouped
 from shiftcal.numerics.softmax import p_max, softmax
+from shiftcal.numerics.temperature import FitStatus
 from shiftcal.surrogates import SurrogateBank
-from shiftcal.types import FitStatus, Flag, Floats, Labels, Logits, Probs
+from shiftcal.types import Flag, Floats, Labels, Logits, Probs
 
 
 @final

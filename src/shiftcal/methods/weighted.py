@@ -19,9 +19,10 @@ from shiftcal.checks import check_choice, check_count, check_features
 from shiftcal.errors import InputError
 from shiftcal.methods.method import Method, Selection, fit_map
 from shiftcal.numerics.softmax import p_max
+from shiftcal.numerics.temperature import FitStatus
 from shiftcal.persistence import Estimator
 from shiftcal.surrogates import SurrogateBank
-from shiftcal.types import Correct, FitStatus, Flag, Floats, Labels, Logits, Weights
+from shiftcal.types import Correct, Flag, Floats, Labels, Logits, Weights
 
 # Ratios outside 1e-100 ... 1e100 are set to the end they passed: no weight is zero or infinite,
 # and neither squares of weights nor sums of squares overflow.

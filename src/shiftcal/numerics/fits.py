@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from shiftcal.numerics.blocks import row_blocks
 from shiftcal.numerics.softmax import softmax
-from shiftcal.numerics.temperature import solve_temperature
-from shiftcal.types import FitStatus, Labels, Logits, Probs, Weights
+from shiftcal.numerics.temperature import FitStatus, solve_temperature
+from shiftcal.types import Labels, Logits, Probs, Weights
 
 Array = NDArray[np.float64]
 

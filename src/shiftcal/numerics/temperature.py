@@ -6,16 +6,34 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal.numerics.blocks import block_sums, in_parts, kernel_data, kernel_for, row_blocks
 from shiftcal.numerics.softmax import entropy
-from shiftcal.types import FitStatus, Labels, Logits, Weights
+from shiftcal.types import Labels, Logits, Weights
 
 Data: TypeAlias = tuple[Logits, Labels, Weights | None]
+
+
+@dataclass(frozen=True)
+class FitStatus:
+    """How a fit ended.
+
+    Attributes:
+        code: ``"converged"``, ``"at-lower-bound"``, ``"at-upper-bound"`` or ``"not-converged"``.
+        message: What happened and why, in a sentence; empty when there is nothing to add.
+    """
+
+    code: Literal["converged", "at-lower-bound", "at-upper-bound", "not-converged"]
+    message: str = ""
+
+    @property
+    def converged(self) -> bool:
+        """Whether the optimum was reached inside the allowed range."""
+        return self.code == "converged"
 
 
 class TemperatureSolution(NamedTuple):

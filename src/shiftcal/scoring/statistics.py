@@ -54,6 +54,7 @@ from shiftcal.numerics.softmax import p_max, top1_square_losses
 from shiftcal.numerics.temperature import (
     BETAS,
     FRACTION_BITS,
+    FitStatus,
     Likelihood,
     TemperatureSolution,
     end_status,
@@ -61,7 +62,7 @@ from shiftcal.numerics.temperature import (
 )
 from shiftcal.scores import Scores
 from shiftcal.scores_io import the_kind
-from shiftcal.types import FitStatus, Floats, Labels, Logits
+from shiftcal.types import Floats, Labels, Logits
 
 # Elements in a block: 16 MB of double precision, enough for all threads to have their part.
 _BLOCK = 1 << 21
