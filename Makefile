@@ -35,7 +35,7 @@ help:
 	@echo "make packages-all   the same with those that take long, and other versions of Python"
 	@echo "make format  format the code; make lint only looks; make docs builds the site"
 	@echo "make golden  record the pixels of every corruption again; make clean removes what was built"
-	@echo "make frozen  record public names, options and numbers again, after an intended change"
+	@echo "make frozen  record public names and options again, after an intended change"
 	@echo "make sanitize   run the tests of the kernels with sanitisers"
 	@echo "make bench   speed against other packages, in an environment of its own"
 

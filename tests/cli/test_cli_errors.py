@@ -89,6 +89,8 @@ WRONG = {
     "evaluate groups.csv": "groups.csv",
     "compare nothing.npz": "nothing.npz does not exist",
     "compare ladder": "the target is missing",
+    "compare ladder unlabelled.npz --metric aurc": "--metric needs labels",
+    "compare ladder target.npz --format pdf": "is not one of",
     "compare ladder target.npz --bank ladder": "exclude one another",
     "compare ladder infinite.npz": "infinite.npz",
     "estimate ladder other.npz": "Both must come from one model",

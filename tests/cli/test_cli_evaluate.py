@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -220,3 +221,25 @@ def test_one_word_stands_for_one_thing_in_all_commands():
                     for word in parameter.opts:
                         kinds.setdefault(word, set()).add(parameter.is_flag)
     assert {word for word, both in kinds.items() if len(both) > 1} == {"--table"}
+
+
+def test_tables_for_papers_and_spreadsheets(files, shiftcal, shiftcal_json, bank):
+    words = ("compare --target target.npz --metric aurc --method ts --method sac", bank, QUICK)
+    document = shiftcal_json(*words)
+    assert json.loads(shiftcal(*words, "--format json").out) == document
+    by_name = {one["method"]: one["metrics"] for one in document["methods"]}
+    rows = list(csv.DictReader(shiftcal(*words, "--format csv").out.splitlines()))
+    assert [row["method"] for row in rows] == ["ts", "sac"]
+    for row in rows:
+        metrics = by_name[row["method"]]
+        found = [float(row[f"ECE{end}"]) for end in ("", " low", " high")]
+        assert found == [metrics["ece"][end] for end in ("value", "low", "high")]
+        assert float(row["aurc"]) == metrics["aurc"]["value"]
+    best = f"{min(one['nll']['value'] for one in by_name.values()):.4f}"
+    assert f"**{best}**" in shiftcal(*words, "--format markdown").out
+    latex = shiftcal(*words, "--format latex").out
+    assert latex.startswith("\\begin{tabular}{llrrrrrrr}\n\\toprule\nmethod & set & T &")
+    assert f"\\textbf{{{best}}}" in latex
+    table = shiftcal("evaluate target.npz --resamples 0 --format csv").out.splitlines()
+    value = shiftcal_json("evaluate target.npz --resamples 0")["metrics"]["ece"]["value"]
+    assert f"ece,{value!r}" in table

@@ -500,8 +500,8 @@ def recorded() -> tuple[dict[str, Any], dict[str, Any]]:
 
 def record(documents: dict[str, Any], values: dict[str, Any]) -> None:
     """Write down documents and numbers, for :func:`recorded`."""
-    arrays = {key: value for key, value in values.items() if value.ndim}
-    single = {key: float(value) for key, value in values.items() if not value.ndim}
+    arrays = {key: value for key, value in values.items() if np.ndim(value)}
+    single = {key: float(value) for key, value in values.items() if not np.ndim(value)}
     text = json.dumps({**documents, "single numbers": single}, indent=1, sort_keys=True)
     (HERE / "promises.json").write_text(text + "\n", "utf-8")
     np.savez_compressed(HERE / "numbers.npz", **arrays)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -318,3 +319,17 @@ def test_methods_in_a_list_are_called_by_their_names_and_stay_as_they_were(adapt
     found = plot.errors_by_severity([sac, sc.TS().fit(digits_bank())], digits_bank())
     assert list(found) == ["sac", "ts"]
     assert sac.selection_ is before
+
+
+def test_the_run_of_a_study_is_drawn_as_its_errors_are():
+    errors = {"TS": {0: (0.02,), 1: (0.05, 0.07)}, "SAC": {1: (0.03,)}}
+    rows = [
+        (label, at, ece) for label in errors for at in errors[label] for ece in errors[label][at]
+    ]
+    rows.append(("TS", None, 0.3))  # a natural shift has no severity
+    records = [SimpleNamespace(label=label, severity=at, ece=ece) for label, at, ece in rows]
+    drawn = [
+        [line.get_xydata().tolist() for line in plot.ece_by_severity(given).lines]
+        for given in (SimpleNamespace(records=records), records, errors)
+    ]
+    assert drawn[0] == drawn[1] == drawn[2] != []

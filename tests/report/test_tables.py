@@ -22,6 +22,7 @@ from shiftcal.report.tables import (
     number_and_interval,
     printed,
     to_csv,
+    to_latex,
     to_markdown,
     write_table,
 )
@@ -203,6 +204,21 @@ def test_infinite_numbers_and_ranges_print():
     table = Table("", tuple(map(Column, "xyz")), (Row("a", cells),))
     row = [text.strip() for text in to_markdown(table).splitlines()[2].split("|")]
     assert row[2:5] == ["∞", "1.00 ± ∞", "6.00 [4.00, 8.00]"]
+
+
+def test_latex_prints_every_text_as_it_is():
+    columns = (Column("50 %", digits=1, group="a_b"), Column("x^2"))
+    row = Row("R&D {#1} ~ \\", (Cell(2.0, 1.5, 2.5, mark=True), Cell(None)))
+    assert to_latex(Table("", columns, (row,), corner="$")) == (
+        "\\begin{tabular}{lrr}\n"
+        "\\toprule\n"
+        "\\$ & a\\_b: 50 \\% & x\\textasciicircum{}2 \\\\\n"
+        "\\midrule\n"
+        "R\\&D \\{\\#1\\} \\textasciitilde{} \\textbackslash{}"
+        " & \\textbf{2.0 $\\pm$ 0.5} & -- \\\\\n"
+        "\\bottomrule\n"
+        "\\end{tabular}\n"
+    )
 
 
 def test_the_files_hold_what_the_writers_give(tmp_path):

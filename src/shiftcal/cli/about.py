@@ -25,7 +25,8 @@ from shiftcal.registry import (
 
 # What is listed, with the keys that the printed table shows; by default the first four.
 _KINDS: dict[str, tuple[Any, tuple[str, ...]]] = {
-    "methods": (METHODS, ("uses_target", "uses_features", "uses_mixed")),
+    # Table 1 of the paper
+    "methods": (METHODS, ("under_shift", "no_features", "no_retuning", "no_target")),
     "maps": (MAPS, ("preserves_accuracy",)),
     "metrics": (METRICS, ("better",)),
     "corruptions": (CORRUPTIONS, ("group", "random", "severities")),
@@ -82,7 +83,16 @@ def _entry(kind: str, name: str, entry: Any) -> dict[str, Any]:
             for recipe, (trainer, settings) in prepared.items()
         }
         return known | {"label": entry.label, "recipes": list(prepared), "numbers": numbers}
-    known |= {key: getattr(entry, key) for key in _KINDS[kind][1]}
+    if kind == "methods":
+        needs = ("uses_target", "uses_bank", "uses_features", "uses_mixed", "corrects")
+        known |= {key: getattr(entry, key) for key in needs} | {
+            "under_shift": entry.uses_target or entry.uses_bank,
+            "no_features": not entry.uses_features,
+            "no_retuning": not (entry.uses_features or entry.uses_mixed),
+            "no_target": not entry.uses_target,
+        }
+    else:
+        known |= {key: getattr(entry, key) for key in _KINDS[kind][1]}
     return known if kind == "estimators" else known | {"settings": inputs.settings_of(entry)}
 
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from shiftcal.types import Floats
 
 
+_ALWAYS = ("accuracy", "ece", "nll", "brier")
+
+
 def evaluate(
     scores: Annotated[Path, Argument(metavar="SCORES")],
     *,
@@ -32,6 +35,7 @@ def evaluate(
     table_: bool = False,
     normalize: bool = False,
     max_ece: Annotated[float | None, Option(metavar="FRACTION")] = None,
+    format: options.Format = "text",
     judge: options.Judge,
 ) -> Report:
     """Evaluate scores with labels: accuracy, ECE, NLL and Brier score.
@@ -49,12 +53,14 @@ def evaluate(
         table_: Show the bins behind ECE.
         normalize: Divide rows of rounded probabilities by their sum; logits stay.
         max_ece: Gate: exit with status 1 if ECE is larger than this.
+        format: How the table is printed: text, markdown, latex (booktabs), csv (all digits) or
+            json (as --json).
     """
     asked = METRICS.names() if "all" in (metric or []) else metric or []
     for name in asked:
         METRICS.get(name)  # a typo is reported before files are read
     canonical = map(METRICS.canonical, asked)
-    names = list(dict.fromkeys(["accuracy", "ece", "nll", "brier", *canonical]))
+    names = list(dict.fromkeys([*_ALWAYS, *canonical]))
     if max_ece is not None and not 0 <= max_ece <= 1:
         raise InputError(f"--max-ece must be a fraction from 0 to 1, not percent; got {max_ece:g}.")
     from shiftcal.checks import check_probs
@@ -97,6 +103,9 @@ def evaluate(
         str(judge),
         *([] if shown is None else [str(shown)]),
     ]
+    if format not in ("text", "json"):
+        found = {**values, "mean confidence": {"value": document["mean_confidence"]}}
+        blocks = [_written(format, "metric", {"value": None}, {k: [v] for k, v in found.items()})]
     failed = max_ece is not None and ece > max_ece
     gate = f"ECE {ece:.4g} is larger than --max-ece {max_ece:g}." if failed else ""
     return Report(document, "\n\n".join(blocks), failed_gate=gate)
@@ -122,6 +131,8 @@ def compare(
     *,
     source_train: options.File = None,
     method: options.Names = None,
+    metric: options.Names = None,
+    format: options.Format = "text",
     judge: options.Judge,
 ) -> Report:
     """Compare methods on a target.
@@ -133,7 +144,11 @@ def compare(
         source_train: File with features of training samples, for cpcs and transcal.
         method: Compare this method only. Repeatable; default: all but realign, which changes
             predictions.
+        metric: Another metric to show, if the target has labels. Repeatable.
+        format: How the table is printed: text, markdown, latex (booktabs), csv (all digits) or
+            json (as --json).
     """
+    from shiftcal.metrics import facts_of
     from shiftcal.numerics.blocks import one_blas_thread
     from shiftcal.scores import read_features
 
@@ -142,12 +157,16 @@ def compare(
     default = [name for name in inputs.method_names() if name != "realign"]
     wanted = [name for name in inputs.method_names() if name in asked] if asked else default
     wanted += [name for key, name in asked.items() if key not in wanted]
+    more = list(dict.fromkeys(map(METRICS.canonical, metric or [])))
+    more = [name for name in more if METRICS.get(name) and name not in _ALWAYS]
     sets, scores = task.read()
+    if more and scores.labels is None:
+        raise InputError(f"--metric needs labels, and {task.path} has none. Leave it out.")
     features = None if source_train is None else read_features(source_train)
     with one_blas_thread():
         results, missing = _tried(
             wanted,
-            lambda name: _result(name, sets, features, scores, judge),
+            lambda name: _result(name, sets, features, scores, judge, more),
             f"comparing {len(wanted)} methods",
             must=False,
         )
@@ -164,16 +183,16 @@ def compare(
     }
     header = ["method", "set", "T", "confidence"]
     if labelled:
-        header += ["accuracy", "ECE", f"{100 * judge.level:g}% interval", "NLL", "Brier"]
+        header += ["accuracy", "ECE", f"{100 * judge.level:g}% interval", "NLL", "Brier", *more]
     rows = []
     for one in results:
         selection, metrics = one["selection"], one["metrics"]
         row = [one["method"], selection["set_name"], selection["temperature"]]
         row.append(one["mean_confidence"])
         if labelled:
-            accuracy, ece, nll, brier = (metrics[k] for k in ("accuracy", "ece", "nll", "brier"))
+            accuracy, ece, nll, brier = (metrics[k] for k in _ALWAYS)
             row += [accuracy["value"], ece["value"], between(ece["low"], ece["high"])]
-            row += [nll["value"], brier["value"]]
+            row += [nll["value"], brier["value"], *(metrics[name]["value"] for name in more)]
         rows.append(row)
     flags = {one["method"]: one["selection"]["flags"] for one in results}
     last = (
@@ -183,7 +202,47 @@ def compare(
     )
     head = f"{task.path}: {scores.n:,} rows. Confidence is the mean over them."
     lines = [head, "", table(header, rows), "", *_remarks(flags, missing), last]
+    if format not in ("text", "json"):
+        cells = {}
+        for name, *row in rows:
+            cells[name] = [{"value": value} for value in row]
+            if labelled:
+                ece = next(one["metrics"]["ece"] for one in results if one["method"] == name)
+                cells[name][4:6] = [ece]
+        lower: dict[str, bool | None] = {"accuracy": False, "ECE": True, "NLL": True, "Brier": True}
+        lower |= {name: facts_of(METRICS.get(name)).better == "lower" for name in more}
+        header = [name for name in header[1:] if "interval" not in name]
+        columns = {name: lower.get(name) for name in header}
+        lines = [_written(format, "method", columns, cells)]
     return Report(document, "\n".join(lines))
+
+
+def _written(
+    format: str, corner: str, columns: dict[str, bool | None], rows: dict[str, list[Any]]
+) -> str:
+    """A table in the format asked for, the best of each column marked.
+
+    Args:
+        format: markdown, latex or csv.
+        corner: Header of the labels.
+        columns: By name, whether lower is better; ``None``: neither.
+        rows: By label, ``value``, ``low`` and ``high`` of each cell.
+    """
+    from shiftcal.report import tables
+
+    made = tables.Table(
+        "",
+        tuple(
+            tables.Column(name, digits=4, lower_is_better=lower) for name, lower in columns.items()
+        ),
+        tuple(
+            tables.Row(label, tuple(tables.Cell(**cell) for cell in cells))
+            for label, cells in rows.items()
+        ),
+        corner=corner,
+    )
+    written = {"markdown": tables.to_markdown, "latex": tables.to_latex, "csv": tables.to_csv}
+    return written[format](made.marked()).replace("\r", "").rstrip()
 
 
 def _tried(
@@ -215,7 +274,12 @@ def _remarks(flags: dict[str, list[dict[str, str]]], missing: dict[str, str]) ->
 
 
 def _result(
-    name: str, sets: SurrogateBank, source: Floats | None, target: Scores, judge: options.Judge
+    name: str,
+    sets: SurrogateBank,
+    source: Floats | None,
+    target: Scores,
+    judge: options.Judge,
+    more: Iterable[str],
 ) -> dict[str, Any]:
     """A method fitted, adapted and, with labels, judged."""
     method: Method = METHODS.get(name)(input=sets.input)
@@ -226,7 +290,7 @@ def _result(
     metrics: dict[str, Any] | None = None
     if (labels := target.labels) is not None:
         metrics = {"ece": judge.metric("ece", probs, labels)}
-        for one in ("nll", "brier", "accuracy"):
+        for one in ("nll", "brier", "accuracy", *more):
             metrics[one] = {"value": judge.metric(one, probs, labels, interval=False)["value"]}
     return {
         "method": method.name,

@@ -227,7 +227,8 @@ def _command(function: Callable[..., Any], name: str) -> Callable[..., Any]:
         given = {key: values[key] for key in own if key not in bundles}
         for key, bundle in bundles.items():
             given[key] = bundle(**{field: values[field] for field in fields[key]})
-        return name, values["as_json"], function(**given)
+        as_json = values["as_json"] or values.get("format") == "json"
+        return name, as_json, function(**given)
 
     # What must be given comes first, and what all commands have last.
     def rank(parameter: inspect.Parameter) -> tuple[bool, bool]:

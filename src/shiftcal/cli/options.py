@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from typer import Argument, Option
 
@@ -31,6 +31,7 @@ Folder = Annotated[Path | None, Option(metavar="DIR")]
 Names = Annotated[list[str] | None, Option(metavar="NAME")]
 Name = Annotated[str | None, Option(metavar="NAME")]
 Spec = Annotated[str | None, Option(metavar="SPEC")]
+Format = Annotated[Literal["text", "markdown", "latex", "csv", "json"], Option("--format")]
 Settings = Annotated[list[str] | None, Option("--set", metavar="NAME=VALUE")]
 Severities = Annotated[str, Option(metavar="1-5|all")]
 Method = Annotated[Path, Argument(metavar="METHOD.json")]

@@ -1,10 +1,11 @@
-"""Tables: numbers with their intervals in; Markdown and CSV out."""
+"""Tables: numbers with their intervals in; Markdown, LaTeX and CSV out."""
 
 from __future__ import annotations
 
 import csv
 import io
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -203,14 +204,7 @@ def to_markdown(table: Table) -> str:
     ones are ``–``. A group stands before the name of each of its columns, since Markdown has one
     line of headers and no rules.
     """
-    header = [table_cell(table.corner)]
-    for column in table.columns:
-        group = f"{table_cell(column.group)}: " if column.group else ""
-        header.append(group + table_cell(column.header))
-    body = [
-        [table_cell(row.label), *map(_markdown_cell, row.cells, table.columns)]
-        for row in table.rows
-    ]
+    header, *body = _texts(table, table_cell, "**{}**", "–")
     widths = [max(3, *map(len, column)) for column in zip(header, *body, strict=True)]
     left = [True, *(table.is_text(index) for index in range(len(table.columns)))]
     rule = [
@@ -226,14 +220,43 @@ def to_markdown(table: Table) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _markdown_cell(cell: Cell, column: Column) -> str:
-    if cell.value is None:
-        return "–"
-    if isinstance(cell.value, str):
-        text = table_cell(cell.value)
-    else:
-        text = "".join(number_and_interval(cell, column.digits))
-    return f"**{text}**" if cell.mark and text else text
+def to_latex(table: Table) -> str:
+    """A ``tabular`` for the package booktabs, with the cells of :func:`to_markdown`."""
+    header, *body = _texts(table, _latex, r"\textbf{{{}}}", "–")
+    letters = ["l", *("l" if table.is_text(j) else "r" for j in range(len(table.columns)))]
+    lines = [rf"{' & '.join(texts)} \\" for texts in (header, *body)]
+    head = [rf"\begin{{tabular}}{{{''.join(letters)}}}", r"\toprule", lines[0], r"\midrule"]
+    text = "\n".join([*head, *lines[1:], r"\bottomrule", r"\end{tabular}"]) + "\n"
+    for sign, command in {"±": r"$\pm$", "∞": r"$\infty$", "–": "--"}.items():
+        text = text.replace(sign, command)
+    return text
+
+
+def _latex(text: str) -> str:
+    """Plain text as LaTeX that prints just that text."""
+    words = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    words |= {character: f"\\{character}" for character in "&%$#_{}"}
+    return " ".join("".join(words.get(character, character) for character in text).split())
+
+
+def _texts(
+    table: Table, escape: Callable[[str], str], strong: str, missing: str
+) -> list[list[str]]:
+    """Header and rows as they are printed; marked cells are put into ``strong``."""
+
+    def text(cell: Cell, column: Column) -> str:
+        if cell.value is None:
+            return missing
+        if isinstance(cell.value, str):
+            found = escape(cell.value)
+        else:
+            found = "".join(number_and_interval(cell, column.digits))
+        return strong.format(found) if cell.mark and found else found
+
+    groups = [f"{escape(column.group)}: " if column.group else "" for column in table.columns]
+    header = [group + escape(c.header) for group, c in zip(groups, table.columns, strict=True)]
+    rows = [[escape(row.label), *map(text, row.cells, table.columns)] for row in table.rows]
+    return [[escape(table.corner), *header], *rows]
 
 
 def write_table(table: Table, folder: str | os.PathLike[str], name: str) -> list[Path]:
