@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 import json
 import os
@@ -14,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ladder_data import make_bank
+from tiny_study import PLAN, write_study
 
 import shiftcal as sc
 from shiftcal.errors import FileError, InputError
@@ -290,14 +292,33 @@ def test_what_a_file_would_lose_is_not_saved(package, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "changed",
     [
-        'methods = ["os:getcwd"]',
-        'methods = [{name = "sac", map = "os:getcwd"}]',
-        '[calibration]\ncorruption = "os:getcwd"',
-        '[[ladders]]\nname = "fine"\ncorruption = "os:getcwd"\nstrengths = [1, 2]',
+        'methods = ["antigravity:fly"]',
+        'methods = [{name = "sac", map = "antigravity:fly"}]',
+        'metrics = ["antigravity:fly"]',
+        '[calibration]\ncorruption = "antigravity:fly"',
+        '[[ladders]]\nname = "fine"\ncorruption = "antigravity:fly"\nstrengths = [1, 2]',
     ],
 )
 def test_a_plan_imports_nothing(changed):
     head = 'study = "synthetic"\n'
     tail = "" if changed.startswith("[") else "\n"
-    with pytest.raises(InputError, match="a plan never imports"):
+    with pytest.raises(InputError, match=r"a plan never imports .* --import antigravity"):
         sc.studies.read_plan(head + changed + tail)
+    assert "antigravity" not in sys.modules
+
+
+def test_a_plan_takes_my_own_once_they_are_imported(package, tmp_path):
+    mine = "own_parts.everything"
+    metrics = f'metrics = ["aurc", "{mine}:sure_and_wrong"]'
+    plan = PLAN.replace("methods = [", f'{metrics}\nmethods = ["{mine}:Last", ')
+    plan = plan.replace('["contrast", "brightness"]', f'["{mine}:Inverted"]')
+    plan = plan.replace("[0, 2, 5]", "[0, 1]")
+    write_study(tmp_path, plan)
+    words = ["-m", "shiftcal", "--import", mine, "reproduce", "mine.toml", "-o", "run"]
+    called([*words, "--data", "."], package, cwd=tmp_path)
+    table = (tmp_path / "run" / "data" / "metrics.csv").read_text("utf-8")
+    rows = list(csv.DictReader(table.splitlines()))
+    assert f"{mine}:sure_and_wrong" in rows[0]
+    assert any(row["label"] == "Last" and "Inverted" in row["target"] for row in rows)
+    assert all(0 <= float(row["aurc"]) <= 1 for row in rows)
+    assert "aurc" in (tmp_path / "run" / "report.md").read_text("utf-8")

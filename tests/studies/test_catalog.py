@@ -222,7 +222,7 @@ def why(folder, arrays, **changes):
     pipeline = ImagesPipeline(made)
     pipeline.archive = archive
     how = {"bins": BINS, "workers": 1, "reporting": Reporting(shown=False)}
-    records, _ = evaluate(pipeline.cells(), pipeline.data_of, folder, **how)
+    records, *_ = evaluate(pipeline.cells(), pipeline.data_of, folder, **how)
     return records, pipeline.findings(records)
 
 

@@ -357,8 +357,8 @@ class NetworksPipeline:
                 named = (each.key, each.label, each.name, ladder, on, each.settings)
                 variant = Variant(*named, panel=trainer)
                 used = features if plans.uses_features(each.name) else None
-                key = key_of(variant, *content, used, plan.bins)
-                made.append(Cell(variant, on[0], seed, 0, key, arrays))
+                key = key_of(variant, *content, used, plan.bins, *plan.metrics)
+                made.append(Cell(variant, on[0], seed, 0, key, arrays, plan.metrics))
         return made
 
     def data_of(self, cell: Cell) -> Training:

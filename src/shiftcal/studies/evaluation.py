@@ -16,11 +16,11 @@ from shiftcal.errors import FileError, FitWarning
 from shiftcal.files import make_folder, read_document, write_document
 from shiftcal.maps import Temperature
 from shiftcal.methods import Method
-from shiftcal.metrics import brier, debiased_ece, ece, nll, unchecked
+from shiftcal.metrics import brier, debiased_ece, ece, facts_of, nll, unchecked
 from shiftcal.numerics.blocks import one_blas_thread
 from shiftcal.numerics.softmax import p_max
 from shiftcal.progress import Reporting, showing
-from shiftcal.registry import METHODS
+from shiftcal.registry import METHODS, METRICS
 from shiftcal.scores import Scores
 from shiftcal.scoring import engines
 from shiftcal.studies.plan import ORACLE, Ladder, Target, Variant, uses_bank
@@ -47,7 +47,14 @@ Outcome: TypeAlias = dict[str, Any]
 # --------------------------------------------------------------------------------------
 
 
-def judged(method: Method | None, target: Scores, *, bins: int, seed: int | None) -> Outcome:
+def judged(
+    method: Method | None,
+    target: Scores,
+    *,
+    bins: int,
+    seed: int | None,
+    metrics: Sequence[str] = (),
+) -> Outcome:
     """Adapt to a target and compare its calibrated confidences with its labels.
 
     Args:
@@ -55,6 +62,7 @@ def judged(method: Method | None, target: Scores, *, bins: int, seed: int | None
         target: Test rows with labels.
         bins: Of the ECE.
         seed: Of the method's own draw; ``None`` is that of its settings.
+        metrics: Names of others to compute.
     """
     logits, labels = target.logits(), target.labels
     assert labels is not None
@@ -71,6 +79,11 @@ def judged(method: Method | None, target: Scores, *, bins: int, seed: int | None
         chosen, flags = selection.set_name or "", " ".join(flag.code for flag in selection.flags)
     confidence = probs.max(axis=1)
     correct = probs.argmax(axis=1) == labels
+    more = {}
+    for name in metrics:
+        function = METRICS.get(name)
+        top1 = facts_of(function).reads == "top1"
+        more[name] = float(function(*((confidence, correct) if top1 else (probs, labels))))
     return {
         "n": len(labels),
         "ece": unchecked(ece)(confidence, correct, n_bins=bins),
@@ -83,6 +96,7 @@ def judged(method: Method | None, target: Scores, *, bins: int, seed: int | None
         "temperature": temperature,
         "chosen": chosen,
         "flags": flags,
+        **({"metrics": more} if more else {}),
     }
 
 
@@ -114,6 +128,7 @@ class Cell:
         draw: Which draw of the method's own.
         key: Digest of everything that decides the outcome.
         arrays: File of the target's logits, from the folder of the run.
+        metrics: What else is computed.
     """
 
     variant: Variant
@@ -122,6 +137,7 @@ class Cell:
     draw: int
     key: str
     arrays: str
+    metrics: tuple[str, ...] = ()
 
     def record(self, outcome: Outcome) -> Record:
         """The row of ``records.csv``."""
@@ -133,6 +149,7 @@ class Cell:
             (self, ("split", "draw", "arrays", "key")),
         ):
             values |= {name: getattr(part, name) for name in names}
+        outcome = {name: value for name, value in outcome.items() if name != "metrics"}
         return Record(target=target.name, **values, **outcome)
 
 
@@ -193,7 +210,9 @@ def outcomes_of(part: tuple[Data, Sequence[Cell], int]) -> dict[str, Outcome]:
             for cell in own:
                 method, sizes = made[id(cell.variant)]
                 draw = seed_of(cell.variant, cell.draw, seed, target)
-                outcomes[cell.key] = sizes | judged(method, rows, bins=bins, seed=draw)
+                outcomes[cell.key] = sizes | judged(
+                    method, rows, bins=bins, seed=draw, metrics=cell.metrics
+                )
     return outcomes
 
 
@@ -205,7 +224,7 @@ def evaluate(
     bins: int,
     workers: int,
     reporting: Reporting,
-) -> tuple[list[Record], int]:
+) -> tuple[list[Record], int, dict[str, dict[str, float]]]:
     """Evaluate cells whose outcomes are not in the folder of the run yet.
 
     Outcomes are stored as they come. The records depend neither on how many workers there are, nor
@@ -220,7 +239,8 @@ def evaluate(
         reporting: How progress is shown.
 
     Returns:
-        The records, and how many evaluations were made by this call.
+        The records, how many evaluations were made by this call, and by key of a record what else
+        was computed.
     """
     known: dict[str, Outcome] = {}
     for file in (folder / EVALUATED).glob("*.json"):
@@ -244,7 +264,8 @@ def evaluate(
             write_document(file, {"outcomes": outcomes}, durable=False, **_FILE)
             known |= outcomes
             step(len(outcomes), kept=False)
-    return [cell.record(known[cell.key]) for cell in cells], len(missing)
+    more = {cell.key: known[cell.key].get("metrics", {}) for cell in cells}
+    return [cell.record(known[cell.key]) for cell in cells], len(missing), more
 
 
 def in_processes(

@@ -236,7 +236,7 @@ class ImagesPipeline:
                     [archive.entries[name].sha256 for name in sets],
                     variant.ladder.images,
                     plan.calibration.images,
-                    plan.bins,
+                    (plan.bins, *plan.metrics) if plan.metrics else plan.bins,
                     archive.train and uses_features(variant.method) and archive.train.sha256,
                     split,
                 )
@@ -245,7 +245,7 @@ class ImagesPipeline:
                     for draw in range(variant.draws):
                         seed = seed_of(variant, draw, split, target)
                         key = key_of(variant, *learned, content, target.natural, draw, seed)
-                        cells.append(Cell(variant, target, split, draw, key, file))
+                        cells.append(Cell(variant, target, split, draw, key, file, plan.metrics))
         return cells
 
     def data_of(self, cell: Cell) -> Archive:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -22,7 +23,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, Valida
 from shiftcal import corruptions
 from shiftcal.corruptions import Corruption
 from shiftcal.errors import FileError, InputError, UnknownName, suggest
-from shiftcal.registry import CORRUPTIONS, METHODS, TRAINERS, is_own
+from shiftcal.registry import CORRUPTIONS, METHODS, METRICS, TRAINERS, is_own
 
 ORACLE, CLEAN, ADAPTATION = "oracle", "clean", "adaptation"
 BUILT_IN = Path(__file__).parent / "plans"
@@ -91,6 +92,11 @@ def _trainer(plan: NamedPlan) -> NamedPlan:
     return replace(plan, label=plan.label or TRAINERS.get(plan.name).label)
 
 
+def _metric(name: str) -> str:
+    METRICS.get(name)  # raises
+    return METRICS.canonical(name)
+
+
 def _ladder(ladder: LadderPlan) -> LadderPlan:
     corruptions.Strengths(ladder.corruption, ladder.strengths, name=ladder.name)  # raises
     return ladder
@@ -112,6 +118,7 @@ _Methods = Annotated[
     tuple[Annotated["NamedPlan", BeforeValidator(_named), AfterValidator(_method)], ...],
     _different("label", "key"),
 ]
+_Metrics = Annotated[tuple[Annotated[_Word, AfterValidator(_metric)], ...], _different()]
 _Trainers = Annotated[
     tuple[Annotated["NamedPlan", BeforeValidator(_named), AfterValidator(_trainer)], ...],
     _different("label", "key"),
@@ -279,6 +286,7 @@ class Plan(Strict):
         methods: What is compared.
         seeds: One for each split into calibration and test.
         bins: Of the ECE.
+        metrics: What else is computed of every evaluation, by names of ``shiftcal list``.
         ladders: Corruptions with the plan's own strengths.
         options: Of the study itself.
         where: Its name in messages.
@@ -295,6 +303,7 @@ class Plan(Strict):
     methods: _Methods = ()
     seeds: _Seeds = (0, 1, 2, 3, 4)
     bins: Count = 15
+    metrics: _Metrics = ()
     ladders: Annotated[
         tuple[Annotated[LadderPlan, AfterValidator(_ladder)], ...], _different("name")
     ] = ()
@@ -401,6 +410,7 @@ class AdaptationPlan(Strict):
         methods: What is compared on each trained network.
         seeds: One for each split of source and target, with its own training.
         bins: Of the ECE.
+        metrics: As for :class:`Plan`.
         study: Always ``"adaptation"``.
         where: Its name in messages.
         stored: As for :class:`Plan`.
@@ -420,6 +430,7 @@ class AdaptationPlan(Strict):
     methods: Annotated[_Methods, Field(min_length=1)] = ()
     seeds: _Seeds = (0, 1, 2, 3, 4)
     bins: Count = 15
+    metrics: _Metrics = ()
     study: str = ADAPTATION
     where: str = field(default="the plan", compare=False)
     stored: bool = field(default=False, compare=False)
@@ -490,7 +501,7 @@ def check_severity(plan: AnyPlan, name: str, severity: int) -> None:
 
 def set_name(corruption: str, severity: int) -> str:
     """Name of the images under a corruption in files and records."""
-    return f"{corruption}-{severity}" if severity else CLEAN
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", f"{corruption}-{severity}") if severity else CLEAN
 
 
 @dataclass(frozen=True)
@@ -586,9 +597,9 @@ def targets_of(plan: Plan, *, calibration: str | None = None) -> tuple[Target, .
 # From TOML to a plan
 # --------------------------------------------------------------------------------------
 
-# Entries that hold names of methods, maps, corruptions and trainers.
+# Entries that hold names of methods, maps, metrics, corruptions and trainers.
 _NAMES = {"methods", "trainers", "name", "method", "estimator", "map", "maps"}
-_NAMES |= {"corruption", "corruptions", "choices"}
+_NAMES |= {"corruption", "corruptions", "choices", "metrics"}
 # Never from a text: where it was read, and whether it is trusted.
 _HIDDEN = ("where", "stored")
 
@@ -691,8 +702,11 @@ def _filled(value: Any, data: str | None, where: str, key: str = "") -> Any:
         return {name: _filled(each, data, where, name) for name, each in value.items()}
     if isinstance(value, list):
         return [_filled(each, data, where, key) for each in value]
-    if key in _NAMES and is_own(value):
-        raise InputError(f"{where} {key}: a plan never imports a class; got {value!r}.")
+    if key in _NAMES and is_own(value) and value.partition(":")[0] not in sys.modules:
+        raise InputError(
+            f"{where} {key}: a plan never imports a module; got {value!r}. Import it first, on the "
+            f"command line `shiftcal --import {value.partition(':')[0]} ...`."
+        )
     if not isinstance(value, str) or "{data}" not in value:
         return value
     if data is None:

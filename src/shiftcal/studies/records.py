@@ -8,14 +8,16 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from shiftcal.errors import FileError
+from shiftcal.metrics import facts_of
 from shiftcal.numerics.samples import mean_interval
+from shiftcal.registry import METRICS
 from shiftcal.report.figures import Boxes, BoxSeries, FigureData, Lines, Panel, Series
 from shiftcal.report.tables import Cell, Column, Row, Table
 from shiftcal.studies.plan import Ladder, Plan, Strict, Variant, targets_of, validated
@@ -518,6 +520,44 @@ class Findings:
     tables: Mapping[str, Table]
     figures: Mapping[str, FigureData]
     data: Mapping[str, str] = field(default_factory=dict)
+
+
+def with_metrics(
+    findings: Findings, records: Sequence[Record], more: Mapping[str, Mapping[str, float]]
+) -> Findings:
+    """Findings with the means of the plan's own metrics, and all their values.
+
+    Args:
+        findings: What the study shows.
+        records: Every evaluation.
+        more: Values by key of a record and name of a metric.
+    """
+    named = ("panel", "setting", "label", "split", "draw", "target")
+    rows = [{**{name: getattr(r, name) for name in named}, **more[r.key]} for r in records]
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    columns = {
+        name: Column(name, digits=4, lower_is_better=facts_of(METRICS.get(name)).better == "lower")
+        for name in more[records[0].key]
+    }
+    variants = {(r.panel, r.setting, r.variant): r for r in records}
+    labels = {
+        key: " ".join(filter(None, (r.panel, r.setting, r.label))) for key, r in variants.items()
+    }
+
+    def cell(key: tuple[str, str, str], name: str) -> Cell:
+        own = (r for r in records if (r.panel, r.setting, r.variant) == key)
+        mean = mean_over_splits((r.split, more[r.key][name]) for r in own)
+        return Cell(*mean[:3]) if mean else Cell(None)
+
+    made = table("Means over all targets", labels, columns, cell)
+    return replace(
+        findings,
+        tables={**findings.tables, "metrics": made},
+        data={**findings.data, "metrics.csv": text.getvalue()},
+    )
 
 
 class Study(ABC):

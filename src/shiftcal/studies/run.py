@@ -22,7 +22,7 @@ from shiftcal.report.figures import write_figure
 from shiftcal.report.tables import to_markdown, write_table
 from shiftcal.studies.evaluation import EVALUATED, evaluate, outcomes_of
 from shiftcal.studies.plan import AdaptationPlan, AnyPlan, plan_text, read_plan, to_toml
-from shiftcal.studies.records import Findings, Record, read_records, to_csv
+from shiftcal.studies.records import Findings, Record, read_records, to_csv, with_metrics
 from shiftcal.studies.sources import PLAN, Means
 
 RECORDS, ABOUT, PAGE, LIST = "records.csv", "run.json", "report.md", "report.json"
@@ -155,10 +155,12 @@ def _finished(
     plan = pipeline.plan
     how: dict[str, Any] = {"bins": plan.bins, "workers": workers, "reporting": means.reporting}
     with _timed(seconds, "evaluation"):
-        records, evaluated = evaluate(pipeline.cells(), pipeline.data_of, folder, **how)
+        records, evaluated, more = evaluate(pipeline.cells(), pipeline.data_of, folder, **how)
         _write(folder / RECORDS, to_csv(Record, records))
     with _timed(seconds, "report"):
         findings = pipeline.findings(records)
+        if plan.metrics:
+            findings = with_metrics(findings, records, more)
         _write_report(findings, pipeline, folder)
     versions = {"python": platform.python_version()}
     for package in _PACKAGES:
@@ -314,6 +316,7 @@ class Run:
         for cell in pipeline.cells():
             if cell.key == record.key:
                 (outcome,) = outcomes_of((pipeline.data_of(cell), [cell], plan.bins)).values()
+                outcome.pop("metrics", None)
                 return replace(record, **outcome)
         raise InputError(
             f"the plan of {self.folder} has no evaluation of {record.label} on {record.target} in "
