@@ -1,6 +1,7 @@
-"""Write docs/data/*.csv and the charts of docs/benchmarks.md from benchmarks/accuracy/results.
+"""Write docs/data/*.csv, the charts of the docs and the results in README.md and docs/index.md.
 
-The tables of the docs are excerpts of these files. Run it after a benchmark was run again.
+All of it comes from benchmarks/accuracy/results. The other tables of the docs are excerpts of the
+CSV files. Run it after a benchmark was run again.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import re
 import shutil
 from collections import defaultdict
 from pathlib import Path
@@ -50,6 +52,18 @@ COLOURS = {
     "rehearsal": ("Rehearsal", "#0072B2"),
     "oracle": ("oracle temperature", "#888888"),
 }
+# The methods of the first chart and table: name, and colours on light and on dark.
+HEADLINE = {
+    "vanilla": ("raw softmax", "#D55E00", "#F28E4C"),
+    "ts": ("temperature scaling", "#D55E00", "#F28E4C"),
+    "sts": ("STS", "#0072B2", "#56B4E9"),
+    "sac": ("SAC", "#0072B2", "#56B4E9"),
+    "rehearsal": ("Rehearsal", "#0072B2", "#56B4E9"),
+    "realign": ("Realign", "#00875A", "#3CC28E"),
+    "oracle": ("oracle, with labels", "#6b6b6b", "#a8a8a8"),
+}
+SHOWN_ON = {"README.md": "docs/figures", "docs/index.md": "figures"}
+_SHOWN = re.compile(r"(<!-- results: [^\n]*-->\n)(.*?)(<!-- end -->)", re.DOTALL)
 THEMES = {"light": "#333333", "dark": "#c8cbd0"}
 
 
@@ -242,8 +256,72 @@ def draw_estimates(axes):
     axes.legend(frameon=False, loc="upper right")
 
 
+def headline():
+    return load("headline")["means"]
+
+
+def draw_results(axes):
+    """Mean ECE of every method."""
+    dark = mpl.rcParams["text.color"] == THEMES["dark"]
+    means = [100 * headline()[name]["ece"] for name in HEADLINE]
+    bars = axes.barh(range(len(means)), means, 0.7, color=[c[1 + dark] for c in HEADLINE.values()])
+    axes.bar_label(bars, [f"{mean:.1f}" for mean in means], padding=3)
+    axes.set_yticks(range(len(means)), [label for label, _, _ in HEADLINE.values()])
+    axes.set(xlabel="calibration error (mean ECE, %)", xlim=(0, 1.12 * max(means)))
+    axes.tick_params(left=False)
+    axes.invert_yaxis()
+
+
+def draw_risk(axes):
+    """Errors among the most confident predictions, of the model and after Realign."""
+    dark = mpl.rcParams["text.color"] == THEMES["dark"]
+    coverage = [100 * c for c in load("headline")["coverage"]]
+    for name, label in (("vanilla", "raw softmax"), ("realign", "Realign")):
+        found = headline()[name]
+        axes.plot(
+            coverage,
+            [100 * r for r in found["risk"]],
+            color=HEADLINE[name][1 + dark],
+            lw=2,
+            label=f"{label}: accuracy {100 * found['accuracy']:.1f} %",
+        )
+    axes.set(xlabel="most confident predictions kept (%)", ylabel="of them wrong (%)")
+    axes.set(xlim=(0, 100), ylim=(0, None))
+    axes.legend(frameon=False, loc="upper left")
+
+
+def shown(figures):
+    """The charts and the table, as Markdown."""
+    means = headline()
+    errors = ", ".join(f"{HEADLINE[m][0]} {100 * means[m]['ece']:.1f} %" for m in HEADLINE)
+    alts = {
+        "results": f"Mean calibration error on CIFAR-10 under 12 corruptions: {errors}",
+        "risk": "Share of wrong predictions among the most confident: lower with Realign",
+    }
+    themes = ("light",) if figures.startswith("docs") else ("light", "dark")
+    for theme in themes:
+        only = f"#only-{theme}" if len(themes) > 1 else ""
+        yield from (f"![{alt}]({figures}/{name}-{theme}.svg{only})" for name, alt in alts.items())
+    yield from ("", "| | ECE | NLL | AURC | accuracy |", "|---|--:|--:|--:|--:|")
+    for name, (label, _, _) in HEADLINE.items():
+        accuracy, ece, nll, aurc = (means[name][k] for k in ("accuracy", "ece", "nll", "aurc"))
+        cells = [f"{100 * ece:.1f}", f"{nll:.2f}", f"{100 * aurc:.1f}", f"{100 * accuracy:.1f}"]
+        if name == "realign":
+            label, *cells = (f"**{text}**" for text in (label, *cells))
+        yield f"| {' | '.join([label, *cells])} |"
+    yield ""
+
+
+def renewed(page, text):
+    """The text of a page with the results as they are now."""
+    lines = "\n".join(shown(SHOWN_ON[page]))
+    return _SHOWN.sub(lambda found: f"{found[1]}\n{lines}\n{found[3]}", text)
+
+
 def draw():
     charts = {
+        "results": (draw_results, (3.75, 2.6)),
+        "risk": (draw_risk, (3.75, 2.6)),
         "bench-severities": (draw_severities, (6.4, 3.6)),
         "bench-settings": (draw_settings, (6.4, 5.6)),
         "bench-estimates": (draw_estimates, (6.4, 3.0)),
@@ -264,3 +342,6 @@ def draw():
 if __name__ == "__main__":
     write_data()
     draw()
+    for page in SHOWN_ON:
+        path = HERE.parents[1] / page
+        path.write_text(renewed(page, path.read_text("utf-8")), "utf-8")

@@ -44,7 +44,8 @@ def test_the_example_is_calibrated_and_everything_named_is_real(tmp_path, monkey
     document = json.loads(Path("shiftcal-demo/demo.json").read_text())
     bank, targets = sc.load_example()
     printed = {words[0]: words[1:] for words in map(str.split, done.out.splitlines()) if words}
-    fitted = {name: sc.methods.get(name)().fit(bank) for name in ("vanilla", "sac", "rehearsal")}
+    names = ("vanilla", "sac", "rehearsal", "realign")
+    fitted = {name: sc.methods.get(name)().fit(bank) for name in names}
     assert [one["target"] for one in document["targets"]] == list(targets)
     for one in document["targets"]:
         scores = sc.read_scores(f"shiftcal-demo/{one['target']}.npz")
@@ -53,10 +54,19 @@ def test_the_example_is_calibrated_and_everything_named_is_real(tmp_path, monkey
             probs = method.predict_proba(scores)
             correct = probs.argmax(axis=1) == scores.labels
             assert one["ece"][name] == pytest.approx(sc.ece(probs.max(axis=1), correct), abs=1e-6)
-        shares = (one["accuracy"], *one["ece"].values())
+        assert one["realigned"] == pytest.approx(correct.mean())  # of the last method
+        shares = (one["accuracy"], one["realigned"], *one["ece"].values())
         assert printed[one["target"]] == [f"{100 * value:.1f}" for value in shares]
     mean = document["mean"]["ece"]
-    assert mean["rehearsal"] < mean["sac"] < mean["sts"] < mean["ts"] < mean["vanilla"]
+    assert document["mean"]["realigned"] > document["mean"]["accuracy"] + 0.05
+    assert (
+        mean["realign"]
+        < mean["rehearsal"]
+        < mean["sac"]
+        < mean["sts"]
+        < mean["ts"]
+        < mean["vanilla"]
+    )
     assert "Known failure: STS makes the clean target worse" in done.out
     assert "cpcs" not in done.out.lower()
     lines = re.findall(r"^  \S*shiftcal (.+)$", done.out, re.MULTILINE)
