@@ -307,7 +307,7 @@ def shown(figures):
         accuracy, ece, nll, aurc = (means[name][k] for k in ("accuracy", "ece", "nll", "aurc"))
         cells = [f"{100 * ece:.1f}", f"{nll:.2f}", f"{100 * aurc:.1f}", f"{100 * accuracy:.1f}"]
         if name == "realign":
-            label, *cells = (f"**{text}**" for text in (label, *cells))
+            cells = [f"**{text}**" for text in cells]
         yield f"| {' | '.join([label, *cells])} |"
     yield ""
 

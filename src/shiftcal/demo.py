@@ -200,7 +200,7 @@ def _measured(fitted: dict[str, Method], target: Scores) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Target:
+class DigitsTarget:
     """New digits with a corruption, or with every second one corrupted if it is a mixture."""
 
     name: str
@@ -212,9 +212,9 @@ class Target:
 
 # Fog, since the network is far overconfident in it; blur, since calibration hurts there.
 TARGETS = (
-    Target("fog", "new digits in fog, which the bank does not have", "fog", 1),
-    Target("mixture", "a mixture: every second digit in fog", "fog", 1, mixture=True),
-    Target("blur", "new digits, slightly blurred: calibration hurts", "gaussian_blur", 3),
+    DigitsTarget("fog", "new digits in fog, which the bank does not have", "fog", 1),
+    DigitsTarget("mixture", "a mixture: every second digit in fog", "fog", 1, mixture=True),
+    DigitsTarget("blur", "new digits, slightly blurred: calibration hurts", "gaussian_blur", 3),
 )
 
 
@@ -230,7 +230,7 @@ class Subject:
     n_resamples: int = 400
 
 
-class Network:
+class DigitsNetwork:
     """A trained ``MLPClassifier`` as a function from pixels to logits."""
 
     def __init__(self, classifier: Any) -> None:
@@ -263,7 +263,7 @@ def digits_subject() -> Subject:
     with warnings.catch_warnings(), one_blas_thread():
         warnings.simplefilter("ignore", ConvergenceWarning)
         classifier.fit(rows_of(images[train]), labels[train])
-    names, network = [str(i) for i in range(10)], Network(classifier)
+    names, network = [str(i) for i in range(10)], DigitsNetwork(classifier)
     key = f"digits-{joblib.hash(network.layers)}"
     everything = as_image_set(images, labels=labels, classes=names)
     return Subject(

@@ -126,7 +126,7 @@ def test_run_again_it_scores_nothing_and_prints_the_same_numbers(small, shiftcal
     before = {file: file.stat().st_mtime_ns for file in small.rglob("*.npz")}
     old = json.loads(Path("shiftcal-digits/demo.json").read_text())
     calls = []
-    monkeypatch.setattr(demo_module.Network, "__call__", lambda *_: calls.append(1))
+    monkeypatch.setattr(demo_module.DigitsNetwork, "__call__", lambda *_: calls.append(1))
     done = shiftcal("demo --digits")
     assert done.status == 0
     assert not calls
@@ -179,7 +179,7 @@ def test_the_network_is_that_of_scikit_learn():
         theirs = MLPClassifier((16, 8), max_iter=3, random_state=1).fit(
             demo_module.rows_of(images[:300]), labels[:300]
         )
-    logits = demo_module.Network(theirs)(images[300:, ..., None])
+    logits = demo_module.DigitsNetwork(theirs)(images[300:, ..., None])
     wanted = theirs.predict_proba(demo_module.rows_of(images[300:]))
     np.testing.assert_allclose(softmax(logits, axis=1), wanted, rtol=1e-9, atol=1e-12)
 
