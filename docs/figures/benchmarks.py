@@ -257,7 +257,13 @@ def draw_estimates(axes):
 
 
 def headline():
-    return load("headline")["means"]
+    """Means over the corrupted targets of every method, by two scripts on the same targets."""
+    splits = list(load("headline")["splits"].values())
+    means = {
+        name: {key: fmean(split[name][key] for split in splits) for key in row}
+        for name, row in splits[0].items()
+    }
+    return {**load("realign-resnet20")["all"]["full"]["means"], **means}
 
 
 def draw_results(axes):
@@ -273,30 +279,33 @@ def draw_results(axes):
 
 
 def draw_risk(axes):
-    """Errors among the most confident predictions, of the model and after Realign."""
+    """Errors of the model and of Realign: of all predictions, and along the risk-coverage curve."""
     dark = mpl.rcParams["text.color"] == THEMES["dark"]
-    coverage = [100 * c for c in load("headline")["coverage"]]
-    for name, label in (("vanilla", "raw softmax"), ("realign", "Realign")):
+    for name, label, offset in (("vanilla", "the model", -0.19), ("realign", "Realign", 0.19)):
         found = headline()[name]
-        axes.plot(
-            coverage,
-            [100 * r for r in found["risk"]],
-            color=HEADLINE[name][1 + dark],
-            lw=2,
-            label=f"{label}: accuracy {100 * found['accuracy']:.1f} %",
-        )
-    axes.set(xlabel="most confident predictions kept (%)", ylabel="of them wrong (%)")
-    axes.set(xlim=(0, 100), ylim=(0, None))
-    axes.legend(frameon=False, loc="upper left")
+        wrong = [100 * (1 - found["accuracy"]), 100 * found["aurc"]]
+        colour = HEADLINE[name][1 + dark]
+        bars = axes.barh([offset, 1 + offset], wrong, 0.34, color=colour, label=label)
+        axes.bar_label(bars, [f"{w:.1f}" for w in wrong], padding=3)
+    axes.set_yticks([0, 1], ["all\npredictions", "mean over\ncoverages\n(AURC)"])
+    axes.set(xlabel="wrong predictions (%)", xlim=(0, 40), ylim=(2.0, -0.5))
+    axes.tick_params(left=False)
+    axes.legend(frameon=False, loc="lower right", ncols=2)
+
+
+def wrong(found):
+    return f"{100 * (1 - found['accuracy']):.1f} %"
 
 
 def shown(figures):
     """The charts and the table, as Markdown."""
     means = headline()
+    model, fixed = means["vanilla"], means["realign"]
     errors = ", ".join(f"{HEADLINE[m][0]} {100 * means[m]['ece']:.1f} %" for m in HEADLINE)
     alts = {
         "results": f"Mean calibration error on CIFAR-10 under 12 corruptions: {errors}",
-        "risk": "Share of wrong predictions among the most confident: lower with Realign",
+        "risk": f"Wrong predictions: {wrong(model)} of the model, {wrong(fixed)} after Realign; "
+        f"mean over all coverages {100 * model['aurc']:.1f} % and {100 * fixed['aurc']:.1f} %",
     }
     themes = ("light",) if figures.startswith("docs") else ("light", "dark")
     for theme in themes:

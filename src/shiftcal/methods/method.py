@@ -205,7 +205,7 @@ class Method(Estimator, ABC):
 
     @final
     def fit(self, bank: object, labels: object = None, *, source_features: object = None) -> Self:
-        """Learn what can be learnt before the target is seen.
+        """Fit everything that does not depend on the target.
 
         Args:
             bank: A :class:`SurrogateBank`, or the folder of one; or a calibration set, which makes
