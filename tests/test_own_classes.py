@@ -239,7 +239,7 @@ def test_a_class_without_input_is_told_what_it_lacks(tmp_path, monkeypatch):
     code += "    def _adapt(self, logits, features): ...\n"
     (tmp_path / "without_input.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(sc.errors.InputError, match="must take and keep input="):
+    with pytest.raises(sc.errors.InputError, match="must take input= and set it"):
         sc.methods.get("without_input:Half")
 
 

@@ -171,8 +171,8 @@ class Registry:
         takes_input = "input" in getattr(base, "__annotations__", {})
         if takes_input and "input" not in inspect.signature(found).parameters:
             raise InputError(
-                f"{place} is not a complete {self.noun}: its __init__ must take and keep input= as in "
-                'def __init__(self, *, input="logits"): self.input = input'
+                f"{place} is not a complete {self.noun}: its __init__ must take input= and set it, "
+                'as in def __init__(self, *, input="logits"): self.input = input'
             )
         name = getattr(found, "name", None)
         taken = name in self.entries and not self.is_built_in(found)

@@ -248,7 +248,7 @@ class Method(Estimator, ABC):
                 gives them, for methods that learn from those; other methods ignore them.
 
         Returns:
-            What was chosen and how sure it is; also kept as ``selection_``.
+            What was chosen and how certain it is; also kept as ``selection_``.
         """
         self._require_fitted()
         z = self._check_logits(logits)
