@@ -192,6 +192,19 @@ def test_the_commands_are_those_of_the_program():
     assert generator.renewed(text) == text, "run docs/scripts/cli_reference.py"
 
 
+def test_readme_and_home_show_the_committed_results():
+    figures = script(DOCS / "figures" / "benchmarks.py")
+    for page in figures.SHOWN_ON:
+        text = (ROOT / page).read_text("utf-8")
+        assert "raw softmax |" in text
+        assert figures.renewed(page, text) == text, "run docs/figures/benchmarks.py"
+
+
+def test_the_readme_is_short():
+    prose = re.sub(r"^(\||!\[).*$", "", _FENCE.sub("", text_of("../README.md")), flags=re.MULTILINE)
+    assert len(prose.split()) <= 500
+
+
 def test_the_header_has_the_version():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert site()["repo_name"] == f"shiftcal {project['version']}"

@@ -187,8 +187,10 @@ def test_the_demo_and_its_report(clone):
     assert f"`{named}`" in README
     assert "overconfident" in text_of(clone / named)
     table = {row[0]: row[1:] for row in map(str.split, done.stdout.splitlines()) if row}
-    assert table["ECE"] == ["in", "points", "accuracy", "raw", "TS", "STS", "SAC", "Rehearsal"]
-    raw, *_, rehearsal = map(float, table["mean"][1:])
+    methods = ["ECE:", "raw", "TS", "STS", "SAC", "Rehearsal", "Realign"]
+    assert table["in"] == ["points", "accuracy", "realigned", *methods]
+    accuracy, realigned, raw, *_, rehearsal, _ = map(float, table["mean"])
+    assert realigned > accuracy
     assert rehearsal < raw / 4
     # What it says to do next can be pasted as it stands, though nothing is activated.
     nexts = re.findall(r"^  (\S*shiftcal .+)$", done.stdout, re.MULTILINE)

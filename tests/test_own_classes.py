@@ -235,6 +235,16 @@ def test_what_is_installed_with_entry_points_is_found_by_its_name(installed, tmp
     assert python(load, *installed, cwd=tmp_path).strip() == "sac last"
 
 
+def test_a_class_without_input_is_told_what_it_lacks(tmp_path, monkeypatch):
+    code = "import shiftcal as sc\nclass Half(sc.methods.Method):\n    name = 'half'\n"
+    code += "    def _fit(self, bank, source_features): ...\n"
+    code += "    def _adapt(self, logits, features): ...\n"
+    (tmp_path / "without_input.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(sc.errors.InputError, match="must take input= and set it"):
+        sc.methods.get("without_input:Half")
+
+
 def test_the_command_line_takes_my_own_by_module_and_by_entry_point(package, installed, scores):
     def shiftcal(text, *path, ok=True):
         return called(["-m", "shiftcal", *text.split()], *path, cwd=scores, ok=ok)

@@ -1,6 +1,7 @@
-"""Write docs/data/*.csv and the charts of docs/benchmarks.md from benchmarks/accuracy/results.
+"""Write docs/data/*.csv, the charts of the docs and the results in README.md and docs/index.md.
 
-The tables of the docs are excerpts of these files. Run it after a benchmark was run again.
+All of it comes from benchmarks/accuracy/results. The other tables of the docs are excerpts of the
+CSV files. Run it after a benchmark was run again.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import re
 import shutil
 from collections import defaultdict
 from pathlib import Path
@@ -50,6 +52,18 @@ COLOURS = {
     "rehearsal": ("Rehearsal", "#0072B2"),
     "oracle": ("oracle temperature", "#888888"),
 }
+# The methods of the first chart and table: name, and colours on light and on dark.
+HEADLINE = {
+    "vanilla": ("raw softmax", "#D55E00", "#F28E4C"),
+    "ts": ("temperature scaling", "#D55E00", "#F28E4C"),
+    "sts": ("STS", "#0072B2", "#56B4E9"),
+    "sac": ("SAC", "#0072B2", "#56B4E9"),
+    "rehearsal": ("Rehearsal", "#0072B2", "#56B4E9"),
+    "realign": ("Realign", "#00875A", "#3CC28E"),
+    "oracle": ("oracle, with labels", "#6b6b6b", "#a8a8a8"),
+}
+SHOWN_ON = {"README.md": "docs/figures", "docs/index.md": "figures"}
+_SHOWN = re.compile(r"(<!-- results: [^\n]*-->\n)(.*?)(<!-- end -->)", re.DOTALL)
 THEMES = {"light": "#333333", "dark": "#c8cbd0"}
 
 
@@ -242,8 +256,81 @@ def draw_estimates(axes):
     axes.legend(frameon=False, loc="upper right")
 
 
+def headline():
+    """Means over the corrupted targets of every method, by two scripts on the same targets."""
+    splits = list(load("headline")["splits"].values())
+    means = {
+        name: {key: fmean(split[name][key] for split in splits) for key in row}
+        for name, row in splits[0].items()
+    }
+    return {**load("realign-resnet20")["all"]["full"]["means"], **means}
+
+
+def draw_results(axes):
+    """Mean ECE of every method."""
+    dark = mpl.rcParams["text.color"] == THEMES["dark"]
+    means = [100 * headline()[name]["ece"] for name in HEADLINE]
+    bars = axes.barh(range(len(means)), means, 0.7, color=[c[1 + dark] for c in HEADLINE.values()])
+    axes.bar_label(bars, [f"{mean:.1f}" for mean in means], padding=3)
+    axes.set_yticks(range(len(means)), [label for label, _, _ in HEADLINE.values()])
+    axes.set(xlabel="calibration error (mean ECE, %)", xlim=(0, 1.12 * max(means)))
+    axes.tick_params(left=False)
+    axes.invert_yaxis()
+
+
+def draw_risk(axes):
+    """Errors of the model and of Realign: of all predictions, and along the risk-coverage curve."""
+    dark = mpl.rcParams["text.color"] == THEMES["dark"]
+    for name, label, offset in (("vanilla", "the model", -0.19), ("realign", "Realign", 0.19)):
+        found = headline()[name]
+        wrong = [100 * (1 - found["accuracy"]), 100 * found["aurc"]]
+        colour = HEADLINE[name][1 + dark]
+        bars = axes.barh([offset, 1 + offset], wrong, 0.34, color=colour, label=label)
+        axes.bar_label(bars, [f"{w:.1f}" for w in wrong], padding=3)
+    axes.set_yticks([0, 1], ["all\npredictions", "mean over\ncoverages\n(AURC)"])
+    axes.set(xlabel="wrong predictions (%)", xlim=(0, 40), ylim=(2.0, -0.5))
+    axes.tick_params(left=False)
+    axes.legend(frameon=False, loc="lower right", ncols=2)
+
+
+def wrong(found):
+    return f"{100 * (1 - found['accuracy']):.1f} %"
+
+
+def shown(figures):
+    """The charts and the table, as Markdown."""
+    means = headline()
+    model, fixed = means["vanilla"], means["realign"]
+    errors = ", ".join(f"{HEADLINE[m][0]} {100 * means[m]['ece']:.1f} %" for m in HEADLINE)
+    alts = {
+        "results": f"Mean calibration error on CIFAR-10 under 12 corruptions: {errors}",
+        "risk": f"Wrong predictions: {wrong(model)} of the model, {wrong(fixed)} after Realign; "
+        f"mean over all coverages {100 * model['aurc']:.1f} % and {100 * fixed['aurc']:.1f} %",
+    }
+    themes = ("light",) if figures.startswith("docs") else ("light", "dark")
+    for theme in themes:
+        only = f"#only-{theme}" if len(themes) > 1 else ""
+        yield from (f"![{alt}]({figures}/{name}-{theme}.svg{only})" for name, alt in alts.items())
+    yield from ("", "| | ECE | NLL | AURC | accuracy |", "|---|--:|--:|--:|--:|")
+    for name, (label, _, _) in HEADLINE.items():
+        accuracy, ece, nll, aurc = (means[name][k] for k in ("accuracy", "ece", "nll", "aurc"))
+        cells = [f"{100 * ece:.1f}", f"{nll:.2f}", f"{100 * aurc:.1f}", f"{100 * accuracy:.1f}"]
+        if name == "realign":
+            cells = [f"**{text}**" for text in cells]
+        yield f"| {' | '.join([label, *cells])} |"
+    yield ""
+
+
+def renewed(page, text):
+    """The text of a page with the results as they are now."""
+    lines = "\n".join(shown(SHOWN_ON[page]))
+    return _SHOWN.sub(lambda found: f"{found[1]}\n{lines}\n{found[3]}", text)
+
+
 def draw():
     charts = {
+        "results": (draw_results, (3.75, 2.6)),
+        "risk": (draw_risk, (3.75, 2.6)),
         "bench-severities": (draw_severities, (6.4, 3.6)),
         "bench-settings": (draw_settings, (6.4, 5.6)),
         "bench-estimates": (draw_estimates, (6.4, 3.0)),
@@ -264,3 +351,6 @@ def draw():
 if __name__ == "__main__":
     write_data()
     draw()
+    for page in SHOWN_ON:
+        path = HERE.parents[1] / page
+        path.write_text(renewed(page, path.read_text("utf-8")), "utf-8")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator[Path]:
-    """Give a temporary name beside ``path``; rename it to ``path`` if the block succeeds.
+    """Give a temporary name next to ``path``; rename it to ``path`` if the block succeeds.
 
     Whatever interrupts the block (an error, Ctrl-C, a full disk), ``path`` is left as it
     was and the temporary file is removed. A reader sees the old file or the new one, which has

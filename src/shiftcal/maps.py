@@ -459,7 +459,7 @@ class EntropyTemperature(InRange):
         input: ``"logits"`` or ``"probabilities"``.
 
     Attributes:
-        log_scale_: ``a``, the logarithm of T where the model is least sure.
+        log_scale_: ``a``, the logarithm of T where the model is least confident.
         power_: ``b``.
         low_: Smallest temperature, as fitted.
         high_: Largest temperature, as fitted.

@@ -195,7 +195,7 @@ class BinTable:
         count: ``(m,)`` rows.
         confidence: ``(m,)`` mean confidence, NaN in an empty bin.
         accuracy: ``(m,)`` fraction correct, NaN in an empty bin.
-        gap: ``(m,)`` ``confidence - accuracy``: above zero where the model is too sure.
+        gap: ``(m,)`` ``confidence - accuracy``: above zero where the model is overconfident.
     """
 
     lower: NDArray[np.float64]

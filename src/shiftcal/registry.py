@@ -167,7 +167,13 @@ class Registry:
             )
         if inspect.isabstract(found):
             lacking = ", ".join(sorted(getattr(found, "__abstractmethods__", ())))
-            raise InputError(f"{place} is no whole {self.noun}: it must define {lacking}.")
+            raise InputError(f"{place} is not a complete {self.noun}: it must define {lacking}.")
+        takes_input = "input" in getattr(base, "__annotations__", {})
+        if takes_input and "input" not in inspect.signature(found).parameters:
+            raise InputError(
+                f"{place} is not a complete {self.noun}: its __init__ must take input= and set it, "
+                'as in def __init__(self, *, input="logits"): self.input = input'
+            )
         name = getattr(found, "name", None)
         taken = name in self.entries and not self.is_built_in(found)
         if taken or not isinstance(name, str) or not _NAME.fullmatch(name):

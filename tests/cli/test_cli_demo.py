@@ -44,7 +44,8 @@ def test_the_example_is_calibrated_and_everything_named_is_real(tmp_path, monkey
     document = json.loads(Path("shiftcal-demo/demo.json").read_text())
     bank, targets = sc.load_example()
     printed = {words[0]: words[1:] for words in map(str.split, done.out.splitlines()) if words}
-    fitted = {name: sc.methods.get(name)().fit(bank) for name in ("vanilla", "sac", "rehearsal")}
+    names = ("vanilla", "sac", "rehearsal", "realign")
+    fitted = {name: sc.methods.get(name)().fit(bank) for name in names}
     assert [one["target"] for one in document["targets"]] == list(targets)
     for one in document["targets"]:
         scores = sc.read_scores(f"shiftcal-demo/{one['target']}.npz")
@@ -53,10 +54,19 @@ def test_the_example_is_calibrated_and_everything_named_is_real(tmp_path, monkey
             probs = method.predict_proba(scores)
             correct = probs.argmax(axis=1) == scores.labels
             assert one["ece"][name] == pytest.approx(sc.ece(probs.max(axis=1), correct), abs=1e-6)
-        shares = (one["accuracy"], *one["ece"].values())
+        assert one["realigned"] == pytest.approx(correct.mean())  # of the last method
+        shares = (one["accuracy"], one["realigned"], *one["ece"].values())
         assert printed[one["target"]] == [f"{100 * value:.1f}" for value in shares]
     mean = document["mean"]["ece"]
-    assert mean["rehearsal"] < mean["sac"] < mean["sts"] < mean["ts"] < mean["vanilla"]
+    assert document["mean"]["realigned"] > document["mean"]["accuracy"] + 0.05
+    assert (
+        mean["realign"]
+        < mean["rehearsal"]
+        < mean["sac"]
+        < mean["sts"]
+        < mean["ts"]
+        < mean["vanilla"]
+    )
     assert "Known failure: STS makes the clean target worse" in done.out
     assert "cpcs" not in done.out.lower()
     lines = re.findall(r"^  \S*shiftcal (.+)$", done.out, re.MULTILINE)
@@ -116,7 +126,7 @@ def test_run_again_it_scores_nothing_and_prints_the_same_numbers(small, shiftcal
     before = {file: file.stat().st_mtime_ns for file in small.rglob("*.npz")}
     old = json.loads(Path("shiftcal-digits/demo.json").read_text())
     calls = []
-    monkeypatch.setattr(demo_module.Network, "__call__", lambda *_: calls.append(1))
+    monkeypatch.setattr(demo_module.DigitsNetwork, "__call__", lambda *_: calls.append(1))
     done = shiftcal("demo --digits")
     assert done.status == 0
     assert not calls
@@ -169,7 +179,7 @@ def test_the_network_is_that_of_scikit_learn():
         theirs = MLPClassifier((16, 8), max_iter=3, random_state=1).fit(
             demo_module.rows_of(images[:300]), labels[:300]
         )
-    logits = demo_module.Network(theirs)(images[300:, ..., None])
+    logits = demo_module.DigitsNetwork(theirs)(images[300:, ..., None])
     wanted = theirs.predict_proba(demo_module.rows_of(images[300:]))
     np.testing.assert_allclose(softmax(logits, axis=1), wanted, rtol=1e-9, atol=1e-12)
 

@@ -13,7 +13,7 @@ import pytest
 from shiftcal.registry import STUDIES
 from shiftcal.report.figures import read_figure
 from shiftcal.report.tables import to_csv, to_markdown
-from shiftcal.studies.domain_adaptation import Facts, findings_of
+from shiftcal.studies.domain_adaptation import AdaptationFacts, findings_of
 from shiftcal.studies.plan import AdaptationPlan, read_plan
 from shiftcal.studies.records import read_records
 
@@ -45,7 +45,9 @@ def findings(name, tmp_path):
     for row in csv.DictReader(io.StringIO(text_of(name, "data/trainings.csv"))):
         assert not row.pop("failed")
         kinds = {"task": str, "trainer": str, "seed": int, "n_calibration": int, "n_target": int}
-        facts.append(Facts(**{key: kinds.get(key, float)(value) for key, value in row.items()}))
+        facts.append(
+            AdaptationFacts(**{key: kinds.get(key, float)(value) for key, value in row.items()})
+        )
     return findings_of(plan, records, facts)
 
 

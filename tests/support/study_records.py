@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shiftcal.studies.domain_adaptation import Facts
+from shiftcal.studies.domain_adaptation import AdaptationFacts
 from shiftcal.studies.plan import (
     AdaptationPlan,
     DataPlan,
@@ -133,7 +133,7 @@ def everywhere(the_plan: AdaptationPlan, **numbers: Any):
     return made
 
 
-def facts(**changes: Any) -> Facts:
+def facts(**changes: Any) -> AdaptationFacts:
     """A network that is 95 % sure, and right on 90 % of the source and 60 % of the target."""
     defaults: dict[str, Any] = {
         "task": "art_to_clipart",
@@ -146,4 +146,4 @@ def facts(**changes: Any) -> Facts:
         "target_accuracy": 0.6,
         "target_confidence": 0.95,
     }
-    return Facts(**{**defaults, **changes})
+    return AdaptationFacts(**{**defaults, **changes})

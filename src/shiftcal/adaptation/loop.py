@@ -284,7 +284,7 @@ _ROWS = 100
 _SECONDS = 300.0
 
 
-class Row(NamedTuple):
+class HistoryRow(NamedTuple):
     """Means over the steps since the previous row.
 
     Attributes:
@@ -313,7 +313,7 @@ def train(
     device: str = "auto",
     checkpoint_every: int = 500,
     reporting: Reporting | None = None,
-) -> tuple[list[Row], int]:
+) -> tuple[list[HistoryRow], int]:
     """Train a network, and leave it in evaluation mode.
 
     After an interruption the same call resumes from the checkpoint in ``folder``. On the same CPU,
@@ -343,7 +343,7 @@ def train(
     make_folder(folder)
     objective.to(where).train()
     optimiser = make_optimiser(objective, settings)
-    first, rows, recent = 0, list[Row](), list[Any]()  # recent: losses since the last row
+    first, rows, recent = 0, list[HistoryRow](), list[Any]()  # recent: losses since the last row
     if (folder / CHECKPOINT).exists():
         first, rows, recent = _restore(folder, identity, objective, optimiser)
     reporting, saved_at = reporting or Reporting(), time.monotonic()
@@ -370,7 +370,7 @@ def train(
                 total, classification, transfer = _means(recent, done, settings)
             if row_due:
                 rate = settings.lr_at(step)
-                rows.append(Row(done, rate, classification, transfer, total))
+                rows.append(HistoryRow(done, rate, classification, transfer, total))
                 advance(len(recent), kept=False)
                 recent = []
             if save_due:
@@ -404,7 +404,7 @@ def _means(recent: list[Any], done: int, settings: Settings) -> list[float]:
 
 def _restore(
     folder: Path, identity: Mapping[str, Any], objective: Any, optimiser: Any
-) -> tuple[int, list[Row], list[Any]]:
+) -> tuple[int, list[HistoryRow], list[Any]]:
     """Steps done, rows and losses since the last row; the network is as it was then."""
     path = folder / CHECKPOINT
     device = next(objective.parameters()).device
@@ -413,7 +413,7 @@ def _restore(
         check_same(folder, state["identity"], identity)
         objective.load_state_dict(state["network"])
         optimiser.load_state_dict(state["optimiser"])
-        return state["step"], [Row(*row) for row in state["rows"]], state["recent"]
+        return state["step"], [HistoryRow(*row) for row in state["rows"]], state["recent"]
 
 
 def check_same(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -396,9 +396,9 @@ class Adapted:
             return TaskSplit(**files.read_npz(self.folder / SPLIT))
 
     @property
-    def history(self) -> list[loop.Row]:
+    def history(self) -> list[loop.HistoryRow]:
         """How the losses developed."""
-        return [loop.Row(*row) for row in self.document["history"]]
+        return [loop.HistoryRow(*row) for row in self.document["history"]]
 
     @property
     def trainer(self) -> Trainer:

@@ -387,7 +387,7 @@ class JAN(Trainer):
 class MCC(Trainer):
     """Minimum class confusion (Jin et al., 2020).
 
-    With ``P`` the target's probabilities at a temperature and ``w`` weights that favour sure
+    With ``P`` the target's probabilities at a temperature and ``w`` weights that favour confident
     predictions, the class confusion is ``Pᵀ diag(w) P`` with rows that sum to one; the transfer
     loss is the mean over classes of what lies off its diagonal.
 

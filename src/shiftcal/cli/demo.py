@@ -58,11 +58,18 @@ def _example_lines(result: dict[str, Any]) -> Iterator[str]:
         _WIDTH,
     )
     yield ""
+    shares = ("accuracy", "realigned")
     rows = [
-        [one["target"], *(100 * value for value in (one["accuracy"], *one["ece"].values()))]
+        [
+            one["target"],
+            *(100 * one[key] for key in shares),
+            *(100 * e for e in one["ece"].values()),
+        ]
         for one in [*targets, {"target": "mean", **result["mean"]}]
     ]
-    yield table(["ECE in points", "accuracy", *names.values()], rows, number=".1f")
+    raw, *others = names.values()
+    header = ["in points", "accuracy", "realigned", f"ECE: {raw}", *others]
+    yield table(header, rows, number=".1f")
     best, *_, worst = sorted(targets, key=lambda one: float(one["ece"][MAIN]))
     yield (
         f"\n{main}, best case: {best['target']}, {_effect(best, MAIN)}; worst case: "

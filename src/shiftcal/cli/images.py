@@ -43,8 +43,8 @@ def corrupt(
             `shiftcal list` lists them. Repeatable.
         severity: One severity, several as 1,3 or 2-4, or all.
         labels: Labels of an array of images.
-        resize: Make the shorter side of images of a folder N first.
-        crop: Then cut N x N pixels from the centre.
+        resize: Resize images of a folder first, to N pixels on the shorter side.
+        crop: Then crop N x N pixels from the centre.
         format_: Format of written images: png is lossless, jpeg has quality 85 as ImageNet-C.
         skip_bad: Exit with status 0 even if images could not be read.
         threads: Threads; default: one per processor.
@@ -107,12 +107,12 @@ def gallery(
     Args:
         image: An image file.
         output: Picture to write: .png or .webp.
-        corruption: Show this one alone at all its severities: a name, or module:function.
+        corruption: Show only this one, at all its severities: a name, or module:function.
         severity: Severity at which all are shown; default: 3.
         paper: Only the 16 corruptions of the paper's appendix.
-        resize: Make the shorter side of the image N first. Without this and --crop, a longer one
-            becomes 224.
-        crop: Then cut N x N pixels from the centre.
+        resize: Resize the image first, to N pixels on the shorter side. Without this and --crop, a
+            side longer than 224 becomes 224.
+        crop: Then crop N x N pixels from the centre.
     """
     if corruption == "all" or (corruption is not None and (severity is not None or paper)):
         raise InputError(

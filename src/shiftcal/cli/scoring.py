@@ -134,7 +134,7 @@ def score(
         shiftcal score --bank bank/ --images new-images/ -o target.npz
 
     Args:
-        output: The scores file to write, best .npz.
+        output: Scores file to write: .npz (best), .npy, .csv or .parquet.
         model: The model, as for `shiftcal bank`; default: that of --bank.
         bank: Bank to be used with these scores: its preprocessing is used, and another model is
             rejected.
@@ -233,8 +233,8 @@ def merge(
         shiftcal merge part-1.npz part-2.npz part-3.npz -o target.npz
 
     Args:
-        parts: All parts of one job, in any order: scores files that `shiftcal score --shard i/n`
-            wrote, or statistics files.
+        parts: All parts of one job, in any order: scores files that `shiftcal score` wrote with
+            --shard, or statistics files.
         output: Where to write: .npz for all scores in the order of the images, .json for their
             statistics only.
     """

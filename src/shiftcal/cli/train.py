@@ -49,8 +49,8 @@ def train(
         recipe: Settings for a data set, such as office-home or visda, or default. Default: frozen
             with --frozen, digits with digits-cnn, else default.
         set_: An option of the trainer or a setting of the training. Repeatable.
-        transform: What is done to training images; default: as in the recipe.
-        seed: Decides splits and everything random.
+        transform: How training images are cropped; default: as in the recipe.
+        seed: Seed of splits and everything else that is random.
         corruption: What makes the surrogate sets: a name, or module:function for your own.
         severity: One severity, several as 1,3 or 2-4, or all.
         device: As torch names it; auto is the GPU if there is one.

@@ -315,7 +315,7 @@ def forget_pages(images: NDArray[Any]) -> None:
             mapped.madvise(advice)
 
 
-class Limits(NamedTuple):
+class SettingRange(NamedTuple):
     """The range of one number of a setting; ``only`` lists all values if they are few."""
 
     low: float
@@ -335,35 +335,50 @@ class Limits(NamedTuple):
         return f"{kind} between {self.low:g} and {self.high:g}"
 
 
-_UNIT = Limits(0, 1)
+_UNIT = SettingRange(0, 1)
 # Of blurs along a line, in pixels.
-_RADIUS, _DEVIATION = Limits(1, 20, whole=True), Limits(0.1, 30)
+_RADIUS, _DEVIATION = SettingRange(1, 20, whole=True), SettingRange(0.1, 30)
 
-LIMITS: dict[str, tuple[Limits, ...]] = {
+LIMITS: dict[str, tuple[SettingRange, ...]] = {
     "brightness": (_UNIT,),
     "contrast": (_UNIT,),
-    "defocus_blur": (Limits(0, 6.9), Limits(0.01, 1)),
+    "defocus_blur": (SettingRange(0, 6.9), SettingRange(0.01, 1)),
     "elastic_transform": (
-        Limits(0, 500),
-        Limits(0, 200),
-        Limits(0, 60),
-        Limits(32, 224, whole=True, only=(32, 64, 224)),
+        SettingRange(0, 500),
+        SettingRange(0, 200),
+        SettingRange(0, 60),
+        SettingRange(32, 224, whole=True, only=(32, 64, 224)),
     ),
-    "fog": (Limits(0, 6), Limits(1, 6), Limits(32, 256, whole=True, only=(32, 64, 256))),
-    "frost": (_UNIT, _UNIT, Limits(0.1, 1)),
-    "gaussian_blur": (Limits(0, 12),),
-    "gaussian_noise": (Limits(0.001, 1),),
-    "glass_blur": (Limits(0, 3), Limits(1, 8, whole=True), Limits(1, 8, whole=True)),
-    "impulse_noise": (Limits(0, 0.99),),
-    "jpeg_compression": (Limits(1, 100, whole=True),),
+    "fog": (
+        SettingRange(0, 6),
+        SettingRange(1, 6),
+        SettingRange(32, 256, whole=True, only=(32, 64, 256)),
+    ),
+    "frost": (_UNIT, _UNIT, SettingRange(0.1, 1)),
+    "gaussian_blur": (SettingRange(0, 12),),
+    "gaussian_noise": (SettingRange(0.001, 1),),
+    "glass_blur": (
+        SettingRange(0, 3),
+        SettingRange(1, 8, whole=True),
+        SettingRange(1, 8, whole=True),
+    ),
+    "impulse_noise": (SettingRange(0, 0.99),),
+    "jpeg_compression": (SettingRange(1, 100, whole=True),),
     "motion_blur": (_RADIUS, _DEVIATION),
     "pixelate": (_UNIT,),
-    "saturate": (Limits(0, 60), _UNIT),
-    "shot_noise": (Limits(1, 2000),),
-    "snow": (_UNIT, _UNIT, Limits(1, 5), _UNIT, _RADIUS, _DEVIATION, _UNIT),
-    "spatter": (_UNIT, _UNIT, Limits(0.1, 8), _UNIT, Limits(0.1, 3), Limits(0, 1, whole=True)),
+    "saturate": (SettingRange(0, 60), _UNIT),
+    "shot_noise": (SettingRange(1, 2000),),
+    "snow": (_UNIT, _UNIT, SettingRange(1, 5), _UNIT, _RADIUS, _DEVIATION, _UNIT),
+    "spatter": (
+        _UNIT,
+        _UNIT,
+        SettingRange(0.1, 8),
+        _UNIT,
+        SettingRange(0.1, 3),
+        SettingRange(0, 1, whole=True),
+    ),
     "speckle_noise": (_UNIT,),
-    "zoom_blur": (Limits(2, 50, whole=True), Limits(0.001, 0.06)),
+    "zoom_blur": (SettingRange(2, 50, whole=True), SettingRange(0.001, 0.06)),
 }
 
 

@@ -237,7 +237,7 @@ class PartFinding:
 
 
 @dataclass(frozen=True)
-class Findings:
+class CopyState:
     """The state of a copy of a data set.
 
     Attributes:
@@ -261,7 +261,7 @@ def check_data_set(
     parts: Sequence[str] = (),
     sample: int | None = 100,
     progress: Progress = _silent,
-) -> Findings:
+) -> CopyState:
     """Compare a copy of a data set with what is published.
 
     Args:
@@ -278,7 +278,7 @@ def check_data_set(
     chosen = [check_choice(one, tuple(about.counts), name="part") for one in parts or about.counts]
     files = [source for source in about.downloads if (root / source.file).is_file()]
     problems = {source.file: _mismatch(root / source.file, source.digest) for source in files}
-    return Findings(
+    return CopyState(
         tuple(_check_part(part, about, root, sample, progress) for part in chosen),
         tuple(f"{file}: {problem}" for file, problem in problems.items() if problem),
     )

@@ -205,7 +205,7 @@ class Method(Estimator, ABC):
 
     @final
     def fit(self, bank: object, labels: object = None, *, source_features: object = None) -> Self:
-        """Learn what can be learnt before the target is seen.
+        """Fit everything that does not depend on the target.
 
         Args:
             bank: A :class:`SurrogateBank`, or the folder of one; or a calibration set, which makes
@@ -248,7 +248,7 @@ class Method(Estimator, ABC):
                 gives them, for methods that learn from those; other methods ignore them.
 
         Returns:
-            What was chosen and how sure it is; also kept as ``selection_``.
+            What was chosen and how certain it is; also kept as ``selection_``.
         """
         self._require_fitted()
         z = self._check_logits(logits)

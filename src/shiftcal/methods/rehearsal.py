@@ -89,11 +89,11 @@ def output_statistics(means: Floats) -> NDArray[np.float64]:
 
     With ``m_k = mean p_k`` they are the log-odds of mean p_max, the mean entropy of the rows, the
     entropy of ``m``, both divided by ``log K``, and the sharpness
-    ``(1 / K) Σ_k mean(p_k²) / mean(p_k)``. The first two tell how sure the rows are. The third
+    ``(1 / K) Σ_k mean(p_k²) / mean(p_k)``. The first two are about confidence. The third
     falls when the model gives a few classes only, whether it has collapsed onto them or the data
-    has no others. The fourth is how sure the model is of a class where it gives it anything,
+    has no others. The fourth is how confident the model is of a class where it gives it anything,
     averaged over classes with equal weight: it falls with a collapse, and hardly with a change of
-    the class prior, since a model that is sure of its classes has ``p_k² = p_k`` in all of them;
+    the class prior, since a model that is certain of its classes has ``p_k² = p_k`` in all of them;
     it is a class without any rows that lowers it too.
 
     Args:
@@ -760,7 +760,7 @@ class Rehearsal(Method):
 
     Every surrogate set is drawn again and again, at several sizes and with its classes mixed in
     many ways, and the best temperature of every draw is known. Four statistics of the outputs (mean
-    p_max, mean entropy, entropy of the mean output, and how sure the model is of each class) are
+    p_max, mean entropy, entropy of the mean output, and how certain the model is of each class) are
     regressed on it: ``log T = q(s)``, a quadratic with a ridge, once for draws with the class prior
     of the calibration set and once for draws with another; a logistic regression tells which of
     the two the target is, and the answers are averaged by its probability. A target as near to the

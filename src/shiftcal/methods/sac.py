@@ -62,7 +62,7 @@ class SAC(Method):
             share of the target whose raw p_max (negative entropy) is no less than a threshold
             below which as many rows of the clean set lie as are wrong. (Garg et al. 2022)
         peek: Look at this many randomly drawn target rows only; ``None`` looks at all.
-        seed: Of that draw.
+        seed: Seed of that draw.
         input: What the model gives: ``"logits"`` or ``"probabilities"``.
 
     Attributes:

@@ -24,13 +24,12 @@ from shiftcal.errors import FileError, FitError
 from shiftcal.files import make_folder, parsing, read_document, sha256_of, write_document
 from shiftcal.numerics.softmax import p_max
 from shiftcal.progress import Reporting, showing
-from shiftcal.report.tables import Cell as TableCell
-from shiftcal.report.tables import Column
+from shiftcal.report.tables import Cell, Column
 from shiftcal.scoring.shards import digest_of_labels
 from shiftcal.studies import plan as plans
 from shiftcal.studies import records as show
 from shiftcal.studies import sources
-from shiftcal.studies.evaluation import Cell, in_processes, key_of
+from shiftcal.studies.evaluation import Evaluation, in_processes, key_of
 from shiftcal.studies.plan import AdaptationPlan, Ladder, NamedPlan, Pair, Target, Variant
 from shiftcal.studies.records import Findings, Record, mean_over_splits, select, to_csv
 from shiftcal.surrogates import SurrogateBank
@@ -96,14 +95,14 @@ class Training:
         scores = Adapted.open(self.folder).target
         return sources.Stored(scores.logits(), scores.labels, scores.features)
 
-    def facts(self) -> Facts:
+    def facts(self) -> AdaptationFacts:
         """The network in numbers."""
         clean = self.bank().clean
         sides: list[float] = []
         for each in (sources.Stored(clean.logits, clean.labels, None), self.rows()):
             confidence = float(p_max(each.logits).mean())
             sides += [len(each.logits), float(each.correct.mean()), confidence]
-        return Facts(*self.identity, *sides)  # type: ignore[arg-type]
+        return AdaptationFacts(*self.identity, *sides)  # type: ignore[arg-type]
 
 
 def _all_trainings(plan: AdaptationPlan) -> list[Training]:
@@ -121,7 +120,7 @@ def _read_index(folder: Path) -> list[Any]:
 
 
 @dataclass(frozen=True)
-class Facts:
+class AdaptationFacts:
     """One trained network in numbers; fractions, not percent.
 
     Attributes:
@@ -340,7 +339,7 @@ class NetworksPipeline:
             placed = replace(training, folder=folder)
             yield replace(placed, failed=failures.get(self._place(placed), ""))
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[Evaluation]:
         """Every method on every network, known by its bank, its source and its target."""
         plan, made = self.plan, []
         ladder = Ladder(plan.calibration.corruption, plan.calibration.severities)
@@ -358,10 +357,10 @@ class NetworksPipeline:
                 variant = Variant(*named, panel=trainer)
                 used = features if plans.uses_features(each.name) else None
                 key = key_of(variant, *content, used, plan.bins, *plan.metrics)
-                made.append(Cell(variant, on[0], seed, 0, key, arrays, plan.metrics))
+                made.append(Evaluation(variant, on[0], seed, 0, key, arrays, plan.metrics))
         return made
 
-    def data_of(self, cell: Cell) -> Training:
+    def data_of(self, cell: Evaluation) -> Training:
         """The network of a cell."""
         return self.trainings[cell.target.name, cell.variant.panel, cell.split]
 
@@ -433,7 +432,7 @@ def _trained(task: tuple[Training, ImageSet, ImageSet, dict[str, Any], int | Non
 def findings_of(
     plan: AdaptationPlan,
     records: Sequence[Record],
-    facts: Sequence[Facts] = (),
+    facts: Sequence[AdaptationFacts] = (),
     failed: Sequence[dict[str, Any]] = (),
 ) -> Findings:
     """Tables and figures of a run.
@@ -444,7 +443,7 @@ def findings_of(
         facts: Of every network.
         failed: Task, trainer, seed and reason of every training that diverged.
     """
-    data = {_TRAININGS: to_csv(Facts, [*facts, *failed], "failed")}
+    data = {_TRAININGS: to_csv(AdaptationFacts, [*facts, *failed], "failed")}
     if not records:
         return Findings({}, {}, data)
     index: dict[tuple[str, str, str], list[Record]] = {}
@@ -475,10 +474,10 @@ def findings_of(
         whole = set.intersection(*({record.split for record in own} for own in found))
         return [record for own in found for record in own if record.split in whole]
 
-    def ece(variant: str, panels: Sequence[str]) -> TableCell:
+    def ece(variant: str, panels: Sequence[str]) -> Cell:
         return show.mean_cell(over(panels, variant, every))
 
-    def accuracy(panel: str, names: Sequence[str]) -> TableCell:
+    def accuracy(panel: str, names: Sequence[str]) -> Cell:
         return show.mean_cell(over((panel,), raw, names), "accuracy")
 
     chosen = {record.variant for record in records if record.chosen}
@@ -493,17 +492,17 @@ def findings_of(
         if key in chosen
     }
 
-    def confidence(trainer: str, column: tuple[str, str]) -> TableCell:
+    def confidence(trainer: str, column: tuple[str, str]) -> Cell:
         """Of the networks themselves, on calibration images and target."""
         side, name = column
         if side == "chosen":
             choices = select(records, panel=trainer, variant=name)
             share = [100 * (record.chosen == plans.CLEAN) for record in choices]
-            return TableCell(float(np.mean(share)) if share else None)
+            return Cell(float(np.mean(share)) if share else None)
         own = [f for f in facts if f.trainer == trainer]
         numbers = ((f.seed, 100 * getattr(f, f"{side}_{name}")) for f in own)
         mean = mean_over_splits(numbers, least=0.0, most=100.0)
-        return TableCell(*mean[:3] if mean else (None,))
+        return Cell(*mean[:3] if mean else (None,))
 
     means = f"Means over {len(every)} tasks. " if len(every) > 1 else ""
     by_trainer, on_target = "ECE by trainer", "Accuracy on the target"

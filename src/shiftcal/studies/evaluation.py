@@ -118,7 +118,7 @@ def seed_of(variant: Variant, draw: int, split: int, target: Target) -> int | No
 
 
 @dataclass(frozen=True)
-class Cell:
+class Evaluation:
     """One evaluation.
 
     Attributes:
@@ -178,7 +178,7 @@ class Data(Protocol):
         """The test rows of a target in a split."""
 
 
-def outcomes_of(part: tuple[Data, Sequence[Cell], int]) -> dict[str, Outcome]:
+def outcomes_of(part: tuple[Data, Sequence[Evaluation], int]) -> dict[str, Outcome]:
     """Outcomes by key, of cells of one split on the same data, with a number of bins.
 
     Every variant is fitted once, and one bank at a time is in memory.
@@ -186,7 +186,7 @@ def outcomes_of(part: tuple[Data, Sequence[Cell], int]) -> dict[str, Outcome]:
     data, cells, bins = part
     seed = cells[0].split
     by_ladder: dict[Ladder, dict[int, Variant]] = {}
-    by_target: dict[Target, list[Cell]] = {}
+    by_target: dict[Target, list[Evaluation]] = {}
     for cell in cells:
         by_ladder.setdefault(cell.variant.ladder, {})[id(cell.variant)] = cell.variant
         by_target.setdefault(cell.target, []).append(cell)
@@ -217,8 +217,8 @@ def outcomes_of(part: tuple[Data, Sequence[Cell], int]) -> dict[str, Outcome]:
 
 
 def evaluate(
-    cells: Sequence[Cell],
-    data_of: Callable[[Cell], Data],
+    cells: Sequence[Evaluation],
+    data_of: Callable[[Evaluation], Data],
     folder: Path,
     *,
     bins: int,
@@ -247,7 +247,7 @@ def evaluate(
         with suppress(FileError):  # a damaged one is evaluated again
             known |= read_document(file, "outcomes", **_FILE)["outcomes"]
     missing = {cell.key: cell for cell in cells if cell.key not in known}
-    groups: dict[tuple[Data, int], dict[str, list[Cell]]] = {}
+    groups: dict[tuple[Data, int], dict[str, list[Evaluation]]] = {}
     for cell in missing.values():
         targets = groups.setdefault((data_of(cell), cell.split), {})
         targets.setdefault(cell.target.name, []).append(cell)

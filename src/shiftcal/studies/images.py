@@ -18,7 +18,7 @@ from shiftcal.registry import STUDIES
 from shiftcal.scoring.shards import Condition, may_give_features
 from shiftcal.studies import plan as plans
 from shiftcal.studies import sources
-from shiftcal.studies.evaluation import Cell, key_of, seed_of
+from shiftcal.studies.evaluation import Evaluation, key_of, seed_of
 from shiftcal.studies.plan import CLEAN, Plan, uses_bank, uses_features
 from shiftcal.studies.records import Findings, Record, Study
 from shiftcal.studies.sources import PLAN, Archive, Entry, Means
@@ -222,7 +222,7 @@ class ImagesPipeline:
         self.archive.write()
         return {"scored": computed}
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[Evaluation]:
         """What is evaluated, in the order of the records: split by split, variant by variant.
 
         Methods that learn from the clean set alone do not depend on the others, and those that use
@@ -245,10 +245,11 @@ class ImagesPipeline:
                     for draw in range(variant.draws):
                         seed = seed_of(variant, draw, split, target)
                         key = key_of(variant, *learned, content, target.natural, draw, seed)
-                        cells.append(Cell(variant, target, split, draw, key, file, plan.metrics))
+                        made = Evaluation(variant, target, split, draw, key, file, plan.metrics)
+                        cells.append(made)
         return cells
 
-    def data_of(self, cell: Cell) -> Archive:
+    def data_of(self, cell: Evaluation) -> Archive:
         """The scores that a cell is evaluated on."""
         return self.archive
 
