@@ -63,7 +63,7 @@ def test_batches_forward_reset_and_merging_leave_no_trace():
 
 
 def test_extreme_logits_of_either_sign_keep_every_bit():
-    logits = torch.tensor([[-1e30, 1e30], [1e30, -1e30], [1e-45, 0.0], [0.0, 3.0]]).double()
+    logits = torch.tensor([[-9e29, 9e29], [9e29, -9e29], [1e-45, 0.0], [0.0, 3.0]]).double()
     labels = torch.tensor([0, 0, 1, 1])
     metric = counted(CalibrationMetrics(2), logits, labels, size=1)
     assert metric.statistics() == sc.ScoreStatistics.of_rows(logits.numpy(), labels.numpy())

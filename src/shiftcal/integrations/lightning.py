@@ -7,7 +7,6 @@ from typing import Any
 
 from shiftcal import plot
 from shiftcal.errors import InputError, require
-from shiftcal.integrations.torchmetrics import CalibrationMetrics
 
 _Callback: Any = require(
     "lightning.pytorch.callbacks", extra="lightning", needed_by="CalibrationCallback"
@@ -40,7 +39,7 @@ class CalibrationCallback(_Callback):  # type: ignore[misc]
         self.labels = labels
         self.prefix = prefix
         self.figure = figure
-        self.metrics: dict[int, CalibrationMetrics] = {}
+        self.metrics: dict[int, Any] = {}  # CalibrationMetrics of every validation set
 
     def on_validation_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         """Forget the rows of the last validation."""
@@ -62,6 +61,8 @@ class CalibrationCallback(_Callback):  # type: ignore[misc]
                 f"validation_step must return a dict with {self.logits!r} and {self.labels!r}; got "
                 f"{keys}. CalibrationCallback(logits=..., labels=...) names other keys."
             )
+        from shiftcal.integrations.torchmetrics import CalibrationMetrics
+
         z = outputs[self.logits]
         if dataloader_idx not in self.metrics:
             self.metrics[dataloader_idx] = CalibrationMetrics(z.shape[1]).to(z.device)
