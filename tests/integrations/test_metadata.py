@@ -1,4 +1,4 @@
-"""The conda recipe and the citation say what pyproject.toml says, in the form their readers want."""
+"""The conda recipe and the citation say what pyproject.toml says, in the form readers want."""
 
 from __future__ import annotations
 

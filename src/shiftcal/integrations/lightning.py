@@ -13,7 +13,7 @@ _Callback: Any = require(
 ).Callback
 
 
-class CalibrationCallback(_Callback):  # type: ignore[misc]
+class CalibrationCallback(_Callback):
     """Logs ECE, NLL, Brier score, accuracy and mean confidence of every validation, with a figure.
 
     ``validation_step`` must return a dict with logits ``(n, k)`` and labels ``(n,)``. The numbers

@@ -21,7 +21,7 @@ torchmetrics: Any = require("torchmetrics", extra="torchmetrics", needed_by=_NEE
 _DIGITS = 40
 
 
-class CalibrationMetrics(torchmetrics.Metric):  # type: ignore[misc]
+class CalibrationMetrics(torchmetrics.Metric):
     """Accuracy, mean confidence, ECE, NLL and Brier score of all rows, without keeping the rows.
 
     The states are those of :class:`~shiftcal.ScoreStatistics`, as whole numbers: 0.5 MB for any
@@ -35,6 +35,10 @@ class CalibrationMetrics(torchmetrics.Metric):  # type: ignore[misc]
 
     full_state_update = False
     is_differentiable = False
+    digits: Any
+    counts: Any
+    minimum: Any
+    maximum: Any
 
     def __init__(self, num_classes: int, *, input: str = "logits", **options: Any) -> None:
         super().__init__(**options)
@@ -57,7 +61,7 @@ class CalibrationMetrics(torchmetrics.Metric):  # type: ignore[misc]
         values = preds.detach().cpu()
         values = values.double() if values.dtype == torch.bfloat16 else values
         labels = target.detach().cpu().numpy()
-        part = ScoreStatistics.of(Scores(values.numpy(), self.input, labels=labels))  # type: ignore[arg-type]
+        part = ScoreStatistics.of(Scores(values.numpy(), self.input, labels=labels))
         if part.k != self.num_classes:
             raise InputError(f"preds must have {self.num_classes} columns; got {part.k}.")
         digits = np.stack([_digits_of(x) for x in (*part.sums.values(), *part.ladder)])
