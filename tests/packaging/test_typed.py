@@ -18,10 +18,11 @@ PYRIGHT = "pyright@1.1.414"
 
 @pytest.fixture
 def program(tmp_path):
-    return shutil.copy(PROGRAM, tmp_path)
+    return Path(shutil.copy(PROGRAM, tmp_path))
 
 
-def test_mypy_finds_nothing_in_a_users_program(environment, program):
+def test_mypy_finds_nothing_in_a_users_program_that_runs(environment, program):
+    environment("core").call(program)
     options = ["--strict", "--python-executable", environment("core").python]
     done = run(
         sys.executable, "-m", "mypy", *options, program.name, cwd=program.parent, check=False

@@ -1,6 +1,7 @@
 """A user's program: strict type checkers find nothing in it."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,11 @@ def calibrated(
     return method.confidence(target), selection
 
 
+def brightness(images: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A model: how red, green and blue an image is."""
+    return np.asarray(images.mean(axis=(1, 2)), np.float32)
+
+
 def main(folder: Path) -> float:
     """Everything that a first week with shiftcal touches."""
     rng = np.random.default_rng(0)
@@ -37,15 +43,15 @@ def main(folder: Path) -> float:
     sac = sc.SAC(distance="ks", map=maps.Temperature(t_range=(0.1, 10.0))).fit(bank)
     sac.adapt(target)
     sac.save(folder / "sac.json")
-    probs: NDArray[np.float64] = sc.SAC().fit(bank).fit(bank).predict_proba(logits)
+    probs: NDArray[np.float64] = sac.predict_proba(logits)
     correct = probs.argmax(axis=1) == labels
     interval = sc.bootstrap(sc.ece, confidence, correct, n_resamples=200)
     table = sc.bin_table(confidence, correct, n_bins=10)
     print(interval.value, interval.low, table.accuracy, selection.to_dict())
     realign = sc.Realign(seed=1).fit(bank)
     grouped = sc.GroupedCalibration(sc.Rehearsal(input="logits"))
-    accuracy = estimates.get("rehearsed")().fit(bank).estimate(target, level=0.9)
-    monitor = sc.Monitor("sac", window=500).fit(bank)
+    accuracy = estimates.Rehearsed().fit(bank).estimate(target, level=0.9)
+    monitor = sc.Monitor("sac", window=sc.monitoring.Sliding(rows=500)).fit(bank)
     update = monitor.feed(logits)
     statistics = sum(
         (sc.ScoreStatistics.of_rows(logits[i::2], labels[i::2]) for i in range(2)),
@@ -55,7 +61,7 @@ def main(folder: Path) -> float:
     harder = sc.corrupt(images, "fog", severity=3, seed=1)
     rows = corruptions.corrupt_inputs(logits, corruptions.tabular.Noise().fit(logits), severity=1)
     classifier = sc.CalibratedClassifier(None, "ts", corruption=["noise"], adapt_to="batch")
-    model = models.as_model(lambda batch: np.zeros((len(batch), 3)))
+    model = models.as_model(brightness)
     scores = sc.score(model, images, progress=False)
     try:
         sc.TS().fit(logits, labels[:5])
@@ -63,3 +69,8 @@ def main(folder: Path) -> float:
         print(error, FitWarning, realign.corrects, grouped.name, harder.shape, rows, classifier)
     print(update.state, [event.kind for event in update.events], scores.k, scores.classes)
     return accuracy.value + statistics.ece(binning="width") + sc.nll(probs, labels)
+
+
+if __name__ == "__main__":
+    with TemporaryDirectory() as made:
+        print(main(Path(made)))
