@@ -23,7 +23,7 @@ LINT_IMPORTS = import sys; sys.path.insert(0, "src"); \
   sys.meta_path[:] = [f for f in sys.meta_path if "editable" not in type(f).__module__]; \
   from importlinter.cli import lint_imports_command; lint_imports_command()
 
-.PHONY: help demo test test-all check lint format docs packages packages-all golden frozen sanitize bench clean
+.PHONY: help demo test test-all check lint format docs packages packages-all integrations golden frozen sanitize bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -33,6 +33,7 @@ help:
 	@echo "make check   format, lint, types, import contract, docs, tests"
 	@echo "make packages   build sdist and wheel, install them with each extra alone and at the oldest versions"
 	@echo "make packages-all   the same with those that take long, and other versions of Python"
+	@echo "make integrations   torchmetrics, Lightning, transformers and MLflow, each for real"
 	@echo "make format  format the code; make lint only looks; make docs builds the site"
 	@echo "make golden  record the pixels of every corruption again; make clean removes what was built"
 	@echo "make frozen  record public names and options again, after an intended change"
@@ -71,6 +72,10 @@ packages-all: .venv/dev.stamp
 	rm -rf .venv-packages
 	.venv/bin/pytest -n auto --durations=10 tests/packaging
 
+# The packages of .venv and those that would change them, in an environment on top of it.
+integrations: .venv-integrations/integrations.stamp
+	MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-integrations/bin/python -m pytest -n auto --durations=10 tests/integrations
+
 # Kernels compiled with the address and undefined-behaviour sanitisers, under the tests that call them.
 sanitize: .venv/dev.stamp
 	test -d build/sanitize || PATH="$(CURDIR)/.venv/bin:$$PATH" meson setup build/sanitize \
@@ -99,7 +104,7 @@ bench: .venv-bench/bench.stamp .venv-peers-imagecorruptions/peers.stamp .venv-pe
 	.venv-bench/bin/python benchmarks/speed/adaptation.py
 
 clean:
-	rm -rf .venv .venv-bench .venv-peers-* .venv-packages site build dist
+	rm -rf .venv .venv-bench .venv-integrations .venv-peers-* .venv-packages site build dist
 
 .venv/core.stamp: pyproject.toml meson.build constraints.txt
 	@echo "Installing into .venv; this is done once, and takes as long as the download of numpy, scipy and others."
@@ -109,6 +114,16 @@ clean:
 .venv/dev.stamp: pyproject.toml meson.build constraints.txt
 	$(INSTALL) '.[dev]'
 	touch .venv/core.stamp $@
+
+.venv-integrations/integrations.stamp: .venv/dev.stamp tests/integrations/requirements.txt
+	rm -rf .venv-integrations
+	.venv/bin/python -m venv .venv-integrations
+	.venv/bin/python -c 'import site; print("import site; site.addsitedir(%r)" % site.getsitepackages()[0])' \
+	  > "$$(.venv-integrations/bin/python -c 'import site; print(site.getsitepackages()[0])')/dev.pth"
+	.venv-integrations/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt \
+	  -r tests/integrations/requirements.txt
+	.venv-integrations/bin/python -m pip --disable-pip-version-check install --quiet --no-deps cffconvert
+	touch $@
 
 .venv-bench/bench.stamp: pyproject.toml constraints.txt benchmarks/speed/requirements.txt
 	test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench

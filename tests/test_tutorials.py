@@ -27,6 +27,7 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
     "optional-dependencies"
 ]
 IMPORTED_AS = {
+    "mlflow-skinny": "mlflow",
     "opencv-python-headless": "cv2",
     "pillow": "PIL",
     "prometheus-client": "prometheus_client",
@@ -52,7 +53,7 @@ def hidden_packages(page):
         return []
     installed = set().union(*map(packages, found[1].split(",") if found[1] else []))
     others = set().union(*(packages(name) for name in EXTRAS if name not in ("all", "dev")))
-    return sorted(others - installed)
+    return sorted(others - installed - {"pandas"})  # pages say themselves where they need it
 
 
 def environment(page, folder):

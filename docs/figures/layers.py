@@ -14,6 +14,7 @@ DOES = {
     "studies": "plan to tables and figures",
     "report": "verdict and evidence on one page",
     "demo": "the whole job in a minute",
+    "integrations": "Lightning, MLflow, others",
     "monitoring": "streams and alarms",
     "adaptation": "train on two domains",
     "export": "ONNX, PyTorch, sklearn",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         estimates,
         export,
         grouping,
+        integrations,
         maps,
         methods,
         metrics,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     )
     from shiftcal.corruptions import corrupt
     from shiftcal.demo import load_example
+    from shiftcal.export import CalibratedClassifier
     from shiftcal.grouping import GroupedCalibration
     from shiftcal.methods.realign import Realign
     from shiftcal.methods.rehearsal import Rehearsal
@@ -70,6 +72,7 @@ __all__ += ["Vanilla"]
 __all__ += ["ImportanceWeights", "accuracy", "aurc", "bin_table", "bootstrap", "brier", "ece"]
 __all__ += ["classwise_ece", "debiased_ece", "ks_error", "mce", "nll", "smooth_ece", "top1_brier"]
 __all__ += ["adaptation", "corruptions", "datasets", "errors", "estimates", "export", "grouping"]
+__all__ += ["CalibratedClassifier", "integrations"]
 __all__ += ["maps", "methods", "metrics", "models", "monitoring", "plot", "scoring", "studies"]
 
 _get, __dir__ = lazy(
@@ -77,6 +80,7 @@ _get, __dir__ = lazy(
     {
         "corruptions": "corrupt",
         "demo": "load_example",
+        "export": "CalibratedClassifier",
         "scoring": "score ScoreStatistics",
         "scores": "Scores read_scores read_labels read_features write_scores",
         "surrogates": "SurrogateBank SurrogateSet",
@@ -91,7 +95,7 @@ _get, __dir__ = lazy(
         "metrics": "accuracy aurc bin_table bootstrap brier classwise_ece debiased_ece ece "
         "ks_error mce nll smooth_ece top1_brier",
     },
-    modules="adaptation corruptions datasets errors estimates export grouping maps "
+    modules="adaptation corruptions datasets errors estimates export grouping integrations maps "
     "methods metrics models monitoring plot scoring studies",
 )
 

@@ -5,27 +5,42 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from map_data import quiet_fit
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.model_selection import (
+    GridSearchCV,
+    StratifiedKFold,
+    cross_val_predict,
+    cross_val_score,
+    train_test_split,
+)
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from shiftcal import Scores, SurrogateBank, maps, methods
-from shiftcal.errors import FitWarning, InputError, NotFittedError, UnknownName
+from shiftcal import Scores, SurrogateBank, ece, maps, methods
+from shiftcal.errors import FitWarning, InputError, InputWarning, NotFittedError, UnknownName
 from shiftcal.export import CalibratedClassifier
 
 # Banks of one set are meant here.
 pytestmark = pytest.mark.filterwarnings("ignore:.* was fitted on one set")
 
 NAMES = np.array(["nought", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])
+
+BATCHES = CalibratedClassifier(
+    LogisticRegression(), "sac", corruption="noise", severities=[1, 3], adapt_to="batch"
+)
+BY_BATCH = {"check_methods_subset_invariance": "adapt_to='batch' looks at the rows of a batch"}
 
 
 @parametrize_with_checks(
@@ -36,8 +51,12 @@ NAMES = np.array(["nought", "one", "two", "three", "four", "five", "six", "seven
             maps.Beta(input="probabilities"),
             scores="predict_proba",
         ),
-    ]
+        BATCHES,
+        CalibratedClassifier(LogisticRegression(), "sts", corruption="noise", severities=3, cv=2),
+    ],
+    expected_failed_checks=lambda estimator: BY_BATCH if estimator is BATCHES else {},
 )
+@pytest.mark.filterwarnings("ignore::shiftcal.errors.InputWarning")  # of small batches
 @pytest.mark.filterwarnings("ignore::shiftcal.errors.FitWarning")  # of tiny and of perfect sets
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
@@ -187,6 +206,106 @@ def test_classes_of_the_method_in_another_order_raise(trained, digits):
     CalibratedClassifier(trained, methods.get("ts")().fit(others)).predict_proba(digits[2][0])
 
 
+def shifted(x, seed=5):
+    """Rows in which cells are lost, which no bank below has seen."""
+    return np.where(np.random.default_rng(seed).random(x.shape) < 0.4, 0.0, x)
+
+
+def ece_of(fitted, x, y):
+    probs = fitted.predict_proba(x)
+    return ece(probs.max(axis=1), fitted.classes_[probs.argmax(axis=1)] == y)
+
+
+def test_it_builds_its_bank_and_adapts_to_each_batch(digits):
+    (x, y), _, (target, truth) = digits
+    inner = LogisticRegression(C=1000, max_iter=3000)
+    made = CalibratedClassifier(inner, "rehearsal", corruption=["noise", "drift"], seed=1)
+    made.fit(x, y)
+    assert len(made.bank_) == 11
+    assert len(made.bank_.clean) + len(made.estimator_.coef_) < len(x)
+    with pytest.raises(NotFittedError, match=r'call adapt.* or set adapt_to="batch"'):
+        made.predict_proba(target)
+    batches = clone(made).set_params(adapt_to="batch").fit(x, y)
+    for rows in (target, shifted(target)):
+        made.adapt(rows)
+        np.testing.assert_array_equal(batches.predict_proba(rows), made.predict_proba(rows))
+        assert batches.calibration_.selection_ is None  # predicting changes nothing
+    plain = CalibratedClassifier(inner, "ts", seed=1).fit(x, y)
+    rows = shifted(target)
+    assert ece_of(batches, rows, truth) < 0.6 * ece_of(plain, rows, truth)
+    with pytest.warns(InputWarning, match=r"adapted to this batch: 5 target rows") as notes:
+        batches.predict_proba(target[:5])
+    assert notes[0].filename == __file__
+
+
+@pytest.mark.parametrize("cv", [3, StratifiedKFold(3)])
+def test_with_cv_every_row_is_scored_by_a_classifier_that_has_not_seen_it(cv, digits):
+    x, y = digits[1]
+    inner = LogisticRegression(C=10, max_iter=3000)
+    made = CalibratedClassifier(inner, "sts", corruption="noise", severities=2, cv=cv).fit(x, y)
+    order = np.concatenate([held for _, held in StratifiedKFold(3).split(x, y)])
+    wanted = cross_val_predict(inner, x, y, cv=3, method="decision_function")[order]
+    np.testing.assert_array_equal(made.bank_.clean.logits, wanted)
+    np.testing.assert_array_equal(made.classes_[made.bank_[1].labels], y[order])
+    np.testing.assert_array_equal(made.estimator_.coef_, clone(inner).fit(x, y).coef_)
+
+
+def people(n=400, seed=0):
+    """A DataFrame of numbers, text and missing cells, and the names of classes."""
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(0, 3, n)
+    frame = pd.DataFrame(
+        {
+            "age": 40 + 12 * kind + rng.normal(0, 8, n),
+            "pressure": rng.normal(130, 15, n) - 10 * (kind == 2),
+            "ward": np.where(rng.random(n) < 0.6, np.array(["A", "B", "C"])[kind], "D"),
+        }
+    )
+    frame.loc[rng.random(n) < 0.1, "pressure"] = np.nan
+    return frame, np.array(["low", "middle", "high"])[kind]
+
+
+def test_frames_and_string_labels_go_through_pipelines_cross_validation_and_searches():
+    frame, y = people()
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    columns = make_column_transformer(
+        (numbers, ["age", "pressure"]), (OneHotEncoder(handle_unknown="ignore"), ["ward"])
+    )
+    inner = make_pipeline(columns, LogisticRegression())
+    made = CalibratedClassifier(
+        inner, "sac", corruption=["noise", "missing_values", "category_swaps"], adapt_to="batch"
+    )
+    losses = -cross_val_score(made, frame, y, scoring="neg_log_loss", cv=3)
+    assert losses.shape == (3,)
+    assert (losses < np.log(3)).all()
+    grid = {"calibration": ["ts", "sac"], "estimator__logisticregression__C": [0.01, 1.0]}
+    search = GridSearchCV(made, grid, scoring="neg_log_loss", cv=2).fit(frame, y)
+    assert search.best_params_["estimator__logisticregression__C"] == 1.0
+    assert list(search.classes_) == ["high", "low", "middle"]
+    assert set(search.predict(frame)) == {"high", "low", "middle"}
+    best = search.best_estimator_
+    assert list(best.feature_names_in_) == ["age", "pressure", "ward"]
+    # At the end of a pipeline it corrupts what it is given there.
+    last = make_pipeline(
+        columns, CalibratedClassifier(LogisticRegression(), "sts", corruption="drift")
+    )
+    assert last.fit(frame, y).score(frame, y) > 0.6
+
+
+def test_texts_are_corrupted_as_texts():
+    words = {"billing": "invoice refund payment card", "delivery": "parcel courier box address"}
+    rng = np.random.default_rng(0)
+    y = rng.choice(list(words), 200)
+    texts = [" ".join(rng.choice(words[name].split(), 3)) for name in y]
+    y[:30] = "delivery"  # some are wrong, or nothing could be calibrated
+    inner = make_pipeline(
+        TfidfVectorizer(analyzer="char", ngram_range=(1, 2)), LogisticRegression()
+    )
+    made = CalibratedClassifier(inner, "sts", corruption="typos", severities=[1, 5]).fit(texts, y)
+    assert [one.name for one in made.bank_] == ["clean", "typos, severity 1", "typos, severity 5"]
+    assert made.predict(["my invoyce"]) == ["billing"]
+
+
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
@@ -195,6 +314,15 @@ def test_classes_of_the_method_in_another_order_raise(trained, digits):
         ({"scores": "logits"}, InputError, "scores must be"),
         ({"holdout": 1.0}, InputError, "holdout must"),
         ({"seed": -1}, InputError, "seed must"),
+        ({"adapt_to": "rows"}, InputError, "adapt_to must be"),
+        ({"calibration": "sts", "corruption": "fogg"}, UnknownName, "called 'fogg'"),
+        ({"calibration": "sts", "corruption": "noise", "severities": 6}, InputError, "severity"),
+        ({"cv": 1000}, ValueError, "n_splits=1000"),
+        (
+            {"cv": [(np.arange(5), np.arange(5, 700))]},
+            InputError,
+            "cv must leave rows of every class",
+        ),
     ],
 )
 def test_settings_that_mean_nothing_raise(settings, error, message, digits):

@@ -39,7 +39,13 @@ def check_core_tests(environment, sdist):
 HEAVY = ("numpy", "scipy", "sklearn", "typer", "rich")
 NAMED = [c.rpartition(" ")[2] for c in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", c)]
 OTHERS = [version for version in NAMED if version != f"3.{sys.version_info.minor}"]
-SLOW = {"ray", "torch"}  # large ones take a minute each
+# Extras that bring torch, and what each lets one import.
+BRINGS = {
+    "torch": {"torch"},
+    "torchmetrics": {"torch", "torchmetrics"},
+    "lightning": {"torch", "torchmetrics", "lightning"},
+}
+SLOW = {"ray", *BRINGS}  # large ones take a minute each
 
 
 def test_the_core_is_whole_and_light(environment, tmp_path):
@@ -52,7 +58,7 @@ def test_the_core_is_whole_and_light(environment, tmp_path):
     code = f"import shiftcal, sys; print([m for m in {HEAVY} if m in sys.modules])"
     assert core.call("-c", code).stdout.strip() == "[]"
     # Classes that are torch modules themselves, and functions of tensors.
-    assert set(names_without_extra(core).values()) == {"torch"}
+    assert set(names_without_extra(core).values()) == set(BRINGS)
     check_example_of_readme(core)
     assert run(core.folder / "bin" / "shiftcal", "--help", cwd=tmp_path).stdout
     doctor = core.call("-m", "shiftcal", "doctor").stdout
@@ -77,7 +83,7 @@ def test_the_core_passes_its_tests(environment, built, versions):
 )
 def test_an_extra_serves_alone(environment, extra, tmp_path):
     alone = environment("core", extra)
-    assert set(names_without_extra(alone).values()) == {"torch"} - {extra}
+    assert set(names_without_extra(alone).values()) == set(BRINGS) - BRINGS.get(extra, set())
     alone.call("-P", SERVED / f"{extra}.py", cwd=tmp_path)
     doctor = json.loads(alone.call("-m", "shiftcal", "doctor", "--json").stdout)
     assert doctor["problems"] == []
@@ -98,8 +104,8 @@ def test_the_lists_of_extras_and_versions_agree():
 @pytest.mark.slow
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_an_extra_serves_at_its_oldest_version(environment, extra, tmp_path):
-    # All but torch in one environment, which takes half the time; torch brings gigabytes of CUDA.
-    extras = [extra] if extra == "torch" else [name for name in EXTRAS if name != "torch"]
+    # Two environments take less time than many; torch brings gigabytes of CUDA.
+    extras = [name for name in EXTRAS if (name in BRINGS) == (extra in BRINGS)]
     environment("minimum", *extras).call("-P", SERVED / f"{extra}.py", cwd=tmp_path)
 
 
@@ -115,5 +121,5 @@ def test_the_core_works_with_another_python(environment, version):
         pytest.skip(f"Python {version} is not installed")
     core = environment("core", python=python)
     assert core.call("--version").stdout.strip().startswith(f"Python {version}")
-    assert set(names_without_extra(core).values()) == {"torch"}
+    assert set(names_without_extra(core).values()) == set(BRINGS)
     check_example_of_readme(core)

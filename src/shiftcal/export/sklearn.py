@@ -3,39 +3,46 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from contextlib import suppress
 from copy import deepcopy
-from typing import Any, Self, TypeGuard
+from typing import Any, Literal, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, assert_all_finite, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from shiftcal import maps, methods
 from shiftcal.checks import check_choice, check_count, check_fraction
-from shiftcal.errors import FitWarning, InputError, NotFittedError
+from shiftcal.errors import FitWarning, InputError, InputWarning, NotFittedError
 from shiftcal.maps import Map
 from shiftcal.methods import Method
 from shiftcal.methods.method import Selection
 from shiftcal.models.sklearn import which_scores
 from shiftcal.scores import Scores
-from shiftcal.types import InputKind, Probs
+from shiftcal.surrogates import SurrogateBank, SurrogateSet
+from shiftcal.types import InputKind, Labels, Probs
 
 _PROBS = "predict_proba"
 
 
 class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
-    """A fitted classifier whose ``predict_proba`` is calibrated.
+    """A classifier whose ``predict_proba`` is calibrated, also under shift.
 
-    With a fitted classifier and calibration it can be used at once. ``fit`` with a fitted
-    classifier fits the calibration on all rows, which must not be those of its training; with an
-    unfitted one it fits a copy on a part of the rows, and the calibration on the others. ``adapt``
-    shows unlabelled rows to a method that adapts to a target. Fit a method that learns from a bank
-    on one first: plain rows hold no shift to learn from.
+    ``fit`` fits the classifier on a part of the rows and the calibration on the others; with
+    ``corruption``, it builds the bank from those others that :class:`~shiftcal.SAC`,
+    :class:`~shiftcal.Rehearsal` and others learn from. A classifier that is fitted already stays as
+    it is: all rows calibrate it, and must not be those of its training. With a fitted classifier
+    and a fitted calibration no ``fit`` is needed.
 
-    ``clone`` keeps a fitted classifier and copies it, except in scikit-learn's ``FrozenEstimator``.
+    A method that looks at a target sees it in :meth:`adapt`, or, with ``adapt_to="batch"``, in
+    every call of ``predict_proba``. ``clone`` keeps a fitted classifier and copies it, except in
+    scikit-learn's ``FrozenEstimator``.
 
     Args:
         estimator: The classifier, or a pipeline that ends in one.
@@ -43,13 +50,22 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         scores: What is calibrated: ``"decision_function"`` or ``"predict_proba"``. By default
             ``predict_proba`` for a calibration with ``input="probabilities"``, and for others the
             decision function, or, of a classifier that has none, logarithms of probabilities.
+        corruption: For methods that learn from a bank, what makes rows (or texts) harder: a name,
+            several in a list, or a function, as for :meth:`shiftcal.SurrogateBank.from_inputs`.
+        severities: Which ones; default: all.
         holdout: Fraction of the rows of every class that ``fit`` keeps for the calibration, if it
             fits the classifier.
-        seed: Of their draw.
+        cv: Instead of ``holdout``: number of folds, or a splitter of scikit-learn. Every row
+            calibrates, scored by a classifier that was not fitted on it, and the classifier is
+            fitted on all rows.
+        adapt_to: ``"batch"``: ``predict_proba`` adapts to the rows it is given, 100 or more;
+            a row's result then depends on the others. Default: to what :meth:`adapt` saw last.
+        seed: Of the holdout and the corruptions.
 
     Attributes:
         estimator_: The fitted classifier.
         calibration_: The fitted calibration.
+        bank_: The :class:`~shiftcal.SurrogateBank` that ``fit`` built, if there is a corruption.
         classes_: ``(k,)`` labels, in the order of the columns of ``predict_proba``.
         n_features_in_: Number of features, if the classifier says so.
         feature_names_in_: Their names, if the classifier knows them.
@@ -61,13 +77,21 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         calibration: Method | Map | str = "ts",
         *,
         scores: str | None = None,
+        corruption: object = None,
+        severities: Sequence[int] | int | None = None,
         holdout: float = 0.25,
+        cv: Any = None,
+        adapt_to: Literal["batch"] | None = None,
         seed: int = 0,
     ) -> None:
         self.estimator = estimator
         self.calibration = calibration
         self.scores = scores
+        self.corruption = corruption
+        self.severities = severities
         self.holdout = holdout
+        self.cv = cv
+        self.adapt_to = adapt_to
         self.seed = seed
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -81,10 +105,12 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             InputError: If they cannot be used, or there are too few to hold some out.
         """
         fresh = _unfitted(self.calibration)
-        if isinstance(fresh, Method) and fresh.uses_bank:
+        self._check_adapt_to()
+        if isinstance(fresh, Method) and fresh.uses_bank and self.corruption is None:
             warnings.warn(
                 f"{fresh.name} learns from the sets of a bank, and these rows are one set without "
-                "shift. Fit it on SurrogateBank.from_inputs(classifier, X, y) and pass it fitted.",
+                'shift. Name what makes rows harder, such as corruption=["noise", "drift"], or fit '
+                "it on SurrogateBank.from_inputs(classifier, X, y) and pass it fitted.",
                 FitWarning,
                 stacklevel=2,
             )
@@ -92,22 +118,71 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         X, y = indexable(X, y)  # coordinates, and what only looks like an array, have no rows
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
-        fitted = self.estimator
-        if not _is_fitted(fitted):
-            check_fraction(self.holdout, name="holdout")
-            check_count(self.seed, name="seed", least=0)
-            kept, held = _held_out_rows(y, self.holdout, self.seed)
-            fitted = clone(self.estimator).fit(_safe_indexing(X, kept), y[kept])
-            X, y = _safe_indexing(X, held), y[held]
-        scores = self._scores_for(fitted, fresh, X)
+        fitted, folds = self._fold_classifiers(X, y)
         places = {label: place for place, label in enumerate(np.asarray(fitted.classes_).tolist())}
         unknown = [label for label in y.tolist() if label not in places]
         if unknown:
             raise InputError(f"y must hold classes the classifier knows; got {unknown[0]!r}.")
         indices = np.array([places[label] for label in y.tolist()], dtype=np.intp)
-        self.calibration_ = fresh.fit(scores.as_kind(_kind(fresh)).values, indices)
+        banks = []
+        for classifier, rows in folds:
+            if not np.array_equal(classifier.classes_, fitted.classes_):
+                raise InputError(
+                    f"cv must leave rows of every class in every fold; one was fitted on "
+                    f"{len(classifier.classes_)} of {len(places)} classes. Use fewer folds."
+                )
+            banks.append(self._bank_of(classifier, fresh, _safe_indexing(X, rows), indices[rows]))
+        bank = _joined(banks)
+        if isinstance(fresh, Map):
+            values = Scores(bank.clean.logits).as_kind(_kind(fresh)).values
+            self.calibration_: Method | Map = fresh.fit(values, bank.clean.labels)
+        else:
+            self.calibration_ = fresh.fit(bank)
+        self.__dict__.pop("bank_", None)
+        if len(bank) > 1:
+            self.bank_ = bank
         self.estimator_ = fitted
         return self
+
+    def _fold_classifiers(
+        self, X: Any, y: NDArray[Any]
+    ) -> tuple[Any, list[tuple[Any, NDArray[np.intp]]]]:
+        """The classifier for new rows; and classifiers, each with rows it was not fitted on."""
+        if _is_fitted(self.estimator):
+            return self.estimator, [(self.estimator, np.arange(len(y)))]
+        check_fraction(self.holdout, name="holdout")
+        check_count(self.seed, name="seed", least=0)
+        splits = [_held_out_rows(y, self.holdout, self.seed)]
+        if self.cv is not None:
+            splits = check_cv(self.cv, y, classifier=True).split(X, y)
+        folds = [
+            (clone(self.estimator).fit(_safe_indexing(X, kept), y[kept]), held)
+            for kept, held in splits
+        ]
+        return folds[0][0] if self.cv is None else clone(self.estimator).fit(X, y), folds
+
+    def _bank_of(self, fitted: Any, fresh: Method | Map, X: Any, labels: Labels) -> SurrogateBank:
+        kind = _kind(fresh)
+
+        def scores(rows: Any) -> NDArray[Any]:
+            return self._scores_for(fitted, fresh, rows).as_kind(kind).values
+
+        if self.corruption is None or isinstance(fresh, Map) or not fresh.uses_bank:
+            return SurrogateBank.from_arrays([scores(X)], labels, input=kind)
+        if not hasattr(X, "iloc") and not issparse(X) and not isinstance(X[0], str):
+            X = np.asarray(X)
+            if X.dtype == object:  # numbers, as scikit-learn reads them, or a mixture
+                with suppress(TypeError, ValueError):
+                    X = X.astype(np.float64)
+        return SurrogateBank.from_inputs(
+            scores,
+            X,
+            labels,
+            corruption=self.corruption,
+            severities=self.severities,
+            seed=self.seed,
+            input=kind,
+        )
 
     def adapt(self, X: Any, features: object = None) -> Selection:
         """Show unlabelled rows of a target to the method; what it chose.
@@ -135,9 +210,16 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         scores = self._scores_for(fitted, calibration, X)
         if isinstance(calibration, Map):
             return calibration.predict_proba(scores.as_kind(_kind(calibration)).values)
+        self._check_adapt_to()
+        if self.adapt_to == "batch" and calibration.uses_target:
+            calibration = deepcopy(calibration)
+            for flag in calibration.adapt(scores).flags:
+                if flag.code == "few-rows":
+                    warnings.warn(f"adapted to this batch: {flag.message}", InputWarning, 2)
         if calibration.uses_target and calibration.selection_ is None:
             raise NotFittedError(
-                f"{calibration.name} has not seen a target yet; call adapt(X) with unlabelled rows."
+                f"{calibration.name} has not seen a target yet; call adapt(X) with unlabelled rows"
+                ', or set adapt_to="batch".'
             )
         return calibration.predict_proba(scores)
 
@@ -159,6 +241,10 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def feature_names_in_(self) -> NDArray[Any]:
         """Names of the features the classifier was fitted with."""
         return np.asarray(self._ready()[0].feature_names_in_)
+
+    def _check_adapt_to(self) -> None:
+        if self.adapt_to is not None:
+            check_choice(self.adapt_to, ("batch",), name="adapt_to")
 
     def _ready(self) -> tuple[Any, Method | Map]:
         fitted = getattr(self, "estimator_", self.estimator)
@@ -208,9 +294,27 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if hasattr(self.estimator, "__sklearn_tags__"):
             inner = self.estimator.__sklearn_tags__()
             tags.input_tags = inner.input_tags
+            tags.input_tags.sparse &= self.corruption is None
             if inner.classifier_tags is not None:
                 tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
         return tags
+
+
+def _joined(banks: Sequence[SurrogateBank]) -> SurrogateBank:
+    """The rows of all folds in one bank, set by set."""
+    if len(banks) == 1:
+        return banks[0]
+    sets = [
+        SurrogateSet(
+            np.concatenate([part.logits for part in parts]),
+            np.concatenate([part.labels for part in parts]),
+            parts[0].name,
+            parts[0].corruption,
+            parts[0].severity,
+        )
+        for parts in zip(*banks, strict=True)
+    ]
+    return SurrogateBank(sets, input=banks[0].input, origin=banks[0].origin)
 
 
 def _held_out_rows(
