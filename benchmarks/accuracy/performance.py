@@ -12,7 +12,8 @@ keeps means and every target in ``results/performance-PART.json``:
 Compared are the model's own probabilities (``raw``), CBPE (isotonic regression of every class on
 the clean set), Rehearsal and Realign. With CBPE_PYTHON naming a python that has NannyML its CBPE is
 asked too (``cbpe.py``), with QUAPY_PYTHON the priors of QuaPy (``quantifiers.py``).
-PERFORMANCE_SPLITS names splits; fitted methods are kept in the folder FITTED, if it is named.
+PERFORMANCE_SPLITS and PERFORMANCE_SEVERITIES name some of them; fitted methods are kept in the
+folder FITTED, if it is named.
 
 What was chosen on split 0 (ResNet-20, targets of noise and blur; mean absolute error in points of
 accuracy, macro F1, AUROC and average precision; full, then alpha-1):
@@ -47,7 +48,7 @@ from sklearn.isotonic import IsotonicRegression
 
 import shiftcal as sc
 from shiftcal.numerics.softmax import softmax
-from shiftcal.performance import Performance
+from shiftcal.performance import Performance, _measure, _Ranking
 
 sys.path.insert(0, str(Path(__file__).parent))
 from beyond import halves, reweighted, subset
@@ -79,6 +80,16 @@ def flat(found: Performance) -> dict[str, np.ndarray]:
     matrices = (found.confusion, found.confusion_low, found.confusion_high)
     ends["confusion"] = np.stack(matrices) / found.n_target
     return ends
+
+
+def plain(probs: np.ndarray, outputs: np.ndarray) -> dict[str, np.ndarray]:
+    """The same without intervals."""
+    every = np.ones(len(probs))
+    v = _measure(probs, every, outputs.argmax(axis=1), _Ranking(outputs))
+    k = probs.shape[1]
+    found = dict(zip(TOTALS, v[None, :4].T, strict=True))
+    found |= dict(zip(BY_CLASS, v[4 : 4 + 4 * k].reshape(4, 1, k), strict=True))
+    return {**found, "confusion": v[None, 4 + 4 * k :].reshape(1, k, k)}
 
 
 def cbpe(clean: Any) -> Any:
@@ -129,25 +140,26 @@ def judged(bank: sc.SurrogateBank, made: Targets, name: str) -> list[dict[str, A
     records = []
     for (kind, target, z, y), by_nannyml, by_quapy in zip(targets, nannyml, quapy, strict=True):
         outputs, one_hot = softmax(z), np.eye(z.shape[1])[y]
-        truth = {m: v[0] for m, v in flat(Performance.expected(one_hot, outputs)).items()}
+        truth = {m: v[0] for m, v in plain(one_hot, outputs).items()}
         found = {
-            "raw": flat(Performance.expected(outputs)),
-            "cbpe": flat(Performance.expected(calibrated(outputs), outputs)),
+            "raw": plain(outputs, outputs),
+            "cbpe": plain(calibrated(outputs), outputs),
         }
-        for method in (realign.rehearsal_, realign):
-            given = sc.Scores(z, "logits", classes=bank.classes)
-            method.adapt(given)
-            found[method.name] = flat(Performance.of(method, given))
+        realign.rehearsal_.adapt(z)
+        found["rehearsal"] = plain(realign.rehearsal_.predict_proba(z), outputs)
+        given = sc.Scores(z, "logits", classes=bank.classes)
+        realign.adapt(given)
+        found["realign"] = flat(Performance.of(realign, given))
         record: dict[str, Any] = {"kind": kind, "target": target, "error": {}, "held": {}}
         record["truth"] = {m: float(truth[m]) for m in TOTALS}
         for estimator, ends in found.items():
             record["error"][estimator] = {
                 m: float(np.abs(e[0] - truth[m]).mean()) for m, e in ends.items()
             }
-            record["held"][estimator] = {
-                m: float(((e[1] - 1e-9 <= truth[m]) & (truth[m] <= e[2] + 1e-9)).mean())
-                for m, e in ends.items()
-            }
+        record["held"]["realign"] = {
+            m: float(((e[1] - 1e-9 <= truth[m]) & (truth[m] <= e[2] + 1e-9)).mean())
+            for m, e in found["realign"].items()
+        }
         if by_nannyml is not None:
             names = dict(
                 zip(TOTALS, ("accuracy", "f1", "roc_auc", "average_precision"), strict=True)
@@ -161,6 +173,10 @@ def judged(bank: sc.SurrogateBank, made: Targets, name: str) -> list[dict[str, A
                 record["error"][name_] = {"prior": float(off)}
         records.append(record)
     return records
+
+
+def severities() -> list[int]:
+    return [int(s) for s in os.environ.get("PERFORMANCE_SEVERITIES", "1 2 3 4 5").split()]
 
 
 def images(name: str, seed: int, family: str | None) -> list[dict[str, Any]]:
@@ -179,9 +195,8 @@ def images(name: str, seed: int, family: str | None) -> list[dict[str, Any]]:
         rng = np.random.default_rng((seed, 7))
         for s in bank:
             clean = s.corruption is None
-            if clean != (family is None) or not (
-                clean or (s.corruption in TWELVE and FAMILY[s.corruption] == family)
-            ):
+            theirs = s.corruption in TWELVE and FAMILY[s.corruption] == family
+            if not ((clean and family is None) or (theirs and s.severity in severities())):
                 continue
             z, y = s.logits[test], s.labels[test]
             drawn = reweighted(y, z.shape[1], ALPHA, rng)
@@ -256,7 +271,12 @@ def main(parts: list[str]) -> None:
         with ProcessPoolExecutor(int(os.environ.get("WORKERS", "2"))) as pool:
             tasks = [pool.submit(work, part, seed, group) for seed in seeds for group in groups]
             records = [record for task in tasks for record in task.result()]
-        found = {**commit_of(ROOT), "splits": list(seeds), "all": summary(records)}
+        found = {
+            **commit_of(ROOT),
+            "splits": list(seeds),
+            "severities": severities(),
+            "all": summary(records),
+        }
         lines = ",\n  ".join(json.dumps(rounded(record)) for record in records)
         text = json.dumps(found, indent=1)[:-2] + f',\n "targets": [\n  {lines}\n ]\n}}\n'
         (RESULTS / f"performance-{part}.json").write_text(text, "utf-8")

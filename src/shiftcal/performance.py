@@ -31,9 +31,11 @@ _DRAWS, _MOST, _LEAST_ROWS = 100, 500_000, 2000
 # methods that leave biases alone; and of the logarithm of a scale.
 _SAME_PRIOR, _MOVED_PRIOR, _UNCORRECTED, _SCALE = 0.4, 1.5, 1.0, 0.15
 _TOTALS = ("accuracy", "macro_f1", "auroc", "average_precision")
+_BY_CLASS = ("precision", "recall", "f1", "prior")
+_CONFUSION = ("confusion", "confusion_low", "confusion_high")
 
 _SAMPLING_ONLY = Flag(
-    "sampling-only",
+    "no-shift-error",
     "the intervals cover sampling only: nothing is known of how far the probabilities are off "
     "under shift. Use a method that learns from shifted sets, such as Realign.",
 )
@@ -180,16 +182,21 @@ class Performance:
         low, high = (
             np.sin(np.clip(_angle(value) + side, 0, np.pi / 2)) ** 2 for side in (-half, half)
         )
+        # A metric that a draw leaves undefined can be anything.
+        low, high = np.nan_to_num(low, nan=0.0), np.nan_to_num(high, nan=1.0)
         ends = np.stack([value, np.minimum(low, value), np.maximum(high, value)])
-        intervals = [Interval(*three, level=level) for three in ends[:, : 4 + 4 * k].T.tolist()]
-        per_class = (tuple(intervals[4 + i * k : 4 + (i + 1) * k]) for i in range(4))
+        intervals = [Interval(v, a, b, level) for v, a, b in ends[:, : 4 + 4 * k].T.tolist()]
+        found: dict[str, Any] = dict(zip(_TOTALS, intervals, strict=False))
+        for i, name in enumerate(_BY_CLASS):
+            found[name] = tuple(intervals[4 + i * k : 4 + (i + 1) * k])
         matrices = n * ends[:, 4 + 4 * k :].reshape(3, k, k)
-        return cls(*intervals[:4], *per_class, *matrices, classes, n, level, flags)
+        found |= dict(zip(_CONFUSION, matrices, strict=True))
+        return cls(**found, classes=classes, n_target=n, level=level, flags=flags)
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain values, for JSON."""
         found = asdict(self)
-        for name in ("confusion", "confusion_low", "confusion_high"):
+        for name in _CONFUSION:
             found[name] = found[name].tolist()
         return found
 
@@ -233,10 +240,10 @@ def _drawn(
         moved += noise.bias * rng.standard_normal(k)
         side = rng.standard_normal()
         moved[rows, predicted] += side * shifts[int(side > 0)]
-        below = softmax(moved).cumsum(axis=1) < rng.random((n, 1))
-        weights = rng.poisson(1.0, n).astype(np.float64)
+        labels = (softmax(moved).cumsum(axis=1) < rng.random((n, 1))).sum(axis=1, dtype=np.intp)
+        weights = np.asarray(rng.poisson(1.0, size=n), dtype=np.float64)
         positive = np.zeros((n, k))
-        positive[rows, np.minimum(below.sum(axis=1), k - 1)] = weights
+        positive[rows, np.minimum(labels, k - 1)] = weights
         yield _measure(positive, weights, predicted, ranking)
 
 
