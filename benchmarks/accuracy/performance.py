@@ -15,8 +15,8 @@ asked too (``cbpe.py``), with QUAPY_PYTHON the priors of QuaPy (``quantifiers.py
 PERFORMANCE_SPLITS and PERFORMANCE_SEVERITIES name some of them; fitted methods are kept in the
 folder FITTED, if it is named.
 
-What was chosen on split 0 (ResNet-20, noise and blur, for intervals weather too; mean absolute error in points of
-accuracy, macro F1, AUROC and average precision; full, then alpha-1):
+What was chosen on split 0 (ResNet-20, noise and blur, for intervals weather too; mean absolute
+error in points of accuracy, macro F1, AUROC and average precision; full, then alpha-1):
 
 - Realign's corrected probabilities alone: 3.9 2.0 1.1 3.4; 5.7 4.0 1.8 5.9. With the probability of
   the own prediction set to ``confidence``: 1.8 2.2 1.5 4.3; 3.5 4.4 2.5 8.0. So confusions are
