@@ -19,6 +19,7 @@ DOES = {
     "adaptation": "train on two domains",
     "export": "ONNX, PyTorch, sklearn",
     "estimates": "accuracy without labels",
+    "performance": "metrics without labels",
     "grouping": "a choice per group",
     "plot": "pictures of numbers",
     "charts": "one look",

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         top1_brier,
     )
     from shiftcal.monitoring import Monitor
+    from shiftcal.performance import Performance
     from shiftcal.persistence import load
     from shiftcal.scores import Scores, read_features, read_labels, read_scores, write_scores
     from shiftcal.scoring import ScoreStatistics, score
@@ -68,7 +69,7 @@ __all__ = ["__version__", "corrupt", "load", "load_example", "score"]
 __all__ += ["Scores", "read_features", "read_labels", "read_scores", "write_scores"]
 __all__ += ["GroupedCalibration", "Monitor", "ScoreStatistics", "SurrogateBank", "SurrogateSet"]
 __all__ += ["ACE", "CPCS", "SAC", "STS", "TS", "PseudoCal", "Realign", "Rehearsal", "TransCal"]
-__all__ += ["Vanilla"]
+__all__ += ["Performance", "Vanilla"]
 __all__ += ["ImportanceWeights", "accuracy", "aurc", "bin_table", "bootstrap", "brier", "ece"]
 __all__ += ["classwise_ece", "debiased_ece", "ks_error", "mce", "nll", "smooth_ece", "top1_brier"]
 __all__ += ["adaptation", "corruptions", "datasets", "errors", "estimates", "export", "grouping"]
@@ -91,6 +92,7 @@ _get, __dir__ = lazy(
         "methods.rehearsal": "Rehearsal",
         "grouping": "GroupedCalibration",
         "monitoring": "Monitor",
+        "performance": "Performance",
         "persistence": "load",
         "metrics": "accuracy aurc bin_table bootstrap brier classwise_ece debiased_ece ece "
         "ks_error mce nll smooth_ece top1_brier",

@@ -306,14 +306,16 @@ _BY_METHOD = "mean-confidence"
 def estimate(
     task: options.Task, estimator: options.Names = None, level: options.Fraction = 0.95
 ) -> Report:
-    """Estimate the accuracy on a target without labels.
+    """Estimate accuracy, macro F1, AUROC and more on a target without labels.
+
+    Accuracy is that of every estimator; the other metrics are those that realign expects.
 
     Example:
         shiftcal estimate bank/ target.npz
 
     Args:
         estimator: An estimator: atc, doc, rehearsed, surrogate-curve, or mean-confidence:METHOD
-            (sac if no method is named). Repeatable; default: all.
+            (sac if no method is named). Accuracy only. Repeatable; default: all, and all metrics.
         level: Coverage of intervals, strictly between 0 and 1.
     """
     from shiftcal.checks import check_fraction
@@ -333,6 +335,12 @@ def estimate(
         return {**found.to_dict(), "estimator": name, "error": error}
 
     results, missing = _tried(names, result, "estimating", must=bool(estimator))
+    expected: list[dict[str, Any]] = []
+    if not estimator:
+        expected, why = _tried(
+            ["metrics"], lambda _: _expected(sets, scores, level), "estimating metrics", must=False
+        )
+        missing |= why
     document = {
         "bank": task.files[0] if len(task.files) == 1 else task.bank,
         "surrogates": task.files,
@@ -343,6 +351,7 @@ def estimate(
         "level": level,
         "accuracy": accuracy,
         "estimates": results,
+        "metrics": expected[0] if expected else None,
         "missing": missing,
     }
     header = ["estimator", "accuracy", f"{100 * level:g}% interval", "error"]
@@ -353,10 +362,62 @@ def estimate(
     lines = [f"{task.path}: {scores.n:,} rows. Accuracies are fractions, not percent.", ""]
     shown = 3 if accuracy is None else 4
     lines += [table(header[:shown], [row[:shown] for row in rows]), ""]
-    lines += _remarks({one["estimator"]: one["flags"] for one in results}, missing)
+    flags = {one["estimator"]: one["flags"] for one in results}
+    for found in expected:
+        lines += [*_metric_tables(found, level), ""]
+        flags["metrics"] = found["flags"]
+    lines += _remarks(flags, missing)
     if accuracy is not None:
         lines.append(f"true accuracy, by the labels of {document['labels']}: {accuracy:.4f}")
     return Report(document, "\n".join(lines))
+
+
+_METRICS = ("accuracy", "macro_f1", "auroc", "average_precision")
+_OF_CLASS = ("prior", "precision", "recall", "f1")
+# More classes are in --json only.
+_MOST_CLASSES = 30
+
+
+def _expected(sets: SurrogateBank, target: Scores, level: float) -> dict[str, Any]:
+    """What realign expects of every metric, and with labels the metrics."""
+    import numpy as np
+
+    from shiftcal.methods.realign import Realign
+    from shiftcal.numerics.softmax import softmax
+    from shiftcal.performance import Performance
+
+    method = Realign(input=sets.input).fit(sets)
+    taken = inputs.adapt_to(method, target)
+    found = Performance.of(method, taken, level=level).to_dict()
+    found["true"] = None
+    if target.labels is not None:
+        truth = Performance.expected(np.eye(target.k)[target.labels], softmax(target.logits()))
+        found["true"] = {name: getattr(truth, name).value for name in _METRICS}
+    return found
+
+
+def _metric_tables(found: dict[str, Any], level: float) -> list[str]:
+    """Metrics of the target, then of every class if they are not too many."""
+    header = ["metric", "value", f"{100 * level:g}% interval", "true"]
+    rows = []
+    for name in _METRICS:
+        one = found[name]
+        true = None if found["true"] is None else found["true"][name]
+        rows.append([name, one["value"], between(one["low"], one["high"]), true])
+    shown = 3 if found["true"] is None else 4
+    lines = ["Metrics that realign expects of the model's own predictions:", ""]
+    lines.append(table(header[:shown], [row[:shown] for row in rows]))
+    k = len(found["prior"])
+    if k > _MOST_CLASSES:
+        return lines
+    classes = found["classes"] or [str(j) for j in range(k)]
+    rows = []
+    for j, name in enumerate(classes):
+        prior = found["prior"][j]
+        values = [found[metric][j]["value"] for metric in _OF_CLASS]
+        rows.append([name, values[0], between(prior["low"], prior["high"]), *values[1:]])
+    header = ["class", "share", f"{100 * level:g}% interval", "precision", "recall", "F1"]
+    return [*lines, "", table(header, rows)]
 
 
 def _all_estimators() -> list[str]:
