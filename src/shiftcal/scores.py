@@ -29,6 +29,7 @@ from shiftcal.checks import (
     check_choice,
     check_classes,
     check_confidence,
+    check_correct,
     check_features,
     check_labels,
     check_row_groups,
@@ -262,6 +263,9 @@ def write_scores(
     *,
     confidence: object = None,
     predicted: object = None,
+    model_confidence: object = None,
+    model_predicted: object = None,
+    keep: object = None,
     durable: bool = True,
 ) -> None:
     """Write scores to a file that :func:`read_scores` reads; the suffix says the format.
@@ -273,6 +277,10 @@ def write_scores(
         scores: What to write.
         confidence: Confidence ``(n,)`` of the predicted class, written along with the scores.
         predicted: Predicted class ``(n,)`` as an index, likewise.
+        model_confidence: Confidence ``(n,)`` of the model's own prediction, if the scores are
+            those of another.
+        model_predicted: The model's own prediction ``(n,)`` as an index.
+        keep: Whether each row is confident enough ``(n,)``; others are for a person.
         durable: Whether the file outlives a power cut at once. Otherwise the system writes it
             within seconds, which is faster for many small files that can be made again.
 
@@ -283,12 +291,16 @@ def write_scores(
     target = Path(path)
     suffix = suffix_of(target, WRITABLE)
     extra: dict[str, NDArray[Any]] = {}
-    if predicted is not None:
-        extra["predicted"] = check_labels(predicted, n=scores.n, k=scores.k)
-    if confidence is not None:
-        extra["confidence"] = np.asarray(check_confidence(confidence))
-        if len(extra["confidence"]) != scores.n:
-            raise InputError(f"confidence must have one entry per row, {scores.n}.")
+    if keep is not None:
+        extra["keep"] = check_correct(keep, n=scores.n, name="keep")
+    predictions = {"": (predicted, confidence), "model_": (model_predicted, model_confidence)}
+    for whose, (classes, confidences) in predictions.items():
+        if classes is not None:
+            extra[f"{whose}predicted"] = check_labels(classes, n=scores.n, k=scores.k)
+        if confidences is not None:
+            c = extra[f"{whose}confidence"] = np.asarray(check_confidence(confidences))
+            if len(c) != scores.n:
+                raise InputError(f"{whose}confidence must have one entry per row, {scores.n}.")
     parts = Parts(
         scores.input, scores.values, scores.labels, scores.features, scores.ids, scores.classes
     )

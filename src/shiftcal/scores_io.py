@@ -294,7 +294,7 @@ def _columns(parts: Parts, extra: Mapping[str, NDArray[Any]]) -> dict[str, NDArr
     """Every column to write, by name and in order; classes by their names where they have any."""
     names = None if parts.classes is None else np.array(parts.classes, dtype=np.str_)
     columns: dict[str, Any] = {ID: parts.ids, LABEL: parts.labels, **extra}
-    for name in (LABEL, "predicted"):
+    for name in (LABEL, "predicted", "model_predicted"):
         if names is not None and columns.get(name) is not None:
             columns[name] = names[columns[name]]
     suffixes = range(parts.values.shape[1]) if names is None else names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -10,10 +11,11 @@ from typer import Option
 
 from shiftcal.cli import inputs, options
 from shiftcal.cli.output import Report, facts, progress, sets_table
-from shiftcal.errors import InputError
+from shiftcal.errors import InputError, InputWarning
 from shiftcal.files import naming
 
 if TYPE_CHECKING:
+    from shiftcal.estimates import Selective
     from shiftcal.grouping import GroupedSelection
     from shiftcal.methods import Method
     from shiftcal.methods.method import Selection
@@ -106,6 +108,7 @@ def apply(
     output: options.MaybeOutputFile = None,
     groups: Annotated[str | None, Option(metavar="FILE[:COLUMN]")] = None,
     save_adapted: options.File = None,
+    target_accuracy: Annotated[float | None, Option(metavar="FRACTION")] = None,
     normalize: bool = False,
 ) -> Report:
     """Calibrate a target with a saved method.
@@ -120,28 +123,40 @@ def apply(
         groups: Group of every row (camera, site, batch); each is calibrated by itself. A .txt of
             one per line, .npy, .npz, or a column of a .csv or .parquet.
         save_adapted: Write the method as adapted to TARGET, as JSON, for `shiftcal export`.
+        target_accuracy: Mark the most confident rows, as many as can be kept with this expected
+            accuracy, in the column 'keep'; the others are for a person.
         normalize: Divide rows of rounded probabilities by their sum; logits stay.
     """
+    from shiftcal.checks import check_fraction
+
+    if target_accuracy is not None:
+        check_fraction(target_accuracy, name="--target-accuracy")
+        if groups is not None:
+            raise InputError(
+                "--target-accuracy sets one threshold, and --groups calibrates each group by "
+                "itself. Leave one out."
+            )
     if groups is not None and save_adapted is not None:
         raise InputError(
             "--save-adapted writes one method, and --groups adapts one per group. Leave one out."
         )
     of_statistics = target.path.suffix.lower() == ".json"
-    if of_statistics and (output is not None or groups is not None):
+    needs_rows = {"-o": output, "--groups": groups, "--target-accuracy": target_accuracy}
+    if of_statistics and any(value is not None for value in needs_rows.values()):
         raise InputError(
-            f"{target.path} holds statistics, and calibrated scores need rows. Leave -o and "
-            "--groups out, or name a scores file."
+            f"{target.path} holds statistics, and calibrated scores need rows. Leave -o, --groups "
+            "and --target-accuracy out, or name a scores file."
         )
     if not of_statistics and output is None:
         raise InputError("-o must name a file for the calibrated scores.")
     fitted = inputs.load_method(method)
-    grouped = None
+    grouped, kept = None, None
     with progress(f"calibrating {target.path}"):
         if output is None:
             numbers = _apply_to_statistics(fitted, target.path)
         else:
             scores = _read_for(fitted, method, target.path, normalize=normalize)
-            numbers, grouped = _apply_to_rows(fitted, scores, groups, output)
+            numbers, grouped, kept = _apply_to_rows(fitted, scores, groups, target_accuracy, output)
     if save_adapted is not None:
         fitted.save(save_adapted)
     selection = fitted.selection_
@@ -154,6 +169,7 @@ def apply(
         "adapted": save_adapted,
         **numbers,
         "selection": selection.to_dict(),
+        "selective": None if kept is None else kept.to_dict(),
         "groups": None,
     }
     keys = ("n", "raw_mean_confidence", "mean_confidence", "n_predictions_changed", "output")
@@ -163,6 +179,8 @@ def apply(
         document["groups"] = {key: value for key, value in of_groups if key != "everything"}
         return Report(document, f"{grouped}\n\n{facts(shown)}")
     shown = {"method": fitted.name, "choice": str(selection), **selection.details, **shown}
+    if kept is not None:
+        shown["selective"] = str(kept)
     return Report(document, "\n".join([facts(shown), *_flag_lines(selection)]))
 
 
@@ -175,16 +193,21 @@ def _read_for(fitted: Method, method: Path, target: Path, *, normalize: bool) ->
 
 
 def _apply_to_rows(
-    fitted: Method, scores: Scores, groups: str | None, output: Path
-) -> tuple[dict[str, Any], GroupedSelection | None]:
-    """Write the calibrated scores; returns numbers about them, and the choices of groups."""
+    fitted: Method,
+    scores: Scores,
+    groups: str | None,
+    target_accuracy: float | None,
+    output: Path,
+) -> tuple[dict[str, Any], GroupedSelection | None, Selective | None]:
+    """Write the calibrated scores; returns numbers, the choices of groups and what is kept."""
     from shiftcal.grouping import GroupedCalibration
     from shiftcal.numerics.softmax import p_max
     from shiftcal.scores import read_groups, write_scores
 
-    chosen = None
+    chosen, kept = None, None
     if groups is None:
-        probs = fitted.predict_proba(inputs.adapt_to(fitted, scores))
+        values = inputs.adapt_to(fitted, scores)
+        probs = fitted.predict_proba(values)
     else:
         file, column = inputs.file_of(groups)
         of_rows = read_groups(file, scores, column=column)
@@ -192,17 +215,34 @@ def _apply_to_rows(
         chosen = grouped.adapt(values, of_rows)
         probs = grouped.predict_proba(values, of_rows)
     predicted, confidence = probs.argmax(axis=1), probs.max(axis=1)
+    more: dict[str, Any] = {"confidence": confidence, "predicted": predicted}
+    logits = scores.logits()
+    own = logits.argmax(axis=1)
+    if fitted.corrects and groups is None:
+        more |= {"model_confidence": fitted.confidence(values), "model_predicted": own}
+    if target_accuracy is not None:
+        from shiftcal.estimates import accuracy_interval, selective
+
+        interval = accuracy_interval(fitted, values)
+        if interval is None:
+            warnings.warn(
+                f"{fitted.name} gives no interval of its accuracy, so that of the kept rows covers "
+                "chance only. Fit rehearsal or realign.",
+                InputWarning,
+                stacklevel=2,
+            )
+        kept = selective(confidence, target_accuracy, accuracy=interval)
+        more["keep"] = confidence >= kept.threshold
     names = scores.classes or fitted.class_names_
     made = scores._with(values=probs, input="probabilities", features=None, classes=names)
-    write_scores(output, made, confidence=confidence, predicted=predicted)
-    logits = scores.logits()
+    write_scores(output, made, **more)
     numbers = {
         "n": scores.n,
         "mean_confidence": confidence.mean(),
         "raw_mean_confidence": p_max(logits).mean(),
-        "n_predictions_changed": (predicted != logits.argmax(axis=1)).sum(),
+        "n_predictions_changed": (predicted != own).sum(),
     }
-    return numbers, chosen
+    return numbers, chosen, kept
 
 
 def _apply_to_statistics(fitted: Method, target: Path) -> dict[str, Any]:
