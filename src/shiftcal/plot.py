@@ -179,6 +179,8 @@ def risk_coverage(
     right = None if correct is None else check_correct(correct, n=len(c))
     kept = kept_rows(c, accuracy, level)
     axes = _axes_for(ax, size=(6.4, 4.0))
+    top = 1.2 * (1 - float(kept.low[-1]))  # what a few rows may be wrong goes further
+    top = max(top, axes.get_ylim()[1]) if axes.has_data() else top
     colour = color or charts.next_look(axes, str(label)).colour
     some = np.unique(np.linspace(0, len(kept.rows) - 1, _MOST_POINTS).astype(np.intp))
     x, name = kept.rows / len(c), f"{label}, " if label else ""
@@ -194,7 +196,7 @@ def risk_coverage(
         at = float(x[enough[-1]]) if len(enough) else 0.0
         words = f"{name}{100 * at:.0f} % kept at {100 * target_accuracy:g} % accuracy"
         axes.plot([at], [1 - target_accuracy], "o", color=colour, label=words, zorder=4)
-    axes.set(xlim=(0, 1.02), ylim=(0, None))
+    axes.set(xlim=(0, 1.02), ylim=(0, top))
     _name_axes(axes, x="share of rows kept", y="error rate of kept rows")
     _show_legend(axes, where="upper left")
     return axes
