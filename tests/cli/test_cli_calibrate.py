@@ -128,6 +128,23 @@ def test_rows_that_reach_the_accuracy_are_marked(files, shiftcal, shiftcal_json,
     np.testing.assert_array_equal(read_scores(f"out.{suffix}").values, probs)
 
 
+@pytest.mark.parametrize("suffix", ["npz", "parquet"])
+def test_many_rows_are_written_in_order(files, shiftcal, shiftcal_json, bank, suffix):
+    shiftcal("fit --method ts -o ts.json", bank)
+    logits, labels = draw(450_000, STEPS[2], seed=8)
+    np.savez("many.npz", logits=logits.astype(np.float32), labels=labels)
+    words = f"apply ts.json many.npz -o out.{suffix} --target-accuracy 0.9"
+    document = shiftcal_json(words)
+    probs = load("ts.json").predict_proba(logits.astype(np.float32))
+    out = read_scores(f"out.{suffix}")
+    np.testing.assert_array_equal(out.values, probs)
+    np.testing.assert_array_equal(out.labels, labels)
+    columns, confidence = kept_in(f"out.{suffix}"), probs.max(axis=1)
+    np.testing.assert_array_equal(columns["confidence"], confidence)
+    assert columns["keep"].sum() == document["selective"]["n_kept"]
+    assert document["mean_confidence"] == confidence.mean()
+
+
 def test_an_accuracy_out_of_reach_keeps_nothing(fitted, shiftcal, shiftcal_json):
     words = "apply sac.json target.npz -o out.npz --target-accuracy 0.9999999"
     found = shiftcal_json(words)["selective"]

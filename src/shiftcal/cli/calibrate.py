@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from shiftcal.methods.method import Selection
     from shiftcal.scores import Scores
 
+# Probabilities that are written at one time.
+_BLOCK = 1 << 20
 _OF_SETS = ("name", "corruption", "severity", "n", "mean_confidence", "accuracy")
 
 
@@ -200,30 +204,32 @@ def _apply_to_rows(
     output: Path,
 ) -> tuple[dict[str, Any], GroupedSelection | None, Selective | None]:
     """Write the calibrated scores; returns numbers, the choices of groups and what is kept."""
+    import numpy as np
+
     from shiftcal.grouping import GroupedCalibration
     from shiftcal.numerics.softmax import p_max
-    from shiftcal.scores import read_groups, write_scores
+    from shiftcal.scores import read_groups, write_pieces
 
-    chosen, kept = None, None
+    chosen, kept, n = None, None, scores.n
+    taken = inputs.adapt_to(fitted, scores)
+    logits = scores.logits()
+    raw_mean = p_max(logits).mean()
     if groups is None:
-        values = inputs.adapt_to(fitted, scores)
-        probs = fitted.predict_proba(values)
+        values, rows = fitted._check_target(taken), max(1, _BLOCK // scores.k)
+        calibrated = partial(_in_blocks, lambda some: fitted._apply(values[some]), n, rows)
     else:
         file, column = inputs.file_of(groups)
         of_rows = read_groups(file, scores, column=column)
-        values, grouped = inputs.adapt_to(fitted, scores), GroupedCalibration(fitted)
-        chosen = grouped.adapt(values, of_rows)
-        probs = grouped.predict_proba(values, of_rows)
-    predicted, confidence = probs.argmax(axis=1), probs.max(axis=1)
-    more: dict[str, Any] = {"confidence": confidence, "predicted": predicted}
-    logits = scores.logits()
-    own = logits.argmax(axis=1)
-    if fitted.corrects and groups is None:
-        more |= {"model_confidence": fitted.confidence(values), "model_predicted": own}
+        grouped = GroupedCalibration(fitted)
+        chosen = grouped.adapt(taken, of_rows)
+        calibrated = partial(_in_blocks, lambda _: grouped.predict_proba(taken, of_rows), n, n)
+    confidence = np.empty(n)
     if target_accuracy is not None:
         from shiftcal.estimates import accuracy_interval, selective
 
-        interval = accuracy_interval(fitted, values)
+        for some, probs in calibrated():
+            confidence[some] = probs.max(axis=1)
+        interval = accuracy_interval(fitted, taken)
         if interval is None:
             warnings.warn(
                 f"{fitted.name} gives no interval of its accuracy, so that of the kept rows covers "
@@ -232,17 +238,42 @@ def _apply_to_rows(
                 stacklevel=2,
             )
         kept = selective(confidence, target_accuracy, accuracy=interval)
-        more["keep"] = confidence >= kept.threshold
-    names = scores.classes or fitted.class_names_
-    made = scores._with(values=probs, input="probabilities", features=None, classes=names)
-    write_scores(output, made, **more)
+    bare = scores._with(
+        input="probabilities", features=None, classes=scores.classes or fitted.class_names_
+    )
+    changed = 0
+
+    def pieces() -> Iterator[tuple[Scores, dict[str, Any]]]:
+        nonlocal changed
+        for some, probs in calibrated():
+            predicted, own = probs.argmax(axis=1), logits[some].argmax(axis=1)
+            confidence[some] = probs.max(axis=1)
+            changed += int((predicted != own).sum())
+            more: dict[str, Any] = {"confidence": confidence[some], "predicted": predicted}
+            if fitted.corrects and groups is None:
+                more["model_confidence"] = fitted._confidence(values[some])
+                more["model_predicted"] = own
+            if kept is not None:
+                more["keep"] = confidence[some] >= kept.threshold
+            per_row = {"labels": scores.labels, "ids": scores.ids}
+            cut = {name: None if x is None else x[some] for name, x in per_row.items()}
+            yield bare._with(values=probs, **cut), more
+
+    write_pieces(output, pieces())
     numbers = {
-        "n": scores.n,
+        "n": n,
         "mean_confidence": confidence.mean(),
-        "raw_mean_confidence": p_max(logits).mean(),
-        "n_predictions_changed": (predicted != own).sum(),
+        "raw_mean_confidence": raw_mean,
+        "n_predictions_changed": changed,
     }
     return numbers, chosen, kept
+
+
+def _in_blocks(work: Callable[[slice], Any], n: int, rows: int) -> Iterator[tuple[slice, Any]]:
+    """What ``work`` makes of every so many rows, with the rows."""
+    for start in range(0, n, rows):
+        some = slice(start, min(start + rows, n))
+        yield some, work(some)
 
 
 def _apply_to_statistics(fitted: Method, target: Path) -> dict[str, Any]:

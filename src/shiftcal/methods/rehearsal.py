@@ -175,7 +175,10 @@ def grouped_moments(logits: Logits, rng: np.random.Generator) -> Grouped:
     """The moments of all rows, in random groups, in memory that does not grow with the rows."""
     n, k = logits.shape
     g = min(n, max(_GROUPS, min(n // _GROUP_ROWS, _MOST_GROUPS)))
-    group = rng.permutation(n) % g
+    order = rng.permutation(n)
+    order %= g  # in place, and then in fewer bytes: of many rows even this is large
+    group = order.astype(np.int16)
+    del order
     sums = np.zeros((g, 2 + 2 * k))
     for rows in row_blocks(n, k):
         np.add.at(sums, group[rows], row_moments(logits[rows]))
