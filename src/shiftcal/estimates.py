@@ -732,7 +732,7 @@ class SurrogateCurve(AccuracyEstimator):
 
 
 # Confident rows are off by more than the mean of all rows is.
-_CONFIDENT = 1.25
+_CONFIDENT = 1.5
 
 
 @dataclass(frozen=True)
@@ -869,7 +869,7 @@ def selective(
     confidences are calibrated. Rows of equal confidence are kept together.
 
     The interval covers chance, ``a (1 - a) / m`` for ``m`` kept rows, and with ``accuracy`` the
-    error of the confidences: their log-odds move by 1.25 times what brings the mean of all to
+    error of the confidences: their log-odds move by 1.5 times what brings the mean of all to
     either end of that interval.
 
     Args:

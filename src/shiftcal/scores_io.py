@@ -166,7 +166,7 @@ def _joined(pieces: Sequence[Piece]) -> Piece:
     if len(pieces) == 1:
         return pieces[0]
     first, more = pieces[0]
-    rows = {
+    rows: dict[str, Any] = {
         name: np.concatenate([getattr(parts, name) for parts, _ in pieces])
         for name in ("values", "labels", "features", "ids")
         if getattr(first, name) is not None
