@@ -15,6 +15,7 @@ ResNet-32 was seen once before. Splits 2 to 4 of ResNet-20 and the natural shift
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import sys
@@ -145,9 +146,9 @@ def main(parts: list[str]) -> None:
             tasks = [pool.submit(one_split, part, seed) for seed in SPLITS[part]]
             every = [record for task in tasks for record in task.result()]
         found = {**commit_of(ROOT), "splits": SPLITS[part], "all": summary(every)}
-        found["targets"] = every
-        text = json.dumps(found, indent=None, separators=(",", ":"))
-        (RESULTS / f"selective-{part}.json").write_text(text + "\n", "utf-8")
+        (RESULTS / f"selective-{part}.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        packed = gzip.compress(json.dumps(every).encode(), mtime=0)
+        (RESULTS / f"selective-{part}.json.gz").write_bytes(packed)
         for key, row in found["all"].items():
             print(part, key, " ".join(f"{k}={v:.3f}" for k, v in row.items()), flush=True)
 
