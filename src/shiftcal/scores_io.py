@@ -18,7 +18,7 @@ from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, NamedTuple, TypeAlias
+from typing import IO, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -426,29 +426,33 @@ def _csv_write(path: Path, pieces: Iterable[Piece]) -> None:
 
 
 def _parquet_read(path: Path) -> Parts:
-    with open_parquet(path) as file:
+    with ExitStack() as stack:
+        file = stack.enter_context(open_parquet(path))
         schema = file.schema_arrow
         layout = _layout_of(path, schema.names, _lists(schema))
         numbers, texts = [*layout.scores, *layout.features], list(layout.texts)
         if path.stat().st_size < _MAPPED_FROM:
             return table_parts(path, file.read(columns=[*numbers, *texts]))
-        arrow, n, end = _pyarrow("pyarrow"), file.metadata.num_rows, 0
-        arrays: dict[str, NDArray[Any]] = {}
+        # Larger ones go to a file without a name, batch by batch, and the system reads its pages.
+        arrow = _pyarrow("pyarrow")
+        copies: dict[str, tuple[IO[bytes], NDArray[Any]]] = {}
         groups = range(file.num_row_groups)  # one at a time: all of them would stay in memory
         for batch in chain.from_iterable(
             file.iter_batches(_BATCH, row_groups=[group], columns=numbers) for group in groups
         ):
             part = table_parts(path, arrow.Table.from_batches([batch]))
-            start, end = end, end + len(part.values)
             for name in ("values", "features"):
                 if (x := getattr(part, name)) is not None:
-                    if name not in arrays:
-                        arrays[name] = _on_disk((n, x.shape[1]), x.dtype)
-                    if x.shape[1] != arrays[name].shape[1]:
-                        raise FileError(
-                            f"{path}: rows {start} to {end} have lists of another size."
-                        )
-                    arrays[name][start:end] = x
+                    if name not in copies:
+                        copies[name] = (stack.enter_context(TemporaryFile(prefix="shiftcal-")), x)
+                    copy, first = copies[name]
+                    if x.shape[1] != first.shape[1]:
+                        raise FileError(f"{path}: every list of numbers must have the same length.")
+                    copy.write(np.ascontiguousarray(x).data)
+        arrays = {
+            name: np.memmap(copy, x.dtype, "r").reshape(-1, x.shape[1])
+            for name, (copy, x) in copies.items()
+        }
         cells: dict[str, Any] = {}
         for name in texts:
             column = file.read(columns=[name]).column(0)
@@ -458,12 +462,6 @@ def _parquet_read(path: Path) -> Parts:
         arrow.default_memory_pool().release_unused()
     parts = layout.parts(lambda _: arrays["values"], cells)
     return parts._replace(features=arrays.get("features"))
-
-
-def _on_disk(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """An array in a file without a name, which the system may move out of memory."""
-    with TemporaryFile(prefix="shiftcal-") as file:
-        return np.memmap(file, dtype, "w+", shape=shape)
 
 
 def table_parts(path: Path, table: Any, *, kind: str = PARQUET) -> Parts:

@@ -233,7 +233,7 @@ def _apply_to_rows(
         if interval is None:
             warnings.warn(
                 f"{fitted.name} gives no interval of its accuracy, so that of the kept rows covers "
-                "chance only. Fit rehearsal or realign.",
+                "chance only. Fit rehearsal, or realign without a prior.",
                 InputWarning,
                 stacklevel=2,
             )
