@@ -1,17 +1,18 @@
-"""Draw the plots of docs/how-to/report.md with the code above each of them, for both themes."""
+"""Draw the plots of the how-to pages with the code above each of them, for both themes."""
 
 from __future__ import annotations
 
 import re
 import sys
 from contextlib import chdir
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from matplotlib import pyplot as plt
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parent / "how-to" / "report.md"
+PAGES = [HERE.parent / "how-to" / name for name in ("report.md", "selective.md")]
 # A block of Python, and the picture that follows it at once, if one does.
 _BLOCK = re.compile(
     r"^```python\n(.*?)^```$(?:\n\n!\[[^\]]*\]\(\.\./figures/(plot-\w+)-light\.webp#only-light\))?",
@@ -24,20 +25,20 @@ THEMES = {"light": "default", "dark": "dark_background"}
 
 
 def draw(folder):
-    """Run the blocks of the page in each theme, and write what ``ax`` shows at each picture."""
-    blocks = _BLOCK.findall(PAGE.read_text("utf-8"))
-    for theme, style in THEMES.items():
+    """Run the blocks of the pages in each theme, and write what ``ax`` shows at each picture."""
+    drawn = []
+    for page, (theme, style) in product(PAGES, THEMES.items()):
         namespace = {"__name__": "__docs__"}
         with TemporaryDirectory() as reports, chdir(reports), plt.style.context(style):
-            for block, picture in blocks:
-                exec(compile(block, PAGE.name, "exec"), namespace)
+            for block, picture in _BLOCK.findall(page.read_text("utf-8")):
+                exec(compile(block, page.name, "exec"), namespace)
                 if picture:
                     figure = namespace["ax"].figure
-                    path = folder / f"{picture}-{theme}.webp"
+                    drawn.append(f"{picture}-{theme}.webp")
                     options = {"dpi": DOTS_PER_INCH, "transparent": True, "pil_kwargs": WEBP}
-                    figure.savefig(path, **options)
+                    figure.savefig(folder / drawn[-1], **options)
                     plt.close(figure)
-    return [f"{picture}-{theme}.webp" for theme in THEMES for _, picture in blocks if picture]
+    return drawn
 
 
 if __name__ == "__main__":

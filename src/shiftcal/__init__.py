@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from shiftcal.corruptions import corrupt
     from shiftcal.demo import load_example
     from shiftcal.export import CalibratedClassifier
+    from shiftcal.estimates import selective
     from shiftcal.grouping import GroupedCalibration
     from shiftcal.methods.realign import Realign
     from shiftcal.methods.rehearsal import Rehearsal
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
     from shiftcal.scoring import ScoreStatistics, score
     from shiftcal.surrogates import SurrogateBank, SurrogateSet
 
-__all__ = ["__version__", "corrupt", "load", "load_example", "score"]
+__all__ = ["__version__", "corrupt", "load", "load_example", "score", "selective"]
 __all__ += ["Scores", "read_features", "read_labels", "read_scores", "write_scores"]
 __all__ += ["GroupedCalibration", "Monitor", "ScoreStatistics", "SurrogateBank", "SurrogateSet"]
 __all__ += ["ACE", "CPCS", "SAC", "STS", "TS", "PseudoCal", "Realign", "Rehearsal", "TransCal"]
@@ -82,6 +83,7 @@ _get, __dir__ = lazy(
         "corruptions": "corrupt",
         "demo": "load_example",
         "export": "CalibratedClassifier",
+        "estimates": "selective",
         "scoring": "score ScoreStatistics",
         "scores": "Scores read_scores read_labels read_features write_scores",
         "surrogates": "SurrogateBank SurrogateSet",

@@ -619,16 +619,14 @@ def check_confidence(confidence: object, *, name: str = "confidence") -> Confide
     return c
 
 
-def check_correct(correct: object, *, n: int) -> Correct:
-    """Correctness ``(n,)`` of booleans, or of zeros and ones."""
-    r = to_array(correct, name="correct")
+def check_correct(correct: object, *, n: int, name: str = "correct") -> Correct:
+    """Booleans ``(n,)``, or zeros and ones: whether each row is correct."""
+    r = to_array(correct, name=name)
     if r.shape != (n,):
         raise InputError(
-            f"correct must have one entry per confidence, shape ({n},); got shape {r.shape}."
+            f"{name} must have one entry per confidence, shape ({n},); got shape {r.shape}."
         )
     if r.dtype.kind != "b" and (r.dtype.kind not in "iuf" or not ((r == 0) | (r == 1)).all()):
-        raise InputError(
-            "correct must hold True and False (or 1 and 0). From labels: "
-            "probs.argmax(axis=1) == labels."
-        )
+        hint = " From labels: probs.argmax(axis=1) == labels." if name == "correct" else ""
+        raise InputError(f"{name} must hold True and False (or 1 and 0).{hint}")
     return r.astype(np.bool_, copy=False)

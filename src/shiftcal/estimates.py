@@ -13,24 +13,26 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from statistics import NormalDist
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal import methods, persistence
-from shiftcal.checks import check_choice, check_flag, check_fraction
+from shiftcal.checks import check_choice, check_confidence, check_flag, check_fraction
 from shiftcal.errors import FitWarning, InputError, ShiftcalError
 from shiftcal.maps import Temperature
 from shiftcal.methods import Method
+from shiftcal.methods.class_bias import log_odds, shift_to_mean, sigmoid
 from shiftcal.methods.method import given_bank, given_logits
+from shiftcal.methods.realign import Realign
 from shiftcal.methods.rehearsal import Answer, Grouped, Memory, Rehearsal, grouped_moments
 from shiftcal.numerics.samples import atc_threshold, share_at_or_above
 from shiftcal.numerics.softmax import entropy, p_max
 from shiftcal.persistence import Estimator, clone
 from shiftcal.registry import ESTIMATORS
 from shiftcal.surrogates import SetSummary, SurrogateBank
-from shiftcal.types import Flag, Logits
+from shiftcal.types import Confidence, Flag, Logits
 
 
 @dataclass(frozen=True)
@@ -298,7 +300,8 @@ def _in_unit(value: float) -> float:
 names = ESTIMATORS.names
 get = ESTIMATORS.get
 
-__all__ = ["AccuracyEstimate", "AccuracyEstimator", "LeftOut", "Point", "get", "names"]
+__all__ = ["AccuracyEstimate", "AccuracyEstimator", "LeftOut", "Point", "Selective"]
+__all__ += ["accuracy_interval", "get", "names", "selective"]
 
 
 def clean_temperature(bank: SurrogateBank, *, calibrated: bool) -> float:
@@ -721,3 +724,181 @@ class SurrogateCurve(AccuracyEstimator):
                     f"set ({end.mean_confidence:.4f}, {end.name}): the accuracy given is that "
                     "of this end of the bank, and a guess.",
                 )
+
+
+# --------------------------------------------------------------------------------------
+# Selective prediction: the accuracy of the most confident rows.
+# --------------------------------------------------------------------------------------
+
+
+# Confident rows are off by more than the mean of all rows is.
+_CONFIDENT = 1.5
+
+
+@dataclass(frozen=True)
+class Selective:
+    """Which rows to keep so that the accuracy among them is high enough.
+
+    Attributes:
+        threshold: Keep rows whose confidence is at least this; ``inf`` if no row can be kept.
+        coverage: Share of rows that are kept.
+        accuracy: Expected accuracy of the kept rows; NaN if there are none.
+        low: Lower end of its interval.
+        high: Upper end.
+        level: Coverage of the interval.
+        target_accuracy: What was asked for.
+        n: Rows.
+        n_kept: Rows that are kept.
+    """
+
+    threshold: float
+    coverage: float
+    accuracy: float
+    low: float
+    high: float
+    level: float
+    target_accuracy: float
+    n: int
+    n_kept: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        if not self.n_kept:
+            return f"no rows can be kept at {100 * self.target_accuracy:g} % accuracy"
+        value, low, high = (100 * x for x in (self.accuracy, self.low, self.high))
+        return (
+            f"keep {self.n_kept:,} of {self.n:,} rows ({100 * self.coverage:.1f} %), with "
+            f"confidence {self.threshold:.4g} or more: expected accuracy {value:.1f} % "
+            f"({low:.1f} to {high:.1f})"
+        )
+
+
+class Kept(NamedTuple):
+    """The rows with the highest confidence, for every threshold, the highest first.
+
+    Attributes:
+        threshold: ``(m,)`` the distinct confidences.
+        rows: ``(m,)`` rows at or above each.
+        accuracy: ``(m,)`` their expected accuracy.
+        low: ``(m,)`` lower end of its interval.
+        high: ``(m,)`` upper end.
+    """
+
+    threshold: NDArray[np.float64]
+    rows: NDArray[np.intp]
+    accuracy: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+def kept_rows(confidence: Confidence, accuracy: object, level: object) -> Kept:
+    """The accuracy expected at every threshold; arguments as for :func:`selective`."""
+    level = check_fraction(level, name="level")
+    c = np.sort(confidence.astype(np.float64))[::-1]
+    ends = np.append(np.flatnonzero(np.diff(c)), len(c) - 1)
+    count = ends + 1
+
+    def means(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(np.cumsum(values)[ends] / count)
+
+    value = means(c)
+    spread = (count * value + 2) / (count + 4)
+    chance = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(spread * (1 - spread) / count)
+    sides = []
+    for end in _check_interval(accuracy):
+        shifted = np.zeros_like(value)
+        if end is not None:
+            shift = _CONFIDENT * shift_to_mean(c, end)
+            shifted = means(sigmoid(log_odds(c) + shift)) - value
+        sides.append(shifted)
+    low = value - np.hypot(chance, np.minimum(sides[0], 0))
+    high = value + np.hypot(chance, np.maximum(sides[1], 0))
+    return Kept(c[ends], count, value, np.maximum(low, 0), np.minimum(high, 1))
+
+
+def _check_interval(accuracy: object) -> tuple[float | None, float | None]:
+    if accuracy is None:
+        return None, None
+    try:
+        low, high = (float(end) for end in accuracy)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not 0 <= low <= high <= 1:
+        raise InputError(
+            "accuracy must be the interval (low, high) of the accuracy of all rows, fractions such "
+            f"as (0.71, 0.78); got {accuracy!r:.80}."
+        )
+    return low, high
+
+
+def accuracy_interval(method: Method, logits: object) -> tuple[float, float] | None:
+    """Interval of the accuracy of an adapted method's predictions, at the method's ``level``.
+
+    Args:
+        method: What predicts. Rehearsal and Realign have such an interval, unless the class prior
+            was given; ``None`` for other methods.
+        logits: ``(n, k)`` of the target it was adapted to, or its :class:`Scores`.
+    """
+    z = method._check_target(logits)
+    assert method.selection_ is not None
+    found = method.selection_.details
+    if "corrected_accuracy_low" in found:
+        return found["corrected_accuracy_low"], found["corrected_accuracy_high"]
+    # Where Realign leaves the predictions alone they are those of its Rehearsal.
+    rehearsal = method.rehearsal_ if isinstance(method, Realign) else method
+    if not isinstance(rehearsal, Rehearsal):
+        return None
+    estimator = Rehearsed.of(rehearsal)
+    estimate = estimator._with_interval(estimator._estimate(z), len(z), rehearsal.level_)
+    return estimate.low, estimate.high
+
+
+def selective(
+    confidence: object,
+    target_accuracy: float = 0.95,
+    *,
+    accuracy: tuple[float, float] | None = None,
+    level: float = 0.95,
+) -> Selective:
+    """The lowest threshold at which the rows that are kept reach an accuracy, without labels.
+
+    The expected accuracy of the kept rows is their mean confidence, so it is as good as the
+    confidences are calibrated. Rows of equal confidence are kept together.
+
+    The interval covers chance, ``a (1 - a) / m`` for ``m`` kept rows, and with ``accuracy`` the
+    error of the confidences: their log-odds move by 1.5 times what brings the mean of all to
+    either end of that interval.
+
+    Args:
+        confidence: ``(n,)`` calibrated probability that each prediction is correct.
+        target_accuracy: Accuracy wanted among the kept rows, strictly between 0 and 1.
+        accuracy: Interval of the accuracy of all rows, as :func:`accuracy_interval` gives it;
+            ``None`` if the confidences are exact.
+        level: Coverage of the interval, and of that of ``accuracy``.
+
+    Raises:
+        InputError: If confidences are missing, NaN or not within [0, 1], or ``accuracy`` is no
+            interval.
+    """
+    goal = check_fraction(target_accuracy, name="target_accuracy")
+    c = check_confidence(confidence)
+    kept = kept_rows(c, accuracy, level)
+    enough = np.flatnonzero(kept.accuracy >= goal)
+    if not len(enough):
+        return Selective(math.inf, 0.0, math.nan, math.nan, math.nan, level, goal, len(c), 0)
+    at = int(enough[-1])
+    n_kept = int(kept.rows[at])
+    return Selective(
+        threshold=float(kept.threshold[at]),
+        coverage=n_kept / len(c),
+        accuracy=float(kept.accuracy[at]),
+        low=float(kept.low[at]),
+        high=float(kept.high[at]),
+        level=level,
+        target_accuracy=goal,
+        n=len(c),
+        n_kept=n_kept,
+    )

@@ -19,12 +19,14 @@ from shiftcal import charts, errors, metrics
 from shiftcal.checks import (
     check_choice,
     check_confidence,
+    check_correct,
     check_count,
     check_fraction,
     check_scores,
     to_array,
 )
 from shiftcal.errors import InputError, require
+from shiftcal.estimates import kept_rows
 from shiftcal.methods import Method
 from shiftcal.methods.method import Selection, temperature_of
 from shiftcal.metrics import Binning, BinTable, check_top1
@@ -42,6 +44,7 @@ __all__ = [
     "ece_by_severity",
     "errors_by_severity",
     "reliability",
+    "risk_coverage",
     "selection",
 ]
 
@@ -49,6 +52,8 @@ __all__ = [
 _MOST_ROWS, _RESAMPLES = 50_000, 200
 # More sets and corruptions than these cannot be distinguished by their colours.
 _MOST_SETS, _MOST_CORRUPTIONS = 8, 5
+# Points of a curve.
+_MOST_POINTS = 2000
 # Sets drawn by their distance.
 _MOST_DISTANCES = 30
 
@@ -131,6 +136,69 @@ def reliability(
         charts.draw_strip(axes, *np.histogram(c, bins=50, range=(0, 1)), look.colour)
     _name_axes(axes, x="confidence", y="accuracy")
     _show_legend(axes)
+    return axes
+
+
+def risk_coverage(
+    confidence: object,
+    correct: object = None,
+    *,
+    accuracy: tuple[float, float] | None = None,
+    target_accuracy: float | None = None,
+    level: float = 0.95,
+    ax: Axes | None = None,
+    label: str = "",
+    color: Any = None,
+) -> Axes:
+    """Error rate of the rows that are kept, over the share that is kept, most confident first.
+
+    The solid line is the expected error rate, with its interval, from the confidences alone; see
+    :func:`shiftcal.selective`. With ``correct``, the dashed line is the true one.
+
+    Args:
+        confidence: ``(n,)`` calibrated probability that each prediction is correct.
+        correct: ``(n,)`` whether it is.
+        accuracy: Interval of the accuracy of all rows, as :func:`shiftcal.selective` takes it.
+        target_accuracy: Mark how many rows can be kept at this accuracy.
+        level: Coverage of the interval.
+        ax: Where to draw; default: a new figure.
+        label: Name of the curve. A method's name brings its colour.
+        color: Any colour of matplotlib's; default: the next of a fixed cycle.
+
+    Returns:
+        ``ax``, or the axes of the new figure.
+
+    Raises:
+        InputError: If the arrays cannot be used.
+        MissingExtra: If matplotlib is not installed.
+    """
+    _check_axes(ax, plot="risk_coverage")
+    if target_accuracy is not None:
+        check_fraction(target_accuracy, name="target_accuracy")
+    c = check_confidence(confidence)
+    right = None if correct is None else check_correct(correct, n=len(c))
+    kept = kept_rows(c, accuracy, level)
+    axes = _axes_for(ax, size=(6.4, 4.0))
+    top = 1.2 * (1 - float(kept.low[-1]))  # what a few rows may be wrong goes further
+    top = max(top, axes.get_ylim()[1]) if axes.has_data() else top
+    colour = color or charts.next_look(axes, str(label)).colour
+    some = np.unique(np.linspace(0, len(kept.rows) - 1, _MOST_POINTS).astype(np.intp))
+    x, name = kept.rows / len(c), f"{label}, " if label else ""
+    axes.plot(x[some], 1 - kept.accuracy[some], color=colour, label=f"{name}expected")
+    axes.fill_between(
+        x[some], 1 - kept.high[some], 1 - kept.low[some], color=colour, alpha=0.2, linewidth=0
+    )
+    if right is not None:
+        rate = np.cumsum(~right[np.argsort(-c, kind="stable")])[kept.rows - 1] / kept.rows
+        axes.plot(x[some], rate[some], "--", color=colour, label=f"{name}measured")
+    if target_accuracy is not None:
+        enough = np.flatnonzero(kept.accuracy >= target_accuracy)
+        at = float(x[enough[-1]]) if len(enough) else 0.0
+        words = f"{name}{100 * at:.0f} % kept at {100 * target_accuracy:g} % accuracy"
+        axes.plot([at], [1 - target_accuracy], "o", color=colour, label=words, zorder=4)
+    axes.set(xlim=(0, 1.02), ylim=(0, top))
+    _name_axes(axes, x="share of rows kept", y="error rate of kept rows")
+    _show_legend(axes, where="upper left")
     return axes
 
 

@@ -13,7 +13,7 @@ import json
 import os
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -29,6 +29,7 @@ from shiftcal.checks import (
     check_choice,
     check_classes,
     check_confidence,
+    check_correct,
     check_features,
     check_labels,
     check_row_groups,
@@ -262,6 +263,9 @@ def write_scores(
     *,
     confidence: object = None,
     predicted: object = None,
+    model_confidence: object = None,
+    model_predicted: object = None,
+    keep: object = None,
     durable: bool = True,
 ) -> None:
     """Write scores to a file that :func:`read_scores` reads; the suffix says the format.
@@ -273,6 +277,10 @@ def write_scores(
         scores: What to write.
         confidence: Confidence ``(n,)`` of the predicted class, written along with the scores.
         predicted: Predicted class ``(n,)`` as an index, likewise.
+        model_confidence: Confidence ``(n,)`` of the model's own prediction, if the scores are
+            those of another.
+        model_predicted: The model's own prediction ``(n,)`` as an index.
+        keep: Whether each row is confident enough ``(n,)``; others are for a person.
         durable: Whether the file outlives a power cut at once. Otherwise the system writes it
             within seconds, which is faster for many small files that can be made again.
 
@@ -280,26 +288,53 @@ def write_scores(
         FileError: If the suffix is another, or the file cannot be written.
         MissingExtra: If the format needs a package that is not installed.
     """
+    columns = {"confidence": confidence, "predicted": predicted, "keep": keep}
+    columns |= {"model_confidence": model_confidence, "model_predicted": model_predicted}
+    write_pieces(path, [(scores, columns)], durable=durable)
+
+
+def write_pieces(
+    path: str | os.PathLike[str],
+    pieces: Iterable[tuple[Scores, Mapping[str, object]]],
+    *,
+    durable: bool = True,
+) -> None:
+    """Write scores that come some rows at a time, with columns as in :func:`write_scores`.
+
+    Only ``.csv`` and ``.parquet`` are written as the pieces come; ``.npz`` at the end.
+    """
     target = Path(path)
     suffix = suffix_of(target, WRITABLE)
-    extra: dict[str, NDArray[Any]] = {}
-    if predicted is not None:
-        extra["predicted"] = check_labels(predicted, n=scores.n, k=scores.k)
-    if confidence is not None:
-        extra["confidence"] = np.asarray(check_confidence(confidence))
-        if len(extra["confidence"]) != scores.n:
-            raise InputError(f"confidence must have one entry per row, {scores.n}.")
-    parts = Parts(
-        scores.input, scores.values, scores.labels, scores.features, scores.ids, scores.classes
+    made = (
+        (
+            Parts(one.input, one.values, one.labels, one.features, one.ids, one.classes),
+            _extra(one, columns),
+        )
+        for one, columns in pieces
     )
     with atomic_write(target, durable=durable) as temporary:
         try:
-            WRITERS[suffix](temporary, parts, extra)
+            WRITERS[suffix](temporary, made)
         except UnicodeEncodeError as error:
             raise FileError(
                 f"{target} cannot be written: {error.object!r} among its ids or classes is not "
                 "valid text. Replace the characters that UTF-8 cannot express."
             ) from error
+
+
+def _extra(scores: Scores, columns: Mapping[str, object]) -> dict[str, NDArray[Any]]:
+    """Those columns that there are, checked, in the order in which files have them."""
+    extra: dict[str, NDArray[Any]] = {}
+    if (keep := columns.get("keep")) is not None:
+        extra["keep"] = check_correct(keep, n=scores.n, name="keep")
+    for whose in ("", "model_"):
+        if (predicted := columns.get(f"{whose}predicted")) is not None:
+            extra[f"{whose}predicted"] = check_labels(predicted, n=scores.n, k=scores.k)
+        if (confidence := columns.get(f"{whose}confidence")) is not None:
+            c = extra[f"{whose}confidence"] = np.asarray(check_confidence(confidence))
+            if len(c) != scores.n:
+                raise InputError(f"{whose}confidence must have one entry per row, {scores.n}.")
+    return extra
 
 
 def read_features(path: str | os.PathLike[str]) -> Floats:

@@ -12,12 +12,13 @@ import os
 import re
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from tempfile import TemporaryFile
+from typing import IO, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,8 @@ PREFIX = {"logits": "logit_", "probabilities": "probability_", "features": "feat
 _MAPPED_FROM = 64 << 20
 # The colon of a drive, as in C:\\x.npz, stands before the ending and not behind it.
 _MEMBER = re.compile(r"(.+\.npz):(.+)", re.IGNORECASE | re.DOTALL)
+# Rows of a large table that are read at one time.
+_BATCH = 1 << 18
 # Rows turned into Python objects at one time when writing a table of text.
 _BLOCK = 1 << 12
 _LISTED = 8
@@ -61,6 +64,10 @@ class Parts(NamedTuple):
     features: NDArray[Any] | None = None
     ids: NDArray[Any] | Sequence[str] | None = None
     classes: NDArray[Any] | Sequence[str] | None = None
+
+
+# Some rows of a file to write: their parts, and further columns by name.
+Piece: TypeAlias = tuple[Parts, Mapping[str, NDArray[Any]]]
 
 
 def suffix_of(path: Path, suffixes: tuple[str, ...]) -> str:
@@ -135,7 +142,8 @@ def _npz_read(path: Path) -> Parts:
         return _from_arrays(path, archive.files, lambda name: npz_array(archive, name))
 
 
-def _npz_write(path: Path, parts: Parts, extra: Mapping[str, NDArray[Any]]) -> None:
+def _npz_write(path: Path, pieces: Iterable[Piece]) -> None:
+    parts, extra = _joined(list(pieces))
     numbers: dict[str, Any] = {
         parts.kind: parts.values,
         "labels": parts.labels,
@@ -151,6 +159,21 @@ def _npz_write(path: Path, parts: Parts, extra: Mapping[str, NDArray[Any]]) -> N
             arrays[name] = np.asarray(names, dtype=np.str_)
     with path.open("wb") as file:  # given a name, numpy would add a suffix of its own
         np.savez(file, **arrays)
+
+
+def _joined(pieces: Sequence[Piece]) -> Piece:
+    """Pieces as one."""
+    if len(pieces) == 1:
+        return pieces[0]
+    first, more = pieces[0]
+    rows: dict[str, Any] = {
+        name: np.concatenate([getattr(parts, name) for parts, _ in pieces])
+        for name in ("values", "labels", "features", "ids")
+        if getattr(first, name) is not None
+    }
+    return first._replace(**rows), {
+        name: np.concatenate([e[name] for _, e in pieces]) for name in more
+    }
 
 
 def read_member(path: Path, name: str) -> NDArray[Any] | None:
@@ -224,7 +247,7 @@ class _Layout(NamedTuple):
     id: str | None  # the column of ids
 
     def parts(
-        self, matrix: Callable[[Sequence[str]], NDArray[Any]], cells: Mapping[str, list[Any]]
+        self, matrix: Callable[[Sequence[str]], NDArray[Any]], cells: Mapping[str, Any]
     ) -> Parts:
         return Parts(
             self.kind,
@@ -294,7 +317,7 @@ def _columns(parts: Parts, extra: Mapping[str, NDArray[Any]]) -> dict[str, NDArr
     """Every column to write, by name and in order; classes by their names where they have any."""
     names = None if parts.classes is None else np.array(parts.classes, dtype=np.str_)
     columns: dict[str, Any] = {ID: parts.ids, LABEL: parts.labels, **extra}
-    for name in (LABEL, "predicted"):
+    for name in (LABEL, "predicted", "model_predicted"):
         if names is not None and columns.get(name) is not None:
             columns[name] = names[columns[name]]
     suffixes = range(parts.values.shape[1]) if names is None else names
@@ -389,23 +412,56 @@ def _csv_read(path: Path) -> Parts:
     )
 
 
-def _csv_write(path: Path, parts: Parts, extra: Mapping[str, NDArray[Any]]) -> None:
-    columns = _columns(parts, extra)
+def _csv_write(path: Path, pieces: Iterable[Piece]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         # Quoting all text keeps blanks, line ends and numbers-as-names what they are.
         writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-        writer.writerow(columns)
-        for start in range(0, len(parts.values), _BLOCK):
-            block = [column[start : start + _BLOCK].tolist() for column in columns.values()]
-            writer.writerows(zip(*block, strict=True))
+        for number, (parts, extra) in enumerate(pieces):
+            columns = _columns(parts, extra)
+            if number == 0:
+                writer.writerow(columns)
+            for start in range(0, len(parts.values), _BLOCK):
+                block = [column[start : start + _BLOCK].tolist() for column in columns.values()]
+                writer.writerows(zip(*block, strict=True))
 
 
 def _parquet_read(path: Path) -> Parts:
-    with open_parquet(path) as file:
+    with ExitStack() as stack:
+        file = stack.enter_context(open_parquet(path))
         schema = file.schema_arrow
         layout = _layout_of(path, schema.names, _lists(schema))
-        table = file.read(columns=[*layout.scores, *layout.features, *layout.texts])
-    return table_parts(path, table)
+        numbers, texts = [*layout.scores, *layout.features], list(layout.texts)
+        if path.stat().st_size < _MAPPED_FROM:
+            return table_parts(path, file.read(columns=[*numbers, *texts]))
+        # Larger ones go to a file without a name, batch by batch, and the system reads its pages.
+        arrow = _pyarrow("pyarrow")
+        copies: dict[str, tuple[IO[bytes], NDArray[Any]]] = {}
+        groups = range(file.num_row_groups)  # one at a time: all of them would stay in memory
+        for batch in chain.from_iterable(
+            file.iter_batches(_BATCH, row_groups=[group], columns=numbers) for group in groups
+        ):
+            part = table_parts(path, arrow.Table.from_batches([batch]))
+            for name in ("values", "features"):
+                if (x := getattr(part, name)) is not None:
+                    if name not in copies:
+                        copies[name] = (stack.enter_context(TemporaryFile(prefix="shiftcal-")), x)
+                    copy, first = copies[name]
+                    if x.shape[1] != first.shape[1]:
+                        raise FileError(f"{path}: every list of numbers must have the same length.")
+                    copy.write(np.ascontiguousarray(x).data)
+        arrays = {
+            name: np.memmap(copy, x.dtype, "r").reshape(-1, x.shape[1])
+            for name, (copy, x) in copies.items()
+        }
+        cells: dict[str, Any] = {}
+        for name in texts:
+            column = file.read(columns=[name]).column(0)
+            whole = name == LABEL and arrow.types.is_integer(column.type) and not column.null_count
+            cells[name] = column.to_numpy() if whole else column.to_pylist()
+            del column
+        arrow.default_memory_pool().release_unused()
+    parts = layout.parts(lambda _: arrays["values"], cells)
+    return parts._replace(features=arrays.get("features"))
 
 
 def table_parts(path: Path, table: Any, *, kind: str = PARQUET) -> Parts:
@@ -460,14 +516,24 @@ def _column(path: Path, column: Any, name: str) -> NDArray[Any]:
     return values
 
 
-def _parquet_write(path: Path, parts: Parts, extra: Mapping[str, NDArray[Any]]) -> None:
+def _parquet_write(path: Path, pieces: Iterable[Piece]) -> None:
     arrow, parquet = _pyarrow("pyarrow"), _pyarrow("pyarrow.parquet")
-    columns = {}
-    for name, x in _columns(parts, extra).items():
-        text = x.dtype.kind == "U"  # and numbers in the machine's byte order, for pyarrow
-        columns[name] = x.tolist() if text else x.astype(x.dtype.newbyteorder("="), copy=False)
-    with path.open("wb") as file:
-        parquet.write_table(arrow.table(columns), file, write_page_checksum=True)
+    with path.open("wb") as file, ExitStack() as stack:
+        writer = None
+        for parts, extra in pieces:
+            columns = {}
+            for name, x in _columns(parts, extra).items():
+                text = x.dtype.kind == "U"  # and numbers in the machine's byte order, for pyarrow
+                columns[name] = (
+                    x.tolist() if text else x.astype(x.dtype.newbyteorder("="), copy=False)
+                )
+            table = arrow.table(columns)
+            if writer is None:
+                # Numbers hardly ever repeat, and looking for repetitions takes most of the time.
+                texts = [field.name for field in table.schema if field.type == arrow.string()]
+                options = {"use_dictionary": texts, "write_page_checksum": True}
+                writer = stack.enter_context(parquet.ParquetWriter(file, table.schema, **options))
+            writer.write_table(table)
 
 
 READERS: dict[str, Callable[[Path], Parts]] = {
@@ -476,7 +542,7 @@ READERS: dict[str, Callable[[Path], Parts]] = {
     ".csv": _csv_read,
     ".parquet": _parquet_read,
 }
-WRITERS: dict[str, Callable[[Path, Parts, Mapping[str, NDArray[Any]]], None]] = {
+WRITERS: dict[str, Callable[[Path, Iterable[Piece]], None]] = {
     ".npz": _npz_write,
     ".csv": _csv_write,
     ".parquet": _parquet_write,

@@ -11,7 +11,8 @@ import pytest
 from ladder_data import STEPS, draw
 from small_networks import network, run, saved
 
-from shiftcal import SAC, SurrogateBank, load, maps, read_scores
+from shiftcal import SAC, SurrogateBank, load, maps, read_scores, selective
+from shiftcal.estimates import accuracy_interval
 from shiftcal.grouping import GroupedCalibration
 from shiftcal.numerics.softmax import p_max
 
@@ -93,6 +94,73 @@ def test_it_writes_what_the_python_interface_predicts(fitted, shiftcal):
         assert out["ids"][7] == "row 7"
         np.testing.assert_array_equal(out["labels"], read_scores("target.npz").labels)
         assert "features" not in out
+
+
+def kept_in(path):
+    """The columns of an output, by name, and the classes."""
+    if path.endswith(".npz"):
+        with np.load(path) as out:
+            named = {"predicted": out["classes"], "model_predicted": out["classes"]}
+            return {name: named[name][x] if name in named else x for name, x in out.items()}
+    table = pd.read_csv(path) if path.endswith(".csv") else pd.read_parquet(path)
+    return {name: table[name].to_numpy() for name in table}
+
+
+@pytest.mark.parametrize("suffix", ["npz", "csv", "parquet"])
+def test_rows_that_reach_the_accuracy_are_marked(files, shiftcal, shiftcal_json, bank, suffix):
+    shiftcal("fit --method realign -o realign.json", bank)
+    words = f"apply realign.json target.npz -o out.{suffix} --target-accuracy 0.9"
+    document = shiftcal_json(words)
+    method, scores = load("realign.json"), read_scores("target.npz")
+    method.adapt(scores)
+    probs = method.predict_proba(scores)
+    interval = accuracy_interval(method, scores)
+    found = selective(probs.max(axis=1), 0.9, accuracy=interval)
+    assert document["selective"] == found.to_dict()
+    assert str(found) in shiftcal(words).out
+    columns, names = kept_in(f"out.{suffix}"), np.array(scores.classes)
+    assert columns["keep"].dtype == bool
+    np.testing.assert_array_equal(columns["keep"], probs.max(axis=1) >= found.threshold)
+    np.testing.assert_array_equal(columns["confidence"], probs.max(axis=1))
+    np.testing.assert_array_equal(columns["model_confidence"], method.confidence(scores))
+    np.testing.assert_array_equal(columns["predicted"], names[probs.argmax(axis=1)])
+    np.testing.assert_array_equal(columns["model_predicted"], names[scores.values.argmax(axis=1)])
+    np.testing.assert_array_equal(read_scores(f"out.{suffix}").values, probs)
+
+
+@pytest.mark.parametrize("suffix", ["npz", "parquet"])
+def test_many_rows_are_written_in_order(files, shiftcal, shiftcal_json, bank, suffix):
+    shiftcal("fit --method ts -o ts.json", bank)
+    logits, labels = draw(450_000, STEPS[2], seed=8)
+    np.savez("many.npz", logits=logits.astype(np.float32), labels=labels)
+    words = f"apply ts.json many.npz -o out.{suffix} --target-accuracy 0.9"
+    document = shiftcal_json(words)
+    probs = load("ts.json").predict_proba(logits.astype(np.float32))
+    out = read_scores(f"out.{suffix}")
+    np.testing.assert_array_equal(out.values, probs)
+    np.testing.assert_array_equal(out.labels, labels)
+    columns, confidence = kept_in(f"out.{suffix}"), probs.max(axis=1)
+    np.testing.assert_array_equal(columns["confidence"], confidence)
+    assert columns["keep"].sum() == document["selective"]["n_kept"]
+    assert document["mean_confidence"] == confidence.mean()
+
+
+def test_an_accuracy_out_of_reach_keeps_nothing(fitted, shiftcal, shiftcal_json):
+    words = "apply sac.json target.npz -o out.npz --target-accuracy 0.9999999"
+    found = shiftcal_json(words)["selective"]
+    assert (found["coverage"], found["n_kept"]) == (0, 0)
+    assert found["threshold"] is found["accuracy"] is None
+    done = shiftcal(words)
+    assert "no rows can be kept at 100 % accuracy" in done.out
+    assert "sac gives no interval of its accuracy" in done.err
+    assert not kept_in("out.npz")["keep"].any()
+
+
+def test_selective_needs_rows_and_one_threshold(statistics, refused):
+    words = "apply sac.json target.npz -o out.npz --target-accuracy"
+    assert "--target-accuracy must lie strictly between 0 and 1" in refused(words, "95")
+    assert "one threshold" in refused(words, "0.9 --groups target.npz")
+    assert "holds statistics" in refused("apply sac.json target.json --target-accuracy 0.9")
 
 
 def test_a_method_with_features_reads_them_from_the_target(files, shiftcal, bank):

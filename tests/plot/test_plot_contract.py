@@ -25,6 +25,7 @@ FIGURES = Path(__file__).resolve().parents[2] / "docs" / "figures"
 ERRORS = {"ts": {0: (0.02,), 1: (0.05, 0.07)}, "sac": {0: (0.03,), 1: (0.03, 0.04)}}
 PLOTS = {
     "reliability": lambda _, **at: plot.reliability(digits_target(), n_resamples=40, **at),
+    "risk": lambda _, **at: plot.risk_coverage([0.5, 0.9, 0.9], [0, 1, 1], **at),
     "density": lambda _, **at: plot.confidence_density(digits_target(), digits_bank(), **at),
     "severity": lambda _, **at: plot.ece_by_severity(ERRORS, **at),
     "distances": lambda adapted, **at: plot.selection(adapted["sac"], **at),
@@ -109,6 +110,12 @@ BAD_RELIABILITY = [
     (TWO, {"level": 95}, "level must lie strictly between 0 and 1"),
     ((sc.bin_table(*TWO), [True, False]), {}, "leave correct out"),
 ]
+BAD_RISK = [
+    (([0.5, np.nan],), {}, "confidence must be finite"),
+    (([0.5], [0, 1]), {}, "correct must have one entry per confidence"),
+    (([0.5],), {"target_accuracy": 90}, "target_accuracy must lie strictly between 0 and 1"),
+    (([0.5],), {"accuracy": (0.9, 0.8)}, "accuracy must be the interval"),
+]
 BAD_DENSITY = [
     (([0.5, np.nan],), {}, "target must be finite"),
     ((EYE, digits_bank()), {}, "target and sets must have the same classes"),
@@ -152,6 +159,7 @@ BAD_ERRORS = [
         (draw, *case)
         for draw, cases in (
             (plot.reliability, BAD_RELIABILITY),
+            (plot.risk_coverage, BAD_RISK),
             (plot.confidence_density, BAD_DENSITY),
             (plot.ece_by_severity, BAD_SEVERITY),
             (plot.selection, BAD_SELECTION),

@@ -333,3 +333,25 @@ def test_the_run_of_a_study_is_drawn_as_its_errors_are():
         for given in (SimpleNamespace(records=records), records, errors)
     ]
     assert drawn[0] == drawn[1] == drawn[2] != []
+
+
+def test_the_risk_is_that_of_the_rows_kept_at_every_share():
+    confidence = CONFIDENCE.round(2)  # with ties
+    options = {"accuracy": (0.6, 0.9), "target_accuracy": 0.9, "label": "mine"}
+    axes = on_axes(plot.risk_coverage)(confidence, CORRECT, **options)
+    expected, measured, mark = axes.get_lines()
+    thresholds = np.unique(confidence)[::-1]
+    kept = [confidence >= t for t in thresholds]
+    for line, risk in (
+        (expected, [1 - confidence[rows].mean() for rows in kept]),
+        (measured, [1 - CORRECT[rows].mean() for rows in kept]),
+    ):
+        np.testing.assert_allclose(line.get_xdata(), [rows.mean() for rows in kept])
+        np.testing.assert_allclose(line.get_ydata(), risk, atol=1e-12)
+    found = sc.selective(confidence, 0.9)
+    assert mark.get_xdata() == [found.coverage]
+    assert words(axes) == [
+        "mine, expected",
+        "mine, measured",
+        f"mine, {100 * found.coverage:.0f} % kept at 90 % accuracy",
+    ]

@@ -374,3 +374,39 @@ def test_a_header_that_promises_more_than_there_is_costs_no_memory(tmp_path, sha
     for suffix in (".npy", ".npz"):
         with pytest.raises(FileError, match=rf"x{suffix} (could not be read|needs more memory)"):
             read_scores(tmp_path / f"x{suffix}")
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A table of 72 MB in several row groups, with its logits and labels."""
+    rng = np.random.default_rng(0)
+    logits, labels = rng.standard_normal((1_000_000, 9)), rng.integers(0, 9, 1_000_000)
+    path = tmp_path_factory.mktemp("large") / "table.parquet"
+    columns = {f"logit_{i}": logits[:, i] for i in range(9)}
+    pq.write_table(pa.table({"label": labels, **columns}), path, row_group_size=300_001)
+    return path, logits, labels
+
+
+@pytest.mark.slow
+def test_a_large_table_is_read_as_a_small_one_is(large):
+    path, logits, labels = large
+    read = read_scores(path)
+    np.testing.assert_array_equal(read.values, logits)
+    np.testing.assert_array_equal(read.labels, labels)
+    assert (read.classes, read.ids) == (None, None)
+    assert read.logits() is not None
+
+
+@pytest.mark.slow
+def test_a_large_table_of_lists_has_lists_of_one_size(large, tmp_path):
+    _, logits, labels = large
+    lists = pa.FixedSizeListArray.from_arrays(logits.ravel(), 9)
+    names = pa.array([f"class {i}" for i in range(9)]).take(pa.array(labels))
+    pq.write_table(pa.table({"logits": lists, "id": names}), tmp_path / "lists.parquet")
+    read = read_scores(tmp_path / "lists.parquet")
+    np.testing.assert_array_equal(read.values, logits)
+    assert read.ids[0] == f"class {labels[0]}"
+    uneven = pa.chunked_array([lists.cast(pa.list_(pa.float64())), pa.array([[1.0, 2.0]])])
+    pq.write_table(pa.table({"logits": uneven}), tmp_path / "uneven.parquet")
+    with pytest.raises(FileError, match="list"):
+        read_scores(tmp_path / "uneven.parquet")

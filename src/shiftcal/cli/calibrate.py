@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,15 +13,18 @@ from typer import Option
 
 from shiftcal.cli import inputs, options
 from shiftcal.cli.output import Report, facts, progress, sets_table
-from shiftcal.errors import InputError
+from shiftcal.errors import InputError, InputWarning
 from shiftcal.files import naming
 
 if TYPE_CHECKING:
+    from shiftcal.estimates import Selective
     from shiftcal.grouping import GroupedSelection
     from shiftcal.methods import Method
     from shiftcal.methods.method import Selection
     from shiftcal.scores import Scores
 
+# Probabilities that are written at one time.
+_BLOCK = 1 << 20
 _OF_SETS = ("name", "corruption", "severity", "n", "mean_confidence", "accuracy")
 
 
@@ -106,6 +112,7 @@ def apply(
     output: options.MaybeOutputFile = None,
     groups: Annotated[str | None, Option(metavar="FILE[:COLUMN]")] = None,
     save_adapted: options.File = None,
+    target_accuracy: Annotated[float | None, Option(metavar="FRACTION")] = None,
     normalize: bool = False,
 ) -> Report:
     """Calibrate a target with a saved method.
@@ -120,28 +127,40 @@ def apply(
         groups: Group of every row (camera, site, batch); each is calibrated by itself. A .txt of
             one per line, .npy, .npz, or a column of a .csv or .parquet.
         save_adapted: Write the method as adapted to TARGET, as JSON, for `shiftcal export`.
+        target_accuracy: Mark the most confident rows, as many as can be kept with this expected
+            accuracy, in the column 'keep'; the others are for a person.
         normalize: Divide rows of rounded probabilities by their sum; logits stay.
     """
+    from shiftcal.checks import check_fraction
+
+    if target_accuracy is not None:
+        check_fraction(target_accuracy, name="--target-accuracy")
+        if groups is not None:
+            raise InputError(
+                "--target-accuracy sets one threshold, and --groups calibrates each group by "
+                "itself. Leave one out."
+            )
     if groups is not None and save_adapted is not None:
         raise InputError(
             "--save-adapted writes one method, and --groups adapts one per group. Leave one out."
         )
     of_statistics = target.path.suffix.lower() == ".json"
-    if of_statistics and (output is not None or groups is not None):
+    needs_rows = {"-o": output, "--groups": groups, "--target-accuracy": target_accuracy}
+    if of_statistics and any(value is not None for value in needs_rows.values()):
         raise InputError(
-            f"{target.path} holds statistics, and calibrated scores need rows. Leave -o and "
-            "--groups out, or name a scores file."
+            f"{target.path} holds statistics, and calibrated scores need rows. Leave -o, --groups "
+            "and --target-accuracy out, or name a scores file."
         )
     if not of_statistics and output is None:
         raise InputError("-o must name a file for the calibrated scores.")
     fitted = inputs.load_method(method)
-    grouped = None
+    grouped, kept = None, None
     with progress(f"calibrating {target.path}"):
         if output is None:
             numbers = _apply_to_statistics(fitted, target.path)
         else:
             scores = _read_for(fitted, method, target.path, normalize=normalize)
-            numbers, grouped = _apply_to_rows(fitted, scores, groups, output)
+            numbers, grouped, kept = _apply_to_rows(fitted, scores, groups, target_accuracy, output)
     if save_adapted is not None:
         fitted.save(save_adapted)
     selection = fitted.selection_
@@ -154,6 +173,7 @@ def apply(
         "adapted": save_adapted,
         **numbers,
         "selection": selection.to_dict(),
+        "selective": None if kept is None else kept.to_dict(),
         "groups": None,
     }
     keys = ("n", "raw_mean_confidence", "mean_confidence", "n_predictions_changed", "output")
@@ -163,6 +183,8 @@ def apply(
         document["groups"] = {key: value for key, value in of_groups if key != "everything"}
         return Report(document, f"{grouped}\n\n{facts(shown)}")
     shown = {"method": fitted.name, "choice": str(selection), **selection.details, **shown}
+    if kept is not None:
+        shown["selective"] = str(kept)
     return Report(document, "\n".join([facts(shown), *_flag_lines(selection)]))
 
 
@@ -175,34 +197,83 @@ def _read_for(fitted: Method, method: Path, target: Path, *, normalize: bool) ->
 
 
 def _apply_to_rows(
-    fitted: Method, scores: Scores, groups: str | None, output: Path
-) -> tuple[dict[str, Any], GroupedSelection | None]:
-    """Write the calibrated scores; returns numbers about them, and the choices of groups."""
+    fitted: Method,
+    scores: Scores,
+    groups: str | None,
+    target_accuracy: float | None,
+    output: Path,
+) -> tuple[dict[str, Any], GroupedSelection | None, Selective | None]:
+    """Write the calibrated scores; returns numbers, the choices of groups and what is kept."""
+    import numpy as np
+
     from shiftcal.grouping import GroupedCalibration
     from shiftcal.numerics.softmax import p_max
-    from shiftcal.scores import read_groups, write_scores
+    from shiftcal.scores import read_groups, write_pieces
 
-    chosen = None
+    chosen, kept, n = None, None, scores.n
+    taken = inputs.adapt_to(fitted, scores)
+    logits = scores.logits()
+    raw_mean = p_max(logits).mean()
     if groups is None:
-        probs = fitted.predict_proba(inputs.adapt_to(fitted, scores))
+        values, rows = fitted._check_target(taken), max(1, _BLOCK // scores.k)
+        calibrated = partial(_in_blocks, lambda some: fitted._apply(values[some]), n, rows)
     else:
         file, column = inputs.file_of(groups)
         of_rows = read_groups(file, scores, column=column)
-        values, grouped = inputs.adapt_to(fitted, scores), GroupedCalibration(fitted)
-        chosen = grouped.adapt(values, of_rows)
-        probs = grouped.predict_proba(values, of_rows)
-    predicted, confidence = probs.argmax(axis=1), probs.max(axis=1)
-    names = scores.classes or fitted.class_names_
-    made = scores._with(values=probs, input="probabilities", features=None, classes=names)
-    write_scores(output, made, confidence=confidence, predicted=predicted)
-    logits = scores.logits()
+        grouped = GroupedCalibration(fitted)
+        chosen = grouped.adapt(taken, of_rows)
+        calibrated = partial(_in_blocks, lambda _: grouped.predict_proba(taken, of_rows), n, n)
+    confidence = np.empty(n)
+    if target_accuracy is not None:
+        from shiftcal.estimates import accuracy_interval, selective
+
+        for some, probs in calibrated():
+            confidence[some] = probs.max(axis=1)
+        interval = accuracy_interval(fitted, taken)
+        if interval is None:
+            warnings.warn(
+                f"{fitted.name} gives no interval of its accuracy, so that of the kept rows covers "
+                "chance only. Fit rehearsal, or realign without a prior.",
+                InputWarning,
+                stacklevel=2,
+            )
+        kept = selective(confidence, target_accuracy, accuracy=interval)
+    bare = scores._with(
+        input="probabilities", features=None, classes=scores.classes or fitted.class_names_
+    )
+    changed = 0
+
+    def pieces() -> Iterator[tuple[Scores, dict[str, Any]]]:
+        nonlocal changed
+        for some, probs in calibrated():
+            predicted, own = probs.argmax(axis=1), logits[some].argmax(axis=1)
+            confidence[some] = probs.max(axis=1)
+            changed += int((predicted != own).sum())
+            more: dict[str, Any] = {"confidence": confidence[some], "predicted": predicted}
+            if fitted.corrects and groups is None:
+                more["model_confidence"] = fitted._confidence(values[some])
+                more["model_predicted"] = own
+            if kept is not None:
+                more["keep"] = confidence[some] >= kept.threshold
+            per_row = {"labels": scores.labels, "ids": scores.ids}
+            cut = {name: None if x is None else x[some] for name, x in per_row.items()}
+            yield bare._with(values=probs, **cut), more
+
+    write_pieces(output, pieces())
     numbers = {
-        "n": scores.n,
+        "n": n,
         "mean_confidence": confidence.mean(),
-        "raw_mean_confidence": p_max(logits).mean(),
-        "n_predictions_changed": (predicted != logits.argmax(axis=1)).sum(),
+        "raw_mean_confidence": raw_mean,
+        "n_predictions_changed": changed,
     }
-    return numbers, chosen
+    return numbers, chosen, kept
+
+
+def _in_blocks(work: Callable[[slice], Any], n: int, rows: int) -> Iterator[tuple[slice, Any]]:
+    """What ``work`` makes of every so many rows, with the rows."""
+    for start in range(0, n, rows):
+        some = slice(start, min(start + rows, n))
+        yield some, work(some)
 
 
 def _apply_to_statistics(fitted: Method, target: Path) -> dict[str, Any]:

@@ -71,6 +71,18 @@ def sigmoid(x: Floats | float) -> Array:
     return np.asarray(1 / (1 + np.exp(-np.asarray(x))))
 
 
+def shift_to_mean(p: Floats, mean: float) -> float:
+    """What to add to the log-odds of ``p`` so that their mean probability is ``mean``."""
+    odds, shift = log_odds(p), 0.0
+    for _ in range(50):
+        now = sigmoid(odds + shift)
+        step = (float(now.mean()) - mean) / max(float((now * (1 - now)).mean()), 1e-3)
+        shift -= min(max(step, -1.0), 1.0)
+        if abs(step) < 1e-9:
+            break
+    return shift
+
+
 def _softmax(z: Array) -> Array:
     """Along the last axis."""
     e = np.exp(z - z.max(axis=-1, keepdims=True))

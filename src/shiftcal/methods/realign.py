@@ -20,6 +20,7 @@ from shiftcal.methods.class_bias import (
     learn,
     log_odds,
     same_prior,
+    shift_to_mean,
     sigmoid,
 )
 from shiftcal.methods.method import Method, Selection, few_rows, fit_map
@@ -157,7 +158,7 @@ class Realign(Method):
         own = self._own(self._apply(rows), rows)
         rehearsed = float(p_max(rows, known.temperature).mean())
         share = 1.0 if known.has("outside-bank") else _REHEARSED
-        self.shift_ += _shift(own, (1 - share) * float(own.mean()) + share * rehearsed)
+        self.shift_ += shift_to_mean(own, (1 - share) * float(own.mean()) + share * rehearsed)
         names = ("weight_same_prior", "weight_moved_prior", "weight_plain")
         details = dict(zip(names, weights.tolist(), strict=True))
         return self._select(logits, rows, (*flags, *_left_alone(details)), details, tuning)
@@ -283,15 +284,3 @@ def _left_alone(details: dict[str, float]) -> Iterator[Flag]:
             "the outputs fit a biased network as well as a moved class prior, so predictions stay "
             "mostly as they are. If you know the class prior, pass it as prior=.",
         )
-
-
-def _shift(p: Array, mean: float) -> float:
-    """What to add to the log-odds of ``p`` so that their mean probability is ``mean``."""
-    odds, shift = log_odds(p), 0.0
-    for _ in range(50):
-        now = sigmoid(odds + shift)
-        step = (float(now.mean()) - mean) / max(float((now * (1 - now)).mean()), 1e-3)
-        shift -= min(max(step, -1.0), 1.0)
-        if abs(step) < 1e-9:
-            break
-    return shift
