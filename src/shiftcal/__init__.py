@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     )
     from shiftcal.corruptions import corrupt
     from shiftcal.demo import load_example
-    from shiftcal.export import CalibratedClassifier
     from shiftcal.estimates import selective
+    from shiftcal.export import CalibratedClassifier
     from shiftcal.grouping import GroupedCalibration
     from shiftcal.methods.realign import Realign
     from shiftcal.methods.rehearsal import Rehearsal
