@@ -94,17 +94,19 @@ frozen: .venv/dev.stamp
 	.venv/bin/python tests/frozen/write.py
 
 bench: .venv-bench/bench.stamp .venv-peers-imagecorruptions/peers.stamp .venv-peers-others/peers.stamp .venv-peers-scoring/peers.stamp
+	.venv-bench/bin/python benchmarks/speed/fresh.py
 	.venv-bench/bin/python benchmarks/speed/temperature.py
 	.venv-bench/bin/python benchmarks/speed/ece.py
 	.venv-bench/bin/python benchmarks/speed/corruptions.py
 	.venv-bench/bin/python benchmarks/speed/corruptions_memory.py
 	.venv-bench/bin/python benchmarks/speed/scoring.py
 	.venv-bench/bin/python benchmarks/speed/sharding.py
+	.venv-bench/bin/python benchmarks/speed/monitor.py
 	.venv-bench/bin/python benchmarks/speed/study.py
 	.venv-bench/bin/python benchmarks/speed/adaptation.py
 
 clean:
-	rm -rf .venv .venv-bench .venv-integrations .venv-peers-* .venv-packages site build dist
+	rm -rf .venv .venv-bench .venv-fresh .venv-integrations .venv-peers-* .venv-packages site build dist
 
 .venv/core.stamp: pyproject.toml meson.build constraints.txt
 	@echo "Installing into .venv; this is done once, and takes as long as the download of numpy, scipy and others."

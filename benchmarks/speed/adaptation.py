@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from timing import circumstances, listed, write
+from timing import run
 from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -146,7 +146,8 @@ def table(found: dict[str, dict[str, list[float]]]) -> list[str]:
     return lines
 
 
-def main() -> None:
+def rounds() -> dict[int, dict[str, dict[str, list[float]]]]:
+    """What was found with all threads, and with one."""
     rng = np.random.default_rng(0)
     data = {
         "source": rng.random((800, FEATURES), np.float32),
@@ -157,18 +158,21 @@ def main() -> None:
     for threads in sorted({torch.get_num_threads(), 1}, reverse=True):
         torch.set_num_threads(threads)
         found[threads] = compared(data)
-    facts = {**circumstances(), "rounds": ROUNDS}
+    return found
+
+
+def page(found: dict) -> str:
     lines = [
         "# What the trainers cost\n",
         "Heads on frozen features, 1,000 steps of 32 + 32 rows. The plain loop is the source alone "
         "as a tutorial has it, 32 rows a step, run along with each training, in slices of 20 "
         "steps; in brackets the least and the largest of the rounds. The source alone in our loop "
-        "has 32 rows, or 64, which are as many as the trainers see.\n",
+        "has 32 rows, or 64, which are as many as the trainers see.",
     ]
-    for threads, each in found.items():
-        lines += [f"## Threads: {threads}\n", *table(each), ""]
-    write("adaptation", {**facts, "threads": found}, [], "\n".join([*lines, listed(facts)]) + "\n")
+    for threads, each in found["threads"].items():
+        lines += [f"\n## Threads: {threads}\n", *table(each)]
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
-    main()
+    run("adaptation", {"threads": rounds}, page)

@@ -1,27 +1,21 @@
 """The nineteen corruptions at 32 and 224 pixels: shiftcal and its peers, image for image.
 
-One thread each, on the same images, in turn: ours in this process, every peer in a process of its
-own environment (see ``peers/``). A figure is the median time of an image, averaged over the five
-severities. Given the word ``text``, only writes the text again, from the stored results.
+On the same images, in turn: ours in this process, every peer in a process of its own environment
+(see ``peers/``). With one thread, then with two at severity 3 (of the peers, OpenCV takes them).
 """
 
 from __future__ import annotations
 
-import os
-
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = "1"  # before numpy is imported
-
+import functools
 import json
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
-from timing import RESULTS, circumstances, in_fresh_process, listed, write
+from timing import run
 
 import shiftcal as sc
 
@@ -44,7 +38,7 @@ SAME = frozenset(
 )  # fmt: skip
 # Released, its glass blur is a Python loop of several seconds an image at 224 pixels.
 HOPELESS = {("imagecorruptions", "glass_blur", 224)}
-LEAST = {32: 30, 224: 12}
+Seconds = dict[str, dict[str, float | None]]  # an image, by corruption and tool
 
 
 def photographs(side: int, n: int) -> np.ndarray:
@@ -62,33 +56,43 @@ def photographs(side: int, n: int) -> np.ndarray:
     return np.stack(pieces)
 
 
-class Peer:
-    """A peer's process, asked one thing at a time."""
+class Peers:
+    """The peers' processes, asked one thing at a time."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        python = PEERS[name] / "bin" / "python"
-        self.process = subprocess.Popen(
-            [str(python), str(HERE / "peers" / "worker.py"), name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+    def __init__(self, side: int, images: np.ndarray, *, threads: int) -> None:
+        self.side, self.threads = side, threads
+        self.folder = tempfile.TemporaryDirectory()
+        self.images = str(Path(self.folder.name) / "images.npy")
+        np.save(self.images, images[:20])
+        self.processes = {
+            name: subprocess.Popen(
+                [str(folder / "bin" / "python"), str(HERE / "peers" / "worker.py"), name],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+            for name, folder in PEERS.items()
+        }
 
-    def seconds(self, name: str, severity: int, images: Path, *, side: int) -> float | None:
-        """Median seconds an image takes, or None if it has no such corruption."""
-        if (self.name, name, side) in HOPELESS:
+    def seconds(self, peer: str, name: str, severity: int) -> float | None:
+        """Median seconds an image takes, or None if the peer has no such corruption."""
+        if (peer, name, self.side) in HOPELESS:
             return None
-        task = {"name": name, "severity": severity, "images": str(images), "seconds": 0.15}
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(task) + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        if not answer:
-            raise SystemExit(f"{self.name} failed at {name}, severity {severity}")
-        return json.loads(answer)
+        task = {
+            "name": name, "severity": severity, "images": self.images, "seconds": 0.15,
+            "threads": self.threads,
+        }  # fmt: skip
+        process = self.processes[peer]
+        process.stdin.write(json.dumps(task) + "\n")
+        process.stdin.flush()
+        return json.loads(process.stdout.readline())
+
+    def close(self) -> None:
+        """End the processes."""
+        for process in self.processes.values():
+            process.communicate()
+        self.folder.cleanup()
 
 
 def ours(images: np.ndarray, name: str, severity: int, **options) -> float:
@@ -113,13 +117,38 @@ def one_by_one(images: np.ndarray, name: str, severity: int) -> float:
     return statistics.median(times)
 
 
-def two_threads(side: int) -> dict[str, tuple[float, float]]:
-    """Seconds an image with one thread and with two, the best of nine in turn, at severity 3.
+def one_thread(side: int) -> Seconds:
+    """Means over the severities."""
+    images = photographs(side, BATCH[side])
+    peers = Peers(side, images, threads=1)
+    found: Seconds = {}
+    for name in sc.corruptions.names():
+        rows: dict[str, list[float | None]] = {}
+        for severity in range(1, 6):
+            row = {"shiftcal": ours(images, name, severity, threads=1)}
+            row |= {peer: peers.seconds(peer, name, severity) for peer in PEERS}
+            row["shiftcal, image by image"] = one_by_one(images, name, severity)
+            if side == 32:
+                strengths = {"threads": 1, "table": "imagenet"}
+                row["shiftcal, ImageNet's strengths"] = ours(images, name, severity, **strengths)
+            for tool, seconds in row.items():
+                rows.setdefault(tool, []).append(seconds)
+        found[name] = {
+            tool: None if None in times else statistics.mean(times) for tool, times in rows.items()
+        }
+        print(side, name, {t: s and round(1e6 * s, 1) for t, s in found[name].items()}, flush=True)
+    peers.close()
+    return found
+
+
+def two_threads(side: int) -> Seconds:
+    """At severity 3; ours is the best of nine, in turn with one thread.
 
     The best, since whatever else runs on the machine hits two threads more often than one.
     """
     images = np.resize(photographs(side, 200), (MANY[side], side, side, 3))
-    found = {}
+    peers = Peers(side, images, threads=2)
+    found: Seconds = {}
     for name in sc.corruptions.names():
         times: dict[int, list[float]] = {1: [], 2: []}
         for _ in range(9):
@@ -127,81 +156,45 @@ def two_threads(side: int) -> dict[str, tuple[float, float]]:
                 begin = time.perf_counter()
                 sc.corrupt(images, name, severity=3, threads=threads)
                 taken.append((time.perf_counter() - begin) / len(images))
-        found[name] = (min(times[1]), min(times[2]))
+        found[name] = {"one thread": min(times[1]), "shiftcal": min(times[2])}
+        found[name] |= {peer: peers.seconds(peer, name, 3) for peer in PEERS}
+    peers.close()
     return found
 
 
-def measure_all(side: int, folder: Path) -> dict[str, dict[str, float | None]]:
-    """Seconds an image by corruption and tool, averaged over severities."""
+def one_sum(side: int) -> float:
+    """Seconds an image that one ``np.sum`` takes."""
     images = photographs(side, BATCH[side])
-    np.save(folder / f"{side}.npy", images[:20])
-    workers = [Peer(name) for name in PEERS]
-    found: dict[str, dict[str, float | None]] = {}
-    for name in sc.corruptions.names():
-        rows: dict[str, list[float | None]] = {}
-
-        def note(tool: str, seconds: float | None, rows=rows) -> None:
-            rows.setdefault(tool, []).append(seconds)
-
-        for severity in range(1, 6):
-            note("shiftcal", ours(images, name, severity, threads=1))
-            for peer in workers:
-                note(peer.name, peer.seconds(name, severity, folder / f"{side}.npy", side=side))
-            note("shiftcal, image by image", one_by_one(images, name, severity))
-            if side == 32:
-                note(
-                    "shiftcal, ImageNet's strengths",
-                    ours(images, name, severity, threads=1, table="imagenet"),
-                )
-        found[name] = {
-            tool: None if None in times else statistics.mean(times) for tool, times in rows.items()
-        }
-        print(side, name, {t: s and round(1e6 * s, 1) for t, s in found[name].items()}, flush=True)
-    for peer in workers:
-        peer.process.kill()
-    return found
+    times = []
+    for _ in range(20):
+        begin = time.perf_counter()
+        images.sum()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times) / len(images)
 
 
-def peers_of(name: str, times: dict[str, float | None], *, kindred: bool) -> dict[str, float]:
-    """The peers that have this corruption; Albumentations' others only if ``kindred``."""
+def ratios(found: Seconds, tool: str = "shiftcal", *, kindred: bool = False) -> dict[str, float]:
+    """How many times as long the fastest peer takes; Albumentations' others only if ``kindred``."""
     return {
-        tool: seconds
-        for tool, seconds in times.items()
-        if tool in PEERS
-        and seconds is not None
-        and (tool != "albumentations" or kindred or name in SAME)
-    }
-
-
-def fastest(found) -> dict[str, tuple[str, float]]:
-    """The peer with the same operation that takes least, and how many seconds."""
-    return {
-        name: min(peers_of(name, times, kindred=False).items(), key=lambda pair: pair[1])
-        for name, times in found.items()
-    }
-
-
-def ratios(found, *, tool="shiftcal", kindred=False) -> dict[str, float]:
-    """How many times as long the fastest peer takes."""
-    return {
-        name: min(peers_of(name, times, kindred=kindred).values()) / times[tool]
-        for name, times in found.items()
-    }
-
-
-def mean(values) -> float:
-    return statistics.geometric_mean(values)
-
-
-def table(found) -> str:
-    def cell(seconds: float | None) -> str:
-        return (
-            ""
-            if seconds is None
-            else f"{1e6 * seconds:,.0f}"
-            if seconds > 1e-5
-            else (f"{1e6 * seconds:.1f}")
+        name: min(
+            times[peer]
+            for peer in PEERS
+            if times[peer] is not None and (peer != "albumentations" or kindred or name in SAME)
         )
+        / times[tool]
+        for name, times in found.items()
+    }
+
+
+def mean(values: dict[str, float]) -> str:
+    return f"{statistics.geometric_mean(values.values()):.1f}x"
+
+
+def table(found: Seconds) -> str:
+    def cell(seconds: float | None) -> str:
+        if seconds is None:
+            return ""
+        return f"{1e6 * seconds:,.0f}" if seconds > 1e-5 else f"{1e6 * seconds:.1f}"
 
     same, kindred = ratios(found), ratios(found, kindred=True)
     lines = [
@@ -220,109 +213,46 @@ def table(found) -> str:
     return "\n".join(lines)
 
 
-def first_call(name: str) -> float:
-    """Seconds the first call of a process takes."""
-    image = np.zeros((32, 32, 3), np.uint8)
-    begin = time.perf_counter()
-    sc.corrupt(image, name, severity=3)
-    return time.perf_counter() - begin
-
-
-def compiling() -> dict[str, tuple[float, float]]:
-    """First call ever and first call of a later process, by corruption."""
-    found = {}
-    for name in sc.corruptions.names():
-        with tempfile.TemporaryDirectory() as cache:
-            run = [
-                float(in_fresh_process(__file__, "first", name, NUMBA_CACHE_DIR=cache))
-                for _ in range(2)
-            ]
-        found[name] = (run[0], run[1])
-    return found
-
-
-def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        found = {side: measure_all(side, Path(folder)) for side in BATCH}
-    both = {side: two_threads(side) for side in BATCH}
-    first = compiling()
-    facts = {
-        **circumstances(),
-        "geometric mean": {side: mean(ratios(found[side]).values()) for side in BATCH},
-        "two threads": {
-            side: sum(one for one, _ in times.values()) / sum(two for _, two in times.values())
-            for side, times in both.items()
-        },
-        "one and two threads": both,
-        "seconds an image": found,
-        "fastest peer": {side: fastest(found[side]) for side in BATCH},
-        "first call": first,
-    }
-    write("corruptions", facts, [], text(found, first, facts))
-
-
 def slower(compared: dict[str, float]) -> str:
     """Those of which a peer takes less time, and what share of ours."""
     return ", ".join(f"{n} ({r:.2f}x)" for n, r in compared.items() if r < 1) or "nowhere"
 
 
-def stored_text() -> str:
-    """The text of the stored results."""
-    facts = json.loads((RESULTS / "corruptions.json").read_text("utf-8"))
-    for by_side in ("seconds an image", "two threads"):
-        facts[by_side] = {int(side): found for side, found in facts[by_side].items()}
-    return text(facts["seconds an image"], facts["first call"], facts)
-
-
-def text(found, first, facts) -> str:
+def page(found: dict) -> str:
     parts = [
-        "# Corruptions: microseconds an image\n",
+        "# Corruptions: microseconds an image",
         "One thread, photographs, the mean over severities 1 to 5 of the median time of an image. "
         "shiftcal is given batches (and, image by image, single images, as the peers are). At 32 "
         "pixels shiftcal has CIFAR-10-C's strengths, and the peers, which know no others, "
         "ImageNet-C's. In brackets: against Albumentations' transforms of the same name that do "
-        "something else. Written by `corruptions.py`.\n",
+        "something else. Written by `corruptions.py`.",
     ]
-    for side, times in found.items():
-        same, kindred = ratios(times), ratios(times, kindred=True)
-        single = ratios(times, tool="shiftcal, image by image")
-        parts += [f"## {side} pixels\n", table(times), ""]
-        parts.append(
-            f"Geometric mean: **{mean(same.values()):.1f}x** the fastest peer with the same "
-            f"operation ({LEAST[side]}x was aimed at), {mean(kindred.values()):.1f}x the fastest "
-            f"of any operation of that name, {mean(single.values()):.1f}x image by image. "
-            f"Two threads are {facts['two threads'][side]:.2f} times as fast as one on the sum of "
-            f"all ({MANY[side]:,} images a batch, severity 3, the best of nine)."
-        )
+    for side in BATCH:
+        one, two = found[f"{side}"], found[f"{side}-two"]
+        same, kindred = ratios(one), ratios(one, kindred=True)
+        single = ratios(one, "shiftcal, image by image")
+        scaling = [sum(row[t] for row in two.values()) for t in ("one thread", "shiftcal")]
+        parts += [f"## {side} pixels", table(one)]
+        lines = [
+            f"Geometric mean: **{mean(same)}** the fastest peer with the same operation, "
+            f"{mean(kindred)} the fastest of any operation of that name, {mean(single)} image by "
+            f"image. One `np.sum` of an image takes {1e6 * found['sum'][str(side)]:.1f} us.",
+            f"With two threads, severity 3, {MANY[side]:,} images: {mean(ratios(two))} the fastest "
+            f"peer with the same operation; {scaling[0] / scaling[1]:.2f} times as fast as with "
+            "one thread on the sum of all.",
+            f"In batches, slower than a peer: {slower(kindred)}. Image by image, slower than a "
+            f"peer with the same operation: {slower(single)}.",
+        ]
         if side == 32:
-            alike = ratios(times, tool="shiftcal, ImageNet's strengths")
-            parts.append(
-                f"With ImageNet's strengths at 32 pixels too, as the peers: "
-                f"{mean(alike.values()):.1f}x."
+            alike = ratios(one, "shiftcal, ImageNet's strengths")
+            lines.append(
+                f"With ImageNet's strengths at 32 pixels too, as the peers: {mean(alike)}."
             )
-        parts.append(f"In batches, slower than a peer: {slower(kindred)}.")
-        parts.append(
-            f"Image by image, slower than a peer with the same operation: {slower(single)}.\n"
-        )
-    rows = "\n".join(f"| {n} | {a:.1f} | {b:.1f} |" for n, (a, b) in first.items())
-    parts += [
-        "## The first call\n",
-        "Kernels are compiled when they are first used, and kept on disk. Seconds of the first "
-        "call ever, and of the first call of a later process (imports and loading):\n",
-        f"| corruption | ever | later |\n|---|---|---|\n{rows}\n",
-        f"All nineteen: {sum(a for a, _ in first.values()):.0f} s once, if each is used first in "
-        "a process of its own.\n",
-        "## Circumstances\n",
-        listed(facts),
-        "",
-    ]
-    return "\n".join(parts)
+        parts.append("\n".join(f"- {line}" for line in lines))
+    return "\n\n".join(parts)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["first"]:
-        print(first_call(sys.argv[2]))
-    elif sys.argv[1:] == ["text"]:
-        (RESULTS / "corruptions.md").write_text(stored_text(), "utf-8")
-    else:
-        main()
+    parts = {f"{side}": functools.partial(one_thread, side) for side in BATCH}
+    parts |= {f"{side}-two": functools.partial(two_threads, side) for side in BATCH}
+    run("corruptions", parts | {"sum": lambda: {side: one_sum(side) for side in BATCH}}, page)

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from timing import circumstances, in_fresh_process, listed
+from timing import in_fresh_process, run
 
 import shiftcal as sc
 
@@ -37,30 +37,26 @@ def once(name: str, folder: str) -> dict[str, float]:
     return {"gigabytes": images.nbytes / 1e9, "megabytes": peak / 1024, "seconds": seconds}
 
 
-def main() -> None:
+def peaks() -> dict[str, dict[str, float]]:
     with tempfile.TemporaryDirectory() as folder:
-        found = {name: json.loads(in_fresh_process(__file__, name, folder)) for name in NAMES}
-    facts = circumstances()
-    results = Path(__file__).parent / "results"
-    document = {**facts, "peak": found}
-    (results / "corruptions_memory.json").write_text(json.dumps(document, indent=1) + "\n")
-    rows = "".join(
-        f"| {name} | {row['gigabytes']:.1f} | {row['megabytes']:.0f} | {row['seconds']:.0f} |\n"
-        for name, row in found.items()
+        return {name: json.loads(in_fresh_process(__file__, name, folder)) for name in NAMES}
+
+
+def page(found: dict) -> str:
+    rows = "\n".join(
+        f"| {name} | {row['gigabytes']:.1f} | {row['megabytes']:.0f} | {row['seconds']:.0f} |"
+        for name, row in found["peak"].items()
     )
-    text = (
+    return (
         "# Memory of corrupting a mapped file\n\n"
         "Largest resident size of a fresh process, everything included, two threads. Most of the "
         "time is the disk's. Written by `corruptions_memory.py`.\n\n"
-        "| corruption | file, GB | peak, MB | seconds |\n|---|---|---|---|\n"
-        f"{rows}\n{listed(facts)}\n"
+        f"| corruption | file, GB | peak, MB | seconds |\n|---|---|---|---|\n{rows}"
     )
-    (results / "corruptions_memory.md").write_text(text)
-    print(text)
 
 
 if __name__ == "__main__":
     if len(sys.argv) == 3:
         print(json.dumps(once(sys.argv[1], sys.argv[2])))
     else:
-        main()
+        run("corruptions_memory", {"peak": peaks}, page)

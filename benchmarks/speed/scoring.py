@@ -6,12 +6,12 @@ ready (the forward time), the whole of shiftcal (corrupting, preprocessing, runn
 and the bank), and the script (imagecorruptions in a DataLoader with two workers, then the same file
 in the same onnxruntime; in an environment of its own, see ``peers/``), which is given as many
 images as it corrupts in some seconds, at most as many as we. Each is repeated equally often, and
-the least time counts. Then the network in torch, and one worker against two. Given the word
-``text``, only writes the text again; given ``torch``, only measures that.
+the least time counts. Then the network in torch, and one worker against two.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 import statistics
@@ -20,11 +20,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-from timing import RESULTS, circumstances, in_fresh_process, listed, write
+from timing import in_fresh_process, run
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -99,40 +98,32 @@ class Script:
         return float(json.loads(self.process.stdout.readline()))
 
 
-def measured(folder: Path) -> dict[str, object]:
+def compared(name: str) -> dict[str, float]:
+    """Seconds an image of a corruption takes at five severities."""
     from shiftcal import models
 
-    file, images = network(folder), photographs(N)
-    np.save(folder / "images.npy", images)
-    labels = np.arange(N) % 10
-    model = models.as_model(file, preprocessing=models.cifar_resnet(20).preprocessing)
-    size = model.size_of_batches(images[:64])
-    batches = [model.preprocessing.apply(images[s : s + size]) for s in range(0, N, size)]
-    script = Script(file, folder / "images.npy", 2)
-    rows = {}
-    for name in CORRUPTIONS:
-        one_bank(model, images, labels, name, folder)  # loads the kernels
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        file, images = network(folder), photographs(N)
+        np.save(folder / "images.npy", images)
+        labels = np.arange(N) % 10
+        model = models.as_model(file, preprocessing=models.cifar_resnet(20).preprocessing)
+        size = model.size_of_batches(images[:64])
+        batches = [model.preprocessing.apply(images[s : s + size]) for s in range(0, N, size)]
+        one_bank(model, images, labels, name, folder)
+        script = Script(file, folder / "images.npy", 2)
         n = script.images_for(name)
         alone, ours, theirs = [], [], []
         for _ in range(REPEATS):
             alone.append(forward(model, batches) / N)
             ours.append(one_bank(model, images, labels, name, folder) / N)
             theirs.append(script.seconds(name, n) / n)
-        rows[name] = {"forward": min(alone), "shiftcal": min(ours), "script": min(theirs)}
-        print(name, n, {k: round(1e6 * v / 5) for k, v in rows[name].items()}, flush=True)
-    return {
-        "batch_size": size,
-        "rows": rows,
-        "torch": json.loads(in_fresh_process(__file__, "torch")),
-        "workers": scaling(file, images),
-    }
+        script.process.communicate()
+    return {"forward": min(alone), "shiftcal": min(ours), "script": min(theirs), "batch": size}
 
 
 def in_torch(folder: Path) -> dict[str, float]:
-    """The same in eager torch, for pixelate: the network alone, and the whole of shiftcal.
-
-    In a process of its own, since threads of onnxruntime that are still there would disturb it.
-    """
+    """The same in eager torch, for pixelate: the network alone, and the whole of shiftcal."""
     from shiftcal import models
 
     images, labels = photographs(512), np.arange(512) % 10
@@ -170,14 +161,14 @@ def one_bank(model: object, images: np.ndarray, labels: np.ndarray, name: str, t
     return time.perf_counter() - start
 
 
-def scaling(file: Path, images: np.ndarray) -> dict[str, float]:
+def scaling(folder: Path) -> dict[str, float]:
     """Images a second with one worker of one thread, and with two."""
     import shiftcal as sc
     from shiftcal import models
     from shiftcal.scoring.engines import LocalEngine
 
-    plain = models.cifar_resnet(20).preprocessing
-    many = np.tile(images, (8, 1, 1, 1))
+    file, plain = network(folder), models.cifar_resnet(20).preprocessing
+    many = np.tile(photographs(N), (8, 1, 1, 1))
     rates = {}
     for name, workers, threads in (("one worker, one thread", 1, 1), ("two workers", 2, 1)):
         model = models.as_model(file, preprocessing=plain, batch_size=128, threads=threads)
@@ -193,17 +184,17 @@ def scaling(file: Path, images: np.ndarray) -> dict[str, float]:
     return rates
 
 
-def text(facts: dict[str, object]) -> str:
-    rows: dict[str, dict[str, float]] = facts["rows"]
+def page(found: dict) -> str:
+    rows: dict[str, dict[str, float]] = {name: found[name] for name in CORRUPTIONS}
     over = {name: row["shiftcal"] / row["forward"] for name, row in rows.items()}
     total = {key: sum(row[key] for row in rows.values()) for key in next(iter(rows.values()))}
     faster = {name: row["script"] / row["shiftcal"] for name, row in rows.items()}
-    torch, (one, two) = facts["torch"], facts["workers"].values()
+    torch, (one, two) = found["torch"], found["workers"].values()
     lines = [
         "# Building a surrogate bank\n",
         "Microseconds an image, mean of five severities, least of the repeats: ResNet-20 at 32 "
-        f"pixels in onnxruntime, batches of {facts['batch_size']}, all processors. The script is "
-        "imagecorruptions in a DataLoader with two workers, then the same network.\n",
+        f"pixels in onnxruntime, batches of {rows['fog']['batch']:.0f}, all processors. The script "
+        "is imagecorruptions in a DataLoader with two workers, then the same network.\n",
         "| corruption | network alone | shiftcal | over the network | script | shiftcal faster |",
         "|---" * 6 + "|",
     ]
@@ -224,26 +215,22 @@ def text(facts: dict[str, object]) -> str:
         f"{1e6 * torch['shiftcal'] / 5:.0f} with everything, "
         f"{torch['shiftcal'] / torch['forward']:.3f}x.",
         f"- Two worker processes of one thread score {two:,.0f} images a second, one {one:,.0f}: "
-        f"**{two / one:.2f}x**.\n",
-        listed(facts),
+        f"**{two / one:.2f}x**.",
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
-def main() -> None:
-    if sys.argv[1:] == ["torch"]:
-        with tempfile.TemporaryDirectory() as folder:
-            print(json.dumps(in_torch(Path(folder))))
-        return
-    if sys.argv[1:] == ["text"]:
-        facts = json.loads((RESULTS / "scoring.json").read_text())
-        facts.pop("timings", None)
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            facts = {**circumstances(), "onnxruntime": version("onnxruntime")}
-            facts |= measured(Path(folder))
-    write("scoring", facts, [], text(facts))
+def part(function: Callable[[Path], dict[str, float]]) -> dict[str, float]:
+    """In a process of its own, since threads of onnxruntime or torch that stay would disturb it."""
+    return json.loads(in_fresh_process(__file__, "only", function.__name__))
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["only"]:
+        with tempfile.TemporaryDirectory() as folder:
+            print(json.dumps({"in_torch": in_torch, "scaling": scaling}[sys.argv[2]](Path(folder))))
+    else:
+        parts = {name: functools.partial(compared, name) for name in CORRUPTIONS}
+        parts["torch"] = functools.partial(part, in_torch)
+        parts["workers"] = functools.partial(part, scaling)
+        run("scoring", parts, page)

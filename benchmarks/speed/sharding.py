@@ -6,15 +6,13 @@ one severity of ImageNet-C. Figures per million rows are these times twenty.
 
 from __future__ import annotations
 
+import functools
 import json
-import os
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
-from timing import Timing, circumstances, extra_memory, listed, measure, write
+from timing import Timing, extra_memory, measure, run, timings
 
 from shiftcal.maps import Temperature
 from shiftcal.scoring.statistics import (
@@ -46,128 +44,112 @@ def mapped(folder: Path, n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
     return np.load(path, mmap_mode="r"), labels
 
 
-def statistics_timings(folder: Path, facts: dict[str, object]) -> list[Timing]:
-    """Seconds per part; facts get the sizes, the memory, and how near the temperature is."""
-    found = []
-    for n, k in ((ROWS, 1_000), (1_000_000, 10)):
+def making(n: int, k: int) -> dict[str, object]:
+    """Timings, sizes, memory, and how near the temperature is."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, size = Path(name), f"{n:,} x {k:,}"
         z, y = mapped(folder, n, k)
-        size = f"{n:,} x {k:,}"
-        ScoreStatistics.of_rows(z[:100], y[:100])  # compiled
-        facts[f"memory_of_statistics_{k}"] = extra_memory(lambda z=z, y=y: whole(z, y))
-        statistics = whole(z, y)
+        statistics = ScoreStatistics.of_rows(z, y)
         statistics.write(folder / "one.json")
-        facts[f"bytes_of_a_file_{k}"] = (folder / "one.json").stat().st_size
         exact = Temperature().fit(z, y).temperature_
-        facts[f"temperature_off_by_{k}"] = abs(statistics.temperature / exact - 1)
-        for tool, work in {
-            "statistics with labels": lambda z=z, y=y: whole(z, y).temperature,
-            "statistics without labels": lambda z=z: whole(z, None).mean_confidence,
-        }.items():
-            found.append(measure(tool, size, work))
-            print(found[-1], file=sys.stderr)
-    return found
+        work = {
+            "statistics with labels": lambda: ScoreStatistics.of_rows(z, y).temperature,
+            "statistics without labels": lambda: ScoreStatistics.of_rows(z, None).mean_confidence,
+        }
+        return {
+            "memory": extra_memory(lambda: ScoreStatistics.of_rows(z, y)),
+            "bytes": (folder / "one.json").stat().st_size,
+            "off": abs(statistics.temperature / exact - 1),
+            "timings": [measure(tool, size, one, threads=2) for tool, one in work.items()],
+        }
 
 
-def whole(z: np.ndarray, y: np.ndarray | None) -> ScoreStatistics:
-    return ScoreStatistics.of_rows(z, y)
+def merging() -> dict[str, object]:
+    """Of statistics, and of scores that are copied to one file."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        z, y = draw(ROWS, 1_000)
+        statistics = ScoreStatistics.of_rows(z, y)
+        paths = []
+        for i in range(PARTS):
+            part = Part(i + 1, PARTS, i * ROWS, (i + 1) * ROWS, PARTS * ROWS, "job")
+            paths.append(folder / f"part-{i + 1}.json")
+            statistics.write(paths[-1], part=part)
+        total = merge_statistics(find_parts(paths))
+        total.write(folder / "all.json")
+        step = ROWS // SCORE_PARTS
+        scores = []
+        for i in range(SCORE_PARTS):
+            own = slice(i * step, (i + 1) * step)
+            note = Part(i + 1, SCORE_PARTS, own.start, own.stop, ROWS, "job")._asdict()
+            scores.append(folder / f"scores-{i + 1}.npz")
+            np.savez(scores[-1], logits=z[own], labels=y[own], part=np.array(json.dumps(note)))
+        parts, out = find_parts(scores), folder / "all.npz"
+        return {
+            "rows": total.n,
+            "bytes": (folder / "all.json").stat().st_size,
+            "memory": extra_memory(lambda: merge_scores(parts, out)),
+            "timings": [
+                measure(
+                    "statistics",
+                    f"{PARTS:,} parts",
+                    lambda: merge_statistics(find_parts(paths)).n,
+                    threads=2,
+                ),
+                measure(
+                    "scores, judged on the way",
+                    f"{SCORE_PARTS} parts of {step:,} x 1,000",
+                    lambda: merge_scores(parts, out).n,
+                    threads=2,
+                ),
+            ],
+        }
 
 
-def merging_timings(folder: Path, facts: dict[str, object]) -> list[Timing]:
-    """Seconds for all parts: of statistics, and of scores that are copied to one file."""
-    z, y = draw(ROWS, 1_000)
-    statistics = whole(z, y)
-    paths = []
-    for i in range(PARTS):
-        part = Part(i + 1, PARTS, i * ROWS, (i + 1) * ROWS, PARTS * ROWS, "job")
-        paths.append(folder / f"part-{i + 1}.json")
-        statistics.write(paths[-1], part=part)
-    total = merge_statistics(find_parts(paths))
-    facts["rows_merged_as_statistics"] = total.n
-    facts["bytes_of_the_merged_file"] = written(folder / "all.json", total)
-    many = measure("statistics", f"{PARTS:,} parts", lambda: merge_statistics(find_parts(paths)).n)
-    step = ROWS // SCORE_PARTS
-    scores = []
-    for i in range(SCORE_PARTS):
-        own = slice(i * step, (i + 1) * step)
-        note = Part(i + 1, SCORE_PARTS, own.start, own.stop, ROWS, "job")._asdict()
-        scores.append(folder / f"scores-{i + 1}.npz")
-        np.savez(scores[-1], logits=z[own], labels=y[own], part=np.array(json.dumps(note)))
-    parts = find_parts(scores)
-    out = folder / "all.npz"
-    facts["memory_of_merging_scores"] = extra_memory(lambda: merge_scores(parts, out))
-    copied = measure("scores, judged on the way", f"{SCORE_PARTS} parts of {step:,} x 1,000",
-                     lambda: merge_scores(parts, out).n)  # fmt: skip
-    return [many, copied]
+def row(t: Timing) -> str:
+    return f"| {t.tool} | {t.size} | {t.wall:.2f} ± {t.mad:.2f} | {t.cpu:.2f} |"
 
 
-def written(path: Path, statistics: ScoreStatistics) -> int:
-    statistics.write(path)
-    return path.stat().st_size
-
-
-def report(facts: dict[str, object], made: list[Timing], merged: list[Timing]) -> str:
-    rows = "".join(
-        f"| {t.tool} | {t.size} | {t.wall:.2f} ± {t.mad:.2f} | {t.cpu:.2f} | "
-        f"{t.cpu * 1e6 / rows_of(t):.1f} |\n"
+def page(found: dict) -> str:
+    large, many, merged = (found[part] for part in PARTS_OF_RUN)
+    made = [t for part in (large, many) for t in timings(part["timings"])]
+    rows = [
+        f"{row(t)} {t.cpu * 1e6 / int(t.size.partition(' ')[0].replace(',', '')):.1f} |"
         for t in made
-    )
-    merges = "".join(
-        f"| {t.tool} | {t.size} | {t.wall:.2f} ± {t.mad:.2f} | {t.cpu:.2f} |\n" for t in merged
-    )
+    ]
     return f"""# Statistics of shards
 
 Rows in half precision, mapped from the disk. Seconds of wall time, median ± median deviation, and
-of processor time, over all threads. Written by `sharding.py`.
+of processor time, over two threads. Written by `sharding.py`.
 
 ## Making them
 
 | what | rows x classes | wall, s | processor, s | processor, s per million rows |
 |---|---|---|---|---|
-{rows}
-- File of a part: {kilobytes(facts["bytes_of_a_file_1000"])} of 1,000 classes,
-  {kilobytes(facts["bytes_of_a_file_10"])} of 10.
-- Memory beside the mapped rows: {megabytes(facts["memory_of_statistics_1000"])} at most, the rows
+{chr(10).join(rows)}
+
+- File of a part: {large["bytes"] / 1e3:.0f} kB of 1,000 classes,
+  {many["bytes"] / 1e3:.0f} kB of 10.
+- Memory beside the mapped rows: {large["memory"] / 1e6:.0f} MB at most, the rows
   that were just read among it.
 - The temperature differs from that of `Temperature`, which works in single precision here, by
-  {facts["temperature_off_by_1000"]:.1e} and {facts["temperature_off_by_10"]:.1e}, relative.
+  {large["off"]:.1e} and {many["off"]:.1e}, relative.
 
 ## Merging them
 
 | what | parts | wall, s | processor, s |
 |---|---|---|---|
-{merges}
-- {facts["rows_merged_as_statistics"]:,} rows were in the {PARTS:,} parts; the merged file has
-  {kilobytes(facts["bytes_of_the_merged_file"])}.
-- Merging scores took {megabytes(facts["memory_of_merging_scores"])} of memory.
+{chr(10).join(row(t) for t in timings(merged["timings"]))}
 
-## Circumstances
-
-{listed(facts)}
-"""
+- {merged["rows"]:,} rows were in the {PARTS:,} parts; the merged file has
+  {merged["bytes"] / 1e3:.0f} kB.
+- Merging scores took {merged["memory"] / 1e6:.0f} MB of memory."""
 
 
-def rows_of(timing: Timing) -> int:
-    return int(timing.size.partition(" ")[0].replace(",", ""))
-
-
-def kilobytes(size: int) -> str:
-    return f"{size / 1e3:.0f} kB"
-
-
-def megabytes(size: int) -> str:
-    return f"{size / 1e6:.0f} MB"
-
-
-def main() -> None:
-    facts: dict[str, object] = circumstances()
-    facts["threads"] = os.environ.get("OMP_NUM_THREADS", "all")
-    begin = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        made = statistics_timings(Path(folder), facts)
-        merged = merging_timings(Path(folder), facts)
-    facts["seconds_of_this_benchmark"] = round(time.perf_counter() - begin)
-    write("sharding", facts, [*made, *merged], report(facts, made, merged))
-
-
+PARTS_OF_RUN = {
+    f"{ROWS}x1000": functools.partial(making, ROWS, 1_000),
+    "1Mx10": functools.partial(making, 1_000_000, 10),
+    "merging": merging,
+}
 if __name__ == "__main__":
-    main()
+    run("sharding", PARTS_OF_RUN, page)

@@ -20,7 +20,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "accuracy"))
 
-from timing import circumstances, listed, write  # noqa: E402
+from timing import run  # noqa: E402
 
 from studies import data_folder, resnet20  # noqa: E402
 
@@ -67,7 +67,12 @@ def edited() -> str:
     return first + added + rest
 
 
-def measured(folder: Path) -> dict[str, object]:
+def measured() -> dict[str, object]:
+    with tempfile.TemporaryDirectory() as folder:
+        return measured_in(Path(folder))
+
+
+def measured_in(folder: Path) -> dict[str, object]:
     data = data_folder()
     spec = resnet20(data, folder).spec
     plan = folder / "plan.toml"
@@ -94,7 +99,8 @@ def measured(folder: Path) -> dict[str, object]:
     }
 
 
-def page(facts: dict[str, object]) -> str:
+def page(found: dict) -> str:
+    facts = found["study"]
     forward_seconds, seconds = facts["forward_seconds"], facts["study_seconds"]
     rows = [f"| {stage} | {took:.0f} |" for stage, took in facts["stages"].items()]
     lines = [
@@ -112,20 +118,13 @@ def page(facts: dict[str, object]) -> str:
         f"three minutes for everything that is not scoring, "
         f"**{(seconds - 180) / forward_seconds:.2f}x**.",
         f"- The network alone: {facts['forward_rate_before']:,.0f} images a second before, "
-        f"{facts['forward_rate_after']:,.0f} after.\n",
-        listed({k: v for k, v in facts.items() if k not in ("forward_seconds", "study_seconds")}),
+        f"{facts['forward_rate_after']:,.0f} after.",
     ]
-    return "\n".join(lines) + "\n"
-
-
-def main() -> None:
-    if sys.argv[1:2] == ["forward"]:
-        forward(sys.argv[2])
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        facts = {**circumstances(), **measured(Path(folder))}
-    write("study", facts, [], page(facts))
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["forward"]:
+        forward(sys.argv[2])
+    else:
+        run("study", {"study": measured}, page)

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-import tempfile
-import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from timing import (
-    circumstances,
+    LIMIT,
+    Timing,
     extra_memory,
+    fastest_peers,
     in_fresh_process,
-    listed,
     measure,
-    milliseconds,
-    ratios,
+    run,
     table,
-    write,
+    timings,
 )
 
-SIZES = [(5_000, 10), (50_000, 10), (50_000, 1_000), (1_000_000, 10)]
+SIZES = {
+    "5kx10": (5_000, 10),
+    "50kx10": (50_000, 10),
+    "1Mx10": (1_000_000, 10),
+    "50kx1000": (50_000, 1_000),
+}
 TRUE_TEMPERATURE = 1.7
 # How far a temperature may be from ours before it is called wrong.
 AGREES = 1e-3
@@ -49,10 +52,10 @@ def shiftcal_map(logits, labels):
     return lambda: maps.get("temperature")().fit(logits, labels).temperature_
 
 
-def shiftcal_solver(logits, labels):
-    from shiftcal.numerics.temperature import solve_temperature
+def shiftcal_method(logits, labels):
+    import shiftcal as sc
 
-    return lambda: solve_temperature(logits, labels).temperature
+    return lambda: sc.TS().fit(logits, labels).temperature_
 
 
 def scikit_learn(logits, labels):
@@ -77,13 +80,13 @@ def probmetrics(logits, labels):
     return fit
 
 
-def netcal(logits, labels, dtype=np.float64):
+def netcal(logits, labels):
     # It reads probabilities. In float32 it returns T = 1 without a word, so it gets float64.
     from netcal.scaling import TemperatureScaling
 
     from shiftcal.numerics.softmax import softmax
 
-    probs = softmax(logits).astype(dtype)
+    probs = softmax(logits).astype(np.float64)
 
     def fit() -> float:
         scaling = TemperatureScaling()
@@ -116,108 +119,85 @@ def torch_lbfgs(logits, labels):
     return fit
 
 
+def one_sum(logits, _labels):
+    return logits.sum
+
+
 TOOLS: dict[str, Fit] = {
     PUBLIC: shiftcal_map,
-    "shiftcal, `solve_temperature`": shiftcal_solver,
-    "scikit-learn": scikit_learn,
-    "probmetrics": probmetrics,
-    "netcal": netcal,
+    "shiftcal, `TS().fit`": shiftcal_method,
+    LIMIT: one_sum,
     "torch, L-BFGS in 1/T": torch_lbfgs,
+    "probmetrics": probmetrics,
+    "scikit-learn": scikit_learn,
+    "netcal": netcal,
 }
 
 
-def memory(tool: str, n: int, k: int) -> int | None:
-    """In this process, which must be fresh: bytes a fit needs beside its input."""
-    TOOLS[tool](*draw(4_000, 10))()  # imports and compilation do not count
-    fit = TOOLS[tool](*draw(n, k))
-    return extra_memory(fit)
+def times(n: int, k: int) -> list[Timing]:
+    logits, labels = draw(n, k)
+    found = []
+    for tool, prepare in TOOLS.items():
+        prepare(*draw(4_000, 10))()
+        fit = prepare(logits, labels)
+        found += [measure(tool, f"({n:,}, {k:,})", fit, threads=threads) for threads in (1, 2)]
+    return found
 
 
-def first_fit() -> float:
-    """In this process, which must be fresh: seconds from the imports to the first fit."""
-    logits, labels = draw(50_000, 10)
-    start = time.perf_counter()
-    shiftcal_map(logits, labels)()
-    return time.perf_counter() - start
-
-
-def main() -> None:
-    facts, timings, wrong = circumstances(), [], []
-    for n, k in SIZES:
-        logits, labels = draw(n, k)
-        for tool, prepare in TOOLS.items():
-            prepare(*draw(4_000, 10))()
-            t = measure(tool, f"({n:,}, {k:,})", prepare(logits, labels))
-            print(t, file=sys.stderr)
-            timings.append(t)
-            ours = next(o.value for o in timings if o.size == t.size)
-            if abs(t.value / ours - 1) > AGREES:
-                wrong.append(f"- {tool} at {t.size}: T = {t.value:.4f}, not {ours:.4f}.")
-    single = netcal(*draw(5_000, 10), dtype=np.float32)()
-    if abs(single / TRUE_TEMPERATURE - 1) > 0.1:
-        wrong.append(f"- netcal on float32 input at (5,000, 10): T = {single:.4f}.")
-    peaks = {
-        f"{tool} at ({n:,}, {k:,})": int(in_fresh_process(__file__, "memory", tool, str(n), str(k)))
-        for n, k in SIZES[2:]
-        for tool in TOOLS
+def memory() -> dict[str, dict[str, int]]:
+    """Bytes a fit needs beside its input, each in a fresh process."""
+    return {
+        f"({n:,}, {k:,})": {
+            tool: int(in_fresh_process(__file__, "memory of", tool, str(n), str(k)))
+            for tool in TOOLS
+            if tool != LIMIT
+        }
+        for n, k in list(SIZES.values())[2:]
     }
-    with tempfile.TemporaryDirectory() as cache:
-        first = [float(in_fresh_process(__file__, "first", NUMBA_CACHE_DIR=cache)) for _ in "12"]
-    facts |= {"extra_memory": peaks, "first_fit": first}
-    write("temperature", facts, timings, report(facts, timings, wrong))
 
 
-def report(facts, timings, wrong) -> str:
-    logits = {f"({n:,}, {k:,})": 4 * n * k for n, k in SIZES}
-    peaks = "\n".join(
-        f"| {what} | {extra / 1e6:.0f} | {100 * extra / logits[what.split(' at ')[1]]:.0f} % |"
-        for what, extra in facts["extra_memory"].items()
-    )
-    slower = [f"- {t.tool} at {t.size}" for t in timings if t.wall < base(timings, t.size).wall
-              and not t.tool.startswith("shiftcal")]  # fmt: skip
-    fit = base(timings, timings[0].size).wall
-    return f"""# Fitting a temperature
-
-Milliseconds, median ± median deviation, processor time in brackets; then how many times as long
-as `Temperature().fit`, which includes its checks of the input. float32 logits (netcal: float64
-probabilities, made beforehand), all tools warm. Written by `temperature.py`.
-
-{table(timings, PUBLIC)}
-
-{chr(10).join(ratios(timings, PUBLIC))}
-
-## Memory needed beside the input
-
-| tool | MB | of the logits |
-|---|---|---|
-{peaks}
-
-## Where it is not faster
-
-- The first fit of a process takes {facts["first_fit"][1]:.1f} s at (50,000, 10), imports included;
-  later fits in that process take {milliseconds(fit)} ms at the smallest size above.
-{chr(10).join(slower) or "- Once warm, no peer was faster at any of these sizes."}
-
-## Where a peer's answer differs from ours by more than {AGREES:g} of itself
-
-{chr(10).join(wrong) or "Nowhere."}
-
-## Circumstances
-
-{listed(facts)}
-"""
+def memory_of(tool: str, n: int, k: int) -> int | None:
+    TOOLS[tool](*draw(4_000, 10))()  # imports do not count
+    return extra_memory(TOOLS[tool](*draw(n, k)))
 
 
-def base(timings, size):
-    return next(t for t in timings if t.size == size and t.tool == PUBLIC)
+def page(found) -> str:
+    rows = [row for size in SIZES for row in found[size]]
+    ours = {row["size"]: row["value"] for row in rows if row["tool"] == PUBLIC}
+    wrong = [
+        f"- {row['tool']} at {row['size']}: T = {row['value']:.4f}, not {ours[row['size']]:.4f}."
+        for row in rows
+        if row["tool"] != LIMIT and abs(row["value"] / ours[row["size"]] - 1) > AGREES
+    ]
+    parts = [
+        "# Fitting a temperature\n\nMilliseconds, median ± median deviation; then how many times "
+        "as long as `Temperature().fit`, which includes its checks of the input. `TS().fit` copies "
+        "its input. float32 logits (netcal: float64 probabilities, made beforehand), all tools "
+        "warm. Written by `temperature.py`."
+    ]
+    for threads in (1, 2):
+        some = timings(rows, threads=threads)
+        heading = "One thread" if threads == 1 else "Two threads"
+        parts.append(f"## {heading}\n\n{table(some, PUBLIC)}\n\n{fastest_peers(some, PUBLIC)}")
+    bytes_of = {f"({n:,}, {k:,})": 4 * n * k for n, k in SIZES.values()}
+    lines = [
+        f"| {tool} at {size} | {extra / 1e6:.0f} | {100 * extra / bytes_of[size]:.0f} % |"
+        for size, peaks in found["memory"].items()
+        for tool, extra in peaks.items()
+    ]
+    parts += [
+        "## Memory needed beside the input",
+        "\n".join(["| tool | MB | of the logits |", "|---|---|---|", *lines]),
+        f"## Where a peer's answer differs from ours by more than {AGREES:g} of itself",
+        "\n".join(wrong) or "Nowhere.",
+    ]
+    return "\n\n".join(parts)
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # the peers warn about one another
-    sys.path.insert(0, str(Path(__file__).parent))
-    if sys.argv[1:2] == ["memory"]:
-        print(memory(sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
-    elif sys.argv[1:2] == ["first"]:
-        print(first_fit())
+    if sys.argv[1:2] == ["memory of"]:
+        print(memory_of(sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
     else:
-        main()
+        parts = {name: functools.partial(times, *size) for name, size in SIZES.items()}
+        run("temperature", parts | {"memory": memory}, page)

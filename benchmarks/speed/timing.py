@@ -10,15 +10,17 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = (
     "shiftcal", "numpy", "scipy", "scikit-learn", "netcal", "probmetrics",
-    "torch", "torchmetrics",
+    "torch", "torchmetrics", "onnxruntime",
 )  # fmt: skip
+LIMIT = "limit: one `np.sum`"  # over the same array
 
 
 @dataclass
@@ -32,10 +34,16 @@ class Timing:
     cpu: float
     repeats: int
     value: float | None
+    threads: int
 
 
 def measure(
-    tool: str, size: str, function: Callable[[], float | None], *, seconds: float = 4
+    tool: str,
+    size: str,
+    function: Callable[[], float | None],
+    *,
+    threads: int = 1,
+    seconds: float = 4,
 ) -> Timing:
     """Time ``function`` after a warm-up, for about so many seconds and at least three times.
 
@@ -51,16 +59,32 @@ def measure(
         cpus.append(time.process_time() - cpu)
         return value
 
-    value = once()
-    if walls[0] < seconds:
-        walls.clear()
-        cpus.clear()
-    while len(walls) < 3 or (sum(walls) < seconds and len(walls) < 50):
-        once()
+    with limited_to(threads):
+        value = once()
+        if walls[0] < seconds:
+            walls.clear()
+            cpus.clear()
+        while len(walls) < 3 or (sum(walls) < seconds and len(walls) < 50):
+            once()
     wall = statistics.median(walls)
     mad = statistics.median(abs(w - wall) for w in walls)
     value = None if value is None else float(value)
-    return Timing(tool, size, wall, mad, statistics.median(cpus), len(walls), value)
+    found = Timing(tool, size, wall, mad, statistics.median(cpus), len(walls), value, threads)
+    print(found, file=sys.stderr, flush=True)
+    return found
+
+
+@contextmanager
+def limited_to(threads: int) -> Iterator[None]:
+    """So many threads for shiftcal, BLAS, OpenMP and torch."""
+    from threadpoolctl import threadpool_limits
+
+    os.environ["OMP_NUM_THREADS"] = str(threads)  # shiftcal reads it at every call
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(threads)
+    with threadpool_limits(threads):
+        yield
+    del os.environ["OMP_NUM_THREADS"]
 
 
 def extra_memory(function: Callable[[], object]) -> int | None:
@@ -121,18 +145,30 @@ def _processor() -> str:
     return next((x.split(":")[1].strip() for x in lines if "model name" in x), platform.machine())
 
 
-def write(name: str, facts: dict[str, object], timings: list[Timing], text: str) -> None:
-    """The results as JSON for programs and as Markdown for people."""
-    RESULTS.mkdir(exist_ok=True)
-    whole = {**facts, "timings": [asdict(t) for t in timings]}
-    (RESULTS / f"{name}.json").write_text(json.dumps(whole, indent=1) + "\n")
-    (RESULTS / f"{name}.md").write_text(text)
+def run(name: str, parts: dict[str, Callable[[], object]], page: Callable[[dict], str]) -> None:
+    """Do the parts that the command line names, by default all, and write the results.
+
+    As JSON for programs and as Markdown for people. What other parts found in earlier runs stays;
+    with a name that is no part only the Markdown is written again.
+    """
+    file = RESULTS / f"{name}.json"
+    found = json.loads(file.read_text()) if sys.argv[1:] else {}
+    for part in sys.argv[1:] or parts:
+        if part in parts:
+            found[part] = parts[part]()
+            found["circumstances"] = circumstances()
+            as_json = json.dumps(found, indent=1, default=asdict)
+            file.write_text(as_json + "\n")
+            found = json.loads(as_json)
+    facts = "\n".join(f"- {k}: {v}" for k, v in found["circumstances"].items())
+    text = f"{page(found).strip()}\n\n## Circumstances\n\n{facts}\n"
+    file.with_suffix(".md").write_text(text)
     print(text)
 
 
-def listed(facts: dict[str, object]) -> str:
-    """The plain facts among ``facts`` as a Markdown list."""
-    return "\n".join(f"- {k}: {v}" for k, v in facts.items() if not isinstance(v, (dict, list)))
+def timings(rows: list[dict], **chosen: object) -> list[Timing]:
+    """Stored timings, those with these values."""
+    return [Timing(**row) for row in rows if chosen.items() <= row.items()]
 
 
 def milliseconds(seconds: float) -> str:
@@ -153,26 +189,22 @@ def table(timings: list[Timing], ours: str) -> str:
             if t is None:
                 line += " |"
                 continue
-            ratio = "" if tool == ours else f", **{t.wall / base.wall:.1f}x**"
-            line += (
-                f" {milliseconds(t.wall)} ± {milliseconds(t.mad)} ({milliseconds(t.cpu)}){ratio} |"
-            )
+            ratio = "" if tool == ours else f", **{t.wall / base.wall:.2g}x**"
+            ratio = ratio if t.wall < 10 * base.wall else f", **{t.wall / base.wall:.0f}x**"
+            line += f" {milliseconds(t.wall)} ± {milliseconds(t.mad)}{ratio} |"
         lines.append(line)
     return "\n".join(lines)
 
 
-def ratios(timings: list[Timing], ours: str) -> list[str]:
-    """A sentence for every size: how ours compares with the fastest of the others."""
+def fastest_peers(timings: list[Timing], ours: str, *, but: str = LIMIT) -> str:
+    """For every size, how ours compares with the fastest of the others, but for this one."""
     sentences = []
     for size in dict.fromkeys(t.size for t in timings):
         here = [t for t in timings if t.size == size]
         base = next(t for t in here if t.tool == ours)
-        others = [t for t in here if not t.tool.startswith("shiftcal")]
-        best = min(others, key=lambda t: t.wall)
-        least = min(others, key=lambda t: t.cpu)
+        peers = [t for t in here if t.tool not in (LIMIT, but)]
+        best = min((t for t in peers if "shiftcal" not in t.tool), key=lambda t: t.wall)
         sentences.append(
-            f"- {size}: {best.wall / base.wall:.1f} times as fast as the fastest peer, "
-            f"{best.tool}; "
-            f"in processor time {least.cpu / base.cpu:.1f} times ({least.tool})."
+            f"- {size}: {best.wall / base.wall:.1f} times as fast as the fastest peer, {best.tool}."
         )
-    return sentences
+    return "\n".join(sentences)

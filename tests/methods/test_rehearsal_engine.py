@@ -23,6 +23,7 @@ from shiftcal.methods.rehearsal import (
     Draws,
     Grouped,
     Rehearser,
+    _poisson,
     fit_cloud,
     fit_response,
     grouped_moments,
@@ -84,6 +85,18 @@ def test_samples_drawn_again_vary_as_those_of_rows_do():
     by_rows = output_statistics(np.array(drawn)).std(axis=0)
     # deviations of 400 draws are known to 3.5 %, that of 256 groups for the truth to 4.4 %
     np.testing.assert_allclose(by_groups, by_rows, rtol=0.2)
+
+
+@pytest.mark.parametrize("most", [1e-18, 0.02, 0.4, 2.0, 9.9, 40.0])
+def test_poisson_counts_are_those_of_numpy_and_leave_the_generator_as_it_does(most):
+    group = np.random.default_rng(1).integers(0, 4, 700)
+    rates = np.array([[most, 0.0, most / 2, most / 7], [most / 3, most, 0.0, most]])[:, group]
+    ours, theirs = (np.random.default_rng(2) for _ in "12")
+    for rng in (ours, theirs):
+        rng.integers(0, 9, dtype=np.uint32)  # half of what it made is kept for the next call
+    _, first, group = np.unique(group, return_index=True, return_inverse=True)
+    np.testing.assert_array_equal(_poisson(rates, first, group, ours), theirs.poisson(rates))
+    assert ours.bit_generator.state == theirs.bit_generator.state
 
 
 def weights_of(mixture, n_draws=50, *, labels=LABELS, k=5, seed=0):

@@ -16,7 +16,6 @@ import warnings
 import cv2
 import numpy as np
 
-cv2.setNumThreads(1)
 warnings.simplefilter("ignore")
 
 
@@ -141,6 +140,7 @@ def main():
     out, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
         task = json.loads(line)
+        cv2.setNumThreads(task["threads"])
         function = make(task["name"], task["severity"])
         found = None
         if function is not None:

@@ -2,7 +2,8 @@
 
 /* ---- values drawn towards their channel's mean ------------------------------------------------ */
 
-enum { CHANNEL_RUN = 96 }; /* whole pixels and whole vectors: loops need not know of channels */
+/* Whole pixels and whole vectors: loops need not know of channels. So many runs fit into 16 bits. */
+enum { CHANNEL_RUN = 96, SHORT_RUNS = 256 };
 
 /* floor(mean + factor (x - mean)) with the mean of the image's channel, for m images of `size`
  * values. 2^32 is enough for the sums of images of 1.6e9 values. */
@@ -14,8 +15,13 @@ static int draw_to_mean(const uint8_t *images, uint8_t *out, float factor, int64
         uint32_t sums[CHANNEL_RUN] = {0};
         float offsets[CHANNEL_RUN];
         int64_t whole = size - size % CHANNEL_RUN;
-        for (int64_t start = 0; start < whole; start += CHANNEL_RUN)
-            for (int i = 0; i < CHANNEL_RUN; i++) sums[i] += values[start + i];
+        for (int64_t first = 0; first < whole; first += SHORT_RUNS * CHANNEL_RUN) {
+            uint16_t part[CHANNEL_RUN] = {0};
+            int64_t end = least(first + SHORT_RUNS * CHANNEL_RUN, whole);
+            for (int64_t start = first; start < end; start += CHANNEL_RUN)
+                for (int i = 0; i < CHANNEL_RUN; i++) part[i] = (uint16_t)(part[i] + values[start + i]);
+            for (int i = 0; i < CHANNEL_RUN; i++) sums[i] += part[i];
+        }
         for (int64_t i = whole; i < size; i++) sums[i - whole] += values[i];
         for (int c = 0; c < 3; c++) {
             int64_t total = 0;

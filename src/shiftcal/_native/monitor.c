@@ -169,6 +169,31 @@ static int rehearsal_answer(const double *means, double edge, const double *quad
     }
     return SC_DONE;
 }
+
+/* Poisson counts from uniforms, as numpy's generator makes them where the rate is below 10.
+ *
+ * limits (d, c): e^-rate of every draw and group, above 1 where the rate is zero; group (n) in
+ * 0 .. c-1; uniforms (u); out: counts (d, n), and how many uniforms were used, -1 if too few. */
+static int poisson_counts(const double *limits, const int64_t *group, const double *uniforms,
+                          double *counts, int64_t *used, int64_t d, int64_t n, int64_t c, int64_t u)
+{
+    int64_t at = 0;
+    used[0] = -1;
+    for (int64_t i = 0; i < d; i++, limits += c, counts += n)
+        for (int64_t j = 0; j < n; j++) {
+            double limit = limits[group[j]], product = 1.0;
+            int64_t drawn = 0;
+            do {
+                if (limit > 1.0) break;
+                if (at == u) return SC_DONE;
+                product *= uniforms[at++];
+                drawn++;
+            } while (product > limit);
+            counts[j] = (double)(drawn > 0 ? drawn - 1 : 0);
+        }
+    used[0] = at;
+    return SC_DONE;
+}
 #endif
 
 /* Calibrate rows, and add them to the sums of a block.

@@ -50,6 +50,8 @@
            place_cuts(A(0), A(1), I(2), A(3), A(4), A(5), A(6), N(p), N(c), N(m)))                 \
     KERNEL(sum_bins, "i8(n) i8(m) i8(p,3,w) i8(s) f8(4,m)*", N(n) > 0 && N(w) == 2 * N(s),         \
            sum_bins(A(0), A(1), A(2), A(3), A(4), N(n), N(m), N(p), N(s)))                         \
+    KERNEL(poisson_counts, "f8(d,c) i8(n) f8(u) f8(d,n)* i8(1)*", 1,                               \
+           poisson_counts(A(0), A(1), A(2), A(3), A(4), N(d), N(n), N(c), N(u)))                   \
     KERNEL(largest_ratio, "i8(f,w) f8(s,b) i8(s) f8(s,5) f8(5,d) f8(s,2) f8(1)*", N(w) >= 6,       \
            largest_ratio(A(0), A(1), A(2), A(3), A(4), A(5), A(6), N(f), N(w), N(s), N(b), N(d)))  \
     KERNEL(rehearsal_answer, "f8(m,w) real f8(2,3,38) f8(2,2,20) f8(2,4) f8(11)*", N(w) >= 4,      \

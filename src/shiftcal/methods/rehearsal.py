@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shiftcal.checks import check_count, check_fraction
 from shiftcal.methods.method import FEW_ROWS, Method, Selection, fit_maps, nearest_first
-from shiftcal.numerics.blocks import one_blas_thread, row_blocks
+from shiftcal.numerics.blocks import kernels, one_blas_thread, row_blocks
 from shiftcal.numerics.softmax import softmax
 from shiftcal.progress import track
 from shiftcal.surrogates import SetSummary, SurrogateBank
@@ -252,6 +252,7 @@ class Rehearser:
             some = np.sort(rng.choice(len(logits), most, replace=False))
             logits, labels = logits[some], labels[some]
         self._labels = labels
+        self._groups = np.unique(labels, return_index=True, return_inverse=True)[1:]
         self.n, self._k = logits.shape
         self._grid = log_t + np.linspace(-1, 1, _POINTS) * np.log(_FACTOR)
         losses = _losses(logits, labels, np.exp(self._grid))
@@ -271,7 +272,7 @@ class Rehearser:
         weights = np.concatenate([calm, other])
         total, moments = np.empty((n_draws, 1)), np.empty((n_draws, self._moments.shape[1]))
         for some in row_blocks(n_draws, self.n):  # which stay in the processor's cache
-            times = rng.poisson(size * weights[some]).astype(np.float64)
+            times = _poisson(size * weights[some], *self._groups, rng)
             total[some] = times.sum(axis=1, keepdims=True)
             moments[some] = times @ self._moments
         kept = total[:, 0] > 0
@@ -282,6 +283,34 @@ class Rehearser:
             accuracy=np.clip(truth[:, -1], 0.0, 1.0),
             moved=moved[kept],
         )
+
+
+def _poisson(
+    rates: Floats, first: NDArray[np.intp], group: NDArray[np.intp], rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """``rng.poisson(rates)``, bit for bit, faster where all rates are below 10.
+
+    Args:
+        rates: ``(d, n)``.
+        first: ``(c,)`` a column of every group of columns that have the same rate in every row.
+        group: ``(n,)`` the group of every column.
+        rng: Left as ``rng.poisson`` leaves it.
+    """
+    apart = rates[:, first]
+    if apart.max() < 10:  # numpy then multiplies uniforms until they are below e^-rate
+        limits = np.array([math.exp(-rate) if rate > 0 else 2.0 for rate in apart.flat])
+        expected = rates.size + rates.sum()
+        counts, used = np.empty(rates.shape), np.empty(1, np.int64)
+        source, before = rng.bit_generator, rng.bit_generator.state
+        uniforms = rng.random(int(expected + 10 * math.sqrt(expected)))
+        kernels.poisson_counts(limits.reshape(apart.shape), group, uniforms, counts, used)
+        source.state = before
+        if used[0] >= 0:
+            source.advance(int(used[0]))  # type: ignore[attr-defined]
+            kept = {name: before[name] for name in ("has_uint32", "uinteger")}
+            source.state = {**source.state, **kept}  # which advance forgets
+            return counts
+    return rng.poisson(rates).astype(np.float64)
 
 
 def _losses(logits: Logits, labels: Labels, temperatures: Floats) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -67,7 +68,7 @@ def equal_size_bins(
     counts = np.zeros((-(-n // _PART), cells), np.int64)
     count_cells, sum_by_cell = kernel_for("count_cells", c), kernel_for("sum_by_cell", c)
     _by_part(lambda i, rows: count_cells(c[rows], counts[i]), n)
-    ends = equal_size_cuts(n, m)[1:]
+    ends = equal_size_cuts(n, m)[1:].copy()
     slots, bins = np.empty(cells, np.int32), np.empty(m + 1, np.int64)
     places, needed = np.empty(m, np.int64), np.empty(len(counts) + 1, np.int64)
     kernels.place_cuts(counts, ends, whole_ties, slots, bins, places, needed)
@@ -170,6 +171,7 @@ def tie_groups(confidence: Confidence, correct: Correct) -> Groups:
     )
 
 
+@functools.lru_cache(maxsize=16)  # a bootstrap asks for the same thousands of times
 def equal_size_cuts(n: int, n_bins: int) -> NDArray[np.int64]:
     """Ranks ``0 = a_0 < a_1 < ... = n`` between bins whose sizes differ by one at the most.
 
@@ -179,7 +181,9 @@ def equal_size_cuts(n: int, n_bins: int) -> NDArray[np.int64]:
     m = min(n, n_bins)
     size, extra = divmod(n, m)
     i = np.arange(m + 1)
-    return i * size + np.minimum(i, extra)
+    cuts = i * size + np.minimum(i, extra)
+    cuts.flags.writeable = False
+    return cuts
 
 
 def sums_between(
