@@ -263,7 +263,9 @@ def on_digits(seed: int) -> list[dict[str, Any]]:
     import digits as data
 
     example = data.load(data.EXAMPLE)
-    (train, train_labels), (cal, cal_labels), (new, labels) = other_inputs().digits(seed)
+    parts = other_inputs().digits(seed)
+    (train, train_labels), (cal, cal_labels) = parts.train, parts.calibration
+    new, labels = parts.new
     network = example.Network(train / 16, train_labels)
     ladder = [cal / 16, *(example.add_noise(cal / 16, level) for level in example.NOISE_LADDER)]
     bank = sc.SurrogateBank.from_arrays(
