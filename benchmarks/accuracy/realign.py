@@ -74,8 +74,8 @@ all errors 81 % | 86 %, 92 % | 92 %; errors over a size that is log-linear in th
 88 % | 92 %, 88 % | 96 %, and narrower elsewhere; those at level 0.98 (1.25 times as wide, kept):
 93 % | 97 %, 100 % | 96 %.
 
-With all of that, reported once: Tiny-ImageNet 2.03 (before: 2.24). Its spread is 0.6 to 0.8 standard
-deviations, so it does not count as mixed, and no development shift says that its level is too high.
+With all of that, reported once: Tiny-ImageNet 2.03 (before: 2.24). Its spread is 0.6 to 0.8
+standard deviations (split 0): it does not count as mixed, and the level stays too high.
 """
 
 from __future__ import annotations
