@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+from scipy.ndimage import affine_transform
 
 import shiftcal as sc
 
@@ -82,3 +84,104 @@ def natural(data: Path, runs: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         "tiny-imagenet": (logits, labels),
         "tiny-imagenet-strict": (logits[strict], labels[strict]),
     }
+
+
+# --------------------------------------------------------------------------------------
+# Shifts unlike any corruption, made of CIFAR-10's test images, to develop on.
+# --------------------------------------------------------------------------------------
+
+
+def moved(matrix: object) -> Callable[[np.ndarray], np.ndarray]:
+    """Images under a linear map around their centre, edges mirrored."""
+    matrix = np.asarray(matrix, dtype=float)
+    offset = 15.5 - matrix @ np.array([15.5, 15.5])
+
+    def view(images: np.ndarray) -> np.ndarray:
+        found = np.empty_like(images)
+        for i, channel in np.ndindex(len(images), 3):
+            pixels = images[i, :, :, channel].astype(np.float32)
+            new = affine_transform(pixels, matrix, offset, order=1, mode="mirror")
+            found[i, :, :, channel] = new.round().clip(0, 255)
+        return found
+
+    return view
+
+
+def turned(degrees: float) -> Callable[[np.ndarray], np.ndarray]:
+    a = np.deg2rad(degrees)
+    return moved([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]])
+
+
+def cut(side: int) -> Callable[[np.ndarray], np.ndarray]:
+    """A grey square somewhere."""
+
+    def view(images: np.ndarray) -> np.ndarray:
+        rng, found = np.random.default_rng(side), images.copy()
+        for one in found:
+            top, left = rng.integers(0, 32 - side, 2)
+            one[top : top + side, left : left + side] = 127
+        return found
+
+    return view
+
+
+def both(*steps: tuple[str, int]) -> Callable[[np.ndarray], np.ndarray]:
+    """One corruption after another."""
+
+    def view(images: np.ndarray) -> np.ndarray:
+        for name, severity in steps:
+            images = np.asarray(sc.corruptions.corrupt(images, name, severity=severity, seed=5))
+        return images
+
+    return view
+
+
+VIEWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    **{f"rotate {angle}": turned(angle) for angle in (15, 30, 60)},
+    **{f"crop {side}": moved(np.eye(2) * side / 32) for side in (26, 20, 16)},
+    **{f"shrink {factor}": moved(np.eye(2) * factor) for factor in (1.5, 2)},
+    "squeeze": moved([[1, 0], [0, 1.6]]),
+    "stretch": moved([[1, 0], [0, 0.55]]),
+    "shear": moved([[1, 0.6], [0, 1]]),
+    "flip": lambda images: images[:, ::-1],
+    "transpose": lambda images: images.transpose(0, 2, 1, 3),
+    "channels": lambda images: images[..., [2, 0, 1]],
+    "invert": lambda images: 255 - images,
+    "posterize": lambda images: (images // 86) * 127,
+    "cut 12": cut(12),
+    "cut 18": cut(18),
+    "fog and speckle": both(("fog", 3), ("speckle_noise", 1)),
+    "elastic and frost": both(("elastic_transform", 2), ("frost", 2)),
+}
+# Every row under one of these views, drawn at random: easy and hard rows in one target.
+MIXED = {
+    "all views": ("clean",) * 6 + tuple(VIEWS),
+    "hard views": ("clean", "clean", "rotate 60", "crop 16", "crop 20", "flip", "transpose"),
+    "flipped or not": ("clean", "flip", "transpose"),
+    "small or not": ("clean", "shrink 2"),
+    "cropped or not": ("clean", "crop 16"),
+    "a few views": ("clean", "rotate 30", "crop 20", "shrink 2", "flip", "shear", "stretch"),
+}
+
+
+def unlike(data: Path, runs: Path) -> Iterator[tuple[str, str, np.ndarray]]:
+    """ResNet-20 on the first 5,000 test images: kind, name, logits."""
+    file = runs / "beyond" / "unlike.npz"
+    if not file.exists():
+        spec = resnet20(data, runs).spec
+        opened = sc.datasets.as_image_set(CIFAR.format(data=data)).subset(np.arange(5000))
+        images = np.stack(opened.read(np.arange(5000)).images)
+        made = {"clean": images} | {name: view(images) for name, view in VIEWS.items()}
+        scored = {
+            name: sc.score(spec, np.ascontiguousarray(each)).logits() for name, each in made.items()
+        }
+        np.savez(file, **scored)
+    with np.load(file) as found:
+        logits = {name: found[name] for name in ("clean", *VIEWS)}
+    for name in VIEWS:
+        yield "unlike", name, logits[name]
+    rng = np.random.default_rng(3)
+    for name, views in MIXED.items():
+        which = rng.integers(0, len(views), 5000)
+        stacked = np.stack([logits[view] for view in views])
+        yield "mixed", name, stacked[which, np.arange(5000)]

@@ -47,13 +47,12 @@ _MOST_DRAWN = 60_000
 # Labelled rows of a draw: all for the gate and the level, the first hundred for the experts.
 _LABELLED, _EXPERT_ROWS = 400, 100
 _FOLDS = 4
-_RIDGE, _GATE_RIDGE = 3e-4, 1e-3
+_RIDGE, _GATE_RIDGE, _ERROR_RIDGE = 3e-4, 1e-3, 0.1
 # A loss above that of the plain expert costs more than a gain brings, and exponentially so, up to
 # this much above.
-_REGRET, _REGRET_END = 16.0, 0.4
-# Share of the biases that is used, by size: where they are right it costs a little accuracy, where
-# they are wrong it saves more.
-_SHARES = dict(zip(SIZES, (0.75, 0.95), strict=True))
+_REGRET, _REGRET_END = 64.0, 0.1
+# Errors of estimated accuracies are this much larger where a whole family of corruptions is new.
+_WIDER = 1.25
 _TINY = 1e-9
 # Weights of the three experts at which the loss of a draw is known: a cubic goes through them.
 _NODES = np.array([p for p in itertools.product(range(4), repeat=3) if sum(p) == 3]) / 3
@@ -383,8 +382,12 @@ class Gate:
 
     def __call__(self, statistics: Array) -> Array:
         """The weights ``(3,)``, summing to 1."""
-        x = np.concatenate([[1.0], (statistics - self.centre) / self.scale])
-        return _softmax(self.coefficients @ x)
+        return _softmax(self.coefficients @ self.standard(statistics))
+
+    def standard(self, statistics: Array) -> Array:
+        """``(..., 1 + g)``: 1 and the standardised statistics."""
+        x = (statistics - self.centre) / self.scale
+        return np.concatenate([np.ones((*x.shape[:-1], 1)), x], axis=-1)
 
 
 def _gate_statistics(outputs: Outputs, answers: Answers, a: Array, w: Array, prior: Array) -> Array:
@@ -515,6 +518,8 @@ class Correction(NamedTuple):
         weights: ``(3,)`` of the experts: same prior, moved prior, plain.
         shift: Added to the log-odds of the model's own prediction, after ``slope``.
         slope: Of those log-odds.
+        errors: ``(2, 200)`` quantiles of the errors of the estimated accuracies of the model's
+            own and of corrected predictions.
     """
 
     scale: float
@@ -522,6 +527,7 @@ class Correction(NamedTuple):
     weights: Array
     shift: float
     slope: float
+    errors: Array
 
 
 @dataclass(frozen=True)
@@ -534,9 +540,9 @@ class Panel:
         plain: The expert without biases.
         gate: Weighs the experts.
         level: Recalibrates the model's own predictions.
-        kept_errors: ``(200,)`` quantiles of the error of the estimated accuracy of the model's
-            own predictions, on corruptions that were left out.
-        corrected_errors: ``(200,)`` the same for corrected predictions.
+        error_scales: ``(2, 1 + g)``: logarithm of the size of the errors of the estimated
+            accuracies (own predictions, corrected ones), linear in the gate's statistics.
+        errors: ``(2, 200)`` quantiles of those errors over that size, on corruptions left out.
     """
 
     size: int
@@ -544,17 +550,19 @@ class Panel:
     plain: Expert
     gate: Gate
     level: Level
-    kept_errors: Array
-    corrected_errors: Array
+    error_scales: Array
+    errors: Array
 
     def correct(self, outputs: Outputs, a: Array, w: Array, prior: Array) -> Correction:
         """The correction for a target."""
         answers = _ask(outputs, self.moved, self.plain)
-        weights = self.gate(_gate_statistics(outputs, answers, a, w, prior))
+        statistics = _gate_statistics(outputs, answers, a, w, prior)
+        weights = self.gate(statistics)
         scale, bias = answers.pooled(weights)
-        bias = _SHARES[self.size] * bias
-        own = _own(_softmax(scale * a + bias), a)
-        return Correction(scale, bias, weights, *self.level(float(w @ own)))
+        shift, slope = self.level(float(w @ _own(_softmax(scale * a + bias), a)))
+        sizes = np.exp(self.error_scales @ np.clip(self.gate.standard(statistics), -3, 3))
+        errors = _WIDER * sizes[:, None] * self.errors
+        return Correction(scale, bias, weights, shift, slope, errors)
 
 
 def _ask(outputs: Outputs, moved: Expert, plain: Expert) -> Answers:
@@ -651,7 +659,6 @@ def _learn(
     means, odds, correct, seen, corrected = [], [], [], [], []
     for i, d in enumerate(draws):
         scale, bias = answers[i].pooled(gate(statistics[i]))
-        bias = _SHARES[size] * bias
         rows, y = a[d.set][d.rows], labels[d.set][d.rows]
         q = _softmax(scale * rows + bias)
         means.append(float(d.weights @ _own(q, rows)))
@@ -664,9 +671,14 @@ def _learn(
     for d, mean, (of_rows, right) in zip(draws, means, seen, strict=True):
         shift, slope = level(mean)
         kept.append(d.weights @ (sigmoid(shift + slope * of_rows) - right))
-    errors = np.stack([kept, corrected], axis=1)
-    quantiles = np.quantile(errors, (np.arange(200) + 0.5) / 200, axis=0)
-    return Panel(size, *experts(np.ones(len(draws), np.bool_)), gate, level, *quantiles.T)
+    errors = np.array([kept, corrected])
+    x = np.clip(gate.standard(np.stack(statistics)), -3, 3)
+    penalty = _ERROR_RIDGE * len(x) * np.diag([0.0, *np.ones(x.shape[1] - 1)])
+    logs = np.log(np.abs(errors) + 0.005)
+    scales = np.linalg.solve(x.T @ x + penalty, x.T @ logs.T).T.copy()
+    quantiles = np.quantile(errors / np.exp(scales @ x.T), (np.arange(200) + 0.5) / 200, axis=1).T
+    pair = experts(np.ones(len(draws), np.bool_))
+    return Panel(size, *pair, gate, level, scales, quantiles.copy())
 
 
 def _draw(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import ClassVar, NamedTuple, final
+from typing import ClassVar, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,15 +40,9 @@ _MOST_ROWS = 10_000
 # Calibration rows a class. With fewer, what is learned of a class is chance.
 _ROWS_PER_CLASS = 10
 # How far the mean confidence goes towards that of Rehearsal.
-_REHEARSED = 0.5
-
-
-class _Tuning(NamedTuple):
-    """A correction, and the errors its estimated accuracies had on corruptions left out."""
-
-    correction: Correction
-    kept_errors: Array
-    corrected_errors: Array
+_REHEARSED = 0.25
+# Distance from the clean set where the correction is whole. At 1 it is TS: see Rehearsal.
+_FAR = 3.0
 
 
 @final
@@ -62,9 +56,9 @@ class Realign(Method):
 
     With ``prior="unknown"`` three experts answer (the class prior is that of the calibration set;
     it has moved; no bias), and a gate learned on the bank weighs them. The level of ``confidence``
-    is halfway to that of :class:`Rehearsal`, and all the way where the target is outside the bank.
-    A target that cannot be told from the clean set is left alone, as by TS. With fewer than ten
-    calibration rows a class it is Rehearsal.
+    is a quarter of the way to that of :class:`Rehearsal`. A target that cannot be told from the
+    clean set is left alone, as by TS, and close to it the correction is partial. With fewer than
+    ten calibration rows a class it is Rehearsal.
 
     Args:
         prior: Class prior of the target: ``"unknown"``; ``"calibration"`` if you know that it is
@@ -152,16 +146,17 @@ class Realign(Method):
         if not self.panels_ or known.has("like-clean"):
             self._set_map(self.temperature_ / known.temperature, np.zeros(k))
             return self._select(logits, rows, (*flags, *self._too_few(k)), {})
-        tuning = self._tune(a, w, n)
-        scale, bias, weights, self.shift_, self.slope_ = tuning.correction
-        self._set_map(scale, bias)
+        found = self._tune(a, w, n)
+        far = min((known.details["from_clean"] - 1) / (_FAR - 1), 1.0)
+        self._set_map(1 + far * (found.scale - 1), far * found.bias)
+        self.shift_, self.slope_ = far * found.shift, 1 + far * (found.slope - 1)
         own = self._own(self._apply(rows), rows)
         rehearsed = float(p_max(rows, known.temperature).mean())
-        share = 1.0 if known.has("outside-bank") else _REHEARSED
-        self.shift_ += shift_to_mean(own, (1 - share) * float(own.mean()) + share * rehearsed)
+        mean = (1 - _REHEARSED) * float(own.mean()) + _REHEARSED * rehearsed
+        self.shift_ += shift_to_mean(own, mean)
         names = ("weight_same_prior", "weight_moved_prior", "weight_plain")
-        details = dict(zip(names, weights.tolist(), strict=True))
-        return self._select(logits, rows, (*flags, *_left_alone(details)), details, tuning)
+        details = dict(zip(names, found.weights.tolist(), strict=True))
+        return self._select(logits, rows, (*flags, *_doubts(details)), details, found.errors)
 
     def _too_few(self, k: int) -> Iterator[Flag]:
         if self.n_calibration_ < _ROWS_PER_CLASS * k:
@@ -171,22 +166,20 @@ class Realign(Method):
                 f"need {_ROWS_PER_CLASS} a class, so this is Rehearsal's temperature.",
             )
 
-    def _tune(self, a: Array, w: Array, n: int) -> _Tuning:
+    def _tune(self, a: Array, w: Array, n: int) -> Correction:
         """The correction of a target, between those for few and for many rows."""
         outputs = describe(a, w, self.prior_, n, self.n_calibration_)
         few, many = SIZES
         share = min(max(math.log(n / few) / math.log(many / few), 0.0), 1.0)
-        parts = []
-        for part, panel in zip((1 - share, share), self.panels_, strict=True):
-            if part > 0:
-                found = panel.correct(outputs, a, w, self.prior_)
-                both = (*found, panel.kept_errors, panel.corrected_errors)
-                parts.append([part * np.asarray(value) for value in both])
-        scale, bias, weights, shift, slope, kept, corrected = (
-            sum(values) for values in zip(*parts, strict=True)
+        parts = [
+            [part * np.asarray(value) for value in panel.correct(outputs, a, w, self.prior_)]
+            for part, panel in zip((1 - share, share), self.panels_, strict=True)
+            if part > 0
+        ]
+        scale, bias, weights, shift, slope, errors = (
+            np.asarray(sum(values)) for values in zip(*parts, strict=True)
         )
-        found = Correction(float(scale), bias, weights, float(shift), float(slope))
-        return _Tuning(found, kept, corrected)
+        return Correction(float(scale), bias, weights, float(shift), float(slope), errors)
 
     def _set_map(self, scale: float, bias: Array) -> None:
         self.map_ = Vector()
@@ -200,7 +193,7 @@ class Realign(Method):
         rows: Logits,
         flags: tuple[Flag, ...],
         details: dict[str, float],
-        tuning: _Tuning | None = None,
+        errors: Array | None = None,
     ) -> Selection:
         assert self.map_ is not None
         corrected = self._apply(rows)
@@ -209,9 +202,8 @@ class Realign(Method):
             "corrected_accuracy": float(corrected.max(axis=1).mean()),
         }
         found = dict(estimated)
-        if tuning is not None:
+        if errors is not None:
             tails = [(1 + self.level_) / 2, (1 - self.level_) / 2]
-            errors = (tuning.kept_errors, tuning.corrected_errors)
             for (name, value), error in zip(estimated.items(), errors, strict=True):
                 low, high = np.clip(value - np.quantile(error, tails), 0, 1).tolist()
                 found |= {f"{name}_low": min(low, value), f"{name}_high": max(high, value)}
@@ -277,7 +269,7 @@ def _check_shares(prior: object, k: int) -> Array:
     return np.asarray(shares / shares.sum())
 
 
-def _left_alone(details: dict[str, float]) -> Iterator[Flag]:
+def _doubts(details: dict[str, float]) -> Iterator[Flag]:
     if details["weight_plain"] > 0.5:
         yield Flag(
             "not-corrected",
