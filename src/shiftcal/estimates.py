@@ -339,13 +339,12 @@ def agreement(logits: object, *others: object, level: float = 0.95) -> AccuracyE
             "agreement needs the outputs of two or more models for the same rows; got outputs of "
             f"{len(rest) + 1} for {rows} rows."
         )
-    for other in others:
-        known = ids is not None and isinstance(other, Scores) and other.ids is not None
-        if known and not np.array_equal(ids, other.ids):
-            raise InputError(
-                "agreement needs outputs for the same rows in the same order, and the ids of these "
-                "scores differ. Runs of another seed hold out other rows: use the same seed."
-            )
+    known = [o.ids for o in others if isinstance(o, Scores) and o.ids is not None]
+    if ids is not None and any(not np.array_equal(ids, other) for other in known):
+        raise InputError(
+            "agreement needs outputs for the same rows in the same order, and the ids of these "
+            "scores differ. Runs of another seed hold out other rows: use the same seed."
+        )
     predicted, n = first.argmax(axis=1), len(first)
     shares = [float((one.argmax(axis=1) == predicted).mean()) for one in rest]
     value = sum(shares) / len(shares)
