@@ -19,7 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal import methods, persistence
-from shiftcal.checks import check_choice, check_confidence, check_flag, check_fraction
+from shiftcal.checks import (
+    check_choice,
+    check_confidence,
+    check_flag,
+    check_fraction,
+    check_logits,
+)
 from shiftcal.errors import FitWarning, InputError, ShiftcalError
 from shiftcal.maps import Temperature
 from shiftcal.methods import Method
@@ -31,6 +37,7 @@ from shiftcal.numerics.samples import atc_threshold, share_at_or_above
 from shiftcal.numerics.softmax import entropy, p_max
 from shiftcal.persistence import Estimator, clone
 from shiftcal.registry import ESTIMATORS
+from shiftcal.scores import Scores
 from shiftcal.surrogates import SetSummary, SurrogateBank
 from shiftcal.types import Confidence, Flag, Logits
 
@@ -301,7 +308,66 @@ names = ESTIMATORS.names
 get = ESTIMATORS.get
 
 __all__ = ["AccuracyEstimate", "AccuracyEstimator", "LeftOut", "Point", "Selective"]
-__all__ += ["accuracy_interval", "get", "names", "selective"]
+__all__ += ["accuracy_interval", "agreement", "get", "names", "selective"]
+
+
+# Errors per disagreement lie within this factor of 1 (benchmarks/accuracy/agreement.py).
+_FACTOR = 1.75
+
+
+def agreement(logits: object, *others: object, level: float = 0.95) -> AccuracyEstimate:
+    """The accuracy of a model on unlabelled rows, from what other models predict for them.
+
+    ``a`` is the share of rows where another model predicts the same class, averaged over the
+    others. It is the accuracy if predictions differ from one another as much as from the labels
+    (Jiang et al., 2022). No bank is needed. Shared mistakes make it too high, another model that is
+    much worse makes it too low: use models of about the same accuracy, trained in different ways.
+
+    The interval lets the share of errors be ``(1 - a) / 1.75`` to ``1.75 (1 - a)``, in addition to
+    the draw of the target. The factor is what adapted networks needed.
+
+    Args:
+        logits: ``(n, k)`` of the model; or :class:`Scores` of either kind.
+        *others: Those of other models for the same rows, in the same order.
+        level: Coverage of the part of the interval that is due to the draw of the target.
+
+    Raises:
+        InputError: If there is no other model, or rows or classes differ.
+    """
+    level = check_fraction(level, name="level")
+    classes = ids = None
+    if isinstance(logits, Scores):
+        classes, ids, logits = logits.classes, logits.ids, logits.logits()
+    first = check_logits(logits)
+    rest = [given_logits(o, input="logits", k=first.shape[1], classes=classes) for o in others]
+    if not rest or any(len(other) != len(first) for other in rest):
+        rows = ", ".join(f"{len(one):,}" for one in (first, *rest))
+        raise InputError(
+            "agreement needs the outputs of two or more models for the same rows; got outputs of "
+            f"{len(rest) + 1} for {rows} rows."
+        )
+    known = [o.ids for o in others if isinstance(o, Scores) and o.ids is not None]
+    if ids is not None and any(not np.array_equal(ids, other) for other in known):
+        raise InputError(
+            "agreement needs outputs for the same rows in the same order, and the ids of these "
+            "scores differ. Runs of another seed hold out other rows: use the same seed."
+        )
+    predicted, n = first.argmax(axis=1), len(first)
+    shares = [float((one.argmax(axis=1) == predicted).mean()) for one in rest]
+    value = sum(shares) / len(shares)
+    sampling_sd = math.sqrt(share_variance(value, n))
+    half = NormalDist().inv_cdf((1 + level) / 2) * sampling_sd
+    low = value - math.hypot(half, (_FACTOR - 1) * (1 - value))
+    high = value + math.hypot(half, (1 - 1 / _FACTOR) * (1 - value))
+    return AccuracyEstimate(
+        value,
+        _in_unit(low),
+        _in_unit(high),
+        level=level,
+        n_target=n,
+        estimator="agreement",
+        details={"sampling_sd": sampling_sd, "least": min(shares), "most": max(shares)},
+    )
 
 
 def clean_temperature(bank: SurrogateBank, *, calibrated: bool) -> float:

@@ -10,9 +10,9 @@ from scipy.special import log_softmax, softmax
 from scipy.stats import entropy
 from sklearn.isotonic import IsotonicRegression
 
-from shiftcal import SAC, TS, SurrogateBank, SurrogateSet, load, maps, methods
+from shiftcal import SAC, TS, Scores, SurrogateBank, SurrogateSet, load, maps, methods
 from shiftcal.errors import InputError
-from shiftcal.estimates import ATC, DoC, MeanConfidence, SurrogateCurve
+from shiftcal.estimates import ATC, DoC, MeanConfidence, SurrogateCurve, agreement
 
 # SAC on one set equals TS and warns of it.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fitted on one set")
@@ -191,3 +191,51 @@ def test_beyond_the_ends_it_is_clamped_and_flagged():
         assert flag.code == "outside-range"
         assert f"lies {word} that of every surrogate set" in flag.message
         assert end.name in flag.message
+
+
+def outputs_of(predicted, k=4):
+    return 5.0 * np.eye(k)[predicted] - 1.0
+
+
+def test_agreement_by_hand():
+    model = outputs_of([0, 1, 2, 3, 0, 1, 2, 3, 0, 0])
+    one, other = model.copy(), model.copy()
+    one[:2], other[:4] = one[[1, 0]], other[[1, 0, 3, 2]]
+    model, one, other = (np.tile(z, (10, 1)) for z in (model, one, other))
+    found = agreement(model, one, other)
+    assert found.value == pytest.approx(0.7)
+    assert (found.details["least"], found.details["most"]) == pytest.approx((0.6, 0.8))
+    p = 72 / 104  # two more rows on either side
+    half = 1.959964 * np.sqrt(p * (1 - p) / 100)
+    assert found.low == pytest.approx(0.7 - np.hypot(half, 0.75 * 0.3))
+    assert found.high == pytest.approx(0.7 + np.hypot(half, 0.3 - 0.3 / 1.75))
+    assert agreement(model, one, other, level=0.5).low > found.low
+
+
+def test_agreement_is_the_accuracy_of_models_drawn_as_the_labels_are():
+    rng = np.random.default_rng(0)
+    cumulated = rng.dirichlet(np.full(5, 0.3), size=20_000).cumsum(axis=1)[:, :-1]
+    labels, first, second = ((rng.random((20_000, 1)) > cumulated).sum(axis=1) for _ in range(3))
+    found = agreement(outputs_of(first, 5), outputs_of(second, 5))
+    assert found.value == pytest.approx((first == labels).mean(), abs=0.015)
+
+
+def scores(n=6, k=4, start=0, classes=None):
+    predicted = np.arange(n) % k
+    return Scores(outputs_of(predicted, k), ids=np.arange(start, start + n), classes=classes)
+
+
+@pytest.mark.parametrize(
+    ("model", "others", "words"),
+    [
+        (scores(), [], "two or more models"),
+        (scores(), [scores(n=5)], "same rows"),
+        (scores(), [scores(k=5)], "columns"),
+        (scores(), [scores(start=1)], "ids of these scores differ"),
+        (scores(classes=list("abcd")), [scores(classes=list("abdc"))], "in their order"),
+        (np.zeros(3), [scores()], r"\(n, k\)"),
+    ],
+)
+def test_agreement_needs_outputs_for_the_same_rows(model, others, words):
+    with pytest.raises(InputError, match=words):
+        agreement(model, *others)

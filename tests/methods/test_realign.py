@@ -63,17 +63,6 @@ def test_a_clean_target_is_left_alone(realign, bank):
     np.testing.assert_allclose(realign.predict_proba(z), sc.TS().fit(bank).predict_proba(z))
 
 
-def test_mixed_easy_and_hard_rows_get_the_level_of_rehearsal(realign, bank):
-    z = np.concatenate([sample(1000, 2.4, seed=31)[0], sample(1000, 0.8, seed=32)[0]])
-    assert realign.adapt(z).has("mixed-rows")
-    rehearsal = sc.Rehearsal().fit(bank)
-    rehearsal.adapt(z)
-    means = [method.confidence(z).mean() for method in (realign, rehearsal)]
-    assert means[0] == pytest.approx(means[1], abs=1e-6)
-    one_shift, _ = sample(2000, 1.6, bias=BIAS, seed=5)
-    assert not realign.adapt(one_shift).has("mixed-rows")
-
-
 def test_estimated_accuracies_are_in_their_intervals(realign):
     z, y = sample(3000, 1.6, bias=BIAS, seed=6)
     found = realign.adapt(z).details
