@@ -13,13 +13,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from numbers import Real
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, final
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal import estimates, methods, persistence
-from shiftcal.checks import check_count, check_flag, check_fraction, check_positive
+from shiftcal.checks import (
+    check_count,
+    check_flag,
+    check_fraction,
+    check_labels,
+    check_positive,
+)
 from shiftcal.errors import InputError
 from shiftcal.estimates import AccuracyEstimate, AccuracyEstimator, Rehearsed
 from shiftcal.maps import Map
@@ -45,17 +51,25 @@ from shiftcal.methods.rehearsal import (
 )
 from shiftcal.methods.sac import SAC
 from shiftcal.monitoring.detector import Detector, learn, scales_of
+from shiftcal.monitoring.labels import Ledger, Realised
 from shiftcal.numerics.blocks import kernel_for, kernels
 from shiftcal.persistence import Arrays, Estimator, clone
 from shiftcal.surrogates import SetSummary, SurrogateBank
 from shiftcal.types import Logits, Probs
 
-FORMAT, VERSION = "shiftcal-monitor-state", 1
+FORMAT, VERSION = "shiftcal-monitor-state", 2
 FEWEST_ALARMS, MOST_ALARMS = 0.001, 100.0
 State: TypeAlias = Literal["filling", "normal", "shifted", "outside-bank"]
-Kind: TypeAlias = Literal["shift-began", "outside-bank", "back-inside", "back-to-normal"]
-STATES: tuple[State, ...] = ("filling", "normal", "shifted", "outside-bank")
-KINDS: tuple[Kind, ...] = ("shift-began", "outside-bank", "back-inside", "back-to-normal")
+Kind: TypeAlias = Literal[
+    "shift-began",
+    "outside-bank",
+    "back-inside",
+    "back-to-normal",
+    "labels-disagree",
+    "labels-agree",
+]
+STATES: tuple[State, ...] = get_args(State)
+KINDS: tuple[Kind, ...] = get_args(Kind)
 # Sums over the rows of a block are whole numbers of this unit, so no batching changes a bit. Their
 # 2 k + 4 columns, of the raw softmax: p_max; entropy; p of every class; p² of every class; p_max²;
 # -log(1 - p_max).
@@ -66,6 +80,7 @@ _MOST_BLOCKS = 1000
 _LARGEST = 1 << 62
 # Exponential windows keep this many half-lives; older blocks count less than a thirtieth.
 _HALF_LIVES = 5
+_MOST_WAITING = 100_000_000
 # Ratios are no larger: a window without any spread would be infinitely far.
 _MOST = 1e6
 
@@ -170,8 +185,9 @@ class Event:
     """A change of state.
 
     Attributes:
-        kind: ``"shift-began"``, ``"outside-bank"``, ``"back-inside"`` or ``"back-to-normal"``.
-        row: Rows of the stream when it was seen: always the end of a block.
+        kind: ``"shift-began"``, ``"outside-bank"``, ``"back-inside"`` or ``"back-to-normal"``; of
+            late labels ``"labels-disagree"`` or ``"labels-agree"``, which leave the state.
+        row: Rows of the stream when it was seen; but for labels, the end of a block.
         at: The caller's clock for the batch, in seconds; ``None`` if it gave none.
         state: The state from then on.
         statistic: The value that was compared, see :class:`Monitor`.
@@ -337,6 +353,10 @@ _MESSAGES: dict[Kind, str] = {
     "shifted, and within what was calibrated.",
     "back-to-normal": "the outputs of the last rows have stayed near those of the clean set: "
     "{0:.2f} of the distance that raises an alarm, and {1:.2f} is near.",
+    "labels-disagree": "late labels give an accuracy of {0:.4f}, beyond the {1:.4f} at which the "
+    "interval estimated for the same rows ends: do not rely on the estimate.",
+    "labels-agree": "late labels give an accuracy of {0:.4f}, and the interval estimated for the "
+    "same rows ends at {1:.4f}: they agree again.",
 }
 
 
@@ -525,8 +545,13 @@ class Stream:
         self._use_map()
         self._looked = self._look_back()
 
-    def feed(self, logits: Logits, at: float | None, *, probabilities: bool) -> Update:
-        """Take checked rows, whose sums become part of the window."""
+    def feed(
+        self, logits: Logits, at: float | None, *, probabilities: bool, estimate: bool
+    ) -> Update:
+        """Take checked rows, whose sums become part of the window.
+
+        With ``estimate``, that of every full window is noted for late labels.
+        """
         run, block = self.running, self._plan.block
         z = np.ascontiguousarray(logits)
         n, k = z.shape
@@ -543,6 +568,8 @@ class Stream:
             if run.rows % block == 0:
                 looked = True
                 events += self._end_block(at)
+                if estimate and run.rows % self._plan.rows == 0:
+                    self._note_estimate()
         if looked:
             self._looked = self._look_back()
         return Update(
@@ -638,6 +665,13 @@ class Stream:
         monitor = self._monitor
         return self._grouped(), monitor.method_, monitor.estimator_, monitor.level_
 
+    def _note_estimate(self) -> None:
+        estimator, level = self._monitor.estimator_, self._monitor.level_
+        if estimator is not None:
+            found = estimator.estimate_moments(self._grouped(), level=level)
+            window = self.running.rows // self._plan.rows - 1
+            self._monitor.ledger_.estimates[str(window)] = [found.value, found.low, found.high]
+
     def _use_map(self) -> None:
         """Look up what is applied; ``None`` for a division by the temperature."""
         run = self.running
@@ -671,6 +705,14 @@ class Monitor(Estimator):
     below: the distance from the rehearsals over their reach with Rehearsal; with others how far
     mean confidence lies beyond that of all sets, over three standard errors.
 
+    *Late labels.* Predictions fed with ``ids`` are kept, the last ``waiting`` of them, until
+    :meth:`add_labels` brings their labels. It compares the accuracy of the last labelled rows with
+    what was estimated for the same rows, at the end of every block of labels. ``labels-disagree``:
+    the Clopper-Pearson interval of the accuracy, at a level that gives ``false_alarms`` per 100,000
+    labels, lies outside the mean interval of the estimates. ``labels-agree``: at ``level`` it has
+    met that interval ``patience`` looks in a row. Rows whose window has no estimate yet count with
+    the last one, or with their confidence.
+
     Memory and time per row do not grow. One lock makes it safe for threads; ``save`` and
     ``state_dict`` give the state between two batches.
 
@@ -684,6 +726,8 @@ class Monitor(Estimator):
             0.001 to 100.
         patience: Looks in a row that a return, or the way out of the bank, takes.
         level: Coverage of the interval of the accuracy.
+        waiting: Most predictions kept for their labels, about 300 bytes each; the oldest goes
+            first.
         seed: Of the simulated streams, and of a method or estimator given by name.
         input: What the model gives, ``"logits"`` or ``"probabilities"``; default: the method's.
 
@@ -697,6 +741,7 @@ class Monitor(Estimator):
         level_: Coverage of the interval of the accuracy.
         digest_: Of everything learnt; a running state belongs to it.
         running_: The running state.
+        ledger_: Predictions that wait for labels, and what labels said.
         n_classes_: Number of classes.
         class_names_: Their names, if the bank has them.
     """
@@ -713,6 +758,7 @@ class Monitor(Estimator):
     level_: float
     digest_: str
     running_: Running
+    ledger_: Ledger
     n_classes_: int
     class_names_: tuple[str, ...] | None
 
@@ -725,6 +771,7 @@ class Monitor(Estimator):
         false_alarms: float = 1.0,
         patience: int = 3,
         level: float = 0.95,
+        waiting: int = 100_000,
         seed: int = 0,
         input: str | None = None,
     ) -> None:
@@ -734,6 +781,7 @@ class Monitor(Estimator):
         self.false_alarms = false_alarms
         self.patience = patience
         self.level = level
+        self.waiting = waiting
         self.seed = seed
         self.input = input
         self._lock = threading.RLock()
@@ -753,6 +801,7 @@ class Monitor(Estimator):
         seed = check_count(self.seed, name="seed", least=0)
         patience = check_count(self.patience, name="patience", most=1000)
         level = check_fraction(self.level, name="level")
+        check_count(self.waiting, name="waiting", most=_MOST_WAITING)
         false_alarms = check_positive(self.false_alarms, name="false_alarms")
         if not FEWEST_ALARMS <= false_alarms <= MOST_ALARMS:
             raise InputError(
@@ -780,7 +829,12 @@ class Monitor(Estimator):
         return self
 
     def feed(
-        self, logits: object, at: float | None = None, *, probabilities: bool = False
+        self,
+        logits: object,
+        at: float | None = None,
+        *,
+        ids: Sequence[object] | None = None,
+        probabilities: bool = False,
     ) -> Update:
         """Calibrate the next rows of the stream, and check whether it has shifted.
 
@@ -789,6 +843,7 @@ class Monitor(Estimator):
         Args:
             logits: ``(n, k)``, of the kind ``input`` says, or :class:`Scores`; one row or many.
             at: Seconds of the caller's clock, for events; no clock is read.
+            ids: One id per row, text or numbers, to keep its prediction for :meth:`add_labels`.
             probabilities: Whether ``probs`` are wanted.
 
         Raises:
@@ -800,20 +855,82 @@ class Monitor(Estimator):
         self._require_fitted()
         kind, k = self.method_.input, self.n_classes_
         z = given_logits(logits, input=kind, k=k, classes=self.class_names_)
-        return self._feed_checked(z, None if at is None else float(at), probabilities=probabilities)
+        names = None if ids is None else list(ids)
+        if names is not None and len(names) != len(z):
+            raise InputError(f"ids must have one entry per row: {len(z)} rows, {len(names)} ids.")
+        seconds = None if at is None else float(at)
+        return self._feed_checked(z, seconds, ids=names, probabilities=probabilities)
 
     def _feed_checked(
-        self, logits: Logits, at: float | None, *, probabilities: bool = False
+        self,
+        logits: Logits,
+        at: float | None,
+        *,
+        ids: Sequence[object] | None = None,
+        probabilities: bool = False,
     ) -> Update:
         """The same for checked logits."""
         with self._lock:
             before = self.running_.copy()
             self._stream = self._stream or Stream(self)
+            estimate = ids is not None or bool(self.ledger_.waiting)
             try:
-                return self._stream.feed(logits, at, probabilities=probabilities)
+                update = self._stream.feed(
+                    logits, at, probabilities=probabilities, estimate=estimate
+                )
             except BaseException:  # Ctrl-C in the middle, or a map that fails
                 self.running_, self._stream = before, None
                 raise
+            if ids is not None:
+                window, first = self.window_.plan().rows, before.rows
+                self.ledger_.keep(ids, first, update.predicted, update.confidence, window=window)
+            return update
+
+    def add_labels(self, ids: Sequence[object], labels: object) -> tuple[Event, ...]:
+        """Compare predictions with their labels, however late; :attr:`realised` has the outcome.
+
+        A label is used once. Labels of ids that are not kept, or no longer, are counted.
+
+        Args:
+            ids: One id per label, as given to :meth:`feed`; ``5`` and ``"5"`` are the same.
+            labels: ``(m,)`` class indices.
+
+        Returns:
+            ``labels-disagree`` and ``labels-agree``, where they are due.
+
+        Raises:
+            InputError: If the labels cannot be used; nothing has changed then.
+        """
+        self._require_fitted()
+        names = list(ids)
+        if not names:
+            return ()
+        y = check_labels(labels, n=len(names), k=self.n_classes_)
+        with self._lock:
+            plan, rows, state = self.window_.plan(), self.running_.rows, self.running_.state
+            turns = self.ledger_.judge(
+                names,
+                y,
+                rows=rows,
+                window=plan.rows,
+                block=plan.block,
+                false_alarms=self.false_alarms,
+                patience=self.patience_,
+                level=self.level_,
+            )
+        events = []
+        for turn in turns:
+            kind: Kind = "labels-agree" if turn.agree else "labels-disagree"
+            message = _MESSAGES[kind].format(turn.accuracy, turn.bound)
+            events.append(Event(kind, rows, None, state, turn.accuracy, turn.bound, message))
+        return tuple(events)
+
+    @property
+    def realised(self) -> Realised:
+        """What late labels say of the last labelled rows, next to what was estimated."""
+        with self._lock:
+            self._require_fitted()
+            return self.ledger_.realised(self.level_)
 
     @property
     def rows(self) -> int:
@@ -831,15 +948,29 @@ class Monitor(Estimator):
         """Forget the stream, as if nothing had been fed yet."""
         with self._lock:
             self._require_fitted()
-            self.running_, self._stream = self._fresh(), None
+            self.running_, self.ledger_ = self._fresh()
+            self._stream = None
 
     def state_dict(self) -> dict[str, Any]:
-        """The running state alone, as plain values for JSON; a few kilobytes for ten classes."""
+        """The running state alone, as plain values for JSON.
+
+        A few kilobytes for ten classes, and about 60 bytes for each prediction that waits for its
+        label.
+        """
+        with self._lock:
+            state = self._state_without_waiting()
+            state["ledger"]["waiting"] = dict(self.ledger_.waiting)
+        return state
+
+    def _state_without_waiting(self) -> dict[str, Any]:
         with self._lock:
             self._require_fitted()
-            run = self.running_
+            run, ledger = self.running_, self.ledger_
             running = {**vars(run), "ring": run.ring.tolist(), "partial": run.partial.tolist()}
-        return {"format": FORMAT, "version": VERSION, "monitor": self.digest_, "running": running}
+            kept = {**vars(ledger), "ring": ledger.ring.tolist(), "waiting": {}}
+            kept["estimates"] = dict(ledger.estimates)
+        parts = {"running": running, "ledger": kept}
+        return {"format": FORMAT, "version": VERSION, "monitor": self.digest_, **parts}
 
     def load_state_dict(self, state: object) -> None:
         """Resume from a state that :meth:`state_dict` gave, to the same numbers.
@@ -863,11 +994,15 @@ class Monitor(Estimator):
             parts = given["running"]
             arrays = {name: np.array(parts[name]) for name in ("ring", "partial")}
             running = Running(**{**parts, **arrays})
-        except (KeyError, TypeError, ValueError) as error:
+            kept = given["ledger"]
+            ledger = Ledger(**{**kept, "most": self.waiting, "ring": np.array(kept["ring"])}).copy()
+            self._check_state(running, ledger)
+        except InputError:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InputError(f"a monitor's state is damaged: {error}.") from error
-        self._check_running(running)
         with self._lock:
-            self.running_, self._stream = running, None
+            self.running_, self.ledger_, self._stream = running, ledger, None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write monitor and running state to versioned JSON; ``shiftcal.load`` reads it back."""
@@ -880,7 +1015,8 @@ class Monitor(Estimator):
         if not hasattr(self, "n_classes_"):
             return
         self.running_ = self.running_.copy()  # arrays from files are read-only
-        self._check_running(self.running_)
+        self.ledger_ = self.ledger_.copy()
+        self._check_state(self.running_, self.ledger_)
         if self.digest_ != self._digest():
             raise InputError("its digest does not match its parts")
 
@@ -932,13 +1068,17 @@ class Monitor(Estimator):
             return Rehearsed.of(method)  # shares what the method has learnt
         return made.fit(bank)
 
-    def _fresh(self) -> Running:
+    def _fresh(self) -> tuple[Running, Ledger]:
         start = Chooser(self.method_, self.ladder_).start()
-        ring = np.zeros((self.window_.plan().blocks, 2 * self.n_classes_ + 4), np.int64)
-        return Running(ring, ring[0].copy(), start.temperature, start.which)
+        blocks = self.window_.plan().blocks
+        ring = np.zeros((blocks, 2 * self.n_classes_ + 4), np.int64)
+        running = Running(ring, ring[0].copy(), start.temperature, start.which)
+        return running, Ledger.fresh(blocks, self.waiting)
 
-    def _check_running(self, running: Running) -> None:
-        running.check(self._fresh(), maps=len(getattr(self.method_, "maps_", ())))
+    def _check_state(self, running: Running, ledger: Ledger) -> None:
+        fresh, empty = self._fresh()
+        running.check(fresh, maps=len(getattr(self.method_, "maps_", ())))
+        ledger.check(empty, self.n_classes_)
 
     def _digest(self) -> str:
         names = ("method_", "estimator_", "window_", "detector_", "ladder_", "patience_", "level_")
@@ -955,6 +1095,7 @@ class Monitor(Estimator):
             state = dict(vars(self))
             if "running_" in state:
                 state["running_"] = self.running_.copy()
+                state["ledger_"] = self.ledger_.copy()
         return {name: value for name, value in state.items() if name not in ("_lock", "_stream")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
