@@ -30,8 +30,8 @@ _LARGEST = 1 << 62
 class Realised:
     """What labels say of the last labelled predictions, next to what was estimated of them.
 
-    All numbers are of the same ``n`` predictions: those of the window whose labels came last. Without
-    any, means are NaN.
+    All numbers are of the same ``n`` predictions: those of the window whose labels came last.
+    Without any, means are NaN.
 
     Attributes:
         n: Labelled predictions, about as many as the monitor's window has rows.

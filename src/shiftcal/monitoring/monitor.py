@@ -57,7 +57,7 @@ from shiftcal.persistence import Arrays, Estimator, clone
 from shiftcal.surrogates import SetSummary, SurrogateBank
 from shiftcal.types import Logits, Probs
 
-FORMAT, VERSION = "shiftcal-monitor-state", 2
+FORMAT, VERSION = "shiftcal-monitor-state", 1
 FEWEST_ALARMS, MOST_ALARMS = 0.001, 100.0
 State: TypeAlias = Literal["filling", "normal", "shifted", "outside-bank"]
 Kind: TypeAlias = Literal[
@@ -275,6 +275,7 @@ class Running:
         temperature: In use; ``None`` if the map is no temperature.
         which: Number of the map in use, if there are several.
         outside: Of the last look: distance from the bank over its reach.
+        ledger: Predictions that wait for labels, and what labels said; files of before have none.
     """
 
     ring: NDArray[np.int64]
@@ -287,9 +288,10 @@ class Running:
     crossed: int = 0
     statistic: float = 0.0
     outside: float = 0.0
+    ledger: Ledger | None = None
 
     def copy(self) -> Self:
-        """One that the stream does not change."""
+        """One that the stream does not change; but the ledger, which changes after a batch only."""
         return replace(self, ring=self.ring.copy(), partial=self.partial.copy())
 
     def check(self, fresh: Running, *, maps: int) -> None:
@@ -304,6 +306,8 @@ class Running:
         """
         for name, start in vars(fresh).items():
             value = getattr(self, name)
+            if isinstance(value, Ledger) and name == "ledger":
+                continue
             good = type(value) is type(start) and np.shape(value) == np.shape(start)
             if good and name == "state":
                 good = value in STATES
@@ -670,7 +674,7 @@ class Stream:
         if estimator is not None:
             found = estimator.estimate_moments(self._grouped(), level=level)
             window = self.running.rows // self._plan.rows - 1
-            self._monitor.ledger_.estimates[str(window)] = [found.value, found.low, found.high]
+            self._monitor._ledger.estimates[str(window)] = [found.value, found.low, found.high]
 
     def _use_map(self) -> None:
         """Look up what is applied; ``None`` for a division by the temperature."""
@@ -741,7 +745,6 @@ class Monitor(Estimator):
         level_: Coverage of the interval of the accuracy.
         digest_: Of everything learnt; a running state belongs to it.
         running_: The running state.
-        ledger_: Predictions that wait for labels, and what labels said.
         n_classes_: Number of classes.
         class_names_: Their names, if the bank has them.
     """
@@ -758,7 +761,6 @@ class Monitor(Estimator):
     level_: float
     digest_: str
     running_: Running
-    ledger_: Ledger
     n_classes_: int
     class_names_: tuple[str, ...] | None
 
@@ -873,7 +875,7 @@ class Monitor(Estimator):
         with self._lock:
             before = self.running_.copy()
             self._stream = self._stream or Stream(self)
-            estimate = ids is not None or bool(self.ledger_.waiting)
+            estimate = ids is not None or bool(self._ledger.waiting)
             try:
                 update = self._stream.feed(
                     logits, at, probabilities=probabilities, estimate=estimate
@@ -883,7 +885,7 @@ class Monitor(Estimator):
                 raise
             if ids is not None:
                 window, first = self.window_.plan().rows, before.rows
-                self.ledger_.keep(ids, first, update.predicted, update.confidence, window=window)
+                self._ledger.keep(ids, first, update.predicted, update.confidence, window=window)
             return update
 
     def add_labels(self, ids: Sequence[object], labels: object) -> tuple[Event, ...]:
@@ -908,7 +910,7 @@ class Monitor(Estimator):
         y = check_labels(labels, n=len(names), k=self.n_classes_)
         with self._lock:
             plan, rows, state = self.window_.plan(), self.running_.rows, self.running_.state
-            turns = self.ledger_.judge(
+            turns = self._ledger.judge(
                 names,
                 y,
                 rows=rows,
@@ -930,7 +932,7 @@ class Monitor(Estimator):
         """What late labels say of the last labelled rows, next to what was estimated."""
         with self._lock:
             self._require_fitted()
-            return self.ledger_.realised(self.level_)
+            return self._ledger.realised(self.level_)
 
     @property
     def rows(self) -> int:
@@ -948,8 +950,7 @@ class Monitor(Estimator):
         """Forget the stream, as if nothing had been fed yet."""
         with self._lock:
             self._require_fitted()
-            self.running_, self.ledger_ = self._fresh()
-            self._stream = None
+            self.running_, self._stream = self._fresh(), None
 
     def state_dict(self) -> dict[str, Any]:
         """The running state alone, as plain values for JSON.
@@ -959,18 +960,17 @@ class Monitor(Estimator):
         """
         with self._lock:
             state = self._state_without_waiting()
-            state["ledger"]["waiting"] = dict(self.ledger_.waiting)
+            state["running"]["ledger"]["waiting"] = dict(self._ledger.waiting)
         return state
 
     def _state_without_waiting(self) -> dict[str, Any]:
         with self._lock:
             self._require_fitted()
-            run, ledger = self.running_, self.ledger_
+            run, ledger = self.running_, self._ledger
             running = {**vars(run), "ring": run.ring.tolist(), "partial": run.partial.tolist()}
             kept = {**vars(ledger), "ring": ledger.ring.tolist(), "waiting": {}}
-            kept["estimates"] = dict(ledger.estimates)
-        parts = {"running": running, "ledger": kept}
-        return {"format": FORMAT, "version": VERSION, "monitor": self.digest_, **parts}
+            running["ledger"] = {**kept, "estimates": dict(ledger.estimates)}
+        return {"format": FORMAT, "version": VERSION, "monitor": self.digest_, "running": running}
 
     def load_state_dict(self, state: object) -> None:
         """Resume from a state that :meth:`state_dict` gave, to the same numbers.
@@ -992,17 +992,16 @@ class Monitor(Estimator):
             )
         try:
             parts = given["running"]
-            arrays = {name: np.array(parts[name]) for name in ("ring", "partial")}
-            running = Running(**{**parts, **arrays})
-            kept = given["ledger"]
-            ledger = Ledger(**{**kept, "most": self.waiting, "ring": np.array(kept["ring"])}).copy()
-            self._check_state(running, ledger)
+            arrays: dict[str, Any] = {name: np.array(parts[name]) for name in ("ring", "partial")}
+            if kept := parts.get("ledger"):
+                arrays["ledger"] = Ledger(**{**kept, "ring": np.array(kept["ring"])})
+            running = self._checked(Running(**{**parts, **arrays}))
         except InputError:
             raise
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InputError(f"a monitor's state is damaged: {error}.") from error
         with self._lock:
-            self.running_, self.ledger_, self._stream = running, ledger, None
+            self.running_, self._stream = running, None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write monitor and running state to versioned JSON; ``shiftcal.load`` reads it back."""
@@ -1014,9 +1013,7 @@ class Monitor(Estimator):
         super().after_load()
         if not hasattr(self, "n_classes_"):
             return
-        self.running_ = self.running_.copy()  # arrays from files are read-only
-        self.ledger_ = self.ledger_.copy()
-        self._check_state(self.running_, self.ledger_)
+        self.running_ = self._checked(self.running_)
         if self.digest_ != self._digest():
             raise InputError("its digest does not match its parts")
 
@@ -1068,17 +1065,28 @@ class Monitor(Estimator):
             return Rehearsed.of(method)  # shares what the method has learnt
         return made.fit(bank)
 
-    def _fresh(self) -> tuple[Running, Ledger]:
+    @property
+    def _ledger(self) -> Ledger:
+        assert self.running_.ledger is not None
+        return self.running_.ledger
+
+    def _fresh(self) -> Running:
         start = Chooser(self.method_, self.ladder_).start()
         blocks = self.window_.plan().blocks
         ring = np.zeros((blocks, 2 * self.n_classes_ + 4), np.int64)
-        running = Running(ring, ring[0].copy(), start.temperature, start.which)
-        return running, Ledger.fresh(blocks, self.waiting)
+        ledger = Ledger.fresh(blocks, self.waiting)
+        return Running(ring, ring[0].copy(), start.temperature, start.which, ledger=ledger)
 
-    def _check_state(self, running: Running, ledger: Ledger) -> None:
-        fresh, empty = self._fresh()
-        running.check(fresh, maps=len(getattr(self.method_, "maps_", ())))
-        ledger.check(empty, self.n_classes_)
+    def _checked(self, running: Running) -> Running:
+        """A copy of a running state that was read, whose arrays can be written."""
+        fresh, read = self._fresh(), running.copy()
+        read.ledger = fresh.ledger if read.ledger is None else read.ledger.copy()
+        read.check(fresh, maps=len(getattr(self.method_, "maps_", ())))
+        assert read.ledger is not None
+        assert fresh.ledger is not None
+        read.ledger.most = self.waiting
+        read.ledger.check(fresh.ledger, self.n_classes_)
+        return read
 
     def _digest(self) -> str:
         names = ("method_", "estimator_", "window_", "detector_", "ladder_", "patience_", "level_")
@@ -1095,7 +1103,7 @@ class Monitor(Estimator):
             state = dict(vars(self))
             if "running_" in state:
                 state["running_"] = self.running_.copy()
-                state["ledger_"] = self.ledger_.copy()
+                state["running_"].ledger = self._ledger.copy()
         return {name: value for name, value in state.items() if name not in ("_lock", "_stream")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
