@@ -1,8 +1,8 @@
 """Load on ``shiftcal monitor``: stdin, HTTP and kills, on loopback.
 
 ``python benchmarks/load/monitor.py stdin|http|kill`` measures one part in less than five minutes
-and adds it to ``results/monitor.json``. The monitor keeps its state on the disk in all parts. The
-clients are processes of their own, on the same two cores.
+and adds it to ``results/monitor.json``. The monitor keeps its state on the disk, in the folder of
+temporary files or ``$LOAD_FOLDER``. The clients are processes of their own, on the same two cores.
 """
 
 from __future__ import annotations
@@ -42,6 +42,25 @@ def resident(pid: int) -> float:
     """Megabytes of memory."""
     text = Path(f"/proc/{pid}/status").read_text("utf-8")
     return int(re.search(r"VmRSS:\s+(\d+)", text)[1]) / 1024
+
+
+def processors() -> tuple[float, float]:
+    """Seconds that all processors were busy, and that programs of this one were that ended."""
+    ticks = list(map(int, Path("/proc/stat").read_text("utf-8").split("\n")[0].split()[1:9]))
+    ended = os.times()
+    return (sum(ticks) - ticks[3] - ticks[4]) / 100, ended.children_user + ended.children_system
+
+
+def flush(folder: Path) -> list[float]:
+    """Milliseconds of an fdatasync of 4 kB: median and 99 %."""
+    with (folder / "flushed").open("wb") as file:
+        times = []
+        for _ in range(200):
+            begin = time.perf_counter()
+            os.write(file.fileno(), bytes(4096))
+            os.fdatasync(file.fileno())
+            times.append(1e3 * (time.perf_counter() - begin))
+    return np.quantile(times, [0.5, 0.99]).round(2).tolist()
 
 
 def stdin(folder: Path) -> dict[str, object]:
@@ -160,6 +179,7 @@ def _start_client(port: int, seconds: float, seed: int = 0) -> subprocess.Popen:
 
 def http(folder: Path) -> dict[str, object]:
     """Latency at a fixed rate of requests of one row, with ids, labels awaited."""
+    of_disk, before = flush(folder), processors()
     service = Service(folder)
     warm = _start_client(service.port, 5, 1)
     warm.communicate()
@@ -177,7 +197,8 @@ def http(folder: Path) -> dict[str, object]:
     busy = sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
     service.program.send_signal(signal.SIGTERM)
     assert service.program.wait() == 143
-    told = json.loads(output[0])
+    after, told = processors(), json.loads(output[0])
+    others = (after[0] - before[0] - after[1] + before[1]) / (seconds + 5)
     times = np.array([t for _, _, t in told["log"]]) * 1e3
     p50, p90, p99, p999 = np.quantile(times, [0.5, 0.9, 0.99, 0.999]).round(2).tolist()
     return {
@@ -190,6 +211,8 @@ def http(folder: Path) -> dict[str, object]:
         "p99, ms": p99,
         "p99.9, ms": p999,
         "most, ms": round(times.max(), 2),
+        "flush of the disk, ms": of_disk,
+        "processors busy with other programs": round(others, 2),
         "processor seconds of the service": round(busy, 1),
         "memory every 5 s, MB": memory,
     }
@@ -235,14 +258,15 @@ def waiting(folder: Path) -> dict[str, int]:
 
 
 def main(part: str) -> None:
-    with tempfile.TemporaryDirectory(dir=os.environ.get("LOAD_FOLDER")) as name:
+    place = os.environ.get("LOAD_FOLDER")  # such as /dev/shm, which takes no time to flush
+    with tempfile.TemporaryDirectory(dir=place) as name:
         folder = Path(name)
         Monitor(waiting=100_000).fit(bank()).save(folder / "monitor.json")
         measured = {"stdin": stdin, "http": http, "kill": kill}[part](folder)
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / "monitor.json"
     results = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    results |= {**circumstances(), part: measured}
+    results |= {**circumstances(), f"{part} in {place}" if place else part: measured}
     path.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
     print(json.dumps(measured, indent=1))
 

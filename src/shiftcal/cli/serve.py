@@ -14,6 +14,7 @@ import ipaddress
 import json
 import os
 import socket
+import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -123,6 +124,7 @@ class Service:
                 timeout_graceful_shutdown=_REQUEST_SECONDS,
             )
         )
+        sys.setswitchinterval(0.001)  # a commit keeps requests waiting for no longer than that
         complain("note", f"rows are taken at {self._url}/rows")
         with self._socket, self._thread:
             self._server.run(sockets=[self._socket])
