@@ -178,6 +178,12 @@ def test_systemd_accepts_the_unit(tmp_path):
     assert str(unit) not in done.stderr
 
 
+def is_open(program):
+    """Whether every user may run it."""
+    places = [Path(os.path.realpath(program)), *Path(os.path.realpath(program)).parents]
+    return all(place.exists() and place.stat().st_mode & 0o001 for place in places)
+
+
 def instructions():
     parse = pytest.importorskip("dockerfile_parse").DockerfileParser
     return parse(fileobj=io.BytesIO((DEPLOY / "Dockerfile").read_bytes())).structure
@@ -206,6 +212,10 @@ def test_the_image_is_built_in_stages_and_runs_as_nobody():
 def test_the_steps_of_the_dockerfile_give_a_service(tmp_path, saved):
     """Its COPY and RUN lines in a clean folder; its command as another user, its root read-only."""
     source, prefix = tmp_path / "src", tmp_path / "opt"
+    pythons = (sys.executable, "/usr/bin/python3")
+    python = next((one for one in pythons if is_open(one)), None)
+    if python is None:
+        pytest.skip("needs a Python that other users may run")
     for step in instructions():
         value = step["value"].replace("/opt/shiftcal", str(prefix))
         if step["instruction"] == "COPY" and "--from" not in value:
@@ -219,7 +229,7 @@ def test_the_steps_of_the_dockerfile_give_a_service(tmp_path, saved):
                 else:
                     shutil.copy(place, source / to)
         elif step["instruction"] == "RUN" and "venv" in value:
-            line = value.replace("python -m venv", f"{sys.executable} -m venv")
+            line = value.replace("python -m venv", f"{python} -m venv")
             done = subprocess.run(line, shell=True, cwd=source, capture_output=True, check=False)
             assert done.returncode == 0, done.stderr.decode()[-3000:]
     shutil.rmtree(source)
