@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -207,11 +208,19 @@ def test_the_image_is_built_in_stages_and_runs_as_nobody():
             assert all((DEPLOY.parent / source).exists() for source in sources)
 
 
+@pytest.fixture
+def open_folder():
+    """A clean folder that every user may enter, unlike pytest's."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt" or shutil.which("cc") is None, reason="needs a C compiler")
-def test_the_steps_of_the_dockerfile_give_a_service(tmp_path, saved):
+def test_the_steps_of_the_dockerfile_give_a_service(open_folder, saved):
     """Its COPY and RUN lines in a clean folder; its command as another user, its root read-only."""
-    source, prefix = tmp_path / "src", tmp_path / "opt"
+    source, prefix = open_folder / "src", open_folder / "opt"
     pythons = (sys.executable, "/usr/bin/python3")
     python = next((one for one in pythons if is_open(one)), None)
     if python is None:
@@ -233,7 +242,7 @@ def test_the_steps_of_the_dockerfile_give_a_service(tmp_path, saved):
             done = subprocess.run(line, shell=True, cwd=source, capture_output=True, check=False)
             assert done.returncode == 0, done.stderr.decode()[-3000:]
     shutil.rmtree(source)
-    data = tmp_path / "data"
+    data = open_folder / "data"
     data.mkdir()
     shutil.copy(saved, data / "monitor.json")
     (entry,) = (json.loads(s["value"]) for s in instructions() if s["instruction"] == "ENTRYPOINT")
@@ -243,8 +252,6 @@ def test_the_steps_of_the_dockerfile_give_a_service(tmp_path, saved):
     if os.getuid() == 0:
         for path in (data, data / "monitor.json"):
             os.chown(path, 10001, 10001)
-        for path in (tmp_path, *list(tmp_path.parents)[:2]):
-            path.chmod(0o755)
         command = ["setpriv", "--reuid", "10001", "--regid", "10001", "--clear-groups", *command]
     refused = subprocess.run(command, cwd=data, capture_output=True, timeout=120, check=False)
     assert (refused.returncode, b"needs a token" in refused.stderr) == (2, True)
