@@ -246,7 +246,9 @@ class Update:
 
         Computed when first asked for.
         """
-        return self._looked and copy.copy(self._looked[1]).adapt_moments(self._looked[0])
+        if self._looked is None or self._looked[1].corrects:
+            return self._looked and self._looked[1].selection_
+        return copy.copy(self._looked[1]).adapt_moments(self._looked[0])
 
     @cached_property
     def estimate(self) -> AccuracyEstimate | None:
@@ -398,6 +400,8 @@ class Chooser:
     def start(self) -> Choice:
         """What is used before the first look: the choice for the clean set."""
         method = self._method
+        if method.corrects:
+            return Choice(None)
         if isinstance(method, Rehearsal):
             return Choice(method.temperatures_[0])
         if isinstance(method, SAC):
@@ -422,7 +426,7 @@ class Chooser:
         if isinstance(method, Rehearsal):
             return self._rehearsed(means, n, groups, whole)
         outside = self._beyond(float(means[0]), float(means[-1]), n)
-        if not method.uses_target:
+        if method.corrects or not method.uses_target:
             return self.start()._replace(outside=outside)
         if isinstance(method, SAC):
             which = self._order[int(np.abs(self._means - means[0]).argmin())]
@@ -599,6 +603,12 @@ class Stream:
             pass_rows(z, t, self.running.partial, confidence, predicted, probs)
             return
         pass_rows(z, 1.0, self.running.partial, confidence, predicted, np.empty((0, 0)))
+        method = self._monitor.method_
+        if method.corrects:  # its confidence is that of the model's own prediction
+            predicted[:], confidence[:] = z.argmax(axis=1), method._confidence(z)
+            if len(probs):
+                probs[:] = method._apply(z)
+            return
         calibrated = self._map.apply_checked(z)
         predicted[:] = calibrated.argmax(axis=1)
         confidence[:] = calibrated.max(axis=1)
@@ -722,7 +732,9 @@ class Monitor(Estimator):
 
     Args:
         method: Name of a method, or a method with its settings; it is copied. It must adapt to
-            sums: Rehearsal, SAC by mean confidence, ACE, STS, TS, Vanilla.
+            sums: Rehearsal, SAC by mean confidence, ACE, STS, TS, Vanilla. Or a Realign that was
+            adapted: its correction stays, ``probs`` are corrected, and ``confidence`` is that of
+            the model's own prediction.
         estimator: Name of an accuracy estimator, or one: Rehearsed or SurrogateCurve; ``None`` or
             ``False`` for none.
         window: :class:`Sliding` or :class:`Exponential`; default: the first, of 2,000 rows.
@@ -818,7 +830,13 @@ class Monitor(Estimator):
         scales = scales_of(window.plan())
         method = self._make_method(seed)
         checked = given_bank(bank, labels, input=method.input, name=self.name)
-        method.fit(checked)
+        if not _is_fixed(method):
+            method.fit(checked)
+        elif method.n_classes_ != checked.n_classes:
+            raise InputError(
+                f"the adapted {method.name} has {method.n_classes_} classes and the bank "
+                f"{checked.n_classes}. Both must be of the same model."
+            )
         estimator = self._fit_estimator(method, checked, seed)
         detector = learn(checked, scales, false_alarms=false_alarms, patience=patience, seed=seed)
         with self._lock:
@@ -1018,8 +1036,12 @@ class Monitor(Estimator):
             raise InputError("its digest does not match its parts")
 
     def _make_method(self, seed: int) -> Method:
-        """An unfitted copy of the method, if it can choose from sums."""
+        """An unfitted copy of the method, if it can choose from sums; an adapted Realign as is."""
         suitable = "Take rehearsal, sac (distance='mean'), ace, sts, ts or vanilla."
+        if isinstance(self.method, Method) and self.method.corrects:
+            if getattr(self.method, "selection_", None) is not None:
+                return copy.deepcopy(self.method)
+            suitable = "Adapt it to rows of the stream first: its correction is then kept."
         method: Method = _unfitted(self.method, Method, methods.get, self.input or "logits", seed)
         if self.input is not None and method.input != self.input:
             raise InputError(
@@ -1110,6 +1132,11 @@ class Monitor(Estimator):
         vars(self).update(state)
         self._lock = threading.RLock()
         self._stream = None
+
+
+def _is_fixed(method: Method) -> bool:
+    """Whether it corrects predictions as it was adapted to, whatever the stream."""
+    return method.corrects and getattr(method, "selection_", None) is not None
 
 
 def _unfitted(given: Any, base: type, get: Any, input: str, seed: int) -> Any:
