@@ -27,6 +27,8 @@ from shiftcal.monitoring import Monitor, Sliding
 
 pytest.importorskip("uvicorn")
 pytest.importorskip("starlette")
+# Many starts of a program: `make integrations` runs them.
+pytestmark = pytest.mark.slow
 
 LIMIT = 60
 STREAM = np.concatenate([draw(600, STEPS[0], seed=1)[0], draw(600, STEPS[3], seed=2)[0]])
@@ -232,7 +234,6 @@ def test_when_the_disk_is_slower_than_the_rows_requests_are_turned_away(start):
     reader.join(LIMIT)
 
 
-@pytest.mark.slow
 def test_slow_clients_are_cut_off(start):
     service = start()
     head = b"POST /rows HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
