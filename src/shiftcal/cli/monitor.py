@@ -211,7 +211,7 @@ class Batch:
         ids: One id per row.
         classes: Names of the columns.
         file: Name of their file in a followed folder.
-        checked: Whether ``values`` are checked logits.
+        checked: Whether ``values`` are checked logits, as from HTTP.
     """
 
     values: Any
@@ -366,7 +366,7 @@ class Progress:
     """How far the input has been read, by all runs together.
 
     Attributes:
-        items: Batches of standard input or requests, malformed ones of the former included.
+        items: Batches of standard input, malformed ones included.
         folder: The followed folder.
         files: Names of its files that are done.
         confidences: The file of confidences.
@@ -722,10 +722,10 @@ class Run:
                 answers.append(self._feed(item, logits, lines, confidences))
             except BadBatch as bad:
                 self._leave_out(bad, lines)
-            if item.file is None:
-                self.progress.items += 1
-            else:
+            if item.file is not None:
                 self.progress.files.append(item.file)
+            elif isinstance(item, BadBatch) or not item.checked:
+                self.progress.items += 1
         if self._take_labels(lines):
             answers.append((self.monitor.rows, None, None))
         if not (items or answers):
