@@ -480,6 +480,8 @@ class StateFile:
         if ours in (0, APPLICATION):
             db.execute("pragma journal_mode = wal")
             db.execute("pragma synchronous = full")
+            # Moving what was written to its place takes long: not more often than every 32 MB.
+            db.execute("pragma wal_autocheckpoint = 8192")
         return db
 
 

@@ -41,6 +41,7 @@ _MOST_HEAD = 1 << 16  # bytes of a request line and headers
 _REQUEST_SECONDS = 10  # for the head of a request, and again for its body
 _STUCK_SECONDS = 10  # a commit that takes longer is stuck
 _TICK_SECONDS = 0.2  # how often labels are looked for
+_GATHER_SECONDS = 0.003  # requests that come within this are one commit
 _PARSED_AT_ONCE = 1 << 15  # larger bodies are parsed outside the event loop
 
 
@@ -149,6 +150,8 @@ class Service:
                         await self._wake.wait()
                 except TimeoutError:
                     pass  # there may be labels
+            if self._queue and not self._stopping:
+                await asyncio.sleep(_GATHER_SECONDS)
             self._wake.clear()
             taken, self._queue, self._rows = self._queue, [], 0
             if not taken and self._stopping:
