@@ -8,6 +8,7 @@ temporary files or ``$LOAD_FOLDER``. The clients are processes of their own, on 
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import re
@@ -169,6 +170,7 @@ def client(port: int, seconds: float, seed: int) -> None:
 
     import uvloop
 
+    gc.disable()  # or its pauses would count as those of the service
     uvloop.run(run())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -94,7 +93,7 @@ class Ledger:
         most: Most predictions kept; the oldest is forgotten first.
         ring: ``(b, 49)`` sums of blocks of labelled predictions, the newest one growing: per bin
             their number, the correct ones, and confidence; then delay and the estimate's three.
-        waiting: ``[row, predicted, confidence]`` by id, oldest first.
+        waiting: ``(row, predicted, confidence)`` by id, oldest first.
         estimates: ``[value, low, high]`` of the estimator by number of the window of rows.
         labelled: Labels that found their prediction.
         unknown: Labels that did not.
@@ -118,8 +117,8 @@ class Ledger:
 
     def copy(self) -> Self:
         """One that later labels do not change."""
-        own = {name: copy.copy(getattr(self, name)) for name in ("waiting", "estimates")}
-        return replace(self, ring=self.ring.copy(), **own)
+        waiting = {key: tuple(entry) for key, entry in self.waiting.items()}
+        return replace(self, ring=self.ring.copy(), waiting=waiting, estimates=dict(self.estimates))
 
     def check(self, fresh: Ledger, k: int) -> None:
         """Raise for values that no stream leads to.
@@ -158,7 +157,7 @@ class Ledger:
         for row, (name, label, value) in enumerate(rows, start=first):
             key = str(name)
             waiting.pop(key, None)  # an id that comes again is that of the later row
-            waiting[key] = [row, label, value]
+            waiting[key] = (row, label, value)  # no list: the garbage collector passes over it
         for key in [key for key, _ in zip(waiting, range(len(waiting) - self.most), strict=False)]:
             del waiting[key]
         oldest = next(iter(waiting.values()))[0] // window

@@ -978,7 +978,8 @@ class Monitor(Estimator):
         """
         with self._lock:
             state = self._state_without_waiting()
-            state["running"]["ledger"]["waiting"] = dict(self._ledger.waiting)
+            waiting = {key: list(entry) for key, entry in self._ledger.waiting.items()}
+            state["running"]["ledger"]["waiting"] = waiting
         return state
 
     def _state_without_waiting(self) -> dict[str, Any]:
