@@ -20,6 +20,7 @@ from monitor_streams import npy
 from prometheus_client.parser import text_string_to_metric_families
 
 import shiftcal as sc
+from shiftcal.cli.monitor import StateFile
 
 CLEAN = draw(600, STEPS[0], seed=1)[0]
 STREAM = np.concatenate([CLEAN, draw(600, STEPS[3], seed=2)[0], CLEAN * 0.05])
@@ -143,6 +144,32 @@ def test_kill_9_loses_nothing(begin, watched, follow):
     # At least once: a batch that was printed but not in the state yet is printed again.
     found = sorted({json.loads(line)["row"] for line in lines if '"window"' in line})
     assert found == list(range(60, len(STREAM) + 1, 60))
+
+
+def test_kill_9_loses_no_waiting_row_and_no_label(begin, watched):
+    predicted = STREAM.argmax(axis=1)
+    path = watched / "labels.jsonl"
+    words = [*WORDS, "--labels-follow", "labels.jsonl", "--replay"]
+    for start, kill in ((0, 6), (6, 15), (15, None)):
+        process = begin(*words)
+        process.send(*BATCHES[:kill])
+        seen = 60 * (kill or 30)
+        process.wait_for(lambda process=process, seen=seen: seen in process.rows())
+        with path.open("a") as file:
+            for i in range(60 * start, seen, 3):
+                file.write(f'{{"id": {i}, "label": {predicted[i]}}}\n')
+        if kill is None:
+            assert process.end() == 0, process.err
+        else:  # some labels are taken with one of these batches, or after the restart
+            process.send(*BATCHES[kill : kill + 1])
+            process.end(signal.SIGKILL)
+    state = StateFile(Path("s.json"))
+    document, waiting = state.read()
+    state.close()
+    ledger = document["monitor"]["running"]["ledger"]
+    assert (ledger["labelled"], len(waiting)) == (600, 1200)
+    assert sorted(entry[0] for entry in waiting.values()) == [i for i in range(1800) if i % 3]
+    assert ledger["unknown"] == 0
 
 
 @pytest.mark.slow

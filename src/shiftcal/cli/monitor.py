@@ -1,9 +1,9 @@
 """``shiftcal monitor``: a stream of logits in, lines, events and calibrated confidences out.
 
 Every batch is calibrated, appended to the file of confidences, printed, and then recorded in the
-state file, which is replaced atomically. A run that is killed at any moment repeats at most the
-batch it was working on: the file of confidences is cut back to what the state knows, and lines may
-be printed twice, never lost.
+state file, a SQLite database, in one transaction. A run that is killed at any moment repeats at
+most the batch it was working on: the file of confidences is cut back to what the state knows, and
+lines may be printed twice, never lost.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import json
 import math
 import os
 import signal
+import sqlite3
 import sys
 import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
@@ -41,17 +42,19 @@ from shiftcal.cli.output import (
     terminated,
 )
 from shiftcal.errors import FileError, InputError, InputWarning, require
-from shiftcal.files import file_to_write, flush_folder, lock, read_document, write_document
+from shiftcal.files import checksum_of, file_to_write, flush_folder, lock
 
 if TYPE_CHECKING:
-    from shiftcal.monitoring import Monitor, Update
+    from shiftcal.monitoring import Event, Monitor, Update
 
 # Values of --fail-on, and the events that they name.
 GATES = {"outside-bank": "outside-bank", "shift": "shift-began"}
-FORMAT, VERSION = "shiftcal-monitor-run", 3
+# Of the state file, in the header of the database.
+APPLICATION, VERSION = 0x5343_4D52, 4
 # Confidences are summed as whole numbers of 2**-32, so the sum does not depend on the batches.
 _UNIT = 1 << 32
 _LOOK_SECONDS = 0.2  # how often a folder is looked at
+_LABEL_BYTES = 1 << 18  # of a file of labels, read at once
 
 
 class Terminated(KeyboardInterrupt):
@@ -67,7 +70,9 @@ class Options:
         follow: Read the scores files of this folder as they appear, by name.
         once: With --follow: end when all files are read.
         settle: With --follow: seconds since the last change of a complete file.
-        on_error: What to do at a batch or file that cannot be used.
+        listen: Take rows over HTTP: POST /rows. Not on loopback, it needs $SHIFTCAL_TOKEN.
+        labels_follow: Read late labels from this growing file of JSON lines with id and label.
+        on_error: What to do at a batch, file or label that cannot be used.
         every: Rows per printed line; default: the window's.
         confidences: Append every row's confidence and class here as JSON lines; - for stdout.
         state: Keep the running state here; a restart with it resumes after the last batch.
@@ -80,6 +85,7 @@ class Options:
         estimator: With a bank: estimator of accuracy; default: rehearsed.
         window: With a bank: use the last N rows.
         false_alarms: With a bank: false alarms per 100,000 clean rows.
+        waiting: With a bank: predictions kept for late labels; default: 100,000.
         save: With a bank: save the fitted monitor as .json.
         normalize: Divide rows of rounded probabilities by their sum; logits stay.
         as_json: Print JSON lines, one object each with a 'type'.
@@ -89,6 +95,8 @@ class Options:
     follow: kinds.Folder = None
     once: bool = False
     settle: Annotated[float, Option(metavar="SECONDS", min=0)] = 1.0
+    listen: Annotated[str | None, Option(metavar="HOST:PORT")] = None
+    labels_follow: Annotated[Path | None, Option(metavar="FILE")] = None
     on_error: Literal["stop", "skip"] = "stop"
     every: kinds.MaybeCount = None
     confidences: Annotated[Path | None, Option(metavar="FILE|-")] = None
@@ -102,6 +110,7 @@ class Options:
     estimator: Annotated[str | None, Option(metavar="NAME|none")] = None
     window: kinds.MaybeCount = None
     false_alarms: Annotated[float | None, Option(metavar="X")] = None
+    waiting: kinds.MaybeCount = None
     save: kinds.File = None
     normalize: bool = False
     as_json: Annotated[bool, Option("--json")] = False
@@ -119,6 +128,13 @@ def monitor(options: Options) -> int:
         raise FileError(f"{options.follow} is not a folder. Name the one that files come into.")
     for name in options.fail_on or ():
         check_choice(name, tuple(GATES), name="--fail-on")
+    if options.listen is not None and (options.follow or options.replay):
+        raise InputError("--listen takes rows over HTTP only. Leave --follow and --replay out.")
+    service = None
+    if options.listen is not None:
+        from shiftcal.cli.serve import Service
+
+        service = Service(options.listen)  # rejects an address or token before any work
     fitted = _find_monitor(options)
     with ExitStack() as stack, warnings.catch_warnings():
         warnings.simplefilter("once", InputWarning)  # not once per row
@@ -127,7 +143,8 @@ def monitor(options: Options) -> int:
             stack.callback(signal.signal, signal.SIGTERM, before)
         if options.state is not None:
             stack.enter_context(lock(file_to_write(options.state), by="`shiftcal monitor`"))
-        return Run(fitted, options, stack).go()
+        run = Run(fitted, options, stack)
+        return run.go(None if service is None else service.serve)
 
 
 def _terminate(*_: object) -> None:
@@ -140,7 +157,7 @@ def _find_monitor(options: Options) -> Monitor:
 
     if options.spec.is_dir():
         return _fit_monitor(options)
-    names = ("method", "set_", "estimator", "window", "false_alarms", "save")
+    names = ("method", "set_", "estimator", "window", "false_alarms", "waiting", "save")
     if given := [name for name in names if getattr(options, name)]:
         shown = ", ".join(f"--{name.strip('_').replace('_', '-')}" for name in given)
         raise InputError(f"{shown}: only for fitting on the folder of a bank.")
@@ -171,6 +188,7 @@ def _fit_monitor(options: Options) -> Monitor:
             estimator=None if estimator == "none" else ESTIMATORS.canonical(estimator),
             window=Sliding() if options.window is None else Sliding(rows=options.window),
             false_alarms=1.0 if options.false_alarms is None else options.false_alarms,
+            waiting=options.waiting or 100_000,
         ).fit(bank)
     if options.save is not None:
         monitor.save(options.save)
@@ -193,6 +211,7 @@ class Batch:
         ids: One id per row.
         classes: Names of the columns.
         file: Name of their file in a followed folder.
+        checked: Whether ``values`` are checked logits, as from HTTP.
     """
 
     values: Any
@@ -202,6 +221,7 @@ class Batch:
     ids: list[Any] | None = None
     classes: tuple[str, ...] | None = None
     file: str | None = None
+    checked: bool = False
 
 
 class BadBatch(InputError):
@@ -216,7 +236,7 @@ class BadBatch(InputError):
 def stdin_batches(stream: Any) -> Iterator[Batch | BadBatch]:
     """The batches of a buffered binary stream, whose first byte shows the format."""
     head = stream.peek(1)[:1]
-    readers = {b"\x93": _npy_batches, b"\xff": _arrow_batches}
+    readers = {b"\x93": _npy_batches, b"\xff": arrow_batches}
     if head not in readers and head not in b"[{ \t\r\n\xef":
         raise InputError(
             "standard input must be .npy arrays, an Arrow stream or JSON lines, uncompressed; it "
@@ -248,12 +268,12 @@ def _jsonl_batches(stream: Any) -> Iterator[Batch | BadBatch]:
         if text := line.removeprefix(b"\xef\xbb\xbf").strip():
             where = f"line {number}"
             try:
-                yield _json_batch(json.loads(text.decode()), where)
+                yield json_batch(json.loads(text.decode()), where)
             except (ValueError, OverflowError, RecursionError) as error:
                 yield BadBatch(where, f"{str(error).rstrip('.')}.")
 
 
-def _json_batch(value: Any, where: str) -> Batch:
+def json_batch(value: Any, where: str) -> Batch:
     """A row ``[...]``, a batch ``[[...], ...]``, or an object with one and ``at`` and ``id``."""
     import numpy as np
 
@@ -276,7 +296,7 @@ def _json_batch(value: Any, where: str) -> Batch:
     return Batch(values, where, kinds[0] or None, None if at is None else float(at), ids)
 
 
-def _arrow_batches(stream: Any) -> Iterator[Batch | BadBatch]:
+def arrow_batches(stream: Any) -> Iterator[Batch | BadBatch]:
     """Every record batch of one Arrow stream after another (a restarted sender sends a new one)."""
     from shiftcal.scores import scores_of_table
 
@@ -306,10 +326,11 @@ def _batch_of(scores: Any, where: str, file: str | None = None) -> Batch:
     return Batch(scores.values, where, scores.input, None, ids, scores.classes, file)
 
 
-def new_files(folder: Path, done: set[str], *, once: bool, settle: float) -> Iterator[Path]:
+def new_files(folder: Path, done: set[str], *, once: bool, settle: float) -> Iterator[Path | None]:
     """The scores files of a folder as they appear, in the order of their names, each once.
 
-    A file is complete ``settle`` seconds after its last change; it waits for the files before it.
+    ``None`` stands for a look that found none. A file is complete ``settle`` seconds after its last
+    change; it waits for the files before it.
 
     Args:
         folder: The folder.
@@ -333,6 +354,7 @@ def new_files(folder: Path, done: set[str], *, once: bool, settle: float) -> Ite
                 yield path
         if once and not waiting:
             return
+        yield None
         time.sleep(_LOOK_SECONDS)
 
 
@@ -349,6 +371,8 @@ class Progress:
         files: Names of its files that are done.
         confidences: The file of confidences.
         acknowledged: Bytes of it that belong to this state.
+        labels: The file of labels.
+        labels_read: Bytes of it that have been read.
         sums: ``[rows, confidence]`` since the last window line, the latter in units of 2**-32.
     """
 
@@ -357,7 +381,108 @@ class Progress:
     files: list[str] = field(default_factory=list)
     confidences: str = ""
     acknowledged: int = 0
+    labels: str = ""
+    labels_read: int = 0
     sums: list[int] = field(default_factory=lambda: [0, 0])
+
+
+class StateFile:
+    """Everything a restart needs, in one transaction for each commit: a SQLite database.
+
+    Predictions that wait for labels are rows of a table, so that a commit writes what is new.
+
+    Args:
+        path: The file; it is made by the first :meth:`write`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._db: sqlite3.Connection | None = None
+
+    def read(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """The document last written and the waiting predictions; ``None`` if there is no state.
+
+        Raises:
+            FileError: If it is damaged or something else.
+        """
+        if not self.path.exists():
+            return None
+        try:
+            db = self._open()
+            if db.execute("select 1 from sqlite_master").fetchone() is None:
+                return None  # killed before the first write
+            (ours,) = db.execute("pragma application_id").fetchone()
+            (version,) = db.execute("pragma user_version").fetchone()
+            if (ours, version) != (APPLICATION, VERSION):
+                raise FileError(
+                    f"{self.path} is not the state of a monitor of this version of shiftcal. Start "
+                    "over with another --state."
+                )
+            ((fault,),) = db.execute("pragma quick_check(1)").fetchall()
+            ((text,),) = db.execute("select document from state").fetchall()
+            document = json.loads(text)
+            if fault != "ok" or document.pop("checksum") != checksum_of(document):
+                raise sqlite3.DatabaseError("its checksum does not match its content")
+            rows = db.execute("select id, row, predicted, confidence from waiting order by row")
+            return document, {key: entry for key, *entry in rows}
+        except (sqlite3.Error, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise FileError(
+                f"{self.path} is not the state of a monitor, or it is damaged ({error}). Restore "
+                "it, or start over with another --state."
+            ) from error
+
+    def write(
+        self, document: dict[str, Any], new: Sequence[Any], done: Sequence[int], oldest: int
+    ) -> None:
+        """Replace the document, and bring the waiting predictions up to date.
+
+        Args:
+            document: What :meth:`read` gives back.
+            new: ``(row, id, predicted, confidence)`` of predictions.
+            done: Rows that have their labels.
+            oldest: First row that still waits.
+        """
+        text = json.dumps({**document, "checksum": checksum_of(document)}, allow_nan=False)
+        try:
+            db = self._db or self._open()
+            db.execute("begin immediate")
+            with db:  # commits, or rolls back
+                if db.execute("pragma user_version").fetchone() == (0,):
+                    db.execute(f"pragma application_id = {APPLICATION}")
+                    db.execute(f"pragma user_version = {VERSION}")
+                    db.execute("create table state (document text)")
+                    db.execute("insert into state values ('')")
+                    db.execute(
+                        "create table waiting "
+                        "(row integer primary key, id text, predicted integer, confidence real)"
+                    )
+                db.execute("update state set document = ?", (text,))
+                db.executemany("insert or replace into waiting values (?, ?, ?, ?)", new)
+                db.executemany("delete from waiting where row = ?", ((row,) for row in done))
+                db.execute("delete from waiting where row < ?", (oldest,))
+        except sqlite3.Error as error:
+            raise FileError(
+                f"{self.path} could not be written: {error}. Make room, and start again."
+            ) from error
+
+    def close(self) -> None:
+        """Put everything into the one file."""
+        if self._db is not None:
+            with suppress(sqlite3.Error):
+                self._db.close()
+
+    def _open(self) -> sqlite3.Connection:
+        db = self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+        db.execute("pragma trusted_schema = off")
+        # One process has the file, with no shared memory and a single flush for each commit.
+        db.execute("pragma locking_mode = exclusive")
+        (ours,) = db.execute("pragma application_id").fetchone()
+        if ours in (0, APPLICATION):
+            db.execute("pragma journal_mode = wal")
+            db.execute("pragma synchronous = full")
+            # Moving what was written to its place takes long: not more often than every 32 MB.
+            db.execute("pragma wal_autocheckpoint = 8192")
+        return db
 
 
 class Run:
@@ -372,6 +497,9 @@ class Run:
     def __init__(self, monitor: Monitor, options: Options, stack: ExitStack) -> None:
         self.monitor, self.options = monitor, options
         self.every = options.every or monitor.window_.plan().rows
+        self._state = None if options.state is None else StateFile(options.state)
+        if self._state is not None:
+            stack.callback(self._state.close)
         self.progress = self._read_state()
         folder = "" if options.follow is None else str(options.follow.resolve())
         if folder and self.progress.folder not in ("", folder):
@@ -384,17 +512,28 @@ class Run:
         self.rows = self.batches = self.malformed = 0
         self.events: Counter[str] = Counter()
         self.window: dict[str, Any] = {}  # the last line about a window
+        self.failed = ""  # why a gate failed
+        # Waiting predictions that the state does not have yet, and rows that it must forget.
+        self._new: list[Any] = []
+        self._done: list[int] = []
+        if options.labels_follow is not None:
+            labels = str(options.labels_follow.resolve())
+            if self.progress.labels != labels:
+                self.progress.labels, self.progress.labels_read = labels, 0
         if options.metrics_port is not None:
             self._serve_metrics(options.metrics_host, options.metrics_port, stack)
 
     def _read_state(self) -> Progress:
         """Load the state file into the monitor, if there is one."""
-        path = self.options.state
-        if path is None or not path.exists():
+        found = None if self._state is None else self._state.read()
+        if found is None:
             return Progress()
-        document = read_document(path, "the state of a monitor", format=FORMAT, version=VERSION)
+        document, waiting = found
+        path = self.options.state
         try:
-            self.monitor.load_state_dict(document.get("monitor"))
+            state = document["monitor"]
+            state["running"]["ledger"]["waiting"] = waiting
+            self.monitor.load_state_dict(state)
             done = Progress(**document["progress"])
         except (InputError, KeyError, TypeError) as error:
             raise InputError(
@@ -455,22 +594,41 @@ class Run:
         yield core.StateSetMetricFamily("shiftcal_state", "State of the stream.", states)
         temperature = monitor.running_.temperature
         yield gauge("shiftcal_temperature", "Of the next row.", temperature or math.nan)
+        realised = monitor.realised
+        yield counter("shiftcal_labels", "Labels that met their prediction.", realised.labelled)
+        yield counter("shiftcal_unknown_labels", "Labels without prediction.", realised.unknown)
+        yield gauge("shiftcal_waiting_rows", "Predictions kept for labels.", realised.waiting)
+        yield gauge("shiftcal_label_delay_rows", "Mean delay of labels.", realised.delay)
+        yield gauge("shiftcal_labels_agree", "1 if labels fit the estimate.", realised.agree)
         means = {"raw": "raw_mean_confidence", "calibrated": "mean_confidence"}
         of_means = {kind: window.get(key) or math.nan for kind, key in means.items()}
         bounds = {bound: accuracy.get(bound, math.nan) for bound in ("value", "low", "high")}
         of_kinds = {kind: self.events[kind] for kind in KINDS}
+        same = {"value": realised.estimated, "low": realised.estimated_low}
+        same["high"] = realised.estimated_high
+        real = {"value": realised.accuracy, "low": realised.low, "high": realised.high}
+        if not realised.n:
+            real = dict.fromkeys(real, math.nan)
+        errors = {"realised": realised.ece, "expected": realised.expected_ece}
         for series, name, about, label, values in (
             (counter, "events", "Changes of state.", "kind", of_kinds),
             (gauge, "mean_confidence", "Raw in the window; calibrated lately.", "kind", of_means),
             (gauge, "estimated_accuracy", "Accuracy in the window.", "bound", bounds),
+            (gauge, "realised_accuracy", "Accuracy of the labelled rows.", "bound", real),
+            (gauge, "labelled_estimate", "Estimate for the labelled rows.", "bound", same),
+            (gauge, "ece", "Of the labelled rows; expected if calibrated.", "kind", errors),
         ):
             family = series(f"shiftcal_{name}", about, labels=[label])
             for key, value in values.items():
                 family.add_metric([key], value)
             yield family
 
-    def go(self) -> int:
-        """Take every item until the input, a signal, an error or a gate ends it."""
+    def go(self, serve: Callable[[Run], None] | None) -> int:
+        """Take every item until the input, a signal, an error or a gate ends it.
+
+        Args:
+            serve: Commits what comes over HTTP, instead of the items of other input.
+        """
         try:
             self.write_state()  # from now on it owns the file of confidences
             self.print_about(
@@ -481,11 +639,19 @@ class Run:
                 every=self.every,
                 state_file=None if self.options.state is None else str(self.options.state),
             )
-            for item in self.items():
-                if failed := self.take(item):
-                    self.print_end("gate")
-                    complain("gate failed", failed)
-                    return GATE_FAILED
+            if serve is not None:
+                serve(self)
+            else:
+                for item in self.items():
+                    self.commit([] if item is None else [item])
+                    if self.failed:
+                        break
+                while not self.failed and self.commit([]):  # labels that came meanwhile
+                    pass
+            if self.failed:
+                self.print_end("gate")
+                complain("gate failed", self.failed)
+                return GATE_FAILED
             self.print_end("input")
         except BrokenPipeError:  # nobody reads stdout any more
             pass
@@ -499,8 +665,8 @@ class Run:
             raise
         return DONE
 
-    def items(self) -> Iterator[Batch | BadBatch]:
-        """The input, after what earlier runs have handled."""
+    def items(self) -> Iterator[Batch | BadBatch | None]:
+        """The input, after what earlier runs have handled; ``None`` while there is none."""
         if self.options.follow is not None:
             yield from self._file_batches(self.options.follow)
             return
@@ -524,35 +690,48 @@ class Run:
                 )
         yield from items
 
-    def _file_batches(self, folder: Path) -> Iterator[Batch | BadBatch]:
+    def _file_batches(self, folder: Path) -> Iterator[Batch | BadBatch | None]:
         """All rows of each scores file of the followed folder as one batch."""
         from shiftcal.scores import read_scores
 
         done, options = set(self.progress.files), self.options
         for path in new_files(folder, done, once=options.once, settle=options.settle):
+            if path is None:
+                yield None
+                continue
             try:
                 yield _batch_of(read_scores(path), str(path), path.name)
             except InputError as error:
                 yield BadBatch(str(path), error, path.name)
 
-    def take(self, item: Batch | BadBatch) -> str:
-        """Calibrate a batch and write the results, all or none; returns why a gate failed."""
+    def commit(self, items: Sequence[Batch | BadBatch]) -> list[tuple[int, Any, Any]]:
+        """Calibrate batches, read labels that are there, and write it all; one atomic step.
+
+        A batch is taken as a whole or not at all. ``failed`` says why a gate failed.
+
+        Returns:
+            First row, confidences and predicted classes for every batch; of labels, if there were
+            any, one more entry.
+        """
         lines: list[dict[str, Any]] = []
         confidences: list[str] = []
-        try:
-            if isinstance(item, BadBatch):
-                raise item
-            self._feed(item, self._checked(item), lines, confidences)
-        except BadBatch as bad:
-            if self.options.on_error == "stop":
-                raise
-            self.malformed += 1
-            complain("warning", f"left out: {bad}")
-            lines.append({"type": "malformed", "where": bad.where, "message": str(bad)})
-        if item.file is None:
-            self.progress.items += 1
-        else:
-            self.progress.files.append(item.file)
+        answers = []
+        for item in items:
+            try:
+                if isinstance(item, BadBatch):
+                    raise item
+                logits = item.values if item.checked else self.check(item)
+                answers.append(self._feed(item, logits, lines, confidences))
+            except BadBatch as bad:
+                self._leave_out(bad, lines)
+            if item.file is not None:
+                self.progress.files.append(item.file)
+            elif isinstance(item, BadBatch) or not item.checked:
+                self.progress.items += 1
+        if self._take_labels(lines):
+            answers.append((self.monitor.rows, None, None))
+        if not (items or answers):
+            return []
         if self._file is not None:
             self._append(confidences)
             confidences = []
@@ -560,10 +739,17 @@ class Run:
         self.write_state()
         for line in lines:
             if line["type"] == "event" and line["kind"] in self._gates:
-                return f"{line['kind']} at row {line['row']:,}: {line['message']}"
-        return ""
+                self.failed = f"{line['kind']} at row {line['row']:,}: {line['message']}"
+        return answers
 
-    def _checked(self, batch: Batch) -> Any:
+    def _leave_out(self, bad: BadBatch, lines: list[dict[str, Any]]) -> None:
+        if self.options.on_error == "stop":
+            raise bad
+        self.malformed += 1
+        complain("warning", f"left out: {bad}")
+        lines.append({"type": "malformed", "where": bad.where, "message": str(bad)})
+
+    def check(self, batch: Batch) -> Any:
         """The logits of a batch."""
         from shiftcal.checks import check_scores, normalize_rows
 
@@ -579,19 +765,29 @@ class Run:
 
     def _feed(
         self, batch: Batch, logits: Any, lines: list[dict[str, Any]], confidences: list[str]
-    ) -> None:
+    ) -> tuple[int, Any, Any]:
         """Feed checked rows in pieces that end where a window line is due."""
-        start, n, sums = 0, len(logits), self.progress.sums
+        import numpy as np
+
+        start, n, sums, begin = 0, len(logits), self.progress.sums, self.monitor.rows
+        updates = []
         while start < n:
             first = self.monitor.rows
             stop = min(n, start + self.every - first % self.every)
-            update = self.monitor._feed_checked(logits[start:stop], batch.at)
+            ids = None if batch.ids is None else batch.ids[start:stop]
+            kept: Sequence[Any] | None = None
+            if self.options.labels_follow is not None:
+                kept = ids or range(first, first + stop - start)
+            update = self.monitor._feed_checked(logits[start:stop], batch.at, ids=kept)
+            updates.append(update)
+            if kept is not None:
+                rows = zip(kept, update.predicted.tolist(), update.confidence.tolist(), strict=True)
+                self._new += [
+                    (row, str(key), *rest) for row, (key, *rest) in enumerate(rows, first)
+                ]
             if self.options.confidences is not None:
-                ids = None if batch.ids is None else batch.ids[start:stop]
                 confidences += confidence_lines(update, first, ids)
-            for event in update.events:
-                self.events[event.kind] += 1
-                lines.append({"type": "event", **event.to_dict()})
+            self._add_events(update.events, lines)
             sums[0] += stop - start
             sums[1] += int((update.confidence * _UNIT).round().astype("int64").sum())
             if update.rows % self.every == 0:
@@ -602,6 +798,65 @@ class Run:
             start = stop
         self.rows += n
         self.batches += 1
+        found = zip(*((update.confidence, update.predicted) for update in updates), strict=True)
+        confidence, predicted = (np.concatenate(parts) for parts in found)
+        return begin, confidence, predicted
+
+    def _add_events(self, events: Sequence[Event], lines: list[dict[str, Any]]) -> None:
+        for event in events:
+            self.events[event.kind] += 1
+            lines.append({"type": "event", **event.to_dict()})
+
+    def _take_labels(self, lines: list[dict[str, Any]]) -> bool:
+        """Compare the labels that the file of labels has gained; whether there were any."""
+        path, done = self.options.labels_follow, self.progress
+        if path is None or not path.exists():
+            return False
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            if size < done.labels_read:
+                complain("warning", f"{path} has become shorter; it is read from its beginning")
+                done.labels_read = 0
+            file.seek(done.labels_read)
+            content = file.read(_LABEL_BYTES)
+        whole = content[: content.rfind(b"\n") + 1]
+        if not whole and len(content) == _LABEL_BYTES:
+            raise BadBatch(str(path), "a line must have an id and a label; got one without an end.")
+        names, labels = [], []
+        at = done.labels_read
+        for line in whole.splitlines(keepends=True):
+            try:
+                if line.strip():
+                    name, label = self._label(line)
+                    names.append(name)
+                    labels.append(label)
+            except (ValueError, RecursionError) as error:
+                self._leave_out(BadBatch(f"{path}, byte {at}", error), lines)
+            at += len(line)
+        monitor, waiting = self.monitor, self.monitor._ledger.waiting
+        self._done += [waiting[str(name)][0] for name in names if str(name) in waiting]
+        before = monitor._ledger.labelled
+        self._add_events(monitor.add_labels(names, labels), lines)
+        if before // self.every < monitor._ledger.labelled // self.every:
+            about = {"row": monitor.rows, "state": monitor.state, **monitor.realised.to_dict()}
+            lines.append({"type": "labels", **about})
+        done.labels_read += len(whole)
+        return bool(whole)
+
+    def _label(self, line: bytes) -> tuple[Any, int]:
+        """Id and class of a line of the file of labels."""
+        value, classes = json.loads(line), self.monitor.class_names_ or ()
+        fields = value if isinstance(value, dict) else {}
+        name, label = fields.get("id"), fields.get("label")
+        if label in classes:
+            label = classes.index(label)
+        k = self.monitor.n_classes_
+        if type(name) not in (str, int) or type(label) is not int or not 0 <= label < k:
+            raise ValueError(
+                f'a line must be {{"id": .., "label": ..}} with a class from 0 to {k - 1}'
+                f"{' or its name' * bool(classes)}; got {json.dumps(value)[:60]}"
+            )
+        return name, label
 
     def _append(self, confidences: list[str]) -> None:
         """Have lines on the disk, before the state knows of them."""
@@ -619,10 +874,17 @@ class Run:
         self.progress.acknowledged = self._file.tell()
 
     def write_state(self) -> None:
-        """Replace the state file."""
-        if self.options.state is not None:
-            content = {"monitor": self.monitor.state_dict(), "progress": asdict(self.progress)}
-            write_document(self.options.state, content, format=FORMAT, version=VERSION)
+        """Bring the state file up to date, durably."""
+        if self._state is not None:
+            content = {
+                "monitor": self.monitor._state_without_waiting(),
+                "progress": asdict(self.progress),
+            }
+            first = next(iter(self.monitor._ledger.waiting.values()), None)
+            oldest = self.monitor.rows if first is None else first[0]
+            new = [row for row in self._new if row[0] >= oldest]
+            self._state.write(content, new, self._done, oldest)
+        self._new, self._done = [], []
 
     def print(self, lines: list[dict[str, Any]], confidences: list[str]) -> None:
         """Write lines to stdout, flushed."""
@@ -682,6 +944,12 @@ def text_of(line: dict[str, Any]) -> str:
     if line["type"] == "end":
         counts = (f"{name} {line[name]:,}" for name in ("rows", "batches", "malformed"))
         return "  ".join(["end", *counts, f"events {sum(line['events'].values())}", state])
+    if line["type"] == "labels":
+        return (
+            "labels {labelled:,}  realised accuracy {accuracy:.4f} ({low:.4f} to {high:.4f})  "
+            "estimated {estimated:.4f} ({estimated_low:.4f} to {estimated_high:.4f})  "
+            "ECE {ece:.4f}, {expected_ece:.4f} expected  {delay:,.0f} rows late".format(**line)
+        )
     if line["type"] != "window":
         return ""
     parts = [row, state]

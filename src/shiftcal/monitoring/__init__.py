@@ -5,6 +5,7 @@ every block as its method would for those rows, and separates a shift from chanc
 were set on streams simulated from the clean set of the bank.
 """
 
+from shiftcal.monitoring.labels import Realised
 from shiftcal.monitoring.monitor import (
     KINDS,
     STATES,
@@ -16,4 +17,5 @@ from shiftcal.monitoring.monitor import (
     Window,
 )
 
-__all__ = ["KINDS", "STATES", "Event", "Exponential", "Monitor", "Sliding", "Update", "Window"]
+__all__ = ["KINDS", "STATES", "Event", "Exponential", "Monitor", "Realised", "Sliding", "Update"]
+__all__ += ["Window"]

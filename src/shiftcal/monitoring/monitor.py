@@ -13,13 +13,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from numbers import Real
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, final
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shiftcal import estimates, methods, persistence
-from shiftcal.checks import check_count, check_flag, check_fraction, check_positive
+from shiftcal.checks import (
+    check_count,
+    check_flag,
+    check_fraction,
+    check_labels,
+    check_positive,
+)
 from shiftcal.errors import InputError
 from shiftcal.estimates import AccuracyEstimate, AccuracyEstimator, Rehearsed
 from shiftcal.maps import Map
@@ -45,6 +51,7 @@ from shiftcal.methods.rehearsal import (
 )
 from shiftcal.methods.sac import SAC
 from shiftcal.monitoring.detector import Detector, learn, scales_of
+from shiftcal.monitoring.labels import Ledger, Realised
 from shiftcal.numerics.blocks import kernel_for, kernels
 from shiftcal.persistence import Arrays, Estimator, clone
 from shiftcal.surrogates import SetSummary, SurrogateBank
@@ -53,9 +60,16 @@ from shiftcal.types import Logits, Probs
 FORMAT, VERSION = "shiftcal-monitor-state", 1
 FEWEST_ALARMS, MOST_ALARMS = 0.001, 100.0
 State: TypeAlias = Literal["filling", "normal", "shifted", "outside-bank"]
-Kind: TypeAlias = Literal["shift-began", "outside-bank", "back-inside", "back-to-normal"]
-STATES: tuple[State, ...] = ("filling", "normal", "shifted", "outside-bank")
-KINDS: tuple[Kind, ...] = ("shift-began", "outside-bank", "back-inside", "back-to-normal")
+Kind: TypeAlias = Literal[
+    "shift-began",
+    "outside-bank",
+    "back-inside",
+    "back-to-normal",
+    "labels-disagree",
+    "labels-agree",
+]
+STATES: tuple[State, ...] = get_args(State)
+KINDS: tuple[Kind, ...] = get_args(Kind)
 # Sums over the rows of a block are whole numbers of this unit, so no batching changes a bit. Their
 # 2 k + 4 columns, of the raw softmax: p_max; entropy; p of every class; p² of every class; p_max²;
 # -log(1 - p_max).
@@ -66,6 +80,7 @@ _MOST_BLOCKS = 1000
 _LARGEST = 1 << 62
 # Exponential windows keep this many half-lives; older blocks count less than a thirtieth.
 _HALF_LIVES = 5
+_MOST_WAITING = 100_000_000
 # Ratios are no larger: a window without any spread would be infinitely far.
 _MOST = 1e6
 
@@ -170,8 +185,9 @@ class Event:
     """A change of state.
 
     Attributes:
-        kind: ``"shift-began"``, ``"outside-bank"``, ``"back-inside"`` or ``"back-to-normal"``.
-        row: Rows of the stream when it was seen: always the end of a block.
+        kind: ``"shift-began"``, ``"outside-bank"``, ``"back-inside"`` or ``"back-to-normal"``; of
+            late labels ``"labels-disagree"`` or ``"labels-agree"``, which leave the state.
+        row: Rows of the stream when it was seen; but for labels, the end of a block.
         at: The caller's clock for the batch, in seconds; ``None`` if it gave none.
         state: The state from then on.
         statistic: The value that was compared, see :class:`Monitor`.
@@ -230,7 +246,9 @@ class Update:
 
         Computed when first asked for.
         """
-        return self._looked and copy.copy(self._looked[1]).adapt_moments(self._looked[0])
+        if self._looked is None or self._looked[1].corrects:
+            return self._looked and self._looked[1].selection_
+        return copy.copy(self._looked[1]).adapt_moments(self._looked[0])
 
     @cached_property
     def estimate(self) -> AccuracyEstimate | None:
@@ -259,6 +277,7 @@ class Running:
         temperature: In use; ``None`` if the map is no temperature.
         which: Number of the map in use, if there are several.
         outside: Of the last look: distance from the bank over its reach.
+        ledger: Predictions that wait for labels, and what labels said; files of before have none.
     """
 
     ring: NDArray[np.int64]
@@ -271,9 +290,10 @@ class Running:
     crossed: int = 0
     statistic: float = 0.0
     outside: float = 0.0
+    ledger: Ledger | None = None
 
     def copy(self) -> Self:
-        """One that the stream does not change."""
+        """One that the stream does not change; but the ledger, which changes after a batch only."""
         return replace(self, ring=self.ring.copy(), partial=self.partial.copy())
 
     def check(self, fresh: Running, *, maps: int) -> None:
@@ -288,6 +308,8 @@ class Running:
         """
         for name, start in vars(fresh).items():
             value = getattr(self, name)
+            if isinstance(value, Ledger) and name == "ledger":
+                continue
             good = type(value) is type(start) and np.shape(value) == np.shape(start)
             if good and name == "state":
                 good = value in STATES
@@ -337,6 +359,10 @@ _MESSAGES: dict[Kind, str] = {
     "shifted, and within what was calibrated.",
     "back-to-normal": "the outputs of the last rows have stayed near those of the clean set: "
     "{0:.2f} of the distance that raises an alarm, and {1:.2f} is near.",
+    "labels-disagree": "late labels give an accuracy of {0:.4f}, beyond the {1:.4f} at which the "
+    "interval estimated for the same rows ends: do not rely on the estimate.",
+    "labels-agree": "late labels give an accuracy of {0:.4f}, and the interval estimated for the "
+    "same rows ends at {1:.4f}: they agree again.",
 }
 
 
@@ -374,6 +400,8 @@ class Chooser:
     def start(self) -> Choice:
         """What is used before the first look: the choice for the clean set."""
         method = self._method
+        if method.corrects:
+            return Choice(None)
         if isinstance(method, Rehearsal):
             return Choice(method.temperatures_[0])
         if isinstance(method, SAC):
@@ -398,7 +426,7 @@ class Chooser:
         if isinstance(method, Rehearsal):
             return self._rehearsed(means, n, groups, whole)
         outside = self._beyond(float(means[0]), float(means[-1]), n)
-        if not method.uses_target:
+        if method.corrects or not method.uses_target:
             return self.start()._replace(outside=outside)
         if isinstance(method, SAC):
             which = self._order[int(np.abs(self._means - means[0]).argmin())]
@@ -525,8 +553,13 @@ class Stream:
         self._use_map()
         self._looked = self._look_back()
 
-    def feed(self, logits: Logits, at: float | None, *, probabilities: bool) -> Update:
-        """Take checked rows, whose sums become part of the window."""
+    def feed(
+        self, logits: Logits, at: float | None, *, probabilities: bool, estimate: bool
+    ) -> Update:
+        """Take checked rows, whose sums become part of the window.
+
+        With ``estimate``, that of every full window is noted for late labels.
+        """
         run, block = self.running, self._plan.block
         z = np.ascontiguousarray(logits)
         n, k = z.shape
@@ -543,6 +576,8 @@ class Stream:
             if run.rows % block == 0:
                 looked = True
                 events += self._end_block(at)
+                if estimate and run.rows % self._plan.rows == 0:
+                    self._note_estimate()
         if looked:
             self._looked = self._look_back()
         return Update(
@@ -568,6 +603,12 @@ class Stream:
             pass_rows(z, t, self.running.partial, confidence, predicted, probs)
             return
         pass_rows(z, 1.0, self.running.partial, confidence, predicted, np.empty((0, 0)))
+        method = self._monitor.method_
+        if method.corrects:  # its confidence is that of the model's own prediction
+            predicted[:], confidence[:] = z.argmax(axis=1), method._confidence(z)
+            if len(probs):
+                probs[:] = method._apply(z)
+            return
         calibrated = self._map.apply_checked(z)
         predicted[:] = calibrated.argmax(axis=1)
         confidence[:] = calibrated.max(axis=1)
@@ -638,6 +679,13 @@ class Stream:
         monitor = self._monitor
         return self._grouped(), monitor.method_, monitor.estimator_, monitor.level_
 
+    def _note_estimate(self) -> None:
+        estimator, level = self._monitor.estimator_, self._monitor.level_
+        if estimator is not None:
+            found = estimator.estimate_moments(self._grouped(), level=level)
+            window = self.running.rows // self._plan.rows - 1
+            self._monitor._ledger.estimates[str(window)] = [found.value, found.low, found.high]
+
     def _use_map(self) -> None:
         """Look up what is applied; ``None`` for a division by the temperature."""
         run = self.running
@@ -671,12 +719,22 @@ class Monitor(Estimator):
     below: the distance from the rehearsals over their reach with Rehearsal; with others how far
     mean confidence lies beyond that of all sets, over three standard errors.
 
+    *Late labels.* Predictions fed with ``ids`` are kept, the last ``waiting`` of them, until
+    :meth:`add_labels` brings their labels. It compares the accuracy of the last labelled rows with
+    what was estimated for the same rows, at the end of every block of labels. ``labels-disagree``:
+    the Clopper-Pearson interval of the accuracy, at a level that gives ``false_alarms`` per 100,000
+    labels, lies outside the mean interval of the estimates. ``labels-agree``: at ``level`` it has
+    met that interval ``patience`` looks in a row. Rows whose window has no estimate yet count with
+    the last one, or with their confidence.
+
     Memory and time per row do not grow. One lock makes it safe for threads; ``save`` and
     ``state_dict`` give the state between two batches.
 
     Args:
         method: Name of a method, or a method with its settings; it is copied. It must adapt to
-            sums: Rehearsal, SAC by mean confidence, ACE, STS, TS, Vanilla.
+            sums: Rehearsal, SAC by mean confidence, ACE, STS, TS, Vanilla. Or a Realign that was
+            adapted: its correction stays, ``probs`` are corrected, and ``confidence`` is that of
+            the model's own prediction.
         estimator: Name of an accuracy estimator, or one: Rehearsed or SurrogateCurve; ``None`` or
             ``False`` for none.
         window: :class:`Sliding` or :class:`Exponential`; default: the first, of 2,000 rows.
@@ -684,6 +742,8 @@ class Monitor(Estimator):
             0.001 to 100.
         patience: Looks in a row that a return, or the way out of the bank, takes.
         level: Coverage of the interval of the accuracy.
+        waiting: Most predictions kept for their labels, about 300 bytes each; the oldest goes
+            first.
         seed: Of the simulated streams, and of a method or estimator given by name.
         input: What the model gives, ``"logits"`` or ``"probabilities"``; default: the method's.
 
@@ -725,6 +785,7 @@ class Monitor(Estimator):
         false_alarms: float = 1.0,
         patience: int = 3,
         level: float = 0.95,
+        waiting: int = 100_000,
         seed: int = 0,
         input: str | None = None,
     ) -> None:
@@ -734,6 +795,7 @@ class Monitor(Estimator):
         self.false_alarms = false_alarms
         self.patience = patience
         self.level = level
+        self.waiting = waiting
         self.seed = seed
         self.input = input
         self._lock = threading.RLock()
@@ -753,6 +815,7 @@ class Monitor(Estimator):
         seed = check_count(self.seed, name="seed", least=0)
         patience = check_count(self.patience, name="patience", most=1000)
         level = check_fraction(self.level, name="level")
+        check_count(self.waiting, name="waiting", most=_MOST_WAITING)
         false_alarms = check_positive(self.false_alarms, name="false_alarms")
         if not FEWEST_ALARMS <= false_alarms <= MOST_ALARMS:
             raise InputError(
@@ -767,7 +830,13 @@ class Monitor(Estimator):
         scales = scales_of(window.plan())
         method = self._make_method(seed)
         checked = given_bank(bank, labels, input=method.input, name=self.name)
-        method.fit(checked)
+        if not _is_fixed(method):
+            method.fit(checked)
+        elif method.n_classes_ != checked.n_classes:
+            raise InputError(
+                f"the adapted {method.name} has {method.n_classes_} classes and the bank "
+                f"{checked.n_classes}. Both must be of the same model."
+            )
         estimator = self._fit_estimator(method, checked, seed)
         detector = learn(checked, scales, false_alarms=false_alarms, patience=patience, seed=seed)
         with self._lock:
@@ -780,7 +849,12 @@ class Monitor(Estimator):
         return self
 
     def feed(
-        self, logits: object, at: float | None = None, *, probabilities: bool = False
+        self,
+        logits: object,
+        at: float | None = None,
+        *,
+        ids: Sequence[object] | None = None,
+        probabilities: bool = False,
     ) -> Update:
         """Calibrate the next rows of the stream, and check whether it has shifted.
 
@@ -789,6 +863,7 @@ class Monitor(Estimator):
         Args:
             logits: ``(n, k)``, of the kind ``input`` says, or :class:`Scores`; one row or many.
             at: Seconds of the caller's clock, for events; no clock is read.
+            ids: One id per row, text or numbers, to keep its prediction for :meth:`add_labels`.
             probabilities: Whether ``probs`` are wanted.
 
         Raises:
@@ -800,20 +875,82 @@ class Monitor(Estimator):
         self._require_fitted()
         kind, k = self.method_.input, self.n_classes_
         z = given_logits(logits, input=kind, k=k, classes=self.class_names_)
-        return self._feed_checked(z, None if at is None else float(at), probabilities=probabilities)
+        names = None if ids is None else list(ids)
+        if names is not None and len(names) != len(z):
+            raise InputError(f"ids must have one entry per row: {len(z)} rows, {len(names)} ids.")
+        seconds = None if at is None else float(at)
+        return self._feed_checked(z, seconds, ids=names, probabilities=probabilities)
 
     def _feed_checked(
-        self, logits: Logits, at: float | None, *, probabilities: bool = False
+        self,
+        logits: Logits,
+        at: float | None,
+        *,
+        ids: Sequence[object] | None = None,
+        probabilities: bool = False,
     ) -> Update:
         """The same for checked logits."""
         with self._lock:
             before = self.running_.copy()
             self._stream = self._stream or Stream(self)
+            estimate = ids is not None or bool(self._ledger.waiting)
             try:
-                return self._stream.feed(logits, at, probabilities=probabilities)
+                update = self._stream.feed(
+                    logits, at, probabilities=probabilities, estimate=estimate
+                )
             except BaseException:  # Ctrl-C in the middle, or a map that fails
                 self.running_, self._stream = before, None
                 raise
+            if ids is not None:
+                window, first = self.window_.plan().rows, before.rows
+                self._ledger.keep(ids, first, update.predicted, update.confidence, window=window)
+            return update
+
+    def add_labels(self, ids: Sequence[object], labels: object) -> tuple[Event, ...]:
+        """Compare predictions with their labels, however late; :attr:`realised` has the outcome.
+
+        A label is used once. Labels of ids that are not kept, or no longer, are counted.
+
+        Args:
+            ids: One id per label, as given to :meth:`feed`; ``5`` and ``"5"`` are the same.
+            labels: ``(m,)`` class indices.
+
+        Returns:
+            ``labels-disagree`` and ``labels-agree``, where they are due.
+
+        Raises:
+            InputError: If the labels cannot be used; nothing has changed then.
+        """
+        self._require_fitted()
+        names = list(ids)
+        if not names:
+            return ()
+        y = check_labels(labels, n=len(names), k=self.n_classes_)
+        with self._lock:
+            plan, rows, state = self.window_.plan(), self.running_.rows, self.running_.state
+            turns = self._ledger.judge(
+                names,
+                y,
+                rows=rows,
+                window=plan.rows,
+                block=plan.block,
+                false_alarms=self.false_alarms,
+                patience=self.patience_,
+                level=self.level_,
+            )
+        events = []
+        for turn in turns:
+            kind: Kind = "labels-agree" if turn.agree else "labels-disagree"
+            message = _MESSAGES[kind].format(turn.accuracy, turn.bound)
+            events.append(Event(kind, rows, None, state, turn.accuracy, turn.bound, message))
+        return tuple(events)
+
+    @property
+    def realised(self) -> Realised:
+        """What late labels say of the last labelled rows, next to what was estimated."""
+        with self._lock:
+            self._require_fitted()
+            return self._ledger.realised(self.level_)
 
     @property
     def rows(self) -> int:
@@ -834,11 +971,24 @@ class Monitor(Estimator):
             self.running_, self._stream = self._fresh(), None
 
     def state_dict(self) -> dict[str, Any]:
-        """The running state alone, as plain values for JSON; a few kilobytes for ten classes."""
+        """The running state alone, as plain values for JSON.
+
+        A few kilobytes for ten classes, and about 60 bytes for each prediction that waits for its
+        label.
+        """
+        with self._lock:
+            state = self._state_without_waiting()
+            waiting = {key: list(entry) for key, entry in self._ledger.waiting.items()}
+            state["running"]["ledger"]["waiting"] = waiting
+        return state
+
+    def _state_without_waiting(self) -> dict[str, Any]:
         with self._lock:
             self._require_fitted()
-            run = self.running_
+            run, ledger = self.running_, self._ledger
             running = {**vars(run), "ring": run.ring.tolist(), "partial": run.partial.tolist()}
+            kept = {**vars(ledger), "ring": ledger.ring.tolist(), "waiting": {}}
+            running["ledger"] = {**kept, "estimates": dict(ledger.estimates)}
         return {"format": FORMAT, "version": VERSION, "monitor": self.digest_, "running": running}
 
     def load_state_dict(self, state: object) -> None:
@@ -861,11 +1011,14 @@ class Monitor(Estimator):
             )
         try:
             parts = given["running"]
-            arrays = {name: np.array(parts[name]) for name in ("ring", "partial")}
-            running = Running(**{**parts, **arrays})
-        except (KeyError, TypeError, ValueError) as error:
+            arrays: dict[str, Any] = {name: np.array(parts[name]) for name in ("ring", "partial")}
+            if kept := parts.get("ledger"):
+                arrays["ledger"] = Ledger(**{**kept, "ring": np.array(kept["ring"])})
+            running = self._checked(Running(**{**parts, **arrays}))
+        except InputError:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InputError(f"a monitor's state is damaged: {error}.") from error
-        self._check_running(running)
         with self._lock:
             self.running_, self._stream = running, None
 
@@ -879,14 +1032,17 @@ class Monitor(Estimator):
         super().after_load()
         if not hasattr(self, "n_classes_"):
             return
-        self.running_ = self.running_.copy()  # arrays from files are read-only
-        self._check_running(self.running_)
+        self.running_ = self._checked(self.running_)
         if self.digest_ != self._digest():
             raise InputError("its digest does not match its parts")
 
     def _make_method(self, seed: int) -> Method:
-        """An unfitted copy of the method, if it can choose from sums."""
+        """An unfitted copy of the method, if it can choose from sums; an adapted Realign as is."""
         suitable = "Take rehearsal, sac (distance='mean'), ace, sts, ts or vanilla."
+        if isinstance(self.method, Method) and self.method.corrects:
+            if getattr(self.method, "selection_", None) is not None:
+                return copy.deepcopy(self.method)
+            suitable = "Adapt it to rows of the stream first: its correction is then kept."
         method: Method = _unfitted(self.method, Method, methods.get, self.input or "logits", seed)
         if self.input is not None and method.input != self.input:
             raise InputError(
@@ -932,13 +1088,28 @@ class Monitor(Estimator):
             return Rehearsed.of(method)  # shares what the method has learnt
         return made.fit(bank)
 
+    @property
+    def _ledger(self) -> Ledger:
+        assert self.running_.ledger is not None
+        return self.running_.ledger
+
     def _fresh(self) -> Running:
         start = Chooser(self.method_, self.ladder_).start()
-        ring = np.zeros((self.window_.plan().blocks, 2 * self.n_classes_ + 4), np.int64)
-        return Running(ring, ring[0].copy(), start.temperature, start.which)
+        blocks = self.window_.plan().blocks
+        ring = np.zeros((blocks, 2 * self.n_classes_ + 4), np.int64)
+        ledger = Ledger.fresh(blocks, self.waiting)
+        return Running(ring, ring[0].copy(), start.temperature, start.which, ledger=ledger)
 
-    def _check_running(self, running: Running) -> None:
-        running.check(self._fresh(), maps=len(getattr(self.method_, "maps_", ())))
+    def _checked(self, running: Running) -> Running:
+        """A copy of a running state that was read, whose arrays can be written."""
+        fresh, read = self._fresh(), running.copy()
+        read.ledger = fresh.ledger if read.ledger is None else read.ledger.copy()
+        read.check(fresh, maps=len(getattr(self.method_, "maps_", ())))
+        assert read.ledger is not None
+        assert fresh.ledger is not None
+        read.ledger.most = self.waiting
+        read.ledger.check(fresh.ledger, self.n_classes_)
+        return read
 
     def _digest(self) -> str:
         names = ("method_", "estimator_", "window_", "detector_", "ladder_", "patience_", "level_")
@@ -955,12 +1126,18 @@ class Monitor(Estimator):
             state = dict(vars(self))
             if "running_" in state:
                 state["running_"] = self.running_.copy()
+                state["running_"].ledger = self._ledger.copy()
         return {name: value for name, value in state.items() if name not in ("_lock", "_stream")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._lock = threading.RLock()
         self._stream = None
+
+
+def _is_fixed(method: Method) -> bool:
+    """Whether it corrects predictions as it was adapted to, whatever the stream."""
+    return method.corrects and getattr(method, "selection_", None) is not None
 
 
 def _unfitted(given: Any, base: type, get: Any, input: str, seed: int) -> Any:
