@@ -315,7 +315,7 @@ def estimate(
 
     Args:
         estimator: An estimator: atc, doc, rehearsed, surrogate-curve, or mean-confidence:METHOD
-            (sac if no method is named). Accuracy only. Repeatable; default: all, and all metrics.
+            (sac if no method is named). Repeatable. Default: all, and the other metrics too.
         level: Coverage of intervals, strictly between 0 and 1.
     """
     from shiftcal.checks import check_fraction
