@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import shiftcal as sc
+from shiftcal.cli.monitor import Progress, StateFile
 
 HERE = Path(__file__).parent
 spec = importlib.util.spec_from_file_location("write", HERE / "write.py")
@@ -30,6 +32,22 @@ def test_a_saved_method_map_estimator_or_monitor_gives_what_it_gave(file, monkey
     monkeypatch.setattr(write, "FOLDER", file.parent)
     with np.load(file.parent / "expected.npz") as expected:
         np.testing.assert_allclose(write.given_by(sc.load(file)), expected[file.stem], atol=1e-9)
+
+
+@pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
+def test_the_state_of_the_command_resumes_with_what_waits(folder, tmp_path):
+    state = StateFile(Path(shutil.copy(folder / "monitor.state", tmp_path)))
+    document, waiting = state.read()
+    state.close()
+    assert Progress(**document["progress"]).items == 1
+    monitor = sc.load(folder / "monitor.json")
+    document["monitor"]["running"]["ledger"]["waiting"] = waiting
+    monitor.load_state_dict(document["monitor"])
+    monitor.add_labels([f"row-{i}" for i in range(80)], write.LABELS)
+    assert (monitor.rows, monitor.realised.labelled, monitor.realised.waiting) == (80, 80, 0)
+    with np.load(folder / "expected.npz") as expected:
+        confidence = monitor.feed(write.TARGET).confidence
+        np.testing.assert_allclose(confidence, expected["monitor"], atol=1e-9)
 
 
 @pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)

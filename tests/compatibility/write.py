@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
 import shiftcal as sc
+from shiftcal.cli.monitor import Progress, StateFile
 
 HERE = Path(__file__).parent
 RNG = np.random.default_rng(0)
@@ -65,6 +67,18 @@ def given_by(saved):
     return saved.predict_proba(TARGET)
 
 
+def write_state(monitor, file):
+    """The state file of ``shiftcal monitor`` after rows that wait for their labels."""
+    monitor.feed(CLEAN, ids=[f"row-{i}" for i in range(len(CLEAN))])
+    document = monitor.state_dict()
+    waiting = document["running"]["ledger"].pop("waiting")
+    rows = [(row, name, *rest) for name, (row, *rest) in waiting.items()]
+    file.unlink(missing_ok=True)
+    state = StateFile(file)
+    state.write({"monitor": document, "progress": asdict(Progress(items=1))}, rows, [], 0)
+    state.close()
+
+
 def numbers_of(statistics):
     """What a file of statistics tells."""
     values = [statistics.n, statistics.accuracy(), statistics.ece(), statistics.nll()]
@@ -96,6 +110,7 @@ def main():
     monitor.save(FOLDER / "monitor.json")
     monitor.feed(CLEAN)
     (FOLDER / "monitor-state.json").write_text(json.dumps(monitor.state_dict()), "utf-8")
+    write_state(sc.load(FOLDER / "monitor.json"), FOLDER / "monitor.state")
     sc.ScoreStatistics.of_rows(HARDER, LABELS).write(FOLDER / "statistics.json")
     if not (FOLDER / "bank").exists():
         bank().save(FOLDER / "bank")

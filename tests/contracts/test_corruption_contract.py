@@ -11,7 +11,7 @@ from photos import odd_images, photos
 
 import shiftcal as sc
 from shiftcal import corruptions
-from shiftcal.corruptions.corruption import Settings
+from shiftcal.corruptions.corruption import SeverityTable
 
 NAMES = corruptions.names()
 TABLES = ("cifar", "tiny-imagenet", "imagenet")
@@ -55,7 +55,7 @@ def test_it_carries_its_name_and_says_what_it_does(name):
 
 def test_every_table_has_five_settings_of_one_length(name):
     settings = corruptions.get(name).settings
-    assert isinstance(settings, Settings)
+    assert isinstance(settings, SeverityTable)
     for table in TABLES:
         assert len(settings[table]) == 5
         assert len({len(setting) for setting in settings[table]}) == 1

@@ -155,13 +155,13 @@ def test_what_cannot_be_a_corruption_is_rejected(steps, options, words):
 
 
 def test_a_subclass_of_the_users_own_is_named_by_its_class():
-    from shiftcal.corruptions.corruption import Corruption, Settings
+    from shiftcal.corruptions.corruption import Corruption, SeverityTable
 
     class UpsideDown(Corruption):
         """Turned over."""
 
         group = "digital"
-        settings = Settings(cifar=((),), tiny_imagenet=((),), imagenet=((),))
+        settings = SeverityTable(cifar=((),), tiny_imagenet=((),), imagenet=((),))
 
         def _apply(self, images, out, plan, keys):
             out[...] = images[:, ::-1]

@@ -122,8 +122,8 @@ def apply(
 
     Args:
         method: A method that `shiftcal fit` saved.
-        output: Where to write the calibrated scores: .npz, .csv or .parquet. Left out if
-            TARGET is a .json file of statistics, for which sac says what it would choose.
+        output: Where to write the calibrated scores: .npz, .csv or .parquet. Leave it out if
+            TARGET is a .json file of statistics: what sac chooses for it is printed.
         groups: Group of every row (camera, site, batch); each is calibrated by itself. A .txt of
             one per line, .npy, .npz, or a column of a .csv or .parquet.
         save_adapted: Write the method as adapted to TARGET, as JSON, for `shiftcal export`.

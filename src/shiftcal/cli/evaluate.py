@@ -181,19 +181,27 @@ def compare(
         "methods": results,
         "missing": missing,
     }
-    header = ["method", "set", "T", "confidence"]
+    # Of every column, whether lower is better; of every method its cells.
+    columns: dict[str, bool | None] = {"set": None, "T": None, "confidence": None}
     if labelled:
-        header += ["accuracy", "ECE", f"{100 * judge.level:g}% interval", "NLL", "Brier", *more]
-    rows = []
+        columns |= {"accuracy": False, "ECE": True, "NLL": True, "Brier": True}
+        columns |= {name: facts_of(METRICS.get(name)).better == "lower" for name in more}
+    cells = {}
     for one in results:
-        selection, metrics = one["selection"], one["metrics"]
-        row = [one["method"], selection["set_name"], selection["temperature"]]
-        row.append(one["mean_confidence"])
+        selection = one["selection"]
+        values = (selection["set_name"], selection["temperature"], one["mean_confidence"])
+        own = cells[one["method"]] = [{"value": value} for value in values]
         if labelled:
-            accuracy, ece, nll, brier = (metrics[k] for k in _ALWAYS)
-            row += [accuracy["value"], ece["value"], between(ece["low"], ece["high"])]
-            row += [nll["value"], brier["value"], *(metrics[name]["value"] for name in more)]
-        rows.append(row)
+            own += [one["metrics"][name] for name in (*_ALWAYS, *more)]
+    if format not in ("text", "json"):
+        return Report(document, _written(format, "method", columns, cells))
+    header = ["method", *columns]
+    rows = [[name, *(cell["value"] for cell in own)] for name, own in cells.items()]
+    if labelled:
+        place = header.index("NLL")
+        header.insert(place, f"{100 * judge.level:g}% interval")
+        for row, one in zip(rows, results, strict=True):
+            row.insert(place, between(one["metrics"]["ece"]["low"], one["metrics"]["ece"]["high"]))
     flags = {one["method"]: one["selection"]["flags"] for one in results}
     last = (
         str(judge)
@@ -202,18 +210,6 @@ def compare(
     )
     head = f"{task.path}: {scores.n:,} rows. Confidence is the mean over them."
     lines = [head, "", table(header, rows), "", *_remarks(flags, missing), last]
-    if format not in ("text", "json"):
-        cells = {}
-        for name, *row in rows:
-            cells[name] = [{"value": value} for value in row]
-            if labelled:
-                ece = next(one["metrics"]["ece"] for one in results if one["method"] == name)
-                cells[name][4:6] = [ece]
-        lower: dict[str, bool | None] = {"accuracy": False, "ECE": True, "NLL": True, "Brier": True}
-        lower |= {name: facts_of(METRICS.get(name)).better == "lower" for name in more}
-        header = [name for name in header[1:] if "interval" not in name]
-        columns = {name: lower.get(name) for name in header}
-        lines = [_written(format, "method", columns, cells)]
     return Report(document, "\n".join(lines))
 
 
@@ -315,7 +311,7 @@ def estimate(
 
     Args:
         estimator: An estimator: atc, doc, rehearsed, surrogate-curve, or mean-confidence:METHOD
-            (sac if no method is named). Accuracy only. Repeatable; default: all, and all metrics.
+            (sac if no method is named). Repeatable. Default: all, and the other metrics too.
         level: Coverage of intervals, strictly between 0 and 1.
     """
     from shiftcal.checks import check_fraction

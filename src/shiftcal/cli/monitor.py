@@ -70,16 +70,16 @@ class Options:
         follow: Read the scores files of this folder as they appear, by name.
         once: With --follow: end when all files are read.
         settle: With --follow: seconds since the last change of a complete file.
-        listen: Take rows over HTTP: POST /rows. Not on loopback, it needs $SHIFTCAL_TOKEN.
+        listen: Take rows over HTTP: POST /rows. Other addresses than loopback need $SHIFTCAL_TOKEN.
         labels_follow: Read late labels from this growing file of JSON lines with id and label.
         on_error: What to do at a batch, file or label that cannot be used.
-        every: Rows per printed line; default: the window's.
+        every: Rows per printed line; default: the size of the window.
         confidences: Append every row's confidence and class here as JSON lines; - for stdout.
         state: Keep the running state here; a restart with it resumes after the last batch.
         replay: With --state: stdin starts from its beginning; skip what was seen.
         fail_on: End with status 1 when that begins. Repeatable.
-        metrics_port: Port for Prometheus; 0 for any free.
-        metrics_host: Its address.
+        metrics_port: Serve Prometheus metrics at this port; 0 for any free one.
+        metrics_host: With --metrics-port: the address to serve at.
         method: With a bank: method; default: rehearsal.
         set_: With a bank: a setting of the method. Repeatable.
         estimator: With a bank: estimator of accuracy; default: rehearsed.
@@ -120,7 +120,7 @@ def monitor(options: Options) -> int:
     """Calibrate a stream, and report when it shifts.
 
     Example:
-        shiftcal monitor bank/ --follow scores/ --state monitor.state.json
+        shiftcal monitor bank/ --follow scores/ --state monitor.state
     """
     from shiftcal.checks import check_choice
 

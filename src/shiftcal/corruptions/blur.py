@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.corruptions.corruption import Published, Settings
+from shiftcal.corruptions.corruption import Published, SeverityTable
 from shiftcal.corruptions.filters import (
     crop_length,
     gaussian_weights,
@@ -42,7 +42,7 @@ class DefocusBlur(Published):
     name = "defocus_blur"
     group = "blur"
     random = False
-    settings = Settings(
+    settings = SeverityTable(
         cifar=((0.3, 0.4), (0.4, 0.5), (0.5, 0.6), (1, 0.2), (1.5, 0.1)),
         tiny_imagenet=((0.5, 0.6), (1, 0.1), (1.5, 0.1), (2.5, 0.01), (3, 0.1)),
         imagenet=((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5)),
@@ -88,7 +88,7 @@ class GlassBlur(Published):
     name = "glass_blur"
     group = "blur"
     monotone = False
-    settings = Settings(
+    settings = SeverityTable(
         cifar=((0.05, 1, 1), (0.25, 1, 1), (0.4, 1, 1), (0.25, 1, 2), (0.4, 1, 2)),
         tiny_imagenet=((0.1, 1, 1), (0.5, 1, 1), (0.6, 1, 2), (0.7, 2, 1), (0.9, 2, 2)),
         imagenet=((0.7, 1, 2), (0.9, 2, 1), (1.0, 2, 3), (1.1, 3, 2), (1.5, 4, 2)),
@@ -124,7 +124,7 @@ class MotionBlur(Published):
     name = "motion_blur"
     group = "blur"
     monotone = False  # CIFAR's severities 3 and 4 have the same deviation
-    settings = Settings(
+    settings = SeverityTable(
         cifar=((6, 1), (6, 1.5), (6, 2), (8, 2), (9, 2.5)),
         tiny_imagenet=((10, 1), (10, 1.5), (10, 2), (10, 2.5), (12, 3)),
         imagenet=((10, 3), (15, 5), (15, 8), (15, 12), (20, 15)),
@@ -165,7 +165,7 @@ class ZoomBlur(Published):
     name = "zoom_blur"
     group = "blur"
     random = False
-    settings = Settings(
+    settings = SeverityTable(
         cifar=((7, 0.01), (12, 0.01), (16, 0.01), (21, 0.01), (26, 0.01)),
         tiny_imagenet=((7, 0.01), (12, 0.01), (16, 0.01), (21, 0.01), (26, 0.01)),
         imagenet=((12, 0.01), (16, 0.01), (11, 0.02), (13, 0.02), (11, 0.03)),
@@ -192,7 +192,7 @@ class GaussianBlur(Published):
     name = "gaussian_blur"
     group = "blur"
     random = False
-    settings = Settings(
+    settings = SeverityTable(
         cifar=((0.4,), (0.6,), (0.7,), (0.8,), (1.0,)),
         tiny_imagenet=((0.5,), (0.75,), (1.0,), (1.25,), (1.5,)),
         imagenet=((1.0,), (2.0,), (3.0,), (4.0,), (6.0,)),

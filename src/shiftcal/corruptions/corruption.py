@@ -37,7 +37,7 @@ _PARTS = 4
 
 
 @dataclass(frozen=True)
-class Settings:
+class SeverityTable:
     """The published parameters: for each table five tuples, of severity 1 to 5.
 
     Attributes:
@@ -81,7 +81,7 @@ class Corruption(ABC):
     random: bool = True
     monotone: bool = True
     parallel: bool = True
-    settings: ClassVar[Settings]
+    settings: ClassVar[SeverityTable]
     key: str | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:

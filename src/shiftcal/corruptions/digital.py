@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.corruptions.corruption import Published, Settings
+from shiftcal.corruptions.corruption import Published, SeverityTable
 from shiftcal.corruptions.filters import gaussian_weights
 
 
@@ -24,7 +24,7 @@ class Contrast(Published):
     name = "contrast"
     group = "digital"
     random = False
-    settings = Settings(
+    settings = SeverityTable(
         cifar=((0.75,), (0.5,), (0.4,), (0.3,), (0.15,)),
         tiny_imagenet=((0.4,), (0.3,), (0.2,), (0.1,), (0.05,)),
         imagenet=((0.4,), (0.3,), (0.2,), (0.1,), (0.05,)),
@@ -64,7 +64,7 @@ class ElasticTransform(Published):
     name = "elastic_transform"
     group = "digital"
     monotone = False
-    settings = Settings(
+    settings = SeverityTable(
         cifar=(
             (0, 0, 32 * 0.08, 32),
             (32 * 0.05, 32 * 0.2, 32 * 0.07, 32),
@@ -128,7 +128,7 @@ class Pixelate(Published):
     name = "pixelate"
     group = "digital"
     random = False
-    settings = Settings(
+    settings = SeverityTable(
         cifar=((0.95,), (0.9,), (0.85,), (0.75,), (0.65,)),
         tiny_imagenet=((0.9,), (0.8,), (0.7,), (0.6,), (0.5,)),
         imagenet=((0.6,), (0.5,), (0.4,), (0.3,), (0.25,)),
@@ -200,7 +200,7 @@ class JpegCompression(Published):
     name = "jpeg_compression"
     group = "digital"
     random = False
-    settings = Settings(
+    settings = SeverityTable(
         cifar=((80,), (65,), (58,), (50,), (40,)),
         tiny_imagenet=((65,), (58,), (50,), (40,), (25,)),
         imagenet=((25,), (18,), (15,), (10,), (7,)),
@@ -248,7 +248,7 @@ class Saturate(Published):
     group = "digital"
     random = False
     monotone = False
-    settings = Settings(
+    settings = SeverityTable(
         cifar=((0.3, 0.0), (0.1, 0.0), (1.5, 0.0), (2.0, 0.1), (2.5, 0.2)),
         tiny_imagenet=((0.3, 0.0), (0.1, 0.0), (2.0, 0.0), (5.0, 0.1), (30.0, 0.2)),
         imagenet=((0.3, 0.0), (0.1, 0.0), (2.0, 0.0), (5.0, 0.1), (20.0, 0.2)),

@@ -21,7 +21,7 @@ from shiftcal.corruptions.corruption import (
     Corruption,
     Keys,
     Setting,
-    Settings,
+    SeverityTable,
     check_name,
     ladder_of,
     name_of,
@@ -409,7 +409,7 @@ class Strengths(Corruption):
         name: str,
     ) -> None:
         self.corruption = as_corruption(corruption)
-        if not isinstance(getattr(self.corruption, "settings", None), Settings):
+        if not isinstance(getattr(self.corruption, "settings", None), SeverityTable):
             raise InputError(
                 "strengths need a corruption with published settings, such as 'pixelate'; "
                 f"{self.corruption.description} has none. Pass Custom a list of functions."

@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.corruptions.corruption import Published, Settings
+from shiftcal.corruptions.corruption import Published, SeverityTable
 from shiftcal.corruptions.filters import normal_medians
 
 
@@ -25,7 +25,7 @@ class GaussianNoise(Published):
 
     name = "gaussian_noise"
     group = "noise"
-    settings = Settings(
+    settings = SeverityTable(
         cifar=((0.04,), (0.06,), (0.08,), (0.09,), (0.10,)),
         tiny_imagenet=((0.04,), (0.08,), (0.12,), (0.15,), (0.18,)),
         imagenet=((0.08,), (0.12,), (0.18,), (0.26,), (0.38,)),
@@ -48,7 +48,7 @@ class ShotNoise(Published):
 
     name = "shot_noise"
     group = "noise"
-    settings = Settings(
+    settings = SeverityTable(
         cifar=((500.0,), (250.0,), (100.0,), (75.0,), (50.0,)),
         tiny_imagenet=((250.0,), (100.0,), (50.0,), (30.0,), (15.0,)),
         imagenet=((60.0,), (25.0,), (12.0,), (5.0,), (3.0,)),
@@ -70,7 +70,7 @@ class ImpulseNoise(Published):
 
     name = "impulse_noise"
     group = "noise"
-    settings = Settings(
+    settings = SeverityTable(
         cifar=((0.01,), (0.02,), (0.03,), (0.05,), (0.07,)),
         tiny_imagenet=((0.01,), (0.02,), (0.05,), (0.08,), (0.14,)),
         imagenet=((0.03,), (0.06,), (0.09,), (0.17,), (0.27,)),
@@ -93,7 +93,7 @@ class SpeckleNoise(Published):
 
     name = "speckle_noise"
     group = "noise"
-    settings = Settings(
+    settings = SeverityTable(
         cifar=((0.06,), (0.10,), (0.12,), (0.16,), (0.20,)),
         tiny_imagenet=((0.15,), (0.20,), (0.25,), (0.30,), (0.35,)),
         imagenet=((0.15,), (0.20,), (0.35,), (0.45,), (0.60,)),

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.corruptions.corruption import Published, Settings, stream_start
+from shiftcal.corruptions.corruption import Published, SeverityTable, stream_start
 from shiftcal.corruptions.filters import (
     crop_length,
     gaussian_weights,
@@ -50,7 +50,7 @@ class Snow(Published):
     name = "snow"
     group = "weather"
     monotone = False
-    settings = Settings(
+    settings = SeverityTable(
         cifar=(
             (0.1, 0.2, 1, 0.6, 8, 3, 0.95),
             (0.1, 0.2, 1, 0.5, 10, 4, 0.9),
@@ -145,7 +145,7 @@ class Frost(Published):
     name = "frost"
     group = "weather"
     monotone = False
-    settings = Settings(
+    settings = SeverityTable(
         cifar=((1, 0.2, 0.2), (1, 0.3, 0.2), (0.9, 0.4, 0.2), (0.85, 0.4, 0.2), (0.75, 0.45, 0.2)),
         tiny_imagenet=(
             (1, 0.3, 0.3),
@@ -232,7 +232,7 @@ class Fog(Published):
 
     name = "fog"
     group = "weather"
-    settings = Settings(
+    settings = SeverityTable(
         cifar=((0.2, 3, 32), (0.5, 3, 32), (0.75, 2.5, 32), (1, 2, 32), (1.5, 1.75, 32)),
         tiny_imagenet=((0.4, 3, 64), (0.7, 3, 64), (1, 2.5, 64), (1.5, 2, 64), (2, 1.75, 64)),
         imagenet=((1.5, 2, 256), (2, 2, 256), (2.5, 1.7, 256), (2.5, 1.5, 256), (3, 1.4, 256)),
@@ -263,7 +263,7 @@ class Brightness(Published):
     name = "brightness"
     group = "weather"
     random = False
-    settings = Settings(
+    settings = SeverityTable(
         cifar=((0.05,), (0.1,), (0.15,), (0.2,), (0.3,)),
         tiny_imagenet=((0.1,), (0.2,), (0.3,), (0.4,), (0.5,)),
         imagenet=((0.1,), (0.2,), (0.3,), (0.4,), (0.5,)),
@@ -303,7 +303,7 @@ class Spatter(Published):
     name = "spatter"
     group = "weather"
     monotone = False
-    settings = Settings(
+    settings = SeverityTable(
         cifar=(
             (0.62, 0.1, 0.7, 0.7, 0.5, 0),
             (0.65, 0.1, 0.8, 0.7, 0.5, 0),

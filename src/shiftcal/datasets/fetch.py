@@ -94,11 +94,6 @@ def get_data_set(
     return fetched
 
 
-def was_fetched(about: About, folder: Path) -> bool:
-    """Whether :func:`get_data_set` has unpacked an archive of this data set into the folder."""
-    return any(_marker(source, folder).is_file() for source in about.downloads)
-
-
 def _marker(source: Download, folder: Path) -> Path:
     """An empty file that says that this version of an archive was unpacked completely."""
     key = hashlib.sha256(f"{source.url} {source.digest}".encode()).hexdigest()[:16]

@@ -1040,7 +1040,7 @@ class Monitor(Estimator):
         """An unfitted copy of the method, if it can choose from sums; an adapted Realign as is."""
         suitable = "Take rehearsal, sac (distance='mean'), ace, sts, ts or vanilla."
         if isinstance(self.method, Method) and self.method.corrects:
-            if getattr(self.method, "selection_", None) is not None:
+            if _is_fixed(self.method):
                 return copy.deepcopy(self.method)
             suitable = "Adapt it to rows of the stream first: its correction is then kept."
         method: Method = _unfitted(self.method, Method, methods.get, self.input or "logits", seed)

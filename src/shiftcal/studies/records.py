@@ -115,11 +115,15 @@ def to_csv(kind: Any, rows: Iterable[Any], *more: str) -> str:
         rows: Its instances, or dictionaries of columns; others are empty.
         more: Further columns.
     """
-    text = io.StringIO(newline="")
     columns = [*(field.name for field in fields(kind)), *more]
+    return _csv(columns, (row if isinstance(row, dict) else asdict(row) for row in rows))
+
+
+def _csv(columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> str:
+    text = io.StringIO(newline="")
     writer = csv.DictWriter(text, columns, lineterminator="\n", restval="")
     writer.writeheader()
-    writer.writerows(row if isinstance(row, dict) else asdict(row) for row in rows)
+    writer.writerows(rows)
     return text.getvalue()
 
 
@@ -534,10 +538,6 @@ def with_metrics(
     """
     named = ("panel", "setting", "label", "split", "draw", "target")
     rows = [{**{name: getattr(r, name) for name in named}, **more[r.key]} for r in records]
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
     columns = {
         name: Column(name, digits=4, lower_is_better=facts_of(METRICS.get(name)).better == "lower")
         for name in more[records[0].key]
@@ -556,7 +556,7 @@ def with_metrics(
     return replace(
         findings,
         tables={**findings.tables, "metrics": made},
-        data={**findings.data, "metrics.csv": text.getvalue()},
+        data={**findings.data, "metrics.csv": _csv([*named, *columns], rows)},
     )
 
 
