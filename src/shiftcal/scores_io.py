@@ -338,9 +338,10 @@ def _layout_of(
             )
         kind = found[0]
         suffixes = [name.removeprefix(PREFIX[kind]) for name in columns[kind]]
-    numbered = kind in lists or set(suffixes) == {str(i) for i in range(len(suffixes))}
+    listed = columns[kind][0] in lists
+    numbered = listed or set(suffixes) == {str(i) for i in range(len(suffixes))}
     order = list(range(len(suffixes)))
-    if numbered and kind not in lists:
+    if numbered and not listed:
         order.sort(key=lambda i: int(suffixes[i]))
     layout = _Layout(
         kind,
