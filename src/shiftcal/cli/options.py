@@ -14,7 +14,6 @@ from typer import Argument, Option
 
 from shiftcal.errors import InputError
 from shiftcal.files import find
-from shiftcal.scores_io import column_names, is_table
 
 if TYPE_CHECKING:
     from shiftcal.models import Model
@@ -116,6 +115,7 @@ class Sources(Columns):
 
     def read_bank(self) -> SurrogateBank:
         """The surrogate bank."""
+        from shiftcal.scores_io import is_table
         from shiftcal.surrogates import SurrogateBank
 
         if self.bank is not None:
@@ -167,6 +167,7 @@ class Task(Target, Sources):
     def read(self) -> tuple[SurrogateBank, Scores]:
         """The bank, and the target with its labels if it has any."""
         from shiftcal.cli.inputs import read_target
+        from shiftcal.scores_io import column_names, is_table
 
         bank = self.read_bank()
         columns = self.columns
