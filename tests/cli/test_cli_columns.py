@@ -156,6 +156,13 @@ def test_a_parquet_table_and_every_other_command_take_the_options(
     assert shiftcal(f"report {both} --method ts --resamples 0 -o r.html").status == 0
     assert "--positive-class=fraud" in Path("r.html").read_text("utf-8")
     assert shiftcal(f"fit clean.parquet --method ts -o ts.json {FRAUD}").status == 0
+    names = ["genuine", "fraud"]
+    Path("later.txt").write_text("\n".join(names[y] for y in ours.labels), "utf-8")
+    later = "--labels later.txt --method ts --resamples 0"
+    bare = arrow.table({"score": table["score"]})
+    parquet.write_table(bare, "bare.parquet")
+    document = shiftcal_json(f"compare clean.parquet bare.parquet {FRAUD} {later}")
+    assert numbers(document) == numbers(shiftcal_json(f"compare {both} {later}"))
     assert shiftcal(f"apply ts.json target.parquet -o out.csv {FRAUD}").status == 0
     assert Path("out.csv").read_text("utf-8").splitlines()[0] == (
         '"label","predicted","confidence","probability_genuine","probability_fraud"'

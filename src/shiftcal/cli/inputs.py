@@ -139,6 +139,7 @@ def read_target(
         )
     if target.classes is None and classes and "positive_class" in named:
         check_order(path, (classes[0], named["positive_class"]), classes)
+        target = target._with(classes=tuple(classes))
     check_order(path, target.classes, classes)
     target.logits()
     return target if labels is None else target._with(labels=read_labels(labels, target))
