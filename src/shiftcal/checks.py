@@ -503,7 +503,7 @@ def check_probs(probs: object, *, k: int | None = None) -> Probs:
     if low < 0 or high > 1 + _SUM_TOLERANCE:
         hint = 'Logits go in with input="logits".'
         if _row_sum(p) == 100:
-            hint = "They are in percent: divide them by 100."
+            hint = "They are in percent: divide them by 100, or normalize (--normalize)."
         raise InputError(
             f"probabilities must lie in [0, 1]; these go from {low:.4g} to {high:.4g}. {hint}"
         )
@@ -529,13 +529,15 @@ def _row_sum(z: Floats, *, slack: float = 0.02) -> int | None:
 
 
 def normalize_rows(probs: NDArray[Any]) -> Floats:
-    """Rows divided by their sum, where they can be probabilities that were rounded.
+    """Rows divided by their sum, where they can be rounded probabilities or percentages.
 
-    Rows with numbers outside of [0, 1], or without a positive sum, stay for the check to reject.
+    Percentages sum to 100 within 5. Other rows with numbers outside of [0, 1], or without a
+    positive sum, stay for the check to reject.
     """
     p = np.array(probs, dtype=np.float64)
     sums = p.sum(axis=1)
-    rounded = ((p >= 0) & (p <= 1)).all(axis=1) & (sums > 0)
+    fractions = (p <= 1).all(axis=1) & (sums > 0)
+    rounded = (p >= 0).all(axis=1) & (fractions | (np.abs(sums - 100) <= 5))
     p[rounded] /= sums[rounded, None]
     return p
 

@@ -41,7 +41,7 @@ from shiftcal.checks import (
     plain,
     to_array,
 )
-from shiftcal.errors import FileError, InputError, InputWarning
+from shiftcal.errors import FileError, InputError, InputWarning, suggest
 from shiftcal.files import atomic_write, find, naming, parsing
 from shiftcal.numerics.softmax import softmax
 from shiftcal.scores_io import (
@@ -51,6 +51,7 @@ from shiftcal.scores_io import (
     READERS,
     WRITABLE,
     WRITERS,
+    Columns,
     Parts,
     is_empty,
     is_part,
@@ -216,7 +217,16 @@ def _ids(ids: object, n: int) -> NDArray[np.str_]:
     return as_text(names, "ids")
 
 
-def read_scores(path: str | os.PathLike[str], *, normalize: bool = False) -> Scores:
+def read_scores(
+    path: str | os.PathLike[str],
+    *,
+    normalize: bool = False,
+    probability_columns: str | Sequence[str] | None = None,
+    logit_columns: str | Sequence[str] | None = None,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    positive_class: str | None = None,
+) -> Scores:
     """The scores in a file; its suffix says the format.
 
     ``.npz``, ``.npy`` (with its siblings), ``.csv`` and ``.parquet`` are read, as the page on file
@@ -224,16 +234,32 @@ def read_scores(path: str | os.PathLike[str], *, normalize: bool = False) -> Sco
 
     Args:
         path: The file.
-        normalize: Whether rows of probabilities are divided by their sum, as rounded ones must be;
-            logits stay as they are.
+        normalize: Whether rows of probabilities are divided by their sum, as rounded ones and
+            percentages must be; one column is divided by 100. Logits stay as they are.
+        probability_columns: Names of the columns of a table that hold probabilities, which are
+            the names of the classes; or a pattern with a ``*`` that stands for the class, such as
+            ``"p_*"``; or one name, of the column of the positive class of two.
+        logit_columns: The same for logits; one column is log-odds.
+        id_column: Name of the column of ids.
+        label_column: Name of the column of labels.
+        positive_class: The class that one column is of, as the labels name it; default: labels
+            are 0 and 1.
 
     Raises:
         FileError: If it is missing, damaged, of another kind, or contradicts itself.
         MissingExtra: If the format needs a package that is not installed.
     """
     file = find(path)
+    probabilities, logits = (
+        (one,) if isinstance(one, str) else tuple(one or ())
+        for one in (probability_columns, logit_columns)
+    )
+    columns = Columns(probabilities, logits, id_column, label_column, positive_class)
     with parsing(file, "a scores file"):
-        return _assembled(file, READERS[suffix_of(file, READABLE)](file), normalize=normalize)
+        if probabilities and logits:
+            raise FileError(f"{file}: its columns must be probabilities or logits, not both.")
+        parts = READERS[suffix_of(file, READABLE)](file, columns)
+        return _assembled(file, parts, normalize=normalize, positive=positive_class)
 
 
 def scores_of_table(path: Path, table: Any, *, kind: str) -> Scores:
@@ -247,14 +273,70 @@ def scores_of_table(path: Path, table: Any, *, kind: str) -> Scores:
     return _assembled(path, table_parts(path, table, kind=kind))
 
 
-def _assembled(path: Path, parts: Parts, *, normalize: bool = False) -> Scores:
+def _assembled(
+    path: Path, parts: Parts, *, normalize: bool = False, positive: str | None = None
+) -> Scores:
     with naming(path):
         # What Scores takes is wider than what it then has: it checks, and makes text of bytes.
         rest: dict[str, Any] = parts._asdict()
         kind, values, labels = rest.pop("kind"), rest.pop("values"), rest.pop("labels")
         if isinstance(labels, list):
             labels = _label_file(labels).complete() if not all(map(is_empty, labels)) else None
+        if values.shape[1] == 1:  # only where the user named one column
+            values = _two_columns(values[:, 0], kind, normalize=normalize)
+            if labels is not None:
+                labels, rest["classes"] = _binary_labels(labels, positive)
+        elif positive is not None:
+            raise InputError(
+                f"the positive class {positive!r} goes with one column of scores; there are "
+                f"{values.shape[1]}. Leave it out, or name one column."
+            )
         return Scores(values, kind, labels, **rest, source=str(path), normalize=normalize)
+
+
+def _two_columns(x: NDArray[Any], kind: InputKind, *, normalize: bool) -> NDArray[Any]:
+    """Scores of the negative and the positive class from those of the positive one."""
+    if kind == "logits":
+        return np.column_stack([np.zeros_like(x), x])
+    low, high = (float(x.min()), float(x.max())) if len(x) else (0.0, 0.0)
+    if normalize and high <= 1:
+        raise InputError(
+            "one column is normalized from percent, and no number of it is above 1. If they are "
+            "fractions, leave normalize out; if percent, write them as 0.5%."
+        )
+    if low < 0 or high > (100 if normalize else 1):
+        raise InputError(
+            f"probabilities must lie in [0, 1]; these go from {low:.4g} to {high:.4g}. Percent "
+            "up to 100 needs --normalize (normalize=True), log-odds --logit-columns "
+            "(logit_columns=)."
+        )
+    p = x / 100 if normalize else x
+    return np.column_stack([1 - p, p])
+
+
+def _binary_labels(
+    labels: NDArray[Any], positive: str | None
+) -> tuple[NDArray[np.intp], tuple[str, str] | None]:
+    """Labels as 0 and 1, and the names of these two classes if they are known."""
+    distinct, where = np.unique(labels, return_inverse=True)
+    names = text_of(distinct.tolist())
+    if positive is None:
+        known = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "false": 0, "true": 1}
+        for name in names:
+            if name.lower() not in known:
+                raise InputError(
+                    f"labels of one column of scores must be 0 and 1; got {name!r}. Name the class "
+                    "that the column is of: --positive-class (positive_class=)."
+                )
+        return np.array([known[name.lower()] for name in names], np.intp)[where], None
+    others = [name for name in names if name != positive]
+    if len(others) > 1:
+        raise InputError(
+            f"labels must be the positive class {positive!r} and one other; {others[0]!r} and "
+            f"{others[1]!r} are among them. {suggest(positive, names)}"
+        )
+    index = np.array([name == positive for name in names], np.intp)
+    return index[where], (others[0], positive) if others else None
 
 
 def write_scores(

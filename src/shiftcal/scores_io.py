@@ -66,6 +66,26 @@ class Parts(NamedTuple):
     classes: NDArray[Any] | Sequence[str] | None = None
 
 
+class Columns(NamedTuple):
+    """Columns of a table that have other names than ours.
+
+    Attributes:
+        probabilities: Of probabilities: one per class, the one of the positive class, or one
+            pattern such as ``p_*``, where the classes are what ``*`` stands for.
+        logits: The same of logits; one is log-odds.
+        id: Of the names of samples.
+        label: Of labels.
+        positive: The class that one column of scores is of.
+    """
+
+    probabilities: tuple[str, ...] = ()
+    logits: tuple[str, ...] = ()
+    id: str | None = None
+    label: str | None = None
+    positive: str | None = None
+
+
+_OURS = Columns()
 # Some rows of a file to write: their parts, and further columns by name.
 Piece: TypeAlias = tuple[Parts, Mapping[str, NDArray[Any]]]
 
@@ -83,6 +103,11 @@ def suffix_of(path: Path, suffixes: tuple[str, ...]) -> str:
             f"{suggest(suffix, suffixes)}"
         )
     return suffix
+
+
+def is_table(path: Path) -> bool:
+    """Whether the format has columns with names."""
+    return path.suffix.lower() in (".csv", ".parquet")
 
 
 def is_empty(cell: Any) -> bool:
@@ -137,7 +162,8 @@ def _listed(names: Sequence[str]) -> str:
 # --------------------------------------------------------------------------------------
 
 
-def _npz_read(path: Path) -> Parts:
+def _npz_read(path: Path, columns: Columns = _OURS) -> Parts:
+    _refuse_columns(path, columns)
     with open_npz(path) as archive:
         return _from_arrays(path, archive.files, lambda name: npz_array(archive, name))
 
@@ -201,8 +227,17 @@ def named_member(path: Path, key: str | None) -> NDArray[Any]:
     raise FileError(f"{path} has no array {key!r}; it holds {names}. Name one as {path.name}:NAME.")
 
 
-def _npy_read(path: Path) -> Parts:
+def _refuse_columns(path: Path, columns: Columns) -> None:
+    if columns != _OURS:
+        raise FileError(
+            f"{path} has no columns to name; the options of columns are for .csv and .parquet. "
+            "Leave them out."
+        )
+
+
+def _npy_read(path: Path, columns: Columns = _OURS) -> Parts:
     """From ``x_logits.npy`` (or ``x.npy``) and its siblings ``x_labels.npy`` and so on."""
+    _refuse_columns(path, columns)
     part = _part(path)
     if part in OPTIONAL:
         raise FileError(f"{path} is named as the {part} of a set; name the file with its scores.")
@@ -242,9 +277,10 @@ class _Layout(NamedTuple):
     kind: InputKind
     scores: tuple[str, ...]
     features: tuple[str, ...]
-    classes: tuple[str, ...] | None  # None if they are numbered or in a list column
+    classes: tuple[str, ...] | None  # None if they are numbered, in a list column or in one
     texts: tuple[str, ...]  # the columns of labels and ids that are there
     id: str | None  # the column of ids
+    label: str  # the column of labels
 
     def parts(
         self, matrix: Callable[[Sequence[str]], NDArray[Any]], cells: Mapping[str, Any]
@@ -252,51 +288,104 @@ class _Layout(NamedTuple):
         return Parts(
             self.kind,
             matrix(self.scores),
-            cells.get(LABEL),
+            cells.get(self.label),
             matrix(self.features) if self.features else None,
             None if self.id is None else text_of(cells[self.id]),
             self.classes,
         )
 
 
-def _layout_of(path: Path, names: Sequence[str], lists: Collection[str] = ()) -> _Layout:
+def _layout_of(
+    path: Path, names: Sequence[str], lists: Collection[str] = (), chosen: Columns = _OURS
+) -> _Layout:
     """Find the columns of scores, features, labels and ids by their names.
 
     Args:
         path: The file, for messages.
         names: Names of all columns.
         lists: Those of ``logits``, ``probabilities`` and ``features`` that are list columns.
+        chosen: Those that the user named.
     """
+    scores = chosen.logits or chosen.probabilities
+    for wanted in (chosen.id, chosen.label):
+        if wanted is not None:
+            _check_there(path, wanted, names)
     columns = {
         what: [what] if what in lists else [name for name in names if name.startswith(prefix)]
         for what, prefix in PREFIX.items()
     }
-    _check_spelling(path, names, (LABEL, ID))
-    for name in names:
+    _check_spelling(
+        path, names, [ours for ours, name in ((LABEL, chosen.label), (ID, chosen.id)) if not name]
+    )
+    for name in () if scores else names:
         stem, underscore, _ = name.partition("_")
         wanted = f"{stem.strip().casefold().removesuffix('s')}_"
         if underscore and wanted in PREFIX.values() and not name.startswith(wanted):
             raise FileError(f"{path} holds {name!r}, which is not read; name it {wanted}<class>.")
-    found = [kind for kind in KINDS if columns[kind]]
-    if len(found) != 1 or (found[0] not in lists and len(columns[found[0]]) < 2):
-        raise FileError(
-            f"{path} must have columns logit_<class> or probability_<class>, one per class, at "
-            f"least two, and not both kinds; its columns are {_listed(names)}."
-        )
-    kind = found[0]
-    suffixes = [name.removeprefix(PREFIX[kind]) for name in columns[kind]]
-    numbered = kind in lists or set(suffixes) == {str(i) for i in range(len(suffixes))}
-    id_column = next((name for name in KEYS if name in names), None)
+    label = chosen.label or LABEL
+    id_column = chosen.id or next((name for name in KEYS if name in names and name != label), None)
+    kind: InputKind
+    if scores:
+        kind = "logits" if chosen.logits else "probabilities"
+        columns[kind], suffixes = _named_scores(path, names, scores, (label, id_column))
+    else:
+        found = [kind for kind in KINDS if columns[kind]]
+        if len(found) != 1 or (found[0] not in lists and len(columns[found[0]]) < 2):
+            raise FileError(
+                f"{path} must have columns logit_<class> or probability_<class>, one per class, at "
+                f"least two, and not both kinds; its columns are {_listed(names)}. Name others "
+                "with --probability-columns or --logit-columns (in Python probability_columns=)."
+            )
+        kind = found[0]
+        suffixes = [name.removeprefix(PREFIX[kind]) for name in columns[kind]]
+    listed = columns[kind][0] in lists
+    numbered = listed or set(suffixes) == {str(i) for i in range(len(suffixes))}
+    order = list(range(len(suffixes)))
+    if numbered and not listed:
+        order.sort(key=lambda i: int(suffixes[i]))
     layout = _Layout(
         kind,
-        _in_order(columns[kind], PREFIX[kind]) if numbered else tuple(columns[kind]),
+        tuple(columns[kind][i] for i in order),
         _in_order(columns["features"], PREFIX["features"]),
-        None if numbered else tuple(suffixes),
-        tuple(name for name in (LABEL, id_column) if name and name in names),
+        None if numbered or len(suffixes) == 1 else tuple(suffixes),
+        tuple(name for name in (label, id_column) if name and name in names),
         id_column,
+        label,
     )
-    _check_once(path, names, (*layout.scores, *layout.features, *layout.texts))
+    used = (*layout.scores, *layout.features, *layout.texts)
+    _check_once(path, names, used)
+    if twice := next((name for name in used if used.count(name) > 1), None):
+        raise FileError(f"{path}: the column {twice!r} is named twice; leave one out.")
     return layout
+
+
+def _check_there(path: Path, wanted: str, names: Sequence[str]) -> None:
+    if wanted not in names:
+        raise FileError(f"{path} has no column {wanted!r}. {suggest(wanted, names)}")
+
+
+def _named_scores(
+    path: Path, names: Sequence[str], wanted: Sequence[str], others: Collection[str | None]
+) -> tuple[list[str], list[str]]:
+    """The columns of scores that the user named, and the classes they are of."""
+    before, star, after = wanted[0].partition("*")
+    if len(wanted) > 1 or not star or wanted[0] in names:
+        for name in wanted:
+            _check_there(path, name, names)
+        return list(wanted), list(wanted)
+    size = len(before) + len(after)
+    found = [
+        name
+        for name in names
+        if name.startswith(before) and name.endswith(after) and len(name) > size
+        if name not in others
+    ]
+    if len(found) < 2:
+        raise FileError(
+            f"{path}: {wanted[0]!r} must match two columns or more, one per class; it matches "
+            f"{_listed(found)} of {_listed(names)}."
+        )
+    return found, [name[len(before) : len(name) - len(after)] for name in found]
 
 
 def _check_once(path: Path, names: Sequence[str], used: Sequence[str]) -> None:
@@ -354,6 +443,15 @@ def read_cells(
     return cells, _layout_of(path, names, lists).classes if scored else None
 
 
+def column_names(path: Path) -> list[str]:
+    """The names of the columns of a table."""
+    if path.suffix.lower() == ".parquet":
+        with open_parquet(path) as file:
+            return list(file.schema_arrow.names)
+    with _csv_rows(path) as (names, _):
+        return names
+
+
 @contextmanager
 def _csv_rows(path: Path, *, full: bool = False) -> Iterator[tuple[list[str], Any]]:
     """The header of a table of text, and its rows with the numbers of their lines.
@@ -387,23 +485,39 @@ def _csv_rows(path: Path, *, full: bool = False) -> Iterator[tuple[list[str], An
         yield names, rows()
 
 
-def _csv_read(path: Path) -> Parts:
+def _number(cell: str) -> float:
+    """A number, or a percentage such as ``45.2%`` as a fraction."""
+    number, percent, rest = cell.strip().partition("%")
+    return float(f"{number.strip()}e-2" if percent and not rest else cell)
+
+
+def _csv_read(path: Path, columns: Columns = _OURS) -> Parts:
     with _csv_rows(path, full=True) as (names, rows):
-        layout = _layout_of(path, names)
+        layout = _layout_of(path, names, chosen=columns)
         wanted = [*layout.scores, *layout.features]
-        numbers, texts = itemgetter(*map(names.index, wanted)), dict[str, list[Any]]()
+        # A getter of one cell gives it bare.
+        first = names.index(wanted[0])
+        numbers: Callable[[list[str]], Sequence[str]] = (
+            itemgetter(*map(names.index, wanted)) if len(wanted) > 1 else lambda row: [row[first]]
+        )
+        number = float if layout.kind == "logits" else _number
+        texts = dict[str, list[Any]]()
         at = [(names.index(name), texts.setdefault(name, [])) for name in layout.texts]
         values = array("d")
         for line, row in rows:
+            cells = numbers(row)
             try:
-                values.extend(map(float, numbers(row)))
+                try:
+                    values.extend(tuple(map(float, cells)))
+                except ValueError:
+                    values.extend(tuple(map(number, cells)))
             except ValueError as error:
                 raise FileError(
                     f"{path}, line {line}: scores and features must be numbers, with a decimal "
                     f"point; {error}."
                 ) from None
-            for i, cells in at:
-                cells.append(row[i])
+            for i, column in at:
+                column.append(row[i])
         table = np.array(values, dtype=np.float64).reshape(-1, len(wanted))
     k = len(layout.scores)
     return layout.parts(
@@ -425,22 +539,23 @@ def _csv_write(path: Path, pieces: Iterable[Piece]) -> None:
                 writer.writerows(zip(*block, strict=True))
 
 
-def _parquet_read(path: Path) -> Parts:
+def _parquet_read(path: Path, columns: Columns = _OURS) -> Parts:
     with ExitStack() as stack:
         file = stack.enter_context(open_parquet(path))
         schema = file.schema_arrow
-        layout = _layout_of(path, schema.names, _lists(schema))
+        layout = _layout_of(path, schema.names, _lists(schema), columns)
         numbers, texts = [*layout.scores, *layout.features], list(layout.texts)
         if path.stat().st_size < _MAPPED_FROM:
-            return table_parts(path, file.read(columns=[*numbers, *texts]))
+            return table_parts(path, file.read(columns=[*numbers, *texts]), columns=columns)
         # Larger ones go to a file without a name, batch by batch, and the system reads its pages.
         arrow = _pyarrow("pyarrow")
         copies: dict[str, tuple[IO[bytes], NDArray[Any]]] = {}
+        of_numbers = columns._replace(id=None, label=None)
         groups = range(file.num_row_groups)  # one at a time: all of them would stay in memory
         for batch in chain.from_iterable(
             file.iter_batches(_BATCH, row_groups=[group], columns=numbers) for group in groups
         ):
-            part = table_parts(path, arrow.Table.from_batches([batch]))
+            part = table_parts(path, arrow.Table.from_batches([batch]), columns=of_numbers)
             for name in ("values", "features"):
                 if (x := getattr(part, name)) is not None:
                     if name not in copies:
@@ -456,7 +571,11 @@ def _parquet_read(path: Path) -> Parts:
         cells: dict[str, Any] = {}
         for name in texts:
             column = file.read(columns=[name]).column(0)
-            whole = name == LABEL and arrow.types.is_integer(column.type) and not column.null_count
+            whole = (
+                name == layout.label
+                and arrow.types.is_integer(column.type)
+                and not column.null_count
+            )
             cells[name] = column.to_numpy() if whole else column.to_pylist()
             del column
         arrow.default_memory_pool().release_unused()
@@ -464,23 +583,24 @@ def _parquet_read(path: Path) -> Parts:
     return parts._replace(features=arrays.get("features"))
 
 
-def table_parts(path: Path, table: Any, *, kind: str = PARQUET) -> Parts:
+def table_parts(path: Path, table: Any, *, kind: str = PARQUET, columns: Columns = _OURS) -> Parts:
     """Parts of a table of pyarrow's.
 
     Args:
         path: Where it came from, for messages.
         table: The table.
         kind: What that is, such as ``"a Parquet file"``.
+        columns: Those that the user named.
     """
     lists = _lists(table.schema)
-    layout = _layout_of(path, table.schema.names, lists)
+    layout = _layout_of(path, table.schema.names, lists, columns)
 
     def matrix(names: Sequence[str]) -> NDArray[Any]:
         if names[0] in lists:
             return _from_lists(path, table.column(names[0]), names[0])
-        columns = [_column(path, table.column(name), name) for name in names]
-        out = np.empty((table.num_rows, len(columns)), dtype=np.result_type(*columns))
-        for i, column in enumerate(columns):
+        arrays = [_column(path, table.column(name), name) for name in names]
+        out = np.empty((table.num_rows, len(arrays)), dtype=np.result_type(*arrays))
+        for i, column in enumerate(arrays):
             out[:, i] = column
         return out
 
@@ -536,7 +656,7 @@ def _parquet_write(path: Path, pieces: Iterable[Piece]) -> None:
             writer.write_table(table)
 
 
-READERS: dict[str, Callable[[Path], Parts]] = {
+READERS: dict[str, Callable[[Path, Columns], Parts]] = {
     ".npz": _npz_read,
     ".npy": _npy_read,
     ".csv": _csv_read,

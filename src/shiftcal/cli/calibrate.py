@@ -129,7 +129,8 @@ def apply(
         save_adapted: Write the method as adapted to TARGET, as JSON, for `shiftcal export`.
         target_accuracy: Mark the most confident rows, as many as can be kept with this expected
             accuracy, in the column 'keep'; the others are for a person.
-        normalize: Divide rows of rounded probabilities by their sum; logits stay.
+        normalize: Divide rows of rounded probabilities or percentages by their sum, one column of
+            percentages by 100; logits stay.
     """
     from shiftcal.checks import check_fraction
 
@@ -159,7 +160,8 @@ def apply(
         if output is None:
             numbers = _apply_to_statistics(fitted, target.path)
         else:
-            scores = _read_for(fitted, method, target.path, normalize=normalize)
+            columns = target.columns
+            scores = _read_for(fitted, method, target.path, normalize=normalize, columns=columns)
             numbers, grouped, kept = _apply_to_rows(fitted, scores, groups, target_accuracy, output)
     if save_adapted is not None:
         fitted.save(save_adapted)
@@ -188,10 +190,17 @@ def apply(
     return Report(document, "\n".join([facts(shown), *_flag_lines(selection)]))
 
 
-def _read_for(fitted: Method, method: Path, target: Path, *, normalize: bool) -> Scores:
+def _read_for(
+    fitted: Method,
+    method: Path,
+    target: Path,
+    *,
+    normalize: bool,
+    columns: dict[str, Any] | None = None,
+) -> Scores:
     """The scores of a target for a fitted method."""
     classes = (fitted.n_classes_, fitted.class_names_)
-    scores = inputs.read_target(target, *classes, normalize=normalize)
+    scores = inputs.read_target(target, *classes, normalize=normalize, columns=columns)
     inputs.warn_of_another_model(fitted, method, target)
     return scores
 

@@ -37,6 +37,7 @@ def evaluate(
     max_ece: Annotated[float | None, Option(metavar="FRACTION")] = None,
     format: options.Format = "text",
     judge: options.Judge,
+    table_columns: options.Columns,
 ) -> Report:
     """Evaluate scores with labels: accuracy, ECE, NLL and Brier score.
 
@@ -51,7 +52,8 @@ def evaluate(
         labelled_only: Judge only the rows that have a label in the file of --labels, found by ids.
         metric: Another metric to show, or all; `shiftcal list` lists them. Repeatable.
         table_: Show the bins behind ECE.
-        normalize: Divide rows of rounded probabilities by their sum; logits stay.
+        normalize: Divide rows of rounded probabilities or percentages by their sum, one column of
+            percentages by 100; logits stay.
         max_ece: Gate: exit with status 1 if ECE is larger than this.
         format: How the table is printed: text, markdown, latex (booktabs), csv (all digits) or
             json (as --json).
@@ -68,7 +70,7 @@ def evaluate(
     from shiftcal.numerics.softmax import softmax
     from shiftcal.scores import read_scores
 
-    everything = read_scores(scores, normalize=normalize)
+    everything = read_scores(scores, normalize=normalize, **table_columns.columns)
     given = _labelled(scores, everything, labels, only=labelled_only)
     truth = given.labels
     assert truth is not None

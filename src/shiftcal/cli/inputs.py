@@ -113,6 +113,7 @@ def read_target(
     *,
     normalize: bool = False,
     labels: Path | None = None,
+    columns: Mapping[str, Any] | None = None,
 ) -> Scores:
     """The scores of a target whose classes must be those of the surrogate sets.
 
@@ -122,18 +123,23 @@ def read_target(
         classes: Their names in order, if known; not compared if the target has none.
         normalize: ``--normalize``.
         labels: File of labels that replace its own, ``--labels``.
+        columns: Names of its columns, as :func:`~shiftcal.read_scores` takes them.
 
     Raises:
         FileError: If it has other classes or another order, or its values cannot be used.
     """
     from shiftcal.scores import read_labels, read_scores
 
-    target = read_scores(path, normalize=normalize)
+    named = dict(columns or {})
+    target = read_scores(path, normalize=normalize, **named)
     if target.k != n_classes:
         raise FileError(
             f"{path} must have the classes of the surrogate sets: they have {n_classes}, and "
             f"this one has {target.k}. Both must come from one model."
         )
+    if target.classes is None and classes and "positive_class" in named:
+        check_order(path, (classes[0], named["positive_class"]), classes)
+        target = target._with(classes=tuple(classes))
     check_order(path, target.classes, classes)
     target.logits()
     return target if labels is None else target._with(labels=read_labels(labels, target))

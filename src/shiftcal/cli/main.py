@@ -91,7 +91,7 @@ def _format_options(command: Any, context: Any, formatter: Any) -> None:
             kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
             panel = getattr(parameter, "rich_help_panel", None) or kind
             panels.setdefault(panel, []).append(record)
-    for panel in sorted(panels, key=lambda name: name != "Arguments"):
+    for panel in sorted(panels, key=lambda name: (name != "Arguments", name != "Options")):
         with formatter.section(panel):
             formatter.write_dl(panels[panel])
 

@@ -42,7 +42,44 @@ MaybeOutputFolder = Annotated[Path | None, Option("--output", "-o", metavar="DIR
 
 
 @dataclass(kw_only=True)
-class Sources:
+class Columns:
+    """Columns of a table: names in every .csv and .parquet of the command that are not ours.
+
+    Attributes:
+        probability_columns: Columns of probabilities, which name the classes; or a pattern such as
+            'p_*', where * is the class; or the one column of the positive class. Repeatable.
+        logit_columns: The same for logits; one column is log-odds. Repeatable.
+        id_column: Column of ids.
+        label_column: Column of labels.
+        positive_class: The class that one column of scores is of, as labels name it; default:
+            labels are 0 and 1.
+    """
+
+    panel: ClassVar[str] = "Columns of a table"
+    probability_columns: Annotated[
+        list[str] | None,
+        Option("--probability-columns", "--probability-column", metavar="A,B|PATTERN"),
+    ] = None
+    logit_columns: Annotated[
+        list[str] | None, Option("--logit-columns", "--logit-column", metavar="A,B|PATTERN")
+    ] = None
+    id_column: Name = None
+    label_column: Name = None
+    positive_class: Name = None
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Those that are given, by the names that :func:`~shiftcal.read_scores` takes."""
+        names = ("id_column", "label_column", "positive_class")
+        given: dict[str, Any] = {name: getattr(self, name) for name in names}
+        for name in ("probability_columns", "logit_columns"):
+            texts = getattr(self, name) or ()
+            given[name] = [one.strip() for text in texts for one in text.split(",")]
+        return {name: value for name, value in given.items() if value}
+
+
+@dataclass(kw_only=True)
+class Sources(Columns):
     """The labelled sets that a method is fitted on.
 
     Attributes:
@@ -51,7 +88,8 @@ class Sources:
         bank: Folder of a saved surrogate bank, instead of --surrogate.
         surrogate: Scores file of a labelled surrogate set. Repeat it in order of difficulty, the
             clean calibration set first.
-        normalize: Divide rows of rounded probabilities by their sum; logits stay.
+        normalize: Divide rows of rounded probabilities or percentages by their sum, one column of
+            percentages by 100; logits stay.
     """
 
     bank_place: Annotated[Path | None, Argument(metavar="BANK", show_default=False)] = None
@@ -77,15 +115,17 @@ class Sources:
 
     def read_bank(self) -> SurrogateBank:
         """The surrogate bank."""
+        from shiftcal.scores_io import is_table
         from shiftcal.surrogates import SurrogateBank
 
         if self.bank is not None:
             return SurrogateBank.load(self.bank, normalize=self.normalize)
-        return SurrogateBank.from_files(self.files, normalize=self.normalize)
+        columns = self.columns if any(map(is_table, self.files)) else {}
+        return SurrogateBank.from_files(self.files, normalize=self.normalize, **columns)
 
 
 @dataclass(kw_only=True)
-class Target:
+class Target(Columns):
     """The scores to be calibrated.
 
     Attributes:
@@ -127,10 +167,24 @@ class Task(Target, Sources):
     def read(self) -> tuple[SurrogateBank, Scores]:
         """The bank, and the target with its labels if it has any."""
         from shiftcal.cli.inputs import read_target
+        from shiftcal.scores_io import column_names, is_table
 
         bank = self.read_bank()
-        classes = (bank.n_classes, bank.classes)
-        scores = read_target(self.path, *classes, normalize=self.normalize, labels=self.labels)
+        columns = self.columns
+        if any(map(is_table, self.files)):  # these have the columns; a target has no labels, maybe
+            path = find(self.path)
+            if not is_table(path):
+                columns = {}
+            elif columns.get("label_column") not in column_names(path):
+                columns.pop("label_column", None)
+        scores = read_target(
+            self.path,
+            bank.n_classes,
+            bank.classes,
+            normalize=self.normalize,
+            labels=self.labels,
+            columns=columns,
+        )
         return bank, scores.as_kind(bank.input)
 
 

@@ -107,4 +107,7 @@ def _usage(
     fit = ["fit", *method, *(word for pair in given for word in pair), "-o", "calibration.json"]
     apply = ["apply", "calibration.json", str(task.path), "-o", "calibrated.npz"]
     more = ["--normalize"] if task.normalize else []
+    for name, value in task.columns.items():
+        text = ",".join(value) if isinstance(value, list) else value
+        more.append(f"--{name.replace('_', '-')}={text}")
     return "\n".join(shlex.join(["shiftcal", *words, *more]) for words in (fit, apply))

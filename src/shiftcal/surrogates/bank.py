@@ -428,18 +428,19 @@ class SurrogateBank:
 
     @classmethod
     def from_files(
-        cls, paths: Sequence[str | os.PathLike[str]], *, normalize: bool = False
+        cls, paths: Sequence[str | os.PathLike[str]], *, normalize: bool = False, **columns: Any
     ) -> SurrogateBank:
         """A bank from scores files with labels, the clean set first.
 
         Args:
             paths: The files.
             normalize: As for :func:`shiftcal.read_scores`.
+            **columns: Names of columns of tables, likewise.
         """
         if isinstance(paths, (str, os.PathLike)) or not paths:
             raise InputError(f"paths must be a list, for one file pass [path]; got {paths!r}.")
         files = [Path(path) for path in paths]
-        scores = [read_scores(file, normalize=normalize) for file in files]
+        scores = [read_scores(file, normalize=normalize, **columns) for file in files]
         for file, other in zip(files[1:], scores[1:], strict=True):
             named = None not in (scores[0].classes, other.classes)
             if other.input != scores[0].input or (named and other.classes != scores[0].classes):
