@@ -173,8 +173,6 @@ def monitor_rows():
 
 def write_data():
     DATA.mkdir(exist_ok=True)
-    for old in DATA.glob("*.csv"):
-        old.unlink()
     head = ["network", "targets", "method", "ECE (%)", "interval contains oracle T (%)"]
     write("methods", head, method_rows())
     head = ["network", "targets", "estimator", "mean error (points)", "interval holds (%)"]
