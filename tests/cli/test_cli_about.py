@@ -88,7 +88,8 @@ def test_a_missing_extra_is_no_problem_and_comes_with_what_to_install(shiftcal, 
     line = next(line for line in done.out.splitlines() if "onnxruntime" in line)
     assert line.startswith("onnx ")
     assert "not installed" in line
-    assert "pip install 'shiftcal[onnx]'" in done.out
+    advice = next(line for line in done.out.splitlines() if line.startswith("pip install"))
+    assert "onnx" in advice  # and other extras that are not here
 
 
 @pytest.mark.parametrize(
