@@ -22,10 +22,10 @@ def sample(n, strength, *, bias=0.0, prior=None, seed=0):
 
 @pytest.fixture(scope="module")
 def bank():
-    """A clean set and four corruptions, each of which favours classes of its own."""
+    """A clean set and five corruptions, each of which favours classes of its own."""
     rng = np.random.default_rng(1)
     sets = [sc.SurrogateSet(*sample(1500, 1.8, seed=10), "clean", None, 0)]
-    for name in ("first", "second", "third", "fourth"):
+    for name in ("first", "second", "third", "fourth", "fifth"):
         direction = rng.standard_normal(K)
         for severity in (1, 2, 3):
             z, y = sample(
@@ -96,12 +96,17 @@ def test_a_prior_that_cannot_be_is_rejected(prior):
         sc.Realign(prior=prior).fit(*sample(200, 1.8))
 
 
-def test_few_rows_per_class_give_rehearsal():
-    sets, labels = zip(*(sample(40, s, seed=4) for s in (1.8, 1.4, 1.0)), strict=True)
-    bank = sc.SurrogateBank.from_arrays(sets, labels, corruption="fading")
+@pytest.mark.parametrize(
+    ("n", "names", "words"),
+    [(40, "abcde", "10 or more calibration rows a class"), (200, "abcd", "5 or more corruptions")],
+)
+def test_too_few_rows_or_corruptions_give_rehearsal(n, names, words):
+    sets = [sc.SurrogateSet(*sample(n, 1.8, seed=10), "clean", None, 0)]
+    sets += [sc.SurrogateSet(*sample(n, 1.2, seed=4), name, name, 1) for name in names]
     z, _ = sample(500, 1.2, seed=1)
-    realign, rehearsal = (cls().fit(bank) for cls in (sc.Realign, sc.Rehearsal))
-    assert realign.adapt(z).has("few-per-class")
+    realign, rehearsal = (cls().fit(sc.SurrogateBank(sets)) for cls in (sc.Realign, sc.Rehearsal))
+    (flag,) = (f for f in realign.adapt(z).flags if f.code == "too-few")
+    assert words in flag.message
     rehearsal.adapt(z)
     np.testing.assert_allclose(realign.predict_proba(z), rehearsal.predict_proba(z), rtol=1e-12)
 

@@ -11,14 +11,19 @@ looks like data in which that class is frequent. So three experts answer, and a 
   learned on the surrogate sets, drawn under many class priors.
 - *plain*: no bias, ``s`` regressed on the statistics.
 
-Each answer is affine in ``a``, and so is their weighted sum: one scale, one bias per class.
+Each answer is affine in ``a``, and so is their weighted sum: one scale, one bias per class. Several
+panels of experts learn from different draws. Their mean is used, and biases on which they disagree
+are shrunk.
+
+Arrays of logits are ``(k, n)`` here: numpy sums over the first axis ten times faster than over ten
+neighbours.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -33,17 +38,23 @@ Array = NDArray[np.float64]
 
 # Sizes of the targets that are rehearsed. A target of another size interpolates between them.
 SIZES = (100, 2000)
+# Panels for each size: many, learned from few draws each, since one panel's answer to a new
+# corruption depends much on its draws.
+PANELS = 8
 # The class prior of a target is never known better than from this many rows.
 _TRUSTED_ROWS = 1000
 # Up to this many classes the match uses the whole matrix of derivatives, above it the diagonal.
 _DENSE = 128
 # Priors of the draws of a set, as Dirichlet concentrations around the calibration prior; None is
-# that prior itself. The clean set is drawn four times as often.
+# that prior itself. A panel sees a few of them for every set, and four times as many for the clean
+# one.
 _MOVED = (10.0, 10.0, 3.0, 3.0, 1.0, 1.0, 1.0, 0.3, 0.3, 0.3)
 _UNMOVED = (None, None, None, None, 30.0)
-_CLEAN = 4
+_DRAWS, _CLEAN = 4, 4
 # With many classes there are fewer draws: this many draws times classes.
-_MOST_DRAWN = 60_000
+_MOST_DRAWN = 30_000
+# Share of the draws that mix two sets: easy and hard rows in one target.
+_MIXED = 1 / 3
 # Labelled rows of a draw: all for the gate and the level, the first hundred for the experts.
 _LABELLED, _EXPERT_ROWS = 400, 100
 _FOLDS = 4
@@ -83,17 +94,18 @@ def shift_to_mean(p: Floats, mean: float) -> float:
 
 
 def _softmax(z: Array) -> Array:
-    """Along the last axis."""
-    e = np.exp(z - z.max(axis=-1, keepdims=True))
-    e /= e.sum(axis=-1, keepdims=True)
-    return np.asarray(e)
+    """Over the classes, the second axis from the end: numpy is ten times faster there."""
+    e = z - z.max(axis=-2, keepdims=True)
+    np.exp(e, out=e)
+    e /= e.sum(axis=-2, keepdims=True)
+    return e
 
 
 def _losses(z: Array, labels: Labels) -> Array:
-    """Negative log-likelihood of every row, along the last axis."""
-    top = z.max(axis=-1)
-    own = np.take_along_axis(z, labels[..., None], -1)[..., 0]
-    return np.asarray(np.log(np.exp(z - top[..., None]).sum(axis=-1)) + top - own)
+    """Negative log-likelihood of every row ``(..., n)``."""
+    top = z.max(axis=-2, keepdims=True)
+    own = np.take_along_axis(z, labels[..., None, :], -2)[..., 0, :]
+    return np.asarray(np.log(np.exp(z - top).sum(axis=-2)) + top[..., 0, :] - own)
 
 
 # --------------------------------------------------------------------------------------
@@ -110,26 +122,26 @@ def match_prior(
     Gauss-Newton, with ``q = softmax(a + b)``.
 
     Args:
-        a: ``(n, k)`` logits over the clean temperature.
+        a: ``(k, n)`` logits over the clean temperature.
         w: ``(n,)`` weights of the rows, summing to 1.
         prior: ``(k,)``, positive.
         rows: How many rows the mean output is worth.
         variance: Of the biases before the outputs are seen; default: estimated from them.
     """
-    k = a.shape[1]
+    k = len(a)
     b, worth = np.zeros(k), rows / prior
     s2 = 1.0 if variance is None else variance
     total = 0.0
     for _ in range(25):
-        q = _softmax(a + b)
-        mean = w @ q
+        q = _softmax(a + b[:, None])
+        mean = q @ w
         if k <= _DENSE:
-            slope = np.diag(mean) - (q * w[:, None]).T @ q
+            slope = np.diag(mean) - (q * w) @ q.T
             inverse = np.linalg.inv((slope * worth) @ slope + np.eye(k) / s2)
             step = inverse @ (slope @ (worth * (mean - prior)) + b / s2)
             total = float(np.trace(inverse))
         else:
-            own = mean - w @ (q * q)
+            own = mean - (q * q) @ w
             bend = own * own * worth + 1 / s2
             step = 0.8 * (own * worth * (mean - prior) + b / s2) / bend
             total = float((1 / bend).sum())
@@ -158,9 +170,7 @@ def _em_prior(p: Array, w: Array, prior: Array) -> Array:
     """The class prior under which the outputs are likeliest, if only the prior has moved."""
     ratio = np.ones(len(prior))
     for _ in range(60):
-        shares = p * ratio
-        shares /= shares.sum(axis=1, keepdims=True)
-        before, ratio = ratio, (w @ shares) / prior
+        before, ratio = ratio, ratio * (p @ (w / (ratio @ p))) / prior
         if np.abs(ratio - before).max() < 1e-3:
             break
     return np.maximum(ratio * prior, 1e-4)
@@ -193,16 +203,16 @@ def describe(a: Array, w: Array, prior: Array, n: int, n_calibration: int) -> Ou
     """Statistics of a target's outputs, and the answer for an unchanged prior.
 
     Args:
-        a: ``(m, k)`` logits over the clean temperature.
+        a: ``(k, m)`` logits over the clean temperature.
         w: ``(m,)`` weights of the rows.
         prior: ``(k,)`` of the calibration set.
         n: Rows of the target.
         n_calibration: Rows of the calibration set.
     """
-    k = a.shape[1]
+    k = len(a)
     p = _softmax(a)
-    mean, square = w @ p, w @ (p * p)
-    top, confidence = p.argmax(axis=1), p.max(axis=1)
+    mean, square = p @ w, (p * p) @ w
+    top, confidence = p.argmax(axis=0), p.max(axis=0)
     overall = float(w @ confidence)
     rows = np.bincount(top, w, k) * n
     # Three rows of mean confidence are added: some classes are hardly ever predicted.
@@ -215,15 +225,15 @@ def describe(a: Array, w: Array, prior: Array, n: int, n_calibration: int) -> Ou
 
     def confused(values: Array) -> Array:
         """Their mean over the classes that each class is confused with."""
-        return (p.T @ (w * (p @ values)) - square * values) / np.maximum(mean - square, 1e-12)
+        return (p @ (w * (values @ p)) - square * values) / np.maximum(mean - square, 1e-12)
 
     classes = [excess, sharpness, log_odds(predicted), matched, frequent]
     classes += [confused(matched), confused(frequent)]
     entropy = -float((mean * np.log(np.maximum(mean, _TINY))).sum())
     target = np.array([float(log_odds(overall)), entropy, sharpness.mean()])
     scale, bias = same_prior(a, w, prior, n, n_calibration)
-    q = _softmax(a + bias / scale)
-    after = (w @ (q * q)) / np.maximum(w @ q, _TINY)
+    q = _softmax(a + (bias / scale)[:, None])
+    after = ((q * q) @ w) / np.maximum(q @ w, _TINY)
     em = em / em.sum()
     gate = [
         *target,
@@ -236,7 +246,7 @@ def describe(a: Array, w: Array, prior: Array, n: int, n_calibration: int) -> Ou
         matched.std(),
         excess.std(),
         frequent.std(),
-        w @ q.max(axis=1),
+        w @ q.max(axis=0),
     ]
     return Outputs(np.stack(classes, axis=1), target, scale, bias, np.array(gate))
 
@@ -290,7 +300,7 @@ def _fit_expert(seen: Sequence[Outputs], a: Array, labels: Labels, *, biases: bo
 
     Args:
         seen: Statistics of ``d`` draws.
-        a: ``(d, m, k)`` logits of labelled rows.
+        a: ``(d, k, m)`` logits of labelled rows.
         labels: ``(d, m)``.
         biases: Whether there are biases, or a scale only.
     """
@@ -301,7 +311,7 @@ def _fit_expert(seen: Sequence[Outputs], a: Array, labels: Labels, *, biases: bo
         class_centre, class_scale + _TINY, centre, scale + _TINY, np.ones(0), np.zeros(4)
     )
     t = (target - blank.centre) / blank.scale
-    d, m, k = a.shape
+    d, k, m = a.shape
     terms, term_scale = np.zeros((d, k, 0)), np.ones(0)
     if biases:
         terms = np.array([blank._terms(s.classes, own) for s, own in zip(seen, t, strict=True)])
@@ -311,10 +321,10 @@ def _fit_expert(seen: Sequence[Outputs], a: Array, labels: Labels, *, biases: bo
     t = np.concatenate([np.ones((d, 1)), t], axis=1)
     start, penalty = np.zeros(f + 4), np.full(f + 4, _RIDGE)
     start[f], penalty[f] = 1.0, 1e-6
-    truth = labels[:, :, None]
+    truth = labels[:, None, :]
 
     def loss(at: Array) -> tuple[float, Array]:
-        z = (t @ at[f:])[:, None, None] * a + (terms @ at[:f])[:, None, :]
+        z = (t @ at[f:])[:, None, None] * a + (terms @ at[:f])[:, :, None]
         return float(_losses(z, labels).mean() + penalty @ (at - start) ** 2 / 2), z
 
     found = start.copy()
@@ -322,15 +332,15 @@ def _fit_expert(seen: Sequence[Outputs], a: Array, labels: Labels, *, biases: bo
     for _ in range(15):
         q = _softmax(z)
         off = q.copy()
-        np.put_along_axis(off, truth, np.take_along_axis(off, truth, 2) - 1, 2)
+        np.put_along_axis(off, truth, np.take_along_axis(off, truth, 1) - 1, 1)
         slope = np.concatenate(
-            [np.einsum("dk,dkf->f", off.sum(axis=1), terms), (off * a).sum(axis=(1, 2)) @ t]
+            [np.einsum("dk,dkf->f", off.sum(axis=2), terms), np.einsum("dkm,dkm->d", off, a) @ t]
         )
-        flat, mixed = terms.reshape(d * k, f), (q @ terms).reshape(d * m, f)
-        centred = q * (a - (q * a).sum(axis=2, keepdims=True))
+        flat, mixed = terms.reshape(d * k, f), (q.transpose(0, 2, 1) @ terms).reshape(d * m, f)
+        centred = q * (a - (q * a).sum(axis=1, keepdims=True))
         bend = np.zeros((f + 4, f + 4))
-        bend[:f, :f] = (flat * q.sum(axis=1).reshape(-1, 1)).T @ flat - mixed.T @ mixed
-        bend[:f, f:] = np.einsum("dkf,dk->df", terms, centred.sum(axis=1)).T @ t
+        bend[:f, :f] = (flat * q.sum(axis=2).reshape(-1, 1)).T @ flat - mixed.T @ mixed
+        bend[:f, f:] = np.einsum("dkf,dk->df", terms, centred.sum(axis=2)).T @ t
         bend[f:, :f] = bend[:f, f:].T
         bend[f:, f:] = (t * (centred * a).sum(axis=(1, 2))[:, None]).T @ t
         step = np.linalg.solve(
@@ -382,7 +392,7 @@ class Gate:
 
     def __call__(self, statistics: Array) -> Array:
         """The weights ``(3,)``, summing to 1."""
-        return _softmax(self.coefficients @ self.standard(statistics))
+        return _softmax(self.coefficients @ self.standard(statistics)[:, None])[:, 0]
 
     def standard(self, statistics: Array) -> Array:
         """``(..., 1 + g)``: 1 and the standardised statistics."""
@@ -393,14 +403,14 @@ class Gate:
 def _gate_statistics(outputs: Outputs, answers: Answers, a: Array, w: Array, prior: Array) -> Array:
     """What the gate sees: the statistics of the outputs, and how far the experts disagree."""
     same, moved, plain = (
-        _softmax(s * a + b) for s, b in zip(answers.scales, answers.biases, strict=True)
+        _softmax(s * a + b[:, None]) for s, b in zip(answers.scales, answers.biases, strict=True)
     )
-    mean = np.maximum(w @ moved, 1e-6)
+    mean = np.maximum(moved @ w, 1e-6)
     first, second = answers.biases[:2]
     spread = first.std() * second.std()
     together = float(np.mean(first * second)) / spread if spread > _TINY else 0.0
     apart = [
-        w @ np.abs(p - q).sum(axis=1) / 2 for p, q in ((same, moved), (same, plain), (moved, plain))
+        w @ np.abs(p - q).sum(axis=0) / 2 for p, q in ((same, moved), (same, plain), (moved, plain))
     ]
     more = [mean @ np.log(mean / prior), answers.scales[1], second.std(), together]
     return np.array([*outputs.gate, *apart, *more])
@@ -409,7 +419,7 @@ def _gate_statistics(outputs: Outputs, answers: Answers, a: Array, w: Array, pri
 def _fit_gate(statistics: Array, losses: Array) -> Gate:
     """The gate with the least loss, plus a penalty where the plain expert does better.
 
-    Minimises the mean over draws of ``l + (exp(16 x) - 1) / 16``, with ``l`` the negative
+    Minimises the mean over draws of ``l + (exp(64 x) - 1) / 64``, with ``l`` the negative
     log-likelihood of the weighted experts and ``x = max(l - l_plain, 0)``. As a function of the
     weights ``l`` is close to a cubic, which its values at ten weights give.
 
@@ -424,7 +434,7 @@ def _fit_gate(statistics: Array, losses: Array) -> Gate:
 
     def loss(at: Array) -> tuple[float, Array]:
         at = at.reshape(3, -1)
-        g = _softmax(x @ at.T)
+        g = _softmax(at @ x.T).T
         values, *slopes = ((one * cubic).sum(axis=1) for one in _monomials(g))
         worse = np.maximum(values - plain, 0)
         near = np.minimum(worse, _REGRET_END)
@@ -532,7 +542,7 @@ class Correction(NamedTuple):
 
 @dataclass(frozen=True)
 class Panel:
-    """The experts, their gate and the level for targets of one size.
+    """The experts, their gate and the level, learned from draws of one size.
 
     Attributes:
         size: Rows of those targets.
@@ -553,16 +563,53 @@ class Panel:
     error_scales: Array
     errors: Array
 
-    def correct(self, outputs: Outputs, a: Array, w: Array, prior: Array) -> Correction:
-        """The correction for a target."""
+    def answer(
+        self, outputs: Outputs, a: Array, w: Array, prior: Array
+    ) -> tuple[Array, Array, Array, Array]:
+        """Scale, biases ``(k,)``, weights of the experts, and errors of estimated accuracies."""
         answers = _ask(outputs, self.moved, self.plain)
         statistics = _gate_statistics(outputs, answers, a, w, prior)
         weights = self.gate(statistics)
         scale, bias = answers.pooled(weights)
-        shift, slope = self.level(float(w @ _own(_softmax(scale * a + bias), a)))
         sizes = np.exp(self.error_scales @ np.clip(self.gate.standard(statistics), -3, 3))
-        errors = _WIDER * sizes[:, None] * self.errors
-        return Correction(scale, bias, weights, shift, slope, errors)
+        return np.asarray(scale), bias, weights, _WIDER * sizes[:, None] * self.errors
+
+
+def consult(
+    panels: Sequence[Panel], a: Array, w: Array, prior: Array, n: int, n_calibration: int
+) -> Correction:
+    """The mean answer of the panels, between those for few and for many rows.
+
+    With ``v`` the variance of the panels' biases around their mean ``b``, summed over classes, the
+    biases are ``b / (1 + (v / |b|²)²)``.
+
+    Args:
+        panels: As :func:`learn` gives them.
+        a: ``(k, m)`` logits over the clean temperature.
+        w: ``(m,)`` weights of the rows.
+        prior: ``(k,)`` of the calibration set.
+        n: Rows of the target.
+        n_calibration: Rows of the calibration set.
+    """
+    outputs = describe(a, w, prior, n, n_calibration)
+    few, many = SIZES
+    share = min(max(math.log(n / few) / math.log(many / few), 0.0), 1.0)
+    parts = {size: part / PANELS for size, part in ((few, 1 - share), (many, share)) if part > 0}
+    asked = [panel for panel in panels if panel.size in parts]
+    each = np.array([parts[panel.size] for panel in asked])
+
+    def pooled(values: Iterable[object]) -> Array:
+        return np.tensordot(each, np.stack([np.asarray(value) for value in values]), 1)
+
+    found = [panel.answer(outputs, a, w, prior) for panel in asked]
+    scale, bias, weights, errors = (pooled(values) for values in zip(*found, strict=True))
+    own = PANELS * each[:, None] * [b for _, b, *_ in found]
+    apart = own.reshape(-1, PANELS, len(bias)).sum(axis=0) - bias
+    variance = float((apart**2).sum()) / (PANELS - 1)
+    bias = bias / (1 + (variance / max(float(bias @ bias), _TINY)) ** 2)
+    mean = float(w @ _own(_softmax(scale * a + bias[:, None]), a))
+    shift, slope = pooled(panel.level(mean) for panel in asked).tolist()
+    return Correction(float(scale), bias, weights, shift, slope, errors)
 
 
 def _ask(outputs: Outputs, moved: Expert, plain: Expert) -> Answers:
@@ -573,14 +620,34 @@ def _ask(outputs: Outputs, moved: Expert, plain: Expert) -> Answers:
 
 def _own(q: Array, a: Array) -> Array:
     """The probability of the model's own prediction."""
-    return np.asarray(q[np.arange(len(a)), a.argmax(axis=1)])
+    return np.asarray(np.take_along_axis(q, a.argmax(axis=-2)[..., None, :], -2)[..., 0, :])
+
+
+class _Sets(NamedTuple):
+    """All surrogate sets, one after another.
+
+    Attributes:
+        a: ``(k, n)`` logits over the clean temperature.
+        labels: ``(n,)``.
+        ends: Where each set ends.
+        folds: Of every set the number of the fold it is left out with, -1 for the clean one.
+    """
+
+    a: Array
+    labels: Labels
+    ends: NDArray[np.intp]
+    folds: NDArray[np.int64]
+
+    def rows(self, j: int) -> NDArray[np.intp]:
+        """The rows of a set."""
+        return np.arange(self.ends[j - 1] if j else 0, self.ends[j])
 
 
 class _Draw(NamedTuple):
     """A surrogate set under one class prior: rows with weights, and labelled rows."""
 
     outputs: Outputs
-    set: int
+    fold: int
     rows: NDArray[np.intp]
     weights: Array
     labelled: NDArray[np.intp]
@@ -596,7 +663,7 @@ def learn(
     *,
     seed: int,
 ) -> tuple[Panel, ...]:
-    """A panel for every size, learned on surrogate sets under many class priors.
+    """Panels for every size, learned on surrogate sets under many class priors.
 
     Args:
         sets: Logits of every set, the clean one first.
@@ -606,26 +673,25 @@ def learn(
         temperature: Of the clean set.
         prior: ``(k,)`` of the calibration set.
         seed: Of the draws.
+
+    Returns:
+        ``PANELS`` for the first size, then for the second.
     """
     rng = np.random.default_rng(seed)
-    a = [np.asarray(z, np.float64) / temperature for z in sets]
+    stacked = np.concatenate([np.asarray(z, np.float64) for z in sets])
+    a = np.ascontiguousarray(stacked.T) / temperature
+    ends = np.cumsum([len(y) for y in labels])
     folds = np.array([-1 if ladder == 0 else ladder % _FOLDS for ladder in ladders])
+    every = _Sets(a, np.concatenate(labels), ends, folds)
     with one_blas_thread():  # the matrices are too small to share
-        return tuple(_learn(size, a, labels, folds, prior, rng) for size in SIZES)
+        return tuple(_learn(size, every, prior, rng) for size in SIZES for _ in range(PANELS))
 
 
-def _learn(
-    size: int,
-    a: Sequence[Array],
-    labels: Sequence[Labels],
-    folds: NDArray[np.int64],
-    prior: Array,
-    rng: np.random.Generator,
-) -> Panel:
-    draws = _draw(size, a, labels, prior, rng)
-    logits = np.stack([a[d.set][d.labelled] for d in draws])
-    truth = np.stack([labels[d.set][d.labelled] for d in draws])
-    fold = folds[[d.set for d in draws]]
+def _learn(size: int, sets: _Sets, prior: Array, rng: np.random.Generator) -> Panel:
+    draws = _draw(size, sets, prior, rng)
+    logits = np.stack([sets.a.take(d.labelled, axis=1) for d in draws])
+    truth = sets.labels[np.stack([d.labelled for d in draws])]
+    fold = np.array([d.fold for d in draws])
     moved = np.array([d.moved for d in draws])
 
     def experts(kept: NDArray[np.bool_]) -> tuple[Expert, Expert]:
@@ -633,7 +699,7 @@ def _learn(
         found = [
             _fit_expert(
                 [draws[i].outputs for i in rows],
-                logits[rows, :_EXPERT_ROWS],
+                logits[rows, :, :_EXPERT_ROWS],
                 truth[rows, :_EXPERT_ROWS],
                 biases=biases,
             )
@@ -649,23 +715,22 @@ def _learn(
             answers.setdefault(i, _ask(draws[i].outputs, *pair))
     statistics, losses = [], []
     for i, d in enumerate(draws):
-        statistics.append(
-            _gate_statistics(d.outputs, answers[i], a[d.set][d.rows], d.weights, prior)
-        )
+        rows = sets.a.take(d.rows, axis=1)
+        statistics.append(_gate_statistics(d.outputs, answers[i], rows, d.weights, prior))
         pooled = (answers[i].pooled(node) for node in _NODES)
-        losses.append([_losses(s * logits[i] + b, truth[i]).mean() for s, b in pooled])
+        losses.append([_losses(s * logits[i] + b[:, None], truth[i]).mean() for s, b in pooled])
     gate = _fit_gate(np.stack(statistics), np.array(losses))
 
     means, odds, correct, seen, corrected = [], [], [], [], []
     for i, d in enumerate(draws):
         scale, bias = answers[i].pooled(gate(statistics[i]))
-        rows, y = a[d.set][d.rows], labels[d.set][d.rows]
-        q = _softmax(scale * rows + bias)
+        rows, y = sets.a.take(d.rows, axis=1), sets.labels[d.rows]
+        q = _softmax(scale * rows + bias[:, None])
         means.append(float(d.weights @ _own(q, rows)))
-        seen.append((log_odds(_own(q, rows)), rows.argmax(axis=1) == y))
-        corrected.append(d.weights @ (q.max(axis=1) - (q.argmax(axis=1) == y)))
-        odds.append(log_odds(_own(_softmax(scale * logits[i] + bias), logits[i])))
-        correct.append(logits[i].argmax(axis=1) == truth[i])
+        seen.append((log_odds(_own(q, rows)), rows.argmax(axis=0) == y))
+        corrected.append(d.weights @ (q.max(axis=0) - (q.argmax(axis=0) == y)))
+        odds.append(log_odds(_own(_softmax(scale * logits[i] + bias[:, None]), logits[i])))
+        correct.append(logits[i].argmax(axis=0) == truth[i])
     level = _fit_level(np.array(means), np.stack(odds), np.stack(correct).astype(np.float64))
     kept = []
     for d, mean, (of_rows, right) in zip(draws, means, seen, strict=True):
@@ -681,25 +746,41 @@ def _learn(
     return Panel(size, *pair, gate, level, scales, quantiles.copy())
 
 
-def _draw(
-    size: int, a: Sequence[Array], labels: Sequence[Labels], prior: Array, rng: np.random.Generator
-) -> list[_Draw]:
+def _draw(size: int, sets: _Sets, prior: Array, rng: np.random.Generator) -> list[_Draw]:
     """Targets of ``size`` rows drawn from every set under many class priors."""
-    k = len(prior)
+    k, many = len(prior), len(sets.ends)
     priors = (*_MOVED, *_UNMOVED)
-    count = min(len(priors), max(2, _MOST_DRAWN // (len(a) * k)))
+    count = min(_DRAWS, max(2, _MOST_DRAWN // (many * k)))
     found = []
-    for j, (z, y) in enumerate(zip(a, labels, strict=True)):
+    for j, fold in enumerate(sets.folds.tolist()):
+        # What a set is mixed with is left out together with it, or never.
+        partners = np.flatnonzero(sets.folds == fold)
         chosen = rng.permutation(len(priors))[:count].tolist()
         for concentration in [priors[i] for i in chosen] * (1 if j else _CLEAN):
             own = prior if concentration is None else rng.dirichlet(concentration * k * prior)
-            weights = (own / prior)[y]
-            weights = weights / weights.sum()
+            shares = {j: 1.0}
+            if j and rng.random() < _MIXED:
+                other = 0 if rng.random() < 0.5 else int(rng.choice(partners))
+                share = rng.uniform(0.2, 0.8)
+                shares = {other: share, j: 1 - share}
+            index = np.concatenate([sets.rows(part) for part in shares])
+            weights = np.concatenate(
+                [
+                    share * _normalised((own / prior)[sets.labels[sets.rows(part)]])
+                    for part, share in shares.items()
+                ]
+            )
+            weights = _normalised(weights)
             counts = rng.multinomial(size, weights)
-            rows = np.flatnonzero(counts)
-            w = counts[rows] / size
-            outputs = describe(z[rows], w, prior, size, len(y))
-            labelled = rng.choice(len(y), _LABELLED, p=weights)
+            drawn = np.flatnonzero(counts)
+            rows, w = index[drawn], counts[drawn] / size
+            n_calibration = len(sets.rows(j))
+            outputs = describe(sets.a.take(rows, axis=1), w, prior, size, n_calibration)
+            labelled = index[rng.choice(len(index), _LABELLED, p=weights)]
             moved = concentration is not None and concentration < 20
-            found.append(_Draw(outputs, j, rows, w, labelled, moved))
+            found.append(_Draw(outputs, fold, rows, w, labelled, moved))
     return found
+
+
+def _normalised(x: Array) -> Array:
+    return np.asarray(x / x.sum())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import ClassVar, final
 
@@ -13,10 +12,10 @@ from shiftcal.checks import check_choice, check_count, check_fraction
 from shiftcal.errors import InputError
 from shiftcal.maps import Vector
 from shiftcal.methods.class_bias import (
+    PANELS,
     SIZES,
-    Correction,
     Panel,
-    describe,
+    consult,
     learn,
     log_odds,
     same_prior,
@@ -39,6 +38,8 @@ _SHARED = {"few-rows", "one-set", "one-corruption", "like-clean", "outside-bank"
 _MOST_ROWS = 10_000
 # Calibration rows a class. With fewer, what is learned of a class is chance.
 _ROWS_PER_CLASS = 10
+# Corruptions of the bank. With fewer, too little is left to learn from when one is left out.
+_CORRUPTIONS = 5
 # How far the mean confidence goes towards that of Rehearsal.
 _REHEARSED = 0.25
 # Distance from the clean set where the correction is whole. At 1 it is TS: see Rehearsal.
@@ -55,10 +56,12 @@ class Realign(Method):
     that the *model's own* prediction is correct; it can be below ``1 / k``.
 
     With ``prior="unknown"`` three experts answer (the class prior is that of the calibration set;
-    it has moved; no bias), and a gate learned on the bank weighs them. The level of ``confidence``
-    is a quarter of the way to that of :class:`Rehearsal`. A target that cannot be told from the
-    clean set is left alone, as by TS, and close to it the correction is partial. With fewer than
-    ten calibration rows a class it is Rehearsal.
+    it has moved; no bias), and a gate learned on the bank weighs them. Eight panels of experts and
+    gate learn from different draws; biases on which they disagree are shrunk. The level of
+    ``confidence`` is a quarter of the way to that of :class:`Rehearsal`. A target that cannot be
+    told from the clean set is left alone, as by TS, and close to it the correction is partial. With
+    fewer than five corruptions in the bank, or fewer than ten calibration rows a class, it is
+    Rehearsal.
 
     Args:
         prior: Class prior of the target: ``"unknown"``; ``"calibration"`` if you know that it is
@@ -72,8 +75,9 @@ class Realign(Method):
         temperature_: Of the clean set.
         prior_: ``(k,)`` class prior of the calibration set, or the one that was given.
         n_calibration_: Rows of the clean set.
+        too_few_: Why nothing was learned of class biases; empty if it was.
         rehearsal_: The fitted :class:`Rehearsal`, if the prior is unknown.
-        panels_: The experts for few and for many rows, if the prior is unknown.
+        panels_: The panels for few rows, then those for many, if they were learned.
         level_: The level it was fitted for.
         map_: What the last target's logits go through.
         shift_: Added to the log-odds of ``confidence``, after ``slope_``.
@@ -88,6 +92,7 @@ class Realign(Method):
     temperature_: float
     prior_: NDArray[np.float64]
     n_calibration_: int
+    too_few_: str
     rehearsal_: Rehearsal | None
     panels_: tuple[Panel, ...]
     level_: float
@@ -117,13 +122,14 @@ class Realign(Method):
         where = f"the clean set ({clean.name})"
         fitted = fit_map("temperature", clean.logits, clean.labels, where=where)
         self.temperature_ = float(fitted.temperature_)
-        self.rehearsal_, self.panels_ = None, ()
+        self.rehearsal_, self.panels_, self.too_few_ = None, (), ""
         self.map_, self.shift_, self.slope_ = None, 0.0, 1.0
         if not isinstance(self.prior, str):
             self.prior_ = _check_shares(self.prior, bank.n_classes)
         elif check_choice(self.prior, _PRIORS, name="prior") == "unknown":
             self.rehearsal_ = Rehearsal(level=self.level_, seed=seed)._fit_checked(bank, None)
-            if len(bank) > 1 and self.n_calibration_ >= _ROWS_PER_CLASS * bank.n_classes:
+            self.too_few_ = _too_few(bank)
+            if not self.too_few_:
                 sets, labels = [s.logits for s in bank], [s.labels for s in bank]
                 self.panels_ = learn(
                     sets, labels, ladders_of(bank), self.temperature_, self.prior_, seed=seed
@@ -134,8 +140,8 @@ class Realign(Method):
         rows = logits
         if n > _MOST_ROWS:
             rows = logits[np.linspace(0, n - 1, _MOST_ROWS).astype(np.intp)]
-        a = rows.astype(np.float64) / self.temperature_
-        w = np.full(len(a), 1 / len(a))
+        a = np.ascontiguousarray(rows.T, np.float64) / self.temperature_
+        w = np.full(len(rows), 1 / len(rows))
         self.shift_, self.slope_ = 0.0, 1.0
         if self.rehearsal_ is None:
             self._set_map(*same_prior(a, w, self.prior_, n, self.n_calibration_))
@@ -145,8 +151,10 @@ class Realign(Method):
         flags = tuple(flag for flag in known.flags if flag.code in _SHARED)
         if not self.panels_ or known.has("like-clean"):
             self._set_map(self.temperature_ / known.temperature, np.zeros(k))
-            return self._select(logits, rows, (*flags, *self._too_few(k)), {})
-        found = self._tune(a, w, n)
+            if self.too_few_:
+                flags = (*flags, Flag("too-few", self.too_few_))
+            return self._select(logits, rows, flags, {})
+        found = consult(self.panels_, a, w, self.prior_, n, self.n_calibration_)
         far = min((known.details["from_clean"] - 1) / (_FAR - 1), 1.0)
         self._set_map(1 + far * (found.scale - 1), far * found.bias)
         self.shift_, self.slope_ = far * found.shift, 1 + far * (found.slope - 1)
@@ -157,29 +165,6 @@ class Realign(Method):
         names = ("weight_same_prior", "weight_moved_prior", "weight_plain")
         details = dict(zip(names, found.weights.tolist(), strict=True))
         return self._select(logits, rows, (*flags, *_doubts(details)), details, found.errors)
-
-    def _too_few(self, k: int) -> Iterator[Flag]:
-        if self.n_calibration_ < _ROWS_PER_CLASS * k:
-            yield Flag(
-                "few-per-class",
-                f"the calibration set has {self.n_calibration_} rows for {k} classes. Class biases "
-                f"need {_ROWS_PER_CLASS} a class, so this is Rehearsal's temperature.",
-            )
-
-    def _tune(self, a: Array, w: Array, n: int) -> Correction:
-        """The correction of a target, between those for few and for many rows."""
-        outputs = describe(a, w, self.prior_, n, self.n_calibration_)
-        few, many = SIZES
-        share = min(max(math.log(n / few) / math.log(many / few), 0.0), 1.0)
-        parts = [
-            [part * np.asarray(value) for value in panel.correct(outputs, a, w, self.prior_)]
-            for part, panel in zip((1 - share, share), self.panels_, strict=True)
-            if part > 0
-        ]
-        scale, bias, weights, shift, slope, errors = (
-            np.asarray(sum(values)) for values in zip(*parts, strict=True)
-        )
-        return Correction(float(scale), bias, weights, float(shift), float(slope), errors)
 
     def _set_map(self, scale: float, bias: Array) -> None:
         self.map_ = Vector()
@@ -250,8 +235,27 @@ class Realign(Method):
         if self.map_ is not None and self.map_.n_classes_ != self.n_classes_:
             raise InputError(f"its map must be of {self.n_classes_} classes")
         sizes = tuple(panel.size for panel in self.panels_)
-        if self.panels_ and (self.rehearsal_ is None or sizes != SIZES):
-            raise InputError(f"it must have panels of {SIZES} rows, and a rehearsal")
+        wanted = tuple(size for size in SIZES for _ in range(PANELS))
+        if self.panels_ and (self.rehearsal_ is None or sizes != wanted):
+            raise InputError(f"it must have panels of {wanted} rows, and a rehearsal")
+
+
+def _too_few(bank: SurrogateBank) -> str:
+    """Why class biases cannot be learned on this bank; empty if they can."""
+    least, n = _ROWS_PER_CLASS * bank.n_classes, len(bank.clean.labels)
+    named = len({s.corruption for s in bank} - {None})
+    if named < _CORRUPTIONS:
+        return (
+            f"class biases are learned from {_CORRUPTIONS} or more corruptions, and the bank names "
+            f"{named}: this is Rehearsal's temperature, and predictions stay as they are."
+        )
+    if n < least:
+        return (
+            f"class biases are learned from {_ROWS_PER_CLASS} or more calibration rows a class, "
+            f"and there are {n} for {bank.n_classes} classes: this is Rehearsal's temperature, and "
+            "predictions stay as they are."
+        )
+    return ""
 
 
 def _check_shares(prior: object, k: int) -> Array:
