@@ -374,7 +374,6 @@ def ablations() -> dict[str, dict[tuple[Any, str], Any]]:
     def as_it_is(*given: Any) -> Any:
         return class_bias.Level(level(*given).centre, 1.0, np.zeros(4))
 
-    describes = [(module, "describe") for module in (class_bias, realign)]
     return {
         "all": {},
         "no expert for the same prior": {(class_bias, "_ask"): as_plain(0)},
@@ -383,10 +382,15 @@ def ablations() -> dict[str, dict[tuple[Any, str], Any]]:
             (class_bias, "_gate_statistics"): lambda *_: np.zeros(1)
         },
         "no extra cost of regret": {(class_bias, "_REGRET"): 1e-6},
-        "no EM prior": dict.fromkeys(describes, blind(4, 6)),
-        "no classes it is confused with": dict.fromkeys(describes, blind(5, 6)),
+        "no EM prior": {(class_bias, "describe"): blind(4, 6)},
+        "no classes it is confused with": {(class_bias, "describe"): blind(5, 6)},
+        "no mixed draws": {(class_bias, "_MIXED"): 0.0},
+        "two panels": {(class_bias, "PANELS"): 2},
         "no products of statistics": {(class_bias.Expert, "_terms"): linear},
         "no recalibrated level": {(class_bias, "_fit_level"): as_it_is},
+        "biases not shrunk where panels disagree": {
+            (class_bias, "_agreed"): lambda biases: biases.mean(axis=0)
+        },
         "level not towards Rehearsal": {(realign, "_REHEARSED"): 0.0},
         "level halfway to Rehearsal": {(realign, "_REHEARSED"): 0.5},
         "whole correction next to clean": {(realign, "_FAR"): 1 + 1e-9},
@@ -405,7 +409,7 @@ def ablation(
         kept = [t for t in made if t.kind in KEPT]
         whole = fitted(own)
         for name, changes in ablations().items():
-            adapts_only = all(at is realign and key != "describe" for at, key in changes)
+            adapts_only = all(at is realign or key == "_agreed" for at, key in changes)
             if family is None and not adapts_only:
                 continue
             before = {place: getattr(*place) for place in changes}

@@ -580,9 +580,6 @@ def consult(
 ) -> Correction:
     """The mean answer of the panels, between those for few and for many rows.
 
-    With ``v`` the variance of the panels' biases around their mean ``b``, summed over classes, the
-    biases are ``b / (1 + (v / |b|²)²)``.
-
     Args:
         panels: As :func:`learn` gives them.
         a: ``(k, m)`` logits over the clean temperature.
@@ -602,14 +599,22 @@ def consult(
         return np.tensordot(each, np.stack([np.asarray(value) for value in values]), 1)
 
     found = [panel.answer(outputs, a, w, prior) for panel in asked]
-    scale, bias, weights, errors = (pooled(values) for values in zip(*found, strict=True))
-    own = PANELS * each[:, None] * [b for _, b, *_ in found]
-    apart = own.reshape(-1, PANELS, len(bias)).sum(axis=0) - bias
-    variance = float((apart**2).sum()) / (PANELS - 1)
-    bias = bias / (1 + (variance / max(float(bias @ bias), _TINY)) ** 2)
+    scale, _, weights, errors = (pooled(values) for values in zip(*found, strict=True))
+    biases = PANELS * each[:, None] * [bias for _, bias, *_ in found]
+    bias = _agreed(biases.reshape(-1, PANELS, len(prior)).sum(axis=0))
     mean = float(w @ _own(_softmax(scale * a + bias[:, None]), a))
     shift, slope = pooled(panel.level(mean) for panel in asked).tolist()
     return Correction(float(scale), bias, weights, shift, slope, errors)
+
+
+def _agreed(biases: Array) -> Array:
+    """Mean of the panels' biases ``(p, k)``, shrunk where they disagree.
+
+    With ``v`` their variance around the mean ``b``, summed over classes: ``b / (1 + (v / |b|²)²)``.
+    """
+    mean = biases.mean(axis=0)
+    variance = float(((biases - mean) ** 2).sum()) / (len(biases) - 1)
+    return np.asarray(mean / (1 + (variance / max(float(mean @ mean), _TINY)) ** 2))
 
 
 def _ask(outputs: Outputs, moved: Expert, plain: Expert) -> Answers:
