@@ -479,7 +479,7 @@ class StateFile:
         (ours,) = db.execute("pragma application_id").fetchone()
         if ours in (0, APPLICATION):
             db.execute("pragma journal_mode = wal")
-            db.execute("pragma synchronous = full")
+            db.execute("pragma synchronous = normal")
             # Moving what was written to its place takes long: not more often than every 32 MB.
             db.execute("pragma wal_autocheckpoint = 8192")
         return db
