@@ -2,7 +2,8 @@
 
 ``python benchmarks/load/monitor.py stdin|http|kill`` measures one part in less than five minutes
 and adds it to ``results/monitor.json``. The monitor keeps its state on the disk, in the folder of
-temporary files or ``$LOAD_FOLDER``. The clients are processes of their own, on the same two cores.
+temporary files or ``$LOAD_FOLDER``. The clients are processes of their own, on the same two cores;
+they need uvloop (``pip install uvloop``), which the service uses too if it is there.
 """
 
 from __future__ import annotations
@@ -254,8 +255,9 @@ def waiting(folder: Path) -> dict[str, int]:
     from shiftcal.cli.monitor import StateFile
 
     state = StateFile(folder / "http.state")
-    _, rows = state.read()
+    found, _ = state.read()
     state.close()
+    rows = found["running"]["ledger"]["waiting"]
     return {name: entry[0] for name, entry in rows.items()}
 
 

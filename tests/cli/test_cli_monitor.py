@@ -16,7 +16,7 @@ from ladder_data import STEPS, draw
 from monitor_streams import arrow, columns, headed, items, jsonl, npy
 
 import shiftcal as sc
-from shiftcal.cli.monitor import BadBatch, Batch, new_files
+from shiftcal.cli.stream import BadBatch, Batch, new_files
 from shiftcal.monitoring import Monitor
 
 CLEAN = draw(600, STEPS[0], seed=1)[0]
@@ -343,6 +343,18 @@ def test_late_labels_are_those_of_the_python_interface(lines, watched):
         assert last[name] == wanted[name]
     assert last["waiting"] == 1202 - 1000
     assert {"accuracy", "estimated", "ece", "delay"} <= last.keys()
+
+
+def test_a_restart_knows_what_waits_also_of_ids_that_come_twice(lines, watched):
+    words = "sac.json --every 1 --labels-follow labels.jsonl --state s.state"
+    sent = {"logits": CLEAN[:2].tolist(), "id": ["b", "a"]}
+    lines(words, stdin=jsonl(sent, {"logits": CLEAN[2].tolist(), "id": "a"}))
+    found = []
+    for _ in range(2):  # the second label meets no prediction, not the older one of this id
+        with (watched / "labels.jsonl").open("a") as file:
+            file.write('{"id": "a", "label": 0}\n')
+        found += of("labels", lines(words, stdin=jsonl(CLEAN[3].tolist())))
+    assert [(line["labelled"], line["waiting"]) for line in found] == [(1, 2)]
 
 
 def test_labels_by_name_or_index_and_what_is_wrong_with_them(lines, monitor, watched):

@@ -164,11 +164,12 @@ def test_kill_9_loses_no_waiting_row_and_no_label(begin, watched):
             process.send(*BATCHES[kill : kill + 1])
             process.end(signal.SIGKILL)
     state = StateFile(Path("s.json"))
-    document, waiting = state.read()
+    ledger = state.read()[0]["running"]["ledger"]
     state.close()
-    ledger = document["monitor"]["running"]["ledger"]
-    assert (ledger["labelled"], len(waiting)) == (600, 1200)
-    assert sorted(entry[0] for entry in waiting.values()) == [i for i in range(1800) if i % 3]
+    assert (ledger["labelled"], len(ledger["waiting"])) == (600, 1200)
+    assert sorted(entry[0] for entry in ledger["waiting"].values()) == [
+        i for i in range(1800) if i % 3
+    ]
     assert ledger["unknown"] == 0
 
 

@@ -130,6 +130,18 @@ def test_rows_are_answered_with_the_numbers_of_the_python_interface(start, tmp_p
     assert again.ask("GET", "/readyz")[1] == {"ready": True, "state": watch.state, "rows": 1200}
 
 
+def test_no_answer_waits_for_an_acknowledgement_of_its_first_packet(start):
+    connection = http.client.HTTPConnection("127.0.0.1", start().port, timeout=LIMIT)
+    times = []
+    for row in STREAM[:30]:
+        begin = time.perf_counter()
+        connection.request("POST", "/rows", json.dumps(row.tolist()), {"Content-Type": JSON})
+        assert connection.getresponse().read()
+        times.append(time.perf_counter() - begin)
+    connection.close()
+    assert min(times[-20:]) < 0.035  # Linux delays acknowledgements by 40 ms
+
+
 def bad_requests():
     row = [0.5] * 6
     nan = json.dumps([[float("nan")] * 6])
@@ -302,7 +314,7 @@ def test_kill_9_under_load_loses_no_acknowledged_row(start, tmp_path, ids):
     for row, (name, confidence) in acknowledged.items():
         assert (stored[row]["id"], stored[row]["confidence"]) == (name, confidence)
     state = StateFile(tmp_path / "s.state")
-    _, waiting = state.read()
+    waiting = state.read()[0]["running"]["ledger"]["waiting"]
     state.close()
     assert len(waiting) == (rows if ids else 0)
     if ids:

@@ -23,8 +23,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from shiftcal.cli.monitor import BadBatch, Batch, arrow_batches, json_batch
 from shiftcal.cli.output import complain
+from shiftcal.cli.stream import BadBatch, Batch, arrow_batches, json_batch
 from shiftcal.errors import InputError, MissingExtra, require
 
 if TYPE_CHECKING:
@@ -193,10 +193,10 @@ class Service:
             ids = None if first.ids is None else [name for p in parts for name in p.ids or ()]
             values = np.concatenate([p.values for p in parts]) if parts[1:] else first.values
             batches.append(Batch(values, first.where, None, first.at, ids, checked=True))
-        found = self._run.commit(batches)
+        found = self._run.commit(batches) or ()
         state = json.dumps(self._run.monitor.state)
         answers = []
-        for parts, (row, confidence, predicted) in zip(members, found, strict=False):
+        for parts, (row, confidence, predicted) in zip(members, found, strict=True):
             start, confidences, labels = 0, confidence.tolist(), predicted.tolist()
             for part in parts:
                 stop = start + len(part.values)
