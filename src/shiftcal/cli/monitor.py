@@ -357,6 +357,8 @@ class Run:
         self.failed = ""  # why a gate failed
         self._answered: list[int] = []  # rows that no longer wait, but in the state
         if options.labels_follow is not None:
+            if not options.labels_follow.exists():
+                complain("note", f"labels are awaited in {options.labels_follow}")
             labels = str(options.labels_follow.resolve())
             if self.progress.labels != labels:
                 self.progress.labels, self.progress.labels_read = labels, 0
@@ -653,6 +655,8 @@ class Run:
         whole = content[: content.rfind(b"\n") + 1]
         if not whole and len(content) == _LABEL_BYTES:
             raise BadBatch(str(path), "a line must have an id and a label; got one without an end.")
+        if not whole:
+            return False
         names, labels = [], []
         at = done.labels_read
         for line in whole.splitlines(keepends=True):
@@ -665,13 +669,20 @@ class Run:
                 self._leave_out(BadBatch(f"{path}, byte {at}", error), lines)
             at += len(line)
         self._forget(names)
-        monitor, before = self.monitor, self.monitor._ledger.labelled
+        monitor, before = self.monitor, self.monitor.realised
         self._add_events(monitor.add_labels(names, labels), lines)
-        if before // self.every < monitor._ledger.labelled // self.every:
-            about = {"row": monitor.rows, "state": monitor.state, **monitor.realised.to_dict()}
-            lines.append({"type": "labels", **about})
+        found = monitor.realised
+        if found.unknown and not before.unknown:
+            complain(
+                "warning",
+                f"{path} has labels that meet no prediction: they come before their row, a second "
+                f"time, or more than {monitor.waiting:,} rows late. They are counted as unknown.",
+            )
+        if before.labelled // self.every < found.labelled // self.every:
+            about = {"row": monitor.rows, "state": monitor.state}
+            lines.append({"type": "labels", **about, **found.to_dict()})
         done.labels_read += len(whole)
-        return bool(whole)
+        return True
 
     def _label(self, line: bytes) -> tuple[Any, int]:
         """Id and class of a line of the file of labels."""
