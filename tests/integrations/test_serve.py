@@ -269,6 +269,11 @@ def test_slow_clients_are_cut_off(start):
     with endless, pytest.raises(OSError, match=r"."):
         endless.sendall((b"X-Header: " + b"x" * 1000 + b"\r\n") * 10_000)
     assert service.post(STREAM[:1].tolist())[0] == 200
+    for text in (head + b"Content-Length: 100\r\n\r\n[1,", b"\x16\x03\x01 TLS"):
+        with socket.create_connection(("127.0.0.1", service.port)) as connection:
+            connection.sendall(text)  # and goes away
+    assert service.post(STREAM[:1].tolist())[0] == 200
+    assert len(service.end()[2].splitlines()) == 2  # where it listens, and how it ended
 
 
 @pytest.mark.parametrize("ids", [True, False])

@@ -119,6 +119,7 @@ class Service:
                 http=_protocol(),
                 ws="none",
                 log_config=None,
+                log_level="error",
                 access_log=False,
                 server_header=False,
                 limit_concurrency=_MOST_CONNECTIONS,
@@ -243,6 +244,8 @@ class Service:
 
     async def _body(self, request: Request) -> tuple[bytes, str]:
         """The body of a request, and its type."""
+        from starlette.requests import ClientDisconnect
+
         self._authorize(request)
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in (_JSON, _ARROW):
@@ -261,6 +264,8 @@ class Service:
         except TimeoutError:
             reason = f"a body must arrive within {_REQUEST_SECONDS} seconds."
             raise _Refused(408, reason, {"Connection": "close"}) from None
+        except ClientDisconnect:  # nobody reads the answer
+            raise _Refused(408, "a body must be complete.") from None
         return bytes(content), kind
 
     def _parsed(self, body: bytes, kind: str) -> Batch:

@@ -108,8 +108,11 @@ def json_batch(value: Any, where: str) -> Batch:
         values, ids = values[None], None if ids is None else [ids]
     if at is not None and not (type(at) in (int, float) and math.isfinite(at)):
         raise ValueError(f"'at' must be a number of seconds; got {json.dumps(at)[:60]}")
-    if ids is not None and not (isinstance(ids, list) and len(ids) == len(values)):
-        raise ValueError(f"'id' must have an id for each row; got {json.dumps(ids)[:60]}")
+    named = isinstance(ids, list) and all(isinstance(name, str | int | float) for name in ids)
+    if ids is not None and not (named and len(ids) == len(values)):
+        raise ValueError(
+            f"'id' must have a text or number for each row; got {json.dumps(ids)[:60]}"
+        )
     return Batch(values, where, kinds[0] or None, None if at is None else float(at), ids)
 
 
