@@ -16,7 +16,7 @@ from ladder_data import STEPS, draw
 from monitor_streams import arrow, columns, headed, items, jsonl, npy
 
 import shiftcal as sc
-from shiftcal.cli.stream import BadBatch, Batch, new_files
+from shiftcal.cli.stream import BadBatch, RowBatch, new_files
 from shiftcal.monitoring import Monitor
 
 CLEAN = draw(600, STEPS[0], seed=1)[0]
@@ -493,7 +493,7 @@ def test_a_damaged_arrow_stream_is_reported_and_nothing_crashes():
     for place in rng.integers(4, len(whole), 200):
         hurt = bytearray(whole)
         hurt[place : place + 4] = rng.bytes(4)
-        assert all(isinstance(item, Batch | BadBatch) for item in items(bytes(hurt)))
+        assert all(isinstance(item, RowBatch | BadBatch) for item in items(bytes(hurt)))
 
 
 @pytest.mark.parametrize(

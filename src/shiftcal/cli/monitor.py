@@ -40,7 +40,7 @@ from shiftcal.cli.output import (
     say,
     terminated,
 )
-from shiftcal.cli.stream import BadBatch, Batch, batch_of, new_files, stdin_batches
+from shiftcal.cli.stream import BadBatch, RowBatch, batch_of, new_files, stdin_batches
 from shiftcal.errors import FileError, InputError, InputWarning, require
 from shiftcal.files import checksum_of, file_to_write, flush_folder, lock
 
@@ -142,7 +142,7 @@ def monitor(options: Options) -> int:
             stack.callback(signal.signal, signal.SIGTERM, before)
         if options.state is not None:
             stack.enter_context(lock(file_to_write(options.state), by="`shiftcal monitor`"))
-        run = Run(fitted, options, stack)
+        run = MonitorRun(fitted, options, stack)
         return run.go(None if service is None else service.serve)
 
 
@@ -327,7 +327,7 @@ class StateFile:
         return db
 
 
-class Run:
+class MonitorRun:
     """A monitor at work, with its outputs.
 
     Args:
@@ -462,7 +462,7 @@ class Run:
                 family.add_metric([key], value)
             yield family
 
-    def go(self, serve: Callable[[Run], None] | None) -> int:
+    def go(self, serve: Callable[[MonitorRun], None] | None) -> int:
         """Take every item until the input, a signal, an error or a gate ends it.
 
         Args:
@@ -504,7 +504,7 @@ class Run:
             raise
         return DONE
 
-    def items(self) -> Iterator[Batch | BadBatch | None]:
+    def items(self) -> Iterator[RowBatch | BadBatch | None]:
         """The input, after what earlier runs have handled; ``None`` while there is none."""
         if self.options.follow is not None:
             yield from self._file_batches(self.options.follow)
@@ -529,7 +529,7 @@ class Run:
                 )
         yield from items
 
-    def _file_batches(self, folder: Path) -> Iterator[Batch | BadBatch | None]:
+    def _file_batches(self, folder: Path) -> Iterator[RowBatch | BadBatch | None]:
         """All rows of each scores file of the followed folder as one batch."""
         from shiftcal.scores import read_scores
 
@@ -543,7 +543,7 @@ class Run:
             except InputError as error:
                 yield BadBatch(str(path), error, path.name)
 
-    def commit(self, items: Sequence[Batch | BadBatch]) -> list[tuple[int, Any, Any]] | None:
+    def commit(self, items: Sequence[RowBatch | BadBatch]) -> list[tuple[int, Any, Any]] | None:
         """Calibrate batches, read labels that are there, and write it all; one atomic step.
 
         A batch is taken as a whole or not at all. ``failed`` says why a gate failed.
@@ -586,7 +586,7 @@ class Run:
         complain("warning", f"left out: {bad}")
         lines.append({"type": "malformed", "where": bad.where, "message": str(bad)})
 
-    def check(self, batch: Batch) -> Any:
+    def check(self, batch: RowBatch) -> Any:
         """The logits of a batch."""
         from shiftcal.checks import check_scores, normalize_rows
 
@@ -601,7 +601,7 @@ class Run:
             raise BadBatch(batch.where, error, batch.file) from error
 
     def _feed(
-        self, batch: Batch, logits: Any, lines: list[dict[str, Any]], confidences: list[str]
+        self, batch: RowBatch, logits: Any, lines: list[dict[str, Any]], confidences: list[str]
     ) -> tuple[int, Any, Any]:
         """Feed checked rows in pieces that end where a window line is due."""
         import numpy as np

@@ -24,14 +24,14 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shiftcal.cli.output import complain
-from shiftcal.cli.stream import BadBatch, Batch, arrow_batches, json_batch
+from shiftcal.cli.stream import BadBatch, RowBatch, arrow_batches, json_batch
 from shiftcal.errors import InputError, MissingExtra, require
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from shiftcal.cli.monitor import Run
+    from shiftcal.cli.monitor import MonitorRun
 
 TOKEN = "SHIFTCAL_TOKEN"
 _JSON, _ARROW = "application/json", "application/vnd.apache.arrow.stream"
@@ -49,7 +49,7 @@ _PARSED_AT_ONCE = 1 << 15  # larger bodies are parsed outside the event loop
 class Waiting(NamedTuple):
     """A request that waits for its commit."""
 
-    batch: Batch
+    batch: RowBatch
     answer: asyncio.Future[bytes]
 
 
@@ -96,7 +96,7 @@ class Service:
         self._requests: Counter[int] = Counter()
         self._thread = ThreadPoolExecutor(1, "commit")
 
-    def serve(self, run: Run) -> None:
+    def serve(self, run: MonitorRun) -> None:
         """Answer requests until a signal; raises what a commit raised."""
         import prometheus_client
         import uvicorn
@@ -182,8 +182,8 @@ class Service:
         """Calibrate what waits, durably; the answers. Requests in a row are one batch."""
         import numpy as np
 
-        batches: list[Batch] = []
-        members: list[list[Batch]] = []
+        batches: list[RowBatch] = []
+        members: list[list[RowBatch]] = []
         for batch, _ in taken:
             if members and _go_together(members[-1][0], batch):
                 members[-1].append(batch)
@@ -193,7 +193,7 @@ class Service:
             first = parts[0]
             ids = None if first.ids is None else [name for p in parts for name in p.ids or ()]
             values = np.concatenate([p.values for p in parts]) if parts[1:] else first.values
-            batches.append(Batch(values, first.where, None, first.at, ids, checked=True))
+            batches.append(RowBatch(values, first.where, None, first.at, ids, checked=True))
         found = self._run.commit(batches) or ()
         state = json.dumps(self._run.monitor.state)
         answers = []
@@ -268,7 +268,7 @@ class Service:
             raise _Refused(408, "a body must be complete.") from None
         return bytes(content), kind
 
-    def _parsed(self, body: bytes, kind: str) -> Batch:
+    def _parsed(self, body: bytes, kind: str) -> RowBatch:
         """The batch of a body, checked.
 
         Raises:
@@ -283,17 +283,17 @@ class Service:
                 raise BadBatch(where, "it must have a record batch; got none.")
             if bad := [item for item in found if isinstance(item, BadBatch)]:
                 raise bad[0]
-            batches = [item for item in found if isinstance(item, Batch)]
+            batches = [item for item in found if isinstance(item, RowBatch)]
             ids = [item.ids for item in batches]
             names = [name for part in ids for name in part or ()] if all(ids) else None
             z = np.concatenate([self._run.check(item) for item in batches])
-            return Batch(z, where, ids=names, checked=True)
+            return RowBatch(z, where, ids=names, checked=True)
         try:
             batch = json_batch(json.loads(body), where)
         except (ValueError, OverflowError, RecursionError) as error:
             raise BadBatch(where, f"{str(error).rstrip('.')}.") from error
         z = self._run.check(batch)
-        return Batch(z, where, None, batch.at, batch.ids, checked=True)
+        return RowBatch(z, where, None, batch.at, batch.ids, checked=True)
 
     def _authorize(self, request: Request) -> None:
         given = request.headers.get("authorization", "").encode()
@@ -365,7 +365,7 @@ def _response(status: int, content: bytes, headers: dict[str, str] | None = None
     return Response(content, status, headers, _JSON)
 
 
-def _go_together(one: Batch, other: Batch) -> bool:
+def _go_together(one: RowBatch, other: RowBatch) -> bool:
     """Whether two batches can be fed as one, to the same results."""
     same_type = one.values.dtype == other.values.dtype
     return one.at == other.at and (one.ids is None) == (other.ids is None) and same_type

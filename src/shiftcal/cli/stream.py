@@ -17,7 +17,7 @@ _LOOK_SECONDS = 0.2  # how often a folder is looked at
 
 
 @dataclass(frozen=True)
-class Batch:
+class RowBatch:
     """Rows that arrive together; their values are not checked yet.
 
     Attributes:
@@ -50,7 +50,7 @@ class BadBatch(InputError):
         self.where, self.file = where, file
 
 
-def stdin_batches(stream: Any) -> Iterator[Batch | BadBatch]:
+def stdin_batches(stream: Any) -> Iterator[RowBatch | BadBatch]:
     """The batches of a buffered binary stream, whose first byte shows the format."""
     head = stream.peek(1)[:1]
     readers = {b"\x93": _npy_batches, b"\xff": arrow_batches}
@@ -62,7 +62,7 @@ def stdin_batches(stream: Any) -> Iterator[Batch | BadBatch]:
     yield from readers.get(head, _jsonl_batches)(stream)
 
 
-def _npy_batches(stream: Any) -> Iterator[Batch | BadBatch]:
+def _npy_batches(stream: Any) -> Iterator[RowBatch | BadBatch]:
     """Every ``.npy`` array of a stream."""
     from numpy.lib.format import read_array
 
@@ -76,10 +76,10 @@ def _npy_batches(stream: Any) -> Iterator[Batch | BadBatch]:
         except Exception as error:  # a damaged header raises anything
             reason = f"it must be an .npy array of numbers; {error}."
             raise BadBatch(f"batch {number}", reason) from error
-        yield Batch(values, f"batch {number}")
+        yield RowBatch(values, f"batch {number}")
 
 
-def _jsonl_batches(stream: Any) -> Iterator[Batch | BadBatch]:
+def _jsonl_batches(stream: Any) -> Iterator[RowBatch | BadBatch]:
     """Every line that is not blank; the line after a bad one can always be read."""
     for number, line in enumerate(stream, start=1):
         if text := line.removeprefix(b"\xef\xbb\xbf").strip():
@@ -90,7 +90,7 @@ def _jsonl_batches(stream: Any) -> Iterator[Batch | BadBatch]:
                 yield BadBatch(where, f"{str(error).rstrip('.')}.")
 
 
-def json_batch(value: Any, where: str) -> Batch:
+def json_batch(value: Any, where: str) -> RowBatch:
     """A row ``[...]``, a batch ``[[...], ...]``, or an object with one and ``at`` and ``id``."""
     import numpy as np
 
@@ -113,10 +113,10 @@ def json_batch(value: Any, where: str) -> Batch:
         raise ValueError(
             f"'id' must have a text or number for each row; got {json.dumps(ids)[:60]}"
         )
-    return Batch(values, where, kinds[0] or None, None if at is None else float(at), ids)
+    return RowBatch(values, where, kinds[0] or None, None if at is None else float(at), ids)
 
 
-def arrow_batches(stream: Any) -> Iterator[Batch | BadBatch]:
+def arrow_batches(stream: Any) -> Iterator[RowBatch | BadBatch]:
     """Every record batch of one Arrow stream after another (a restarted sender sends a new one)."""
     from shiftcal.scores import scores_of_table
 
@@ -141,10 +141,10 @@ def arrow_batches(stream: Any) -> Iterator[Batch | BadBatch]:
         raise BadBatch(f"batch {number + 1}", reason) from error
 
 
-def batch_of(scores: Any, where: str, file: str | None = None) -> Batch:
+def batch_of(scores: Any, where: str, file: str | None = None) -> RowBatch:
     """All rows of scores that were read."""
     ids = None if scores.ids is None else scores.ids.tolist()
-    return Batch(scores.values, where, scores.input, None, ids, scores.classes, file)
+    return RowBatch(scores.values, where, scores.input, None, ids, scores.classes, file)
 
 
 def new_files(folder: Path, done: set[str], *, once: bool, settle: float) -> Iterator[Path | None]:
