@@ -224,7 +224,8 @@ def test_requests_of_many_clients_are_all_in_the_stream_once(start, tmp_path, sa
 def test_when_the_disk_is_slower_than_the_rows_requests_are_turned_away(start):
     # Nobody reads the confidences on stdout, so that no commit ends.
     service = start("--confidences", "-")
-    sent = [STREAM.tolist() * 25] * 6  # 30,000 rows each
+    # 30,000 rows each; three wait, and up to three are in the commit that does not end
+    sent = [STREAM.tolist() * 25] * 8
     with ThreadPoolExecutor(8) as pool:
         waiting = [pool.submit(service.post, rows) for rows in sent]
         until = time.monotonic() + LIMIT
