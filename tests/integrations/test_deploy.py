@@ -236,7 +236,10 @@ def open_folder():
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt" or shutil.which("cc") is None, reason="needs a C compiler")
 def test_the_steps_of_the_dockerfile_give_a_service(open_folder, saved):
-    """Its COPY and RUN lines, and its command, in a clean folder as an unprivileged user."""
+    """Its COPY and RUN lines, and its command, in a clean folder as an unprivileged user.
+
+    What the image has is read-only for the command, as with ``docker run --read-only``.
+    """
     source, prefix = open_folder / "src", open_folder / "opt"
     pythons = (sys.executable, "/usr/bin/python3")
     python = next((one for one in pythons if is_open(one)), None)
@@ -263,6 +266,7 @@ def test_the_steps_of_the_dockerfile_give_a_service(open_folder, saved):
             done = subprocess.run(build, cwd=source, env=home, capture_output=True, check=False)
             assert done.returncode == 0, done.stderr.decode()[-3000:]
     shutil.rmtree(source)
+    subprocess.run(["chmod", "-R", "a-w", prefix], check=True)
     data = open_folder / "data"
     shutil.copy(saved, data / "monitor.json")
     (entry,) = (json.loads(s["value"]) for s in instructions() if s["instruction"] == "ENTRYPOINT")
