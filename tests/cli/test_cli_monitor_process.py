@@ -120,8 +120,10 @@ def test_a_signal_ends_it_after_the_batch_and_it_resumes(begin, number, status):
     assert process.rows() + again.rows() == list(range(60, len(STREAM) + 1, 60))
 
 
-@pytest.mark.parametrize("follow", [False, True])
-def test_kill_9_loses_nothing(begin, watched, follow):
+@pytest.mark.parametrize(("follow", "power_cut"), [(False, False), (True, False), (False, True)])
+def test_kill_9_loses_nothing_and_a_power_cut_nothing_that_is_sent_again(
+    begin, watched, follow, power_cut
+):
     folder = watched / "in"
     folder.mkdir()
     words = [*WORDS, "--follow", "in", "--settle", "0"] if follow else [*WORDS, "--replay"]
@@ -139,6 +141,8 @@ def test_kill_9_loses_nothing(begin, watched, follow):
         else:
             process.wait_for(lambda process=process: process.rows())
             process.end(signal.SIGKILL)
+            if power_cut:  # what was never flushed
+                (watched / "s.json-wal").unlink()
         lines += [line for line in process.out if '"window"' in line or '"event"' in line]
     assert confidences() == expected()
     # At least once: a batch that was printed but not in the state yet is printed again.

@@ -287,7 +287,8 @@ class StateFile:
             db = self._db or self._open()
             db.execute("begin immediate")
             with db:  # commits, or rolls back
-                if db.execute("pragma user_version").fetchone() == (0,):
+                new_file = db.execute("pragma user_version").fetchone() == (0,)
+                if new_file:
                     db.execute(f"pragma application_id = {APPLICATION}")
                     db.execute(f"pragma user_version = {VERSION}")
                     db.execute("create table state (document text)")
@@ -300,6 +301,8 @@ class StateFile:
                 db.executemany("insert into waiting values (?, ?, ?, ?)", reversed(new))
                 db.executemany("delete from waiting where row = ?", ((row,) for row in answered))
                 db.execute("delete from waiting where row < ?", (oldest,))
+            if new_file:  # a power cut must not leave confidences without a state
+                db.execute("pragma wal_checkpoint(truncate)")
         except sqlite3.Error as error:
             raise FileError(
                 f"{self.path} could not be written: {error}. Make room, and start again."
