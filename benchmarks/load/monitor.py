@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+from http.client import HTTPConnection
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,7 @@ ROWS, BATCHES = 4096, 1000  # of the Arrow stream
 SECONDS, RATE, CLIENTS = 60, 2000, 40
 KILLS, KILL_SECONDS = 12, 4
 K = 10
+WAITING = 100_000  # predictions
 
 
 def command(folder: Path, *words: str) -> list[str]:
@@ -180,10 +182,23 @@ def _start_client(port: int, seconds: float, seed: int = 0) -> subprocess.Popen:
     return subprocess.Popen(words, stdout=subprocess.PIPE)
 
 
+def fill(port: int) -> None:
+    """As many predictions as may wait, in requests of many rows."""
+    connection = HTTPConnection("127.0.0.1", port)
+    z = outputs(5000, 1.2, 3)[0].round(4).tolist()
+    for i in range(WAITING // 5000):
+        body = {"logits": z, "id": [f"before {i}-{j}" for j in range(5000)]}
+        connection.request("POST", "/rows", json.dumps(body), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        assert (answer.status, len(answer.read()) > 5000) == (200, True)
+    connection.close()
+
+
 def http(folder: Path) -> dict[str, object]:
     """Latency at a fixed rate of requests of one row, with ids, labels awaited."""
     of_disk, before = flush(folder), processors()
     service = Service(folder)
+    fill(service.port)  # or memory would grow until the oldest prediction is forgotten
     warm = _start_client(service.port, 5, 1)
     warm.communicate()
     sender = _start_client(service.port, SECONDS, 0)
@@ -265,7 +280,7 @@ def main(part: str) -> None:
     place = os.environ.get("LOAD_FOLDER")  # such as /dev/shm, which takes no time to flush
     with tempfile.TemporaryDirectory(dir=place) as name:
         folder = Path(name)
-        Monitor(waiting=100_000).fit(bank()).save(folder / "monitor.json")
+        Monitor(waiting=WAITING).fit(bank()).save(folder / "monitor.json")
         measured = {"stdin": stdin, "http": http, "kill": kill}[part](folder)
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / "monitor.json"

@@ -282,6 +282,7 @@ def test_the_steps_of_the_dockerfile_give_a_service(open_folder, saved):
             done = subprocess.run(build, cwd=source, env=home, capture_output=True, check=False)
             assert done.returncode == 0, done.stderr.decode()[-3000:]
     shutil.rmtree(source)
+    assert sum(p.lstat().st_size for p in prefix.rglob("*")) < 450e6
     subprocess.run(["chmod", "-R", "a-w", prefix], check=True)
     data = open_folder / "data"
     shutil.copy(saved, data / "monitor.json")

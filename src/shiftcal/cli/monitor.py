@@ -200,7 +200,7 @@ class Progress:
     """How far the input has been read, by all runs together.
 
     Attributes:
-        items: Batches of standard input, malformed ones included.
+        items: Batches but for files, malformed ones included.
         folder: The followed folder.
         files: Names of its files that are done.
         confidences: The file of confidences.
@@ -568,7 +568,7 @@ class MonitorRun:
                 self._leave_out(bad, lines)
             if item.file is not None:
                 self.progress.files.append(item.file)
-            elif isinstance(item, BadBatch) or not item.checked:
+            else:
                 self.progress.items += 1
         if not (self._take_labels(lines) or items):
             return None
