@@ -179,14 +179,15 @@ def test_kill_9_loses_no_waiting_row_and_no_label(begin, watched):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs a limit of file sizes")
-def test_a_full_disk_is_reported_and_nothing_is_lost(begin, watched):
+@pytest.mark.parametrize(("size", "file"), [(8_000, "s.json"), (60_000, "c.jsonl")])
+def test_a_full_disk_is_reported_and_nothing_is_lost(begin, watched, size, file):
     import resource
 
-    limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8000, 8000))}
+    limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))}
     process = begin(*WORDS, **limit)
     process.send(*BATCHES)
     assert process.end() == 2
-    assert process.err[-1].startswith("error: c.jsonl could not be written: File too large")
+    assert process.err[-1].startswith(f"error: {file} could not be written: ")
     again = begin(*WORDS, "--replay")
     again.send(*BATCHES)
     assert again.end() == 0, again.err
