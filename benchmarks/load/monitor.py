@@ -3,7 +3,8 @@
 ``python benchmarks/load/monitor.py stdin|http|kill`` measures one part in less than five minutes
 and adds it to ``results/monitor.json``. The monitor keeps its state on the disk, in the folder of
 temporary files or ``$LOAD_FOLDER``. The clients are processes of their own, on the same two cores;
-they need uvloop (``pip install uvloop``), which the service uses too if it is there.
+they need uvloop (``pip install uvloop``), which the service uses too if it is there. On a machine
+that is busy with other programs, ``chrt -f 5`` before the command gives it the processors first.
 """
 
 from __future__ import annotations
@@ -220,6 +221,7 @@ def http(folder: Path) -> dict[str, object]:
     times = np.array([t for _, _, t in told["log"]]) * 1e3
     p50, p90, p99, p999 = np.quantile(times, [0.5, 0.9, 0.99, 0.999]).round(2).tolist()
     return {
+        "real-time priority": os.sched_getscheduler(0) != os.SCHED_OTHER,
         "requests": len(times),
         "seconds": round(seconds, 1),
         "rate": round(len(times) / SECONDS),
