@@ -167,15 +167,15 @@ class Service:
                 self._error = error
             finally:
                 self._began = 0.0
-            for i, one in enumerate(taken):
-                if not one.answer.done() and self._error is None:
-                    one.answer.set_result(answers[i])
-                elif not one.answer.done():  # the state may not have them: they are not accepted
-                    one.answer.cancel()
+            if self._error is None:
+                for one, answer in zip(taken, answers, strict=True):
+                    one.answer.set_result(answer)
+                taken = []
             if self._error is not None or self._run.failed:
                 self._stopping = self._server.should_exit = True
-                for one in self._queue:
-                    one.answer.cancel()
+                for one in taken + self._queue:  # the state does not have them, or may not
+                    reason = "the rows could not be stored. Send them again later."
+                    one.answer.set_exception(_Refused(503, reason, {"Retry-After": "5"}))
                 return
 
     def _commit(self, taken: list[Waiting]) -> list[bytes]:
@@ -230,14 +230,8 @@ class Service:
         self._queue.append(waiting)
         self._rows += n
         self._wake.set()
-        try:
-            # The client may go; what waits is committed all the same.
-            return _response(200, await asyncio.shield(waiting.answer))
-        except asyncio.CancelledError:
-            if not waiting.answer.cancelled():
-                raise
-            refusal = "the rows could not be stored. Send them again later."
-            raise _Refused(503, refusal, {"Retry-After": "5"}) from None
+        # The client may go; what waits is committed all the same.
+        return _response(200, await asyncio.shield(waiting.answer))
 
     def _is_full(self, n: int) -> bool:
         return self._stopping or len(self._queue) >= MOST_REQUESTS or self._rows + n > MOST_ROWS
