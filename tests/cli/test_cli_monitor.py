@@ -249,6 +249,9 @@ def test_a_bad_batch_stops_or_is_skipped_as_if_it_had_not_come(
     assert done.err.startswith(f"error: {told['where']}: ")
     assert done.err.count("\n") == 1
     assert done.out.splitlines()[-1].startswith("end  rows 600  batches 4  malformed 1")
+    done = monitor("sac.json --on-error skip", stdin=sent)
+    assert (done.status, done.err.count("warning: left out: ")) == (0, 1)
+    assert done.out.splitlines()[-1].startswith("end  rows 1,800  batches 12  malformed 1")
 
 
 def test_a_bad_file_is_left_out_once_and_for_all(lines, monitor, watched):

@@ -780,6 +780,8 @@ def confidence_lines(update: Update, first: int, ids: list[Any] | None) -> list[
 
 def text_of(line: dict[str, Any]) -> str:
     """A line for people; empty if it is for programs only."""
+    if line["type"] in ("start", "malformed"):
+        return ""
     row, state = f"row {line['row']:,}", line["state"]
     if line["type"] == "event":
         return f"event  {row}  {line['kind']}: {line['message']}"
@@ -792,8 +794,6 @@ def text_of(line: dict[str, Any]) -> str:
             "estimated {estimated:.4f} ({estimated_low:.4f} to {estimated_high:.4f})  "
             "ECE {ece:.4f}, {expected_ece:.4f} expected  {delay:,.0f} rows late".format(**line)
         )
-    if line["type"] != "window":
-        return ""
     parts = [row, state]
     if line["temperature"] is not None:
         parts.append(f"T {line['temperature']:.3f}")
