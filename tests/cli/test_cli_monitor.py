@@ -315,6 +315,14 @@ def test_wrong_use_is_reported_in_one_line(monitor, watched, words, reason):
     assert sorted(watched.rglob("*")) == before
 
 
+def test_a_token_that_no_header_can_have_is_reported(monitor, monkeypatch):
+    monkeypatch.setenv("SHIFTCAL_TOKEN", "schlüssel")
+    done = monitor("sac.json --listen 127.0.0.1:0")
+    assert done.status == 2
+    assert "$SHIFTCAL_TOKEN must be of ASCII characters" in done.err
+    assert "schlüssel" not in done.err
+
+
 def label_lines(rows, *, ids=str):
     return [json.dumps({"id": ids(i), "label": int(label)}) + "\n" for i, label in rows]
 

@@ -156,17 +156,18 @@ def _find_monitor(options: Options) -> Monitor:
 
     if options.spec.is_dir():
         return _fit_monitor(options)
-    names = ("method", "set_", "estimator", "window", "false_alarms", "waiting", "save")
-    if given := [name for name in names if getattr(options, name)]:
-        shown = ", ".join(f"--{name.strip('_').replace('_', '-')}" for name in given)
-        raise InputError(f"{shown}: only for fitting on the folder of a bank.")
     rule = "The first argument must be a saved monitor (.json), or the folder of a bank."
     if options.spec.is_file() and options.spec.suffix.lower() != ".json":
         raise FileError(
             f"{options.spec} is no monitor. {rule} Scores come in on standard input, or as files "
             "in a folder: --follow DIR."
         )
-    return load_fitted(options.spec, Monitor, rule)
+    monitor = load_fitted(options.spec, Monitor, rule)
+    names = ("method", "set_", "estimator", "window", "false_alarms", "waiting", "save")
+    if given := [name for name in names if getattr(options, name)]:
+        shown = ", ".join(f"--{name.strip('_').replace('_', '-')}" for name in given)
+        raise InputError(f"{shown}: only for fitting on the folder of a bank.")
+    return monitor
 
 
 def _fit_monitor(options: Options) -> Monitor:

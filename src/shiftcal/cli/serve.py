@@ -72,7 +72,10 @@ class Service:
             raise InputError(
                 f"--listen must be HOST:PORT, such as 127.0.0.1:8000; got {address!r}."
             )
-        self._token = os.environ.get(TOKEN, "").encode()
+        token = os.environ.get(TOKEN, "")
+        if not token.isascii():
+            raise InputError(f"${TOKEN} must be of ASCII characters, as it is sent in a header.")
+        self._token = token.encode()
         if not self._token and not _is_loopback(host):
             raise InputError(
                 f"--listen {address} is open to others, and needs a token. Set ${TOKEN}, which "

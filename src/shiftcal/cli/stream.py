@@ -46,7 +46,7 @@ class BadBatch(InputError):
 
     def __init__(self, where: str, reason: object, file: str | None = None) -> None:
         text = " ".join(str(reason)[:1000].split())
-        super().__init__(text if file and where in text else f"{where}: {text}")
+        super().__init__(text if text.startswith(where) else f"{where}: {text}")
         self.where, self.file = where, file
 
 
