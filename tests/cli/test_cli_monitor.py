@@ -16,7 +16,7 @@ from ladder_data import STEPS, draw
 from monitor_streams import arrow, columns, headed, items, jsonl, npy
 
 import shiftcal as sc
-from shiftcal.cli.monitor import BadBatch, Batch, new_files
+from shiftcal.cli.stream import BadBatch, RowBatch, new_files
 from shiftcal.monitoring import Monitor
 
 CLEAN = draw(600, STEPS[0], seed=1)[0]
@@ -249,6 +249,9 @@ def test_a_bad_batch_stops_or_is_skipped_as_if_it_had_not_come(
     assert done.err.startswith(f"error: {told['where']}: ")
     assert done.err.count("\n") == 1
     assert done.out.splitlines()[-1].startswith("end  rows 600  batches 4  malformed 1")
+    done = monitor("sac.json --on-error skip", stdin=sent)
+    assert (done.status, done.err.count("warning: left out: ")) == (0, 1)
+    assert done.out.splitlines()[-1].startswith("end  rows 1,800  batches 12  malformed 1")
 
 
 def test_a_bad_file_is_left_out_once_and_for_all(lines, monitor, watched):
@@ -312,6 +315,14 @@ def test_wrong_use_is_reported_in_one_line(monitor, watched, words, reason):
     assert sorted(watched.rglob("*")) == before
 
 
+def test_a_token_that_no_header_can_have_is_reported(monitor, monkeypatch):
+    monkeypatch.setenv("SHIFTCAL_TOKEN", "schlüssel")
+    done = monitor("sac.json --listen 127.0.0.1:0")
+    assert done.status == 2
+    assert "$SHIFTCAL_TOKEN must be of ASCII characters" in done.err
+    assert "schlüssel" not in done.err
+
+
 def label_lines(rows, *, ids=str):
     return [json.dumps({"id": ids(i), "label": int(label)}) + "\n" for i, label in rows]
 
@@ -345,6 +356,18 @@ def test_late_labels_are_those_of_the_python_interface(lines, watched):
     assert {"accuracy", "estimated", "ece", "delay"} <= last.keys()
 
 
+def test_a_restart_knows_what_waits_also_of_ids_that_come_twice(lines, watched):
+    words = "sac.json --every 1 --labels-follow labels.jsonl --state s.state"
+    sent = {"logits": CLEAN[:2].tolist(), "id": ["b", "a"]}
+    lines(words, stdin=jsonl(sent, {"logits": CLEAN[2].tolist(), "id": "a"}))
+    found = []
+    for _ in range(2):  # the second label meets no prediction, not the older one of this id
+        with (watched / "labels.jsonl").open("a") as file:
+            file.write('{"id": "a", "label": 0}\n')
+        found += of("labels", lines(words, stdin=jsonl(CLEAN[3].tolist())))
+    assert [(line["labelled"], line["waiting"]) for line in found] == [(1, 2)]
+
+
 def test_labels_by_name_or_index_and_what_is_wrong_with_them(lines, monitor, watched):
     path = watched / "labels.jsonl"
     words = "sac.json --labels-follow labels.jsonl"
@@ -359,6 +382,9 @@ def test_labels_by_name_or_index_and_what_is_wrong_with_them(lines, monitor, wat
         assert done.err.startswith("error: labels.jsonl, byte 24: ")
         found = lines(words, "--on-error skip", stdin=stdin)
         assert (found[-1]["malformed"], found[-1]["rows"]) == (1, 3)
+    path.write_text('{"id": "late", "label": 1}\n' * 2)
+    done = monitor(words, stdin=stdin)
+    assert done.err.count("warning: labels.jsonl has labels that meet no prediction") == 1
     path.write_text('{"id": "a", "label": 1}')  # a line that still grows
     assert lines(words, stdin=stdin)[-1]["rows"] == 3
 
@@ -425,7 +451,8 @@ BAD = [
     (b'{"logits": [1, 2], "probabilities": [1, 0]}\n', "either 'logits' or"),
     (b'{"logits": [1, 2, 3], "at": "noon"}\n', "'at' must be a number of seconds"),
     (b'{"logits": [1, 2, 3], "at": NaN}\n', "'at' must be a number of seconds"),
-    (b'{"logits": [[1, 2, 3]], "id": ["a", "b"]}\n', "an id for each row"),
+    (b'{"logits": [[1, 2, 3]], "id": ["a", "b"]}\n', "a text or number for each row"),
+    (b'{"logits": [1, 2, 3], "id": ["a"]}\n', "a text or number for each row"),
     (b"[" * 100_000 + b"\n", "recursion"),
     (arrow({"x": Z[:, 0]}), "must have columns logit_<class> or probability_<class>"),
     (arrow({"logits": [[1.0, 2.0, 3.0], [1.0]]}), "of the same length"),
@@ -477,7 +504,7 @@ def test_a_damaged_arrow_stream_is_reported_and_nothing_crashes():
     for place in rng.integers(4, len(whole), 200):
         hurt = bytearray(whole)
         hurt[place : place + 4] = rng.bytes(4)
-        assert all(isinstance(item, Batch | BadBatch) for item in items(bytes(hurt)))
+        assert all(isinstance(item, RowBatch | BadBatch) for item in items(bytes(hurt)))
 
 
 @pytest.mark.parametrize(

@@ -120,8 +120,10 @@ def test_a_signal_ends_it_after_the_batch_and_it_resumes(begin, number, status):
     assert process.rows() + again.rows() == list(range(60, len(STREAM) + 1, 60))
 
 
-@pytest.mark.parametrize("follow", [False, True])
-def test_kill_9_loses_nothing(begin, watched, follow):
+@pytest.mark.parametrize(("follow", "power_cut"), [(False, False), (True, False), (False, True)])
+def test_kill_9_loses_nothing_and_a_power_cut_nothing_that_is_sent_again(
+    begin, watched, follow, power_cut
+):
     folder = watched / "in"
     folder.mkdir()
     words = [*WORDS, "--follow", "in", "--settle", "0"] if follow else [*WORDS, "--replay"]
@@ -139,6 +141,8 @@ def test_kill_9_loses_nothing(begin, watched, follow):
         else:
             process.wait_for(lambda process=process: process.rows())
             process.end(signal.SIGKILL)
+            if power_cut:  # what was never flushed
+                (watched / "s.json-wal").unlink()
         lines += [line for line in process.out if '"window"' in line or '"event"' in line]
     assert confidences() == expected()
     # At least once: a batch that was printed but not in the state yet is printed again.
@@ -164,24 +168,26 @@ def test_kill_9_loses_no_waiting_row_and_no_label(begin, watched):
             process.send(*BATCHES[kill : kill + 1])
             process.end(signal.SIGKILL)
     state = StateFile(Path("s.json"))
-    document, waiting = state.read()
+    ledger = state.read()[0]["running"]["ledger"]
     state.close()
-    ledger = document["monitor"]["running"]["ledger"]
-    assert (ledger["labelled"], len(waiting)) == (600, 1200)
-    assert sorted(entry[0] for entry in waiting.values()) == [i for i in range(1800) if i % 3]
+    assert (ledger["labelled"], len(ledger["waiting"])) == (600, 1200)
+    assert sorted(entry[0] for entry in ledger["waiting"].values()) == [
+        i for i in range(1800) if i % 3
+    ]
     assert ledger["unknown"] == 0
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs a limit of file sizes")
-def test_a_full_disk_is_reported_and_nothing_is_lost(begin, watched):
+@pytest.mark.parametrize(("size", "file"), [(8_000, "s.json"), (60_000, "c.jsonl")])
+def test_a_full_disk_is_reported_and_nothing_is_lost(begin, watched, size, file):
     import resource
 
-    limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8000, 8000))}
+    limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))}
     process = begin(*WORDS, **limit)
     process.send(*BATCHES)
     assert process.end() == 2
-    assert process.err[-1].startswith("error: c.jsonl could not be written: File too large")
+    assert process.err[-1].startswith(f"error: {file} could not be written: ")
     again = begin(*WORDS, "--replay")
     again.send(*BATCHES)
     assert again.end() == 0, again.err

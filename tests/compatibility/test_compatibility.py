@@ -37,12 +37,11 @@ def test_a_saved_method_map_estimator_or_monitor_gives_what_it_gave(file, monkey
 @pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
 def test_the_state_of_the_command_resumes_with_what_waits(folder, tmp_path):
     state = StateFile(Path(shutil.copy(folder / "monitor.state", tmp_path)))
-    document, waiting = state.read()
+    found, progress = state.read()
     state.close()
-    assert Progress(**document["progress"]).items == 1
+    assert Progress(**progress).items == 1
     monitor = sc.load(folder / "monitor.json")
-    document["monitor"]["running"]["ledger"]["waiting"] = waiting
-    monitor.load_state_dict(document["monitor"])
+    monitor.load_state_dict(found)
     monitor.add_labels([f"row-{i}" for i in range(80)], write.LABELS)
     assert (monitor.rows, monitor.realised.labelled, monitor.realised.waiting) == (80, 80, 0)
     with np.load(folder / "expected.npz") as expected:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -70,12 +69,9 @@ def given_by(saved):
 def write_state(monitor, file):
     """The state file of ``shiftcal monitor`` after rows that wait for their labels."""
     monitor.feed(CLEAN, ids=[f"row-{i}" for i in range(len(CLEAN))])
-    document = monitor.state_dict()
-    waiting = document["running"]["ledger"].pop("waiting")
-    rows = [(row, name, *rest) for name, (row, *rest) in waiting.items()]
     file.unlink(missing_ok=True)
     state = StateFile(file)
-    state.write({"monitor": document, "progress": asdict(Progress(items=1))}, rows, [], 0)
+    state.write(monitor, Progress(items=1))
     state.close()
 
 

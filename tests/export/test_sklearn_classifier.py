@@ -15,7 +15,7 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import (
     GridSearchCV,
     StratifiedKFold,
@@ -38,21 +38,21 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* was fitted on one set")
 NAMES = np.array(["nought", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])
 
 BATCHES = CalibratedClassifier(
-    LogisticRegression(), "sac", corruption="noise", severities=[1, 3], adapt_to="batch"
+    RidgeClassifier(), "sac", corruption="noise", severities=[1, 3], adapt_to="batch"
 )
 BY_BATCH = {"check_methods_subset_invariance": "adapt_to='batch' looks at the rows of a batch"}
 
 
 @parametrize_with_checks(
     [
-        CalibratedClassifier(LogisticRegression()),
+        CalibratedClassifier(RidgeClassifier()),
         CalibratedClassifier(
             DecisionTreeClassifier(random_state=0),
             maps.Beta(input="probabilities"),
             scores="predict_proba",
         ),
         BATCHES,
-        CalibratedClassifier(LogisticRegression(), "sts", corruption="noise", severities=3, cv=2),
+        CalibratedClassifier(RidgeClassifier(), "sts", corruption="noise", severities=3, cv=2),
     ],
     expected_failed_checks=lambda estimator: BY_BATCH if estimator is BATCHES else {},
 )
@@ -241,7 +241,7 @@ def test_it_builds_its_bank_and_adapts_to_each_batch(digits):
 @pytest.mark.parametrize("cv", [3, StratifiedKFold(3)])
 def test_with_cv_every_row_is_scored_by_a_classifier_that_has_not_seen_it(cv, digits):
     x, y = digits[1]
-    inner = LogisticRegression(C=10, max_iter=3000)
+    inner = RidgeClassifier()
     made = CalibratedClassifier(inner, "sts", corruption="noise", severities=2, cv=cv).fit(x, y)
     order = np.concatenate([held for _, held in StratifiedKFold(3).split(x, y)])
     wanted = cross_val_predict(inner, x, y, cv=3, method="decision_function")[order]

@@ -130,6 +130,18 @@ def test_rows_are_answered_with_the_numbers_of_the_python_interface(start, tmp_p
     assert again.ask("GET", "/readyz")[1] == {"ready": True, "state": watch.state, "rows": 1200}
 
 
+def test_no_answer_waits_for_an_acknowledgement_of_its_first_packet(start):
+    connection = http.client.HTTPConnection("127.0.0.1", start().port, timeout=LIMIT)
+    times = []
+    for row in STREAM[:30]:
+        begin = time.perf_counter()
+        connection.request("POST", "/rows", json.dumps(row.tolist()), {"Content-Type": JSON})
+        assert connection.getresponse().read()
+        times.append(time.perf_counter() - begin)
+    connection.close()
+    assert min(times[-20:]) < 0.035  # Linux delays acknowledgements by 40 ms
+
+
 def bad_requests():
     row = [0.5] * 6
     nan = json.dumps([[float("nan")] * 6])
@@ -212,7 +224,8 @@ def test_requests_of_many_clients_are_all_in_the_stream_once(start, tmp_path, sa
 def test_when_the_disk_is_slower_than_the_rows_requests_are_turned_away(start):
     # Nobody reads the confidences on stdout, so that no commit ends.
     service = start("--confidences", "-")
-    sent = [STREAM.tolist() * 25] * 6  # 30,000 rows each
+    # 30,000 rows each; three wait, and up to three are in the commit that does not end
+    sent = [STREAM.tolist() * 25] * 8
     with ThreadPoolExecutor(8) as pool:
         waiting = [pool.submit(service.post, rows) for rows in sent]
         until = time.monotonic() + LIMIT
@@ -257,6 +270,11 @@ def test_slow_clients_are_cut_off(start):
     with endless, pytest.raises(OSError, match=r"."):
         endless.sendall((b"X-Header: " + b"x" * 1000 + b"\r\n") * 10_000)
     assert service.post(STREAM[:1].tolist())[0] == 200
+    for text in (head + b"Content-Length: 100\r\n\r\n[1,", b"\x16\x03\x01 TLS"):
+        with socket.create_connection(("127.0.0.1", service.port)) as connection:
+            connection.sendall(text)  # and goes away
+    assert service.post(STREAM[:1].tolist())[0] == 200
+    assert len(service.end()[2].splitlines()) == 2  # where it listens, and how it ended
 
 
 @pytest.mark.parametrize("ids", [True, False])
@@ -302,7 +320,7 @@ def test_kill_9_under_load_loses_no_acknowledged_row(start, tmp_path, ids):
     for row, (name, confidence) in acknowledged.items():
         assert (stored[row]["id"], stored[row]["confidence"]) == (name, confidence)
     state = StateFile(tmp_path / "s.state")
-    _, waiting = state.read()
+    waiting = state.read()[0]["running"]["ledger"]["waiting"]
     state.close()
     assert len(waiting) == (rows if ids else 0)
     if ids:

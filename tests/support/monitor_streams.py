@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 
-from shiftcal.cli.monitor import BadBatch, stdin_batches
+from shiftcal.cli.stream import BadBatch, stdin_batches
 
 
 def npy(*arrays, **options):

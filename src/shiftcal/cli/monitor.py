@@ -16,15 +16,14 @@ import signal
 import sqlite3
 import sys
 import threading
-import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
+from itertools import takewhile
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
@@ -41,6 +40,7 @@ from shiftcal.cli.output import (
     say,
     terminated,
 )
+from shiftcal.cli.stream import BadBatch, RowBatch, batch_of, new_files, stdin_batches
 from shiftcal.errors import FileError, InputError, InputWarning, require
 from shiftcal.files import checksum_of, file_to_write, flush_folder, lock
 
@@ -53,8 +53,7 @@ GATES = {"outside-bank": "outside-bank", "shift": "shift-began"}
 APPLICATION, VERSION = 0x5343_4D52, 4
 # Confidences are summed as whole numbers of 2**-32, so the sum does not depend on the batches.
 _UNIT = 1 << 32
-_LOOK_SECONDS = 0.2  # how often a folder is looked at
-_LABEL_BYTES = 1 << 18  # of a file of labels, read at once
+_LABEL_BYTES = 1 << 16  # of a file of labels, read at once: some 10 ms of work
 
 
 class Terminated(KeyboardInterrupt):
@@ -143,7 +142,7 @@ def monitor(options: Options) -> int:
             stack.callback(signal.signal, signal.SIGTERM, before)
         if options.state is not None:
             stack.enter_context(lock(file_to_write(options.state), by="`shiftcal monitor`"))
-        run = Run(fitted, options, stack)
+        run = MonitorRun(fitted, options, stack)
         return run.go(None if service is None else service.serve)
 
 
@@ -157,17 +156,18 @@ def _find_monitor(options: Options) -> Monitor:
 
     if options.spec.is_dir():
         return _fit_monitor(options)
-    names = ("method", "set_", "estimator", "window", "false_alarms", "waiting", "save")
-    if given := [name for name in names if getattr(options, name)]:
-        shown = ", ".join(f"--{name.strip('_').replace('_', '-')}" for name in given)
-        raise InputError(f"{shown}: only for fitting on the folder of a bank.")
     rule = "The first argument must be a saved monitor (.json), or the folder of a bank."
     if options.spec.is_file() and options.spec.suffix.lower() != ".json":
         raise FileError(
             f"{options.spec} is no monitor. {rule} Scores come in on standard input, or as files "
             "in a folder: --follow DIR."
         )
-    return load_fitted(options.spec, Monitor, rule)
+    monitor = load_fitted(options.spec, Monitor, rule)
+    names = ("method", "set_", "estimator", "window", "false_alarms", "waiting", "save")
+    if given := [name for name in names if getattr(options, name)]:
+        shown = ", ".join(f"--{name.strip('_').replace('_', '-')}" for name in given)
+        raise InputError(f"{shown}: only for fitting on the folder of a bank.")
+    return monitor
 
 
 def _fit_monitor(options: Options) -> Monitor:
@@ -196,177 +196,12 @@ def _fit_monitor(options: Options) -> Monitor:
     return monitor
 
 
-# --- input --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Rows that arrive together; their values are not checked yet.
-
-    Attributes:
-        values: ``(n, k)`` numbers.
-        where: Their position, for messages: ``"batch 3"``.
-        kind: What the numbers are; ``None`` for what the monitor expects.
-        at: Seconds on the sender's clock.
-        ids: One id per row.
-        classes: Names of the columns.
-        file: Name of their file in a followed folder.
-        checked: Whether ``values`` are checked logits, as from HTTP.
-    """
-
-    values: Any
-    where: str
-    kind: str | None = None
-    at: float | None = None
-    ids: list[Any] | None = None
-    classes: tuple[str, ...] | None = None
-    file: str | None = None
-    checked: bool = False
-
-
-class BadBatch(InputError):
-    """A piece of the input that is not a batch; a reader that raises it cannot read on."""
-
-    def __init__(self, where: str, reason: object, file: str | None = None) -> None:
-        text = " ".join(str(reason)[:1000].split())
-        super().__init__(text if file and where in text else f"{where}: {text}")
-        self.where, self.file = where, file
-
-
-def stdin_batches(stream: Any) -> Iterator[Batch | BadBatch]:
-    """The batches of a buffered binary stream, whose first byte shows the format."""
-    head = stream.peek(1)[:1]
-    readers = {b"\x93": _npy_batches, b"\xff": arrow_batches}
-    if head not in readers and head not in b"[{ \t\r\n\xef":
-        raise InputError(
-            "standard input must be .npy arrays, an Arrow stream or JSON lines, uncompressed; it "
-            f"begins with the byte {head!r}. Other files can be read from a folder with --follow."
-        )
-    yield from readers.get(head, _jsonl_batches)(stream)
-
-
-def _npy_batches(stream: Any) -> Iterator[Batch | BadBatch]:
-    """Every ``.npy`` array of a stream."""
-    from numpy.lib.format import read_array
-
-    # Only read() is passed on, since numpy would seek in a file.
-    source: Any = SimpleNamespace(read=stream.read)
-    number = 0
-    while stream.peek(1):
-        number += 1
-        try:
-            values = read_array(source, allow_pickle=False)
-        except Exception as error:  # a damaged header raises anything
-            reason = f"it must be an .npy array of numbers; {error}."
-            raise BadBatch(f"batch {number}", reason) from error
-        yield Batch(values, f"batch {number}")
-
-
-def _jsonl_batches(stream: Any) -> Iterator[Batch | BadBatch]:
-    """Every line that is not blank; the line after a bad one can always be read."""
-    for number, line in enumerate(stream, start=1):
-        if text := line.removeprefix(b"\xef\xbb\xbf").strip():
-            where = f"line {number}"
-            try:
-                yield json_batch(json.loads(text.decode()), where)
-            except (ValueError, OverflowError, RecursionError) as error:
-                yield BadBatch(where, f"{str(error).rstrip('.')}.")
-
-
-def json_batch(value: Any, where: str) -> Batch:
-    """A row ``[...]``, a batch ``[[...], ...]``, or an object with one and ``at`` and ``id``."""
-    import numpy as np
-
-    fields = value if isinstance(value, dict) else {"": value}
-    kinds = [kind for kind in ("", "logits", "probabilities") if kind in fields]
-    rows = fields[kinds[0]] if len(kinds) == 1 else None
-    values = np.array(rows)
-    if not isinstance(rows, list) or values.dtype.kind not in "iuf":
-        raise ValueError(
-            "a line must be a row of numbers [1.5, -0.3, ...], a batch [[...], [...]], or an "
-            f"object with either 'logits' or 'probabilities'; got {json.dumps(value)[:60]}"
-        )
-    at, ids = fields.get("at"), fields.get("id")
-    if values.ndim == 1:
-        values, ids = values[None], None if ids is None else [ids]
-    if at is not None and not (type(at) in (int, float) and math.isfinite(at)):
-        raise ValueError(f"'at' must be a number of seconds; got {json.dumps(at)[:60]}")
-    if ids is not None and not (isinstance(ids, list) and len(ids) == len(values)):
-        raise ValueError(f"'id' must have an id for each row; got {json.dumps(ids)[:60]}")
-    return Batch(values, where, kinds[0] or None, None if at is None else float(at), ids)
-
-
-def arrow_batches(stream: Any) -> Iterator[Batch | BadBatch]:
-    """Every record batch of one Arrow stream after another (a restarted sender sends a new one)."""
-    from shiftcal.scores import scores_of_table
-
-    arrow = require("pyarrow", extra="parquet", needed_by="an Arrow stream")
-    ipc = require("pyarrow.ipc", extra="parquet", needed_by="an Arrow stream")
-    # One stream for one reader after another, never closed.
-    source = SimpleNamespace(read=stream.read, closed=False, close=lambda: None)
-    number = 0
-    try:
-        while stream.peek(1):
-            for record in ipc.open_stream(arrow.PythonFile(source, mode="r")):
-                record.validate(full=True)
-                number += 1
-                table = arrow.Table.from_batches([record])
-                try:
-                    scores = scores_of_table(Path("the batch"), table, kind="a record batch")
-                    yield _batch_of(scores, f"batch {number}")
-                except InputError as error:
-                    yield BadBatch(f"batch {number}", error)
-    except (arrow.ArrowException, ValueError, OSError, MemoryError) as error:
-        reason = f"it must be an Arrow record batch; {error}."
-        raise BadBatch(f"batch {number + 1}", reason) from error
-
-
-def _batch_of(scores: Any, where: str, file: str | None = None) -> Batch:
-    ids = None if scores.ids is None else scores.ids.tolist()
-    return Batch(scores.values, where, scores.input, None, ids, scores.classes, file)
-
-
-def new_files(folder: Path, done: set[str], *, once: bool, settle: float) -> Iterator[Path | None]:
-    """The scores files of a folder as they appear, in the order of their names, each once.
-
-    ``None`` stands for a look that found none. A file is complete ``settle`` seconds after its last
-    change; it waits for the files before it.
-
-    Args:
-        folder: The folder.
-        done: Names to skip; the names of yielded files are added.
-        once: Whether to end when all files present are read.
-        settle: Seconds.
-    """
-    from shiftcal.scores_io import READABLE, is_part
-
-    while True:
-        waiting = False
-        for path in sorted(path for path in folder.iterdir() if path.name not in done):
-            hidden = path.name.startswith((".", "~"))
-            if hidden or path.suffix.lower() not in READABLE or is_part(path):
-                continue
-            if path.is_file():
-                waiting = settle > 0 and time.time() - path.stat().st_mtime < settle
-                if waiting:
-                    break
-                done.add(path.name)
-                yield path
-        if once and not waiting:
-            return
-        yield None
-        time.sleep(_LOOK_SECONDS)
-
-
-# --- a run --------------------------------------------------------------------------------------
-
-
 @dataclass
 class Progress:
     """How far the input has been read, by all runs together.
 
     Attributes:
-        items: Batches of standard input, malformed ones included.
+        items: Batches but for files, malformed ones included.
         folder: The followed folder.
         files: Names of its files that are done.
         confidences: The file of confidences.
@@ -398,9 +233,10 @@ class StateFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._db: sqlite3.Connection | None = None
+        self._rows = 0  # of the stream, whose predictions it has
 
     def read(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """The document last written and the waiting predictions; ``None`` if there is no state.
+        """What :meth:`Monitor.state_dict` gave, and the progress; ``None`` if there is no state.
 
         Raises:
             FileError: If it is damaged or something else.
@@ -423,31 +259,37 @@ class StateFile:
             document = json.loads(text)
             if fault != "ok" or document.pop("checksum") != checksum_of(document):
                 raise sqlite3.DatabaseError("its checksum does not match its content")
+            state, progress = document["monitor"], document["progress"]
             rows = db.execute("select id, row, predicted, confidence from waiting order by row")
-            return document, {key: entry for key, *entry in rows}
+            state["running"]["ledger"]["waiting"] = {key: entry for key, *entry in rows}
+            self._rows = state["running"]["rows"]
+            return state, progress
         except (sqlite3.Error, ValueError, KeyError, TypeError, AttributeError) as error:
             raise FileError(
                 f"{self.path} is not the state of a monitor, or it is damaged ({error}). Restore "
                 "it, or start over with another --state."
             ) from error
 
-    def write(
-        self, document: dict[str, Any], new: Sequence[Any], done: Sequence[int], oldest: int
-    ) -> None:
+    def write(self, monitor: Monitor, progress: Progress, answered: Iterable[int] = ()) -> None:
         """Replace the document, and bring the waiting predictions up to date.
 
         Args:
-            document: What :meth:`read` gives back.
-            new: ``(row, id, predicted, confidence)`` of predictions.
-            done: Rows that have their labels.
-            oldest: First row that still waits.
+            monitor: With all its predictions that wait.
+            progress: Of the input.
+            answered: Rows that have their labels since the last time.
         """
+        document = {"monitor": monitor._state_without_waiting(), "progress": asdict(progress)}
         text = json.dumps({**document, "checksum": checksum_of(document)}, allow_nan=False)
+        waiting = monitor._ledger.waiting
+        newest = takewhile(lambda item: item[1][0] >= self._rows, reversed(waiting.items()))
+        new = [(row, key, *rest) for key, (row, *rest) in newest]
+        (oldest, *_) = next(iter(waiting.values()), (monitor.rows,))
         try:
             db = self._db or self._open()
             db.execute("begin immediate")
             with db:  # commits, or rolls back
-                if db.execute("pragma user_version").fetchone() == (0,):
+                new_file = db.execute("pragma user_version").fetchone() == (0,)
+                if new_file:
                     db.execute(f"pragma application_id = {APPLICATION}")
                     db.execute(f"pragma user_version = {VERSION}")
                     db.execute("create table state (document text)")
@@ -457,13 +299,16 @@ class StateFile:
                         "(row integer primary key, id text, predicted integer, confidence real)"
                     )
                 db.execute("update state set document = ?", (text,))
-                db.executemany("insert or replace into waiting values (?, ?, ?, ?)", new)
-                db.executemany("delete from waiting where row = ?", ((row,) for row in done))
+                db.executemany("insert into waiting values (?, ?, ?, ?)", reversed(new))
+                db.executemany("delete from waiting where row = ?", ((row,) for row in answered))
                 db.execute("delete from waiting where row < ?", (oldest,))
+            if new_file:  # a power cut must not leave confidences without a state
+                db.execute("pragma wal_checkpoint(truncate)")
         except sqlite3.Error as error:
             raise FileError(
                 f"{self.path} could not be written: {error}. Make room, and start again."
             ) from error
+        self._rows = monitor.rows
 
     def close(self) -> None:
         """Put everything into the one file."""
@@ -474,18 +319,19 @@ class StateFile:
     def _open(self) -> sqlite3.Connection:
         db = self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         db.execute("pragma trusted_schema = off")
-        # One process has the file, with no shared memory and a single flush for each commit.
+        # One process has the file, and needs no shared memory.
         db.execute("pragma locking_mode = exclusive")
         (ours,) = db.execute("pragma application_id").fetchone()
         if ours in (0, APPLICATION):
             db.execute("pragma journal_mode = wal")
-            db.execute("pragma synchronous = full")
-            # Moving what was written to its place takes long: not more often than every 32 MB.
+            # What is written survives the end of the process. A flush to the disk is for power
+            # cuts: with every move from the log to its place, 32 MB each, not with every commit.
+            db.execute("pragma synchronous = normal")
             db.execute("pragma wal_autocheckpoint = 8192")
         return db
 
 
-class Run:
+class MonitorRun:
     """A monitor at work, with its outputs.
 
     Args:
@@ -513,10 +359,10 @@ class Run:
         self.events: Counter[str] = Counter()
         self.window: dict[str, Any] = {}  # the last line about a window
         self.failed = ""  # why a gate failed
-        # Waiting predictions that the state does not have yet, and rows that it must forget.
-        self._new: list[Any] = []
-        self._done: list[int] = []
+        self._answered: list[int] = []  # rows that no longer wait, but in the state
         if options.labels_follow is not None:
+            if not options.labels_follow.exists():
+                complain("note", f"labels are awaited in {options.labels_follow}")
             labels = str(options.labels_follow.resolve())
             if self.progress.labels != labels:
                 self.progress.labels, self.progress.labels_read = labels, 0
@@ -528,14 +374,11 @@ class Run:
         found = None if self._state is None else self._state.read()
         if found is None:
             return Progress()
-        document, waiting = found
-        path = self.options.state
+        path, (state, read) = self.options.state, found
         try:
-            state = document["monitor"]
-            state["running"]["ledger"]["waiting"] = waiting
             self.monitor.load_state_dict(state)
-            done = Progress(**document["progress"])
-        except (InputError, KeyError, TypeError) as error:
+            done = Progress(**read)
+        except (InputError, TypeError) as error:
             raise InputError(
                 f"{path} cannot be resumed: {error} Keep the monitor with --save and name that "
                 "file each time, or start over with another --state."
@@ -623,7 +466,7 @@ class Run:
                 family.add_metric([key], value)
             yield family
 
-    def go(self, serve: Callable[[Run], None] | None) -> int:
+    def go(self, serve: Callable[[MonitorRun], None] | None) -> int:
         """Take every item until the input, a signal, an error or a gate ends it.
 
         Args:
@@ -646,8 +489,8 @@ class Run:
                     self.commit([] if item is None else [item])
                     if self.failed:
                         break
-                while not self.failed and self.commit([]):  # labels that came meanwhile
-                    pass
+                while not self.failed and self.commit([]) is not None:
+                    pass  # labels that came meanwhile
             if self.failed:
                 self.print_end("gate")
                 complain("gate failed", self.failed)
@@ -665,7 +508,7 @@ class Run:
             raise
         return DONE
 
-    def items(self) -> Iterator[Batch | BadBatch | None]:
+    def items(self) -> Iterator[RowBatch | BadBatch | None]:
         """The input, after what earlier runs have handled; ``None`` while there is none."""
         if self.options.follow is not None:
             yield from self._file_batches(self.options.follow)
@@ -690,7 +533,7 @@ class Run:
                 )
         yield from items
 
-    def _file_batches(self, folder: Path) -> Iterator[Batch | BadBatch | None]:
+    def _file_batches(self, folder: Path) -> Iterator[RowBatch | BadBatch | None]:
         """All rows of each scores file of the followed folder as one batch."""
         from shiftcal.scores import read_scores
 
@@ -700,18 +543,18 @@ class Run:
                 yield None
                 continue
             try:
-                yield _batch_of(read_scores(path), str(path), path.name)
+                yield batch_of(read_scores(path), str(path), path.name)
             except InputError as error:
                 yield BadBatch(str(path), error, path.name)
 
-    def commit(self, items: Sequence[Batch | BadBatch]) -> list[tuple[int, Any, Any]]:
+    def commit(self, items: Sequence[RowBatch | BadBatch]) -> list[tuple[int, Any, Any]] | None:
         """Calibrate batches, read labels that are there, and write it all; one atomic step.
 
         A batch is taken as a whole or not at all. ``failed`` says why a gate failed.
 
         Returns:
-            First row, confidences and predicted classes for every batch; of labels, if there were
-            any, one more entry.
+            First row, confidences and predicted classes for every batch; ``None`` if there were
+            neither batches nor labels.
         """
         lines: list[dict[str, Any]] = []
         confidences: list[str] = []
@@ -726,12 +569,10 @@ class Run:
                 self._leave_out(bad, lines)
             if item.file is not None:
                 self.progress.files.append(item.file)
-            elif isinstance(item, BadBatch) or not item.checked:
+            else:
                 self.progress.items += 1
-        if self._take_labels(lines):
-            answers.append((self.monitor.rows, None, None))
-        if not (items or answers):
-            return []
+        if not (self._take_labels(lines) or items):
+            return None
         if self._file is not None:
             self._append(confidences)
             confidences = []
@@ -749,7 +590,7 @@ class Run:
         complain("warning", f"left out: {bad}")
         lines.append({"type": "malformed", "where": bad.where, "message": str(bad)})
 
-    def check(self, batch: Batch) -> Any:
+    def check(self, batch: RowBatch) -> Any:
         """The logits of a batch."""
         from shiftcal.checks import check_scores, normalize_rows
 
@@ -764,7 +605,7 @@ class Run:
             raise BadBatch(batch.where, error, batch.file) from error
 
     def _feed(
-        self, batch: Batch, logits: Any, lines: list[dict[str, Any]], confidences: list[str]
+        self, batch: RowBatch, logits: Any, lines: list[dict[str, Any]], confidences: list[str]
     ) -> tuple[int, Any, Any]:
         """Feed checked rows in pieces that end where a window line is due."""
         import numpy as np
@@ -778,13 +619,9 @@ class Run:
             kept: Sequence[Any] | None = None
             if self.options.labels_follow is not None:
                 kept = ids or range(first, first + stop - start)
+                self._forget(kept)
             update = self.monitor._feed_checked(logits[start:stop], batch.at, ids=kept)
             updates.append(update)
-            if kept is not None:
-                rows = zip(kept, update.predicted.tolist(), update.confidence.tolist(), strict=True)
-                self._new += [
-                    (row, str(key), *rest) for row, (key, *rest) in enumerate(rows, first)
-                ]
             if self.options.confidences is not None:
                 confidences += confidence_lines(update, first, ids)
             self._add_events(update.events, lines)
@@ -822,6 +659,8 @@ class Run:
         whole = content[: content.rfind(b"\n") + 1]
         if not whole and len(content) == _LABEL_BYTES:
             raise BadBatch(str(path), "a line must have an id and a label; got one without an end.")
+        if not whole:
+            return False
         names, labels = [], []
         at = done.labels_read
         for line in whole.splitlines(keepends=True):
@@ -833,15 +672,21 @@ class Run:
             except (ValueError, RecursionError) as error:
                 self._leave_out(BadBatch(f"{path}, byte {at}", error), lines)
             at += len(line)
-        monitor, waiting = self.monitor, self.monitor._ledger.waiting
-        self._done += [waiting[str(name)][0] for name in names if str(name) in waiting]
-        before = monitor._ledger.labelled
+        self._forget(names)
+        monitor, before = self.monitor, self.monitor.realised
         self._add_events(monitor.add_labels(names, labels), lines)
-        if before // self.every < monitor._ledger.labelled // self.every:
-            about = {"row": monitor.rows, "state": monitor.state, **monitor.realised.to_dict()}
-            lines.append({"type": "labels", **about})
+        found = monitor.realised
+        if found.unknown and not before.unknown:
+            complain(
+                "warning",
+                f"{path} has labels that meet no prediction: they come before their row, a second "
+                f"time, or more than {monitor.waiting:,} rows late. They are counted as unknown.",
+            )
+        if before.labelled // self.every < found.labelled // self.every:
+            about = {"row": monitor.rows, "state": monitor.state}
+            lines.append({"type": "labels", **about, **found.to_dict()})
         done.labels_read += len(whole)
-        return bool(whole)
+        return True
 
     def _label(self, line: bytes) -> tuple[Any, int]:
         """Id and class of a line of the file of labels."""
@@ -873,18 +718,16 @@ class Run:
             ) from error
         self.progress.acknowledged = self._file.tell()
 
+    def _forget(self, names: Iterable[Any]) -> None:
+        """Note rows that stop waiting: their labels are here, or their ids come again."""
+        waiting = self.monitor._ledger.waiting
+        self._answered += [waiting[key][0] for key in map(str, names) if key in waiting]
+
     def write_state(self) -> None:
-        """Bring the state file up to date, durably."""
+        """Bring the state file up to date."""
         if self._state is not None:
-            content = {
-                "monitor": self.monitor._state_without_waiting(),
-                "progress": asdict(self.progress),
-            }
-            first = next(iter(self.monitor._ledger.waiting.values()), None)
-            oldest = self.monitor.rows if first is None else first[0]
-            new = [row for row in self._new if row[0] >= oldest]
-            self._state.write(content, new, self._done, oldest)
-        self._new, self._done = [], []
+            self._state.write(self.monitor, self.progress, self._answered)
+        self._answered = []
 
     def print(self, lines: list[dict[str, Any]], confidences: list[str]) -> None:
         """Write lines to stdout, flushed."""
@@ -938,6 +781,8 @@ def confidence_lines(update: Update, first: int, ids: list[Any] | None) -> list[
 
 def text_of(line: dict[str, Any]) -> str:
     """A line for people; empty if it is for programs only."""
+    if line["type"] in ("start", "malformed"):
+        return ""
     row, state = f"row {line['row']:,}", line["state"]
     if line["type"] == "event":
         return f"event  {row}  {line['kind']}: {line['message']}"
@@ -950,8 +795,6 @@ def text_of(line: dict[str, Any]) -> str:
             "estimated {estimated:.4f} ({estimated_low:.4f} to {estimated_high:.4f})  "
             "ECE {ece:.4f}, {expected_ece:.4f} expected  {delay:,.0f} rows late".format(**line)
         )
-    if line["type"] != "window":
-        return ""
     parts = [row, state]
     if line["temperature"] is not None:
         parts.append(f"T {line['temperature']:.3f}")

@@ -15,7 +15,7 @@ from shiftcal.surrogates import SurrogateBank
 from shiftcal.types import Logits
 
 if TYPE_CHECKING:
-    from shiftcal.monitoring.monitor import Plan
+    from shiftcal.monitoring.monitor import WindowPlan
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -75,7 +75,7 @@ class Scales(NamedTuple):
         return self.block * self.weights.sum(axis=1)
 
 
-def scales_of(plan: Plan) -> Scales:
+def scales_of(plan: WindowPlan) -> Scales:
     """The spans of a window."""
     noisy = plan.weights.sum() ** 2 / (plan.weights**2).sum()
     spans: list[int] = []

@@ -85,7 +85,7 @@ _MOST_WAITING = 100_000_000
 _MOST = 1e6
 
 
-class Plan(NamedTuple):
+class WindowPlan(NamedTuple):
     """A window in numbers.
 
     Attributes:
@@ -113,7 +113,7 @@ class Window(Estimator, ABC):
     kind: ClassVar[str] = "window"
 
     @abstractmethod
-    def plan(self) -> Plan:
+    def plan(self) -> WindowPlan:
         """The window in numbers.
 
         Raises:
@@ -151,11 +151,11 @@ class Exponential(Window):
         self.half_life = half_life
         self.blocks = blocks
 
-    def plan(self) -> Plan:
+    def plan(self) -> WindowPlan:
         """Powers of a half, one for each block."""
         most = _MOST_BLOCKS // _HALF_LIVES
         block, parts = _block_rows(self.half_life, self.blocks, name="half_life", most_blocks=most)
-        return Plan(block, 0.5 ** (np.arange(_HALF_LIVES * parts) / parts))
+        return WindowPlan(block, 0.5 ** (np.arange(_HALF_LIVES * parts) / parts))
 
 
 @final
@@ -174,10 +174,10 @@ class Sliding(Window):
         self.rows = rows
         self.blocks = blocks
 
-    def plan(self) -> Plan:
+    def plan(self) -> WindowPlan:
         """Ones, for all blocks."""
         block, blocks = _block_rows(self.rows, self.blocks, name="rows", most_blocks=_MOST_BLOCKS)
-        return Plan(block, np.ones(blocks))
+        return WindowPlan(block, np.ones(blocks))
 
 
 @dataclass(frozen=True)
@@ -366,7 +366,7 @@ _MESSAGES: dict[Kind, str] = {
 }
 
 
-class Choice(NamedTuple):
+class WindowChoice(NamedTuple):
     """What is used from a look on.
 
     Attributes:
@@ -397,23 +397,23 @@ class Chooser:
         self._order = nearest_first(ladder, [0.0] * len(ladder))
         self._means = np.array([ladder[j].mean_confidence for j in self._order])
 
-    def start(self) -> Choice:
+    def start(self) -> WindowChoice:
         """What is used before the first look: the choice for the clean set."""
         method = self._method
         if method.corrects:
-            return Choice(None)
+            return WindowChoice(None)
         if isinstance(method, Rehearsal):
-            return Choice(method.temperatures_[0])
+            return WindowChoice(method.temperatures_[0])
         if isinstance(method, SAC):
-            return Choice(temperature_of(method.maps_[0]), 0)
+            return WindowChoice(temperature_of(method.maps_[0]), 0)
         if method.uses_target:  # a target as confident as the most confident set
             sums = np.full((1, 2 + 2 * method.n_classes_), self._highest.mean_confidence)
-            return Choice(method._adapt_moments(Grouped(sums, np.ones(1), 0.0)).temperature)
-        return Choice(temperature_of(method.map_) if hasattr(method, "map_") else 1.0)
+            return WindowChoice(method._adapt_moments(Grouped(sums, np.ones(1), 0.0)).temperature)
+        return WindowChoice(temperature_of(method.map_) if hasattr(method, "map_") else 1.0)
 
     def choose(
         self, means: NDArray[np.float64], n: int, groups: int, whole: Callable[[], Grouped]
-    ) -> Choice:
+    ) -> WindowChoice:
         """The choice for a window.
 
         Args:
@@ -430,8 +430,8 @@ class Chooser:
             return self.start()._replace(outside=outside)
         if isinstance(method, SAC):
             which = self._order[int(np.abs(self._means - means[0]).argmin())]
-            return Choice(temperature_of(method.maps_[which]), which, outside)
-        return Choice(method._adapt_moments(whole()).temperature, outside=outside)
+            return WindowChoice(temperature_of(method.maps_[which]), which, outside)
+        return WindowChoice(method._adapt_moments(whole()).temperature, outside=outside)
 
     def map_of(self, which: int | None) -> Map:
         """The map in use, where it is no temperature."""
@@ -440,14 +440,14 @@ class Chooser:
 
     def _rehearsed(
         self, means: NDArray[np.float64], n: int, groups: int, whole: Callable[[], Grouped]
-    ) -> Choice:
+    ) -> WindowChoice:
         method = self._method
         if (n, groups) not in self._ready:
             self._ready[n, groups] = FixedSize(method.memory_, n, groups=groups, seed=method.seed_)
         answer = self._ready[n, groups].answer(means[:-1], whole)
         decision = method.decide(answer, float(means[0]))
         distance = float(answer.distance) / method.memory_.reach
-        return Choice(
+        return WindowChoice(
             math.exp(decision.log_t), outside=0.0 if decision.clean else min(distance, _MOST)
         )
 
