@@ -255,13 +255,17 @@ def draw_estimates(axes):
 
 
 def headline():
-    """Means over the corrupted targets of every method, by two scripts on the same targets."""
+    """Means of every method over the splits: numbers, and the risks at rising coverage."""
     splits = list(load("headline")["splits"].values())
-    means = {
-        name: {key: fmean(split[name][key] for split in splits) for key in row}
-        for name, row in splits[0].items()
+    return {
+        name: {
+            key: [fmean(row) for row in zip(*(split[name][key] for split in splits), strict=True)]
+            if key == "risk"
+            else fmean(split[name][key] for split in splits)
+            for key in of_one
+        }
+        for name, of_one in splits[0].items()
     }
-    return {**load("realign-resnet20")["all"]["full"]["means"], **means}
 
 
 def draw_results(axes):
@@ -277,18 +281,20 @@ def draw_results(axes):
 
 
 def draw_risk(axes):
-    """Errors of the model and of Realign: of all predictions, and along the risk-coverage curve."""
-    dark = mpl.rcParams["text.color"] == THEMES["dark"]
-    for name, label, offset in (("vanilla", "the model", -0.19), ("realign", "Realign", 0.19)):
-        found = headline()[name]
-        wrong = [100 * (1 - found["accuracy"]), 100 * found["aurc"]]
+    """Risk-coverage curves of the model and of Realign; where they end, accuracy is recovered."""
+    dark, means = mpl.rcParams["text.color"] == THEMES["dark"], headline()
+    shown = {"vanilla": "raw softmax", "rehearsal": "Rehearsal", "realign": "Realign"}
+    for name, label in shown.items():
+        risks = [100 * risk for risk in means[name]["risk"]]
+        coverages = [100 * (i + 1) / len(risks) for i in range(len(risks))]
+        style = "--" if name == "rehearsal" else "-"
         colour = HEADLINE[name][1 + dark]
-        bars = axes.barh([offset, 1 + offset], wrong, 0.34, color=colour, label=label)
-        axes.bar_label(bars, [f"{w:.1f}" for w in wrong], padding=3)
-    axes.set_yticks([0, 1], ["all\npredictions", "mean over\ncoverages\n(AURC)"])
-    axes.set(xlabel="wrong predictions (%)", xlim=(0, 40), ylim=(2.0, -0.5))
-    axes.tick_params(left=False)
-    axes.legend(frameon=False, loc="lower right", ncols=2)
+        axes.plot(coverages, risks, style, color=colour, lw=1.8, label=label, clip_on=False)
+        if name != "rehearsal":
+            axes.annotate(f" {risks[-1]:.1f}", (100, risks[-1]), va="center", annotation_clip=False)
+    axes.set(xlabel="most confident rows kept (%)", ylabel="wrong predictions (%)")
+    axes.set(xlim=(0, 100), ylim=(0, None))
+    axes.legend(frameon=False, loc="upper left")
 
 
 def wrong(found):
@@ -301,9 +307,9 @@ def shown(figures):
     model, fixed = means["vanilla"], means["realign"]
     errors = ", ".join(f"{HEADLINE[m][0]} {100 * means[m]['ece']:.1f} %" for m in HEADLINE)
     alts = {
-        "results": f"Mean calibration error on CIFAR-10 under 12 corruptions: {errors}",
-        "risk": f"Wrong predictions: {wrong(model)} of the model, {wrong(fixed)} after Realign; "
-        f"mean over all coverages {100 * model['aurc']:.1f} % and {100 * fixed['aurc']:.1f} %",
+        "results": f"Mean calibration error under 12 corruptions: {errors}",
+        "risk": f"Wrong predictions: {wrong(model)} of all rows, {wrong(fixed)} after Realign, and "
+        "fewer at every coverage",
     }
     themes = ("light",) if figures.startswith("docs") else ("light", "dark")
     for theme in themes:
@@ -343,7 +349,8 @@ def draw():
                 FigureCanvasSVG(figure)
                 chart(figure.subplots())
                 path = HERE / f"{name}-{theme}.svg"
-                figure.savefig(path, transparent=True, metadata={"Date": None})
+                # The light version is on a white ground: the README is read on dark ones too.
+                figure.savefig(path, transparent=theme == "dark", metadata={"Date": None})
 
 
 if __name__ == "__main__":
