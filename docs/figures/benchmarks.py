@@ -83,10 +83,11 @@ def percent(value):
 def targets(kind):
     """What a kind of target is called: ``full-alpha-10`` has a Dirichlet class prior of α = 10."""
     name, _, rest = kind.partition("-")
-    few = {"100": "from 100 rows"}.get(rest, rest.replace("alpha-", "Dirichlet "))
-    if name not in ("full", "clean") or not rest:
+    if name not in ("full", "clean", "unseen") or not rest:
         return TARGETS.get(kind, kind)
-    return f"{TARGETS.get(name, name)}, {few}"
+    few = "from 100 rows" if rest.endswith("100") else ""
+    shifted = rest.removesuffix("100").removesuffix("-").replace("alpha-", "Dirichlet ")
+    return ", ".join(filter(None, (TARGETS.get(name, name), shifted, few)))
 
 
 def write(name, head, rows):
@@ -171,8 +172,26 @@ def monitor_rows():
             yield [name, percent(stream["accuracy"]), whose, *medians]
 
 
+def realign_rows(parts):
+    """How Realign does by part and kind of target; ratios are of means."""
+    for part in parts:
+        found = load(f"realign-{part}")
+        kinds = found["splits"]["0"] if part == "ablation" else found["all"]
+        for kind, row in kinds.items():
+            what, _, left = kind.rpartition(": ")
+            name = {"all": "nothing left out"}.get(what, what) or part
+            gains = (row["accuracy gained"], row["share that loses 2 points"], row["worst"])
+            ratios = ("ECE / Rehearsal's", "ECE / TS's", "Brier / oracle's", "AURC / oracle's")
+            yield [name, targets(left), *map(percent, gains), *(round(row[r], 3) for r in ratios)]
+
+
 def write_data():
     DATA.mkdir(exist_ok=True)
+    head = ["targets", "accuracy gained (points)", "lose over 2 points (%)", "worst (points)"]
+    head += ["ECE / Rehearsal's", "ECE / TS's", "Brier / oracle's", "AURC / oracle's"]
+    parts = ("resnet20", "resnet32", "natural", "digits", "other-inputs")
+    write("realign", ["data", *head], realign_rows(parts))
+    write("realign-ablation", ["left out", *head], realign_rows(["ablation"]))
     head = ["network", "targets", "method", "ECE (%)", "interval contains oracle T (%)"]
     write("methods", head, method_rows())
     head = ["network", "targets", "estimator", "mean error (points)", "interval holds (%)"]
