@@ -335,11 +335,17 @@ def shown(figures):
         only = f"#only-{theme}" if len(themes) > 1 else ""
         yield from (f"![{alt}]({figures}/{name}-{theme}.svg{only})" for name, alt in alts.items())
     yield from ("", "| | ECE | NLL | AURC | accuracy |", "|---|--:|--:|--:|--:|")
-    for name, (label, _, _) in HEADLINE.items():
-        accuracy, ece, nll, aurc = (means[name][k] for k in ("accuracy", "ece", "nll", "aurc"))
-        cells = [f"{100 * ece:.1f}", f"{nll:.2f}", f"{100 * aurc:.1f}", f"{100 * accuracy:.1f}"]
-        if name == "realign":
-            cells = [f"**{text}**" for text in cells]
+    columns = [
+        [f"{100 * means[name]['ece']:.1f}" for name in HEADLINE],
+        [f"{means[name]['nll']:.2f}" for name in HEADLINE],
+        [f"{100 * means[name]['aurc']:.1f}" for name in HEADLINE],
+        [f"{100 * means[name]['accuracy']:.1f}" for name in HEADLINE],
+    ]
+    for column, best in zip(columns, (min, min, min, max), strict=True):
+        found = best(column[:-1], key=float)  # the last one is the oracle
+        if column.count(found) < len(column) / 2:
+            column[:-1] = [f"**{text}**" if text == found else text for text in column[:-1]]
+    for (label, _, _), *cells in zip(HEADLINE.values(), *columns, strict=True):
         yield f"| {' | '.join([label, *cells])} |"
     yield ""
 
