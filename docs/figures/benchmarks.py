@@ -360,9 +360,9 @@ def draw():
     charts = {
         "results": (draw_results, (3.75, 2.6)),
         "risk": (draw_risk, (3.75, 2.6)),
-        "bench-severities": (draw_severities, (6.4, 3.6)),
-        "bench-settings": (draw_settings, (6.4, 5.6)),
-        "bench-estimates": (draw_estimates, (6.4, 3.0)),
+        "bench-severities": (draw_severities, (4.8, 3.2)),
+        "bench-settings": (draw_settings, (4.8, 5.2)),
+        "bench-estimates": (draw_estimates, (4.8, 2.8)),
     }
     for theme, ink in THEMES.items():
         inked = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
