@@ -72,7 +72,10 @@ def site():
 
 
 # Pages to follow have blocks for a shell between those of Python: test_tutorials.py runs them.
-FOLLOWED = ("tutorials/", "how-to/", "quickstart.md", "reference/python/integrations.md")
+FOLLOWED = (
+    *("tutorials/", "how-to/", "index.md", "quickstart.md"),
+    "reference/python/integrations.md",
+)
 RUN_HERE = [p for p in PAGES if "```python" in text_of(p) and not p.startswith(FOLLOWED)]
 
 

@@ -23,6 +23,7 @@ PAGES = sorted(
     for path in (
         *DOCS.glob("tutorials/*.md"),
         *DOCS.glob("how-to/*.md"),
+        DOCS / "index.md",
         DOCS / "quickstart.md",
         DOCS / "reference" / "python" / "integrations.md",
     )
