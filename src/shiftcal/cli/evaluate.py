@@ -52,8 +52,8 @@ def evaluate(
         labelled_only: Judge only the rows that have a label in the file of --labels, found by ids.
         metric: Another metric to show, or all; `shiftcal list` lists them. Repeatable.
         table_: Show the bins behind ECE.
-        normalize: Divide rows of rounded probabilities or percentages by their sum, one column of
-            percentages by 100; logits stay.
+        normalize: Rescale rounded probabilities or percentages to sum to 1, and divide one column
+            of percentages by 100; logits do not change.
         max_ece: Gate: exit with status 1 if ECE is larger than this.
         format: How the table is printed: text, markdown, latex (booktabs), csv (all digits) or
             json (as --json).
