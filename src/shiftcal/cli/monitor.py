@@ -164,8 +164,8 @@ def _find_monitor(options: Options) -> Monitor:
     rule = "The first argument must be a saved monitor (.json), or the folder of a bank."
     if options.spec.is_file() and options.spec.suffix.lower() != ".json":
         raise FileError(
-            f"{options.spec} is no monitor. {rule} Scores come in on standard input, or as files "
-            "in a folder: --follow DIR."
+            f"{options.spec} is not a monitor. {rule} Scores come in on standard input, or as "
+            "files in a folder: --follow DIR."
         )
     return load_fitted(options.spec, Monitor, rule)
 

@@ -201,7 +201,9 @@ def _model(scoring: options.Scoring, spec: str | None, bank: Path | None) -> Mod
     given = None if spec is None else scoring.load_model(spec)
     if bank is None:
         if given is None:
-            raise InputError("--model must be given, or --bank with the bank of a model.")
+            raise InputError(
+                "the model is missing. Give --model, or --bank to use the model of a bank."
+            )
         return given
     from shiftcal.surrogates.bank import read_description
     from shiftcal.surrogates.build import model_of_bank

@@ -199,7 +199,7 @@ def _check_free(target: Path) -> None:
     names = sorted(entry.name for entry in target.iterdir()) if target.exists() else []
     if names and not {"bank.json", WORK} & set(names):
         raise FileError(
-            f"{target} holds {names[0]!r} and is no bank. Name a new folder for the bank."
+            f"{target} holds {names[0]!r} and is not a bank. Name a new folder for the bank."
         )
 
 
