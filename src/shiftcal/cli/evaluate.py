@@ -438,7 +438,7 @@ def _estimator(name: str) -> tuple[Any, dict[str, str]]:
         return ESTIMATORS.get(name), {}
     cls = ESTIMATORS.get(first)
     if method and cls.name != _BY_METHOD:
-        raise InputError(f"{first} takes no method; got {name!r}. Say {first}.")
+        raise InputError(f"{first} takes no method; got {name!r}. Use {first}.")
     if method:
         METHODS.get(method)
     return cls, {"method": method} if method else {}
