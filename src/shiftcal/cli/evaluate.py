@@ -421,12 +421,13 @@ def _metric_tables(found: dict[str, Any], level: float) -> list[str]:
 def _all_estimators() -> list[str]:
     """Every estimator, and mean confidence by every method that needs outputs alone.
 
-    Rehearsal is not among those: its estimate is "rehearsed".
+    Two are not among those: Rehearsal's estimate is "rehearsed", Realign's comes with the metrics.
     """
     own = [name for name in ESTIMATORS.names() if name != _BY_METHOD]
     for name in inputs.method_names():
         cls = METHODS.get(name)
-        if name != "rehearsal" and not cls.uses_features and not cls.uses_mixed:
+        outputs_alone = not cls.uses_features and not cls.uses_mixed
+        if outputs_alone and name not in ("rehearsal", "realign"):
             own.append(f"{_BY_METHOD}:{name}")
     return own
 

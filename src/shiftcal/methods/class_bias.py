@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from shiftcal.numerics.blocks import one_blas_thread
+from shiftcal.progress import track
 from shiftcal.types import Floats, Labels, Logits
 
 Array = NDArray[np.float64]
@@ -642,7 +643,7 @@ def _learn(
         return found[0], found[1]
 
     answers: dict[int, Answers] = {}
-    for left_out in sorted(set(fold.tolist()) - {-1}):
+    for left_out in track(sorted(set(fold.tolist()) - {-1}), "leaving out corruptions"):
         pair = experts(fold != left_out)
         # The clean set is never left out: every target has it in the bank.
         for i in np.flatnonzero((fold == left_out) | (fold == -1)).tolist():
@@ -689,7 +690,8 @@ def _draw(
     priors = (*_MOVED, *_UNMOVED)
     count = min(len(priors), max(2, _MOST_DRAWN // (len(a) * k)))
     found = []
-    for j, (z, y) in enumerate(zip(a, labels, strict=True)):
+    pairs = list(zip(a, labels, strict=True))
+    for j, (z, y) in enumerate(track(pairs, "drawing targets")):
         chosen = rng.permutation(len(priors))[:count].tolist()
         for concentration in [priors[i] for i in chosen] * (1 if j else _CLEAN):
             own = prior if concentration is None else rng.dirichlet(concentration * k * prior)
