@@ -89,8 +89,8 @@ def bank(
         "left_out": built.left_out,
     }
     keys = ("model", "images", "preprocessing", "sets_added", "images_scored", "left_out", "bank")
-    following = shlex.join(["shiftcal", "fit", "--method", "sac", "--bank", str(output)])
-    text = f"{sets_table(sets)}\n\n{facts(document, *keys)}\n\nnext      {following} -o sac.json"
+    following = shlex.join(["shiftcal", "score", "--bank", str(output), "--images"])
+    text = f"{sets_table(sets)}\n\n{facts(document, *keys)}\n\nnext      {following} NEW -o new.npz"
     return Report(document, text, bad_input=scoring.bad_input(built.left_out))
 
 
