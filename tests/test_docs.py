@@ -72,7 +72,10 @@ def site():
 
 
 # Pages to follow have blocks for a shell between those of Python: test_tutorials.py runs them.
-FOLLOWED = ("tutorials/", "how-to/", "quickstart.md")
+FOLLOWED = (
+    *("tutorials/", "how-to/", "index.md", "quickstart.md"),
+    "reference/python/integrations.md",
+)
 RUN_HERE = [p for p in PAGES if "```python" in text_of(p) and not p.startswith(FOLLOWED)]
 
 
@@ -130,9 +133,7 @@ def test_the_galleries_are_what_their_commands_draw(tmp_path, capsys):
 def test_every_flag_of_the_source_is_explained():
     source = "\n".join(p.read_text("utf-8") for p in (ROOT / "src").rglob("*.py"))
     raised = set(_FLAG.findall(source))
-    first_cells = re.findall(
-        r"^\| (`[a-z0-9-]+`.*?) \|", text_of("reference/flags.md"), re.MULTILINE
-    )
+    first_cells = re.findall(r"^\| (`[a-z0-9-]+`.*?) \|", section_of(METHODS, "Flags"), re.M)
     assert len(raised) >= 10
     assert raised <= set(re.findall(r"`([a-z0-9-]+)`", " ".join(first_cells)))
 
@@ -141,7 +142,7 @@ def test_the_picture_of_the_layers_is_drawn_from_the_import_contract_as_it_is():
     layers = script(DOCS / "figures" / "layers.py")
     committed = (DOCS / "figures" / "layers.svg").read_text("utf-8")
     assert layers.drawn() == committed, "run docs/figures/layers.py"
-    (alt,) = re.findall(r"!\[(.*)\]\(figures/layers\.svg\)", text_of("design.md"))
+    (alt,) = re.findall(r"!\[(.*)\]\(figures/layers\.svg\)", text_of("contributing.md"))
     named = [n for row in layers.layers() for n in row if not n.startswith("_")]
     assert [name for name in named if not re.search(rf"\b{name}\b", alt)] == []
 

@@ -46,7 +46,7 @@ def test_the_crop_is_from_the_centre_and_nothing_to_do_gives_the_batch_itself():
 @pytest.mark.parametrize(
     ("framing", "words"),
     [
-        (Framing(crop=12), r"at least 12 pixels.*got 9 x 80. Say resize=12"),
+        (Framing(crop=12), r"at least 12 pixels.*got 9 x 80. Set resize=12"),
         (Framing(resize=5000), "more than 89,478,485 pixels are not made"),
         (Framing(resize=(10_000, 10_000)), "more than 89,478,485 pixels are not made"),
     ],

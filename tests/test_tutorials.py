@@ -20,7 +20,13 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(
     path.relative_to(DOCS).as_posix()
-    for path in (*DOCS.glob("tutorials/*.md"), *DOCS.glob("how-to/*.md"), DOCS / "quickstart.md")
+    for path in (
+        *DOCS.glob("tutorials/*.md"),
+        *DOCS.glob("how-to/*.md"),
+        DOCS / "index.md",
+        DOCS / "quickstart.md",
+        DOCS / "reference" / "python" / "integrations.md",
+    )
 )
 PROCESS = Path(__file__).parent / "support" / "page_blocks.py"
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][

@@ -83,10 +83,11 @@ def percent(value):
 def targets(kind):
     """What a kind of target is called: ``full-alpha-10`` has a Dirichlet class prior of α = 10."""
     name, _, rest = kind.partition("-")
-    few = {"100": "from 100 rows"}.get(rest, rest.replace("alpha-", "Dirichlet "))
-    if name not in ("full", "clean") or not rest:
+    if name not in ("full", "clean", "unseen") or not rest:
         return TARGETS.get(kind, kind)
-    return f"{TARGETS.get(name, name)}, {few}"
+    few = "from 100 rows" if rest.endswith("100") else ""
+    shifted = rest.removesuffix("100").removesuffix("-").replace("alpha-", "Dirichlet ")
+    return ", ".join(filter(None, (TARGETS.get(name, name), shifted, few)))
 
 
 def write(name, head, rows):
@@ -171,8 +172,26 @@ def monitor_rows():
             yield [name, percent(stream["accuracy"]), whose, *medians]
 
 
+def realign_rows(parts):
+    """How Realign does by part and kind of target; ratios are of means."""
+    for part in parts:
+        found = load(f"realign-{part}")
+        kinds = found["splits"]["0"] if part == "ablation" else found["all"]
+        for kind, row in kinds.items():
+            what, _, left = kind.rpartition(": ")
+            name = {"all": "nothing left out"}.get(what, what) or part
+            gains = (row["accuracy gained"], row["share that loses 2 points"], row["worst"])
+            ratios = ("ECE / Rehearsal's", "ECE / TS's", "Brier / oracle's", "AURC / oracle's")
+            yield [name, targets(left), *map(percent, gains), *(round(row[r], 3) for r in ratios)]
+
+
 def write_data():
     DATA.mkdir(exist_ok=True)
+    head = ["targets", "accuracy gained (points)", "lose over 2 points (%)", "worst (points)"]
+    head += ["ECE / Rehearsal's", "ECE / TS's", "Brier / oracle's", "AURC / oracle's"]
+    parts = ("resnet20", "resnet32", "natural", "digits", "other-inputs")
+    write("realign", ["data", *head], realign_rows(parts))
+    write("realign-ablation", ["left out", *head], realign_rows(["ablation"]))
     head = ["network", "targets", "method", "ECE (%)", "interval contains oracle T (%)"]
     write("methods", head, method_rows())
     head = ["network", "targets", "estimator", "mean error (points)", "interval holds (%)"]
@@ -255,13 +274,17 @@ def draw_estimates(axes):
 
 
 def headline():
-    """Means over the corrupted targets of every method, by two scripts on the same targets."""
+    """Means of every method over the splits: numbers, and the risks at rising coverage."""
     splits = list(load("headline")["splits"].values())
-    means = {
-        name: {key: fmean(split[name][key] for split in splits) for key in row}
-        for name, row in splits[0].items()
+    return {
+        name: {
+            key: [fmean(row) for row in zip(*(split[name][key] for split in splits), strict=True)]
+            if key == "risk"
+            else fmean(split[name][key] for split in splits)
+            for key in of_one
+        }
+        for name, of_one in splits[0].items()
     }
-    return {**load("realign-resnet20")["all"]["full"]["means"], **means}
 
 
 def draw_results(axes):
@@ -277,18 +300,20 @@ def draw_results(axes):
 
 
 def draw_risk(axes):
-    """Errors of the model and of Realign: of all predictions, and along the risk-coverage curve."""
-    dark = mpl.rcParams["text.color"] == THEMES["dark"]
-    for name, label, offset in (("vanilla", "the model", -0.19), ("realign", "Realign", 0.19)):
-        found = headline()[name]
-        wrong = [100 * (1 - found["accuracy"]), 100 * found["aurc"]]
+    """Risk-coverage curves of the model and of Realign; where they end, accuracy is recovered."""
+    dark, means = mpl.rcParams["text.color"] == THEMES["dark"], headline()
+    shown = {"vanilla": "raw softmax", "rehearsal": "Rehearsal", "realign": "Realign"}
+    for name, label in shown.items():
+        risks = [100 * risk for risk in means[name]["risk"]]
+        coverages = [100 * (i + 1) / len(risks) for i in range(len(risks))]
+        style = "--" if name == "rehearsal" else "-"
         colour = HEADLINE[name][1 + dark]
-        bars = axes.barh([offset, 1 + offset], wrong, 0.34, color=colour, label=label)
-        axes.bar_label(bars, [f"{w:.1f}" for w in wrong], padding=3)
-    axes.set_yticks([0, 1], ["all\npredictions", "mean over\ncoverages\n(AURC)"])
-    axes.set(xlabel="wrong predictions (%)", xlim=(0, 40), ylim=(2.0, -0.5))
-    axes.tick_params(left=False)
-    axes.legend(frameon=False, loc="lower right", ncols=2)
+        axes.plot(coverages, risks, style, color=colour, lw=1.8, label=label, clip_on=False)
+        if name != "rehearsal":
+            axes.annotate(f" {risks[-1]:.1f}", (100, risks[-1]), va="center", annotation_clip=False)
+    axes.set(xlabel="most confident rows kept (%)", ylabel="wrong predictions (%)")
+    axes.set(xlim=(0, 100), ylim=(0, None))
+    axes.legend(frameon=False, loc="upper left")
 
 
 def wrong(found):
@@ -301,20 +326,26 @@ def shown(figures):
     model, fixed = means["vanilla"], means["realign"]
     errors = ", ".join(f"{HEADLINE[m][0]} {100 * means[m]['ece']:.1f} %" for m in HEADLINE)
     alts = {
-        "results": f"Mean calibration error on CIFAR-10 under 12 corruptions: {errors}",
-        "risk": f"Wrong predictions: {wrong(model)} of the model, {wrong(fixed)} after Realign; "
-        f"mean over all coverages {100 * model['aurc']:.1f} % and {100 * fixed['aurc']:.1f} %",
+        "results": f"Mean calibration error under 12 corruptions: {errors}",
+        "risk": f"Wrong predictions: {wrong(model)} of all rows, {wrong(fixed)} after Realign, and "
+        "fewer at every coverage",
     }
     themes = ("light",) if figures.startswith("docs") else ("light", "dark")
     for theme in themes:
         only = f"#only-{theme}" if len(themes) > 1 else ""
         yield from (f"![{alt}]({figures}/{name}-{theme}.svg{only})" for name, alt in alts.items())
     yield from ("", "| | ECE | NLL | AURC | accuracy |", "|---|--:|--:|--:|--:|")
-    for name, (label, _, _) in HEADLINE.items():
-        accuracy, ece, nll, aurc = (means[name][k] for k in ("accuracy", "ece", "nll", "aurc"))
-        cells = [f"{100 * ece:.1f}", f"{nll:.2f}", f"{100 * aurc:.1f}", f"{100 * accuracy:.1f}"]
-        if name == "realign":
-            cells = [f"**{text}**" for text in cells]
+    columns = [
+        [f"{100 * means[name]['ece']:.1f}" for name in HEADLINE],
+        [f"{means[name]['nll']:.2f}" for name in HEADLINE],
+        [f"{100 * means[name]['aurc']:.1f}" for name in HEADLINE],
+        [f"{100 * means[name]['accuracy']:.1f}" for name in HEADLINE],
+    ]
+    for column, best in zip(columns, (min, min, min, max), strict=True):
+        found = best(column[:-1], key=float)  # the last one is the oracle
+        if column.count(found) < len(column) / 2:
+            column[:-1] = [f"**{text}**" if text == found else text for text in column[:-1]]
+    for (label, _, _), *cells in zip(HEADLINE.values(), *columns, strict=True):
         yield f"| {' | '.join([label, *cells])} |"
     yield ""
 
@@ -329,9 +360,9 @@ def draw():
     charts = {
         "results": (draw_results, (3.75, 2.6)),
         "risk": (draw_risk, (3.75, 2.6)),
-        "bench-severities": (draw_severities, (6.4, 3.6)),
-        "bench-settings": (draw_settings, (6.4, 5.6)),
-        "bench-estimates": (draw_estimates, (6.4, 3.0)),
+        "bench-severities": (draw_severities, (4.8, 3.2)),
+        "bench-settings": (draw_settings, (4.8, 5.2)),
+        "bench-estimates": (draw_estimates, (4.8, 2.8)),
     }
     for theme, ink in THEMES.items():
         inked = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
@@ -343,7 +374,8 @@ def draw():
                 FigureCanvasSVG(figure)
                 chart(figure.subplots())
                 path = HERE / f"{name}-{theme}.svg"
-                figure.savefig(path, transparent=True, metadata={"Date": None})
+                # The light version is on a white ground: the README is read on dark ones too.
+                figure.savefig(path, transparent=theme == "dark", metadata={"Date": None})
 
 
 if __name__ == "__main__":

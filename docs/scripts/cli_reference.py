@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -34,22 +35,37 @@ def row(words: str, meaning: str) -> str:
     return f"| {names} | {meaning} |"
 
 
-def section(words: str, command: Any) -> str:
-    """Heading, help, an example, arguments and options of a command."""
+def rows_of(words: str, command: Any) -> list[str]:
+    """Arguments and options of a command, but for those that every command has."""
     context = command.make_context(words, ["--help"], resilient_parsing=True)
-    example = (command.epilog or "").partition("Example:\n")[2]
     records = [record_of(p, context) for p in command.params if p.name not in COMMON]
-    rows = [row(*record) for record in records if record]
+    return [row(*record) for record in records if record]
+
+
+def section(words: str, command: Any, shared: list[str]) -> str:
+    """Heading, help, an example, and the arguments and options that are this command's own."""
+    example = (command.epilog or "").partition("Example:\n")[2]
+    rows = rows_of(words, command)
+    names = [re.findall("<code>(.*?)</code>", one)[0].split()[0] for one in rows if one in shared]
+    also = ", ".join(f"`{name}`" for name in names)
+    own = [one for one in rows if one not in shared]
+    table = ["| argument or option | meaning |", "|---|---|", *own, ""]
     return "\n".join(
         [f"## {words}\n", command.help, "\n```sh", example, "```\n"]
-        + (["| argument or option | meaning |", "|---|---|", *rows, ""] if rows else [])
+        + ([f"[Shared](#shared-options): {also}.\n"] if also else [])
+        + (table if own else [])
     )
 
 
 def renewed(text: str) -> str:
     """The page with the part below the mark written from the program."""
-    body = "\n".join(section(words, command) for words, command in commands(program()))
-    return text.partition(MARK)[0] + MARK + "\n" + body
+    found = commands(program())
+    counted = Counter(one for words, command in found for one in rows_of(words, command))
+    shared = sorted((one for one, n in counted.items() if n > 2), key=lambda one: ">-" in one)
+    body = ["## Shared options\n", "These mean the same in every command that lists them.\n"]
+    body += ["| argument or option | meaning |", "|---|---|", *shared, ""]
+    body += [section(words, command, shared) for words, command in found]
+    return text.partition(MARK)[0] + MARK + "\n" + "\n".join(body)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ from shiftcal.methods.rehearsal import Answer, Grouped, Memory, Rehearsal, group
 from shiftcal.numerics.samples import atc_threshold, share_at_or_above
 from shiftcal.numerics.softmax import entropy, p_max
 from shiftcal.persistence import Estimator, clone
+from shiftcal.progress import track
 from shiftcal.registry import ESTIMATORS
 from shiftcal.scores import Scores
 from shiftcal.surrogates import SetSummary, SurrogateBank
@@ -284,7 +285,7 @@ class AccuracyEstimator(Estimator, ABC):
         together = list(groups.values())
         if len(groups) == 1:  # of a single corruption, set by set
             together = [[j] for j in range(1, len(bank))]
-        for number, group in enumerate(together):
+        for number, group in enumerate(track(together, "leaving out corruptions")):
             other: AccuracyEstimator = self
             if self.uses_bank:
                 kept = [s for j, s in enumerate(bank) if j not in group]

@@ -209,7 +209,7 @@ class Framing:
         if min(height, width) < side:
             raise InputError(
                 f"images must be at least {side} pixels high and wide to be cropped to that; "
-                f"got {height} x {width}. Say resize={side} or more as well."
+                f"got {height} x {width}. Set resize={side} or more as well."
             )
         return round((height - side) / 2), round((width - side) / 2)
 

@@ -254,14 +254,14 @@ class Top1(Map):
         if correct[kept].all():
             self.status_ = FitStatus(
                 "at-upper-bound",
-                "every row of this set is predicted right, so the map raises every confidence to 1 "
-                "or nearly; fit on a larger or harder set.",
+                "every row of this set is predicted correctly, so the map raises every confidence "
+                "to about 1; fit on a larger or harder set.",
             )
         elif not correct[kept].any():
             self.status_ = FitStatus(
                 "at-lower-bound",
-                "no row of this set is predicted right, so the map lowers every confidence to the "
-                "least there is, about 1 / k; check that the labels belong to these rows.",
+                "no row of this set is predicted correctly, so the map lowers every confidence to "
+                "about 1 / k; check that the labels belong to these rows.",
             )
         self._learn(log_odds[kept], correct[kept], weights[kept] / weights.max())
 

@@ -99,9 +99,8 @@ class Registry:
                 _loaded(entry)
         if module not in sys.modules:
             raise UnknownName(
-                f"it needs the {self.noun} {name}, and a file is never the reason to import a "
-                f"module. Run `import {module}` first, on the command line "
-                f"`shiftcal --import {module} ...`."
+                f"it needs the {self.noun} {name}, and a file never causes an import. Run "
+                f"`import {module}` first, on the command line `shiftcal --import {module} ...`."
             )
         found: Any = sys.modules[module]
         for part in attribute.split("."):

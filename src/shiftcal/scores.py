@@ -693,8 +693,8 @@ def _joined(
         return None
     if scores.ids is None:
         raise InputError(
-            f"it says whose its {given.noun}s are, and the scores have no ids to find them by. Add "
-            f"ids to the scores, or leave the names out if {given.noun}s are in order."
+            f"it names the row of each {given.noun}, but the scores have no ids to match. Add ids "
+            f"to the scores, or leave the names out if {given.noun}s are in order."
         )
     return given.match(scores.ids.tolist(), advice=_ADVICE if given.noun == "label" else "")
 
@@ -717,7 +717,7 @@ def read_labelled(path: str | os.PathLike[str], scores: Scores) -> Scores:
         if given.names is None or scores.ids is None:
             whose = "the labels" if given.names is None else "the scores"
             raise InputError(
-                f"rows that have a label can be told by ids only, and {whose} have none. "
+                f"rows with a label are found by their ids, and {whose} have none. "
                 "Add ids, or give a label for every row."
             )
         labels = _indices(given, scores)
@@ -726,7 +726,7 @@ def read_labelled(path: str | os.PathLike[str], scores: Scores) -> Scores:
         if not len(kept):
             raise InputError(
                 f"no row of the scores has a label in it: their ids are such as {scores.ids[0]!r}. "
-                "Check that both files speak of the same samples."
+                "Check that both files are about the same samples."
             )
         return scores._with(
             values=scores.values[kept],

@@ -293,7 +293,7 @@ def test_bad_input_raises_before_anything_is_done(tmp_path, options, message):
 
 def test_a_folder_with_something_else_is_left_alone(tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(FileError, match=r"holds 'letter\.txt' and is no run"):
+    with pytest.raises(FileError, match=r"holds 'letter\.txt' and is not a run"):
         run(tmp_path, "frozen")
     with pytest.raises(FileError, match="is a file"):
         run(tmp_path / "letter.txt", "frozen")

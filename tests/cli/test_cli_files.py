@@ -63,7 +63,7 @@ def test_no_command_takes_named_labels_by_position(files, refused, command):
     np.savez("nameless.npz", logits=target.values)
     write_table("file", [f"{i}.png" for i in range(target.n)], target.labels)
     reason = refused(JUDGE[command].format("nameless.npz"), "--labels y.csv")
-    assert "y.csv: it says whose its labels are, and the scores have no ids" in reason
+    assert "y.csv: it names the row of each label, but the scores have no ids" in reason
     reason = refused(JUDGE[command].format("target.npz"), "--labels y.csv")
     assert "y.csv: 500 of 500 have no label here" in reason
 

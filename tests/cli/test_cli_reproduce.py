@@ -316,7 +316,7 @@ def test_a_plan_never_loads_a_model_that_runs_code_or_is_downloaded(folder, spec
         (f"{COMMAND} -o taken", "taken holds 'something' and is not the folder of a study."),
         (f"{COMMAND} -o net.onnx", "net.onnx/evaluated could not be made: Not a directory."),
         ("reproduce plan.toml --data else -o .", "holds the plan itself, plan.toml, which the run"),
-        ("reproduce classes.toml --data . -o classes/run", "lies in the folder that is read"),
+        ("reproduce classes.toml --data . -o classes/run", "the folder that is read"),
         (f"reproduce {COMMAND.split()[1]}", "mine.toml needs {data}"),
     ],
 )

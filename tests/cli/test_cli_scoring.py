@@ -55,7 +55,7 @@ def test_a_bank_is_made_and_says_what_is_next(folder, shiftcal):
         assert line.endswith(
             f" {each.n}           {each.mean_confidence:.4f}    {each.accuracy:.4f}"
         )
-    assert lines[-1] == "next      shiftcal fit --method sac --bank bank -o sac.json"
+    assert lines[-1] == "next      shiftcal score --bank bank --images NEW -o new.npz"
     model = as_model("net.onnx", batch_size=6)
     for each in bank:
         pixels = corrupt(IMAGES, "pixelate", severity=each.severity) if each.severity else IMAGES

@@ -205,7 +205,7 @@ def test_the_predicted_class_is_kept_however_little_the_logits_differ(name, scal
 
 
 def test_an_error_free_set_is_reported(unfitted):
-    with pytest.warns(FitWarning, match=r"error-free|no mistake|predicted right"):
+    with pytest.warns(FitWarning, match=r"error-free|no mistake|predicted correctly"):
         unfitted.fit(LOGITS, LOGITS.argmax(axis=1))
     assert not unfitted.status_.converged
 

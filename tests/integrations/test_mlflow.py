@@ -24,7 +24,7 @@ from shiftcal.report.facts import Judging, make_facts
 
 mlflow = pytest.importorskip("mlflow", reason="MLflow is not installed: make integrations")
 pytestmark = pytest.mark.filterwarnings("ignore")  # MLflow's advice
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "integrations.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "python" / "integrations.md"
 BANK = make_bank(400)
 TARGET, TRUTH = draw(300, STEPS[2], seed=9)
 

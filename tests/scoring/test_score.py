@@ -129,7 +129,7 @@ def test_labels_are_columns_of_the_logits(labels, theirs, ours, k, columns):
     ("labels", "theirs", "ours", "message"),
     [
         ([0, 1, 1, 0], ["ant", "yak"], ANIMALS, "class 'yak', which is not among the model's 4"),
-        ([0, 1, 1, 0], ["a", "b"], None, r"2 classes, and the model 4"),
+        ([0, 1, 1, 0], ["a", "b"], None, r"2 classes and the model 4"),
         ([0, 4, 1, 0], None, None, r"must be from 0 to 3, .* got 4"),
     ],
 )

@@ -179,7 +179,7 @@ def test_folders_that_cannot_be_used_raise_and_stay(tmp_path):
             built(bank, **options)
         assert not bank.exists()
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(FileError, match=r"holds 'thesis.tex' and is no bank. Name a new folder"):
+    with pytest.raises(FileError, match=r"holds 'thesis.tex' and is not a bank. Name a new folder"):
         built(tmp_path)
     with pytest.raises(FileError, match=r"thesis.tex is a file. Name a folder"):
         built(tmp_path / "thesis.tex")

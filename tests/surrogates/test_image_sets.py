@@ -189,7 +189,7 @@ def test_sources_that_cannot_be_used_raise(images, tmp_path):
     for source, target, options, words in (
         ("nowhere", "out", {}, "does not exist"),
         ("empty", "out", {}, "holds no images"),
-        ("in", "in/new", {}, "or in the folder that is read"),
+        ("in", "in/new", {}, "or inside the folder that is read"),
         ("x.npz", "out", {}, "must have an array 'images'"),
         ("in.npy", "out", {"crop": 8}, "resize and crop are for folders"),
         ("in", "x.npz", {}, "must not be a file"),

@@ -801,7 +801,7 @@ def _check_free(folder: Path) -> None:
         raise FileError(f"{folder} is a file. Name a folder for the run.")
     names = sorted(one.name for one in folder.glob("[!.]*"))  # a killed process leaves its lock
     if names and not {FILE, TRAINING, FEATURES} & set(names):
-        raise FileError(f"{folder} holds {names[0]!r} and is no run. Name a new folder.")
+        raise FileError(f"{folder} holds {names[0]!r} and is not a run. Name a new folder.")
 
 
 def _tidy(folder: Path) -> None:

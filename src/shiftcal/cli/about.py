@@ -210,7 +210,7 @@ def check(
         name: A data set; `shiftcal data list` lists them.
         path: Folder of your copy of it.
         part: Check this part of it only. Repeatable.
-        all_images: Decode every image, not 100 spread over each part.
+        all_images: Decode every image, not only 100 of each part.
     """
     from shiftcal.datasets.fetch import check_data_set
     from shiftcal.progress import bar
@@ -256,7 +256,7 @@ def get(
 
     Args:
         name: A data set; `shiftcal data list` lists them.
-        to: Folder to download it into; default: one of its name.
+        to: Folder to download it into; default: the name of the data set.
         again: Download it even if it is there, to repair a bad copy.
     """
     from shiftcal.datasets.fetch import get_data_set

@@ -53,7 +53,7 @@ def fit(
         distance: How sac compares target and surrogate sets: mean, ks, wasserstein, atc or
             atc-entropy.
         peek: Let sac look at N random target rows only.
-        seed: Seed of whatever the method draws at random.
+        seed: Seed of the method's random draws.
         set_: Any other setting of the method, such as reading=free (transcal), or of its map after
             'map.', such as map.n_bins=7 (--map histogram). Repeatable.
     """
@@ -128,9 +128,9 @@ def apply(
             one per line, .npy, .npz, or a column of a .csv or .parquet.
         save_adapted: Write the method as adapted to TARGET, as JSON, for `shiftcal export`.
         target_accuracy: Mark the most confident rows, as many as can be kept with this expected
-            accuracy, in the column 'keep'; the others are for a person.
-        normalize: Divide rows of rounded probabilities or percentages by their sum, one column of
-            percentages by 100; logits stay.
+            accuracy, in the column 'keep'; the others need a person.
+        normalize: Rescale rounded probabilities or percentages to sum to 1, and divide one column
+            of percentages by 100; logits do not change.
     """
     from shiftcal.checks import check_fraction
 
@@ -332,7 +332,7 @@ def export(
         output_name: Output of the network that holds the scores; required if several fit.
         input_: What that output holds; default: what the method was fitted on.
         replace: Leave the uncalibrated output out.
-        normalize: Divide rows of rounded probabilities by their sum; logits stay.
+        normalize: Rescale rounded probabilities to sum to 1; logits do not change.
     """
     from shiftcal.export import to_onnx
 

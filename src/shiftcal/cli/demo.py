@@ -156,7 +156,7 @@ def _digits_lines(result: dict[str, Any]) -> Iterator[str]:
     yield (
         "\nvanilla is the model as it is. A good row has its confidence near the true accuracy and "
         "a small ECE; all are fractions.\n"
-        "Labels of the new digits measure only: no method and no estimate sees them. Bank and "
+        "Labels of the new digits are used only to measure: no method sees them. Bank and "
         "targets were picked with labels in sight: an example, not a measurement.\n"
     )
     yield f"The report: {result['report']}"

@@ -52,8 +52,8 @@ def evaluate(
         labelled_only: Judge only the rows that have a label in the file of --labels, found by ids.
         metric: Another metric to show, or all; `shiftcal list` lists them. Repeatable.
         table_: Show the bins behind ECE.
-        normalize: Divide rows of rounded probabilities or percentages by their sum, one column of
-            percentages by 100; logits stay.
+        normalize: Rescale rounded probabilities or percentages to sum to 1, and divide one column
+            of percentages by 100; logits do not change.
         max_ece: Gate: exit with status 1 if ECE is larger than this.
         format: How the table is printed: text, markdown, latex (booktabs), csv (all digits) or
             json (as --json).
@@ -421,12 +421,13 @@ def _metric_tables(found: dict[str, Any], level: float) -> list[str]:
 def _all_estimators() -> list[str]:
     """Every estimator, and mean confidence by every method that needs outputs alone.
 
-    Rehearsal is not among those: its estimate is "rehearsed".
+    Two are not among those: Rehearsal's estimate is "rehearsed", Realign's comes with the metrics.
     """
     own = [name for name in ESTIMATORS.names() if name != _BY_METHOD]
     for name in inputs.method_names():
         cls = METHODS.get(name)
-        if name != "rehearsal" and not cls.uses_features and not cls.uses_mixed:
+        outputs_alone = not cls.uses_features and not cls.uses_mixed
+        if outputs_alone and name not in ("rehearsal", "realign"):
             own.append(f"{_BY_METHOD}:{name}")
     return own
 
@@ -438,7 +439,7 @@ def _estimator(name: str) -> tuple[Any, dict[str, str]]:
         return ESTIMATORS.get(name), {}
     cls = ESTIMATORS.get(first)
     if method and cls.name != _BY_METHOD:
-        raise InputError(f"{first} takes no method; got {name!r}. Say {first}.")
+        raise InputError(f"{first} takes no method; got {name!r}. Use {first}.")
     if method:
         METHODS.get(method)
     return cls, {"method": method} if method else {}

@@ -77,7 +77,9 @@ def _check_output_file(output: Path) -> None:
 def check_suffix(output: Path, *suffixes: str) -> None:
     """Reject an output whose format its name does not say."""
     if output.suffix.lower() not in suffixes:
-        raise FileError(f"{output} must end in {' or '.join(suffixes)}; got {output.suffix!r}.")
+        *most, last = suffixes
+        choice = f"{', '.join(most)} or {last}" if most else last
+        raise FileError(f"{output} must end in {choice}; got {output.suffix!r}.")
 
 
 def refuse_inside(images: str, outputs: Sequence[Path | None]) -> None:
@@ -93,8 +95,7 @@ def refuse_inside(images: str, outputs: Sequence[Path | None]) -> None:
     for output in outputs:
         if output is not None and folder.is_dir() and folder.resolve() in output.resolve().parents:
             raise FileError(
-                f"{output}: the output lies in the folder that is read, {folder}. Name one outside "
-                "of it."
+                f"{output} is inside {folder}, the folder that is read. Name an output outside it."
             )
 
 
@@ -208,6 +209,8 @@ def load_fitted(path: Path, kind: type[T], rule: str) -> T:
 
     if path.is_dir():
         raise FileError(f"{path} is a folder. {rule}")
+    if not path.exists():
+        raise FileError(f"{path} does not exist. {rule}")
     fitted = load(path)
     if not isinstance(fitted, kind):
         raise FileError(f"{path} holds the {fitted.kind} {fitted.name!r}. {rule}")

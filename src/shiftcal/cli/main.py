@@ -61,8 +61,12 @@ _DATA_COMMANDS = {"list": "about:list_sets", "check": "about:check", "get": "abo
 # What every command has.
 COMMON = {
     "as_json": ("--json", "Print one JSON document on stdout, and nothing else there."),
-    "quiet": ("-q", "--quiet", "Print no progress, notes and warnings."),
-    "verbose": ("-v", "--verbose", "Print how long steps take, and a traceback with an error."),
+    "quiet": ("-q", "--quiet", "Hide progress, notes and warnings."),
+    "verbose": (
+        "-v",
+        "--verbose",
+        "Print how long each step takes, and the traceback of an error.",
+    ),
 }
 # A parameter in the ``Args`` or ``Attributes`` of a docstring.
 _ARGUMENT = re.compile(r"^    (\w+): (.*?)(?=^    \w|^\S|^$|\Z)", re.MULTILINE | re.DOTALL)

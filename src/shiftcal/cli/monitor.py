@@ -76,7 +76,7 @@ class Options:
         confidences: Append every row's confidence and class here as JSON lines; - for stdout.
         state: Keep the running state here; a restart with it resumes after the last batch.
         replay: With --state: stdin starts from its beginning; skip what was seen.
-        fail_on: End with status 1 when that begins. Repeatable.
+        fail_on: End with status 1 as soon as this state begins. Repeatable.
         metrics_port: Serve Prometheus metrics at this port; 0 for any free one.
         metrics_host: With --metrics-port: the address to serve at.
         method: With a bank: method; default: rehearsal.
@@ -86,7 +86,7 @@ class Options:
         false_alarms: With a bank: false alarms per 100,000 clean rows.
         waiting: With a bank: predictions kept for late labels; default: 100,000.
         save: With a bank: save the fitted monitor as .json.
-        normalize: Divide rows of rounded probabilities by their sum; logits stay.
+        normalize: Rescale rounded probabilities to sum to 1; logits do not change.
         as_json: Print JSON lines, one object each with a 'type'.
     """
 
@@ -159,8 +159,8 @@ def _find_monitor(options: Options) -> Monitor:
     rule = "The first argument must be a saved monitor (.json), or the folder of a bank."
     if options.spec.is_file() and options.spec.suffix.lower() != ".json":
         raise FileError(
-            f"{options.spec} is no monitor. {rule} Scores come in on standard input, or as files "
-            "in a folder: --follow DIR."
+            f"{options.spec} is not a monitor. {rule} Scores come in on standard input, or as "
+            "files in a folder: --follow DIR."
         )
     monitor = load_fitted(options.spec, Monitor, rule)
     names = ("method", "set_", "estimator", "window", "false_alarms", "waiting", "save")

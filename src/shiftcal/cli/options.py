@@ -51,8 +51,8 @@ class Columns:
         logit_columns: The same for logits; one column is log-odds. Repeatable.
         id_column: Column of ids.
         label_column: Column of labels.
-        positive_class: The class that one column of scores is of, as labels name it; default:
-            labels are 0 and 1.
+        positive_class: With one column of scores: the positive class, as the labels name it;
+            default: labels are 0 and 1.
     """
 
     panel: ClassVar[str] = "Columns of a table"
@@ -88,8 +88,8 @@ class Sources(Columns):
         bank: Folder of a saved surrogate bank, instead of --surrogate.
         surrogate: Scores file of a labelled surrogate set. Repeat it in order of difficulty, the
             clean calibration set first.
-        normalize: Divide rows of rounded probabilities or percentages by their sum, one column of
-            percentages by 100; logits stay.
+        normalize: Rescale rounded probabilities or percentages to sum to 1, and divide one column
+            of percentages by 100; logits do not change.
     """
 
     bank_place: Annotated[Path | None, Argument(metavar="BANK", show_default=False)] = None
@@ -129,7 +129,7 @@ class Target(Columns):
     """The scores to be calibrated.
 
     Attributes:
-        target_place: Scores file of the target, as --target.
+        target_place: Scores file of the target. The same as --target.
         target: Scores file of the target. Its labels, if any, are only used to evaluate.
     """
 

@@ -198,20 +198,36 @@ def cell(value: Any, number: str = ".4f") -> str:
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]], *, number: str = ".4f") -> str:
     """Aligned columns, numbers to the right; the header is bold on a terminal."""
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for name, *column in zip(header, *rows, strict=True):
-        texts = any(isinstance(each, (str, bool, list)) for each in column)
-        grid.add_column(Text(name), justify="left" if texts else "right", overflow="fold")
+    terminal = _is_terminal(sys.stdout)
+    width = shutil.get_terminal_size().columns if terminal else _NO_LIMIT
+    cells = [[cell(each, number) for each in row] for row in rows]
+    texts = [
+        any(isinstance(each, (str, bool, list)) for each in column)
+        for column in zip(*rows, strict=True)
+    ] or [True] * len(header)
+    columns = list(zip(header, *cells, strict=True))
+    widths = [max(map(cell_len, column)) for column in columns]
+    gap = 2
+    if sum(widths) + gap * (len(widths) - 1) > width:
+        # In a narrow terminal texts wrap between words; numbers and the first column stay whole.
+        gap, room = 1, width - len(widths) + 1
+        least = [max(map(cell_len, " ".join(column).split())) for column in columns]
+        can = [i for i, text in enumerate(texts) if text and i]
+        while sum(widths) > room and (able := [i for i in can if widths[i] > least[i]]):
+            widths[max(able, key=widths.__getitem__)] -= 1
+    grid = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
+    for name, text, one in zip(header, texts, widths, strict=True):
+        grid.add_column(Text(name), justify="left" if text else "right", overflow="fold", width=one)
     for row in rows:
         grid.add_row(*(Text(cell(each, number)) for each in row))
-    terminal = _is_terminal(sys.stdout)
     console = Console(
         file=StringIO(),
-        width=shutil.get_terminal_size().columns if terminal else _NO_LIMIT,
+        width=width,
         force_terminal=terminal and "NO_COLOR" not in os.environ,
         legacy_windows=False,
     )

@@ -45,8 +45,8 @@ def reproduce(
         shiftcal reproduce synthetic --data data -o runs/synthetic
 
     Args:
-        study: A study by name (--list), your own plan (.toml), or the folder of a run, whose
-            tables and figures are made again from its stored scores.
+        study: A study by name (--list), your own plan (.toml), or the folder of a run, to
+            rewrite its tables and figures from stored scores.
         data: What {data} stands for in the plan.
         output: Folder of the run; default: runs/STUDY.
         model: The model, as for `shiftcal bank`, instead of the plan's; or the backbone, as for
@@ -89,10 +89,9 @@ def reproduce(
             )
         if data or output or model or work.cache or skip_missing:
             raise InputError(
-                f"{folder} is the folder of a run, whose tables and figures are made again from "
-                "what is stored there: --data, -o, --model, --cache and --skip-missing must be "
-                f"left out. To run its plan again: shiftcal reproduce {folder / 'plan.toml'} -o "
-                f"{folder}"
+                f"{folder} is the folder of a run. Its tables and figures are rewritten from "
+                "stored scores, so --data, -o, --model, --cache and --skip-missing must be left "
+                f"out. To run its plan again: shiftcal reproduce {folder / 'plan.toml'} -o {folder}"
             )
         with _explained(), stdout_kept_for_results():
             done = studies.rebuild(folder, means=means, workers=processes)

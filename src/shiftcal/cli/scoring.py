@@ -38,13 +38,13 @@ def bank(
 
     Args:
         model: The model: model.onnx, export:file.pt2, sklearn:file.skops, timm:NAME, hf:NAME,
-            torch:package.module:factory?weights=FILE, python:module:function; options behind it:
+            torch:package.module:factory?weights=FILE, python:module:function; options follow it:
             ?resize=256&crop=224.
         output: Folder for the bank.
         corruption: A corruption, several as fog,contrast, all, or module:function for your own.
             Repeatable; default: pixelate.
         severity: One severity, several as 1,3 or 2-4, or all.
-        features: Which sets keep the features of a model that gives them.
+        features: Which sets keep features, if the model gives them.
         relabel: Replace labels or classes of a finished bank of the same images; nothing is scored
             again.
     """
@@ -89,8 +89,8 @@ def bank(
         "left_out": built.left_out,
     }
     keys = ("model", "images", "preprocessing", "sets_added", "images_scored", "left_out", "bank")
-    following = shlex.join(["shiftcal", "fit", "--method", "sac", "--bank", str(output)])
-    text = f"{sets_table(sets)}\n\n{facts(document, *keys)}\n\nnext      {following} -o sac.json"
+    following = shlex.join(["shiftcal", "score", "--bank", str(output), "--images"])
+    text = f"{sets_table(sets)}\n\n{facts(document, *keys)}\n\nnext      {following} NEW -o new.npz"
     return Report(document, text, bad_input=scoring.bad_input(built.left_out))
 
 
@@ -136,8 +136,7 @@ def score(
     Args:
         output: Scores file to write: .npz (best), .npy, .csv or .parquet.
         model: The model, as for `shiftcal bank`; default: that of --bank.
-        bank: Bank to be used with these scores: its preprocessing is used, and another model is
-            rejected.
+        bank: Use the model and the preprocessing of this bank; another model is rejected.
         no_labels: Ignore the labels that the images have.
         shard: Score part I of N only; `shiftcal merge` puts parts together.
         statistics: Write statistics of the rows, which can be merged, to this .json file; -o can
@@ -202,7 +201,9 @@ def _model(scoring: options.Scoring, spec: str | None, bank: Path | None) -> Mod
     given = None if spec is None else scoring.load_model(spec)
     if bank is None:
         if given is None:
-            raise InputError("--model must be given, or --bank with the bank of a model.")
+            raise InputError(
+                "the model is missing. Give --model, or --bank to use the model of a bank."
+            )
         return given
     from shiftcal.surrogates.bank import read_description
     from shiftcal.surrogates.build import model_of_bank

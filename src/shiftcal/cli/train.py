@@ -41,7 +41,7 @@ def train(
         source: Labelled images: a folder of class folders, or NAME:PATH?option=value for a
             published data set (`shiftcal data list`).
         target: Images of the same classes. Labels, if any, are only used to evaluate.
-        backbone: What gives features: resnet50, resnet101, digits-cnn, or a model as
+        backbone: The backbone: resnet50, resnet101, digits-cnn, or a model as
             for `shiftcal bank`; with --frozen any with ?features_from=LAYER.
         output: Folder of the run.
         method: The trainer; `shiftcal list trainers` lists them and their recipes.
@@ -51,7 +51,7 @@ def train(
         set_: An option of the trainer or a setting of the training. Repeatable.
         transform: How training images are cropped; default: as in the recipe.
         seed: Seed of splits and everything else that is random.
-        corruption: What makes the surrogate sets: a name, or module:function for your own.
+        corruption: Corruption of the surrogate sets: a name, or module:function for your own.
         severity: One severity, several as 1,3 or 2-4, or all.
         device: As torch names it; auto is the GPU if there is one.
         checkpoint_every: Steps between two checkpoints; there is one every five minutes too.

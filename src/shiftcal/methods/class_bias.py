@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from shiftcal.numerics.blocks import one_blas_thread
+from shiftcal.progress import track
 from shiftcal.types import Floats, Labels, Logits
 
 Array = NDArray[np.float64]
@@ -689,7 +690,8 @@ def learn(
     folds = np.array([-1 if ladder == 0 else ladder % _FOLDS for ladder in ladders])
     every = _Sets(a, np.concatenate(labels), ends, folds)
     with one_blas_thread():  # the matrices are too small to share
-        return tuple(_learn(size, every, prior, rng) for size in SIZES for _ in range(PANELS))
+        sizes = track([size for size in SIZES for _ in range(PANELS)], "learning class biases")
+        return tuple(_learn(size, every, prior, rng) for size in sizes)
 
 
 def _learn(size: int, sets: _Sets, prior: Array, rng: np.random.Generator) -> Panel:

@@ -976,5 +976,5 @@ class Rehearsal(Method):
                 "disagreement",
                 f"T = {same:.3g} with the class prior of the calibration set, {moved:.3g} with "
                 f"another, which has the probability {probability:.2f}: the temperature lies "
-                "between. Tell which it is, if you can.",
+                "between. Settle which applies, if you can.",
             )

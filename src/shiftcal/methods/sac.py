@@ -58,19 +58,19 @@ class SAC(Method):
         map: Name of the calibration map, or an unfitted one with its settings.
         distance: Between raw p_max of target and set: ``"mean"`` (``|μ − μ_j|``), ``"ks"``
             (Kolmogorov-Smirnov) or ``"wasserstein"``. Or between the target's estimated accuracy
-            and the accuracy of the set: ``"atc"`` or ``"atc-entropy"``, where the estimate is the
-            share of the target whose raw p_max (negative entropy) is no less than a threshold
-            below which as many rows of the clean set lie as are wrong. (Garg et al. 2022)
+            and the accuracy of the set: ``"atc"`` or ``"atc-entropy"``. The estimate is the share
+            of target rows whose raw p_max (or negative entropy) is above a threshold, chosen so
+            that the same estimate is correct on the clean set. (Garg et al. 2022)
         peek: Look at this many randomly drawn target rows only; ``None`` looks at all.
         seed: Seed of that draw.
         input: What the model gives: ``"logits"`` or ``"probabilities"``.
 
     Attributes:
         maps_: The fitted map of every set.
-        ladder_: Every set in numbers.
+        ladder_: A summary of every set.
         distance_: The distance it was fitted for.
-        samples_: Sorted raw p_max of every set, if that distance needs them.
-        threshold_: Of the estimated accuracy, if that distance needs one.
+        samples_: Sorted raw p_max of every set, if the distance needs them.
+        threshold_: The threshold of ``"atc"``, if the distance needs one.
     """
 
     name: ClassVar[str] = "sac"

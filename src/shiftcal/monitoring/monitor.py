@@ -351,8 +351,8 @@ class Running:
 
 
 _MESSAGES: dict[Kind, str] = {
-    "shift-began": "the outputs of the last rows are {0:.2f} times as far from those of the clean "
-    "set as chance takes them within the false alarms allowed.",
+    "shift-began": "the outputs of the last rows differ from those of the clean set by "
+    "{0:.2f} times the limit that the allowed false alarms set.",
     "outside-bank": "the outputs of the window are {0:.2f} times the reach of the bank away: the "
     "shift is outside what was calibrated, and the confidences are a guess.",
     "back-inside": "the outputs of the window are {0:.2f} times the reach of the bank away: still "

@@ -434,8 +434,8 @@ def model_labels(images: ImageSet, model: Model, k: int) -> Labels | None:
             labels = np.array([int(name) for name in theirs])[labels]
         elif len(theirs) != k:
             raise ForeignLabels(
-                f"{images.name} has {len(theirs)} classes, and the model {k}, so which is which is "
-                "unknown. Name the model's classes in the order of its logits (classes=..., "
+                f"{images.name} has {len(theirs)} classes and the model {k}, so they cannot be "
+                "matched. Name the model's classes in the order of its logits (classes=..., "
                 "--classes), or give labels by its columns (labels=..., --labels FILE)."
             )
     if labels.max() >= k:

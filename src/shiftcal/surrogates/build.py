@@ -199,7 +199,7 @@ def _check_free(target: Path) -> None:
     names = sorted(entry.name for entry in target.iterdir()) if target.exists() else []
     if names and not {"bank.json", WORK} & set(names):
         raise FileError(
-            f"{target} holds {names[0]!r} and is no bank. Name a new folder for the bank."
+            f"{target} holds {names[0]!r} and is not a bank. Name a new folder for the bank."
         )
 
 
@@ -226,11 +226,16 @@ def _check_same(target: Path, bank: dict[str, Any], job: Job, *, relabel: bool) 
     for (what, before), after in zip(
         _deciding(origin).items(), _deciding(_settings(job)).values(), strict=True
     ):
-        if before != after:
-            raise FileError(
-                f"{target} holds a bank with {what} {before}, now it is {after}. Give the same to "
-                "add to it, or name a new folder."
-            )
+        if before == after:
+            continue
+        was, now = before, after
+        if isinstance(before, dict) and isinstance(after, dict):
+            differ = [key for key in before | after if before.get(key) != after.get(key)]
+            was, now = ({key: one.get(key) for key in differ} for one in (before, after))
+        raise FileError(
+            f"{target} holds a bank with {what} {was}, now it is {now}. Give the same to add to "
+            "it, or name a new folder."
+        )
     k, classes = origin["n_classes"], job.model.classes
     if classes is not None and len(classes) != k:
         raise InputError(f"{target} holds a bank of {k} classes; got {len(classes)} names.")

@@ -130,7 +130,7 @@ def corrupt_files(
     inside = given.is_dir() and given.resolve() in folder.resolve().parents
     if inside or folder.resolve() == given.resolve() or folder.is_file():
         raise FileError(
-            f"{folder} must not be a file, or in the folder that is read. Name another."
+            f"{folder} must not be a file, or inside the folder that is read. Name another."
         )
     names = [corruptions] if isinstance(corruptions, str) else corruptions
     steps = steps_of([as_corruption(each) for each in names], severities)
