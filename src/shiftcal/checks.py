@@ -492,10 +492,11 @@ def check_logits(logits: object, *, k: int | None = None) -> Logits:
     return z
 
 
-def check_probs(probs: object, *, k: int | None = None) -> Probs:
+def check_probs(probs: object, *, k: int | None = None, first: int = 0) -> Probs:
     """Probabilities ``(n, k)`` as float64: each in [0, 1], every row summing to one.
 
-    Rows may miss one by 0.005 (half precision does); they are divided by their sum.
+    Rows may miss one by 0.005 (half precision does); they are divided by their sum. ``first`` is
+    the number of the first row, for messages.
     """
     p = _matrix(probs, name="probabilities", k=k).astype(np.float64)
     low, high, sums = float(p.min()), float(p.max()), p.sum(axis=1)
@@ -509,7 +510,8 @@ def check_probs(probs: object, *, k: int | None = None) -> Probs:
         )
     if abs(sums[worst] - 1) > _SUM_TOLERANCE:
         raise InputError(
-            f"every row of probabilities must sum to 1; row {worst} sums to {sums[worst]:.4g}. "
+            f"every row of probabilities must sum to 1; row {first + worst} sums to "
+            f"{sums[worst]:.4g}. "
             "If they were rounded: --normalize, or normalize=True in read_scores and Scores."
         )
     # What is right up to rounding stays: equal probabilities in two rows must still tie.

@@ -10,10 +10,11 @@ import math
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from statistics import NormalDist
-from typing import Any, ClassVar, NamedTuple, Self, final
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ from shiftcal.methods.class_bias import log_odds, shift_to_mean, sigmoid
 from shiftcal.methods.method import given_bank, given_logits
 from shiftcal.methods.realign import Realign
 from shiftcal.methods.rehearsal import Answer, Grouped, Memory, Rehearsal, grouped_moments
+from shiftcal.numerics.blocks import row_blocks
 from shiftcal.numerics.samples import atc_threshold, share_at_or_above
 from shiftcal.numerics.softmax import entropy, p_max
 from shiftcal.persistence import Estimator, clone
@@ -843,50 +845,86 @@ class Selective:
         )
 
 
+AccuracyEnds: TypeAlias = tuple[float | None, float | None]
+
+
 class Kept(NamedTuple):
-    """The rows with the highest confidence, for every threshold, the highest first.
+    """The rows with the highest confidence.
 
     Attributes:
-        threshold: ``(m,)`` the distinct confidences.
-        rows: ``(m,)`` rows at or above each.
+        rows: ``(m,)`` how many.
         accuracy: ``(m,)`` their expected accuracy.
         low: ``(m,)`` lower end of its interval.
         high: ``(m,)`` upper end.
     """
 
-    threshold: NDArray[np.float64]
     rows: NDArray[np.intp]
     accuracy: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
 
 
-def kept_rows(confidence: Confidence, accuracy: object, level: object) -> Kept:
-    """The accuracy expected at every threshold; arguments as for :func:`selective`."""
-    level = check_fraction(level, name="level")
-    c = np.sort(confidence.astype(np.float64))[::-1]
-    ends = np.append(np.flatnonzero(np.diff(c)), len(c) - 1)
-    count = ends + 1
+def kept_rows(c: Confidence, rows: NDArray[np.intp], ends: AccuracyEnds, level: float) -> Kept:
+    """The accuracy expected of the first ``rows`` (m,), rising, of falling confidences ``c`` (n,).
 
-    def means(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(np.cumsum(values)[ends] / count)
+    Args:
+        c: Confidences.
+        rows: How many are kept.
+        ends: Of the interval of the accuracy of all rows.
+        level: Coverage of intervals.
+    """
 
-    value = means(c)
-    spread = (count * value + 2) / (count + 4)
-    chance = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(spread * (1 - spread) / count)
+    def means(of: Callable[[Confidence], NDArray[np.float64]]) -> NDArray[np.float64]:
+        sums, total = np.empty(len(rows)), 0.0
+        for some in row_blocks(len(c), 1):
+            running = np.cumsum(np.append(total, of(c[some])))
+            here = (rows > some.start) & (rows <= some.stop)
+            sums[here] = running[rows[here] - some.start]
+            total = running[-1]
+        return sums / rows
+
+    value = means(lambda block: block.astype(np.float64))
+    spread = (rows * value + 2) / (rows + 4)
+    chance = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(spread * (1 - spread) / rows)
     sides = []
-    for end in _check_interval(accuracy):
+    for end in ends:
         shifted = np.zeros_like(value)
         if end is not None:
             shift = _CONFIDENT * shift_to_mean(c, end)
-            shifted = means(sigmoid(log_odds(c) + shift)) - value
+            shifted = means(partial(_moved, shift)) - value
         sides.append(shifted)
     low = value - np.hypot(chance, np.minimum(sides[0], 0))
     high = value + np.hypot(chance, np.maximum(sides[1], 0))
-    return Kept(c[ends], count, value, np.maximum(low, 0), np.minimum(high, 1))
+    return Kept(rows, value, np.maximum(low, 0), np.minimum(high, 1))
 
 
-def _check_interval(accuracy: object) -> tuple[float | None, float | None]:
+def _moved(shift: float, confidence: Confidence) -> NDArray[np.float64]:
+    return sigmoid(log_odds(confidence) + shift)
+
+
+def _most_rows(c: Confidence, goal: float) -> int:
+    """The most rows of falling confidences whose mean reaches the goal; ties stay together."""
+    most, total = 0, 0.0
+    for some in row_blocks(len(c), 1):
+        running = np.cumsum(np.append(total, c[some]))[1:]
+        after = np.append(c[some.start + 1 : some.stop + 1], -1.0)[: len(running)]
+        counts = np.arange(some.start, some.stop) + 1
+        enough = np.flatnonzero((c[some] != after) & (running / counts >= goal))
+        most = int(counts[enough[-1]]) if len(enough) else most
+        total = running[-1]
+    return most
+
+
+def falling(confidence: Confidence) -> NDArray[np.float64]:
+    """Confidences from the highest; a view if they rise already, for they may be many."""
+    n = len(confidence)
+    blocks = (confidence[max(some.start - 1, 0) : some.stop] for some in row_blocks(n, 1))
+    rising = all((block[1:] >= block[:-1]).all() for block in blocks)
+    return (confidence if rising else np.sort(confidence)).astype(np.float64, copy=False)[::-1]
+
+
+def check_interval(accuracy: object) -> AccuracyEnds:
+    """An interval of accuracy, checked; twice ``None`` if there is none."""
     if accuracy is None:
         return None, None
     try:
@@ -951,19 +989,19 @@ def selective(
             interval.
     """
     goal = check_fraction(target_accuracy, name="target_accuracy")
-    c = check_confidence(confidence)
-    kept = kept_rows(c, accuracy, level)
-    enough = np.flatnonzero(kept.accuracy >= goal)
-    if not len(enough):
+    level = check_fraction(level, name="level")
+    ends = check_interval(accuracy)
+    c = falling(check_confidence(confidence))
+    n_kept = _most_rows(c, goal)
+    if not n_kept:
         return Selective(math.inf, 0.0, math.nan, math.nan, math.nan, level, goal, len(c), 0)
-    at = int(enough[-1])
-    n_kept = int(kept.rows[at])
+    kept = kept_rows(c, np.array([n_kept]), ends, level)
     return Selective(
-        threshold=float(kept.threshold[at]),
+        threshold=float(c[n_kept - 1]),
         coverage=n_kept / len(c),
-        accuracy=float(kept.accuracy[at]),
-        low=float(kept.low[at]),
-        high=float(kept.high[at]),
+        accuracy=float(kept.accuracy[0]),
+        low=float(kept.low[0]),
+        high=float(kept.high[0]),
         level=level,
         target_accuracy=goal,
         n=len(c),

@@ -7,9 +7,12 @@ import hashlib
 import json
 import math
 import os
+import re
 import secrets
+import shutil
 import stat
 import struct
+import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -17,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
-from shiftcal.errors import FileError, InputError, MissingData, ShiftcalError, require
+from shiftcal.errors import FileError, InputError, MissingData, MissingExtra, ShiftcalError, require
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +39,8 @@ def atomic_write(path: str | os.PathLike[str], *, durable: bool = True) -> Itera
 
     Whatever interrupts the block (an error, Ctrl-C, a full disk), ``path`` is left as it
     was and the temporary file is removed. A reader sees the old file or the new one, which has
-    the mode of the old one. If ``path`` is a symbolic link, the file it leads to is replaced.
+    the mode of the old one. If ``path`` is a symbolic link, the file it leads to is replaced. A
+    remote path (:func:`remote_url`) is written in one transaction of its file system.
 
     Args:
         path: The file.
@@ -47,6 +51,20 @@ def atomic_write(path: str | os.PathLike[str], *, durable: bool = True) -> Itera
     Raises:
         FileError: If the folder does not exist, ``path`` is one, or the file cannot be written.
     """
+    if url := remote_url(path):
+        with tempfile.TemporaryDirectory(prefix="shiftcal-") as folder:
+            with _reaching(url) as (fs, name):
+                temporary = Path(folder) / "written"
+            yield temporary
+            # What a transaction writes appears when it ends.
+            with (
+                temporary.open("rb") as made,
+                _reaching(url),
+                fs.transaction,
+                fs.open(name, "wb") as out,
+            ):
+                shutil.copyfileobj(made, out, 1 << 20)
+        return
     target = link_followed(file_to_write(path))
     temporary = target.with_name(f".shiftcal-{secrets.token_hex(6)}.tmp")
     try:
@@ -232,9 +250,11 @@ def find(path: str | os.PathLike[str]) -> Path:
     """The path, if a non-empty file is there.
 
     Raises:
-        FileError: If not, with the nearest name there is.
+        FileError: If not, with the nearest name there is. A remote path is not looked for.
     """
     file = Path(path)
+    if remote_url(path):
+        return file
     with parsing(file, "a file"):
         if not file.exists():
             raise FileError(f"{file} does not exist. {_neighbour(file)}")
@@ -244,6 +264,55 @@ def find(path: str | os.PathLike[str]) -> Path:
         if file.stat().st_size == 0:
             raise FileError(f"{file} is empty; write it again.")
     return file
+
+
+_REMOTE = re.compile(r"([A-Za-z][A-Za-z0-9+]+):/+(.+)")
+
+
+def remote_url(path: str | os.PathLike[str]) -> str | None:
+    """The URL of a path such as ``s3://bucket/scores.parquet``; ``None`` if it is a local one.
+
+    A ``Path`` of a URL, which has one slash where that had two, counts as well.
+    """
+    found = _REMOTE.fullmatch(os.fspath(path))
+    if found is None or Path(path).exists():
+        return None
+    fsspec = require("fsspec", extra="fsspec", needed_by=f"{found[1]}://")
+    if found[1].lower() not in fsspec.available_protocols():
+        return None
+    return f"{found[1].lower()}://{'/' if found[1].lower() == 'file' else ''}{found[2]}"
+
+
+@contextmanager
+def _reaching(url: str) -> Iterator[tuple[Any, str]]:
+    """The file system of a URL and the name in it; what goes wrong there is a FileError."""
+    import fsspec
+
+    try:
+        yield fsspec.core.url_to_fs(url)
+    except ImportError as error:  # of the package for this kind of storage
+        raise MissingExtra(f"{url} cannot be reached: {error}.") from error
+    except ShiftcalError:
+        raise
+    except Exception as error:  # storages raise what they like
+        raised = MissingData if isinstance(error, FileNotFoundError) else FileError
+        raise raised(
+            f"{url} cannot be reached: {_one_line(error)}. Check it, and the access."
+        ) from error
+
+
+@contextmanager
+def fetched(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """The path of :func:`find`; of a remote one a copy, which is there inside the block."""
+    url = remote_url(path)
+    if url is None:
+        yield find(path)
+        return
+    with tempfile.TemporaryDirectory(prefix="shiftcal-", ignore_cleanup_errors=True) as folder:
+        copy = Path(folder) / url.rpartition("/")[2]
+        with _reaching(url) as (fs, name):
+            fs.get_file(name, str(copy))
+        yield find(copy)
 
 
 def _neighbour(file: Path) -> str:

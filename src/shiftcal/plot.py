@@ -19,14 +19,13 @@ from shiftcal import charts, errors, metrics
 from shiftcal.checks import (
     check_choice,
     check_confidence,
-    check_correct,
     check_count,
     check_fraction,
     check_scores,
     to_array,
 )
 from shiftcal.errors import InputError, require
-from shiftcal.estimates import kept_rows
+from shiftcal.estimates import check_interval, falling, kept_rows, selective
 from shiftcal.methods import Method
 from shiftcal.methods.method import Selection, temperature_of
 from shiftcal.metrics import Binning, BinTable, check_top1
@@ -156,8 +155,9 @@ def risk_coverage(
     :func:`shiftcal.selective`. With ``correct``, the dashed line is the true one.
 
     Args:
-        confidence: ``(n,)`` calibrated probability that each prediction is correct.
-        correct: ``(n,)`` whether it is.
+        confidence: ``(n,)`` calibrated probability that each prediction is correct; or calibrated
+            :class:`~shiftcal.Scores`.
+        correct: ``(n,)`` whether it is; of scores the labels, if not their own.
         accuracy: Interval of the accuracy of all rows, as :func:`shiftcal.selective` takes it.
         target_accuracy: Mark how many rows can be kept at this accuracy.
         level: Coverage of the interval.
@@ -175,27 +175,32 @@ def risk_coverage(
     _check_axes(ax, plot="risk_coverage")
     if target_accuracy is not None:
         check_fraction(target_accuracy, name="target_accuracy")
-    c = check_confidence(confidence)
-    right = None if correct is None else check_correct(correct, n=len(c))
-    kept = kept_rows(c, accuracy, level)
+    right: Correct | None = None
+    labelled = isinstance(confidence, Scores) and confidence.labels is not None
+    if correct is not None or labelled:
+        c, right = _top1(confidence, correct, input="probabilities")
+    else:
+        c = _confidences(confidence, input="probabilities", name="confidence")
+    sorted_c = falling(c)
+    ends = np.append(np.flatnonzero(np.diff(sorted_c)), len(c) - 1) + 1
+    ends = ends[np.unique(np.linspace(0, len(ends) - 1, _MOST_POINTS).astype(np.intp))]
+    level = check_fraction(level, name="level")
+    kept = kept_rows(sorted_c, ends, check_interval(accuracy), level)
     axes = _axes_for(ax, size=(6.4, 4.0))
     top = 1.2 * (1 - float(kept.low[-1]))  # what a few rows may be wrong goes further
     top = max(top, axes.get_ylim()[1]) if axes.has_data() else top
     colour = color or charts.next_look(axes, str(label)).colour
-    some = np.unique(np.linspace(0, len(kept.rows) - 1, _MOST_POINTS).astype(np.intp))
     x, name = kept.rows / len(c), f"{label}, " if label else ""
-    axes.plot(x[some], 1 - kept.accuracy[some], color=colour, label=f"{name}expected")
-    axes.fill_between(
-        x[some], 1 - kept.high[some], 1 - kept.low[some], color=colour, alpha=0.2, linewidth=0
-    )
+    axes.plot(x, 1 - kept.accuracy, color=colour, label=f"{name}expected")
+    axes.fill_between(x, 1 - kept.high, 1 - kept.low, color=colour, alpha=0.2, linewidth=0)
     if right is not None:
-        rate = np.cumsum(~right[np.argsort(-c, kind="stable")])[kept.rows - 1] / kept.rows
-        axes.plot(x[some], rate[some], "--", color=colour, label=f"{name}measured")
+        wrong = ~right[np.argsort(-c, kind="stable")]
+        rate = np.cumsum(wrong)[kept.rows - 1] / kept.rows
+        axes.plot(x, rate, "--", color=colour, label=f"{name}measured")
     if target_accuracy is not None:
-        enough = np.flatnonzero(kept.accuracy >= target_accuracy)
-        at = float(x[enough[-1]]) if len(enough) else 0.0
-        words = f"{name}{100 * at:.0f} % kept at {100 * target_accuracy:g} % accuracy"
-        axes.plot([at], [1 - target_accuracy], "o", color=colour, label=words, zorder=4)
+        share = selective(c, target_accuracy).coverage
+        words = f"{name}{100 * share:.0f} % kept at {100 * target_accuracy:g} % accuracy"
+        axes.plot([share], [1 - target_accuracy], "o", color=colour, label=words, zorder=4)
     axes.set(xlim=(0, 1.02), ylim=(0, top))
     _name_axes(axes, x="share of rows kept", y="error rate of kept rows")
     _show_legend(axes, where="upper left")

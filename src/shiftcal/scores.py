@@ -13,7 +13,7 @@ import json
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +32,7 @@ from shiftcal.checks import (
     check_correct,
     check_features,
     check_labels,
+    check_probs,
     check_row_groups,
     check_scores,
     class_indices,
@@ -42,8 +43,9 @@ from shiftcal.checks import (
     to_array,
 )
 from shiftcal.errors import FileError, InputError, InputWarning, suggest
-from shiftcal.files import atomic_write, find, naming, parsing
-from shiftcal.numerics.softmax import softmax
+from shiftcal.files import atomic_write, fetched, naming, parsing, remote_url
+from shiftcal.numerics.blocks import LARGE, row_blocks
+from shiftcal.numerics.softmax import softmax, softmax_blocks
 from shiftcal.scores_io import (
     KEYS,
     KINDS,
@@ -53,6 +55,7 @@ from shiftcal.scores_io import (
     WRITERS,
     Columns,
     Parts,
+    Stack,
     is_empty,
     is_part,
     member_of,
@@ -64,7 +67,7 @@ from shiftcal.scores_io import (
     table_parts,
     text_of,
 )
-from shiftcal.types import Floats, InputKind, Labels, Logits
+from shiftcal.types import Floats, InputKind, Labels, Logits, Probs
 
 __all__ = ["Scores", "read_features", "read_labelled", "read_labels", "read_scores", "write_scores"]
 
@@ -156,11 +159,34 @@ class Scores:
     @cached_property
     def _checked(self) -> Logits:
         try:
+            if self.input == "probabilities" and isinstance(self.values.base, np.memmap):
+                with Stack() as stack:
+                    for _, probs in self._probs():
+                        stack.add(logits_of(probs), Path(self.source))
+                    return stack.array()
             return check_scores(self.values, input=self.input)
         except InputError as error:
             if not self.source:
                 raise
             raise FileError(f"{self.source}: {error}") from error
+
+    def _probs(self) -> Iterator[tuple[slice, Probs]]:
+        """Rows and their probabilities, checked, some at a time."""
+        if self.input == "logits":
+            yield from softmax_blocks(self.logits())
+            return
+        if not isinstance(self.values.base, np.memmap):
+            yield slice(0, self.n), self._checked_probs
+            return
+        for rows in row_blocks(self.n, self.k, size=LARGE // 4):
+            with naming(self.source):
+                probs = check_probs(self.values[rows], first=rows.start)
+            yield rows, probs
+
+    @cached_property
+    def _checked_probs(self) -> Probs:
+        with naming(self.source):
+            return check_probs(self.values)
 
     @cached_property
     def _checked_features(self) -> Floats:
@@ -188,7 +214,8 @@ class Scores:
         """The same set with other parts, which are known to be good."""
         made = copy.copy(self)
         if "values" in parts:
-            made.__dict__.pop("_checked", None)
+            for name in ("_checked", "_checked_probs"):
+                made.__dict__.pop(name, None)
         made.__dict__.update(parts)
         return made
 
@@ -249,17 +276,17 @@ def read_scores(
         FileError: If it is missing, damaged, of another kind, or contradicts itself.
         MissingExtra: If the format needs a package that is not installed.
     """
-    file = find(path)
     probabilities, logits = (
         (one,) if isinstance(one, str) else tuple(one or ())
         for one in (probability_columns, logit_columns)
     )
     columns = Columns(probabilities, logits, id_column, label_column, positive_class)
-    with parsing(file, "a scores file"):
+    with fetched(path) as file, parsing(file, "a scores file"):
         if probabilities and logits:
             raise FileError(f"{file}: its columns must be probabilities or logits, not both.")
         parts = READERS[suffix_of(file, READABLE)](file, columns)
-        return _assembled(file, parts, normalize=normalize, positive=positive_class)
+        name = remote_url(path) or file
+        return _assembled(name, parts, normalize=normalize, positive=positive_class)
 
 
 def scores_of_table(path: Path, table: Any, *, kind: str) -> Scores:
@@ -274,7 +301,7 @@ def scores_of_table(path: Path, table: Any, *, kind: str) -> Scores:
 
 
 def _assembled(
-    path: Path, parts: Parts, *, normalize: bool = False, positive: str | None = None
+    path: Path | str, parts: Parts, *, normalize: bool = False, positive: str | None = None
 ) -> Scores:
     with naming(path):
         # What Scores takes is wider than what it then has: it checks, and makes text of bytes.
@@ -429,8 +456,7 @@ def read_features(path: str | os.PathLike[str]) -> Floats:
     Raises:
         FileError: If the file cannot be read, or has no features that can be used.
     """
-    file = find(path)
-    with naming(file):
+    with fetched(path) as file, naming(path):
         if file.suffix.lower() == ".npz":
             features = read_member(file, "features")
         elif is_part(file, ["features"]):
@@ -587,10 +613,9 @@ def read_label_file(
     Raises:
         FileError: If it cannot be read or has no labels.
     """
-    file, key = member_of(path)
-    file = find(file)
-    suffix, many = file.suffix.lower(), f"{noun}s"
-    with naming(path):
+    place, key = member_of(path)
+    suffix, many = place.suffix.lower(), f"{noun}s"
+    with fetched(place) as file, naming(path):
         if key is not None:
             return _label_file(_vector(named_member(file, key), many), noun=noun)
         if suffix in (".npy", ".txt") and column is not None:

@@ -12,13 +12,13 @@ import os
 import re
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -429,7 +429,10 @@ def read_cells(
         with open_parquet(path) as file:
             names, lists = file.schema_arrow.names, _lists(file.schema_arrow)
             _check_spelling(path, names, wanted)
-            cells = file.read(columns=[name for name in wanted if name in names]).to_pydict()
+            columns = {
+                name: file.read(columns=[name]).column(0) for name in wanted if name in names
+            }
+            cells = {name: _cells(path, column, name) for name, column in columns.items()}
     else:
         with _csv_rows(path) as (names, rows):
             _check_spelling(path, names, wanted)
@@ -547,9 +550,9 @@ def _parquet_read(path: Path, columns: Columns = _OURS) -> Parts:
         numbers, texts = [*layout.scores, *layout.features], list(layout.texts)
         if path.stat().st_size < _MAPPED_FROM:
             return table_parts(path, file.read(columns=[*numbers, *texts]), columns=columns)
-        # Larger ones go to a file without a name, batch by batch, and the system reads its pages.
+        # Larger ones go to a file without a name, batch by batch.
         arrow = _pyarrow("pyarrow")
-        copies: dict[str, tuple[IO[bytes], NDArray[Any]]] = {}
+        stacks: dict[str, Stack] = {}
         of_numbers = columns._replace(id=None, label=None)
         groups = range(file.num_row_groups)  # one at a time: all of them would stay in memory
         for batch in chain.from_iterable(
@@ -558,29 +561,50 @@ def _parquet_read(path: Path, columns: Columns = _OURS) -> Parts:
             part = table_parts(path, arrow.Table.from_batches([batch]), columns=of_numbers)
             for name in ("values", "features"):
                 if (x := getattr(part, name)) is not None:
-                    if name not in copies:
-                        copies[name] = (stack.enter_context(TemporaryFile(prefix="shiftcal-")), x)
-                    copy, first = copies[name]
-                    if x.shape[1] != first.shape[1]:
-                        raise FileError(f"{path}: every list of numbers must have the same length.")
-                    copy.write(np.ascontiguousarray(x).data)
-        arrays = {
-            name: np.memmap(copy, x.dtype, "r").reshape(-1, x.shape[1])
-            for name, (copy, x) in copies.items()
-        }
+                    if name not in stacks:
+                        stacks[name] = stack.enter_context(Stack())
+                    stacks[name].add(x, path)
+        arrays = {name: one.array() for name, one in stacks.items()}
         cells: dict[str, Any] = {}
         for name in texts:
-            column = file.read(columns=[name]).column(0)
-            whole = (
-                name == layout.label
-                and arrow.types.is_integer(column.type)
-                and not column.null_count
-            )
-            cells[name] = column.to_numpy() if whole else column.to_pylist()
-            del column
+            cells[name] = _cells(path, file.read(columns=[name]).column(0), name)
         arrow.default_memory_pool().release_unused()
     parts = layout.parts(lambda _: arrays["values"], cells)
     return parts._replace(features=arrays.get("features"))
+
+
+class Stack(AbstractContextManager["Stack"]):
+    """An array on disk that grows by rows; the system reads and drops its pages as needed.
+
+    The file has no name and ends with the last use of the array.
+    """
+
+    def __init__(self) -> None:
+        self._file = TemporaryFile(prefix="shiftcal-")  # noqa: SIM115
+        self._like: NDArray[Any] | None = None
+
+    def __exit__(self, *exception: object) -> None:
+        self._file.close()
+
+    def add(self, rows: NDArray[Any], path: Path) -> None:
+        """Add rows of the file ``path``.
+
+        Raises:
+            FileError: If rows before had another number of columns or another type.
+        """
+        like = self._like = rows[:0] if self._like is None else self._like
+        if (rows.shape[1], rows.dtype) != (like.shape[1], like.dtype):
+            raise FileError(
+                f"{path}: all rows must have the same number of columns and the same type; before "
+                f"were {like.shape[1]} of {like.dtype}, now {rows.shape[1]} of {rows.dtype}."
+            )
+        self._file.write(np.ascontiguousarray(rows).data)
+
+    def array(self) -> NDArray[Any]:
+        """All rows."""
+        assert self._like is not None
+        self._file.flush()
+        return np.memmap(self._file, self._like.dtype, "r").reshape(-1, self._like.shape[1])
 
 
 def table_parts(path: Path, table: Any, *, kind: str = PARQUET, columns: Columns = _OURS) -> Parts:
@@ -627,33 +651,54 @@ def _from_lists(path: Path, column: Any, name: str) -> NDArray[Any]:
 
 
 def _column(path: Path, column: Any, name: str) -> NDArray[Any]:
-    values: NDArray[Any] = np.asarray(column)
-    if column.null_count or values.dtype.kind not in "iuf":
+    types = _pyarrow("pyarrow").types
+    number = types.is_integer(column.type) or types.is_floating(column.type)
+    if column.null_count or not number:
         raise FileError(
             f"{path}: column {name!r} must have a number in every row; it holds {column.type}, "
             f"{column.null_count} missing. Drop those rows."
         )
-    return values
+    # Every other way to numpy imports pandas, where it is installed; that takes half a second.
+    chunks = [np.from_dlpack(chunk) for chunk in getattr(column, "chunks", [column])]
+    return chunks[0] if len(chunks) == 1 else np.concatenate([*chunks, np.empty(0, np.float16)])
+
+
+def _cells(path: Path, column: Any, name: str) -> Any:
+    """Whole numbers as an array, anything else as objects; there may be many."""
+    whole = _pyarrow("pyarrow").types.is_integer(column.type) and not column.null_count
+    return _column(path, column, name) if whole else column.to_pylist()
+
+
+def _to_arrow(x: NDArray[Any]) -> Any:
+    """A column of pyarrow's, without a copy where possible and without pandas; see above."""
+    arrow = _pyarrow("pyarrow")
+    if x.dtype.kind == "U":
+        return arrow.array(x.tolist())
+    plain = np.ascontiguousarray(x, x.dtype.newbyteorder("="))
+    buffer = np.packbits(plain, bitorder="little") if plain.dtype == bool else plain
+    kind = arrow.from_numpy_dtype(plain.dtype)
+    return arrow.Array.from_buffers(kind, len(x), [None, arrow.py_buffer(buffer)])
 
 
 def _parquet_write(path: Path, pieces: Iterable[Piece]) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
     arrow, parquet = _pyarrow("pyarrow"), _pyarrow("pyarrow.parquet")
-    with path.open("wb") as file, ExitStack() as stack:
-        writer = None
+    with path.open("wb") as file, ExitStack() as stack, ThreadPoolExecutor(1) as other:
+        writer, written = None, None
         for parts, extra in pieces:
-            columns = {}
-            for name, x in _columns(parts, extra).items():
-                text = x.dtype.kind == "U"  # and numbers in the machine's byte order, for pyarrow
-                columns[name] = (
-                    x.tolist() if text else x.astype(x.dtype.newbyteorder("="), copy=False)
-                )
+            columns = {name: _to_arrow(x) for name, x in _columns(parts, extra).items()}
             table = arrow.table(columns)
             if writer is None:
                 # Numbers hardly ever repeat, and looking for repetitions takes most of the time.
                 texts = [field.name for field in table.schema if field.type == arrow.string()]
                 options = {"use_dictionary": texts, "write_page_checksum": True}
                 writer = stack.enter_context(parquet.ParquetWriter(file, table.schema, **options))
-            writer.write_table(table)
+            if written is not None:
+                written.result()
+            written = other.submit(writer.write_table, table)  # while the next piece is made
+        if written is not None:
+            written.result()
 
 
 READERS: dict[str, Callable[[Path, Columns], Parts]] = {

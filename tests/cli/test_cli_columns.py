@@ -219,3 +219,14 @@ def test_a_column_of_the_first_class_of_a_bank_is_noticed(tmp_path, monkeypatch,
     sc.write_scores("bank.npz", ours)
     line = "compare bank.npz x.csv --probability-column score --positive-class fraud"
     assert "column 1 is 'fraud' here and 'genuine' there" in refused(line)
+
+
+@pytest.mark.parametrize("sets", ["--bank bank", "--surrogate clean.npz", "clean.npz"])
+def test_columns_of_a_bank_are_not_ignored(tmp_path, monkeypatch, shiftcal, sets):
+    monkeypatch.chdir(tmp_path)
+    ours = fraud(1, 2.0)[1]
+    sc.write_scores("clean.npz", ours)
+    sc.SurrogateBank.from_files(["clean.npz"]).save("bank")
+    done = shiftcal("fit --method ts -o ts.json --label-column outcome", sets)
+    assert (done.status, "Leave the options of columns out" in done.err) == (2, True)
+    assert not Path("ts.json").exists()

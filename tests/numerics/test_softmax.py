@@ -9,7 +9,14 @@ import pytest
 import scipy.special
 from scipy.stats import entropy as scipy_entropy
 
-from shiftcal.numerics.softmax import entropy, log_softmax, p_max, softmax
+from shiftcal.numerics.softmax import (
+    entropy,
+    log_softmax,
+    p_max,
+    softmax,
+    sum_of_rows,
+    top_of_rows,
+)
 
 RNG = np.random.default_rng(4)
 
@@ -75,3 +82,18 @@ def test_equal_logits_have_the_greatest_entropy_and_huge_differences_none():
 def test_many_blocks_of_rows_are_all_filled():
     logits = RNG.standard_normal((30_000, 5))  # more than one block of 65,536 numbers
     np.testing.assert_array_equal(entropy(logits)[-7:], entropy(logits[-7:]))
+
+
+@pytest.mark.parametrize("k", [2, 5, 8, 13, 128, 129, 1000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_and_tops_are_those_of_numpy_to_the_bit(k, dtype):
+    rows = np.random.default_rng(k).standard_normal((60, k)).astype(dtype)
+    rows[::7, 1] = rows[::7, 0] = 9  # the first of two counts
+    top, largest = top_of_rows(rows)
+    assert (top == rows.argmax(axis=1)).all()
+    assert (largest == rows.max(axis=1)).all()
+    assert (top_of_rows(rows[:, ::-1])[0] == rows[:, ::-1].argmax(axis=1)).all()
+    wide = rows.astype(np.float64)
+    assert (sum_of_rows(wide) == wide.sum(axis=1)).all()
+    e = np.exp((wide - wide.max(axis=1, keepdims=True)) / 1.5)
+    assert (softmax(rows, 1.5) == e / e.sum(axis=1, keepdims=True)).all()

@@ -45,9 +45,10 @@ def main(folder: Path) -> float:
     sac.save(folder / "sac.json")
     probs: NDArray[np.float64] = sac.predict_proba(logits)
     correct = probs.argmax(axis=1) == labels
+    kept = sc.selective(np.concatenate([p.max(axis=1) for _, p in sac.in_blocks(logits)]), 0.5)
     interval = sc.bootstrap(sc.ece, confidence, correct, n_resamples=200)
     table = sc.bin_table(confidence, correct, n_bins=10)
-    print(interval.value, interval.low, table.accuracy, selection.to_dict())
+    print(kept.threshold, interval.value, interval.low, table.accuracy, selection.to_dict())
     realign = sc.Realign(seed=1).fit(bank)
     grouped = sc.GroupedCalibration(sc.Rehearsal(input="logits"))
     accuracy = estimates.Rehearsed().fit(bank).estimate(target, level=0.9)

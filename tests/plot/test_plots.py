@@ -335,6 +335,15 @@ def test_the_run_of_a_study_is_drawn_as_its_errors_are():
     assert drawn[0] == drawn[1] == drawn[2] != []
 
 
+def test_the_risk_of_scores_is_that_of_their_confidences():
+    probs = np.column_stack([1 - CONFIDENCE, CONFIDENCE])
+    scores = sc.Scores(probs, "probabilities", labels=CORRECT.astype(int))
+    top = probs.max(axis=1), (probs.argmax(axis=1) == CORRECT)
+    of_scores, of_arrays = plot.risk_coverage(scores), plot.risk_coverage(*top)
+    for found, wanted in zip(of_scores.get_lines(), of_arrays.get_lines(), strict=True):
+        np.testing.assert_allclose(found.get_xydata(), wanted.get_xydata(), atol=1e-12)
+
+
 def test_the_risk_is_that_of_the_rows_kept_at_every_share():
     confidence = CONFIDENCE.round(2)  # with ties
     options = {"accuracy": (0.6, 0.9), "target_accuracy": 0.9, "label": "mine"}

@@ -9,6 +9,7 @@
 #define EXP2 exp2_f4
 #include "binning.c"
 #include "monitor.c"
+#include "rows.c"
 #include "temperature.c"
 #undef REAL
 #undef OF
@@ -19,6 +20,7 @@
 #define EXP2 exp2_f8
 #include "binning.c"
 #include "monitor.c"
+#include "rows.c"
 #include "temperature.c"
 
 #define BLOCK_KERNEL(type, name, columns)                                                          \
@@ -38,6 +40,10 @@
            sum_by_cell_##type(A(0), A(1), A(2), A(3), A(4), N(n), N(c), N(w), N(r)))               \
     KERNEL(sum_by_width_##type, #type "(n) u1(n) i8(3,w)*", N(w) >= 2 && N(w) % 2 == 0,            \
            sum_by_width_##type(A(0), A(1), A(2), N(n), N(w)))                                      \
+    KERNEL(largest_of_rows_##type, #type "(n,k) i8(n)* f8(n)*", N(k) > 0,                          \
+           largest_of_rows_##type(A(0), A(1), A(2), N(n), N(k)))                                   \
+    KERNEL(shift_rows_##type, #type "(n,k) real f8(n,k)* i8(n)*", N(k) > 0,                        \
+           shift_rows_##type(A(0), R(1), A(2), A(3), N(n), N(k)))                                  \
     KERNEL(pass_rows_##type, #type "(n,k) real i8(w)* f8(n)* i8(n)* f8(p,q)*",                     \
            N(w) == 2 * N(k) + 4 && (N(p) == 0 || (N(p) == N(n) && N(q) == N(k))),                  \
            pass_rows_##type(A(0), R(1), A(2), A(3), A(4), N(p) ? A(5) : NULL, N(n), N(k)))
@@ -45,6 +51,11 @@
 #define KERNELS                                                                                    \
     KERNELS_OF(f4)                                                                                 \
     KERNELS_OF(f8)                                                                                 \
+    KERNEL(sum_rows, "f8(n,k) f8(n)*", 1, sum_rows(A(0), A(1), N(n), N(k)))                        \
+    KERNEL(add_to_groups, "f8(n,k) i8(n) f8(g,k)*", 1,                                             \
+           add_to_groups(A(0), A(1), A(2), N(n), N(g), N(k)))                                      \
+    KERNEL(normalize_rows, "f8(n,k)* i8(n)", N(k) > 0,                                             \
+           normalize_rows(A(0), A(1), N(n), N(k)))                                                 \
     KERNEL(place_cuts, "i8(p,c) i8(m) int i4(c)* i8(b)* i8(m)* i8(q)*",                            \
            N(m) > 0 && N(b) == N(m) + 1 && N(q) == N(p) + 1,                                       \
            place_cuts(A(0), A(1), I(2), A(3), A(4), A(5), A(6), N(p), N(c), N(m)))                 \

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from typer import Option
 
 from shiftcal.cli import inputs, options
 from shiftcal.cli.output import Report, facts, progress, sets_table
-from shiftcal.errors import InputError, InputWarning
+from shiftcal.errors import FileError, InputError, InputWarning
 from shiftcal.files import naming
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from shiftcal.methods import Method
     from shiftcal.methods.method import Selection
     from shiftcal.scores import Scores
+    from shiftcal.scoring.engines import Engine
+    from shiftcal.types import InputKind, Probs
 
-# Probabilities that are written at one time.
-_BLOCK = 1 << 20
 _OF_SETS = ("name", "corruption", "severity", "n", "mean_confidence", "accuracy")
 
 
@@ -109,21 +109,27 @@ def fit(
 def apply(
     method: options.Method,
     target: options.Target,
-    output: options.MaybeOutputFile = None,
+    output: options.MaybeOutput = None,
     groups: Annotated[str | None, Option(metavar="FILE[:COLUMN]")] = None,
     save_adapted: options.File = None,
     target_accuracy: Annotated[float | None, Option(metavar="FRACTION")] = None,
     normalize: bool = False,
+    *,
+    work: options.Workers,
 ) -> Report:
     """Calibrate a target with a saved method.
+
+    TARGET can be a folder of files. The method adapts to all of their rows; each file is written to
+    the folder -o under its name, by several workers if asked.
 
     Example:
         shiftcal apply sac.json target.npz -o out.npz
 
     Args:
         method: A method that `shiftcal fit` saved.
-        output: Where to write the calibrated scores: .npz, .csv or .parquet. Leave it out if
-            TARGET is a .json file of statistics: what sac chooses for it is printed.
+        output: Where to write the calibrated scores: .npz, .csv or .parquet, or a folder if TARGET
+            is one. Leave it out if TARGET is a .json file of statistics: what sac chooses for it is
+            printed.
         groups: Group of every row (camera, site, batch); each is calibrated by itself. A .txt of
             one per line, .npy, .npz, or a column of a .csv or .parquet.
         save_adapted: Write the method as adapted to TARGET, as JSON, for `shiftcal export`.
@@ -154,11 +160,21 @@ def apply(
         )
     if not of_statistics and output is None:
         raise InputError("-o must name a file for the calibrated scores.")
+    many = target.path.is_dir()
+    if many and (groups is not None or target_accuracy is not None):
+        raise InputError("--groups and --target-accuracy need one file, and TARGET is a folder.")
+    if not many and (work.engine != "local" or work.settings_of_engine()):
+        raise InputError(f"--engine and --workers go with a folder; {target.path} is a file.")
+    if output is not None and not many:
+        inputs.check_output_file(output)
     fitted = inputs.load_method(method)
     grouped, kept = None, None
     with progress(f"calibrating {target.path}"):
         if output is None:
             numbers = _apply_to_statistics(fitted, target.path)
+        elif many:
+            read = partial(_read_for, fitted, method, normalize=normalize, columns=target.columns)
+            numbers = _apply_to_folder(fitted, target.path, output, read, work.make_engine())
         else:
             columns = target.columns
             scores = _read_for(fitted, method, target.path, normalize=normalize, columns=columns)
@@ -178,8 +194,8 @@ def apply(
         "selective": None if kept is None else kept.to_dict(),
         "groups": None,
     }
-    keys = ("n", "raw_mean_confidence", "mean_confidence", "n_predictions_changed", "output")
-    shown = {key: document[key] for key in (*keys, "adapted")}
+    keys = ("n", "raw_mean_confidence", "mean_confidence", "n_predictions_changed", "n_files")
+    shown = {key: document.get(key) for key in (*keys, "output", "adapted")}
     if grouped is not None:
         of_groups = grouped.to_dict().items()
         document["groups"] = {key: value for key, value in of_groups if key != "everything"}
@@ -216,28 +232,22 @@ def _apply_to_rows(
     import numpy as np
 
     from shiftcal.grouping import GroupedCalibration
-    from shiftcal.numerics.softmax import p_max
-    from shiftcal.scores import read_groups, write_pieces
+    from shiftcal.numerics.softmax import top_of_rows
+    from shiftcal.scores import read_groups
 
     chosen, kept, n = None, None, scores.n
     taken = inputs.adapt_to(fitted, scores)
-    logits = scores.logits()
-    raw_mean = p_max(logits).mean()
-    if groups is None:
-        values, rows = fitted._check_target(taken), max(1, _BLOCK // scores.k)
-        calibrated = partial(_in_blocks, lambda some: fitted._apply(values[some]), n, rows)
-    else:
+    raw_mean = _raw_mean(fitted, scores)
+    calibrated: Callable[[], Iterable[tuple[slice, Probs]]] | None = None
+    if groups is not None:
         file, column = inputs.file_of(groups)
         of_rows = read_groups(file, scores, column=column)
         grouped = GroupedCalibration(fitted)
         chosen = grouped.adapt(taken, of_rows)
-        calibrated = partial(_in_blocks, lambda _: grouped.predict_proba(taken, of_rows), n, n)
-    confidence = np.empty(n)
+        calibrated = lambda: [(slice(0, n), grouped.predict_proba(taken, of_rows))]  # noqa: E731
     if target_accuracy is not None:
         from shiftcal.estimates import accuracy_interval, selective
 
-        for some, probs in calibrated():
-            confidence[some] = probs.max(axis=1)
         interval = accuracy_interval(fitted, taken)
         if interval is None:
             warnings.warn(
@@ -246,43 +256,132 @@ def _apply_to_rows(
                 InputWarning,
                 stacklevel=2,
             )
+        confidence = np.empty(n)
+        for some, probs in fitted.in_blocks(taken):
+            _, confidence[some] = top_of_rows(probs)
+        confidence.sort()  # in place, for they may be many
         kept = selective(confidence, target_accuracy, accuracy=interval)
-    bare = scores._with(
-        input="probabilities", features=None, classes=scores.classes or fitted.class_names_
-    )
-    changed = 0
-
-    def pieces() -> Iterator[tuple[Scores, dict[str, Any]]]:
-        nonlocal changed
-        for some, probs in calibrated():
-            predicted, own = probs.argmax(axis=1), logits[some].argmax(axis=1)
-            confidence[some] = probs.max(axis=1)
-            changed += int((predicted != own).sum())
-            more: dict[str, Any] = {"confidence": confidence[some], "predicted": predicted}
-            if fitted.corrects and groups is None:
-                more["model_confidence"] = fitted._confidence(values[some])
-                more["model_predicted"] = own
-            if kept is not None:
-                more["keep"] = confidence[some] >= kept.threshold
-            per_row = {"labels": scores.labels, "ids": scores.ids}
-            cut = {name: None if x is None else x[some] for name, x in per_row.items()}
-            yield bare._with(values=probs, **cut), more
-
-    write_pieces(output, pieces())
+    _, total, changed = _write_calibrated(fitted, scores, taken, output, calibrated, kept)
     numbers = {
         "n": n,
-        "mean_confidence": confidence.mean(),
+        "mean_confidence": total / n,
         "raw_mean_confidence": raw_mean,
         "n_predictions_changed": changed,
     }
     return numbers, chosen, kept
 
 
-def _in_blocks(work: Callable[[slice], Any], n: int, rows: int) -> Iterator[tuple[slice, Any]]:
-    """What ``work`` makes of every so many rows, with the rows."""
-    for start in range(0, n, rows):
-        some = slice(start, min(start + rows, n))
-        yield some, work(some)
+def _raw_mean(fitted: Method, scores: Scores) -> float:
+    """Mean p_max of the model's outputs, which most methods have seen."""
+    from shiftcal.numerics.softmax import p_max
+
+    seen = fitted.selection_
+    if seen is not None and seen.n_target == scores.n and seen.mean_confidence is not None:
+        return seen.mean_confidence
+    return float(p_max(scores.logits()).mean())
+
+
+def _write_calibrated(
+    fitted: Method,
+    scores: Scores,
+    taken: Scores,
+    output: Path,
+    calibrated: Callable[[], Iterable[tuple[slice, Probs]]] | None = None,
+    kept: Selective | None = None,
+) -> tuple[int, float, int]:
+    """Write scores calibrated by an adapted method.
+
+    Args:
+        fitted: The method.
+        scores: What to calibrate.
+        taken: The same of the kind that the method takes.
+        output: Where to.
+        calibrated: Gives rows and their probabilities; default: those of the method.
+        kept: What is kept.
+
+    Returns:
+        The number of rows, the sum of their confidences, and how many predictions changed.
+    """
+    from shiftcal.numerics.softmax import top_of_rows
+    from shiftcal.scores import write_pieces
+
+    logits = taken.logits()
+    bare = scores._with(
+        input="probabilities", features=None, classes=scores.classes or fitted.class_names_
+    )
+    changed, total = 0, 0.0
+
+    def pieces() -> Iterator[tuple[Scores, dict[str, Any]]]:
+        nonlocal changed, total
+        for some, probs in calibrated() if calibrated else fitted.in_blocks(taken):
+            predicted, confidence = top_of_rows(probs)
+            own, _ = top_of_rows(logits[some])
+            total += float(confidence.sum())
+            changed += int((predicted != own).sum())
+            more: dict[str, Any] = {"confidence": confidence, "predicted": predicted}
+            if fitted.corrects and calibrated is None:
+                more["model_confidence"] = fitted._confidence(logits[some])
+                more["model_predicted"] = own
+            if kept is not None:
+                more["keep"] = confidence >= kept.threshold
+            per_row = {"labels": scores.labels, "ids": scores.ids}
+            cut = {name: None if x is None else x[some] for name, x in per_row.items()}
+            yield bare._with(values=probs, **cut), more
+
+    write_pieces(output, pieces())
+    return scores.n, total, changed
+
+
+def _apply_to_folder(
+    fitted: Method,
+    folder: Path,
+    output: Path,
+    read: Callable[[Path], Scores],
+    engine: Engine,
+) -> dict[str, Any]:
+    """Adapt to the rows of all files of a folder and calibrate each; returns numbers."""
+    from shiftcal.files import make_folder
+    from shiftcal.scores import Scores
+    from shiftcal.scores_io import WRITABLE, Stack
+
+    files = sorted(file.absolute() for file in folder.iterdir() if file.suffix.lower() in WRITABLE)
+    if not files:
+        raise FileError(f"{folder} has no file that ends in {', '.join(WRITABLE)}.")
+    if output.resolve() == folder.resolve():
+        raise FileError(f"{output} is read by this command. Name another folder.")
+    kinds: set[tuple[InputKind, bool]] = set()
+    with Stack() as values, Stack() as features:
+        for file in files:
+            scores = read(file)
+            values.add(scores.values, file)
+            kinds.add((scores.input, scores.features is None))
+            if scores.features is not None:
+                features.add(scores.features, file)
+        if len(kinds) > 1:
+            raise FileError(
+                f"{folder}: its files must all hold logits or all probabilities, and features."
+            )
+        ((kind, bare),) = kinds
+        everything = Scores(values.array(), kind, features=None if bare else features.array())
+    inputs.adapt_to(fitted, everything)
+    raw_mean = _raw_mean(fitted, everything)
+    make_folder(output)
+    tasks = [(file, output.absolute() / file.name) for file in files]
+    done = list(engine.map_tasks(partial(_calibrate_file, fitted, read), tasks))
+    return {
+        "n": everything.n,
+        "mean_confidence": sum(total for _, total, _ in sorted(done)) / everything.n,
+        "raw_mean_confidence": raw_mean,
+        "n_predictions_changed": sum(changed for *_, changed in done),
+        "n_files": len(files),
+    }
+
+
+def _calibrate_file(
+    fitted: Method, read: Callable[[Path], Scores], task: tuple[Path, Path]
+) -> tuple[int, float, int]:
+    scores, output = read(task[0]), task[1]
+    return _write_calibrated(fitted, scores, scores.as_kind(fitted.input), output)  # type: ignore[arg-type]
 
 
 def _apply_to_statistics(fitted: Method, target: Path) -> dict[str, Any]:

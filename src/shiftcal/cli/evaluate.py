@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,6 @@ from typer import Argument, Option
 from shiftcal.cli import inputs, options
 from shiftcal.cli.output import Report, between, progress, table
 from shiftcal.errors import InputError, ShiftcalError
-from shiftcal.files import naming
 from shiftcal.progress import track
 from shiftcal.registry import ESTIMATORS, METHODS, METRICS, is_own
 
@@ -65,24 +65,23 @@ def evaluate(
     names = list(dict.fromkeys([*_ALWAYS, *canonical]))
     if max_ece is not None and not 0 <= max_ece <= 1:
         raise InputError(f"--max-ece must be a fraction from 0 to 1, not percent; got {max_ece:g}.")
-    from shiftcal.checks import check_probs
-    from shiftcal.metrics import BinTable, bins
-    from shiftcal.numerics.softmax import softmax
+    from shiftcal.metrics import BinTable, bins, facts_of
     from shiftcal.scores import read_scores
 
     everything = read_scores(scores, normalize=normalize, **table_columns.columns)
     given = _labelled(scores, everything, labels, only=labelled_only)
     truth = given.labels
     assert truth is not None
-    with naming(scores):
-        probs = softmax(given.logits()) if given.input == "logits" else check_probs(given.values)
+    judged = options.Judged(given._probs, truth)
     with progress(f"judging {given.n:,} rows"):
-        values = {name: judge.metric(name, probs, truth) for name in track(names, "metrics")}
-    ece, confidence = values["ece"]["value"], probs.max(axis=1)
+        # Means over rows first: confidences of all rows need not be there yet.
+        order = sorted(names, key=lambda name: facts_of(METRICS.get(name)).reads == "top1")
+        values = {name: judge.metric(name, judged) for name in track(order, "metrics")}
+        values = {name: values[name] for name in names}
+    ece, (confidence, correct) = values["ece"]["value"], judged.top1
     assert ece is not None
     shown = None
     if table_:
-        correct = probs.argmax(axis=1) == truth
         shown = BinTable.from_sums(bins(confidence, correct, judge.n_bins, judge.binning))
     document = {
         "scores": scores,
@@ -283,16 +282,20 @@ def _result(
     method: Method = METHODS.get(name)(input=sets.input)
     inputs.check_needs(method, source=source, clean=sets.clean.features, target=target.features)
     method._fit_checked(sets, source)
-    probs = method.predict_proba(inputs.adapt_to(method, target))
+    blocks = partial(method.in_blocks, inputs.adapt_to(method, target))
     assert method.selection_ is not None
     metrics: dict[str, Any] | None = None
     if (labels := target.labels) is not None:
-        metrics = {"ece": judge.metric("ece", probs, labels)}
+        judged = options.Judged(blocks, labels)
+        metrics = {"ece": judge.metric("ece", judged)}
         for one in ("nll", "brier", "accuracy", *more):
-            metrics[one] = {"value": judge.metric(one, probs, labels, interval=False)["value"]}
+            metrics[one] = {"value": judge.metric(one, judged, interval=False)["value"]}
+        mean = judged.top1[0].mean()
+    else:
+        mean = sum(probs.max(axis=1).sum() for _, probs in blocks()) / target.n
     return {
         "method": method.name,
-        "mean_confidence": probs.max(axis=1).mean(),
+        "mean_confidence": mean,
         "selection": method.selection_.to_dict(),
         "metrics": metrics,
     }
@@ -317,6 +320,7 @@ def estimate(
         level: Coverage of intervals, strictly between 0 and 1.
     """
     from shiftcal.checks import check_fraction
+    from shiftcal.numerics.softmax import hits
 
     check_fraction(level, name="--level")
     names = list(dict.fromkeys(estimator or _all_estimators()))
@@ -324,7 +328,7 @@ def estimate(
     sets, scores = task.read()
     accuracy = None
     if scores.labels is not None:
-        accuracy = float((scores.values.argmax(axis=1) == scores.labels).mean())
+        accuracy = options.Judged(scores._probs, scores.labels).mean(hits)
 
     def result(name: str) -> dict[str, Any]:
         cls, settings = chosen[name]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from shiftcal.cli.output import complain
 from shiftcal.errors import FileError, InputError, InputWarning, ShiftcalError, suggest
-from shiftcal.files import naming
+from shiftcal.files import naming, remote_url
 from shiftcal.registry import METHODS, split_spec, told
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def check_outputs(values: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
         elif isinstance(value, Path):
             outputs[f"--{name.replace('_', '-')}"] = value
             if hints[name].__metadata__[0].metavar.startswith("FILE"):
-                _check_output_file(value)
+                check_output_file(value)
     for (first, path), (second, other) in combinations(outputs.items(), 2):
         if _same(path, other):
             raise FileError(
@@ -65,7 +65,10 @@ def check_outputs(values: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
             )
 
 
-def _check_output_file(output: Path) -> None:
+def check_output_file(output: Path) -> None:
+    """Reject a file that cannot be written."""
+    if remote_url(output):
+        return
     if output.is_dir():
         raise FileError(f"{output} is a folder. Name the file to be written.")
     if not output.parent.is_dir():

@@ -6,21 +6,25 @@ its fields. The help of an option is what the docstring of its command or bundle
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from typer import Argument, Option
 
 from shiftcal.errors import InputError
-from shiftcal.files import find
+from shiftcal.files import fetched, find
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from shiftcal.models import Model
     from shiftcal.scores import Scores
     from shiftcal.scoring.engines import Engine
     from shiftcal.surrogates import SurrogateBank
-    from shiftcal.types import Labels, Probs
+    from shiftcal.types import Confidence, Correct, Labels, Probs
 
 Count = Annotated[int, Option(metavar="N", min=1)]
 MaybeCount = Annotated[int | None, Option(metavar="N", min=1)]
@@ -37,6 +41,7 @@ Severities = Annotated[str, Option(metavar="1-5|all")]
 Method = Annotated[Path, Argument(metavar="METHOD.json")]
 OutputFile = Annotated[Path, Option("--output", "-o", metavar="FILE")]
 MaybeOutputFile = Annotated[Path | None, Option("--output", "-o", metavar="FILE")]
+MaybeOutput = Annotated[Path | None, Option("--output", "-o", metavar="DIR|FILE")]
 OutputFolder = Annotated[Path, Option("--output", "-o", metavar="DIR")]
 MaybeOutputFolder = Annotated[Path | None, Option("--output", "-o", metavar="DIR")]
 
@@ -118,9 +123,14 @@ class Sources(Columns):
         from shiftcal.scores_io import is_table
         from shiftcal.surrogates import SurrogateBank
 
+        columns = self.columns if any(map(is_table, self.files)) else {}
+        if self.columns and not columns and not isinstance(self, Target):
+            raise InputError(
+                "columns can be named of surrogate sets in .csv or .parquet files only. Leave the "
+                "options of columns out."
+            )
         if self.bank is not None:
             return SurrogateBank.load(self.bank, normalize=self.normalize)
-        columns = self.columns if any(map(is_table, self.files)) else {}
         return SurrogateBank.from_files(self.files, normalize=self.normalize, **columns)
 
 
@@ -172,11 +182,11 @@ class Task(Target, Sources):
         bank = self.read_bank()
         columns = self.columns
         if any(map(is_table, self.files)):  # these have the columns; a target has no labels, maybe
-            path = find(self.path)
-            if not is_table(path):
-                columns = {}
-            elif columns.get("label_column") not in column_names(path):
-                columns.pop("label_column", None)
+            with fetched(self.path) as path:
+                if not is_table(path):
+                    columns = {}
+                elif columns.get("label_column") not in column_names(path):
+                    columns.pop("label_column", None)
         scores = read_target(
             self.path,
             bank.n_classes,
@@ -186,6 +196,43 @@ class Task(Target, Sources):
             columns=columns,
         )
         return bank, scores.as_kind(bank.input)
+
+
+@dataclass
+class Judged:
+    """Probabilities of labelled rows, computed some rows at a time whenever they are needed.
+
+    Attributes:
+        blocks: Gives rows and their probabilities.
+        labels: ``(n,)`` class indices.
+    """
+
+    blocks: Callable[[], Iterable[tuple[slice, Probs]]]
+    labels: Labels
+
+    @cached_property
+    def top1(self) -> tuple[Confidence, Correct]:
+        """Confidence of every row, and whether its prediction is correct."""
+        import numpy as np
+
+        from shiftcal.numerics.softmax import top_of_rows
+
+        confidence, correct = np.empty(len(self.labels)), np.empty(len(self.labels), np.bool_)
+        for rows, probs in self.blocks():
+            predicted, confidence[rows] = top_of_rows(probs)
+            correct[rows] = predicted == self.labels[rows]
+        return confidence, correct
+
+    def mean(self, of_rows: Callable[[Any, Any], NDArray[Any]]) -> float:
+        """The mean of what ``of_rows`` makes of the probabilities and labels of some rows."""
+        sums = (float(of_rows(p, self.labels[rows]).sum()) for rows, p in self.blocks())
+        return sum(sums) / len(self.labels)
+
+    def whole(self) -> Probs:
+        """All probabilities."""
+        import numpy as np
+
+        return np.concatenate([probs for _, probs in self.blocks()])
 
 
 @dataclass(kw_only=True)
@@ -216,7 +263,7 @@ class Judge:
         self.binning = check_binning(self.binning, name="--binning")
 
     def metric(
-        self, name: str, probs: Probs, labels: Labels, *, interval: bool = True
+        self, name: str, judged: Judged, *, interval: bool = True
     ) -> dict[str, float | None]:
         """``value``, ``low`` and ``high`` of a metric; the last two are ``None`` without draws."""
         import inspect
@@ -225,14 +272,16 @@ class Judge:
         from shiftcal.registry import METRICS
 
         function = METRICS.get(name)
-        arrays: tuple[Any, Any] = (probs, labels)
-        if facts_of(function).reads == "top1":
-            arrays = probs.max(axis=1), probs.argmax(axis=1) == labels
+        facts = facts_of(function)
         settings: dict[str, Any] = {}
         if "n_bins" in inspect.signature(function).parameters:
             settings = {"n_bins": self.n_bins, "binning": self.binning}
         # Draws from a single row are all the same.
-        if not interval or self.n_resamples == 0 or len(labels) < 2:
+        interval = interval and self.n_resamples > 0 and len(judged.labels) > 1
+        if facts.reads == "full" and facts.rows is not None and not settings and not interval:
+            return {"value": judged.mean(facts.rows), "low": None, "high": None}
+        arrays = judged.top1 if facts.reads == "top1" else (judged.whole(), judged.labels)
+        if not interval:
             return {
                 "value": float(unchecked(function)(*arrays, **settings)),
                 "low": None,
@@ -269,8 +318,8 @@ class Strength:
 
 
 @dataclass(kw_only=True)
-class Work:
-    """Where images are scored.
+class Workers:
+    """Where work on many files is done.
 
     The help has these options in a panel of their own.
 
@@ -279,8 +328,6 @@ class Work:
         workers: Workers: processes, or actors of Ray.
         address: Of a running Ray cluster, or auto.
         cpus_per_worker: Processors per worker of Ray; default: 1.
-        gpus_per_worker: GPUs per worker of Ray; 0.5 lets two share one.
-        cache: Folder of finished shards to share between runs; default: $SHIFTCAL_CACHE, if set.
     """
 
     panel: ClassVar[str] = "Workers and clusters"
@@ -288,15 +335,31 @@ class Work:
     workers: MaybeCount = None
     address: Annotated[str | None, Option(metavar="HOST:PORT")] = None
     cpus_per_worker: Annotated[float | None, Option(metavar="X")] = None
-    gpus_per_worker: Annotated[float | None, Option(metavar="X")] = None
-    cache: Folder = None
+
+    def settings_of_engine(self) -> dict[str, Any]:
+        """Those of the engine that are given."""
+        names = ("workers", "address", "cpus_per_worker", "gpus_per_worker")
+        given = {name: getattr(self, name, None) for name in names}
+        return {name: value for name, value in given.items() if value is not None}
 
     def make_engine(self) -> Engine:
         """The engine."""
         from shiftcal.scoring.engines import engine_of
 
-        names = ("workers", "address", "cpus_per_worker", "gpus_per_worker")
-        return engine_of(self.engine, **{name: getattr(self, name) for name in names})
+        return engine_of(self.engine, **self.settings_of_engine())
+
+
+@dataclass(kw_only=True)
+class Work(Workers):
+    """Where images are scored.
+
+    Attributes:
+        gpus_per_worker: GPUs per worker of Ray; 0.5 lets two share one.
+        cache: Folder of finished shards to share between runs; default: $SHIFTCAL_CACHE, if set.
+    """
+
+    gpus_per_worker: Annotated[float | None, Option(metavar="X")] = None
+    cache: Folder = None
 
 
 @dataclass(kw_only=True)

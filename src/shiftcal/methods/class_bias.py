@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from shiftcal.numerics.blocks import one_blas_thread
+from shiftcal.numerics.blocks import one_blas_thread, row_blocks
 from shiftcal.progress import track
 from shiftcal.types import Floats, Labels, Logits
 
@@ -84,10 +84,14 @@ def sigmoid(x: Floats | float) -> Array:
 
 def shift_to_mean(p: Floats, mean: float) -> float:
     """What to add to the log-odds of ``p`` so that their mean probability is ``mean``."""
-    odds, shift = log_odds(p), 0.0
+    shift, n = 0.0, len(p)
     for _ in range(50):
-        now = sigmoid(odds + shift)
-        step = (float(now.mean()) - mean) / max(float((now * (1 - now)).mean()), 1e-3)
+        total, slope = 0.0, 0.0
+        for rows in row_blocks(n, 1):
+            now = sigmoid(log_odds(p[rows]) + shift)
+            total += float(now.sum())
+            slope += float((now * (1 - now)).sum())
+        step = (total / n - mean) / max(slope / n, 1e-3)
         shift -= min(max(step, -1.0), 1.0)
         if abs(step) < 1e-9:
             break

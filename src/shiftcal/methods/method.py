@@ -17,6 +17,7 @@ from shiftcal import persistence as _persistence
 from shiftcal.checks import check_choice, check_features, check_scores
 from shiftcal.errors import FitWarning, InputError
 from shiftcal.maps import Map
+from shiftcal.numerics.blocks import LARGE, row_blocks
 from shiftcal.numerics.softmax import softmax
 from shiftcal.persistence import Estimator, clone
 from shiftcal.scores import Scores, model_digest
@@ -159,8 +160,6 @@ class Selection:
         return f"<{self.method} selection: {self}>"
 
 
-# Elements of probabilities held at once while only the confidence is asked for.
-_BLOCK = 1 << 20
 # The mean of fewer rows depends on the draw more than on the shift, and p_max is too skewed for
 # standard errors to mean what they say.
 FEW_ROWS = 100
@@ -303,6 +302,13 @@ class Method(Estimator, ABC):
         return self._apply(self._check_target(logits))
 
     @final
+    def in_blocks(self, logits: object) -> Iterator[tuple[slice, Probs]]:
+        """Rows and their calibrated probabilities, some at a time, for data of any size."""
+        z = self._check_target(logits)
+        for rows in row_blocks(*z.shape, size=LARGE):
+            yield rows, self._apply(z[rows])
+
+    @final
     def confidence(self, logits: object) -> NDArray[np.float64]:
         """Calibrated probability of the most probable class ``(n,)``, in little memory.
 
@@ -313,9 +319,8 @@ class Method(Estimator, ABC):
     def _confidence(self, z: Logits) -> NDArray[np.float64]:
         """The same for checked logits."""
         confidence = np.empty(len(z), dtype=np.float64)
-        rows = max(1, _BLOCK // z.shape[1])
-        for start in range(0, len(z), rows):
-            confidence[start : start + rows] = self._apply(z[start : start + rows]).max(axis=1)
+        for rows in row_blocks(*z.shape, size=LARGE):
+            confidence[rows] = self._apply(z[rows]).max(axis=1)
         return confidence
 
     @final

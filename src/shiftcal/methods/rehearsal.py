@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from shiftcal.checks import check_count, check_fraction
 from shiftcal.methods.method import FEW_ROWS, Method, Selection, fit_maps, nearest_first
 from shiftcal.numerics.blocks import kernels, one_blas_thread, row_blocks
-from shiftcal.numerics.softmax import softmax
+from shiftcal.numerics.softmax import softmax, sum_of_rows, top_of_rows
 from shiftcal.progress import track
 from shiftcal.surrogates import SetSummary, SurrogateBank
 from shiftcal.types import Flag, Floats, Interval, Labels, Logits
@@ -64,8 +64,6 @@ def rehearsed_weights(
 # small; and there is an end to memory.
 _GROUPS, _GROUP_ROWS, _MOST_GROUPS = 256, 100, 8192
 _PARTS = 64
-# Up to so many classes sums over groups are faster column by column.
-_NARROW = 64
 # Means of p_max are kept this far from 0 and 1, whose log-odds are infinite.
 EDGE = 1e-6
 
@@ -79,7 +77,7 @@ def row_moments(logits: Logits) -> NDArray[np.float64]:
     p = softmax(logits)
     n, k = p.shape
     moments = np.empty((n, 2 + 2 * k))
-    moments[:, 0] = p.max(axis=1)
+    moments[:, 0] = top_of_rows(p)[1]
     moments[:, 1] = _entropy(p)
     moments[:, 2 : 2 + k] = p
     np.square(p, out=moments[:, 2 + k :])
@@ -177,19 +175,12 @@ def grouped_moments(logits: Logits, rng: np.random.Generator) -> Grouped:
     """The moments of all rows, in random groups, in memory that does not grow with the rows."""
     n, k = logits.shape
     g = min(n, max(_GROUPS, min(n // _GROUP_ROWS, _MOST_GROUPS)))
-    order = rng.permutation(n)
-    order %= g  # in place, and then in fewer bytes: of many rows even this is large
-    group = order.astype(np.int16)
-    del order
+    group = np.resize(np.arange(g, dtype=np.int16), n)
+    rng.shuffle(group)
     sums = np.zeros((g, 2 + 2 * k))
     for rows in row_blocks(n, k):
-        moments, at = row_moments(logits[rows]), group[rows].astype(np.intp)
-        if k > _NARROW:
-            np.add.at(sums, at, moments)
-            continue
-        for column in range(moments.shape[1]):  # the same sums, in a fifth of the time
-            np.add.at(sums[:, column], at, moments[:, column])
-    return Grouped(sums, np.bincount(group, minlength=g))
+        kernels.add_to_groups(row_moments(logits[rows]), group[rows].astype(np.int64), sums)
+    return Grouped(sums, n // g + (np.arange(g) < n % g))
 
 
 def random_parts(groups: int, taken: int, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -198,8 +189,9 @@ def random_parts(groups: int, taken: int, rng: np.random.Generator) -> NDArray[n
 
 
 def _entropy(p: Floats) -> NDArray[np.float64]:
-    logs = np.log(p, out=np.zeros_like(p, dtype=np.float64), where=p > 0)
-    return np.asarray(-(p * logs).sum(axis=-1))
+    logs = np.log(p, out=np.zeros(p.shape), where=p > 0)
+    logs *= p
+    return -(sum_of_rows(logs) if logs.ndim == 2 else logs.sum(axis=-1))
 
 
 # --------------------------------------------------------------------------------------

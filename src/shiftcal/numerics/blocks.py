@@ -136,11 +136,13 @@ def one_blas_thread() -> AbstractContextManager[Any]:
 
 # Elements per block of float64: half a megabyte.
 _BLOCK = 1 << 16
+# The same where little else is held: eight megabytes.
+LARGE = 1 << 20
 
 
-def row_blocks(n: int, k: int) -> Iterator[slice]:
-    """Slices that together cover ``n`` rows of ``k`` columns, in order."""
-    rows = max(1, _BLOCK // k)
+def row_blocks(n: int, k: int, *, size: int = _BLOCK) -> Iterator[slice]:
+    """Slices that together cover ``n`` rows of ``k`` columns, in order, of ``size`` numbers."""
+    rows = max(1, size // k)
     for start in range(0, n, rows):
         yield slice(start, min(start + rows, n))
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftcal.numerics.blocks import row_blocks
-from shiftcal.types import Confidence, Correct, Labels, Logits, Probs
+from shiftcal.numerics.blocks import LARGE, kernel_for, kernels, row_blocks
+from shiftcal.types import Confidence, Correct, Floats, Labels, Logits, Probs
 
 # --------------------------------------------------------------------------------------
 # Softmax and its relatives, in float64 whatever the logits are.
 # --------------------------------------------------------------------------------------
-
-# Elements per block: the float64 copy of a block stays in the processor's cache.
-_BLOCK = 1 << 16
 
 
 def softmax(logits: Logits, temperature: float = 1.0) -> Probs:
@@ -22,17 +21,41 @@ def softmax(logits: Logits, temperature: float = 1.0) -> Probs:
     The first largest logit of a row has its first largest probability, however near the next is.
     """
     p = np.empty(logits.shape, dtype=np.float64)
-    rows = max(1, _BLOCK // logits.shape[1])
-    for start in range(0, len(logits), rows):
-        block = p[start : start + rows]
-        block[:] = logits[start : start + rows]
-        top = block.argmax(axis=1)
-        block -= np.take_along_axis(block, top[:, None], axis=1)
-        block /= temperature
+    for rows in row_blocks(*logits.shape):
+        block = p[rows]
+        top = _shifted(logits[rows], temperature, block)
         np.exp(block, out=block)
-        block /= block.sum(axis=1, keepdims=True)
-        keep_top(block, top)
+        kernels.normalize_rows(block, top)
     return p
+
+
+def softmax_blocks(logits: Logits) -> Iterator[tuple[slice, Probs]]:
+    """Rows and their softmax, some at a time."""
+    for rows in row_blocks(*logits.shape, size=LARGE // 4):
+        yield rows, softmax(logits[rows])
+
+
+def _shifted(logits: Logits, temperature: float, out: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Fill ``out`` with ``(z - max z) / T``; returns where each row is largest first."""
+    z = np.ascontiguousarray(logits, np.float32 if logits.dtype == np.float32 else np.float64)
+    top = np.empty(len(z), np.int64)
+    kernel_for("shift_rows", z)(z, temperature, out, top)
+    return top
+
+
+def top_of_rows(rows: Floats) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """``rows.argmax(axis=1)`` and ``rows.max(axis=1)`` of finite numbers, at once."""
+    x = np.ascontiguousarray(rows, np.float32 if rows.dtype == np.float32 else np.float64)
+    top, largest = np.empty(len(x), np.int64), np.empty(len(x))
+    kernel_for("largest_of_rows", x)(x, top, largest)
+    return top, largest
+
+
+def sum_of_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``rows.sum(axis=1)``, to the bit, faster where rows are short."""
+    sums = np.empty(len(rows))
+    kernels.sum_rows(rows, sums)
+    return sums
 
 
 def keep_top(probs: Probs, top: NDArray[np.intp]) -> None:
@@ -63,13 +86,11 @@ def p_max(logits: Logits, temperature: float = 1.0) -> NDArray[np.float64]:
     Never holds more than a block of probabilities.
     """
     confidence = np.empty(len(logits), dtype=np.float64)
-    rows = max(1, _BLOCK // logits.shape[1])
-    for start in range(0, len(logits), rows):
-        block = logits[start : start + rows].astype(np.float64)
-        block -= block.max(axis=1, keepdims=True)
-        block /= temperature
+    for rows in row_blocks(*logits.shape):
+        block = np.empty((len(confidence[rows]), logits.shape[1]))
+        _shifted(logits[rows], temperature, block)
         np.exp(block, out=block)
-        confidence[start : start + rows] = 1.0 / block.sum(axis=1)
+        confidence[rows] = 1.0 / sum_of_rows(block)
     return confidence
 
 

@@ -63,6 +63,10 @@ class Engine(ABC):
             shards: The shards.
         """
 
+    def map_tasks(self, work: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
+        """The same for any function and its arguments, both of which can be pickled."""
+        return map(work, tasks)
+
 
 def engine_of(name: str | Engine, **settings: object) -> Engine:
     """The engine of that name; an engine object is returned as it is.
@@ -107,7 +111,13 @@ class LocalEngine(Engine):
         if self.workers == 1:
             return work(shards)
         threads = max(1, thread_count() // self.workers)
-        return in_processes(_Scorer(work, threads), shards, self.workers)
+        return self.map_tasks(_Scorer(work, threads), shards)
+
+    def map_tasks(self, work: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
+        """Results as they come, in the order of the tasks if there is one worker."""
+        if self.workers == 1:
+            return map(work, tasks)
+        return in_processes(work, tasks, self.workers)
 
 
 class _Scorer:
@@ -365,14 +375,18 @@ class RayEngine(Engine):
 
     def map_shards(self, work: Job, shards: Iterable[Shard]) -> Iterator[ShardResult]:
         """Results as they come."""
-        rest = iter(shards)
+        return self.map_tasks(_Scorer(work, max(1, int(self.cpus))), shards)
+
+    def map_tasks(self, work: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
+        """Results as they come."""
+        rest = iter(tasks)
         first = next(rest, None)
         if first is None:
             return
         ray = require("ray", extra="ray", needed_by="the Ray engine")
         started, actors = self._connect(ray), []
         try:
-            sent = ray.put(_packed(_Scorer(work, max(1, int(self.cpus)))))
+            sent = ray.put(_packed(work))
             arguments = (sent, list(chain(*import_path())), str(Path.cwd()))
             # Ray starts a worker that died again, and gives it its shard again.
             worker = ray.remote(
@@ -383,9 +397,9 @@ class RayEngine(Engine):
                 scheduling_strategy="SPREAD",
             )(_Performer)
 
-            def start() -> Callable[[Shard], Future[Any]]:
+            def start() -> Callable[[T], Future[Any]]:
                 actors.append(actor := worker.remote(*arguments))
-                return lambda shard: actor.do.remote(shard).future()
+                return lambda task: actor.do.remote(task).future()
 
             errors = ray.exceptions
             died = (errors.RayActorError, errors.WorkerCrashedError, errors.OutOfMemoryError)
