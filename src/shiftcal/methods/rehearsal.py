@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shiftcal.checks import check_count, check_fraction
 from shiftcal.methods.method import FEW_ROWS, Method, Selection, fit_maps, nearest_first
-from shiftcal.numerics.blocks import kernels, one_blas_thread, row_blocks
+from shiftcal.numerics.blocks import LARGE, in_parts, kernels, one_blas_thread, row_blocks
 from shiftcal.numerics.softmax import softmax, sum_of_rows, top_of_rows
 from shiftcal.progress import track
 from shiftcal.surrogates import SetSummary, SurrogateBank
@@ -167,7 +167,8 @@ class Grouped:
     def redrawn(self, n_draws: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """The statistics of ``n_draws`` samples drawn again, group by group with replacement."""
         g = len(self.counts)
-        times = rng.multinomial(g, np.full(g, 1 / g), size=n_draws)
+        drawn = rng.integers(g, size=(n_draws, g))
+        times = np.stack([np.bincount(row, minlength=g) for row in drawn])
         return output_statistics(times @ self.sums / (times @ self.counts)[:, None])
 
 
@@ -175,12 +176,23 @@ def grouped_moments(logits: Logits, rng: np.random.Generator) -> Grouped:
     """The moments of all rows, in random groups, in memory that does not grow with the rows."""
     n, k = logits.shape
     g = min(n, max(_GROUPS, min(n // _GROUP_ROWS, _MOST_GROUPS)))
-    group = np.resize(np.arange(g, dtype=np.int16), n)
-    rng.shuffle(group)
-    sums = np.zeros((g, 2 + 2 * k))
-    for rows in row_blocks(n, k):
-        kernels.add_to_groups(row_moments(logits[rows]), group[rows].astype(np.int64), sums)
-    return Grouped(sums, n // g + (np.arange(g) < n % g))
+    if g > _GROUPS:  # a shuffle of so many takes as long as all the rest
+        group = rng.integers(g, size=n, dtype=np.int16)
+    else:
+        group = np.resize(np.arange(g, dtype=np.int16), n)
+        rng.shuffle(group)
+    sums, moments = np.zeros((g, 2 + 2 * k)), np.empty((min(n, max(LARGE // k, 1)), 2 + 2 * k))
+    for rows in row_blocks(n, k, size=LARGE):
+        block = logits[rows]
+
+        def fill(start: int, stop: int, block: Logits = block) -> None:
+            for some in row_blocks(stop - start, k):
+                at = slice(start + some.start, start + some.stop)
+                moments[at] = row_moments(block[at])
+
+        in_parts(fill, len(block), least=max(LARGE // (8 * k), 1))
+        kernels.add_to_groups(moments[: len(block)], group[rows].astype(np.int64), sums)
+    return Grouped(sums, np.bincount(group, minlength=g))
 
 
 def random_parts(groups: int, taken: int, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -911,7 +923,7 @@ class Rehearsal(Method):
         logs = np.where(rng.random(_DRAWS) < drawn.moved, moved, same)
         if decision.outside:  # how far to go towards the nearest set is a guess
             there = math.log(self.temperatures_[nearest])
-            logs = logs + rng.random(_DRAWS) * (there - np.median(logs))
+            logs = logs + rng.random(_DRAWS) * (there - np.quantile(logs, 0.5))
         low, high = np.quantile(logs, [(1 - self.level_) / 2, (1 + self.level_) / 2]).tolist()
         low, high = min(low, decision.log_t), max(high, decision.log_t)
         return Interval(math.exp(decision.log_t), math.exp(low), math.exp(high), self.level_)
