@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shiftcal.checks import check_count, check_fraction
 from shiftcal.methods.method import FEW_ROWS, Method, Selection, fit_maps, nearest_first
-from shiftcal.numerics.blocks import LARGE, in_parts, kernels, one_blas_thread, row_blocks
+from shiftcal.numerics.blocks import kernels, one_blas_thread, row_blocks, share, thread_count
 from shiftcal.numerics.softmax import softmax, sum_of_rows, top_of_rows
 from shiftcal.progress import track
 from shiftcal.surrogates import SetSummary, SurrogateBank
@@ -64,6 +64,8 @@ def rehearsed_weights(
 # small; and there is an end to memory.
 _GROUPS, _GROUP_ROWS, _MOST_GROUPS = 256, 100, 8192
 _PARTS = 64
+# Blocks of rows that threads share at a time.
+_TOGETHER = 8
 # Means of p_max are kept this far from 0 and 1, whose log-odds are infinite.
 EDGE = 1e-6
 
@@ -181,18 +183,20 @@ def grouped_moments(logits: Logits, rng: np.random.Generator) -> Grouped:
     else:
         group = np.resize(np.arange(g, dtype=np.int16), n)
         rng.shuffle(group)
-    sums, moments = np.zeros((g, 2 + 2 * k)), np.empty((min(n, max(LARGE // k, 1)), 2 + 2 * k))
-    for rows in row_blocks(n, k, size=LARGE):
-        block = logits[rows]
+    sums, counts = np.zeros((g, 2 + 2 * k)), np.zeros(g, np.int64)
+    some = list(row_blocks(n, k))
+    for i in range(0, len(some), _TOGETHER):
+        found = dict.fromkeys(range(i, min(i + _TOGETHER, len(some))), np.empty(0))
 
-        def fill(start: int, stop: int, block: Logits = block) -> None:
-            for some in row_blocks(stop - start, k):
-                at = slice(start + some.start, start + some.stop)
-                moments[at] = row_moments(block[at])
+        def fill(j: int, found: dict[int, NDArray[np.float64]] = found) -> None:
+            found[j] = row_moments(logits[some[j]])
 
-        in_parts(fill, len(block), least=max(LARGE // (8 * k), 1))
-        kernels.add_to_groups(moments[: len(block)], group[rows].astype(np.int64), sums)
-    return Grouped(sums, np.bincount(group, minlength=g))
+        share(fill, found, threads=thread_count())
+        for j, moments in found.items():  # in order, whatever thread was first
+            here = group[some[j]].astype(np.int64)
+            kernels.add_to_groups(moments, here, sums)
+            counts += np.bincount(here, minlength=g)
+    return Grouped(sums, counts)
 
 
 def random_parts(groups: int, taken: int, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -201,7 +205,7 @@ def random_parts(groups: int, taken: int, rng: np.random.Generator) -> NDArray[n
 
 
 def _entropy(p: Floats) -> NDArray[np.float64]:
-    logs = np.log(p, out=np.zeros(p.shape), where=p > 0)
+    logs = np.log(np.maximum(p, np.finfo(np.float64).tiny))
     logs *= p
     return -(sum_of_rows(logs) if logs.ndim == 2 else logs.sum(axis=-1))
 
