@@ -31,7 +31,8 @@ ALWAYS_INLINE int32_t cell_of(double confidence, int bits, int32_t cells)
     uint64_t image;
     memcpy(&image, &rest, sizeof image);
     int32_t cell = cells - 2 + ((1023 - EXPONENTS) << bits) - (int32_t)(image >> (52 - bits));
-    return cell < cells - 1 ? cell : cells - 1;
+    cell = cell < cells - 1 ? cell : cells - 1;
+    return cell > 0 ? cell : 0;
 }
 
 /* The bits of 64 + confidence count its multiples of 2^-46; one more for the count. */
@@ -87,6 +88,7 @@ static int place_cuts(const int64_t *counts, const int64_t *ends, int64_t wide, 
         for (int64_t part = 0; part < parts; part++) size += counts[part * cells + cell];
         slots[cell] = 0;
         if (size == 0) continue;
+        if (bin == m) return SC_INDEX;
         int cut = start == (bin > 0 ? ends[bin - 1] : 0) || ends[bin] <= start + size;
         if (cut || (wide && cut_before)) {
             for (int64_t part = 0; part < parts; part++)
@@ -137,6 +139,7 @@ static int sum_bins(const int64_t *keys, const int64_t *places, const int64_t *r
                     int64_t slots)
 {
     int64_t width = 2 * slots, at = 0, correct = 0, slot = 1, first = 0;
+    if (!rising(places, m, 1, n, 1)) return SC_INDEX;
     double before = 0.0;
     for (int64_t bin = 0; bin < m; bin++) {
         int64_t last = places[bin], high = 0, low = 0, hits = 0;
@@ -203,7 +206,10 @@ static int OF(sum_by_cell)(const REAL *confidence, const uint8_t *correct,
     int32_t slots[CHUNK];
     uint64_t shares[CHUNK];
     int64_t found = 0;
-    int bits = cell_bits(cells);
+    int bits = cell_bits(cells), outside = 0;
+    for (int64_t i = 0; i < cells; i++)
+        outside |= (slot_of_cell[i] < 0) | (slot_of_cell[i] >= width / 2);
+    if (outside) return SC_INDEX;
     uint64_t *lanes = calloc((size_t)(APART * width), sizeof(uint64_t));
     if (lanes == NULL) return SC_NO_MEMORY;
     for (int64_t start = 0; start < n; start += CHUNK) {
@@ -212,14 +218,14 @@ static int OF(sum_by_cell)(const REAL *confidence, const uint8_t *correct,
         int64_t size = n - start < CHUNK ? n - start : CHUNK;
         for (int64_t i = 0; i < size; i++) slots[i] = cell_of((double)c[i], bits, (int32_t)cells);
         for (int64_t i = 0; i < size; i++) shares[i] = share_of((double)c[i]);
-        for (int64_t i = 0; i < size; i++) slots[i] = 2 * slot_of_cell[slots[i]] + hit[i];
+        for (int64_t i = 0; i < size; i++) slots[i] = 2 * slot_of_cell[slots[i]] + (hit[i] != 0);
         add_shares(lanes, width, slots, shares, size);
         for (int64_t i = 0; i < size; i++)
             if (slots[i] < 2 && found < room) {
                 double positive = (double)c[i] + 0.0;
                 int64_t image;
                 memcpy(&image, &positive, sizeof image);
-                keys[found++] = (int64_t)((uint64_t)image << 1) | hit[i];
+                keys[found++] = (int64_t)((uint64_t)image << 1) | (hit[i] != 0);
             }
         empty_lanes(lanes, sums, width);
     }
@@ -247,7 +253,7 @@ static int OF(sum_by_width)(const REAL *confidence, const uint8_t *correct, int6
             double value = (double)c[i], j = floor(value * scale);
             j = value <= j * step ? j - 1.0 : j;
             j = j > 0.0 ? j : 0.0;
-            slots[i] = 2 * (int32_t)(j < bins - 1.0 ? j : bins - 1.0) + hit[i];
+            slots[i] = 2 * (int32_t)(j < bins - 1.0 ? j : bins - 1.0) + (hit[i] != 0);
         }
         for (int64_t i = 0; i < size; i++) shares[i] = share_of((double)c[i]);
         add_shares(lanes, width, slots, shares, size);

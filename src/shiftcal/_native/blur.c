@@ -337,6 +337,13 @@ static void line_row(float *sums, int64_t n, const float *const *rows, const flo
     if (t < taps) add_four_taps(sums, n, rows + t, weights + t);
 }
 
+static int steps_within(const int32_t *steps, int64_t n, int64_t low, int64_t high)
+{
+    int outside = 0;
+    for (int64_t i = 0; i < n; i++) outside |= (steps[i] < low) | (steps[i] > high);
+    return !outside;
+}
+
 /* Blur each image along the line of an angle drawn with number 0 of its stream, rounded. dx, dy:
  * (4096, taps) steps to the right, none negative, and downwards, at most `reach`. */
 static int blur_along_lines(const uint8_t *images, uint8_t *out, const float *weights,
@@ -345,6 +352,7 @@ static int blur_along_lines(const uint8_t *images, uint8_t *out, const float *we
                             int64_t taps)
 {
     int64_t size = 3 * width, stride = size + 3 * reach;
+    int result = SC_DONE;
     /* Rows are done in bands, so that large images need no large buffer. */
     int64_t band = least(height, most(2 * reach, (1 << 18) / stride));
     int64_t held = least(height, band + 2 * reach);
@@ -354,6 +362,10 @@ static int blur_along_lines(const uint8_t *images, uint8_t *out, const float *we
     for (int64_t j = 0; j < m; j++) {
         int64_t angle = random_word(0, keys[2 * j], keys[2 * j + 1]) >> 20;
         const int32_t *right = dx + angle * taps, *down = dy + angle * taps;
+        if (!steps_within(right, taps, 0, reach) || !steps_within(down, taps, -reach, reach)) {
+            result = SC_INDEX;
+            break;
+        }
         const uint8_t *image = images + j * height * size;
         for (int64_t top = 0; top < height; top += band) {
             int64_t first = most(top - reach, 0), bottom = least(top + band, height);
@@ -375,7 +387,7 @@ static int blur_along_lines(const uint8_t *images, uint8_t *out, const float *we
         }
     }
     free_memory(plane);
-    return SC_DONE;
+    return result;
 }
 
 /* ---- means of enlarged copies ------------------------------------------------------------------ */
@@ -389,6 +401,8 @@ static int sum_pixel_taps(const uint8_t *images, uint8_t *out, const int64_t *fi
                           const int64_t *source, const float *weights, int64_t m, int64_t pixels)
 {
     enum { VALUES = 3 * TOGETHER };
+    for (int64_t p = 0; p < pixels; p++)
+        if ((first[p + 1] - first[p]) % 2) return SC_INDEX;
     float *beside = new_memory(pixels * VALUES, sizeof *beside);
     if (beside == NULL) return SC_NO_MEMORY;
     memset(beside, 0, (size_t)(pixels * VALUES) * sizeof *beside);
@@ -428,6 +442,12 @@ static int sum_copies(const uint8_t *images, uint8_t *out, const int64_t *row,
                       const int64_t *copy_runs, const float *column_weight, float own_weight,
                       int64_t m, int64_t height, int64_t size, int64_t copies)
 {
+    for (int64_t z = 0; z < copies; z++)
+        for (int64_t r = copy_runs[z]; r < copy_runs[z + 1]; r++) {
+            int64_t end = r + 1 == copy_runs[z + 1] ? size : run[r + 1];
+            if (run[r] > end || run_source[r] < 0 || run_source[r] + end - run[r] + 3 > 2 * size)
+                return SC_INDEX;
+        }
     /* Of every copy the last two enlarged source rows are kept: the next row mostly needs them. */
     float *kept = new_memory((2 * copies + 2) * size, sizeof *kept);
     int64_t *holds = new_memory(2 * copies, sizeof *holds);

@@ -103,6 +103,14 @@ ALWAYS_INLINE void box_means(uint8_t *out, const uint8_t *values, int64_t n, con
     }
 }
 
+/* Whether boxes (count, 2), a first line and how many there are, lie in so many lines. */
+static int boxes_fit(const int64_t *boxes, int64_t count, int64_t lines)
+{
+    for (int64_t i = 0; i < 2 * count; i += 2)
+        if (boxes[i] < 0 || boxes[i + 1] < 1 || boxes[i] > lines - boxes[i + 1]) return 0;
+    return 1;
+}
+
 /* Replace m images by the means of boxes, each shown at the size of the box.
  *
  * down, across: (boxes, 2) first row or column of every box, and how many there are; shown: first

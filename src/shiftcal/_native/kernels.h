@@ -33,7 +33,7 @@ typedef struct {
 } sc_arg;
 
 /* What a kernel returns. */
-enum { SC_DONE = 0, SC_NO_MEMORY = 1, SC_LENGTHS = 2 };
+enum { SC_DONE = 0, SC_NO_MEMORY = 1, SC_LENGTHS = 2, SC_INDEX = 3 };
 
 /* A kernel as Python sees it.
  *
@@ -55,5 +55,21 @@ typedef struct {
 #define I(j) (a[j].integer)
 #define R(j) (a[j].real)
 #define N(letter) (n[#letter[0] - 'a'])
+
+/* Whether all of n indices lie from low to high. */
+static inline int within_ends(const int64_t *indices, int64_t n, int64_t low, int64_t high)
+{
+    int outside = 0;
+    for (int64_t i = 0; i < n; i++) outside |= (indices[i] < low) | (indices[i] > high);
+    return !outside;
+}
+
+/* The same, and each at least `step` above the one before. */
+static inline int rising(const int64_t *indices, int64_t n, int64_t low, int64_t high, int64_t step)
+{
+    int ordered = 1;
+    for (int64_t i = 1; i < n; i++) ordered &= indices[i - 1] <= indices[i] - step;
+    return ordered && within_ends(indices, n, low, high);
+}
 
 #endif

@@ -103,6 +103,11 @@ static int check(const bound *b, int j, const Py_buffer *view, int64_t *lengths)
                      b->kernel->name, j, p->kind, (int)p->size, view->format);
         return -1;
     }
+    if ((uintptr_t)view->buf % (uintptr_t)p->size) {
+        PyErr_Format(PyExc_ValueError, "%s: argument %d must be aligned to its items.",
+                     b->kernel->name, j);
+        return -1;
+    }
     if (view->ndim != p->axes) {
         PyErr_Format(PyExc_ValueError, "%s: argument %d must have %d axes, got %d.",
                      b->kernel->name, j, (int)p->axes, view->ndim);
@@ -161,6 +166,9 @@ done:
     if (result == SC_NO_MEMORY) return PyErr_NoMemory();
     if (result == SC_LENGTHS)
         PyErr_Format(PyExc_ValueError, "%s: the lengths of its arrays do not fit together.",
+                     b->kernel->name);
+    if (result == SC_INDEX)
+        PyErr_Format(PyExc_ValueError, "%s: an index lies outside the array it points into.",
                      b->kernel->name);
     return NULL;
 }

@@ -179,6 +179,7 @@ static int poisson_counts(const double *limits, const int64_t *group, const doub
 {
     int64_t at = 0;
     used[0] = -1;
+    if (!within_ends(group, n, 0, c - 1)) return SC_INDEX;
     for (int64_t i = 0; i < d; i++, limits += c, counts += n)
         for (int64_t j = 0; j < n; j++) {
             double limit = limits[group[j]], product = 1.0;

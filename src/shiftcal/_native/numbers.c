@@ -25,13 +25,14 @@
 
 #define BLOCK_KERNEL(type, name, columns)                                                          \
     KERNEL(name##_##type, #type "(n,k) i8(n) f8(w) real i8(m) f8(m," #columns ")*",                \
-           N(w) == 0 || N(w) == N(n),                                                              \
+           N(k) > 0 && (N(w) == 0 || N(w) == N(n)),                                                \
            name##_##type(A(0), A(1), N(w) ? A(2) : NULL, R(3), A(4), A(5), N(n), N(k), N(m)))
 
 #define KERNELS_OF(type)                                                                           \
     BLOCK_KERNEL(type, moments, 6)                                                                 \
     BLOCK_KERNEL(type, brier, 3)                                                                   \
-    KERNEL(ladder_sums_##type, #type "(n,k) f8(14,8) i8(3,14,8)* i8(3,14,8)* f8(n)* f8(n)*", 1,    \
+    KERNEL(ladder_sums_##type, #type "(n,k) f8(14,8) i8(3,14,8)* i8(3,14,8)* f8(n)* f8(n)*",       \
+           N(k) > 0,                                                                               \
            ladder_sums_##type(A(0), A(1), A(2), A(3), A(4), A(5), N(n), N(k)))                     \
     KERNEL(count_cells_##type, #type "(n) i8(c)*", cell_bits(N(c)) >= 0,                           \
            count_cells_##type(A(0), A(1), N(n), N(c)))                                             \
@@ -45,7 +46,7 @@
     KERNEL(shift_rows_##type, #type "(n,k) real f8(n,k)* i8(n)*", N(k) > 0,                        \
            shift_rows_##type(A(0), R(1), A(2), A(3), N(n), N(k)))                                  \
     KERNEL(pass_rows_##type, #type "(n,k) real i8(w)* f8(n)* i8(n)* f8(p,q)*",                     \
-           N(w) == 2 * N(k) + 4 && (N(p) == 0 || (N(p) == N(n) && N(q) == N(k))),                  \
+           N(k) > 0 && N(w) == 2 * N(k) + 4 && (N(p) == 0 || (N(p) == N(n) && N(q) == N(k))),                  \
            pass_rows_##type(A(0), R(1), A(2), A(3), A(4), N(p) ? A(5) : NULL, N(n), N(k)))
 
 #define KERNELS                                                                                    \

@@ -37,7 +37,7 @@ static int add_to_groups(const double *x, const int64_t *group, double *sums, in
                          int64_t k)
 {
     for (int64_t i = 0; i < n; i++, x += k) {
-        if (group[i] < 0 || group[i] >= g) return SC_LENGTHS;
+        if (group[i] < 0 || group[i] >= g) return SC_INDEX;
         double *own = sums + group[i] * k;
         for (int64_t j = 0; j < k; j++) own[j] += x[j];
     }
@@ -49,7 +49,7 @@ static int add_to_groups(const double *x, const int64_t *group, double *sums, in
 static int normalize_rows(double *p, const int64_t *top, int64_t n, int64_t k)
 {
     for (int64_t i = 0; i < n; i++, p += k) {
-        if (top[i] < 0 || top[i] >= k) return SC_LENGTHS;
+        if (top[i] < 0 || top[i] >= k) return SC_INDEX;
         double sum = pairwise_sum(p, k);
         for (int64_t j = 0; j < k; j++) p[j] /= sum;
         double own = p[top[i]], largest = own;

@@ -106,15 +106,17 @@ ALWAYS_INLINE void OF(add_class)(const REAL *restrict z, const REAL *restrict to
 
 /* Fill a block: with t = b (z - max z) and e = 2^t the sums over classes of e and t e, and of
  * t^2 e and t^3 e, or, for the Brier score, of e^2 and t e^2. */
-ALWAYS_INLINE void OF(fill)(OF(block) *s, const REAL *logits, const int64_t *labels,
-                            const double *weights, REAL b, int64_t index, int64_t n, int64_t k,
-                            REAL *restrict turned, int squares)
+ALWAYS_INLINE int OF(fill)(OF(block) *s, const REAL *logits, const int64_t *labels,
+                           const double *weights, REAL b, int64_t index, int64_t n, int64_t k,
+                           REAL *restrict turned, int squares)
 {
     REAL part[4][BLOCK_ROWS], lowest = (REAL)-126 / b; /* exp2 begins there */
+    if (index < 0 || index > (n - 1) / BLOCK_ROWS) return SC_INDEX;
     int64_t first = index * BLOCK_ROWS, left = n - first;
     s->count = left < BLOCK_ROWS ? left : BLOCK_ROWS;
     s->rows = logits + first * k;
     s->labels = labels + first;
+    if (!within_ends(s->labels, s->count, 0, k - 1)) return SC_INDEX;
     for (int64_t r = 0; r < BLOCK_ROWS; r++)
         s->weights[r] = r >= s->count ? 0.0 : weights ? weights[first + r] : 1.0;
     OF(turn)(s->rows, s->count, k, turned, s->top);
@@ -128,6 +130,7 @@ ALWAYS_INLINE void OF(fill)(OF(block) *s, const REAL *logits, const int64_t *lab
         for (int j = 0; j < 4; j++)
             for (int r = 0; r < BLOCK_ROWS; r++) s->sums[j][r] += part[j][r];
     }
+    return SC_DONE;
 }
 
 /* Weighted sums over the rows of each block: out[i] = log sum e; mean, variance and third central
@@ -142,8 +145,10 @@ static int OF(moments)(const REAL *logits, const int64_t *labels, const double *
     OF(block) s;
     REAL *turned = malloc(sizeof(REAL) * BLOCK_ROWS * (size_t)k);
     if (turned == NULL) return SC_NO_MEMORY;
+    int result = SC_DONE;
     for (int64_t i = 0; i < m; i++, out += 6) {
-        OF(fill)(&s, logits, labels, weights, (REAL)inverse, blocks[i], n, k, turned, 0);
+        result = OF(fill)(&s, logits, labels, weights, (REAL)inverse, blocks[i], n, k, turned, 0);
+        if (result != SC_DONE) break;
         double g1 = 0, g2 = 0, g3 = 0, total = 0, logs = 0, regret = 0;
         SUMS(g1, g2, g3, total)
         for (int r = 0; r < BLOCK_ROWS; r++) {
@@ -167,7 +172,7 @@ static int OF(moments)(const REAL *logits, const int64_t *labels, const double *
         out[0] = logs, out[1] = g1, out[2] = g2, out[3] = g3, out[4] = regret, out[5] = total;
     }
     free(turned);
-    return SC_DONE;
+    return result;
 }
 
 /* Weighted sums over the rows of each block, with p ~ 2^t: out[i] = the Brier score; half its
@@ -180,8 +185,10 @@ static int OF(brier)(const REAL *logits, const int64_t *labels, const double *we
     REAL b = (REAL)inverse;
     REAL *turned = malloc(sizeof(REAL) * BLOCK_ROWS * (size_t)k);
     if (turned == NULL) return SC_NO_MEMORY;
+    int result = SC_DONE;
     for (int64_t i = 0; i < m; i++, out += 3) {
-        OF(fill)(&s, logits, labels, weights, b, blocks[i], n, k, turned, 1);
+        result = OF(fill)(&s, logits, labels, weights, b, blocks[i], n, k, turned, 1);
+        if (result != SC_DONE) break;
         REAL of_label[BLOCK_ROWS] = {0}, lowest = (REAL)-126 / b;
         for (int64_t r = 0; r < s.count; r++) of_label[r] = s.rows[r * k + s.labels[r]] - s.top[r];
         double score = 0, slope = 0, total = 0;
@@ -197,7 +204,7 @@ static int OF(brier)(const REAL *logits, const int64_t *labels, const double *we
         out[0] = score, out[1] = slope, out[2] = total;
     }
     free(turned);
-    return SC_DONE;
+    return result;
 }
 
 /* z - max z of the classes below the top to d, those that matter in most octaves first.

@@ -90,6 +90,7 @@ static int snow_on(const uint8_t *images, uint8_t *out, const float *table, cons
     float *values = wide + rows->drawn * width, *white = values + size + 2, *snow = white + size;
     float *deviates = snow + size;
     values[size] = values[size + 1] = 0.0f;
+    int result = SC_DONE;
     for (int64_t j = 0; j < m; j++) {
         uint32_t a = keys[2 * j], b = keys[2 * j + 1];
         flake_field(field + left, stride, table, rows, columns, threshold, a, b, deviates, wide);
@@ -99,6 +100,10 @@ static int snow_on(const uint8_t *images, uint8_t *out, const float *table, cons
             for (int64_t x = left + width; x < stride; x++) row[x] = row[left + width - 1];
         }
         int64_t angle = random_word(0x80000000u, a, b) >> 20;
+        if (!steps_within(dx + angle * taps, taps, -left, right)) {
+            result = SC_INDEX;
+            break;
+        }
         for (int64_t y = 0; y < height; y++) {
             const float *lines[MOST_TAPS];
             float *restrict to = layer + y * width;
@@ -114,10 +119,22 @@ static int snow_on(const uint8_t *images, uint8_t *out, const float *table, cons
                      snow);
     }
     free_memory(field);
-    return SC_DONE;
+    return result;
 }
 
 /* ---- crops of textures ------------------------------------------------------------------------ */
+
+/* Whether count textures lie in so many texels, and crops begin inside them. */
+static int textures_fit(const int64_t *textures, int64_t count, int64_t texels)
+{
+    for (const int64_t *t = textures; t < textures + 5 * count; t += 5) {
+        int64_t height = t[1], width = t[2];
+        if (t[0] < 0 || height < 1 || width < 1 || t[3] < 1 || t[3] > height || t[4] < 1 ||
+            t[4] > width || height > INT32_MAX / width || t[0] > texels - 3 * height * width)
+            return 0;
+    }
+    return 1;
+}
 
 /* floor(min(own x + other texture, 255)) with a random crop for each of m images of height rows of
  * `size` values. Words 0, 1 and 2 of the stream choose the texture, the row and the column. texels:
