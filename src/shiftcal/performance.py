@@ -116,7 +116,8 @@ class Performance:
             ends = (details["estimated_accuracy_low"], details["estimated_accuracy_high"])
             errors = (*ends, method.level_)
         elif rehearsal is not None and len(rehearsal.ladder_) > 1:
-            found = Rehearsed.of(rehearsal).estimate(z, level=level)
+            rehearsed = Rehearsed.of(rehearsal)
+            found = rehearsed._with_interval(rehearsed._estimate(z), len(z), level)
             errors = (found.low, found.high, level)
         bias = _UNCORRECTED
         if isinstance(method, Realign):
