@@ -429,8 +429,8 @@ def warn_of_one_set(method: Method, bank: SurrogateBank, fitted: Map) -> None:
         same = "TS" if fitted.name == "temperature" else "its calibration map alone"
         # 1 here, 2 _fit, 3 and 4 Method.fit, 5 the caller's line
         warnings.warn(
-            f"{method.name} was fitted on one set, and on one set it equals {same}: it knows of "
-            "no shift. Add corrupted copies of the calibration data to the bank "
+            f"{method.name} was fitted on one set, where it equals {same}: it has seen no shift. "
+            "Add corrupted copies of the calibration data to the bank "
             "(SurrogateBank.synthesize, or shiftcal bank).",
             FitWarning,
             stacklevel=5,
@@ -457,6 +457,6 @@ def few_rows(n: int) -> Iterator[Flag]:
     if n < FEW_ROWS:
         yield Flag(
             "few-rows",
-            f"{n} target rows were looked at: their mean confidence is uncertain, and so is the "
-            f"choice. Take {FEW_ROWS} or more.",
+            f"with {n} target rows the mean confidence is uncertain, and so is the choice. Use "
+            f"{FEW_ROWS} or more.",
         )

@@ -920,29 +920,28 @@ class Rehearsal(Method):
         if n < FEW_ROWS:
             yield Flag(
                 "few-rows",
-                f"{n} target rows were looked at: their statistics are uncertain, and so is the "
-                f"temperature. Take {FEW_ROWS} or more.",
+                f"with {n} target rows the statistics are uncertain, and so is the temperature. Use "
+                f"{FEW_ROWS} or more.",
             )
         if len(self.ladder_) == 1:
             yield Flag(
                 "one-set",
-                "the bank has no set but the clean one: nothing was rehearsed, and the temperature "
-                "is that of the clean set. Make a bank with corruptions.",
+                "the bank has only the clean set, so its temperature is used. Build a bank with "
+                "corruptions.",
             )
             return
         if len({s.corruption for s in self.ladder_[1:]}) == 1:
             yield Flag(
                 "one-corruption",
-                "the bank has one corruption: how far the temperature may be off was measured "
-                "along its ladder alone, and shifts of another kind can be far outside the "
-                "interval. Make a bank of several corruptions.",
+                "the bank has one corruption, so the interval was measured on its severities only; "
+                "other kinds of shift can be far outside it. Build a bank of several corruptions.",
             )
         if decision.clean:
             yield Flag(
                 "like-clean",
-                "the target's outputs cannot be told from those of the clean set "
-                f"({float(answer.from_clean):.2g} of the distance that half of such samples keep "
-                "to): it gets the temperature of the clean set.",
+                "the target's outputs look like the clean set's (at "
+                f"{float(answer.from_clean):.2g} of the distance that half of its samples stay "
+                "within), so it gets the clean set's temperature.",
             )
             return
         same, moved = math.exp(float(answer.log_t)), math.exp(float(answer.log_t_moved))
@@ -951,22 +950,22 @@ class Rehearsal(Method):
             yield Flag(
                 "outside-bank",
                 f"the target's outputs are {float(answer.distance):.3g} standard deviations from "
-                f"those rehearsed, {self.memory_.reach:.3g} are within reach: the shift is outside "
-                "what was calibrated, and the confidences are a guess, halfway to the set nearest "
-                f"in confidence ({self.ladder_[nearest].name}, "
+                f"those of the bank, and {self.memory_.reach:.3g} are within reach: the shift is "
+                "outside what was calibrated, and the confidences are a guess, halfway to the set "
+                f"nearest in confidence ({self.ladder_[nearest].name}, "
                 f"T = {self.temperatures_[nearest]:.3g}).",
             )
         if probability > 0.5:
             yield Flag(
                 "label-shift",
                 f"the target seems to have a different class prior (probability {probability:.2f}):"
-                f" the answer rehearsed for that is used, T = {moved:.3g}, not {same:.3g}.",
+                f" the temperature learned for that is used, T = {moved:.3g}, not {same:.3g}.",
             )
         unclear = _UNCLEAR < probability < 1 - _UNCLEAR
         if unclear and abs(float(answer.log_t - answer.log_t_moved)) > _APART:
             yield Flag(
                 "disagreement",
-                f"T = {same:.3g} with the class prior of the calibration set, {moved:.3g} with "
-                f"another, which has the probability {probability:.2f}: the temperature lies "
-                "between. Settle which applies, if you can.",
+                f"T is {same:.3g} with the class prior of the calibration set and {moved:.3g} with "
+                f"another, which has probability {probability:.2f}: the temperature lies "
+                "between. Find out which applies, if you can.",
             )

@@ -205,8 +205,8 @@ class SAC(Method):
                 yield Flag(
                     "indistinguishable",
                     f"sets {chosen + 1} ({a.name}) and {other + 1} ({b.name}) cannot be told apart "
-                    f"by these {target.n} rows: distances {distances[chosen]:.4f} and "
-                    f"{distances[other]:.4f} differ by no more than sampling noise explains.",
+                    f"by these {target.n:,} rows: distances {distances[chosen]:.4f} and "
+                    f"{distances[other]:.4f} differ by no more than sampling noise.",
                 )
                 break
         status = self.maps_[chosen].status_

@@ -359,6 +359,6 @@ def stored_spec(text: object, *, where: object, name_it: str) -> Spec:
 def must_be_named(text: str, *, where: object, name_it: str) -> InputError:
     """The error for a model of a file that only the user may name."""
     return InputError(
-        f"{where} names the model {text!r}, and loading it may run code or contact a host, which "
-        f"no file decides. If you trust that model, name it yourself: {name_it.format(repr(text))}."
+        f"{where} names the model {text!r}, and loading it may run code or contact a host. If you "
+        f"trust that model, name it yourself: {name_it.format(repr(text))}."
     )

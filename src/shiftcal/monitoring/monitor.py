@@ -351,8 +351,8 @@ class Running:
 
 
 _MESSAGES: dict[Kind, str] = {
-    "shift-began": "the outputs of the last rows differ from those of the clean set by "
-    "{0:.2f} times the limit that the allowed false alarms set.",
+    "shift-began": "the outputs of the last rows differ from the clean set's by {0:.2f} times the "
+    "alarm limit.",
     "outside-bank": "the outputs of the window are {0:.2f} times the reach of the bank away: the "
     "shift is outside what was calibrated, and the confidences are a guess.",
     "back-inside": "the outputs of the window are {0:.2f} times the reach of the bank away: still "

@@ -479,8 +479,8 @@ def _warn_of_second_resize(model: Model, images: ImageSet) -> None:
     if side is None or resize in (None, side, (side, side)):
         return
     warnings.warn(
-        f"the images of {images.name} are cut to {side} x {side} already, and the model's "
-        f"preprocessing resizes them to {resize} once more, so it sees less of them. To avoid "
+        f"the images of {images.name} are already {side} x {side}, and the model's preprocessing "
+        f"resizes them to {resize} again, so it sees less of them. To avoid "
         "that: ?resize=none in the spec of the model, or Preprocessing(resize=None, ...).",
         InputWarning,
         stacklevel=4,
