@@ -341,7 +341,7 @@ class Beta(Top1):
         if not done:
             self.status_ = FitStatus(
                 "not-converged",
-                "the beta curve has no optimum on this set, as the confidences of correct and wrong "
+                "the beta curve has no optimum on this set, as confidences of correct and wrong "
                 "predictions do not overlap; use a larger set, or a ridge above 0.",
             )
 

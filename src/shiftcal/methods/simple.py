@@ -101,8 +101,8 @@ class STS(OneMap):
     """One map fitted on all surrogate sets together; never looks at the target.
 
     ``T = argmin Σ_j NLL(D_j; T)`` over the sets ``D_1 ... D_J`` of the bank. With a bank of one
-    set it is TS, and ``fit`` warns of it. It gives up some calibration on clean data for much of
-    it under shift.
+    set it is TS, and ``fit`` warns of it. It trades some calibration on clean
+    data for much better calibration under shift.
 
     Args:
         map: Name of the calibration map, or an unfitted one with its settings.

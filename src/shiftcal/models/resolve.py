@@ -137,7 +137,7 @@ def _value(name: str, text: str) -> Any:
 
 
 def as_model(thing: Any, **options: Any) -> Model:
-    """A model of whatever can be one.
+    """A model from a file, an object or a text.
 
     A model is a program. ``torch.export`` files, ``torch:``, ``python:`` and skops
     files with ``trusted`` types run code with your rights, and names of hubs are downloaded: use
