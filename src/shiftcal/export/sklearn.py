@@ -185,7 +185,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         )
 
     def adapt(self, X: Any, features: object = None) -> Selection:
-        """Show unlabelled rows of a target to the method; what it chose.
+        """Adapt the method to unlabelled rows of a target; returns its choice.
 
         The calibration that was given is not changed: a copy of it is adapted.
 
