@@ -86,9 +86,12 @@ def atomic_write(path: str | os.PathLike[str], *, durable: bool = True) -> Itera
 
 
 def remove_orphans(folder: Path) -> None:
-    """Delete the temporary files that a killed process left in a folder; hold its lock."""
-    for orphan in folder.rglob(".shiftcal-*.tmp"):
-        orphan.unlink(missing_ok=True)
+    """Delete the temporary files and folders that a killed process left; hold the folder's lock."""
+    for orphan in list(folder.rglob(".shiftcal-*.tmp")):
+        if orphan.is_dir():
+            shutil.rmtree(orphan, ignore_errors=True)
+        else:
+            orphan.unlink(missing_ok=True)
 
 
 def make_folder(folder: Path) -> None:

@@ -69,11 +69,15 @@ def test_tables_are_made_again_from_the_folder_alone(adapted_run, adapted_once, 
 
 def test_a_network_that_is_gone_is_named_and_trained_again(adapted_run, times_of_day, undrawn):
     before = studies.Run(adapted_run).records
-    shutil.rmtree((adapted_run / before[0].arrays).parent)
+    network = (adapted_run / before[0].arrays).parent
+    shutil.rmtree(network)
+    half_written = network.with_name(".shiftcal-0.tmp")  # a folder that a killed process left
+    half_written.mkdir()
     with pytest.raises(FileError, match=r"has no network of .*shiftcal reproduce"):
         studies.rebuild(adapted_run)
     assert studies.reproduce(toy_plan(times_of_day), adapted_run).trained == 1
     assert studies.Run(adapted_run).records == before
+    assert not half_written.exists()
 
 
 @pytest.mark.parametrize("text", ["{", "[]"])

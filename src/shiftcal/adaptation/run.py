@@ -807,8 +807,4 @@ def _check_free(folder: Path) -> None:
 def _tidy(folder: Path) -> None:
     """Remove the checkpoint of a finished run, and half-written files of killed processes."""
     shutil.rmtree(folder / TRAINING, ignore_errors=True)
-    for leftover in folder.glob(".shiftcal-*.tmp"):
-        if leftover.is_dir():
-            shutil.rmtree(leftover, ignore_errors=True)
-        else:
-            leftover.unlink(missing_ok=True)
+    files.remove_orphans(folder)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shiftcal.checks import check_count, check_fraction
 from shiftcal.methods.method import FEW_ROWS, Method, Selection, fit_maps, nearest_first
-from shiftcal.numerics.blocks import kernels, one_blas_thread, row_blocks
+from shiftcal.numerics.blocks import kernels, one_blas_thread, row_blocks, share, thread_count
 from shiftcal.numerics.softmax import softmax, sum_of_rows, top_of_rows
 from shiftcal.progress import track
 from shiftcal.surrogates import SetSummary, SurrogateBank
@@ -64,6 +64,8 @@ def rehearsed_weights(
 # small; and there is an end to memory.
 _GROUPS, _GROUP_ROWS, _MOST_GROUPS = 256, 100, 8192
 _PARTS = 64
+# Blocks of rows that threads share at a time.
+_TOGETHER = 8
 # Means of p_max are kept this far from 0 and 1, whose log-odds are infinite.
 EDGE = 1e-6
 
@@ -167,7 +169,8 @@ class Grouped:
     def redrawn(self, n_draws: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """The statistics of ``n_draws`` samples drawn again, group by group with replacement."""
         g = len(self.counts)
-        times = rng.multinomial(g, np.full(g, 1 / g), size=n_draws)
+        drawn = rng.integers(g, size=(n_draws, g))
+        times = np.stack([np.bincount(row, minlength=g) for row in drawn])
         return output_statistics(times @ self.sums / (times @ self.counts)[:, None])
 
 
@@ -175,12 +178,25 @@ def grouped_moments(logits: Logits, rng: np.random.Generator) -> Grouped:
     """The moments of all rows, in random groups, in memory that does not grow with the rows."""
     n, k = logits.shape
     g = min(n, max(_GROUPS, min(n // _GROUP_ROWS, _MOST_GROUPS)))
-    group = np.resize(np.arange(g, dtype=np.int16), n)
-    rng.shuffle(group)
-    sums = np.zeros((g, 2 + 2 * k))
-    for rows in row_blocks(n, k):
-        kernels.add_to_groups(row_moments(logits[rows]), group[rows].astype(np.int64), sums)
-    return Grouped(sums, n // g + (np.arange(g) < n % g))
+    if g > _GROUPS:  # a shuffle of so many takes as long as all the rest
+        group = rng.integers(g, size=n, dtype=np.int16)
+    else:
+        group = np.resize(np.arange(g, dtype=np.int16), n)
+        rng.shuffle(group)
+    sums, counts = np.zeros((g, 2 + 2 * k)), np.zeros(g, np.int64)
+    some = list(row_blocks(n, k))
+    for i in range(0, len(some), _TOGETHER):
+        found = dict.fromkeys(range(i, min(i + _TOGETHER, len(some))), np.empty(0))
+
+        def fill(j: int, found: dict[int, NDArray[np.float64]] = found) -> None:
+            found[j] = row_moments(logits[some[j]])
+
+        share(fill, found, threads=thread_count())
+        for j, moments in found.items():  # in order, whatever thread was first
+            here = group[some[j]].astype(np.int64)
+            kernels.add_to_groups(moments, here, sums)
+            counts += np.bincount(here, minlength=g)
+    return Grouped(sums, counts)
 
 
 def random_parts(groups: int, taken: int, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -189,7 +205,7 @@ def random_parts(groups: int, taken: int, rng: np.random.Generator) -> NDArray[n
 
 
 def _entropy(p: Floats) -> NDArray[np.float64]:
-    logs = np.log(p, out=np.zeros(p.shape), where=p > 0)
+    logs = np.log(np.maximum(p, np.finfo(np.float64).tiny))
     logs *= p
     return -(sum_of_rows(logs) if logs.ndim == 2 else logs.sum(axis=-1))
 
@@ -910,7 +926,7 @@ class Rehearsal(Method):
         logs = np.where(rng.random(_DRAWS) < drawn.moved, moved, same)
         if decision.outside:  # how far to go towards the nearest set is a guess
             there = math.log(self.temperatures_[nearest])
-            logs = logs + rng.random(_DRAWS) * (there - np.median(logs))
+            logs = logs + rng.random(_DRAWS) * (there - np.quantile(logs, 0.5))
         low, high = np.quantile(logs, [(1 - self.level_) / 2, (1 + self.level_) / 2]).tolist()
         low, high = min(low, decision.log_t), max(high, decision.log_t)
         return Interval(math.exp(decision.log_t), math.exp(low), math.exp(high), self.level_)
