@@ -84,11 +84,12 @@ def fit(
         shown |= {f"map.{name}": getattr(inner, name) for name in inputs.settings_of(type(inner))}
     own = getattr(fitted, "map_", None)
     summaries = sets.summaries()
+    temperatures: list[float | None] = []
     if isinstance(fitted, Rehearsal):
-        temperatures = list(fitted.temperatures_)
+        temperatures += fitted.temperatures_
     else:
         maps = getattr(fitted, "maps_", [None] * len(sets))
-        temperatures = [None if one is None else temperature_of(one) for one in maps]
+        temperatures += [None if one is None else temperature_of(one) for one in maps]
     document = {
         "method": fitted.name,
         "output": output,
