@@ -3,9 +3,9 @@
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 SOURCES := src tests benchmarks examples docs
-# A half-made environment is not left behind, or the next try would use it.
+# An incomplete environment is removed, or the next try would use it.
 NEW_VENV = @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	  || { echo "shiftcal needs Python 3.11 or later; $(PYTHON) is not. Say: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }; \
+	  || { echo "shiftcal needs Python 3.11 or later; $(PYTHON) is older. Run: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }; \
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
 
 # The package has a compiled part. It is built in the environment itself, because an editable install
@@ -28,17 +28,17 @@ LINT_IMPORTS = import sys; sys.path.insert(0, "src"); \
 
 help:
 	@echo "make demo    the effect on a real network under nine shifts, in seconds"
-	@echo "make test    run the tests, but for those that take long"
-	@echo "make test-all   all of them: whole studies, kills at every step, real networks"
+	@echo "make test    run the tests, except slow ones"
+	@echo "make test-all   all tests: whole studies, kills at every step, real networks"
 	@echo "make check   format, lint, types, import contract, docs, tests"
 	@echo "make packages   build sdist and wheel, install them with each extra alone and at the oldest versions"
-	@echo "make packages-all   the same with those that take long, and other versions of Python"
-	@echo "make integrations   torchmetrics, Lightning, transformers and MLflow, each for real"
+	@echo "make packages-all   the same with slow tests and other versions of Python"
+	@echo "make integrations   test with torchmetrics, Lightning, transformers and MLflow"
 	@echo "make format  format the code; make lint only looks; make docs builds the site"
 	@echo "make golden  record the pixels of every corruption again; make clean removes what was built"
 	@echo "make frozen  record public names and options again, after an intended change"
-	@echo "make sanitize   run the tests of the kernels with sanitisers"
-	@echo "make bench   speed against other packages, in an environment of its own"
+	@echo "make sanitize   test the kernels under sanitisers"
+	@echo "make bench   measure speed against other packages"
 
 demo: .venv/core.stamp
 	.venv/bin/shiftcal demo
@@ -109,7 +109,7 @@ clean:
 	rm -rf .venv .venv-bench .venv-fresh .venv-integrations .venv-peers-* .venv-packages site build dist
 
 .venv/core.stamp: pyproject.toml meson.build constraints.txt
-	@echo "Installing into .venv; this is done once, and takes as long as the download of numpy, scipy and others."
+	@echo "Installing into .venv, once; most of the time goes into downloading numpy, scipy and others."
 	$(INSTALL) '.[report,images,onnx]'
 	touch $@
 

@@ -188,7 +188,7 @@ def test_the_demo_and_its_report(clone):
     assert "overconfident" in text_of(clone / named)
     table = {row[0]: row[1:] for row in map(str.split, done.stdout.splitlines()) if row}
     methods = ["ECE:", "raw", "TS", "STS", "SAC", "Rehearsal", "Realign"]
-    assert table["in"] == ["points", "accuracy", "realigned", *methods]
+    assert table["in"] == ["percent", "accuracy", "after", "Realign", *methods]
     accuracy, realigned, raw, *_, rehearsal, _ = map(float, table["mean"])
     assert realigned > accuracy
     assert rehearsal < raw / 4
@@ -223,7 +223,7 @@ def test_own_model(clone, own):
     known = np.mean(own.logits(images).argmax(axis=1) == labels)
     clean = next(line for line in built.splitlines() if line.split()[1:2] == ["clean"])
     assert float(clean.split()[-1]) == pytest.approx(known, abs=0.005)
-    assert "sets added     16\n" in built
+    assert "sets added     26\n" in built
     assert shell(OWN_MODEL[1], clone).returncode == 0
     with np.load(clone / "new.npz") as scores:
         assert scores["logits"].shape == (len(own.labels[own.new]), 10)

@@ -132,8 +132,6 @@ def main() -> None:
             draw_reliability(right, read["digits"]["figure"], colours)
             figure.get_layout_engine().set(wspace=0.06)
             save(figure, f"overview-{scheme}.svg")
-            if scheme == "light":
-                figure.savefig(HERE / "overview.png", facecolor="white", dpi=180)
 
 
 def save(figure, name):

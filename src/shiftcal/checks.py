@@ -196,7 +196,8 @@ def class_indices(names: Sequence[str], classes: Sequence[str] | None) -> NDArra
         if name not in position:
             if classes is None:
                 raise InputError(
-                    f"labels must be class indices where classes have no names; got {name!r}."
+                    f"labels must be class indices, as the classes have no names; got {name!r}. "
+                    "Name them where the scores are made: classes=, or --classes of shiftcal bank."
                 )
             near = suggest(name, classes[:10])
             raise InputError(

@@ -156,9 +156,9 @@ class AccuracyEstimator(Estimator, ABC):
     the root mean square of its errors there. z and t are the quantiles ``(1 + level) / 2`` of the
     normal and, since few fits tell ``e``, of Student's distribution with as many degrees of
     freedom as there were fits. It covers targets that are no further from the bank than its
-    corruptions are from one another; of a shift of another kind, label shift among them, it knows
-    nothing. An estimator that draws what the accuracy may be has the quantiles of its draws
-    instead, and says what they cover.
+    corruptions are from one another; it does not
+    cover other kinds of shift, such as label shift. Estimators that simulate the accuracy use the
+    quantiles of their draws instead.
 
     Attributes:
         uses_bank: Whether it learns from all sets of the bank; else from the clean one only.
@@ -319,7 +319,7 @@ _FACTOR = 1.75
 
 
 def agreement(logits: object, *others: object, level: float = 0.95) -> AccuracyEstimate:
-    """The accuracy of a model on unlabelled rows, from what other models predict for them.
+    """The accuracy of a model on unlabelled rows, from the predictions of other models.
 
     ``a`` is the share of rows where another model predicts the same class, averaged over the
     others. It is the accuracy if predictions differ from one another as much as from the labels
@@ -387,12 +387,12 @@ def clean_temperature(bank: SurrogateBank, *, calibrated: bool) -> float:
 
 @final
 class ATC(AccuracyEstimator):
-    """The share of rows at or above the score below which lie as many clean rows as are wrong.
+    """The share of rows above a score threshold that is fitted to the errors on the clean set.
 
     ``t`` such that ``#{s_i < t} = #{wrong i}`` on the clean set; the estimate is the share of
-    target rows with ``s >= t``. The score is p_max or negative entropy ``Σ p log p``. Holds where
-    the shift leaves the meaning of the score at ``t`` as it was; a network that stays sure while
-    it is wrong is thought too accurate.
+    target rows with ``s >= t``. The score is p_max or negative entropy ``Σ p log p``. It
+    assumes that the score at ``t`` means the same under shift; if errors are confident, the
+    estimate is too high.
 
     The interval covers the draw of the target (``2 a (1 - a) / n``: the share is drawn, and so is
     the number right; it is too wide where both move together), that of the calibration set (``t``
@@ -460,8 +460,8 @@ class DoC(AccuracyEstimator):
     """Clean accuracy plus the change of mean confidence from the clean set to the target.
 
     ``a = a_clean + mean c_target - mean c_clean``, with ``c`` the p_max after the temperature of
-    the clean set. Holds where confidence falls by as much as accuracy; under shift it falls by
-    less, as a rule, and the estimate is too high.
+    the clean set. It assumes that confidence falls as much as accuracy; under shift it
+    usually falls less, and the estimate is too high.
 
     The interval covers the draw of the target (``a (1 - a) / n``, which is the variance of the
     number right given the confidences, plus that of the confidences), that of the calibration set
@@ -510,11 +510,11 @@ class DoC(AccuracyEstimator):
 
 @final
 class MeanConfidence(AccuracyEstimator):
-    """The mean confidence that a method gives the target once it is adapted to it.
+    """The mean calibrated confidence of a method adapted to the target.
 
-    ``a = mean c_i`` with ``c`` the calibrated confidence of the predicted class: confidences that
-    are right on average add up to the number of right predictions. It is as good as the method is
-    calibrated on the target as a whole.
+    ``a = mean c_i`` with ``c`` the calibrated confidence of the predicted class: calibrated
+    confidences add up to the number of correct predictions. It is as accurate as the method is
+    calibrated on the target.
 
     The interval covers the draw of the target (``Σ c_i (1 - c_i) / n²``, the variance of the
     number right given the confidences, plus ``var(c) / n``, that of the confidences: together
@@ -581,23 +581,22 @@ _DRAWS = 500
 
 @final
 class Rehearsed(AccuracyEstimator):
-    """The accuracy that draws of the bank with outputs like the target's had.
+    """The accuracy of draws from the bank whose outputs resemble the target's.
 
-    From the rehearsals of the method of that name: the sets of the bank, drawn again at several
-    sizes and with their classes mixed in many ways. With ``s`` the four statistics of the outputs,
-    ``a = (1 - m) σ(q(s)) + m σ(q'(s))``: two quadratics with a ridge for the log-odds of the
-    accuracy, q for the class prior of the calibration set and q' for another, and ``m`` the
-    probability that it is another, by a logistic regression. Beyond the reach of the rehearsals the
-    estimate is halfway to the accuracy of the set nearest in mean confidence, and flagged. Holds
-    where a corruption, or a mixture of classes, shows in the statistics as those of the bank do. A
-    bank of one set gives the accuracy of that set, whatever the target.
+    It uses the draws of :class:`Rehearsal`: the sets of the bank resampled with several sizes and
+    class priors. With ``s`` the four statistics of the outputs,
+    ``a = (1 - m) σ(q(s)) + m σ(q'(s))``: ridge-regularised quadratics for the log-odds of the
+    accuracy, q under the class prior of the calibration set and q' under another, and ``m`` the
+    probability of another prior, from a logistic regression. Beyond the reach of the draws the
+    estimate is halfway to the accuracy of the set nearest in mean confidence, and flagged. It
+    assumes that shifts and class priors affect the statistics as they do on the bank. With a bank
+    of one set it is the accuracy of that set.
 
-    The interval is that of draws, not of deviations. Drawn are the rows of the target, one of the
-    two priors by its probability, an error as seen for that prior where the corruption of a set was
-    left out of the rehearsals, how many of the target's rows happen to be right (``a (1 - a) / n``;
-    the accuracies rehearsed are those of whole sets under a prior, so that the errors have none of
-    it), and the calibration samples (``a (1 - a) / m``, m the rows of the smallest set). Beyond the
-    reach the interval goes from the answer to the nearest set.
+    The interval is simulated. Each draw takes a resample of the target's rows, one of the two
+    priors by its probability, an error measured under that prior with the corruption left out, the
+    number of correct rows (``a (1 - a) / n``, which those errors do not contain) and the
+    calibration samples (``a (1 - a) / m``, m the rows of the smallest set). Beyond the reach the
+    interval extends from the estimate to the nearest set.
 
     Args:
         seed: Of all draws.
@@ -605,7 +604,7 @@ class Rehearsed(AccuracyEstimator):
 
     Attributes:
         ladder_: Every set in numbers.
-        memory_: What the rehearsals taught.
+        memory_: What was learned from the draws.
         seed_: The seed.
     """
 
@@ -719,13 +718,13 @@ class Rehearsed(AccuracyEstimator):
 
 @final
 class SurrogateCurve(AccuracyEstimator):
-    """The accuracy that sets of the bank have at the target's mean confidence.
+    """The accuracy of the sets of the bank at the target's mean confidence.
 
     ``a = g(μ)`` with ``μ`` the mean raw p_max of the target and ``g`` the non-decreasing function
-    of least ``Σ n_j (g(μ_j) - a_j)²`` over the sets, linear between them, constant beyond: a bank
-    of several corruptions has several accuracies near one confidence, and g goes between them.
-    Holds where accuracy and confidence fall together as on the bank. A bank of one set gives the
-    accuracy of that set, whatever the target.
+    of least ``Σ n_j (g(μ_j) - a_j)²`` over the sets, linear between them and constant beyond. If
+    several corruptions have different accuracies at one confidence, g averages them. It assumes
+    that accuracy falls with confidence as on the bank. With a bank of one set it is the accuracy
+    of that set.
 
     The interval covers the draw of the target (``a (1 - a) / n``, and what g makes of one standard
     error of μ), that of the calibration samples (``a (1 - a) / m``, m the rows of the smallest
@@ -815,7 +814,7 @@ class Selective:
         low: Lower end of its interval.
         high: Upper end.
         level: Coverage of the interval.
-        target_accuracy: What was asked for.
+        target_accuracy: The requested accuracy.
         n: Rows.
         n_kept: Rows that are kept.
     """
@@ -973,9 +972,9 @@ def selective(
     The expected accuracy of the kept rows is their mean confidence, so it is as good as the
     confidences are calibrated. Rows of equal confidence are kept together.
 
-    The interval covers chance, ``a (1 - a) / m`` for ``m`` kept rows, and with ``accuracy`` the
-    error of the confidences: their log-odds move by 1.5 times what brings the mean of all to
-    either end of that interval.
+    The interval covers sampling noise, ``a (1 - a) / m`` for ``m`` kept rows, and with ``accuracy``
+    the error of the confidences: their log-odds are shifted by 1.5 times the amount that moves the
+    mean of all rows to either end of that interval.
 
     Args:
         confidence: ``(n,)`` calibrated probability that each prediction is correct.

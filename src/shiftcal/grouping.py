@@ -221,7 +221,7 @@ _NAMED = 5
 
 @final
 class GroupedCalibration(Estimator):
-    """One choice for every group of a mixed target; small groups lean on the choice for all rows.
+    """One calibration per group of a mixed target; small groups borrow from the one for all rows.
 
     With ``p_g`` the probabilities that the method's choice for group ``g`` gives and ``p`` those
     of its choice for all rows, a row of the group gets ``softmax(w_g log p_g + (1 − w_g) log p)``.
@@ -230,14 +230,14 @@ class GroupedCalibration(Estimator):
     variance within groups, pooled, and ``τ²`` that of the true means of groups, by Paule and
     Mandel's equation. So every group borrows ``s² / τ²`` rows from the whole.
 
-    A target of one group is calibrated as the method itself does it. Where groups differ in mean
-    confidence, one of ever more rows gets its own choice. Where they differ in it by no more than
-    chance, all get the choice for all rows, even if the method could tell them apart by something
-    else; so do groups that ``adapt`` has not seen, with a warning.
+    With one group the result is that of the method. If groups differ in mean confidence, large
+    ones get their own choice. If they differ by no more than chance, all get the choice for all
+    rows, even if the method could distinguish them by something else. Groups that ``adapt`` has
+    not seen get it too, with a warning.
 
     Args:
         method: A fitted method that adapts to a target, such as SAC or Rehearsal; not changed.
-        shrink: Whether small groups lean on the rest; else every weight is 1.
+        shrink: Whether small groups borrow from the rest; otherwise every weight is 1.
 
     Attributes:
         selections_: The choices of the last ``adapt``, for every group and for all rows.

@@ -341,7 +341,7 @@ class Beta(Top1):
         if not done:
             self.status_ = FitStatus(
                 "not-converged",
-                "the beta curve has no optimum on this set, as the confidences of right and wrong "
+                "the beta curve has no optimum on this set, as confidences of correct and wrong "
                 "predictions do not overlap; use a larger set, or a ridge above 0.",
             )
 
@@ -446,7 +446,7 @@ class EnsembleTemperature(InRange):
 
 @final
 class EntropyTemperature(InRange):
-    """A temperature for every row, a power of how unsure the model is of it.
+    """One temperature per row, a power of the model's entropy on it.
 
     ``softmax(z / T(z))`` with ``T(z) = exp(a) h^b`` of least negative log-likelihood, ``h`` the
     entropy of ``softmax(z)`` over ``log k``, 1e-6 at least. ``b = 0`` is temperature scaling.

@@ -483,7 +483,7 @@ def accuracy(probs: Any, labels: Any) -> float:
 
 @metric(Facts(reads="top1"))
 def aurc(confidence: Any, correct: Any) -> float:
-    """Area under the risk-coverage curve: the mean error rate when only the surest are answered.
+    """Area under the risk-coverage curve: the mean error rate over all coverages.
 
     ``1/n sum_{i=1}^n (errors among the i most confident) / i``. It judges how well confidence
     ranks the rows, not whether it is calibrated: any increasing change of the confidences leaves

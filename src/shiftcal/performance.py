@@ -36,8 +36,8 @@ _CONFUSION = ("confusion", "confusion_low", "confusion_high")
 
 _SAMPLING_ONLY = Flag(
     "no-shift-error",
-    "the intervals cover sampling only: nothing is known of how far the probabilities are off "
-    "under shift. Use a method that learns from shifted sets, such as Realign.",
+    "the intervals cover sampling only, not the error of the probabilities under shift. Use a "
+    "method that learns from shifted sets, such as Realign.",
 )
 
 

@@ -228,5 +228,5 @@ def test_columns_of_a_bank_are_not_ignored(tmp_path, monkeypatch, shiftcal, sets
     sc.write_scores("clean.npz", ours)
     sc.SurrogateBank.from_files(["clean.npz"]).save("bank")
     done = shiftcal("fit --method ts -o ts.json --label-column outcome", sets)
-    assert (done.status, "Leave the options of columns out" in done.err) == (2, True)
+    assert (done.status, "Leave out the column options" in done.err) == (2, True)
     assert not Path("ts.json").exists()

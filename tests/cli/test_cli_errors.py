@@ -48,7 +48,7 @@ WRONG = {
     "fit --method ts -o x.json unlabelled.npz": "unlabelled.npz",
     # apply and export
     "apply sac.json": "the target is missing",
-    "apply sac.json target.npz --target target.npz -o x.npz": "the target is given twice",
+    "apply sac.json target.npz --target target.npz -o x.npz": "two targets were given",
     "apply sac.json target.npz": "-o must name a file",
     "apply ladder target.npz -o x.npz": "ladder is a folder. METHOD must be",
     "apply map.json target.npz -o x.npz": "map.json holds the map 'temperature'. METHOD must be",

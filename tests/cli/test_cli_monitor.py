@@ -384,7 +384,7 @@ def test_labels_by_name_or_index_and_what_is_wrong_with_them(lines, monitor, wat
         assert (found[-1]["malformed"], found[-1]["rows"]) == (1, 3)
     path.write_text('{"id": "late", "label": 1}\n' * 2)
     done = monitor(words, stdin=stdin)
-    assert done.err.count("warning: labels.jsonl has labels that meet no prediction") == 1
+    assert done.err.count("warning: labels.jsonl has labels that match no prediction") == 1
     path.write_text('{"id": "a", "label": 1}')  # a line that still grows
     assert lines(words, stdin=stdin)[-1]["rows"] == 3
 

@@ -41,7 +41,7 @@ def test_the_calibration_set_itself_gets_the_temperature_of_ts(bank, fitted):
     assert selection.details["from_clean"] <= 1
     (flag,) = selection.flags
     assert flag.code == "like-clean"
-    assert "cannot be told from those of the clean set" in str(flag)
+    assert "look like the clean set's" in str(flag)
     # told all the same, though it is not used
     assert selection.details["temperature_nearest"] == fitted.temperatures_[0]
 
@@ -104,7 +104,7 @@ def test_a_bank_of_one_set_is_ts_and_says_so(bank):
     ts.adapt(target)
     np.testing.assert_array_equal(alone.predict_proba(target), ts.predict_proba(target))
     assert [flag.code for flag in selection.flags] == ["one-set"]
-    assert "Make a bank with corruptions" in str(selection.flags[0])
+    assert "Build a bank with corruptions" in str(selection.flags[0])
     assert selection.temperature_interval is None
 
 
@@ -146,7 +146,7 @@ def test_a_bank_of_one_corruption_is_flagged_and_one_of_two_is_not():
         for names in (("noise",), ("noise", "haze"))
     )
     (flag,) = (f for f in one.flags if f.code == "one-corruption")
-    assert "Make a bank of several corruptions" in str(flag)
+    assert "Build a bank of several corruptions" in str(flag)
     assert not two.has("one-corruption")
 
 

@@ -169,7 +169,7 @@ def test_a_more_confident_target_gets_the_clean_sets_temperature_and_a_flag():
     assert selection.temperature == pytest.approx(ace.easy_.temperature_, rel=1e-14)
 
 
-@pytest.mark.parametrize(("wrong", "word"), [(False, "right"), (True, "wrong")])
+@pytest.mark.parametrize(("wrong", "word"), [(False, "correctly"), (True, "wrongly")])
 def test_without_right_or_wrong_rows_there_is_one_temperature_and_a_flag(wrong, word, tmp_path):
     labels = LOGITS.argmin(axis=1) if wrong else LOGITS.argmax(axis=1)
     with pytest.warns(FitWarning) as caught:

@@ -97,6 +97,20 @@ def test_images_left_out_are_left_out_of_every_set_and_listed(tmp_path):
     assert built(tmp_path / "bank", model, severities=3, **options)[0].left_out == done.left_out
 
 
+def test_class_folders_name_the_classes_of_a_model_without_names(tmp_path):
+    write_images(tmp_path / "images", IMAGES, [f"{'abcd'[i % 4]}/{i:02d}.png" for i in range(20)])
+    options = {"images": str(tmp_path / "images"), "labels": None, "severities": 3}
+    built(tmp_path / "bank", **options)
+    assert SurrogateBank.load(tmp_path / "bank").classes == tuple("abcd")
+    assert built(tmp_path / "bank", **options)[0].added == 0
+    score_file(exact(), tmp_path / "images", out=tmp_path / "scores.npz")
+    assert np.load(tmp_path / "scores.npz")["classes"].tolist() == list("abcd")
+    for number, name in enumerate("abcd"):  # numbers are columns, not names
+        (tmp_path / "images" / name).rename(tmp_path / "images" / str(number))
+    built(tmp_path / "numbered", **options)
+    assert SurrogateBank.load(tmp_path / "numbered").classes is None
+
+
 def test_a_bank_is_bank_json_and_a_file_per_set(tmp_path):
     done, seen = built(tmp_path / "bank")
     assert (done.folder, done.added, done.computed, seen) == (tmp_path / "bank", 3, 60, 60)

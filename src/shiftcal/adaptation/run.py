@@ -397,7 +397,7 @@ class Adapted:
 
     @property
     def history(self) -> list[loop.HistoryRow]:
-        """How the losses developed."""
+        """Losses over the steps."""
         return [loop.HistoryRow(*row) for row in self.document["history"]]
 
     @property

@@ -518,7 +518,7 @@ class SAFN(Trainer):
         return network.draw_layers(super().head(width, n_classes), 0.01, bias_deviation=0.01)
 
     def transfer(self, source: Pass, target: Pass, extra: Any, step: int) -> Any:
-        """How far the norms are from what they are to be, in both domains."""
+        """The distance of the norms from their targets, in both domains."""
         return network.stepwise_norm(together(source, target).features, domains=2, delta=self.delta)
 
 

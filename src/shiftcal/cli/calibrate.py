@@ -60,6 +60,7 @@ def fit(
     from shiftcal import methods
     from shiftcal.maps import Map
     from shiftcal.methods.method import temperature_of
+    from shiftcal.methods.rehearsal import Rehearsal
     from shiftcal.scores import read_features
 
     cls = methods.get(method)
@@ -83,10 +84,12 @@ def fit(
         shown |= {f"map.{name}": getattr(inner, name) for name in inputs.settings_of(type(inner))}
     own = getattr(fitted, "map_", None)
     summaries = sets.summaries()
-    temperatures = getattr(fitted, "temperatures_", None)
-    if temperatures is None:
+    temperatures: list[float | None] = []
+    if isinstance(fitted, Rehearsal):
+        temperatures += fitted.temperatures_
+    else:
         maps = getattr(fitted, "maps_", [None] * len(sets))
-        temperatures = [None if one is None else temperature_of(one) for one in maps]
+        temperatures += [None if one is None else temperature_of(one) for one in maps]
     document = {
         "method": fitted.name,
         "output": output,
@@ -102,7 +105,7 @@ def fit(
         ],
     }
     keys = ("method", "first_set_only", "temperature", "n_classes", "input", "output")
-    text = f"{sets_table(summaries, list(temperatures))}\n\n{facts(document, *keys)}"
+    text = f"{sets_table(summaries, temperatures)}\n\n{facts(document, *keys)}"
     return Report(document, text)
 
 

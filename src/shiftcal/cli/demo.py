@@ -68,7 +68,7 @@ def _example_lines(result: dict[str, Any]) -> Iterator[str]:
         for one in [*targets, {"target": "mean", **result["mean"]}]
     ]
     raw, *others = names.values()
-    header = ["in points", "accuracy", "realigned", f"ECE: {raw}", *others]
+    header = ["in percent", "accuracy", "after Realign", f"ECE: {raw}", *others]
     yield table(header, rows, number=".1f")
     best, *_, worst = sorted(targets, key=lambda one: float(one["ece"][MAIN]))
     yield (

@@ -37,7 +37,7 @@ def corrupt(
 
     Args:
         source: A folder of images (class sub-folders are kept), one image, an .npy file of images
-            (n, height, width, 3), or an .npz file with 'images' and maybe 'labels'.
+            (n, height, width, 3), or an .npz file with 'images' and optionally 'labels'.
         output: Folder for <corruption>/<severity>/<class>/<file>, or for <corruption>.npy.
         corruption: A corruption, several as fog,contrast, all, or module:function for your own;
             `shiftcal list` lists them. Repeatable.
@@ -45,7 +45,7 @@ def corrupt(
         labels: Labels of an array of images.
         resize: Resize images of a folder first, to N pixels on the shorter side.
         crop: Then crop N x N pixels from the centre.
-        format_: Format of written images: png is lossless, jpeg has quality 85 as ImageNet-C.
+        format_: Format of written images: png is lossless, jpeg has quality 85 like ImageNet-C.
         skip_bad: Exit with status 0 even if images could not be read.
         threads: Threads; default: one per processor.
     """

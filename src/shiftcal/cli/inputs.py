@@ -167,8 +167,8 @@ def check_order(path: Path, found: Sequence[str] | None, expected: Sequence[str]
 _FIRST = ("vanilla", "ts", "cpcs", "transcal", "sts", "sac")
 _WHOSE = {
     "source": "the training samples (--source-train FILE)",
-    "clean": "the clean set (in its scores file)",
-    "target": "the target (in its scores file)",
+    "clean": "the clean set",
+    "target": "the target",
 }
 
 
@@ -194,7 +194,7 @@ def check_needs(method: Method | type[Method], **features: Floats | None) -> Non
         )
     missing = [_WHOSE[key] for key, given in features.items() if given is None]
     if method.uses_features and missing:
-        raise InputError(f"{method.name} needs features of {' and '.join(missing)}.")
+        raise InputError(f"{method.name} needs features of {', '.join(missing)}.")
 
 
 def load_fitted(path: Path, kind: type[T], rule: str) -> T:

@@ -68,10 +68,10 @@ class Options:
         spec: A saved monitor (.json), or a bank's folder to fit one on first.
         follow: Read the scores files of this folder as they appear, by name.
         once: With --follow: end when all files are read.
-        settle: With --follow: seconds since the last change of a complete file.
-        listen: Take rows over HTTP: POST /rows. Other addresses than loopback need $SHIFTCAL_TOKEN.
+        settle: With --follow: seconds without a change after which a file counts as complete.
+        listen: Accept rows over HTTP: POST /rows. Only loopback works without $SHIFTCAL_TOKEN.
         labels_follow: Read late labels from this growing file of JSON lines with id and label.
-        on_error: What to do at a batch, file or label that cannot be used.
+        on_error: What to do about a batch, file or label that cannot be used.
         every: Rows per printed line; default: the size of the window.
         confidences: Append every row's confidence and class here as JSON lines; - for stdout.
         state: Keep the running state here; a restart with it resumes after the last batch.
@@ -679,7 +679,7 @@ class MonitorRun:
         if found.unknown and not before.unknown:
             complain(
                 "warning",
-                f"{path} has labels that meet no prediction: they come before their row, a second "
+                f"{path} has labels that match no prediction: they came before their row, a second "
                 f"time, or more than {monitor.waiting:,} rows late. They are counted as unknown.",
             )
         if before.labelled // self.every < found.labelled // self.every:

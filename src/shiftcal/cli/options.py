@@ -126,8 +126,8 @@ class Sources(Columns):
         columns = self.columns if any(map(is_table, self.files)) else {}
         if self.columns and not columns and not isinstance(self, Target):
             raise InputError(
-                "columns can be named of surrogate sets in .csv or .parquet files only. Leave the "
-                "options of columns out."
+                "columns can be named for surrogate sets in .csv or .parquet files only. Leave out "
+                "the column options."
             )
         if self.bank is not None:
             return SurrogateBank.load(self.bank, normalize=self.normalize)
@@ -153,7 +153,7 @@ class Target(Columns):
             raise InputError("the target is missing. Name its scores file as TARGET or --target.")
         if None not in (self.target_place, self.target):
             raise InputError(
-                f"the target is given twice: {self.target_place} and {self.target}. Leave one out."
+                f"two targets were given: {self.target_place} and {self.target}. Leave one out."
             )
         self.path = found
 
@@ -243,7 +243,7 @@ class Judge:
         n_bins: Number of bins of binned metrics.
         binning: Bins of equally many rows (size) or of equal width in confidence (width).
         level: Coverage of intervals, strictly between 0 and 1.
-        n_resamples: Bootstrap draws behind an interval; 0 for no intervals.
+        n_resamples: Bootstrap draws per interval; 0 for no intervals.
         seed: Seed of the bootstrap.
     """
 
@@ -319,15 +319,13 @@ class Strength:
 
 @dataclass(kw_only=True)
 class Workers:
-    """Where work on many files is done.
-
-    The help has these options in a panel of their own.
+    """Where work on many files is done; a panel of its own in the help.
 
     Attributes:
         engine: Where the work is done.
-        workers: Workers: processes, or actors of Ray.
-        address: Of a running Ray cluster, or auto.
-        cpus_per_worker: Processors per worker of Ray; default: 1.
+        workers: Number of workers: processes, or Ray actors.
+        address: Address of a running Ray cluster, or auto.
+        cpus_per_worker: Cores per Ray worker; default: 1.
     """
 
     panel: ClassVar[str] = "Workers and clusters"
@@ -354,10 +352,11 @@ class Work(Workers):
     """Where images are scored.
 
     Attributes:
-        gpus_per_worker: GPUs per worker of Ray; 0.5 lets two share one.
+        gpus_per_worker: GPUs per Ray worker; 0.5 lets two share one.
         cache: Folder of finished shards to share between runs; default: $SHIFTCAL_CACHE, if set.
     """
 
+    panel: ClassVar[str] = Workers.panel
     gpus_per_worker: Annotated[float | None, Option(metavar="X")] = None
     cache: Folder = None
 
@@ -371,7 +370,7 @@ class Scoring(Work):
             NAME:PATH?option=value for a published data set (`shiftcal data list`).
         labels: Labels of images that have none, as for `shiftcal evaluate`.
         classes: Names of the model's classes in the order of its outputs: a text file with one per
-            line, or names with commas between them.
+            line, or names separated by commas.
         dtype: Type of stored logits; float16 halves the file.
         batch_size: Images given to the model at once; default: measured.
         shard_size: Images scored and stored together.

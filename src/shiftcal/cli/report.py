@@ -33,14 +33,14 @@ def report(
         shiftcal report bank/ target.npz
 
     Args:
-        output: Report to write: .html, or the same as .md or .json.
+        output: Report to write, as .html, .md or .json.
         method: Method the report is about; others are compared to it.
         set_: A setting of --method, as for `shiftcal fit`.
         source_train: File with features of training samples, for cpcs and transcal.
         title: Title of the report.
         bins: Number of bins of ECE and of the diagrams.
         level: Coverage of intervals, strictly between 0 and 1.
-        resamples: Bootstrap draws behind an interval of ECE; fewer than 39 give none at level 0.95.
+        resamples: Bootstrap draws per interval of ECE; fewer than 39 give none at level 0.95.
         seed: Seed of the bootstrap, and of methods that draw.
     """
     inputs.check_suffix(output, ".html", ".md", ".json")

@@ -54,9 +54,9 @@ def train(
         corruption: Corruption of the surrogate sets: a name, or module:function for your own.
         severity: One severity, several as 1,3 or 2-4, or all.
         device: As torch names it; auto is the GPU if there is one.
-        checkpoint_every: Steps between two checkpoints; there is one every five minutes too.
+        checkpoint_every: Steps between checkpoints; one is also written every five minutes.
         workers: Processes that read training images, or with --frozen compute features.
-        features: Folder of frozen features, to share between runs; default: in that of the run.
+        features: Folder of frozen features, to share between runs; default: inside the run's.
     """
     changes = inputs.parse_assignments(set_)
     severities = inputs.parse_severities(severity)

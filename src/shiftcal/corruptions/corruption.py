@@ -274,6 +274,6 @@ def check_name(name: object) -> str:
     if valid and name != "labels":
         return str(name)
     raise InputError(
-        "name must be made of letters, digits, '_', '-' and '.', since files are called by it, and "
-        f"not 'labels', the file of labels; got {name!r}."
+        "name must consist of letters, digits, '_', '-' and '.', since files are named after it, "
+        f"and must not be 'labels'; got {name!r}."
     )

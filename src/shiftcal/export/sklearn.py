@@ -34,11 +34,11 @@ _PROBS = "predict_proba"
 class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """A classifier whose ``predict_proba`` is calibrated, also under shift.
 
-    ``fit`` fits the classifier on a part of the rows and the calibration on the others; with
-    ``corruption``, it builds the bank from those others that :class:`~shiftcal.SAC`,
-    :class:`~shiftcal.Rehearsal` and others learn from. A classifier that is fitted already stays as
-    it is: all rows calibrate it, and must not be those of its training. With a fitted classifier
-    and a fitted calibration no ``fit`` is needed.
+    ``fit`` fits the classifier on one part of the rows and the calibration on the rest; with
+    ``corruption`` it builds a bank from the rest, for :class:`~shiftcal.SAC`,
+    :class:`~shiftcal.Rehearsal` and the like. A fitted classifier is not fitted again: all rows
+    calibrate it, so they must not be its training rows. With a fitted classifier and a fitted
+    calibration no ``fit`` is needed.
 
     A method that looks at a target sees it in :meth:`adapt`, or, with ``adapt_to="batch"``, in
     every call of ``predict_proba``. ``clone`` keeps a fitted classifier and copies it, except in
@@ -67,7 +67,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         calibration_: The fitted calibration.
         bank_: The :class:`~shiftcal.SurrogateBank` that ``fit`` built, if there is a corruption.
         classes_: ``(k,)`` labels, in the order of the columns of ``predict_proba``.
-        n_features_in_: Number of features, if the classifier says so.
+        n_features_in_: Number of features, if the classifier knows it.
         feature_names_in_: Their names, if the classifier knows them.
     """
 
@@ -185,7 +185,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         )
 
     def adapt(self, X: Any, features: object = None) -> Selection:
-        """Show unlabelled rows of a target to the method; what it chose.
+        """Adapt the method to unlabelled rows of a target; returns its choice.
 
         The calibration that was given is not changed: a copy of it is adapted.
 

@@ -180,12 +180,12 @@ class Method(Estimator, ABC):
         uses_features: Whether features are needed (of source-train, calibration and target).
         uses_mixed: Whether scores of mixed target images are needed (``mixed=`` in ``adapt``); it
             has ``_adapt_mixed`` then.
-        corrects: Whether ``predict_proba`` can prefer another class than the model does;
-            ``confidence`` is then of the model's own prediction.
+        corrects: Whether ``predict_proba`` can change predictions; ``confidence`` is then that of
+            the model's own prediction.
         n_classes_: Number of classes, from the columns of the bank.
         class_names_: Their names, if the bank has them.
-        model_: A digest of the model and the preprocessing behind the bank, if it says so; scores
-            of another are calibrated for nothing.
+        model_: A digest of the model and the preprocessing behind the bank, if known; scores
+            of another model cannot be calibrated by it.
         selection_: What the last ``adapt`` chose; ``None`` before it.
     """
 
@@ -237,7 +237,7 @@ class Method(Estimator, ABC):
 
     @final
     def adapt(self, logits: object, features: object = None, *, mixed: object = None) -> Selection:
-        """Look at an unlabelled target and decide how it will be calibrated.
+        """Choose a calibration for an unlabelled target.
 
         Args:
             logits: ``(n, k)``, of the kind ``input`` says; or :class:`Scores` of either kind.
@@ -247,7 +247,7 @@ class Method(Estimator, ABC):
                 gives them, for methods that learn from those; other methods ignore them.
 
         Returns:
-            What was chosen and how certain it is; also kept as ``selection_``.
+            The choice and its uncertainty; also stored as ``selection_``.
         """
         self._require_fitted()
         z = self._check_logits(logits)
@@ -270,7 +270,7 @@ class Method(Estimator, ABC):
 
     @final
     def adapt_moments(self, target: Grouped | ScoreStatistics) -> Selection:
-        """Adapt to a target of which only sums over its rows are there, such as those of a window.
+        """Adapt to sums over the rows of a target, such as those of a window.
 
         The choice is that of :meth:`adapt` with the rows, to rounding.
 
@@ -310,10 +310,7 @@ class Method(Estimator, ABC):
 
     @final
     def confidence(self, logits: object) -> NDArray[np.float64]:
-        """Calibrated probability of the most probable class ``(n,)``, in little memory.
-
-        Of the model's own prediction, if the method :attr:`corrects` predictions.
-        """
+        """Calibrated confidence ``(n,)``: the probability of the model's own prediction."""
         return self._confidence(self._check_target(logits))
 
     def _confidence(self, z: Logits) -> NDArray[np.float64]:
@@ -429,8 +426,8 @@ def warn_of_one_set(method: Method, bank: SurrogateBank, fitted: Map) -> None:
         same = "TS" if fitted.name == "temperature" else "its calibration map alone"
         # 1 here, 2 _fit, 3 and 4 Method.fit, 5 the caller's line
         warnings.warn(
-            f"{method.name} was fitted on one set, and on one set it equals {same}: it knows of "
-            "no shift. Add corrupted copies of the calibration data to the bank "
+            f"{method.name} was fitted on one set, where it equals {same}: it has seen no shift. "
+            "Add corrupted copies of the calibration data to the bank "
             "(SurrogateBank.synthesize, or shiftcal bank).",
             FitWarning,
             stacklevel=5,
@@ -457,6 +454,6 @@ def few_rows(n: int) -> Iterator[Flag]:
     if n < FEW_ROWS:
         yield Flag(
             "few-rows",
-            f"{n} target rows were looked at: their mean confidence is uncertain, and so is the "
-            f"choice. Take {FEW_ROWS} or more.",
+            f"with {n} target rows the mean confidence is uncertain, and so is the choice. Use "
+            f"{FEW_ROWS} or more.",
         )

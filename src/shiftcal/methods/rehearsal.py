@@ -805,30 +805,29 @@ class Decision(NamedTuple):
 class Rehearsal(Method):
     """Learns on the bank which temperature goes with which outputs, under many class priors.
 
-    Every surrogate set is drawn again and again, at several sizes and with its classes mixed in
-    many ways, and the best temperature of every draw is known. Four statistics of the outputs (mean
-    p_max, mean entropy, entropy of the mean output, and how certain the model is of each class) are
-    regressed on it: ``log T = q(s)``, a quadratic with a ridge, once for draws with the class prior
-    of the calibration set and once for draws with another; a logistic regression tells which of
-    the two the target is, and the answers are averaged by its probability. A target as near to the
-    clean set as half of its own samples are gets the temperature of the clean set, as TS does.
-    Where the target's statistics are farther from the rehearsals than 99 in 100 of those of a
-    corruption that is left out, the answer is halfway to that of the set nearest in mean
-    confidence, and a flag says so.
+    Every surrogate set is resampled many times, with several sizes and class priors, and the best
+    temperature of every draw is known. A ridge-regularised quadratic ``log T = q(s)`` predicts it
+    from four statistics of the outputs: mean p_max, mean entropy, entropy of the mean output, and
+    how certain the model is of each class. There is one for draws with the class prior of the
+    calibration set and one for other priors; a logistic regression gives the probability of each
+    case, by which the two are averaged. A target as close to the clean set as half of its own
+    samples gets the temperature of TS. If the target is farther from all draws than 99 % of the
+    draws of a corruption that was left out, the result is halfway to the temperature of the set
+    with the nearest mean confidence, and a flag is raised.
 
-    It works with any bank. What several corruptions give over one ladder is an interval that means
-    more and, on most targets, less error. With a bank of one set it is TS.
+    It works with any bank. With several corruptions, its interval is more reliable and, on most
+    targets, its error is lower. With a bank of one set it is TS.
 
     Args:
-        level: Coverage aimed at by the interval of the temperature: over draws of the target's
-            rows, and over the errors seen when a corruption is left out of the bank.
-        seed: Of all draws.
+        level: Intended coverage of the interval of the temperature, over samples of the target and
+            over the errors measured by leaving out each corruption of the bank.
+        seed: Seed of all draws.
         input: What the model gives: ``"logits"`` or ``"probabilities"``.
 
     Attributes:
         temperatures_: Temperature of every set.
         ladder_: Every set in numbers.
-        memory_: What the rehearsals taught.
+        memory_: What was learned from the draws.
         level_: The level it was fitted for.
         seed_: The seed.
     """
@@ -936,29 +935,28 @@ class Rehearsal(Method):
         if n < FEW_ROWS:
             yield Flag(
                 "few-rows",
-                f"{n} target rows were looked at: their statistics are uncertain, and so is the "
-                f"temperature. Take {FEW_ROWS} or more.",
+                f"with {n} target rows the statistics are uncertain, and so is the temperature. "
+                f"Use {FEW_ROWS} or more.",
             )
         if len(self.ladder_) == 1:
             yield Flag(
                 "one-set",
-                "the bank has no set but the clean one: nothing was rehearsed, and the temperature "
-                "is that of the clean set. Make a bank with corruptions.",
+                "the bank has only the clean set, so its temperature is used. Build a bank with "
+                "corruptions.",
             )
             return
         if len({s.corruption for s in self.ladder_[1:]}) == 1:
             yield Flag(
                 "one-corruption",
-                "the bank has one corruption: how far the temperature may be off was measured "
-                "along its ladder alone, and shifts of another kind can be far outside the "
-                "interval. Make a bank of several corruptions.",
+                "the bank has one corruption, so the interval was measured on its severities only; "
+                "other kinds of shift can be far outside it. Build a bank of several corruptions.",
             )
         if decision.clean:
             yield Flag(
                 "like-clean",
-                "the target's outputs cannot be told from those of the clean set "
-                f"({float(answer.from_clean):.2g} of the distance that half of such samples keep "
-                "to): it gets the temperature of the clean set.",
+                "the target's outputs look like the clean set's (at "
+                f"{float(answer.from_clean):.2g} of the distance that half of its samples stay "
+                "within), so it gets the clean set's temperature.",
             )
             return
         same, moved = math.exp(float(answer.log_t)), math.exp(float(answer.log_t_moved))
@@ -967,22 +965,22 @@ class Rehearsal(Method):
             yield Flag(
                 "outside-bank",
                 f"the target's outputs are {float(answer.distance):.3g} standard deviations from "
-                f"those rehearsed, {self.memory_.reach:.3g} are within reach: the shift is outside "
-                "what was calibrated, and the confidences are a guess, halfway to the set nearest "
-                f"in confidence ({self.ladder_[nearest].name}, "
+                f"those of the bank, and {self.memory_.reach:.3g} are within reach: the shift is "
+                "outside what was calibrated, and the confidences are a guess, halfway to the set "
+                f"nearest in confidence ({self.ladder_[nearest].name}, "
                 f"T = {self.temperatures_[nearest]:.3g}).",
             )
         if probability > 0.5:
             yield Flag(
                 "label-shift",
                 f"the target seems to have a different class prior (probability {probability:.2f}):"
-                f" the answer rehearsed for that is used, T = {moved:.3g}, not {same:.3g}.",
+                f" the temperature learned for that is used, T = {moved:.3g}, not {same:.3g}.",
             )
         unclear = _UNCLEAR < probability < 1 - _UNCLEAR
         if unclear and abs(float(answer.log_t - answer.log_t_moved)) > _APART:
             yield Flag(
                 "disagreement",
-                f"T = {same:.3g} with the class prior of the calibration set, {moved:.3g} with "
-                f"another, which has the probability {probability:.2f}: the temperature lies "
-                "between. Settle which applies, if you can.",
+                f"T is {same:.3g} with the class prior of the calibration set and {moved:.3g} with "
+                f"another, which has probability {probability:.2f}: the temperature lies "
+                "between. Find out which applies, if you can.",
             )

@@ -56,12 +56,12 @@ class SAC(Method):
 
     Args:
         map: Name of the calibration map, or an unfitted one with its settings.
-        distance: Between raw p_max of target and set: ``"mean"`` (``|μ − μ_j|``), ``"ks"``
+        distance: Between the raw p_max of target and set: ``"mean"`` (``|μ − μ_j|``), ``"ks"``
             (Kolmogorov-Smirnov) or ``"wasserstein"``. Or between the target's estimated accuracy
             and the accuracy of the set: ``"atc"`` or ``"atc-entropy"``. The estimate is the share
             of target rows whose raw p_max (or negative entropy) is above a threshold, chosen so
             that the same estimate is correct on the clean set. (Garg et al. 2022)
-        peek: Look at this many randomly drawn target rows only; ``None`` looks at all.
+        peek: Use only this many random target rows; ``None``: all.
         seed: Seed of that draw.
         input: What the model gives: ``"logits"`` or ``"probabilities"``.
 
@@ -137,7 +137,7 @@ class SAC(Method):
         return self._select(TargetSummary(len(rows), mean, sd), distances)
 
     def adapt_statistics(self, statistics: ScoreStatistics) -> Selection:
-        """Adapt to a target of which only the statistics are there, such as merged ones.
+        """Adapt to the statistics of a target instead of its rows.
 
         The choice is that of :meth:`~Method.adapt` with all rows, if no two sets are equally near
         to 1e-12. Only the distance ``"mean"`` is known from statistics.
@@ -205,8 +205,8 @@ class SAC(Method):
                 yield Flag(
                     "indistinguishable",
                     f"sets {chosen + 1} ({a.name}) and {other + 1} ({b.name}) cannot be told apart "
-                    f"by these {target.n} rows: distances {distances[chosen]:.4f} and "
-                    f"{distances[other]:.4f} differ by no more than sampling noise explains.",
+                    f"by these {target.n:,} rows: distances {distances[chosen]:.4f} and "
+                    f"{distances[other]:.4f} differ by no more than sampling noise.",
                 )
                 break
         status = self.maps_[chosen].status_

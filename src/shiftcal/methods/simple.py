@@ -101,8 +101,8 @@ class STS(OneMap):
     """One map fitted on all surrogate sets together; never looks at the target.
 
     ``T = argmin Σ_j NLL(D_j; T)`` over the sets ``D_1 ... D_J`` of the bank. With a bank of one
-    set it is TS, and ``fit`` warns of it. It gives up some calibration on clean data for much of
-    it under shift.
+    set it is TS, and ``fit`` warns of it. It trades some calibration on clean
+    data for much better calibration under shift.
 
     Args:
         map: Name of the calibration map, or an unfitted one with its settings.
@@ -217,12 +217,12 @@ class ACE(Method):
 
     def _no_hard_set(self) -> Iterator[Flag]:
         if self.accuracy_ in (0.0, 1.0):
-            what = "right" if self.accuracy_ else "wrong"
+            what = "correctly" if self.accuracy_ else "wrongly"
             yield Flag(
                 "no-hard-set",
                 f"every row of the clean set is predicted {what}, so no harder set can be drawn "
                 "from it and every target gets the clean set's temperature. Calibrate on a set "
-                "with right and wrong predictions.",
+                "with correct and wrong predictions.",
             )
 
     def _flags(self, n: int, share: float) -> Iterator[Flag]:
@@ -303,12 +303,11 @@ class PseudoCal(Method):
         if rows < FEW_ROWS:
             yield Flag(
                 "few-rows",
-                f"{rows} mixed images were looked at: the temperature depends on which. Take "
-                f"{FEW_ROWS} or more.",
+                f"with {rows} mixed images the temperature is uncertain. Use {FEW_ROWS} or more.",
             )
         if not status.converged:
             yield Flag(
                 "clean-fallback",
-                "the mixed images tell no temperature, and that of the clean calibration set is "
-                f"used: {status.message}",
+                "the mixed images determine no temperature, so that of the clean calibration set "
+                f"is used: {status.message}",
             )

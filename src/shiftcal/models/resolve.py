@@ -137,7 +137,7 @@ def _value(name: str, text: str) -> Any:
 
 
 def as_model(thing: Any, **options: Any) -> Model:
-    """A model of whatever can be one.
+    """A model from a file, an object or a text.
 
     A model is a program. ``torch.export`` files, ``torch:``, ``python:`` and skops
     files with ``trusted`` types run code with your rights, and names of hubs are downloaded: use
@@ -359,6 +359,6 @@ def stored_spec(text: object, *, where: object, name_it: str) -> Spec:
 def must_be_named(text: str, *, where: object, name_it: str) -> InputError:
     """The error for a model of a file that only the user may name."""
     return InputError(
-        f"{where} names the model {text!r}, and loading it may run code or contact a host, which "
-        f"no file decides. If you trust that model, name it yourself: {name_it.format(repr(text))}."
+        f"{where} names the model {text!r}, and loading it may run code or contact a host. If you "
+        f"trust that model, name it yourself: {name_it.format(repr(text))}."
     )

@@ -27,9 +27,9 @@ _LARGEST = 1 << 62
 
 @dataclass(frozen=True)
 class Realised:
-    """What labels say of the last labelled predictions, next to what was estimated of them.
+    """Accuracy of the last labelled predictions, next to its estimate.
 
-    All numbers are of the same ``n`` predictions: those of the window whose labels came last.
+    All numbers are of the same ``n`` predictions, those whose labels came last.
     Without any, means are NaN.
 
     Attributes:
@@ -37,17 +37,17 @@ class Realised:
         accuracy: Their accuracy.
         low: Lower end of its Clopper-Pearson interval.
         high: Upper end.
-        estimated: Mean accuracy that was estimated for them without labels.
+        estimated: Mean accuracy estimated for them without labels.
         estimated_low: Mean lower end of those estimates.
         estimated_high: Mean upper end.
         mean_confidence: Their mean calibrated confidence.
         ece: Their ECE, 15 bins of equal width.
         expected_ece: ECE that as many perfectly calibrated predictions show by chance.
         delay: Mean rows of the stream between a prediction and its label.
-        agree: Whether accuracy and estimate go together; ``labels-disagree`` ends that.
+        agree: Whether accuracy and estimate agree: False from ``labels-disagree`` on.
         labelled: Labels so far.
-        unknown: Labels so far whose prediction is not, or no longer, kept.
-        waiting: Predictions kept for their labels.
+        unknown: Labels so far without a stored prediction.
+        waiting: Predictions that wait for their labels.
     """
 
     n: int

@@ -136,7 +136,7 @@ def _block_rows(value: object, blocks: object, *, name: str, most_blocks: int) -
 
 @final
 class Exponential(Window):
-    """All rows of the last five half-lives; those of a block of age ``a`` rows count ``2^(-a/h)``.
+    """All rows of the last five half-lives; a block of age ``a`` rows has weight ``2^(-a/h)``.
 
     It is as noisy as a sliding window of about ``2.8 h`` rows, ``(Σ w)² / Σ w²``.
 
@@ -160,12 +160,12 @@ class Exponential(Window):
 
 @final
 class Sliding(Window):
-    """The last ``rows`` rows, each counting the same; it moves on by ``rows / blocks``.
+    """The last ``rows`` rows, with equal weights; it advances by ``rows / blocks``.
 
     Args:
         rows: Rows of the window, a multiple of ``blocks``.
-        blocks: Blocks of the window. With more, shifts are seen sooner at a higher cost: a choice
-            is made at the end of every one.
+        blocks: Blocks of the window. With more, shifts are detected sooner at a higher cost: a
+            choice is made at the end of each.
     """
 
     name: ClassVar[str] = "sliding"
@@ -213,17 +213,17 @@ class Event:
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """What a monitor made of one batch.
+    """The result of one batch.
 
     Attributes:
         confidence: ``(n,)`` calibrated probability of the predicted class.
         predicted: ``(n,)`` the predicted class.
-        probs: ``(n, k)`` calibrated probabilities, if they were asked for.
+        probs: ``(n, k)`` calibrated probabilities, if requested.
         rows: Rows of the stream so far, with these.
         state: State of the stream after them.
         statistic: Distance of the last rows from the clean set, as a share of what raises
             ``shift-began``; 0 before the first look.
-        outside: Distance from everything in the bank, as a share of its reach; 1 and more is
+        outside: Distance from everything in the bank, as a share of its reach; 1 or more is
             outside.
         temperature: Temperature of the next row; ``None`` if the map is none.
         events: Changes of state, in order.
@@ -331,7 +331,7 @@ class Running:
         Args:
             full: Whether the window is full.
             lower: Ratio that a return to normal has to keep to.
-            patience: Looks in a row that a return, or the way out of the bank, takes.
+            patience: Consecutive checks before a return, or ``outside-bank``, is reported.
         """
         quiet: State = "normal" if full else "filling"
         if self.state in ("filling", "normal"):
@@ -351,8 +351,8 @@ class Running:
 
 
 _MESSAGES: dict[Kind, str] = {
-    "shift-began": "the outputs of the last rows differ from those of the clean set by "
-    "{0:.2f} times the limit that the allowed false alarms set.",
+    "shift-began": "the outputs of the last rows differ from the clean set's by {0:.2f} times the "
+    "alarm limit.",
     "outside-bank": "the outputs of the window are {0:.2f} times the reach of the bank away: the "
     "shift is outside what was calibrated, and the confidences are a guess.",
     "back-inside": "the outputs of the window are {0:.2f} times the reach of the bank away: still "
@@ -694,40 +694,41 @@ class Stream:
 
 @final
 class Monitor(Estimator):
-    """Calibrates a stream as it comes, estimates its accuracy, and reports when it has shifted.
+    """Calibrates a stream as it arrives, estimates its accuracy, and reports shifts.
 
-    Rows are counted in blocks. Until the first 100 rows and the end of a block, confidences are
-    those of the clean set; from then on the calibration is chosen at the end of every block, from
-    the sums of the blocks in the window. For a full sliding window it is what the method's
-    ``adapt`` chooses for the same rows, to 1e-9; Rehearsal's interval is drawn from blocks, not
-    from random groups, and so is its temperature where the window is larger than all that was
-    rehearsed. Nothing depends on how the rows are cut into batches.
+    Rows are counted in blocks. At first the calibration is that of the clean set; after the first
+    block with 100 rows or more in all, it is chosen at the end of every block from the sums of the
+    blocks in the window. For a full sliding window it is what the method's ``adapt`` chooses for
+    the same rows, to 1e-9. Only Rehearsal's interval, and its temperature if the window is larger
+    than all draws of the bank, are computed from blocks instead of random groups. Nothing depends
+    on how the rows are split into batches.
 
-    *A shift.* Of every row five features of the raw softmax: p_max, its square, entropy, ``Σ p²``
-    and ``-log(1 - p_max)``. With ``d`` the difference of their means, of the last 1, 2, 4, ...
-    blocks and of the window (n rows), from those of the m clean rows, over ``sqrt(1/n + 1/m)``, two
-    statistics: ``a'd``, along the mean direction in which the sets of the bank lie from the clean
-    one, and ``|W d|``, the Mahalanobis length of three of the features. Each has a limit at each
-    scale; ``statistic`` is the largest ratio to them. The limits are those at which streams redrawn
-    from the clean rows have ``false_alarms`` alarms per 100,000 rows; the clean set itself counts
-    as a sample.
+    *Shifts.* Five features of the raw softmax are used: p_max, its square, entropy, ``Σ p²`` and
+    ``-log(1 - p_max)``. Let ``d`` be the difference between their means over n rows (the last 1, 2,
+    4, ... blocks, and the window) and over the m clean rows, over ``sqrt(1/n + 1/m)``. There are
+    two statistics: ``a'd``, along the mean direction in which the sets of the bank lie from the
+    clean one, and ``|W d|``, the Mahalanobis length of three of the features. Each has a limit at
+    each scale; ``statistic`` is the largest ratio to them. The limits are set so that streams
+    resampled from the clean rows have ``false_alarms`` alarms per 100,000 rows; the clean set
+    itself counts as a sample.
 
-    *States.* ``filling`` until the window is full, then ``normal``; ``shifted`` from a ratio of 1
-    on (``shift-began``), until it has been at most ``lower``, which nine of ten clean looks keep
-    to, ``patience`` looks in a row (``back-to-normal``). A shifted stream is ``outside-bank`` when
-    ``outside`` has been 1 or more ``patience`` looks in a row, and ``back-inside`` after as many
-    below: the distance from the rehearsals over their reach with Rehearsal; with others how far
-    mean confidence lies beyond that of all sets, over three standard errors.
+    *States.* ``filling`` until the window is full, then ``normal``; ``shifted`` when the
+    ratio reaches 1 (``shift-began``), until it has stayed below ``lower``, the 90 % quantile of
+    clean data, for ``patience`` checks in a row (``back-to-normal``). A shifted stream becomes
+    ``outside-bank`` when ``outside`` has been 1 or more for ``patience`` checks in a row, and
+    ``back-inside`` after as many below 1. With Rehearsal, ``outside`` is the distance from the
+    draws of the bank over their reach; otherwise it is how far mean confidence lies beyond that of
+    all sets, over three standard errors.
 
-    *Late labels.* Predictions fed with ``ids`` are kept, the last ``waiting`` of them, until
-    :meth:`add_labels` brings their labels. It compares the accuracy of the last labelled rows with
-    what was estimated for the same rows, at the end of every block of labels. ``labels-disagree``:
-    the Clopper-Pearson interval of the accuracy, at a level that gives ``false_alarms`` per 100,000
-    labels, lies outside the mean interval of the estimates. ``labels-agree``: at ``level`` it has
-    met that interval ``patience`` looks in a row. Rows whose window has no estimate yet count with
-    the last one, or with their confidence.
+    *Late labels.* The last ``waiting`` predictions fed with ``ids`` are kept until
+    :meth:`add_labels` gets their labels. At the end of every block of labels it compares the
+    accuracy of the last labelled rows with the estimate for the same rows. ``labels-disagree``: the
+    Clopper-Pearson interval of the accuracy, at a level that gives ``false_alarms`` per 100,000
+    labels, lies outside the mean interval of the estimates. ``labels-agree``: at ``level`` the two
+    have overlapped for ``patience`` checks in a row. Rows without an estimate of their window use
+    the last estimate, or their confidence.
 
-    Memory and time per row do not grow. One lock makes it safe for threads; ``save`` and
+    Memory and time per row do not grow. A lock makes it thread-safe; ``save`` and
     ``state_dict`` give the state between two batches.
 
     Args:
@@ -740,10 +741,10 @@ class Monitor(Estimator):
         window: :class:`Sliding` or :class:`Exponential`; default: the first, of 2,000 rows.
         false_alarms: Expected ``shift-began`` per 100,000 rows of a stream like the clean set, from
             0.001 to 100.
-        patience: Looks in a row that a return, or the way out of the bank, takes.
+        patience: Consecutive checks before a return, or ``outside-bank``, is reported.
         level: Coverage of the interval of the accuracy.
-        waiting: Most predictions kept for their labels, about 300 bytes each; the oldest goes
-            first.
+        waiting: Most predictions kept for late labels, about 300 bytes each; the oldest are
+            dropped first.
         seed: Of the simulated streams, and of a method or estimator given by name.
         input: What the model gives, ``"logits"`` or ``"probabilities"``; default: the method's.
 
@@ -753,9 +754,9 @@ class Monitor(Estimator):
         window_: The window.
         detector_: The detector of shifts, with its limits.
         ladder_: Every set of the bank in numbers.
-        patience_: Looks that a return takes.
+        patience_: Checks before a return is reported.
         level_: Coverage of the interval of the accuracy.
-        digest_: Of everything learnt; a running state belongs to it.
+        digest_: Digest of everything learned; a running state belongs to it.
         running_: The running state.
         n_classes_: Number of classes.
         class_names_: Their names, if the bank has them.
@@ -907,9 +908,9 @@ class Monitor(Estimator):
             return update
 
     def add_labels(self, ids: Sequence[object], labels: object) -> tuple[Event, ...]:
-        """Compare predictions with their labels, however late; :attr:`realised` has the outcome.
+        """Compare predictions with their late labels; :attr:`realised` has the result.
 
-        A label is used once. Labels of ids that are not kept, or no longer, are counted.
+        Each label is used once. Labels of unknown ids are only counted.
 
         Args:
             ids: One id per label, as given to :meth:`feed`; ``5`` and ``"5"`` are the same.
@@ -947,7 +948,7 @@ class Monitor(Estimator):
 
     @property
     def realised(self) -> Realised:
-        """What late labels say of the last labelled rows, next to what was estimated."""
+        """Accuracy of the last labelled rows, next to its estimate."""
         with self._lock:
             self._require_fitted()
             return self._ledger.realised(self.level_)
@@ -965,7 +966,7 @@ class Monitor(Estimator):
         return self.running_.state
 
     def reset(self) -> None:
-        """Forget the stream, as if nothing had been fed yet."""
+        """Forget the stream."""
         with self._lock:
             self._require_fitted()
             self.running_, self._stream = self._fresh(), None
@@ -992,10 +993,10 @@ class Monitor(Estimator):
         return {"format": FORMAT, "version": VERSION, "monitor": self.digest_, "running": running}
 
     def load_state_dict(self, state: object) -> None:
-        """Resume from a state that :meth:`state_dict` gave, to the same numbers.
+        """Resume from a state of :meth:`state_dict`, with identical results.
 
         Raises:
-            InputError: If it is none, is damaged, or is that of another monitor.
+            InputError: If it is not a state, is damaged, or belongs to another monitor.
         """
         self._require_fitted()
         given: Mapping[str, Any] = state if isinstance(state, Mapping) else {}

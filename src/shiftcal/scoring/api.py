@@ -100,7 +100,7 @@ def _scores(done: Finished) -> Scores:
     logits, features = done.arrays(CLEAN)
     names = names_of(done.job.images, rows)
     labels = None if labels is None else labels[rows]
-    return Scores(logits, "logits", labels, features, names, done.job.model.classes)
+    return Scores(logits, "logits", labels, features, names, done.classes)
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ def _already(target: Path, job: Job, part: Part | None) -> Scored | None:
 
 def _statistics(done: Finished) -> ScoreStatistics | None:
     """Of all rows, one shard at a time; ``None`` without rows."""
-    labels, classes = done.labels, done.job.model.classes
+    labels, classes = done.labels, done.classes
     if not done.k:
         return None
     return ScoreStatistics.merged(
@@ -273,8 +273,8 @@ def _write_npz(target: Path, folder: Path, done: Finished, part: Part | None) ->
             width = max(len(name) for block in blocks for name in images.ids(block))
             names = (np.array(images.ids(block), np.str_) for block in blocks)
             archive.pieces("ids", (len(rows),), f"U{width}", names)
-        if job.model.classes is not None:
-            archive.array("classes", np.array(job.model.classes, np.str_))
+        if done.classes is not None:
+            archive.array("classes", np.array(done.classes, np.str_))
         if part is not None:
             archive.array("part", text_of(part._asdict()))
     put_in_place(unfinished, target)

@@ -446,6 +446,14 @@ def model_labels(images: ImageSet, model: Model, k: int) -> Labels | None:
     return labels
 
 
+def class_names(images: ImageSet, model: Model, k: int) -> tuple[str, ...] | None:
+    """Names of the model's classes: its own, or those of labelled images that order matches."""
+    theirs = images.classes
+    if model.classes is not None or images.labels is None or theirs is None or len(theirs) != k:
+        return model.classes
+    return None if all(name.isdecimal() for name in theirs) else theirs
+
+
 def digest_of_labels(labels: Labels | None) -> str | None:
     """A digest of labels; ``None`` without labels."""
     if labels is None:
@@ -471,8 +479,8 @@ def _warn_of_second_resize(model: Model, images: ImageSet) -> None:
     if side is None or resize in (None, side, (side, side)):
         return
     warnings.warn(
-        f"the images of {images.name} are cut to {side} x {side} already, and the model's "
-        f"preprocessing resizes them to {resize} once more, so it sees less of them. To avoid "
+        f"the images of {images.name} are already {side} x {side}, and the model's preprocessing "
+        f"resizes them to {resize} again, so it sees less of them. To avoid "
         "that: ?resize=none in the spec of the model, or Preprocessing(resize=None, ...).",
         InputWarning,
         stacklevel=4,
@@ -584,6 +592,11 @@ class Finished:
     def labels(self) -> Labels | None:
         """Labels of all images as columns of the logits, if known."""
         return model_labels(self.job.images, self.job.model, self.k)
+
+    @property
+    def classes(self) -> tuple[str, ...] | None:
+        """Names of the classes in the order of the logits, if known."""
+        return class_names(self.job.images, self.job.model, self.k)
 
     @property
     def left_out(self) -> list[dict[str, Any]]:

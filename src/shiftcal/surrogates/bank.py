@@ -195,9 +195,9 @@ def labels_per_set(
 class SurrogateBank:
     """J labelled sets of logits in order of rising difficulty, the first the clean one.
 
-    Make one of a model and images with :meth:`synthesize`, of a model and rows, texts or anything
-    else with :meth:`from_inputs`, of logits with :meth:`from_arrays` or :meth:`from_files`, or read
-    a folder with :meth:`load`.
+    Build one from a model and images with :meth:`synthesize`, from a model and rows, texts or other
+    inputs with :meth:`from_inputs`, from logits with :meth:`from_arrays` or :meth:`from_files`, or
+    read a folder with :meth:`load`.
 
     Args:
         sets: The sets, all with the same number of classes; the severity of the first is 0, that of
@@ -248,10 +248,10 @@ class SurrogateBank:
         cache: str | os.PathLike[str] | None = None,
         progress: bool | None = None,
     ) -> SurrogateBank:
-        """A bank made from a model and labelled images: the images as they are, and corrupted.
+        """A bank from a model and labelled images, clean and corrupted.
 
-        The next images are corrupted while the model runs, and work that was done is not done
-        again: with ``out``, the same call resumes after an interruption.
+        The next images are corrupted while the model runs. With ``out``, the same call resumes
+        after an interruption.
 
         Args:
             model: A model, or what :func:`shiftcal.models.as_model` makes one of.
@@ -315,7 +315,7 @@ class SurrogateBank:
         classes: Sequence[str] | None = None,
         input: str | None = None,
     ) -> SurrogateBank:
-        """A bank made from a model and labelled rows, texts or anything else it takes.
+        """A bank from a model and labelled rows, texts or other inputs.
 
         Args:
             model: A fitted scikit-learn classifier or pipeline, or a function from inputs to

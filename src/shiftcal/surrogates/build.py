@@ -70,7 +70,7 @@ def synthesize_in_memory(
         name, corruption = _name(condition)
         logits, features = done.arrays(condition)
         sets.append(SurrogateSet(logits, truth, name, corruption, condition.severity, features))
-    return SurrogateBank(sets, classes=job.model.classes, origin=_origin(done))
+    return SurrogateBank(sets, classes=done.classes, origin=_origin(done))
 
 
 def _name(condition: Condition) -> tuple[str, str | None]:
@@ -308,8 +308,8 @@ def _add(target: Path, bank: dict[str, Any] | None, done: Finished) -> dict[str,
     """Write the sets of a job, then the description that names them."""
     job = done.job
     if bank is None:
-        classes, origin = job.model.classes, _origin(done)
-        bank = {"input": "logits", "classes": classes, "origin": origin, "sets": []}
+        origin = _origin(done)
+        bank = {"input": "logits", "classes": done.classes, "origin": origin, "sets": []}
     entries = {entry["file"]: entry for entry in bank["sets"]}
     for condition in job.conditions:
         file = target / _file(condition)
