@@ -11,9 +11,11 @@ NEW_VENV = @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 # The package has a compiled part. It is built in the environment itself, because an editable install
 # rebuilds it from there when a C file changes.
 define INSTALL
+@command -v $${CC:-cc} >/dev/null || { echo "shiftcal is compiled when it is installed and needs a C \
+	  compiler. Install gcc or clang, or set CC." >&2; exit 1; }
 $(NEW_VENV)
-@command -v $${CC:-cc} >/dev/null || { rm -rf .venv; echo "shiftcal is compiled when it is installed \
-	  and needs a C compiler. Install gcc or clang, or set CC." >&2; exit 1; }
+@test -e "$$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" \
+	  || { echo "shiftcal is compiled and needs the headers of Python. Install python3-dev." >&2; exit 1; }
 $(PIP) install --quiet 'meson-python>=0.18' 'ninja>=1.11' 'setuptools>=70.1'
 PATH="$(CURDIR)/.venv/bin:$$PATH" $(PIP) install --quiet --no-build-isolation -c constraints.txt -e
 endef
@@ -78,14 +80,17 @@ integrations: .venv-integrations/integrations.stamp
 
 # Kernels compiled with the address and undefined-behaviour sanitisers, under the tests that call them.
 sanitize: .venv/dev.stamp
-	test -d build/sanitize || PATH="$(CURDIR)/.venv/bin:$$PATH" meson setup build/sanitize \
+	test -e build/sanitize/build.ninja || PATH="$(CURDIR)/.venv/bin:$$PATH" meson setup build/sanitize \
 	  -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized
 	.venv/bin/ninja -C build/sanitize
-	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
-	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	for simd in baseline avx2 avx512; do \
+	  LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
+	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 SHIFTCAL_SIMD=$$simd \
 	  .venv/bin/python tests/support/sanitized.py build/sanitize/_kernels.abi3.so \
-	  tests/numerics tests/monitoring tests/golden tests/corruptions \
-	  tests/properties/test_corruption_properties.py tests/contracts/test_corruption_contract.py
+	  tests/numerics tests/golden tests/metrics tests/monitoring/test_monitor.py \
+	  tests/properties/test_corruption_properties.py tests/contracts/test_corruption_contract.py \
+	  || exit 1; \
+	done
 
 golden: .venv/dev.stamp
 	.venv/bin/python tests/golden/write.py

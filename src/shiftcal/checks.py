@@ -35,6 +35,7 @@ def to_array(values: object, *, name: str) -> NDArray[Any]:
             tensor = tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor
             values = tensor.numpy(force=True)
         array = np.asarray(values)
+        array = array if array.flags.aligned else array.copy()  # compiled code needs it
     except Exception as error:  # torch, jax and others raise what they like here
         raise InputError(f"{name} could not be read as an array: {error}.") from error
     if array.ndim == 0:
@@ -634,4 +635,5 @@ def check_correct(correct: object, *, n: int, name: str = "correct") -> Correct:
     if r.dtype.kind != "b" and (r.dtype.kind not in "iuf" or not ((r == 0) | (r == 1)).all()):
         hint = " From labels: probs.argmax(axis=1) == labels." if name == "correct" else ""
         raise InputError(f"{name} must hold True and False (or 1 and 0).{hint}")
-    return r.astype(np.bool_, copy=False)
+    # A mask of bytes that was only viewed as booleans may hold others than 0 and 1.
+    return r.view(np.uint8) != 0 if r.dtype == np.bool_ else r.astype(np.bool_)

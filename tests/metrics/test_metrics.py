@@ -380,3 +380,19 @@ def test_the_ends_of_the_scale():
     assert smooth_ece([1.0, 1.0], [False, False]) == 1.0
     assert smooth_ece([0.0], [True]) == 1.0
     assert smooth_ece([0.5], [True]) == pytest.approx(0.5)
+
+
+def test_a_mask_of_bytes_that_was_viewed_as_booleans_is_true_or_false():
+    rng = np.random.default_rng(0)
+    confidence, mask = rng.random(1000), np.where(rng.random(1000) < 0.5, 255, 0).astype(np.uint8)
+    for n_bins in (1, 15):
+        viewed = ece(confidence, mask.view(np.bool_), n_bins=n_bins)
+        assert viewed == ece(confidence, mask == 255, n_bins=n_bins)
+
+
+def test_arrays_that_are_not_aligned_are_copied():
+    rng = np.random.default_rng(0)
+    confidence, correct = rng.random(100), rng.random(100) < 0.5
+    unaligned = np.frombuffer(b"x" + confidence.tobytes(), np.uint8)[1:].view(np.float64)
+    assert not unaligned.flags.aligned
+    assert ece(unaligned, correct) == ece(confidence, correct)

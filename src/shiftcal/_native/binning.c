@@ -156,7 +156,7 @@ static int sum_bins(const int64_t *keys, const int64_t *places, const int64_t *r
                     high += sums[width], low += sums[2 * width];
                 }
         /* The group of the row after the bin, or of the last row of all. */
-        int64_t key = keys[last < n ? last : n - 1] >> 1 << 1;
+        int64_t key = keys[last < n ? last : n - 1] & ~(int64_t)1;
         int64_t start = at + first_not_below(keys + at, n - at, key);
         int64_t middle = start + first_not_below(keys + start, n - start, key | 1);
         int64_t stop = middle + first_not_below(keys + middle, n - middle, (key | 1) + 1);

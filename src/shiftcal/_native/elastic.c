@@ -132,7 +132,7 @@ ALWAYS_INLINE float fold(float s, int64_t n, float offset)
     s = s > -limit ? s : -limit;
     s = s < limit ? s : limit;
     /* Cutting a positive number is a floor that vectorises; near a whole number of periods it may
-     * be one too low or too high, which mirroring makes good. */
+     * be one too low or too high, which mirroring corrects. */
     float periods = (float)(int32_t)(s * inverse + 256.0f) - 256.0f;
     float rest = s - periods * period, back = period - rest;
     rest = fabsf(rest < back ? rest : back) - offset;

@@ -255,7 +255,7 @@ static void enlarge(uint8_t *out, const jpeg_planes *p, const uint8_t *plane, in
     const uint8_t *rows = plane + top / 2 * half;
     int16_t *sums = p->sums + 1, *below = sums + LINES / 2 * half;
     weigh_rows(sums, rows, half, LINES / 2 * half);
-    /* What has no neighbour stands for it. */
+    /* At the edge a line is its own neighbour. */
     if (top == 0)
         for (int64_t x = 0; x < half; x++) sums[x] = (int16_t)(4 * rows[x]);
     if (last < (top + LINES) / 2)

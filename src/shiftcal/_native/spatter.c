@@ -162,9 +162,9 @@ ALWAYS_INLINE void carry(float *last, int way, int64_t most_pixels)
     }
 }
 
-/* Go along a row; way is 1 or -1. Each pixel waits for the one before it. So the row is gone along
- * in four parts at the same time, and what comes over from a part to the next is taken in
- * afterwards, as far as it counts. */
+/* Go along a row; way is 1 or -1. Each pixel waits for the one before it. So four
+ * parts of the row are done at the same time, and what carries over from a part to the next is
+ * added afterwards, as far as it counts. */
 ALWAYS_INLINE void along_row(float *first, int way, int64_t w)
 {
     int64_t part = w / 4;

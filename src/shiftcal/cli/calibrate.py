@@ -52,7 +52,7 @@ def fit(
         map_: Calibration map inside sts and sac.
         distance: How sac compares target and surrogate sets: mean, ks, wasserstein, atc or
             atc-entropy.
-        peek: Let sac look at N random target rows only.
+        peek: Choose by N random target rows only (sac).
         seed: Seed of the method's random draws.
         set_: Any other setting of the method, such as reading=free (transcal), or of its map after
             'map.', such as map.n_bins=7 (--map histogram). Repeatable.
@@ -433,7 +433,7 @@ def export(
             not saved after it was adapted.
         output_name: Output of the network that holds the scores; required if several fit.
         input_: What that output holds; default: what the method was fitted on.
-        replace: Leave the uncalibrated output out.
+        replace: Export without the uncalibrated output.
         normalize: Rescale rounded probabilities to sum to 1; logits do not change.
     """
     from shiftcal.export import to_onnx

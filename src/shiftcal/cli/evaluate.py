@@ -48,7 +48,7 @@ def evaluate(
         scores: Any scores file; logits get a softmax.
         labels: Labels if the scores file has none, or to replace its own: .npy, .npz (labels, ids),
             .txt, .csv or .parquet (label, and file, path or id), or a scores file with labels.
-            Joined by these names where it has them, which SCORES must then have.
+            Joined by id where it has ids; SCORES must then have them, too.
         labelled_only: Judge only the rows that have a label in the file of --labels, found by ids.
         metric: Another metric to show, or all; `shiftcal list` lists them. Repeatable.
         table_: Show the bins behind ECE.

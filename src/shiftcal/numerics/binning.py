@@ -277,10 +277,8 @@ def debiased_error(bins: BinSums) -> float:
 # --------------------------------------------------------------------------------------
 # Smooth calibration error (Błasiok and Nakkiran, 2023), on a grid.
 #
-# Residuals ``(c_i - r_i) / n`` are masses at the points ``c_i``. Smoothing them with a Gaussian
-# that
-# is reflected at 0 and 1 gives a density ``s_σ``, and ``smECE_σ = ∫ |s_σ|``. It falls as ``σ``
-# grows,
+# Residuals ``(c_i - r_i) / n`` are masses at the points ``c_i``. Smoothing with a Gaussian that is
+# reflected at 0 and 1 gives a density ``s_σ``, and ``smECE_σ = ∫ |s_σ|``. It falls as ``σ`` grows,
 # so there is one ``σ`` with ``smECE_σ = σ``: that is the smooth calibration error.
 # --------------------------------------------------------------------------------------
 

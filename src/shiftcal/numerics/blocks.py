@@ -40,7 +40,7 @@ def in_parts(work: Callable[[int, int], None], n: int, *, least: int) -> None:
     """Call ``work(start, stop)`` on consecutive parts that cover ``0..n``.
 
     Which part is which, and how many threads there are, must not matter to the result. The parts
-    run at the same time only if ``work`` lets go of the interpreter's lock.
+    run at the same time only if ``work`` releases the interpreter's lock.
 
     Args:
         work: Called once for each part.
@@ -48,24 +48,21 @@ def in_parts(work: Callable[[int, int], None], n: int, *, least: int) -> None:
         least: Fewest items worth a part of their own.
     """
     threads = thread_count() if n >= 2 * least else 1
-    parts = min(threads * _PARTS_PER_THREAD, n // least)
     if threads == 1:
         work(0, n)
         return
-    from concurrent.futures import ThreadPoolExecutor
-
+    parts = min(threads * _PARTS_PER_THREAD, n // least)
     ends = [n * i // parts for i in range(parts + 1)]
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, ends[:-1], ends[1:]))
+    share(lambda i: work(ends[i], ends[i + 1]), range(parts), threads=threads)
 
 
 def share(work: Callable[[int], None], starts: Iterable[int], *, threads: int) -> None:
     """Call ``work(start)`` for all ``starts``, each once, in so many threads.
 
     This thread is one of them: it takes the next that is left, like the others, and so is not
-    woken for every piece of work that another has done. More threads than there are processors
-    are not used. If one fails or is interrupted, the
-    others finish what they are at, and the first error is raised.
+    woken for every piece of work that another has done. More threads than there are processors are
+    not used. If one fails or is interrupted, the others finish their piece, and the first error is
+    raised.
     """
     from concurrent.futures import wait
 
