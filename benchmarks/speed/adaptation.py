@@ -28,7 +28,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import DataLoader, TensorDataset
 
 from shiftcal import adaptation
-from shiftcal.adaptation.loop import ArrayFeed, TrainingBatch, Feed, seeded, train
+from shiftcal.adaptation.loop import ArrayFeed, Feed, TrainingBatch, seeded, train
 from shiftcal.adaptation.network import Objective
 from shiftcal.progress import Reporting
 
