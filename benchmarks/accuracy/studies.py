@@ -41,8 +41,8 @@ ON_IMAGENET = (
     "natural-imagenet16", "synthetic-imagenet", "corruption-choice-imagenet", "distances-imagenet",
     "peek-imagenet", "why-it-works-imagenet",
 )  # fmt: skip
-# The plans on ImageNet have every second severity here, and surrogate sets of what is scored anyway:
-# all of it takes hours on two processors.
+# The plans on ImageNet have every second severity here, and choose among what is scored anyway: all
+# of it takes hours on two processors.
 FEWER = {
     "severities = [0, 1, 2, 3, 4, 5]": "severities = [0, 1, 3, 5]",
     'target = "elastic_transform-2"': 'target = "elastic_transform-3"',
