@@ -41,7 +41,7 @@ ON_IMAGENET = (
     "natural-imagenet16", "synthetic-imagenet", "corruption-choice-imagenet", "distances-imagenet",
     "peek-imagenet", "why-it-works-imagenet",
 )  # fmt: skip
-# Choices on ImageNet among the corruptions that its other plans score: three more take half an hour.
+# Choices on ImageNet among what its other plans score: three more take another half hour.
 FEWER_CHOICES = {'"brightness", "contrast", ': "", '"saturate", ': ""}
 WEIGHTS = "cifar10-resnet-weights/resnet20-12fca82f.th"
 # Larger tables of records are packed.
