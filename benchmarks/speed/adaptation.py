@@ -28,7 +28,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import DataLoader, TensorDataset
 
 from shiftcal import adaptation
-from shiftcal.adaptation.loop import ArrayFeed, Batch, Feed, seeded, train
+from shiftcal.adaptation.loop import ArrayFeed, Feed, TrainingBatch, seeded, train
 from shiftcal.adaptation.network import Objective
 from shiftcal.progress import Reporting
 
@@ -83,7 +83,7 @@ class Along(Feed):
         self.seconds = 0.0
         next(other)  # its network, as ours, is made before the clock runs
 
-    def batches(self, first: int, last: int) -> Iterator[Batch]:
+    def batches(self, first: int, last: int) -> Iterator[TrainingBatch]:
         """The feed's own."""
         for step, batch in enumerate(self._feed.batches(first, last), start=first):
             if step % SLICE == 0:

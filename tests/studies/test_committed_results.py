@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RUNS = ROOT / "benchmarks" / "accuracy" / "results" / "studies"
 NAMES = sorted(folder.name for folder in RUNS.iterdir())
 # Made of the stored scores as well, which are not committed.
-NEED_SCORES = ("why-it-works",)
+NEED_SCORES = ("why-it-works", "why-it-works-imagenet")
 
 
 def text_of(name, file):

@@ -37,7 +37,7 @@ SOURCE, TARGET = 0, 1
 _STREAM = 0x61_75_67_6D_65_6E_74
 
 
-class Batch(NamedTuple):
+class TrainingBatch(NamedTuple):
     """What one step trains on, CPU tensors.
 
     Attributes:
@@ -101,11 +101,11 @@ class Feed:
         self._labels = torch.as_tensor(np.asarray(labels), dtype=torch.int64)
         self._batch_size, self._seed = batch_size, seed
 
-    def batches(self, first: int, last: int) -> Iterator[Batch]:
+    def batches(self, first: int, last: int) -> Iterator[TrainingBatch]:
         """Batches ``first`` to ``last - 1``, in order."""
         return map(self.batch, range(first, last))
 
-    def batch(self, step: int) -> Batch:
+    def batch(self, step: int) -> TrainingBatch:
         """A batch by its number."""
         rows = [
             indices(len(inputs), step, batch_size=self._batch_size, key=(self._seed, domain))
@@ -113,7 +113,7 @@ class Feed:
         ]
         source, *rest = (self._read(domain, rows[domain], step) for domain in range(len(rows)))
         labels = self._labels[torch.from_numpy(rows[SOURCE])]
-        return Batch(source, labels, rest[0] if rest else None)
+        return TrainingBatch(source, labels, rest[0] if rest else None)
 
     def _read(self, domain: int, rows: NDArray[np.intp], step: int) -> Any:
         """Inputs of one domain, a tensor."""
@@ -226,7 +226,7 @@ class ImageFeed(Feed):
         super().__init__(source, source.labels, target, **options)
         self._transform, self._preprocessing, self._workers = transform, preprocessing, workers
 
-    def batches(self, first: int, last: int) -> Iterator[Batch]:
+    def batches(self, first: int, last: int) -> Iterator[TrainingBatch]:
         """See :class:`Feed`.
 
         Raises:
@@ -245,7 +245,7 @@ class ImageFeed(Feed):
                 raise batch
             yield batch
 
-    def __getitem__(self, step: int) -> Batch | ShiftcalError:
+    def __getitem__(self, step: int) -> TrainingBatch | ShiftcalError:
         """A batch, or why there is none: DataLoader would bury an error in a traceback."""
         try:
             return self.batch(step)

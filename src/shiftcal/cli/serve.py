@@ -405,8 +405,8 @@ def _protocol() -> Any:
                 self.head = 0
                 if self.timer is not None:
                     self.timer = self.timer.cancel()
-            elif self.head > _MOST_HEAD:
-                self.transport.abort()
+            elif self.head > _MOST_HEAD and not (self.cycle and self.cycle.more_body):
+                self.transport.abort()  # a body that was refused early may end, to be answered
             elif self.timer is None:
                 self.timer = self.loop.call_later(_REQUEST_SECONDS, self.transport.abort)
 

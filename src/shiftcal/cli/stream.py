@@ -100,7 +100,7 @@ def json_batch(value: Any, where: str) -> RowBatch:
     values = np.array(rows)
     if not isinstance(rows, list) or values.dtype.kind not in "iuf":
         raise ValueError(
-            "a line must be a row of numbers [1.5, -0.3, ...], a batch [[...], [...]], or an "
+            "it must be a row of numbers [1.5, -0.3, ...], a batch [[...], [...]], or an "
             f"object with either 'logits' or 'probabilities'; got {json.dumps(value)[:60]}"
         )
     at, ids = fields.get("at"), fields.get("id")
