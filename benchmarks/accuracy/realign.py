@@ -115,7 +115,7 @@ SPLITS = {
     "other-inputs": range(10, 12),
     "efficientnet-lite0": range(1),
 }
-ON_RESNET20 = ("unlike", "ablation", "natural")
+ON_RESNET20 = ("resnet20", "unlike", "ablation", "natural")
 ALPHAS = (10.0, 3.0, 1.0, 0.3)
 ROWS, SHIFTED, FEW, CLEAN_DRAWS = 2500, 2000, 100, 10
 
@@ -197,12 +197,16 @@ def fitted(bank: sc.SurrogateBank) -> dict[str, Any]:
     }
 
 
+def bank_of(part: str) -> str:
+    return "resnet20-half" if part in ON_RESNET20 else part
+
+
 def one_split(part: str, seed: int) -> list[dict[str, Any]]:
     """All targets of a part with one split into calibration and test images."""
     warnings.simplefilter("ignore")
     if part in OTHER_DATA:
         return OTHER_DATA[part](seed)
-    bank = sc.SurrogateBank.load(RUNS / "beyond" / ("resnet20" if part in ON_RESNET20 else part))
+    bank = sc.SurrogateBank.load(RUNS / "beyond" / bank_of(part))
     rows, test = halves(bank.clean.labels, seed)
     rng = np.random.default_rng((seed, 2))
     rows, test = (np.sort(rng.choice(r, min(ROWS, len(r)), replace=False)) for r in (rows, test))
@@ -479,7 +483,7 @@ def main(parts: list[str]) -> None:
     RUNS.mkdir(exist_ok=True)
     for part in parts or SPLITS:
         if part not in OTHER_DATA:
-            banks(("resnet20" if part in ON_RESNET20 else part,), data_folder(), RUNS)
+            banks((bank_of(part),), data_folder(), RUNS)
         seeds = SPLITS[part]
         with ProcessPoolExecutor(int(os.environ.get("WORKERS", "2"))) as pool:
             tasks = [pool.submit(one_split, part, seed) for seed in seeds]
