@@ -99,7 +99,9 @@ def judged(of: Any, targets: Iterator[tuple[Any, ...]]) -> list[dict[str, Any]]:
 def one_split(part: str, seed: int) -> list[dict[str, Any]]:
     """All targets of a network with one split into calibration and test images."""
     warnings.simplefilter("ignore")
-    bank = sc.SurrogateBank.load(RUNS / "beyond" / ("resnet20-half" if part in ("resnet20", "natural") else part))
+    bank = sc.SurrogateBank.load(
+        RUNS / "beyond" / ("resnet20-half" if part in ("resnet20", "natural") else part)
+    )
     rows, test = halves(bank.clean.labels, seed)
     rng = np.random.default_rng((seed, 2))
     rows, test = (np.sort(rng.choice(r, min(ROWS, len(r)), replace=False)) for r in (rows, test))
