@@ -79,8 +79,8 @@ With all of that, reported once: Tiny-ImageNet 2.03 (before: 2.24). The level st
 
 Tails again, with eight panels. Splits 0 and 1 of the first 5,120 images, 120 shifted sets: gain on
 the sets; at Dirichlet 0.3 (four draws a set, 480 targets) gain, share that loses over 2 points and
-the three worst; the same from 100 rows. ``v`` is the variance of the biases over panels, ``b`` their
-mean.
+the three worst; the same from 100 rows. ``b`` is the mean of the biases over panels, ``v`` their
+variance.
 
 - b: 7.2; 7.5, 3.1 %, -24.9 -13.8 -9.5; 5.4, 5.4 %, -11.9 -10.2 -8.2.
 - b / (1 + (v / |b|²)²), as before: 7.0; 7.2, 2.3 %, -24.3 -9.7 -6.9; 5.1, 4.4 %, -11.9 -10.2 -7.8.
