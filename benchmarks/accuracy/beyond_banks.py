@@ -26,7 +26,8 @@ TWELVE = (
     "defocus_blur", "elastic_transform", "fog", "frost", "gaussian_blur", "gaussian_noise",
     "glass_blur", "impulse_noise", "shot_noise", "spatter", "speckle_noise", "zoom_blur",
 )  # fmt: skip
-FEWER = 3000
+# Banks of the first test images only.
+FEWER = {"resnet32": 3000, "resnet20-half": 5120}
 UNSEEN = ("jpeg_compression", "motion_blur", "snow")
 ON_IMAGENET = (*TWELVE, "pixelate")
 CIFAR = "mosaic:{data}/cifar10/test.webp?tile=32&labels={data}/cifar10/labels.npz:test"
@@ -58,11 +59,11 @@ def banks(names: tuple[str, ...], data: Path, runs: Path) -> dict[str, sc.Surrog
         if name == "efficientnet-lite0":
             network, images, corruptions = lite0(runs), IMAGENET, ON_IMAGENET
         else:
-            build = resnet20 if name == "resnet20" else resnet32
+            build = resnet32 if name == "resnet32" else resnet20
             network, images, corruptions = build(data, runs), CIFAR, tuple(FAMILY)
         opened = sc.datasets.as_image_set(images.format(data=data))
-        if name == "resnet32":
-            opened = opened.subset(np.arange(FEWER))
+        if name in FEWER:
+            opened = opened.subset(np.arange(FEWER[name]))
         made[name] = sc.SurrogateBank.synthesize(
             network.spec,
             opened,

@@ -182,7 +182,9 @@ def severities() -> list[int]:
 def images(name: str, seed: int, family: str | None) -> list[dict[str, Any]]:
     """Targets of one family, or the clean ones, by a method that saw none of the family."""
     warnings.simplefilter("ignore")
-    bank = sc.SurrogateBank.load(RUNS / "beyond" / ("resnet20" if name == "natural" else name))
+    bank = sc.SurrogateBank.load(
+        RUNS / "beyond" / ("resnet20-half" if name in ("resnet20", "natural") else name)
+    )
     rows, test = halves(bank.clean.labels, seed)
     rng = np.random.default_rng((seed, 2))
     rows, test = (np.sort(rng.choice(r, min(ROWS, len(r)), replace=False)) for r in (rows, test))
@@ -260,7 +262,9 @@ def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
 def main(parts: list[str]) -> None:
     for part in parts or SPLITS:
         if part != "tabular":
-            banks(("resnet20" if part == "natural" else part,), data_folder(), RUNS)
+            banks(
+                ("resnet20-half" if part in ("resnet20", "natural") else part,), data_folder(), RUNS
+            )
         seeds = [int(s) for s in os.environ.get("PERFORMANCE_SPLITS", "").split()] or SPLITS[part]
         groups: tuple[str | None, ...] = (*FAMILIES, None)
         if part == "natural":

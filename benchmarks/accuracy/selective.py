@@ -99,7 +99,9 @@ def judged(of: Any, targets: Iterator[tuple[Any, ...]]) -> list[dict[str, Any]]:
 def one_split(part: str, seed: int) -> list[dict[str, Any]]:
     """All targets of a network with one split into calibration and test images."""
     warnings.simplefilter("ignore")
-    bank = sc.SurrogateBank.load(RUNS / "beyond" / ("resnet20" if part == "natural" else part))
+    bank = sc.SurrogateBank.load(
+        RUNS / "beyond" / ("resnet20-half" if part in ("resnet20", "natural") else part)
+    )
     rows, test = halves(bank.clean.labels, seed)
     rng = np.random.default_rng((seed, 2))
     rows, test = (np.sort(rng.choice(r, min(ROWS, len(r)), replace=False)) for r in (rows, test))
@@ -141,7 +143,7 @@ def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
 
 def main(parts: list[str]) -> None:
     for part in parts or SPLITS:
-        banks(("resnet20" if part == "natural" else part,), data_folder(), RUNS)
+        banks(("resnet20-half" if part in ("resnet20", "natural") else part,), data_folder(), RUNS)
         with ProcessPoolExecutor(int(os.environ.get("WORKERS", "2"))) as pool:
             tasks = [pool.submit(one_split, part, seed) for seed in SPLITS[part]]
             every = [record for task in tasks for record in task.result()]

@@ -615,11 +615,11 @@ def consult(
 def _agreed(biases: Array) -> Array:
     """Mean of the panels' biases ``(p, k)``, shrunk where they disagree.
 
-    With ``v`` their variance around the mean ``b``, summed over classes: ``b / (1 + (v / |b|²)²)``.
+    With ``v`` their variance around the mean ``b``, summed over classes: ``b / (1 + v / |b|²)``.
     """
     mean = biases.mean(axis=0)
     variance = float(((biases - mean) ** 2).sum()) / (len(biases) - 1)
-    return np.asarray(mean / (1 + (variance / max(float(mean @ mean), _TINY)) ** 2))
+    return np.asarray(mean / (1 + variance / max(float(mean @ mean), _TINY)))
 
 
 def _ask(outputs: Outputs, moved: Expert, plain: Expert) -> Answers:
