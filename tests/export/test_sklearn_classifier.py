@@ -233,7 +233,7 @@ def test_it_builds_its_bank_and_adapts_to_each_batch(digits):
     plain = CalibratedClassifier(inner, "ts", seed=1).fit(x, y)
     rows = shifted(target)
     assert ece_of(batches, rows, truth) < 0.6 * ece_of(plain, rows, truth)
-    with pytest.warns(InputWarning, match=r"adapted to this batch: 5 target rows") as notes:
+    with pytest.warns(InputWarning, match=r"adapted to this batch: with 5 target rows") as notes:
         batches.predict_proba(target[:5])
     assert notes[0].filename == __file__
 
