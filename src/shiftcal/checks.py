@@ -635,5 +635,6 @@ def check_correct(correct: object, *, n: int, name: str = "correct") -> Correct:
     if r.dtype.kind != "b" and (r.dtype.kind not in "iuf" or not ((r == 0) | (r == 1)).all()):
         hint = " From labels: probs.argmax(axis=1) == labels." if name == "correct" else ""
         raise InputError(f"{name} must hold True and False (or 1 and 0).{hint}")
-    # A mask of bytes that was only viewed as booleans may hold others than 0 and 1.
-    return r.view(np.uint8) != 0 if r.dtype == np.bool_ else r.astype(np.bool_)
+    if r.dtype == np.bool_ and r.view(np.uint8).max(initial=0) > 1:  # bytes viewed as booleans
+        return r.view(np.uint8) != 0
+    return r.astype(np.bool_, copy=False)

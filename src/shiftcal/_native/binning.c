@@ -218,14 +218,14 @@ static int OF(sum_by_cell)(const REAL *confidence, const uint8_t *correct,
         int64_t size = n - start < CHUNK ? n - start : CHUNK;
         for (int64_t i = 0; i < size; i++) slots[i] = cell_of((double)c[i], bits, (int32_t)cells);
         for (int64_t i = 0; i < size; i++) shares[i] = share_of((double)c[i]);
-        for (int64_t i = 0; i < size; i++) slots[i] = 2 * slot_of_cell[slots[i]] + (hit[i] != 0);
+        for (int64_t i = 0; i < size; i++) slots[i] = 2 * slot_of_cell[slots[i]] + (hit[i] & 1);
         add_shares(lanes, width, slots, shares, size);
         for (int64_t i = 0; i < size; i++)
             if (slots[i] < 2 && found < room) {
                 double positive = (double)c[i] + 0.0;
                 int64_t image;
                 memcpy(&image, &positive, sizeof image);
-                keys[found++] = (int64_t)((uint64_t)image << 1) | (hit[i] != 0);
+                keys[found++] = (int64_t)((uint64_t)image << 1) | (hit[i] & 1);
             }
         empty_lanes(lanes, sums, width);
     }
@@ -253,7 +253,7 @@ static int OF(sum_by_width)(const REAL *confidence, const uint8_t *correct, int6
             double value = (double)c[i], j = floor(value * scale);
             j = value <= j * step ? j - 1.0 : j;
             j = j > 0.0 ? j : 0.0;
-            slots[i] = 2 * (int32_t)(j < bins - 1.0 ? j : bins - 1.0) + (hit[i] != 0);
+            slots[i] = 2 * (int32_t)(j < bins - 1.0 ? j : bins - 1.0) + (hit[i] & 1);
         }
         for (int64_t i = 0; i < size; i++) shares[i] = share_of((double)c[i]);
         add_shares(lanes, width, slots, shares, size);
