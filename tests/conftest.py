@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,10 @@ settings.register_profile(
     "night", max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+# A shell without job control starts what it puts in the background with SIGINT ignored, and what
+# that starts ignores it, too: tests that interrupt a process would wait for it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def find_shared_data() -> Path | None:
