@@ -20,4 +20,6 @@ sys.modules["shiftcal._kernels"] = module
 import shiftcal  # noqa: E402
 
 shiftcal._kernels = module
-sys.exit(pytest.main(["-n0", "-q", "-m", "not slow", "-p", "no:cacheprovider", *sys.argv[2:]]))
+sys.exit(
+    pytest.main(["-n0", "-q", "-s", "-m", "not slow", "-p", "no:cacheprovider", *sys.argv[2:]])
+)
