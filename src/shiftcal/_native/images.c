@@ -49,14 +49,14 @@
            blur_images(A(0), A(1), SMOOTHING(A(2), A(3), NEAREST), N(m), N(h), N(w)))              \
     KERNEL(disk_images, IMAGES " i8(c) int int int int u2(r) u2(2)",                               \
            SIZE > 0 && N(r) > 0 && N(c) % 2 == 1 && N(c) <= MOST_COLUMNS,                          \
-           !INDICES(2, N(c), N(c) / 2) || I(5) < 0 || I(5) > N(c) / 2 ? SC_INDEX :                    \
+           !INDICES(2, N(c), N(c) / 2) || I(5) < 0 || I(5) > N(c) / 2 ? SC_INDEX :                 \
            disk_images(A(0), A(1),                                                                 \
                        &(disk){.height = N(h), .width = N(w), .margin = N(r) - 1,                  \
                                .reach = N(c) / 2, .half_heights = A(2), .multiple = I(3),          \
                                .factor = I(4), .half = I(5), .weight = I(6)},                      \
                        SMOOTHING(A(7), A(8), MIRROR), N(m)))                                       \
     KERNEL(glass_images, IMAGES " u2(r) u2(2) i4(2) int int" KEYS,                                 \
-           SIZE > 0 && N(r) > 0 && (I(5) > 0 || I(6) <= 0),                                                      \
+           SIZE > 0 && N(r) > 0 && (I(5) > 0 || I(6) <= 0),                                        \
            glass_images(A(0), A(1), SMOOTHING(A(2), A(3), NEAREST), A(4), I(5), I(6), A(7), N(m),  \
                         N(h), N(w)))                                                               \
     KERNEL(blur_along_lines, IMAGES " f4(t) i4(4096,t) i4(4096,t) int" KEYS,                       \
@@ -88,10 +88,10 @@
     KERNEL(lay_fog, IMAGES " f4(l) real" KEYS, N(l) > 0 && N(l) < 16,                              \
            lay_fog(A(0), A(1), A(2), (float)R(3), A(4), N(m), N(h), 3 * N(w), N(l)))               \
     KERNEL(raise_value, IMAGES " real", 1, raise_value(A(0), A(1), (float)R(2), PIXELS))           \
-    KERNEL(splash, IMAGES " f4(65536) f4(t) real real real" KEYS, PLACES_FIT && N(t) % 2 == 1,       \
+    KERNEL(splash, IMAGES " f4(65536) f4(t) real real real" KEYS, PLACES_FIT && N(t) % 2 == 1,     \
            splash(A(0), A(1), LIQUID, (float)R(6), A(7), N(m), N(h), N(w)))                        \
     KERNEL(muddy, IMAGES " f4(65536) f4(t) real real f4(q)" KEYS,                                  \
-           PLACES_FIT && N(t) % 2 == 1 && N(q) % 2 == 1,                                             \
+           PLACES_FIT && N(t) % 2 == 1 && N(q) % 2 == 1,                                           \
            muddy(A(0), A(1), LIQUID, A(6), N(q), A(7), N(m), N(h), N(w)))                          \
     KERNEL(draw_to_mean, IMAGES " real", SIZE > 0,                                                 \
            draw_to_mean(A(0), A(1), (float)R(2), N(m), SIZE))                                      \
@@ -101,14 +101,14 @@
            !boxes_fit(A(2), N(b), N(h)) || !boxes_fit(A(3), N(c), N(w)) ||                         \
            !rising(A(4), N(s), 0, N(h), 0) || !INDICES(5, N(w), 3 * (N(c) - 1)) ? SC_INDEX :       \
            enlarge_pixels(A(0), A(1), A(2), A(3), A(4), A(5), N(m), N(h), N(w), N(b), N(c)))       \
-    KERNEL(warp, IMAGES " real" KEYS, PLACES_FIT,                                                    \
+    KERNEL(warp, IMAGES " real" KEYS, PLACES_FIT,                                                  \
            warp_images(A(0), A(1), R(2), 0, NULL, 1, NULL, NULL, A(3), N(m), N(h), N(w)))          \
-    KERNEL(warp_and_displace, IMAGES " real real f4(t)" KEYS, PLACES_FIT && N(t) % 2 == 1,           \
+    KERNEL(warp_and_displace, IMAGES " real real f4(t)" KEYS, PLACES_FIT && N(t) % 2 == 1,         \
            warp_images(A(0), A(1), R(2), (float)R(3), A(4), N(t), NULL, NULL, A(5), N(m), N(h),    \
                        N(w)))                                                                      \
     KERNEL(warp_and_displace_smoothly,                                                             \
            IMAGES " real real f4(t) f4(l,k) f4(h,k) f4(u) f4(v,j) f4(w,j)" KEYS,                   \
-           PLACES_FIT && N(t) % 2 == 1 && N(u) % 2 == 1 && N(l) % 8 == 0 && N(v) % 8 == 0 &&         \
+           PLACES_FIT && N(t) % 2 == 1 && N(u) % 2 == 1 && N(l) % 8 == 0 && N(v) % 8 == 0 &&       \
                N(l) >= N(h) && N(v) >= N(w),                                                       \
            warp_images(A(0), A(1), R(2), (float)R(3), NULL, 1,                                     \
                        &(axis){A(4), A(5), A(6), N(t), N(l), N(k), N(h)},                          \

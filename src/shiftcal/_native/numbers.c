@@ -46,7 +46,7 @@
     KERNEL(shift_rows_##type, #type "(n,k) real f8(n,k)* i8(n)*", N(k) > 0,                        \
            shift_rows_##type(A(0), R(1), A(2), A(3), N(n), N(k)))                                  \
     KERNEL(pass_rows_##type, #type "(n,k) real i8(w)* f8(n)* i8(n)* f8(p,q)*",                     \
-           N(k) > 0 && N(w) == 2 * N(k) + 4 && (N(p) == 0 || (N(p) == N(n) && N(q) == N(k))),                  \
+           N(k) > 0 && N(w) == 2 * N(k) + 4 && (N(p) == 0 || (N(p) == N(n) && N(q) == N(k))),      \
            pass_rows_##type(A(0), R(1), A(2), A(3), A(4), N(p) ? A(5) : NULL, N(n), N(k)))
 
 #define KERNELS                                                                                    \
